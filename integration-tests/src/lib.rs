@@ -1,0 +1,1 @@
+//! TestService and the scenarios.

@@ -1,0 +1,3 @@
+DROP TABLE workflow_versions;
+DROP TABLE workflows;
+DROP TABLE workspaces;

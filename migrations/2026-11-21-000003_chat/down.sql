@@ -1,0 +1,2 @@
+DROP TABLE thread_items;
+DROP TABLE threads;

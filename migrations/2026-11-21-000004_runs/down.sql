@@ -1,0 +1,2 @@
+DROP TABLE run_steps;
+DROP TABLE runs;

@@ -1,0 +1,2 @@
+DROP TABLE stream_events;
+DROP TABLE streams;

@@ -1,0 +1,1 @@
+//! Typed HTTP and SSE client.

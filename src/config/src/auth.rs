@@ -1,0 +1,217 @@
+//! Who may call: modes, keys, tokens, the limit of failures.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use kernel::Secret;
+use serde_json::Value;
+use url::Url;
+
+use crate::problem::Invalid;
+use crate::reader::{Reader, Refused};
+use crate::{address, parse};
+
+/// How requests are authenticated.
+#[derive(Debug, Clone)]
+pub struct Auth {
+    /// `SERVICE_AUTH_MODE`; none means that configured credentials decide.
+    pub mode: Option<AuthMode>,
+    /// `SERVICE_AUTH_JWT_SECRET`: HS256, raw bytes.
+    pub jwt_secret: Option<Secret>,
+    /// Key sets for RS256.
+    pub jwks: Jwks,
+    /// `SERVICE_AUTH_ALLOWED_ALGORITHMS`, never empty.
+    pub allowed_algorithms: Vec<Algorithm>,
+    /// `SERVICE_AUTH_AUDIENCE`: any of these; empty means unchecked.
+    pub audience: Vec<String>,
+    /// `SERVICE_AUTH_ISSUER`; none means unchecked.
+    pub issuer: Option<String>,
+    /// The token that comes from the environment.
+    pub bootstrap: Bootstrap,
+    /// How many failures are borne.
+    pub failure_limit: FailureLimit,
+}
+
+/// `SERVICE_AUTH_MODE`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuthMode {
+    /// Nobody is asked.
+    Disabled,
+    /// Credentials are checked where given.
+    Optional,
+    /// Every request must carry valid credentials.
+    Required,
+}
+
+/// A signature algorithm of access tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Algorithm {
+    /// RSA with SHA-256, keys from a key set.
+    Rs256,
+    /// HMAC with SHA-256, key from `SERVICE_AUTH_JWT_SECRET`.
+    Hs256,
+}
+
+/// Key sets of an identity provider.
+#[derive(Debug, Clone)]
+pub struct Jwks {
+    /// `SERVICE_AUTH_JWKS_URL`.
+    pub url: Option<Url>,
+    /// `SERVICE_AUTH_JWKS_STATIC` or `SERVICE_AUTH_JWKS`.
+    pub static_keys: Option<StaticJwks>,
+    /// `SERVICE_AUTH_JWKS_CACHE_TTL`.
+    pub cache_ttl: Duration,
+    /// `SERVICE_AUTH_JWKS_TIMEOUT`.
+    pub timeout: Duration,
+}
+
+/// A key set written out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StaticJwks {
+    /// The variable it came from.
+    pub variable: &'static str,
+    /// `{"keys": [...]}`: objects with `kty`, at least one, none private.
+    pub set: Value,
+}
+
+/// The bootstrap token.
+#[derive(Debug, Clone)]
+pub struct Bootstrap {
+    /// `SERVICE_AUTH_BOOTSTRAP_SERVICE_TOKEN`.
+    pub token: Option<Secret>,
+    /// `SERVICE_AUTH_BOOTSTRAP_TOKEN_EXPIRES_AT`.
+    pub expires_at: Option<DateTime<Utc>>,
+    /// `SERVICE_AUTH_BOOTSTRAP_TOKEN_SCOPES`; none means every scope.
+    pub scopes: Option<Vec<String>>,
+}
+
+/// Failed sign-ins within a sliding window; none disables a limit.
+#[derive(Debug, Clone, Copy)]
+pub struct FailureLimit {
+    /// `SERVICE_AUTH_RATE_LIMIT_IP`.
+    pub per_address: Option<NonZeroU32>,
+    /// `SERVICE_AUTH_RATE_LIMIT_IDENTITY`.
+    pub per_identity: Option<NonZeroU32>,
+    /// `SERVICE_AUTH_RATE_LIMIT_INTERVAL`.
+    pub interval: Duration,
+}
+
+impl Auth {
+    /// The first variable that configures a credential. With an unset mode any credential means "required".
+    #[must_use]
+    pub fn credential_configured(&self) -> Option<&'static str> {
+        let jwt = self.jwt_secret.as_ref().map(|_| "SERVICE_AUTH_JWT_SECRET");
+        let url = || self.jwks.url.as_ref().map(|_| "SERVICE_AUTH_JWKS_URL");
+        let keys = || self.jwks.static_keys.as_ref().map(|keys| keys.variable);
+        let bootstrap = || self.bootstrap.token.as_ref().map(|_| "SERVICE_AUTH_BOOTSTRAP_SERVICE_TOKEN");
+        jwt.or_else(url).or_else(keys).or_else(bootstrap)
+    }
+}
+
+pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Auth, Refused> {
+    let modes = [
+        ("disabled", AuthMode::Disabled),
+        ("optional", AuthMode::Optional),
+        ("required", AuthMode::Required),
+    ];
+    let mode = reader.optional("SERVICE_AUTH_MODE", parse::choice(&modes));
+    let backend = reader.value("SERVICE_AUTH_SERVICE_TOKEN_BACKEND", parse::choice(&[("postgres", ())]));
+    let jwt_secret = reader.secret("SERVICE_AUTH_JWT_SECRET", parse::any_secret);
+    let jwks = read_jwks(reader);
+    let allowed_algorithms = reader.value("SERVICE_AUTH_ALLOWED_ALGORITHMS", algorithms);
+    let audience = reader.optional("SERVICE_AUTH_AUDIENCE", parse::comma_list);
+    let issuer = reader.optional("SERVICE_AUTH_ISSUER", parse::line);
+    let bootstrap = read_bootstrap(reader);
+    let per_address = reader.value("SERVICE_AUTH_RATE_LIMIT_IP", parse::limit);
+    let per_identity = reader.value("SERVICE_AUTH_RATE_LIMIT_IDENTITY", parse::limit);
+    let interval = reader.value("SERVICE_AUTH_RATE_LIMIT_INTERVAL", parse::seconds(1..=86400));
+    // There is one backend only, so its name is checked and not kept.
+    backend?;
+    Ok(Auth {
+        mode: mode?,
+        jwt_secret: jwt_secret?,
+        jwks: jwks?,
+        allowed_algorithms: allowed_algorithms?,
+        audience: audience?.unwrap_or_default(),
+        issuer: issuer?,
+        bootstrap: bootstrap?,
+        failure_limit: FailureLimit {
+            per_address: per_address?,
+            per_identity: per_identity?,
+            interval: interval?,
+        },
+    })
+}
+
+fn read_bootstrap(reader: &mut Reader<'_>) -> Result<Bootstrap, Refused> {
+    let token = reader.secret("SERVICE_AUTH_BOOTSTRAP_SERVICE_TOKEN", parse::header_secret);
+    let expires_at = reader.optional("SERVICE_AUTH_BOOTSTRAP_TOKEN_EXPIRES_AT", parse::instant);
+    let scopes = reader.optional("SERVICE_AUTH_BOOTSTRAP_TOKEN_SCOPES", scopes);
+    Ok(Bootstrap { token: token?, expires_at: expires_at?, scopes: scopes? })
+}
+
+fn read_jwks(reader: &mut Reader<'_>) -> Result<Jwks, Refused> {
+    let url = reader.optional("SERVICE_AUTH_JWKS_URL", address::trusted_url);
+    let cache_ttl = reader.value("SERVICE_AUTH_JWKS_CACHE_TTL", parse::seconds(1..=86400));
+    let timeout = reader.value("SERVICE_AUTH_JWKS_TIMEOUT", parse::decimal_seconds(0.1..=60.0));
+    let first = reader.optional("SERVICE_AUTH_JWKS_STATIC", key_set);
+    let second = reader.optional("SERVICE_AUTH_JWKS", key_set);
+    let static_keys = match (first?, second?) {
+        (Some(first), Some(second)) if first != second => {
+            reader.refuse("SERVICE_AUTH_JWKS", "differs from SERVICE_AUTH_JWKS_STATIC", "set one of the two");
+            return Err(Refused);
+        }
+        (Some(set), _) => Some(StaticJwks { variable: "SERVICE_AUTH_JWKS_STATIC", set }),
+        (None, Some(set)) => Some(StaticJwks { variable: "SERVICE_AUTH_JWKS", set }),
+        (None, None) => None,
+    };
+    Ok(Jwks { url: url?, static_keys, cache_ttl: cache_ttl?, timeout: timeout? })
+}
+
+fn algorithms(text: &str) -> Result<Vec<Algorithm>, Invalid> {
+    parse::words(text)?
+        .iter()
+        .map(|word| match word.as_str() {
+            "RS256" => Ok(Algorithm::Rs256),
+            "HS256" => Ok(Algorithm::Hs256),
+            _ => Err(Invalid::new("names an algorithm that is not supported", "write RS256, HS256 or both")),
+        })
+        .collect()
+}
+
+/// Scopes by their form; which ones exist is not known here, and an unknown one grants nothing.
+fn scopes(text: &str) -> Result<Vec<String>, Invalid> {
+    let scopes = parse::words(text)?;
+    let part =
+        |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    if scopes.iter().all(|scope| scope.contains(':') && scope.split(':').all(part)) {
+        return Ok(scopes);
+    }
+    Err(Invalid::new(
+        "names something that is no scope",
+        "write scopes such as workflows:read,workflows:write, or a JSON list of them",
+    ))
+}
+
+/// A set of public keys. It is never repeated in a problem: it may be a private one by mistake.
+fn key_set(text: &str) -> Result<Value, Invalid> {
+    /// The members of a JWK that hold private or symmetric material.
+    const PRIVATE: [&str; 7] = ["d", "p", "q", "dp", "dq", "qi", "k"];
+    let instead = r#"write JSON {"keys": [...]} with public keys"#;
+    let refused = |wrong: &str| Err(Invalid::new(wrong, instead).hidden());
+    let Ok(set) = serde_json::from_str::<Value>(text) else { return refused("is not JSON") };
+    let Some(keys) = set.get("keys").and_then(Value::as_array) else {
+        return refused("is not an object with a list `keys`");
+    };
+    if keys.is_empty() || keys.len() > 100 {
+        return refused("holds no key, or more than 100");
+    }
+    if keys.iter().any(|key| key.get("kty").and_then(Value::as_str).is_none()) {
+        return refused("holds a key without `kty`");
+    }
+    if keys.iter().any(|key| PRIVATE.iter().any(|member| key.get(member).is_some())) {
+        return refused("holds a private or symmetric key");
+    }
+    Ok(set)
+}

@@ -1,0 +1,131 @@
+//! Chat sessions, streams, uploads and their limits.
+
+use std::num::{NonZeroU32, NonZeroU64};
+use std::time::Duration;
+
+use kernel::Secret;
+
+use crate::address::{self, BaseUrl};
+use crate::parse;
+use crate::problem::Invalid;
+use crate::reader::{Reader, Refused};
+
+/// Everything about chat.
+#[derive(Debug, Clone)]
+pub struct Chat {
+    /// `CHAT_TOKEN_SIGNING_KEY`: raw bytes.
+    pub token_signing_key: Option<Secret>,
+    /// `CHAT_TOKEN_TTL_SECONDS`.
+    pub token_ttl: Duration,
+    /// `SERVICE_CHAT_DIALECT`.
+    pub dialect: Dialect,
+    /// `SERVICE_CHAT_DISCONNECT_GRACE`.
+    pub disconnect_grace: DisconnectGrace,
+    /// `SERVICE_CHAT_RATE_LIMIT_*`.
+    pub rate_limit: ChatLimit,
+    /// `SERVICE_CHAT_MAX_STREAMS`, per session; none disables it.
+    pub max_streams: Option<NonZeroU32>,
+    /// `SERVICE_CHAT_UPLOAD_MAX_BYTES`; none disables it.
+    pub upload_max_bytes: Option<NonZeroU64>,
+    /// `SERVICE_CHAT_CDN_BASE_URL`.
+    pub cdn_base_url: BaseUrl,
+    /// `SERVICE_CHAT_CDN_CACHE_TTL`; zero looks every time.
+    pub cdn_cache_ttl: Duration,
+    /// `SERVICE_CHAT_DOMAIN_KEY`: public, handed to pages.
+    pub domain_key: Option<String>,
+}
+
+/// `SERVICE_CHAT_DIALECT`: the events of streamed text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// What the request asks for.
+    Auto,
+    /// The interface's own.
+    Interface,
+    /// ChatKit's.
+    Chatkit,
+}
+
+/// How long a turn outlives its last reader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DisconnectGrace {
+    /// This long; zero stops it at once.
+    After(Duration),
+    /// Until it is done.
+    Forever,
+}
+
+impl DisconnectGrace {
+    /// The time, or none when it never stops.
+    #[must_use]
+    pub fn duration(self) -> Option<Duration> {
+        match self {
+            Self::After(duration) => Some(duration),
+            Self::Forever => None,
+        }
+    }
+}
+
+/// Chat requests within a window; none disables a limit.
+#[derive(Debug, Clone, Copy)]
+pub struct ChatLimit {
+    /// `SERVICE_CHAT_RATE_LIMIT_IP`.
+    pub per_address: Option<NonZeroU32>,
+    /// `SERVICE_CHAT_RATE_LIMIT_WORKFLOW`.
+    pub per_workflow: Option<NonZeroU32>,
+    /// `SERVICE_CHAT_RATE_LIMIT_SESSION`.
+    pub per_session: Option<NonZeroU32>,
+    /// `SERVICE_CHAT_RATE_LIMIT_INTERVAL`.
+    pub interval: Duration,
+}
+
+pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Chat, Refused> {
+    let dialects =
+        [("auto", Dialect::Auto), ("interface", Dialect::Interface), ("chatkit", Dialect::Chatkit)];
+    let token_signing_key = reader.secret("CHAT_TOKEN_SIGNING_KEY", parse::any_secret);
+    let token_ttl = reader.value("CHAT_TOKEN_TTL_SECONDS", parse::seconds(30..=3600));
+    let dialect = reader.value("SERVICE_CHAT_DIALECT", parse::choice(&dialects));
+    let disconnect_grace = reader.value("SERVICE_CHAT_DISCONNECT_GRACE", grace);
+    let rate_limit = read_limit(reader);
+    let max_streams = reader.value("SERVICE_CHAT_MAX_STREAMS", parse::limit);
+    let upload_max_bytes =
+        reader.value("SERVICE_CHAT_UPLOAD_MAX_BYTES", parse::number::<u64>(0..=1_073_741_824));
+    let cdn_base_url = reader.value("SERVICE_CHAT_CDN_BASE_URL", address::base_url);
+    let cdn_cache_ttl = reader.value("SERVICE_CHAT_CDN_CACHE_TTL", parse::seconds(0..=86400));
+    let domain_key = reader.optional("SERVICE_CHAT_DOMAIN_KEY", parse::line);
+    Ok(Chat {
+        token_signing_key: token_signing_key?,
+        token_ttl: token_ttl?,
+        dialect: dialect?,
+        disconnect_grace: disconnect_grace?,
+        rate_limit: rate_limit?,
+        max_streams: max_streams?,
+        upload_max_bytes: NonZeroU64::new(upload_max_bytes?),
+        cdn_base_url: cdn_base_url?,
+        cdn_cache_ttl: cdn_cache_ttl?,
+        domain_key: domain_key?,
+    })
+}
+
+fn read_limit(reader: &mut Reader<'_>) -> Result<ChatLimit, Refused> {
+    let per_address = reader.value("SERVICE_CHAT_RATE_LIMIT_IP", parse::limit);
+    let per_workflow = reader.value("SERVICE_CHAT_RATE_LIMIT_WORKFLOW", parse::limit);
+    let per_session = reader.value("SERVICE_CHAT_RATE_LIMIT_SESSION", parse::limit);
+    let interval = reader.value("SERVICE_CHAT_RATE_LIMIT_INTERVAL", parse::seconds(1..=86400));
+    Ok(ChatLimit {
+        per_address: per_address?,
+        per_workflow: per_workflow?,
+        per_session: per_session?,
+        interval: interval?,
+    })
+}
+
+fn grace(text: &str) -> Result<DisconnectGrace, Invalid> {
+    if text == "forever" {
+        return Ok(DisconnectGrace::Forever);
+    }
+    parse::seconds(0..=86400)(text).map(DisconnectGrace::After).map_err(|mut invalid| {
+        invalid.instead.push_str(", or `forever`");
+        invalid
+    })
+}

@@ -1,0 +1,128 @@
+//! Every configuration variable: typed, documented, validated at once.
+//!
+//! [`Source`] collects what was given, [`Config::load`] turns it into typed values or lists *all* that is wrong
+//! ([`Problems`]). What each variable means stands in `variables.toml` alone; [`table()`] and [`render()`] show it.
+//! Nothing here decides what the values lead to, and nothing but [`Source::from_env`] does I/O.
+
+mod address;
+mod apps;
+mod auth;
+mod chat;
+mod client;
+mod http;
+mod log;
+mod outbound;
+mod parse;
+mod problem;
+mod reader;
+mod sign_in;
+mod source;
+mod storage;
+mod table;
+mod variables;
+mod vault;
+mod warnings;
+
+#[cfg(test)]
+mod tests;
+
+pub use address::{AllowOrigins, BaseUrl, HostPort};
+pub use apps::Apps;
+pub use auth::{Algorithm, Auth, AuthMode, Bootstrap, FailureLimit, Jwks, StaticJwks};
+pub use chat::{Chat, ChatLimit, Dialect, DisconnectGrace};
+pub use client::Client;
+pub use http::{Http, Tls};
+pub use log::{Log, LogFormat};
+pub use outbound::{Egress, Fabric, Model};
+pub use problem::{Problem, Problems};
+pub use sign_in::{Mail, Oidc, SignIn, Signup};
+pub use source::{Origin, Source};
+pub use storage::{Data, Database};
+pub use table::{Row, render, table};
+pub use variables::{Variable, variables};
+pub use vault::{Vault, VaultKey, VaultKeys};
+pub use warnings::warnings;
+
+use reader::{Reader, Refused};
+
+/// Everything that can be configured, checked. Its `Debug` shows no secret.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where to listen and whom to believe.
+    pub http: Http,
+    /// The data folder.
+    pub data: Data,
+    /// The database and its connections.
+    pub database: Database,
+    /// Who may call.
+    pub auth: Auth,
+    /// How people sign in.
+    pub sign_in: SignIn,
+    /// How mail is sent.
+    pub mail: Mail,
+    /// Chat sessions, streams and limits.
+    pub chat: Chat,
+    /// The keys that seal stored secrets.
+    pub vault: Vault,
+    /// The model endpoint.
+    pub model: Model,
+    /// What outbound calls may reach.
+    pub egress: Egress,
+    /// The event fabric between instances.
+    pub fabric: Fabric,
+    /// Hosted apps.
+    pub apps: Apps,
+    /// The log.
+    pub log: Log,
+    /// What the client commands use.
+    pub client: Client,
+}
+
+impl Config {
+    /// Reads and checks every variable.
+    ///
+    /// # Errors
+    /// [`Problems`] with everything that is wrong, not only the first.
+    pub fn load(source: &Source) -> Result<Self, Problems> {
+        let mut reader = Reader::new(source);
+        let config = Self::read(&mut reader);
+        match config {
+            Ok(config) if reader.problems().is_empty() => Ok(config),
+            Ok(_) | Err(Refused) => Err(Problems(reader.into_problems())),
+        }
+    }
+
+    /// Reads every group before the first `?`, so that one bad value hides no other.
+    fn read(reader: &mut Reader<'_>) -> Result<Self, Refused> {
+        let http = http::read(reader);
+        let data = storage::read_data(reader);
+        let database = storage::read_database(reader);
+        let auth = auth::read(reader);
+        let sign_in = sign_in::read(reader);
+        let mail = sign_in::read_mail(reader);
+        let chat = chat::read(reader);
+        let vault = vault::read(reader);
+        let model = outbound::read_model(reader);
+        let egress = outbound::read_egress(reader);
+        let fabric = outbound::read_fabric(reader);
+        let apps = apps::read(reader);
+        let log = log::read(reader);
+        let client = client::read(reader);
+        Ok(Self {
+            http: http?,
+            data: data?,
+            database: database?,
+            auth: auth?,
+            sign_in: sign_in?,
+            mail: mail?,
+            chat: chat?,
+            vault: vault?,
+            model: model?,
+            egress: egress?,
+            fabric: fabric?,
+            apps: apps?,
+            log: log?,
+            client: client?,
+        })
+    }
+}

@@ -1,0 +1,72 @@
+//! The data folder and the database.
+
+use std::path::PathBuf;
+
+use kernel::Secret;
+
+use crate::reader::{Reader, Refused};
+use crate::{address, parse};
+
+/// The folder that one process owns.
+#[derive(Debug, Clone)]
+pub struct Data {
+    /// `SERVICE_DATA_DIR`.
+    pub dir: PathBuf,
+}
+
+/// The database and its connections.
+#[derive(Debug, Clone)]
+pub struct Database {
+    /// `SERVICE_POSTGRES_DSN`; none means the embedded one.
+    pub dsn: Option<Secret>,
+    /// `SERVICE_PG_BIN`: folder with `initdb` and `postgres`.
+    pub pg_bin: Option<PathBuf>,
+    /// `SERVICE_DATABASE_POOL`: all connections, the writers' included.
+    pub pool: usize,
+    /// `SERVICE_DATABASE_WRITERS`: at least 1, fewer than `pool`.
+    pub writers: usize,
+}
+
+pub(crate) fn read_data(reader: &mut Reader<'_>) -> Result<Data, Refused> {
+    let dir = match reader.optional("SERVICE_DATA_DIR", parse::path)? {
+        Some(dir) => Some(dir),
+        None => default_dir(reader),
+    };
+    dir.map(|dir| Data { dir }).ok_or_else(|| {
+        reader.refuse(
+            "SERVICE_DATA_DIR",
+            "is not set, and without $HOME and $XDG_DATA_HOME it has no default",
+            "write the path of a folder",
+        );
+        Refused
+    })
+}
+
+/// A relative `$XDG_DATA_HOME` is to be ignored, says its specification.
+fn default_dir(reader: &Reader<'_>) -> Option<PathBuf> {
+    let source = reader.source();
+    if source.is_root() {
+        return Some(PathBuf::from("/var/lib/callboard"));
+    }
+    let xdg = source.xdg_data_home().map(PathBuf::from).filter(|path| path.is_absolute());
+    let data_home = xdg.or_else(|| source.home().map(|home| PathBuf::from(home).join(".local/share")));
+    data_home.map(|data_home| data_home.join("callboard"))
+}
+
+pub(crate) fn read_database(reader: &mut Reader<'_>) -> Result<Database, Refused> {
+    let dsn = reader.secret("SERVICE_POSTGRES_DSN", address::dsn);
+    let pg_bin = reader.optional("SERVICE_PG_BIN", parse::path);
+    let pool = reader.value("SERVICE_DATABASE_POOL", parse::number::<usize>(2..=500));
+    let writers = reader.optional("SERVICE_DATABASE_WRITERS", parse::number::<usize>(1..=499));
+    let (pool, writers) = (pool?, writers?);
+    let writers = writers.unwrap_or_else(|| (pool / 4).max(1));
+    if writers >= pool {
+        reader.refuse(
+            "SERVICE_DATABASE_WRITERS",
+            format!("leaves no connection for readers: {writers} of {pool}"),
+            "write a number smaller than SERVICE_DATABASE_POOL",
+        );
+        return Err(Refused);
+    }
+    Ok(Database { dsn: dsn?, pg_bin: pg_bin?, pool, writers })
+}

@@ -1,0 +1,151 @@
+//! The table behind `callboard config show`.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+
+use crate::Config;
+use crate::source::{Origin, Source};
+use crate::variables::{Variable, groups, variables};
+
+const WIDTH: usize = 100;
+/// The longest name has 39 letters.
+const NAME: usize = 40;
+/// `environment` is the longest origin.
+const ORIGIN: usize = 11;
+const VALUE_INDENT: usize = 2 + NAME + 1 + ORIGIN + 2;
+const TEXT_INDENT: usize = 6;
+
+/// One variable with its value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Row {
+    /// The variable.
+    pub name: &'static str,
+    /// The id of its group.
+    pub group: &'static str,
+    /// What it is for.
+    pub meaning: &'static str,
+    /// What counts when it is unset, as a value or in words.
+    pub default: Option<&'static str>,
+    /// The value that counts; a secret is `********`. None when it is unset and there is no plain default.
+    pub value: Option<String>,
+    /// Where the value comes from.
+    pub source: Origin,
+    /// Whether it is a secret.
+    pub secret: bool,
+    /// Why setting it has no effect yet.
+    pub pending: Option<&'static str>,
+}
+
+/// All variables in the order of their groups.
+#[must_use]
+pub fn table(source: &Source, config: &Config) -> Vec<Row> {
+    variables()
+        .iter()
+        .map(|variable| Row {
+            name: &variable.name,
+            group: &variable.group,
+            meaning: &variable.meaning,
+            default: variable.default.as_deref().or(variable.computed_default.as_deref()),
+            value: value(variable, source, config),
+            source: source.origin(&variable.name),
+            secret: variable.secret,
+            pending: variable.pending.as_deref(),
+        })
+        .collect()
+}
+
+fn value(variable: &Variable, source: &Source, config: &Config) -> Option<String> {
+    match source.get(&variable.name) {
+        Some(given) if variable.secret => Some(kernel::mask(given).to_owned()),
+        Some(given) => Some(given.trim().to_owned()).filter(|given| !given.is_empty()),
+        None => None,
+    }
+    .or_else(|| variable.default.clone())
+    .or_else(|| worked_out(&variable.name, config))
+}
+
+/// The defaults that depend on the machine or on other values.
+fn worked_out(name: &str, config: &Config) -> Option<String> {
+    match name {
+        "SERVICE_DATA_DIR" => Some(config.data.dir.display().to_string()),
+        "SERVICE_DATABASE_WRITERS" => Some(config.database.writers.to_string()),
+        "SERVICE_HTTP_WORKERS" => Some(config.http.workers.to_string()),
+        _ => None,
+    }
+}
+
+/// The table as text for people, at most 100 columns wide.
+#[must_use]
+pub fn render(rows: &[Row]) -> String {
+    let mut text = String::new();
+    for group in groups() {
+        let mut rows = rows.iter().filter(|row| row.group == group.id).peekable();
+        if rows.peek().is_none() {
+            continue;
+        }
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&group.title);
+        text.push('\n');
+        for row in rows {
+            render_row(&mut text, row);
+        }
+    }
+    text
+}
+
+fn render_row(text: &mut String, row: &Row) {
+    let value = row.value.as_deref().unwrap_or("(not set)");
+    let mut lines = wrap(&one_line(value), WIDTH.saturating_sub(VALUE_INDENT)).into_iter();
+    let first = lines.next().unwrap_or_default();
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "\n  {:<NAME$} {:<ORIGIN$}  {first}", row.name, row.source);
+    for line in lines {
+        let _ = writeln!(text, "{:VALUE_INDENT$}{line}", "");
+    }
+    let mut meaning = row.meaning.to_owned();
+    if let Some(default) = row.default.filter(|default| row.value.as_deref() != Some(default)) {
+        let _ = write!(meaning, " Default: {default}.");
+    }
+    if let Some(pending) = row.pending {
+        let _ = write!(meaning, " No effect yet: {pending}.");
+    }
+    for line in wrap(&meaning, WIDTH.saturating_sub(TEXT_INDENT)) {
+        let _ = writeln!(text, "{:TEXT_INDENT$}{line}", "");
+    }
+}
+
+/// A value cannot break out of its line, nor colour the terminal.
+fn one_line(value: &str) -> String {
+    let mut text = String::with_capacity(value.len());
+    for letter in value.chars() {
+        if letter.is_control() { text.extend(letter.escape_debug()) } else { text.push(letter) }
+    }
+    text
+}
+
+/// Breaks a text between words; a word longer than a line is cut.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    let mut length = 0_usize;
+    for word in text.split(' ') {
+        let letters: Vec<char> = word.chars().collect();
+        for (index, piece) in letters.chunks(width).enumerate() {
+            let blank = usize::from(index == 0 && length > 0);
+            if length.saturating_add(blank).saturating_add(piece.len()) > width {
+                lines.push(std::mem::take(&mut line));
+                length = 0;
+            } else if blank == 1 {
+                line.push(' ');
+                length = length.saturating_add(1);
+            }
+            line.extend(piece);
+            length = length.saturating_add(piece.len());
+        }
+    }
+    lines.push(line);
+    lines
+}

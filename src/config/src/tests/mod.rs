@@ -1,0 +1,38 @@
+//! Every rule of the configuration, from outside and, for the table of variables, from inside.
+
+mod credentials;
+mod given;
+mod rules;
+mod secrets;
+mod shown;
+mod variables;
+
+use crate::{Config, Problem, Source};
+
+/// Pairs with a home folder, so that every default can be worked out.
+fn source(pairs: &[(&str, &str)]) -> Source {
+    Source::from_pairs([("HOME", "/home/ada")].iter().chain(pairs).copied())
+}
+
+/// The configuration of some pairs, which must be good.
+fn good(pairs: &[(&str, &str)]) -> Config {
+    Config::load(&source(pairs)).unwrap_or_else(|problems| panic!("refused:\n{problems}"))
+}
+
+/// The problems of some pairs, which must be bad.
+fn bad(pairs: &[(&str, &str)]) -> Vec<Problem> {
+    match Config::load(&source(pairs)) {
+        Ok(_) => panic!("accepted: {pairs:?}"),
+        Err(problems) => problems.0,
+    }
+}
+
+/// Every value is refused, with one problem that names the variable.
+fn refuses(name: &str, values: &[&str]) {
+    for value in values {
+        let problems = bad(&[(name, value)]);
+        let names: Vec<&str> = problems.iter().map(|problem| problem.variable.as_str()).collect();
+        assert_eq!(names, [name], "value {value:?}");
+        assert!(!problems[0].instead.is_empty(), "value {value:?} without advice");
+    }
+}

@@ -1,0 +1,83 @@
+//! `variables.toml` and the code agree.
+
+use std::collections::BTreeSet;
+
+use crate::reader::Reader;
+use crate::variables::{TEXT, groups};
+use crate::{Config, Source, variables};
+
+#[test]
+fn the_file_parses_and_every_name_is_there_once() {
+    toml::from_str::<toml::Table>(TEXT).unwrap();
+    let names: BTreeSet<&str> = variables().iter().map(|variable| variable.name.as_str()).collect();
+    assert_eq!(names.len(), variables().len());
+    assert!(names.len() > 60, "the file was not read");
+}
+
+#[test]
+fn what_is_read_is_what_is_described() {
+    let source = Source::default();
+    let mut reader = Reader::new(&source);
+    let _ = Config::read(&mut reader);
+    let described: BTreeSet<&str> = variables().iter().map(|variable| variable.name.as_str()).collect();
+    assert_eq!(*reader.names(), described);
+}
+
+#[test]
+fn an_undescribed_variable_is_a_problem() {
+    let source = Source::default();
+    let mut reader = Reader::new(&source);
+    assert!(reader.optional("SERVICE_FORGOTTEN", crate::parse::line).is_err());
+    assert_eq!(reader.problems().len(), 1);
+}
+
+#[test]
+fn every_variable_has_a_group_and_a_meaning_that_is_a_sentence() {
+    for variable in variables() {
+        assert!(groups().iter().any(|group| group.id == variable.group), "{}", variable.name);
+        assert!(variable.meaning.ends_with('.'), "{}", variable.name);
+        assert!(variable.default.is_none() || variable.computed_default.is_none(), "{}", variable.name);
+        assert!(variable.default.as_deref() != Some(""), "{}", variable.name);
+        assert!(!variable.secret || variable.default.is_none(), "{}", variable.name);
+    }
+}
+
+/// A default that is documented but overlooked by `optional` would be a lie: writing it out must change nothing.
+#[test]
+fn writing_out_every_default_changes_nothing() {
+    let defaults: Vec<(&str, &str)> = variables()
+        .iter()
+        .filter_map(|variable| Some((variable.name.as_str(), variable.default.as_deref()?)))
+        .collect();
+    assert_eq!(format!("{:?}", super::good(&defaults)), format!("{:?}", super::good(&[])));
+}
+
+#[test]
+fn what_counts_in_this_stage() {
+    let counts: BTreeSet<&str> = variables()
+        .iter()
+        .filter(|variable| variable.pending.is_none())
+        .map(|variable| variable.name.as_str())
+        .collect();
+    let expected = [
+        "SERVICE_ALLOW_INSECURE",
+        "SERVICE_AUTH_MODE",
+        "SERVICE_AUTH_SERVICE_TOKEN_BACKEND",
+        "SERVICE_CHAT_DIALECT",
+        "SERVICE_CHAT_DISCONNECT_GRACE",
+        "SERVICE_CORS_ALLOW_ORIGINS",
+        "SERVICE_DATABASE_POOL",
+        "SERVICE_DATABASE_WRITERS",
+        "SERVICE_DATA_DIR",
+        "SERVICE_HOST",
+        "SERVICE_HTTP_WORKERS",
+        "SERVICE_LOG",
+        "SERVICE_LOG_FORMAT",
+        "SERVICE_PG_BIN",
+        "SERVICE_PORT",
+        "SERVICE_POSTGRES_DSN",
+        "SERVICE_PUBLIC_BASE_URL",
+        "SERVICE_VAULT_KEYS",
+    ];
+    assert_eq!(counts, BTreeSet::from(expected));
+}

@@ -1,0 +1,66 @@
+//! What does not stop the start but is probably not meant.
+
+use crate::source::Source;
+use crate::variables::{self, variables};
+use crate::{Config, auth::Auth, chat::Chat};
+use kernel::Secret;
+use secrecy::ExposeSecret;
+
+/// Fewer bytes than this make a weak signing key.
+const KEY_BYTES: usize = 32;
+
+/// One sentence each: unknown variables, short signing keys, variables that have no effect yet.
+#[must_use]
+pub fn warnings(source: &Source, config: &Config) -> Vec<String> {
+    let mut warnings: Vec<String> = source
+        .set()
+        .map(|(name, _)| name)
+        .filter(|name| name.starts_with("SERVICE_") && variables::find(name).is_none())
+        .map(|name| match nearest(name) {
+            Some(known) => {
+                format!("{} is not a known variable; the nearest one is {known}", name.escape_debug())
+            }
+            None => format!("{} is not a known variable", name.escape_debug()),
+        })
+        .collect();
+    let Auth { jwt_secret, .. } = &config.auth;
+    let Chat { token_signing_key, .. } = &config.chat;
+    warnings.extend(short_key("SERVICE_AUTH_JWT_SECRET", jwt_secret.as_ref()));
+    warnings.extend(short_key("CHAT_TOKEN_SIGNING_KEY", token_signing_key.as_ref()));
+    warnings.extend(variables().iter().filter_map(|variable| {
+        let pending = variable.pending.as_deref()?;
+        source.get(&variable.name)?;
+        Some(format!("{} has no effect yet: {pending}", variable.name))
+    }));
+    warnings
+}
+
+fn short_key(name: &str, key: Option<&Secret>) -> Option<String> {
+    let bytes = key?.expose_secret().len();
+    (bytes < KEY_BYTES).then(|| {
+        format!("{name} is shorter than {KEY_BYTES} bytes, so signatures made with it can be guessed")
+    })
+}
+
+/// The known variable with the fewest letters to change.
+fn nearest(name: &str) -> Option<&'static str> {
+    variables().iter().map(|variable| variable.name.as_str()).min_by_key(|known| distance(name, known))
+}
+
+/// Levenshtein's distance, one row at a time.
+fn distance(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (index, letter) in left.chars().enumerate() {
+        let mut next = Vec::with_capacity(row.len());
+        let mut last = index.saturating_add(1);
+        next.push(last);
+        for ((other, above_left), above) in right.iter().zip(&row).zip(row.iter().skip(1)) {
+            let changed = above_left.saturating_add(usize::from(*other != letter));
+            last = changed.min(above.saturating_add(1)).min(last.saturating_add(1));
+            next.push(last);
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or_default()
+}

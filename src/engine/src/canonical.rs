@@ -1,0 +1,83 @@
+//! What makes two versions the same: SHA-256 of canonical JSON (RFC 8785).
+
+use ring::digest::{Context, SHA256};
+use serde_json::{Map, Value};
+
+/// The document has no canonical form: a number that a double cannot hold.
+#[derive(Debug, thiserror::Error)]
+#[error("the document has no canonical form: {0}")]
+pub struct CanonicalError(String);
+
+fn canonical(value: &Value) -> Result<Vec<u8>, CanonicalError> {
+    check_numbers(value)?;
+    serde_json_canonicalizer::to_vec(value).map_err(|error| CanonicalError(error.to_string()))
+}
+
+/// Integers over 2^53 would be rounded, and two different graphs would be one.
+fn check_numbers(value: &Value) -> Result<(), CanonicalError> {
+    const EXACT: u64 = 1 << 53;
+    match value {
+        Value::Number(number) => {
+            let size = number.as_u64().or_else(|| number.as_i64().map(i64::unsigned_abs));
+            match size {
+                Some(size) if size > EXACT => {
+                    Err(CanonicalError(format!("the integer {number} is beyond 2^53")))
+                }
+                _ => Ok(()),
+            }
+        }
+        Value::Array(items) => items.iter().try_for_each(check_numbers),
+        Value::Object(members) => members.values().try_for_each(check_numbers),
+        _ => Ok(()),
+    }
+}
+
+/// The digest of a graph alone.
+///
+/// # Errors
+/// [`CanonicalError`] when it has no canonical form.
+pub fn digest(graph: &Value) -> Result<[u8; 32], CanonicalError> {
+    Ok(sha256(&[&canonical(graph)?]))
+}
+
+/// The digest of graph and runnable config together: what makes a version the same.
+///
+/// # Errors
+/// [`CanonicalError`] when one has no canonical form.
+pub fn identity(graph: &Value, config: Option<&Map<String, Value>>) -> Result<[u8; 32], CanonicalError> {
+    let config = config.map_or(Value::Null, |config| Value::Object(config.clone()));
+    Ok(sha256(&[&canonical(graph)?, b"\n", &canonical(&config)?]))
+}
+
+pub(crate) fn sha256(parts: &[&[u8]]) -> [u8; 32] {
+    let mut context = Context::new(&SHA256);
+    for part in parts {
+        context.update(part);
+    }
+    let mut digest = [0_u8; 32];
+    digest.copy_from_slice(context.finish().as_ref());
+    digest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn spelling_does_not_count_content_does() {
+        let one: Value = serde_json::from_str(r#"{"b":1.0,"a":"\u00e9"}"#).unwrap();
+        let two: Value = serde_json::from_str("{\"a\": \"é\", \"b\": 1}").unwrap();
+        assert_eq!(digest(&one).unwrap(), digest(&two).unwrap());
+        assert_ne!(digest(&one).unwrap(), digest(&json!({"a": "é", "b": 2})).unwrap());
+        let config = json!({"x": 1}).as_object().cloned();
+        assert_ne!(identity(&one, config.as_ref()).unwrap(), identity(&one, None).unwrap());
+    }
+
+    #[test]
+    fn integers_that_would_be_rounded_are_refused() {
+        assert!(digest(&json!([9_007_199_254_740_992_u64])).is_ok());
+        assert!(digest(&json!([9_007_199_254_740_993_u64])).is_err());
+        assert!(digest(&json!({"a": [-9_007_199_254_740_993_i64]})).is_err());
+    }
+}

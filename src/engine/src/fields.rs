@@ -1,0 +1,151 @@
+//! Reading an object member by member, with every problem noted.
+
+use serde_json::{Map, Value};
+use wire::FieldError;
+
+use crate::Problems;
+
+/// An object of the graph, read member by member.
+pub(crate) struct Fields<'a> {
+    pointer: String,
+    members: &'a Map<String, Value>,
+    known: Vec<&'static str>,
+}
+
+impl<'a> Fields<'a> {
+    /// Reads `value`, which must be an object.
+    pub(crate) fn of(pointer: impl Into<String>, value: &'a Value, problems: &mut Problems) -> Option<Self> {
+        let pointer = pointer.into();
+        match value {
+            Value::Object(members) => Some(Self { pointer, members, known: Vec::new() }),
+            _ => {
+                problems.push(FieldError::new(pointer, "type", "must be an object"));
+                None
+            }
+        }
+    }
+
+    /// JSON pointer to a member.
+    #[must_use]
+    pub(crate) fn at(&self, name: &str) -> String {
+        format!("{}/{}", self.pointer, escape(name))
+    }
+
+    /// A member as it stands.
+    pub(crate) fn value(&mut self, name: &'static str) -> Option<&'a Value> {
+        self.known.push(name);
+        self.members.get(name).filter(|value| !value.is_null())
+    }
+
+    /// A member that must be there.
+    pub(crate) fn required(&mut self, name: &'static str, problems: &mut Problems) -> Option<&'a Value> {
+        let value = self.value(name);
+        if value.is_none() {
+            problems.push(FieldError::new(self.at(name), "required", "is required"));
+        }
+        value
+    }
+
+    /// A text that must be there.
+    pub(crate) fn text(&mut self, name: &'static str, problems: &mut Problems) -> Option<&'a str> {
+        let value = self.required(name, problems)?;
+        let text = value.as_str();
+        if text.is_none() {
+            problems.push(FieldError::new(self.at(name), "type", "must be a string"));
+        }
+        text
+    }
+
+    /// A number within bounds, where it is there.
+    pub(crate) fn number(
+        &mut self,
+        name: &'static str,
+        bounds: std::ops::RangeInclusive<f64>,
+        problems: &mut Problems,
+    ) -> Option<f64> {
+        let value = self.value(name)?;
+        let number = value.as_f64().filter(|number| bounds.contains(number));
+        if number.is_none() {
+            let (low, high) = bounds.into_inner();
+            let message = format!("must be a number from {low} to {high}");
+            problems.push(FieldError::new(self.at(name), "range", message));
+        }
+        number
+    }
+
+    /// One of a few words, where it is there.
+    pub(crate) fn word(
+        &mut self,
+        name: &'static str,
+        words: &[&'static str],
+        problems: &mut Problems,
+    ) -> Option<&'static str> {
+        let value = self.value(name)?;
+        let word = words.iter().find(|word| value.as_str() == Some(word)).copied();
+        if word.is_none() {
+            let message = format!("must be one of {}", words.join(", "));
+            problems.push(FieldError::new(self.at(name), "choice", message));
+        }
+        word
+    }
+
+    /// Notes every member that nobody asked for.
+    pub(crate) fn refuse_others(&self, problems: &mut Problems) {
+        for name in self.members.keys().filter(|name| !self.known.contains(&name.as_str())) {
+            let problem = FieldError::new(self.at(name), "unknown_field", format!("unknown field '{name}'"));
+            problems.push(match nearest(name, self.known.iter().copied()) {
+                Some(known) => problem.suggest(format!("did you mean '{known}'?")),
+                None => problem.suggest(format!("known here: {}", self.known.join(", "))),
+            });
+        }
+    }
+}
+
+/// A member's name inside a JSON pointer (RFC 6901).
+pub(crate) fn escape(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+/// The known name that `name` most likely means: at most a third of its letters are wrong.
+pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let allowed = name.chars().count().div_ceil(3);
+    let close = known.map(|candidate| (distance(name, candidate), candidate));
+    close
+        .filter(|(distance, _)| *distance <= allowed)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
+}
+
+/// Levenshtein distance in characters.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, letter) in a.chars().enumerate() {
+        let mut diagonal = i;
+        let mut left = i + 1;
+        let mut next = vec![left];
+        for (other, above) in b.iter().zip(row.iter().skip(1)) {
+            let replaced = diagonal + usize::from(letter != *other);
+            left = replaced.min(left + 1).min(above + 1);
+            next.push(left);
+            diagonal = *above;
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_names_are_found() {
+        let known = ["classify", "answer", "refund"];
+        assert_eq!(nearest("clasify", known.into_iter()), Some("classify"));
+        assert_eq!(nearest("anwser", known.into_iter()), Some("answer"));
+        assert_eq!(nearest("zebra", known.into_iter()), None);
+        assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(distance("", "abc"), 3);
+    }
+}

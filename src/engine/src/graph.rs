@@ -1,0 +1,75 @@
+//! A graph as it was written, after its shape was read.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+/// The fixed entry.
+pub(crate) const START: &str = "START";
+/// The fixed exit.
+pub(crate) const END: &str = "END";
+
+/// A graph of format `graph/1`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Graph {
+    /// In the order of the file, which is the order in which parallel results count.
+    pub nodes: Vec<NodeSpec>,
+    /// In the order of the file.
+    pub edges: Vec<EdgeSpec>,
+    /// The template of the output.
+    pub output: Option<Value>,
+}
+
+/// A node as it was written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NodeSpec {
+    /// Unique in the graph.
+    pub name: String,
+    /// Its type in the catalogue.
+    pub kind: String,
+    /// For people.
+    pub description: Option<String>,
+    /// Limit of one attempt.
+    pub timeout: Option<Duration>,
+    /// The members that belong to the type.
+    pub fields: Map<String, Value>,
+    /// JSON pointer to it.
+    pub pointer: String,
+}
+
+/// An edge as it was written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EdgeSpec {
+    /// One source, or several that are all waited for.
+    pub from: Vec<String>,
+    /// Where it leads.
+    pub target: Target,
+    /// JSON pointer to it.
+    pub pointer: String,
+}
+
+/// Where an edge leads.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Target {
+    /// Always there.
+    To(String),
+    /// To the first case whose condition holds, else to `otherwise`, else nowhere.
+    Cases {
+        /// Conditions and where they lead.
+        cases: Vec<(String, String)>,
+        /// Where it leads when none holds.
+        otherwise: Option<String>,
+    },
+}
+
+impl Target {
+    /// Every node it may lead to.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let (one, cases, otherwise) = match self {
+            Self::To(to) => (Some(to), [].as_slice(), None),
+            Self::Cases { cases, otherwise } => (None, cases.as_slice(), otherwise.as_ref()),
+        };
+        let cases = cases.iter().map(|(_, to)| to);
+        one.into_iter().chain(cases).chain(otherwise).map(String::as_str)
+    }
+}

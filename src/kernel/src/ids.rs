@@ -1,0 +1,183 @@
+//! Ids: UUIDv7 for rows, prefixed random ids for what chat clients see.
+
+use std::fmt;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use uuid::Uuid;
+
+use crate::{Clock, Random, RandomError};
+
+/// The text is no id of the expected kind.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not a valid {0} id")]
+pub struct IdError(&'static str);
+
+/// Makes ids. Those that carry a time never go back within a process, even when the clock does.
+#[derive(Clone)]
+pub struct Ids {
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+    last: Arc<Mutex<(u64, u16)>>,
+}
+
+impl Ids {
+    /// Ids from this clock and this source of randomness.
+    #[must_use]
+    pub fn new(clock: Arc<dyn Clock>, random: Arc<dyn Random>) -> Self {
+        Self { clock, random, last: Arc::new(Mutex::new((0, 0))) }
+    }
+
+    /// A UUIDv7: 48 bits of milliseconds, a 12-bit counter, 62 random bits.
+    ///
+    /// # Errors
+    /// [`RandomError`] when no random bytes could be had.
+    pub fn uuid(&self) -> Result<Uuid, RandomError> {
+        let (millis, counter) = self.tick();
+        let mut bytes = [0_u8; 16];
+        self.random.fill(&mut bytes)?;
+        let [_, _, t2, t3, t4, t5, t6, t7] = millis.to_be_bytes();
+        let [c0, c1] = counter.to_be_bytes();
+        let [b0, b1, b2, b3, b4, b5, b6, b7, b8, ..] = &mut bytes;
+        (*b0, *b1, *b2, *b3, *b4, *b5) = (t2, t3, t4, t5, t6, t7);
+        *b6 = 0x70 | (c0 & 0x0F);
+        *b7 = c1;
+        *b8 = 0x80 | (*b8 & 0x3F);
+        Ok(Uuid::from_bytes(bytes))
+    }
+
+    /// A thread's id: 128 random bits, a capability on published workflows.
+    ///
+    /// # Errors
+    /// [`RandomError`] when no random bytes could be had.
+    pub fn thread(&self) -> Result<ThreadId, RandomError> {
+        let mut bytes = [0_u8; 16];
+        self.random.fill(&mut bytes)?;
+        Ok(ThreadId(Uuid::from_bytes(bytes)))
+    }
+
+    /// A thread item's key: ordered by time, with 128 random bits.
+    ///
+    /// # Errors
+    /// [`RandomError`] when no random bytes could be had.
+    pub fn item(&self) -> Result<ItemKey, RandomError> {
+        let (millis, counter) = self.tick();
+        let mut key = [0_u8; ItemKey::LENGTH];
+        let (time, rest) = key.split_at_mut(6);
+        let (count, random) = rest.split_at_mut(2);
+        let [_, _, millis @ ..] = millis.to_be_bytes();
+        time.copy_from_slice(&millis);
+        count.copy_from_slice(&counter.to_be_bytes());
+        self.random.fill(random)?;
+        Ok(ItemKey(key))
+    }
+
+    /// Milliseconds and a counter that only ever grow.
+    fn tick(&self) -> (u64, u16) {
+        let now = u64::try_from(self.clock.now().timestamp_millis()).unwrap_or(0);
+        let mut last = self.last.lock();
+        let next = match *last {
+            (millis, _) if now > millis => (now, 0),
+            (millis, counter) if counter < 0x0FFF => (millis, counter + 1),
+            (millis, _) => (millis + 1, 0),
+        };
+        *last = next;
+        next
+    }
+}
+
+/// A thread's id, `thr_` and 32 hexadecimal digits on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ThreadId(pub Uuid);
+
+impl ThreadId {
+    /// Reads the wire form.
+    ///
+    /// # Errors
+    /// [`IdError`] for anything else.
+    pub fn parse(text: &str) -> Result<Self, IdError> {
+        let bytes = from_hex::<16>(text.strip_prefix("thr_").unwrap_or("")).ok_or(IdError("thread"))?;
+        Ok(Self(Uuid::from_bytes(bytes)))
+    }
+}
+
+impl fmt::Display for ThreadId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "thr_{}", self.0.as_simple())
+    }
+}
+
+/// A thread item's key: 6 bytes of milliseconds, 2 of a counter, 16 random. Bytewise order is time order.
+///
+/// On the wire it stands behind a prefix that names the kind of item, such as `msg_`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ItemKey(pub [u8; ItemKey::LENGTH]);
+
+impl ItemKey {
+    /// Bytes in a key.
+    pub const LENGTH: usize = 24;
+
+    /// Reads the wire form, whatever its prefix.
+    ///
+    /// # Errors
+    /// [`IdError`] when there is no prefix or the rest is no key.
+    pub fn parse(text: &str) -> Result<Self, IdError> {
+        let (_, digits) = text.split_once('_').ok_or(IdError("item"))?;
+        from_hex(digits).map(Self).ok_or(IdError("item"))
+    }
+
+    /// The wire form behind `prefix` (`msg`, `tc`, `wf`, …).
+    #[must_use]
+    pub fn wire(&self, prefix: &str) -> String {
+        format!("{prefix}_{}", hex::encode(self.0))
+    }
+}
+
+/// Exactly `N` bytes of lower-case hexadecimal.
+fn from_hex<const N: usize>(digits: &str) -> Option<[u8; N]> {
+    if digits.bytes().any(|b| b.is_ascii_uppercase()) {
+        return None;
+    }
+    let mut bytes = [0_u8; N];
+    hex::decode_to_slice(digits, &mut bytes).ok()?;
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{SystemClock, SystemRandom};
+
+    fn ids() -> Ids {
+        Ids::new(Arc::new(SystemClock::new()), Arc::new(SystemRandom::new()))
+    }
+
+    #[test]
+    fn ids_of_one_process_are_ordered_and_distinct() {
+        let ids = ids();
+        let uuids: Vec<_> = (0..20_000).map(|_| ids.uuid().unwrap()).collect();
+        assert!(uuids.is_sorted_by(|a, b| a < b));
+        assert!(uuids.iter().all(|id| id.get_version_num() == 7));
+        let items: Vec<_> = (0..20_000).map(|_| ids.item().unwrap()).collect();
+        assert!(items.is_sorted_by(|a, b| a < b));
+    }
+
+    #[test]
+    fn wire_forms_round_trip() {
+        let ids = ids();
+        let thread = ids.thread().unwrap();
+        assert_eq!(ThreadId::parse(&thread.to_string()), Ok(thread));
+        let item = ids.item().unwrap();
+        assert_eq!(ItemKey::parse(&item.wire("msg")), Ok(item));
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        for text in ["", "thr_", "thr_xyz", "THR_00", "msg_00", "thr_0123456789abcdef0123456789ABCDEF"] {
+            assert!(ThreadId::parse(text).is_err(), "{text}");
+        }
+        for text in ["", "msg", "msg_", "msg_00", "_"] {
+            assert!(ItemKey::parse(text).is_err(), "{text}");
+        }
+    }
+}

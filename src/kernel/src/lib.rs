@@ -1,0 +1,17 @@
+//! Ids, clock, randomness and secrets: what every other package stands on.
+//!
+//! Nothing here does I/O. Time, randomness and ids are traits, so that a test holds them in its hand.
+
+mod clock;
+mod ids;
+mod random;
+mod secret;
+
+#[cfg(feature = "test-util")]
+pub use clock::ManualClock;
+pub use clock::{Clock, Sleep, SystemClock, timeout};
+pub use ids::{IdError, Ids, ItemKey, ThreadId};
+#[cfg(feature = "test-util")]
+pub use random::SeededRandom;
+pub use random::{Random, RandomError, SystemRandom};
+pub use secret::{Secret, mask};

@@ -1,0 +1,1 @@
+//! HTTP and SSE edge, boot and ordered shutdown.

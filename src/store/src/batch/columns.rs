@@ -1,0 +1,188 @@
+//! A batch turned from rows into columns, as `unnest` takes them.
+
+use chrono::{DateTime, NaiveDate, Utc};
+use uuid::Uuid;
+
+use super::{Batch, RunUpdate, StepRow, day_of};
+
+type Time = DateTime<Utc>;
+
+#[derive(Default)]
+pub(super) struct Columns<'a> {
+    pub(super) threads: Threads<'a>,
+    pub(super) items: Items<'a>,
+    pub(super) runs: Runs<'a>,
+    pub(super) streams: Streams<'a>,
+    pub(super) steps: Steps<'a>,
+    pub(super) updates: Updates<'a>,
+    pub(super) events: Events<'a>,
+}
+
+#[derive(Default)]
+pub(super) struct Threads<'a> {
+    pub(super) id: Vec<Uuid>,
+    pub(super) workflow_id: Vec<Uuid>,
+    pub(super) workspace_id: Vec<Uuid>,
+    pub(super) owner_kind: Vec<&'a str>,
+    pub(super) owner_id: Vec<Option<&'a str>>,
+    pub(super) created_at: Vec<Time>,
+}
+
+#[derive(Default)]
+pub(super) struct Items<'a> {
+    pub(super) thread_id: Vec<Uuid>,
+    pub(super) id: Vec<&'a [u8]>,
+    pub(super) content: Vec<&'a str>,
+}
+
+#[derive(Default)]
+pub(super) struct Runs<'a> {
+    pub(super) id: Vec<Uuid>,
+    pub(super) workspace_id: Vec<Uuid>,
+    pub(super) workflow_id: Vec<Uuid>,
+    pub(super) version_id: Vec<Uuid>,
+    pub(super) trigger: Vec<&'a str>,
+    pub(super) thread_id: Vec<Option<Uuid>>,
+    pub(super) stream_id: Vec<Option<Uuid>>,
+    pub(super) inputs: Vec<&'a str>,
+    pub(super) created_at: Vec<Time>,
+}
+
+#[derive(Default)]
+pub(super) struct Streams<'a> {
+    pub(super) id: Vec<Uuid>,
+    pub(super) day: Vec<NaiveDate>,
+    pub(super) run_id: Vec<Uuid>,
+    pub(super) workflow_id: Vec<Uuid>,
+    pub(super) thread_id: Vec<Option<Uuid>>,
+    pub(super) dialect: Vec<&'a str>,
+}
+
+#[derive(Default)]
+pub(super) struct Steps<'a> {
+    pub(super) run_id: Vec<Uuid>,
+    pub(super) node: Vec<&'a str>,
+    pub(super) visit: Vec<i32>,
+    pub(super) attempt: Vec<i32>,
+    pub(super) step: Vec<i32>,
+    pub(super) status: Vec<&'a str>,
+    pub(super) input_digest: Vec<&'a [u8]>,
+    pub(super) result: Vec<Option<&'a str>>,
+    pub(super) error: Vec<Option<&'a str>>,
+    pub(super) started_at: Vec<Time>,
+    pub(super) finished_at: Vec<Option<Time>>,
+}
+
+#[derive(Default)]
+pub(super) struct Updates<'a> {
+    pub(super) id: Vec<Uuid>,
+    pub(super) status: Vec<&'a str>,
+    pub(super) started_at: Vec<Option<Time>>,
+    pub(super) output: Vec<Option<&'a str>>,
+    pub(super) error: Vec<Option<&'a str>>,
+    pub(super) finished_at: Vec<Option<Time>>,
+}
+
+#[derive(Default)]
+pub(super) struct Events<'a> {
+    pub(super) day: Vec<NaiveDate>,
+    pub(super) stream_id: Vec<Uuid>,
+    pub(super) first_seq: Vec<i64>,
+    pub(super) last_seq: Vec<i64>,
+    pub(super) frames: Vec<&'a str>,
+}
+
+impl<'a> From<&'a Batch> for Columns<'a> {
+    fn from(batch: &'a Batch) -> Self {
+        let mut columns = Self::default();
+        for row in &batch.threads {
+            let to = &mut columns.threads;
+            to.id.push(row.id.0);
+            to.workflow_id.push(row.workflow_id);
+            to.workspace_id.push(row.workspace_id);
+            to.owner_kind.push(row.owner_kind);
+            to.owner_id.push(row.owner_id.as_deref());
+            to.created_at.push(row.created_at);
+        }
+        for row in &batch.items {
+            let to = &mut columns.items;
+            to.thread_id.push(row.thread_id.0);
+            to.id.push(&row.id.0);
+            to.content.push(&row.content);
+        }
+        for row in &batch.runs {
+            let to = &mut columns.runs;
+            to.id.push(row.id);
+            to.workspace_id.push(row.workspace_id);
+            to.workflow_id.push(row.workflow_id);
+            to.version_id.push(row.version_id);
+            to.trigger.push(row.trigger);
+            to.thread_id.push(row.thread_id.map(|id| id.0));
+            to.stream_id.push(row.stream_id);
+            to.inputs.push(&row.inputs);
+            to.created_at.push(row.created_at);
+        }
+        for row in &batch.streams {
+            let to = &mut columns.streams;
+            to.id.push(row.id);
+            to.day.push(day_of(row.id));
+            to.run_id.push(row.run_id);
+            to.workflow_id.push(row.workflow_id);
+            to.thread_id.push(row.thread_id.map(|id| id.0));
+            to.dialect.push(row.dialect.as_str());
+        }
+        // One statement cannot touch a row twice: of an attempt's rows, and of a run's states, the last counts.
+        let mut steps: Vec<&StepRow> = Vec::with_capacity(batch.steps.len());
+        for row in &batch.steps {
+            let same = |old: &StepRow| {
+                old.run_id == row.run_id
+                    && old.visit == row.visit
+                    && old.attempt == row.attempt
+                    && old.node == row.node
+            };
+            match steps.iter_mut().rev().find(|old| same(old)) {
+                Some(old) => *old = row,
+                None => steps.push(row),
+            }
+        }
+        for row in steps {
+            let to = &mut columns.steps;
+            to.run_id.push(row.run_id);
+            to.node.push(&row.node);
+            to.visit.push(row.visit);
+            to.attempt.push(row.attempt);
+            to.step.push(row.step);
+            to.status.push(row.status);
+            to.input_digest.push(&row.input_digest);
+            to.result.push(row.result.as_deref());
+            to.error.push(row.error.as_deref());
+            to.started_at.push(row.started_at);
+            to.finished_at.push(row.finished_at);
+        }
+        let mut updates: Vec<(&RunUpdate, Option<Time>)> = Vec::with_capacity(batch.updates.len());
+        for row in &batch.updates {
+            match updates.iter_mut().rev().find(|(old, _)| old.id == row.id) {
+                Some((old, started_at)) => (*old, *started_at) = (row, started_at.or(row.started_at)),
+                None => updates.push((row, row.started_at)),
+            }
+        }
+        for (row, started_at) in updates {
+            let to = &mut columns.updates;
+            to.id.push(row.id);
+            to.status.push(row.status.as_str());
+            to.started_at.push(started_at);
+            to.output.push(row.output.as_deref());
+            to.error.push(row.error.as_deref());
+            to.finished_at.push(row.finished_at);
+        }
+        for row in &batch.events {
+            let to = &mut columns.events;
+            to.day.push(day_of(row.stream_id));
+            to.stream_id.push(row.stream_id);
+            to.first_seq.push(i64::try_from(row.first_seq).unwrap_or(i64::MAX));
+            to.last_seq.push(i64::try_from(row.last_seq).unwrap_or(i64::MAX));
+            to.frames.push(&row.frames);
+        }
+        columns
+    }
+}

@@ -1,0 +1,204 @@
+//! What a lane commits: rows of many streams in one statement.
+//!
+//! One commit is one prepared statement with a CTE for each table that has rows, its values as arrays. It is its
+//! own transaction, so there is neither BEGIN nor COMMIT to wait for. Each row is written once however often it
+//! is sent: a resend after a broken connection is harmless.
+
+mod columns;
+mod connection;
+mod statement;
+
+use chrono::{DateTime, NaiveDate, Utc};
+use kernel::{ItemKey, ThreadId};
+use uuid::Uuid;
+use wire::chat::Dialect;
+
+pub use connection::{LaneConnection, LaneError};
+
+use crate::RunStatus;
+
+/// A thread to make.
+#[derive(Debug, Clone)]
+pub struct ThreadRow {
+    /// Its id.
+    pub id: ThreadId,
+    /// The workflow it belongs to.
+    pub workflow_id: Uuid,
+    /// The workspace of the workflow.
+    pub workspace_id: Uuid,
+    /// `visitor`, `session`, `user` or `anyone`.
+    pub owner_kind: &'static str,
+    /// Who, where the kind has somebody.
+    pub owner_id: Option<String>,
+    /// When.
+    pub created_at: DateTime<Utc>,
+}
+
+/// A thread item to add.
+#[derive(Debug, Clone)]
+pub struct ItemRow {
+    /// Its thread.
+    pub thread_id: ThreadId,
+    /// Its key.
+    pub id: ItemKey,
+    /// A `wire::chat::ThreadItem` as JSON.
+    pub content: String,
+}
+
+/// A run to make.
+#[derive(Debug, Clone)]
+pub struct RunRow {
+    /// UUIDv7.
+    pub id: Uuid,
+    /// The workspace of the workflow.
+    pub workspace_id: Uuid,
+    /// Its workflow.
+    pub workflow_id: Uuid,
+    /// The frozen version it runs.
+    pub version_id: Uuid,
+    /// What began it: `chat`, later also `api` and others.
+    pub trigger: &'static str,
+    /// Its thread, for a turn.
+    pub thread_id: Option<ThreadId>,
+    /// Its stream, for a turn.
+    pub stream_id: Option<Uuid>,
+    /// JSON.
+    pub inputs: String,
+    /// When.
+    pub created_at: DateTime<Utc>,
+}
+
+/// How a run stands now. A run that has finished does not change any more.
+#[derive(Debug, Clone)]
+pub struct RunUpdate {
+    /// The run.
+    pub id: Uuid,
+    /// Its state.
+    pub status: RunStatus,
+    /// When it began to run; the first one stays.
+    pub started_at: Option<DateTime<Utc>>,
+    /// JSON.
+    pub output: Option<String>,
+    /// JSON `{code, message, node}`.
+    pub error: Option<String>,
+    /// When it ended, if it has.
+    pub finished_at: Option<DateTime<Utc>>,
+}
+
+/// A stream to make.
+#[derive(Debug, Clone, Copy)]
+pub struct StreamRow {
+    /// UUIDv7.
+    pub id: Uuid,
+    /// The run that writes it.
+    pub run_id: Uuid,
+    /// The run's workflow.
+    pub workflow_id: Uuid,
+    /// The run's thread.
+    pub thread_id: Option<ThreadId>,
+    /// Who its texts are written for.
+    pub dialect: Dialect,
+}
+
+/// A row of the journal. The same attempt may be sent again with its outcome.
+#[derive(Debug, Clone)]
+pub struct StepRow {
+    /// The run.
+    pub run_id: Uuid,
+    /// The node's name.
+    pub node: String,
+    /// Which visit of the node, from 1.
+    pub visit: i32,
+    /// Which attempt of the visit, from 1.
+    pub attempt: i32,
+    /// The super-step, from 1.
+    pub step: i32,
+    /// `started`, `succeeded` or `failed`.
+    pub status: &'static str,
+    /// SHA-256 of what the node was given.
+    pub input_digest: Vec<u8>,
+    /// JSON.
+    pub result: Option<String>,
+    /// JSON `{code, message}`.
+    pub error: Option<String>,
+    /// When it began.
+    pub started_at: DateTime<Utc>,
+    /// When it ended, if it has.
+    pub finished_at: Option<DateTime<Utc>>,
+}
+
+/// Events of one stream, as the text that is sent.
+#[derive(Debug, Clone)]
+pub struct EventsRow {
+    /// The stream.
+    pub stream_id: Uuid,
+    /// Sequence number of the first event.
+    pub first_seq: u64,
+    /// Sequence number of the last event.
+    pub last_seq: u64,
+    /// The events as server-sent events.
+    pub frames: String,
+}
+
+/// Rows that are committed together or not at all.
+#[derive(Debug, Clone, Default)]
+pub struct Batch {
+    /// Threads to make.
+    pub threads: Vec<ThreadRow>,
+    /// Items to add.
+    pub items: Vec<ItemRow>,
+    /// Runs to make.
+    pub runs: Vec<RunRow>,
+    /// Streams to make.
+    pub streams: Vec<StreamRow>,
+    /// Journal rows.
+    pub steps: Vec<StepRow>,
+    /// How runs stand.
+    pub updates: Vec<RunUpdate>,
+    /// Events.
+    pub events: Vec<EventsRow>,
+}
+
+impl Batch {
+    /// Whether there is nothing to commit.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.threads.is_empty()
+            && self.items.is_empty()
+            && self.runs.is_empty()
+            && self.streams.is_empty()
+            && self.steps.is_empty()
+            && self.updates.is_empty()
+            && self.events.is_empty()
+    }
+
+    /// Adds another batch's rows behind these.
+    pub fn append(&mut self, mut other: Self) {
+        self.threads.append(&mut other.threads);
+        self.items.append(&mut other.items);
+        self.runs.append(&mut other.runs);
+        self.streams.append(&mut other.streams);
+        self.steps.append(&mut other.steps);
+        self.updates.append(&mut other.updates);
+        self.events.append(&mut other.events);
+    }
+
+    /// Rough size of the texts, bytes: keeps a commit from growing without bound.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        let items: usize = self.items.iter().map(|row| row.content.len()).sum();
+        let runs: usize = self.runs.iter().map(|row| row.inputs.len()).sum();
+        let steps: usize = self.steps.iter().map(|row| row.result.as_ref().map_or(0, String::len)).sum();
+        let updates: usize = self.updates.iter().map(|row| row.output.as_ref().map_or(0, String::len)).sum();
+        let events: usize = self.events.iter().map(|row| row.frames.len()).sum();
+        items + runs + steps + updates + events
+    }
+}
+
+/// The UTC day in a UUIDv7: the partition of a stream's events.
+#[must_use]
+pub fn day_of(id: Uuid) -> NaiveDate {
+    let (seconds, nanos) = id.get_timestamp().map_or((0, 0), |time| time.to_unix());
+    let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+    DateTime::from_timestamp(seconds, nanos).unwrap_or_default().date_naive()
+}

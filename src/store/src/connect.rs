@@ -1,0 +1,196 @@
+//! Opening a connection: TLS as `sslmode` asks, role, session settings.
+
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use diesel_async::{AsyncPgConnection, SimpleAsyncConnection};
+use tokio::runtime::Handle;
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use crate::StoreError;
+
+/// How long opening a connection may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Opens connections to one database, on one runtime.
+#[derive(Clone)]
+pub(crate) struct Connector {
+    config: tokio_postgres::Config,
+    tls: MakeRustlsConnect,
+    runtime: Handle,
+}
+
+/// Whom a connection works as, and how.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Session<'a> {
+    /// As the DSN's user: migrations and partitions.
+    Owner,
+    /// As the role without rights over tables; `None` where it could not be made.
+    Service(Option<&'a str>),
+    /// As [`Session::Service`], with plans fixed for the lanes' statements.
+    Lane(Option<&'a str>),
+}
+
+impl Connector {
+    /// Reads the DSN.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] when it cannot be read; the text never holds the DSN.
+    pub(crate) fn new(dsn: &str, runtime: Handle) -> Result<Self, StoreError> {
+        let (dsn, verify) = verification(dsn);
+        let mut config = tokio_postgres::Config::from_str(&dsn)
+            .map_err(|error| StoreError::Unavailable(format!("SERVICE_POSTGRES_DSN: {error}")))?;
+        config.connect_timeout(CONNECT_TIMEOUT);
+        if config.get_application_name().is_none() {
+            config.application_name("callboard");
+        }
+        Ok(Self { config, tls: MakeRustlsConnect::new(tls_config(verify)?), runtime })
+    }
+
+    /// Opens a connection. It is driven by the runtime given to [`Connector::new`], whoever awaits this.
+    pub(crate) async fn open(&self, session: Session<'_>) -> Result<AsyncPgConnection, StoreError> {
+        let (config, tls) = (self.config.clone(), self.tls.clone());
+        let settings = settings(session);
+        let opening = self.runtime.spawn(async move {
+            let (client, connection) = config.connect(tls).await.map_err(|e| unreachable_database(&e))?;
+            let mut connection =
+                AsyncPgConnection::try_from_client_and_connection(client, connection).await?;
+            connection.batch_execute(&settings).await?;
+            Ok(connection)
+        });
+        opening.await.map_err(|error| StoreError::Unavailable(error.to_string()))?
+    }
+}
+
+fn unreachable_database(error: &tokio_postgres::Error) -> StoreError {
+    let cause = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
+    StoreError::Unavailable(format!("{error}: {cause}"))
+}
+
+fn settings(session: Session<'_>) -> String {
+    let role = |role: Option<&str>| role.map_or(String::new(), |role| format!("SET ROLE \"{role}\";"));
+    match session {
+        Session::Owner => "SET lock_timeout = '30s';".to_owned(),
+        Session::Service(name) => {
+            format!(
+                "{}SET statement_timeout = '30s';SET idle_in_transaction_session_timeout = '30s'",
+                role(name)
+            )
+        }
+        // The lanes' statements take arrays of any length: a plan made for one length is as good for another,
+        // and planning anew costs more than running.
+        Session::Lane(name) => {
+            format!("{}SET plan_cache_mode = force_generic_plan;SET statement_timeout = '30s'", role(name))
+        }
+    }
+}
+
+/// Whether the server's certificate is checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verify {
+    /// `verify-ca`, `verify-full`.
+    Full,
+    /// `disable` to `require`: as libpq, encryption without a check of who is there.
+    None,
+}
+
+/// tokio-postgres knows `disable`, `prefer` and `require`; the other modes of libpq are translated.
+fn verification(dsn: &str) -> (String, Verify) {
+    for mode in ["verify-full", "verify-ca"] {
+        let wanted = format!("sslmode={mode}");
+        if dsn.contains(&wanted) {
+            return (dsn.replace(&wanted, "sslmode=require"), Verify::Full);
+        }
+    }
+    (dsn.replace("sslmode=allow", "sslmode=prefer"), Verify::None)
+}
+
+fn tls_config(verify: Verify) -> Result<rustls::ClientConfig, StoreError> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| StoreError::Unavailable(error.to_string()))?;
+    Ok(match verify {
+        Verify::Full => {
+            let mut roots = rustls::RootCertStore::empty();
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            builder.with_root_certificates(roots).with_no_client_auth()
+        }
+        Verify::None => builder
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(tls::AnyServer(provider)))
+            .with_no_client_auth(),
+    })
+}
+
+mod tls {
+    use std::sync::Arc;
+
+    use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+    use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+    use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+    use rustls::{DigitallySignedStruct, Error, SignatureScheme};
+
+    /// Takes any certificate, as libpq does below `verify-ca`; the handshake itself is still checked.
+    #[derive(Debug)]
+    pub(super) struct AnyServer(pub(super) Arc<CryptoProvider>);
+
+    impl ServerCertVerifier for AnyServer {
+        fn verify_server_cert(
+            &self,
+            _: &CertificateDer<'_>,
+            _: &[CertificateDer<'_>],
+            _: &ServerName<'_>,
+            _: &[u8],
+            _: UnixTime,
+        ) -> Result<ServerCertVerified, Error> {
+            Ok(ServerCertVerified::assertion())
+        }
+
+        fn verify_tls12_signature(
+            &self,
+            message: &[u8],
+            cert: &CertificateDer<'_>,
+            dss: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            verify_tls12_signature(message, cert, dss, &self.0.signature_verification_algorithms)
+        }
+
+        fn verify_tls13_signature(
+            &self,
+            message: &[u8],
+            cert: &CertificateDer<'_>,
+            dss: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            verify_tls13_signature(message, cert, dss, &self.0.signature_verification_algorithms)
+        }
+
+        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+            self.0.signature_verification_algorithms.supported_schemes()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio_postgres::config::SslMode;
+
+    #[test]
+    fn sslmodes_of_libpq_are_understood() {
+        for (mode, verify, encrypts) in [
+            ("disable", Verify::None, false),
+            ("allow", Verify::None, true),
+            ("prefer", Verify::None, true),
+            ("require", Verify::None, true),
+            ("verify-ca", Verify::Full, true),
+            ("verify-full", Verify::Full, true),
+        ] {
+            let dsn = format!("postgres://u:p@localhost/db?sslmode={mode}");
+            assert_eq!(verification(&dsn).1, verify, "{mode}");
+            let config = tokio_postgres::Config::from_str(&verification(&dsn).0).unwrap();
+            assert_eq!(config.get_ssl_mode() != SslMode::Disable, encrypts, "{mode}");
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! The service's data folder: one process at a time, and the few small files that live in it.
+
+use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use kernel::Secret;
+use uuid::Uuid;
+
+/// Why the data folder cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum DataDirError {
+    /// Another service holds the folder.
+    #[error(
+        "the data folder {} is in use by another service{}: stop it, or set SERVICE_DATA_DIR to another folder",
+        path.display(), pid.map(|pid| format!(" (process {pid})")).unwrap_or_default()
+    )]
+    InUse {
+        /// The folder.
+        path: PathBuf,
+        /// The process that said it holds it.
+        pid: Option<u32>,
+    },
+    /// A file of ours holds something else.
+    #[error("{} does not hold {expected}: restore it from a backup, or remove it to have a new one made", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What should be in it.
+        expected: &'static str,
+    },
+    /// No key could be made.
+    #[error("cannot make a key for {}", path.display())]
+    Key {
+        /// The file that would have held it.
+        path: PathBuf,
+        /// What the maker said.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The system refused.
+    #[error("cannot {doing} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// The refusal.
+        source: io::Error,
+    },
+}
+
+impl DataDirError {
+    fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { doing, path, source }
+    }
+}
+
+/// The data folder, held by this process until it is dropped. The kernel lets go of it after a `kill -9`.
+#[derive(Debug)]
+pub struct DataDir {
+    path: PathBuf,
+    /// Never read: the lock is the open file.
+    _lock: File,
+}
+
+impl DataDir {
+    /// Makes the folder when it is missing, and takes it.
+    ///
+    /// # Errors
+    /// [`DataDirError::InUse`] when another service holds it; [`DataDirError::Io`] when it cannot be made or written.
+    pub fn open(path: &Path) -> Result<Self, DataDirError> {
+        // As root the database runs as another user, who must get through to the cluster below.
+        let mode = if rustix::process::geteuid().is_root() { 0o711 } else { 0o700 };
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent).map_err(DataDirError::io("create", parent))?;
+        }
+        match DirBuilder::new().mode(mode).create(path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(DataDirError::io("create", path)(error));
+            }
+            _ => {}
+        }
+        let path = path.canonicalize().map_err(DataDirError::io("read", path))?;
+        let lock = lock(&path)?;
+        Ok(Self { path, _lock: lock })
+    }
+
+    /// The folder, absolute and without links.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// This instance's id, the same at every start: `make` is asked only the first time.
+    ///
+    /// # Errors
+    /// [`DataDirError::Malformed`] when the file holds no id; [`DataDirError::Io`].
+    pub fn instance_id(&self, make: impl FnOnce() -> Uuid) -> Result<Uuid, DataDirError> {
+        let path = self.path.join("instance-id");
+        if let Some(text) = read(&path)? {
+            return Uuid::parse_str(text.trim())
+                .map_err(|_| DataDirError::Malformed { path, expected: "an instance id" });
+        }
+        let id = make();
+        write_atomically(&path, format!("{id}\n").as_bytes(), 0o644)?;
+        Ok(id)
+    }
+
+    /// The vault's keys, as the JSON text that `SERVICE_VAULT_KEYS` would hold. `make` is asked only the first time.
+    ///
+    /// # Errors
+    /// [`DataDirError::Malformed`] when the file is no such JSON (never replaced: what it sealed would be lost);
+    /// [`DataDirError::Key`] when `make` failed; [`DataDirError::Io`].
+    pub fn vault_key_file<E>(
+        &self,
+        make: impl FnOnce() -> Result<[u8; 32], E>,
+    ) -> Result<Secret, DataDirError>
+    where
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let path = self.path.join("vault.key");
+        if let Some(text) = read(&path)? {
+            if !holds_active_key(&text) {
+                return Err(DataDirError::Malformed { path, expected: "vault keys" });
+            }
+            // A restore or a copy may have widened it.
+            std::fs::set_permissions(&path, Permissions::from_mode(0o600))
+                .map_err(DataDirError::io("protect", &path))?;
+            return Ok(text.into());
+        }
+        let key = make().map_err(|error| DataDirError::Key { path: path.clone(), source: error.into() })?;
+        let text =
+            serde_json::json!({ "active": "local", "keys": { "local": STANDARD.encode(key) } }).to_string();
+        write_atomically(&path, text.as_bytes(), 0o600)?;
+        Ok(text.into())
+    }
+}
+
+/// Takes the folder's lock, and leaves our process id in the lock file for whoever is refused.
+fn lock(folder: &Path) -> Result<File, DataDirError> {
+    let path = folder.join("callboard.lock");
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(&path)
+        .map_err(DataDirError::io("open", &path))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut text = String::new();
+            let pid = file.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
+            return Err(DataDirError::InUse { path: folder.to_owned(), pid });
+        }
+        Err(TryLockError::Error(error)) => return Err(DataDirError::io("lock", &path)(error)),
+    }
+    file.set_len(0)
+        .and_then(|()| writeln!(file, "{}", std::process::id()))
+        .map_err(DataDirError::io("write", &path))?;
+    Ok(file)
+}
+
+fn holds_active_key(text: &str) -> bool {
+    let Ok(json) = serde_json::from_str::<serde_json::Value>(text) else { return false };
+    let Some(active) = json.get("active").and_then(serde_json::Value::as_str) else { return false };
+    json.get("keys").and_then(|keys| keys.get(active)).is_some_and(serde_json::Value::is_string)
+}
+
+fn read(path: &Path) -> Result<Option<String>, DataDirError> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(DataDirError::io("read", path)(error)),
+    }
+}
+
+/// The whole file or none of it, also after a power cut.
+fn write_atomically(path: &Path, bytes: &[u8], mode: u32) -> Result<(), DataDirError> {
+    let new = path.with_extension("new");
+    let write = || {
+        // A leftover may have another mode.
+        match std::fs::remove_file(&new) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&new)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&new, path)?;
+        path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+    };
+    write().map_err(DataDirError::io("write", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use kernel::{Random, SystemRandom};
+    use secrecy::ExposeSecret;
+
+    use super::*;
+
+    #[test]
+    fn a_second_lock_is_refused_and_names_the_holder() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("deep/data");
+        let held = DataDir::open(&path).unwrap();
+        let text = DataDir::open(&path).unwrap_err().to_string();
+        assert!(text.contains("deep/data"), "{text}");
+        assert!(text.contains(&format!("process {}", std::process::id())), "{text}");
+        drop(held);
+        DataDir::open(&path).unwrap();
+    }
+
+    #[test]
+    fn the_folder_is_passable_only_for_roots_database_user() {
+        let temp = tempfile::tempdir().unwrap();
+        let folder = DataDir::open(&temp.path().join("data")).unwrap();
+        let mode = folder.path().metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, if rustix::process::geteuid().is_root() { 0o711 } else { 0o700 });
+    }
+
+    #[test]
+    fn the_instance_id_is_made_once() {
+        let temp = tempfile::tempdir().unwrap();
+        let folder = DataDir::open(temp.path()).unwrap();
+        let first = folder.instance_id(|| Uuid::from_u128(7)).unwrap();
+        assert_eq!(folder.instance_id(|| Uuid::from_u128(8)).unwrap(), first);
+        std::fs::write(folder.path().join("instance-id"), "nonsense").unwrap();
+        assert!(matches!(folder.instance_id(|| Uuid::from_u128(9)), Err(DataDirError::Malformed { .. })));
+    }
+
+    #[test]
+    fn the_vault_key_is_made_once_and_private() {
+        let temp = tempfile::tempdir().unwrap();
+        let folder = DataDir::open(temp.path()).unwrap();
+        let make = || {
+            let mut key = [0; 32];
+            SystemRandom::new().fill(&mut key).map(|()| key)
+        };
+        let first = folder.vault_key_file(make).unwrap();
+        let file = folder.path().join("vault.key");
+        std::fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+        let second = folder.vault_key_file(|| Err::<[u8; 32], _>("must not be asked")).unwrap();
+        assert_eq!(first.expose_secret(), second.expose_secret());
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        let json: serde_json::Value = serde_json::from_str(first.expose_secret()).unwrap();
+        let key = json["keys"][json["active"].as_str().unwrap()].as_str().unwrap();
+        assert_eq!(STANDARD.decode(key).unwrap().len(), 32);
+    }
+
+    #[test]
+    fn a_broken_vault_key_is_never_replaced() {
+        let temp = tempfile::tempdir().unwrap();
+        let folder = DataDir::open(temp.path()).unwrap();
+        let file = folder.path().join("vault.key");
+        std::fs::write(&file, "{}").unwrap();
+        // The maker's error is converted, so even one that cannot happen has to fit.
+        let answer = folder.vault_key_file(|| Ok::<_, Infallible>([1; 32]));
+        assert!(matches!(answer, Err(DataDirError::Malformed { .. })));
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "{}");
+    }
+}

@@ -1,0 +1,135 @@
+//! The cluster's folder: making it once, whole or not at all.
+
+use std::fs::{DirBuilder, File};
+use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+
+use super::binaries::Binaries;
+use super::process::command;
+use super::user::RunAs;
+use super::{DATABASE, EmbeddedError};
+
+/// Begins the name of a cluster that is not finished. The process number follows: a program of a killed service may
+/// still be writing to one, and must not meet ours.
+const UNFINISHED: &str = "postgres.new-";
+
+/// The major version of the cluster; `None` when it has to be made. What stands in its way is moved aside.
+pub(super) fn major(cluster: &Path) -> Result<Option<u32>, EmbeddedError> {
+    let damaged = |reason| Err(EmbeddedError::Damaged { cluster: cluster.to_owned(), reason });
+    match std::fs::read_to_string(cluster.join("PG_VERSION")) {
+        Ok(text) => match text.trim().parse() {
+            Ok(major) => Ok(Some(major)),
+            Err(_) => damaged("its PG_VERSION holds no version"),
+        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            // Then there may be data, and a new cluster in its place would look as if all were lost.
+            if cluster.join("global/pg_control").exists() {
+                return damaged("its PG_VERSION is missing");
+            }
+            move_aside(cluster)?;
+            Ok(None)
+        }
+        Err(error) => Err(EmbeddedError::io("read", cluster)(error)),
+    }
+}
+
+/// Frees the cluster's place. An empty folder goes; anything else is kept, for we cannot know whose it is.
+fn move_aside(cluster: &Path) -> Result<(), EmbeddedError> {
+    if cluster.symlink_metadata().is_err() || std::fs::remove_dir(cluster).is_ok() {
+        return Ok(());
+    }
+    let free = (1_u32..)
+        .map(|number| cluster.with_extension(format!("unusable-{number}")))
+        .find(|path| path.symlink_metadata().is_err());
+    let Some(free) = free else { return Ok(()) };
+    tracing::warn!(from = %cluster.display(), to = %free.display(), "not a finished database, moved aside");
+    std::fs::rename(cluster, &free).map_err(EmbeddedError::io("move", cluster))
+}
+
+/// Makes the cluster with its database. It appears under its name only when it is complete.
+pub(super) fn create(cluster: &Path, binaries: &Binaries, run_as: &RunAs) -> Result<(), EmbeddedError> {
+    let Some(parent) = cluster.parent() else {
+        return Err(EmbeddedError::Damaged { cluster: cluster.to_owned(), reason: "it is the root folder" });
+    };
+    remove_unfinished(parent);
+    let new = parent.join(format!("{UNFINISHED}{}", std::process::id()));
+    DirBuilder::new().mode(0o700).create(&new).map_err(EmbeddedError::io("create", &new))?;
+    run_as.give(&new).map_err(EmbeddedError::io("change the owner of", &new))?;
+    let fill = || {
+        init(&new, binaries, run_as)?;
+        create_database(&new, binaries, run_as)
+    };
+    let filled = fill().map_err(|reason| EmbeddedError::Create { cluster: cluster.to_owned(), reason });
+    if filled.is_err() {
+        let _ = std::fs::remove_dir_all(&new);
+        return filled;
+    }
+    std::fs::rename(&new, cluster).map_err(EmbeddedError::io("create", cluster))?;
+    File::open(parent).and_then(|parent| parent.sync_all()).map_err(EmbeddedError::io("write", parent))
+}
+
+/// What services left that were killed while they made their cluster.
+fn remove_unfinished(parent: &Path) {
+    for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
+            // In the way it is not: the next new cluster has another name.
+            if let Err(error) = std::fs::remove_dir_all(entry.path()) {
+                tracing::warn!(folder = %entry.path().display(), %error, "an unfinished database stays for now");
+            }
+        }
+    }
+}
+
+fn init(cluster: &Path, binaries: &Binaries, run_as: &RunAs) -> Result<(), String> {
+    // Trusting everybody is right only because nobody else gets to the socket: it lies in a folder with mode 0700 that
+    // belongs to the database's user (socket.rs sees to it), and nothing listens on the network.
+    let output = command(&binaries.initdb(), run_as)
+        .arg("-D")
+        .arg(cluster)
+        .args(["--auth=trust", "--encoding=UTF8", "--locale=C", "--data-checksums", "--no-instructions"])
+        .arg(format!("--username={DATABASE}"))
+        .output()
+        .map_err(|error| error.to_string())?;
+    succeeded(&output)
+}
+
+fn create_database(cluster: &Path, binaries: &Binaries, run_as: &RunAs) -> Result<(), String> {
+    // One backend without a server: no socket, no client, and its end is a checkpoint.
+    let mut child = command(&binaries.postgres(), run_as)
+        .args(["--single", "-j", "-D"])
+        .arg(cluster)
+        .arg("postgres")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| error.to_string())?;
+    if let Some(mut input) = child.stdin.take() {
+        write!(input, "CREATE DATABASE {DATABASE};\n\n").map_err(|error| error.to_string())?;
+    }
+    let output = child.wait_with_output().map_err(|error| error.to_string())?;
+    // A failed statement is no failure of the program.
+    if String::from_utf8_lossy(&output.stderr).contains("ERROR:") {
+        return Err(last_words(&output));
+    }
+    succeeded(&output)
+}
+
+fn succeeded(output: &Output) -> Result<(), String> {
+    if output.status.success() { Ok(()) } else { Err(format!("{}: {}", output.status, last_words(output))) }
+}
+
+fn last_words(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stderr);
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    lines.get(lines.len().saturating_sub(6)..).unwrap_or_default().join("; ")
+}
+
+/// Where the cluster of a data folder is.
+pub(super) fn place(data_dir: &Path) -> PathBuf {
+    let cluster = data_dir.join("postgres");
+    // It may have been put on another disk; its process goes by the real name.
+    cluster.canonicalize().unwrap_or(cluster)
+}

@@ -1,0 +1,207 @@
+//! The embedded PostgreSQL: found or fetched, made once, run on a private Unix socket, stopped with the service.
+//!
+//! Everything here blocks. The caller holds the data folder's lock ([`crate::data_dir::DataDir`]) all the while.
+
+mod binaries;
+mod cluster;
+mod error;
+mod fetch;
+mod orphan;
+mod pid_file;
+mod postmaster;
+mod process;
+mod socket;
+#[cfg(test)]
+mod tests;
+mod user;
+
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal};
+
+use binaries::SearchPath;
+pub use error::EmbeddedError;
+use process::{signal, wait_until};
+use user::RunAs;
+
+/// The name of the database and of its user.
+const DATABASE: &str = "callboard";
+/// How long a fast shutdown may take: clients are cut off, a checkpoint is written.
+const FAST: Duration = Duration::from_secs(10);
+/// How long an immediate shutdown may take.
+const IMMEDIATE: Duration = Duration::from_secs(5);
+
+/// What the embedded PostgreSQL needs to know.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The service's data folder, which exists and is locked by us.
+    pub data_dir: PathBuf,
+    /// `SERVICE_PG_BIN`: the folder of `postgres` and `initdb`, instead of looking for it.
+    pub binaries: Option<PathBuf>,
+}
+
+/// A running PostgreSQL. Dropped, it is told to stop and not waited for.
+#[derive(Debug)]
+pub struct Embedded {
+    dsn: String,
+    cluster: PathBuf,
+    socket_dir: PathBuf,
+    process: Process,
+    /// Nothing is left to do at the drop.
+    released: bool,
+}
+
+#[derive(Debug)]
+enum Process {
+    Child(Child),
+    Orphan(Pid),
+}
+
+impl Embedded {
+    /// Starts PostgreSQL on the data folder, or takes over the one that a killed service left running there.
+    ///
+    /// # Errors
+    /// [`EmbeddedError`], whose text says what somebody can do about it.
+    pub fn start(options: &Options) -> Result<Self, EmbeddedError> {
+        let data_dir =
+            options.data_dir.canonicalize().map_err(EmbeddedError::io("read", &options.data_dir))?;
+        Self::start_in(&data_dir, &SearchPath::of_machine(options, &data_dir))
+    }
+
+    fn start_in(data_dir: &Path, search: &SearchPath) -> Result<Self, EmbeddedError> {
+        let cluster = cluster::place(data_dir);
+        let run_as = RunAs::choose(&cluster)?;
+        run_as.check_way_to(data_dir)?;
+        // Before anything is looked for: a running one needs no programs.
+        if let Some(orphan) = orphan::settle(&cluster)? {
+            tracing::info!(pid = orphan.pid.as_raw_pid(), "took over a running PostgreSQL");
+            return Ok(Self {
+                dsn: dsn(&orphan.socket_dir, orphan.port),
+                cluster,
+                socket_dir: orphan.socket_dir,
+                process: Process::Orphan(orphan.pid),
+                released: false,
+            });
+        }
+        let binaries = match cluster::major(&cluster)? {
+            Some(major) => search.for_major(major, &cluster, &run_as)?,
+            None => {
+                let binaries = search.any(&run_as)?;
+                cluster::create(&cluster, &binaries, &run_as)?;
+                binaries
+            }
+        };
+        // An image whose `postgres` has another number finds a cluster of nobody it knows.
+        run_as.give_all(&cluster).map_err(EmbeddedError::io("change the owner of", &cluster))?;
+        let socket_dir = socket::prepare(data_dir, &run_as)?;
+        let plan = postmaster::Plan {
+            binaries: &binaries,
+            cluster: &cluster,
+            socket_dir: &socket_dir,
+            log: &data_dir.join("postgres.log"),
+            run_as: &run_as,
+        };
+        let child = postmaster::start(&plan).inspect_err(|_| {
+            // It goes only when nothing is in it.
+            let _ = std::fs::remove_dir(&socket_dir);
+        })?;
+        tracing::info!(pid = child.id(), binaries = %binaries.folder.display(), "PostgreSQL {} runs", binaries.major);
+        Ok(Self {
+            dsn: dsn(&socket_dir, socket::PORT),
+            cluster,
+            socket_dir,
+            process: Process::Child(child),
+            released: false,
+        })
+    }
+
+    /// Where to connect, as `tokio-postgres` reads it.
+    #[must_use]
+    pub fn dsn(&self) -> &str {
+        &self.dsn
+    }
+
+    /// Whether an earlier service had started it.
+    #[must_use]
+    pub fn taken_over(&self) -> bool {
+        matches!(self.process, Process::Orphan(_))
+    }
+
+    /// Stops it in order: connections are cut off, all is written. Harder after ten seconds.
+    ///
+    /// # Errors
+    /// [`EmbeddedError::NotStopped`] when it outlives that too; [`EmbeddedError::Io`].
+    pub fn stop(mut self) -> Result<(), EmbeddedError> {
+        // Whatever comes of it, more than these signals cannot be done at the drop.
+        self.released = true;
+        let io = EmbeddedError::io("stop the PostgreSQL of", &self.cluster);
+        let stopped = self.send_and_wait(Signal::INT, FAST).and_then(|stopped| {
+            if stopped {
+                return Ok(true);
+            }
+            tracing::warn!(
+                "PostgreSQL did not stop in time, stopping it at once: it will recover at the next start"
+            );
+            self.send_and_wait(Signal::QUIT, IMMEDIATE)
+        });
+        if !stopped.map_err(io)? {
+            let pid = self.pid().map_or(0, Pid::as_raw_pid);
+            return Err(EmbeddedError::NotStopped { pid });
+        }
+        // An orphan's folder may be one that was not ours to make; the socket itself PostgreSQL has removed.
+        if self.socket_dir.file_name().is_some_and(|name| name.to_string_lossy().starts_with("callboard-")) {
+            let _ = std::fs::remove_dir(&self.socket_dir);
+        }
+        Ok(())
+    }
+
+    /// Lets it run on without us; the next start takes it over.
+    pub fn leave_running(mut self) {
+        self.released = true;
+    }
+
+    fn pid(&self) -> Option<Pid> {
+        match &self.process {
+            Process::Child(child) => Some(Pid::from_child(child)),
+            // Its number may be another's by now.
+            Process::Orphan(pid) => {
+                orphan::is_there(*pid, &self.cluster).is_ok_and(|there| there).then_some(*pid)
+            }
+        }
+    }
+
+    /// Whether it has gone within `limit` of the signal.
+    fn send_and_wait(&mut self, kind: Signal, limit: Duration) -> std::io::Result<bool> {
+        let Some(pid) = self.pid() else { return Ok(true) };
+        signal(pid, kind)?;
+        let gone = wait_until(limit, Duration::from_millis(5), || match &mut self.process {
+            Process::Child(child) => child.try_wait().map(|status| status.map(|_| ())),
+            Process::Orphan(pid) => orphan::is_there(*pid, &self.cluster).map(|there| (!there).then_some(())),
+        })?;
+        Ok(gone.is_some())
+    }
+}
+
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        if !self.released
+            && let Some(pid) = self.pid()
+        {
+            let _ = signal(pid, Signal::INT);
+        }
+    }
+}
+
+fn dsn(socket_dir: &Path, port: u16) -> String {
+    // Quoted where needed: an orphan's folder is as somebody else chose it.
+    let folder = socket_dir.to_string_lossy();
+    let plain = folder.chars().all(|c| !c.is_whitespace() && c != '\'' && c != '\\');
+    let host = if plain {
+        folder.into_owned()
+    } else {
+        format!("'{}'", folder.replace('\\', "\\\\").replace('\'', "\\'"))
+    };
+    format!("host={host} port={port} user={DATABASE} dbname={DATABASE}")
+}

@@ -1,0 +1,98 @@
+//! The PostgreSQL that an earlier service left behind when it was killed.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal};
+
+use super::EmbeddedError;
+use super::pid_file::{Holder, PidFile};
+use super::process::{signal, wait_until};
+use super::socket::{Answer, knock};
+
+/// How long it may take to become ready or to go.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// A running PostgreSQL that is not our child.
+#[derive(Debug)]
+pub(super) struct Orphan {
+    pub(super) pid: Pid,
+    pub(super) socket_dir: PathBuf,
+    pub(super) port: u16,
+}
+
+/// Waits until the cluster is either run by an orphan that lets us in, or free (`None`).
+pub(super) fn settle(cluster: &Path) -> Result<Option<Orphan>, EmbeddedError> {
+    let mut sent_away = false;
+    let mut seen = None;
+    let settled = wait_until(LIMIT, Duration::from_millis(5), || {
+        let Some(file) = PidFile::read(cluster)? else { return Ok(Some(None)) };
+        let step = step(&file, cluster, sent_away);
+        match step {
+            Step::Free => return Ok(Some(None)),
+            Step::TakeOver(orphan) => return Ok(Some(Some(orphan))),
+            Step::Disown => {
+                file.disown(cluster)?;
+                return Ok(Some(None));
+            }
+            Step::SendAway => {
+                tracing::warn!(
+                    pid = file.pid.as_raw_pid(),
+                    "an earlier PostgreSQL has lost its socket, stopping it"
+                );
+                signal(file.pid, Signal::INT)?;
+                sent_away = true;
+            }
+            Step::Wait => {}
+        }
+        seen = Some((file.pid.as_raw_pid(), file.status));
+        io::Result::Ok(None)
+    });
+    match (settled.map_err(EmbeddedError::io("look for a running PostgreSQL in", cluster))?, seen) {
+        (Some(settled), _) => Ok(settled),
+        (None, None) => Ok(None),
+        (None, Some((pid, status))) => {
+            let cluster = cluster.to_owned();
+            Err(EmbeddedError::Stuck { cluster, pid, status, seconds: LIMIT.as_secs() })
+        }
+    }
+}
+
+enum Step {
+    Free,
+    TakeOver(Orphan),
+    Disown,
+    SendAway,
+    Wait,
+}
+
+fn step(file: &PidFile, cluster: &Path, sent_away: bool) -> Step {
+    let answer = || match &file.socket_dir {
+        Some(folder) => (knock(folder, file.port), folder.clone()),
+        None => (Answer::Nobody, PathBuf::new()),
+    };
+    let take_over = |socket_dir| Step::TakeOver(Orphan { pid: file.pid, socket_dir, port: file.port });
+    match file.holder(cluster) {
+        Holder::Gone => Step::Free,
+        Holder::Other => Step::Disown,
+        Holder::Ours if !file.is_ready() => Step::Wait,
+        Holder::Ours => match answer() {
+            (Answer::Welcome, folder) => take_over(folder),
+            (Answer::Nobody, _) if !sent_away => Step::SendAway,
+            _ => Step::Wait,
+        },
+        // Without /proc the only proof is that it answers where the file says. Else PostgreSQL itself may judge.
+        Holder::Unknown if file.data_dir == cluster => match answer() {
+            (Answer::Welcome, folder) => take_over(folder),
+            _ => Step::Free,
+        },
+        Holder::Unknown => Step::Free,
+    }
+}
+
+/// Whether that process still runs the cluster.
+pub(super) fn is_there(pid: Pid, cluster: &Path) -> io::Result<bool> {
+    let Some(file) = PidFile::read(cluster)? else { return Ok(false) };
+    Ok(file.pid == pid && matches!(file.holder(cluster), Holder::Ours | Holder::Unknown))
+}

@@ -1,0 +1,178 @@
+//! The private folder of the Unix socket, and a knock on it.
+
+use std::ffi::OsString;
+use std::fs::{DirBuilder, File};
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, fchown};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{Mode, OFlags};
+
+use super::user::RunAs;
+use super::{DATABASE, EmbeddedError};
+
+/// The port in the socket's name. Nothing listens on the network.
+pub(super) const PORT: u16 = 5432;
+/// A socket's address has room for 108 bytes on Linux and 104 on macOS, its ending zero included.
+const LONGEST: usize = 103;
+
+/// Makes the socket's folder for the data in `data_dir`: short, for its user alone, the same at every start.
+///
+/// Everybody who can reach the socket is let in (the cluster trusts local users), so the folder is the lock on the door.
+pub(super) fn prepare(data_dir: &Path, run_as: &RunAs) -> Result<PathBuf, EmbeddedError> {
+    let folder = choose(data_dir, run_as, std::env::var_os("XDG_RUNTIME_DIR"));
+    make_private(&folder, run_as)?;
+    Ok(folder)
+}
+
+fn choose(data_dir: &Path, run_as: &RunAs, runtime_dir: Option<OsString>) -> PathBuf {
+    let hash = ring::digest::digest(&ring::digest::SHA256, data_dir.as_os_str().as_bytes());
+    let short = hex::encode(hash.as_ref().get(..4).unwrap_or_default());
+    if let (RunAs::Ourselves, Some(runtime_dir)) = (run_as, runtime_dir) {
+        let folder = Path::new(&runtime_dir).join(format!("callboard-{short}"));
+        let owned = Path::new(&runtime_dir)
+            .metadata()
+            .is_ok_and(|found| found.is_dir() && found.uid() == run_as.uid());
+        // A comma would be two folders to PostgreSQL, a space two parameters to the client.
+        let plain =
+            folder.as_os_str().as_bytes().iter().all(|b| b.is_ascii_alphanumeric() || b"/._-".contains(b));
+        if owned && plain && folder.is_absolute() && socket(&folder, PORT).as_os_str().len() <= LONGEST {
+            return folder;
+        }
+    }
+    // Root's own runtime folder is closed to the user that the database runs as, so it is /tmp for them too.
+    PathBuf::from(format!("/tmp/callboard-{}-{short}", run_as.uid()))
+}
+
+fn make_private(folder: &Path, run_as: &RunAs) -> Result<(), EmbeddedError> {
+    let refuse = |reason: String| EmbeddedError::SocketFolder { folder: folder.to_owned(), reason };
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(refuse(error.to_string())),
+        _ => {}
+    }
+    // In /tmp anybody may have put something here before us. What is opened is what is looked at and changed.
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(folder, flags, Mode::empty())
+        .map_err(|error| refuse(format!("it is no folder that we may open ({error})")))?;
+    let opened = File::from(opened);
+    let metadata = opened.metadata().map_err(|error| refuse(error.to_string()))?;
+    let ourselves = rustix::process::geteuid().as_raw();
+    if ![ourselves, run_as.uid()].contains(&metadata.uid()) {
+        return Err(refuse(format!("it belongs to another user (number {})", metadata.uid())));
+    }
+    let close = || {
+        opened.set_permissions(PermissionsExt::from_mode(0o700))?;
+        match run_as {
+            RunAs::Ourselves => Ok(()),
+            RunAs::Account(account) => fchown(&opened, Some(account.uid), Some(account.gid)),
+        }
+    };
+    close().map_err(|error| refuse(error.to_string()))
+}
+
+/// The socket's file.
+fn socket(folder: &Path, port: u16) -> PathBuf {
+    folder.join(format!(".s.PGSQL.{port}"))
+}
+
+/// What a knock on the socket brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// It lets us in.
+    Welcome,
+    /// It is there and says no, or says nothing: starting, stopping, busy.
+    NotNow,
+    /// Nobody listens.
+    Nobody,
+}
+
+/// Connects, says who we are, and leaves.
+pub(super) fn knock(folder: &Path, port: u16) -> Answer {
+    let talk = || -> io::Result<Answer> {
+        let mut stream = UnixStream::connect(socket(folder, port))?;
+        stream.set_read_timeout(Some(Duration::from_secs(2)))?;
+        stream.set_write_timeout(Some(Duration::from_secs(2)))?;
+        stream.write_all(&startup_message())?;
+        let mut kind = [0_u8];
+        stream.read_exact(&mut kind)?;
+        // `R` is the answer about authentication; the other one is `E`, an error.
+        if kind != *b"R" {
+            return Ok(Answer::NotNow);
+        }
+        // Terminate, without a body.
+        stream.write_all(b"X\0\0\0\x04")?;
+        Ok(Answer::Welcome)
+    };
+    match talk() {
+        Ok(answer) => answer,
+        Err(error) => match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Answer::Nobody,
+            _ => Answer::NotNow,
+        },
+    }
+}
+
+/// Length, protocol 3.0, then names and values, each ended by a zero, and one more zero.
+fn startup_message() -> Vec<u8> {
+    let mut body = vec![0, 3, 0, 0];
+    for word in ["user", DATABASE, "database", DATABASE] {
+        body.extend_from_slice(word.as_bytes());
+        body.push(0);
+    }
+    body.push(0);
+    let length = u32::try_from(body.len() + 4).unwrap_or(u32::MAX);
+    [length.to_be_bytes().as_slice(), &body].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn the_runtime_folder_is_taken_when_it_is_ours_and_short_enough() {
+        let data = Path::new("/some/data");
+        let temp = tempfile::tempdir().unwrap();
+        let ours = choose(data, &RunAs::Ourselves, Some(temp.path().into()));
+        assert_eq!(ours.parent(), Some(temp.path()));
+        let fallback = choose(data, &RunAs::Ourselves, None);
+        assert!(fallback.to_str().unwrap().starts_with("/tmp/callboard-"));
+        assert_eq!(fallback, choose(data, &RunAs::Ourselves, Some("relative".into())));
+        for name in ["with space".to_owned(), "x".repeat(90)] {
+            let odd = temp.path().join(name);
+            std::fs::create_dir(&odd).unwrap();
+            assert_eq!(fallback, choose(data, &RunAs::Ourselves, Some(odd.into())));
+        }
+        assert_ne!(fallback, choose(Path::new("/other/data"), &RunAs::Ourselves, None));
+    }
+
+    #[test]
+    fn the_folder_is_made_private_and_a_foreign_one_refused() {
+        let temp = tempfile::tempdir().unwrap();
+        let folder = temp.path().join("callboard-1");
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o777)).unwrap();
+        make_private(&folder, &RunAs::Ourselves).unwrap();
+        assert_eq!(folder.metadata().unwrap().mode() & 0o777, 0o700);
+
+        let link = temp.path().join("callboard-2");
+        symlink(&folder, &link).unwrap();
+        assert!(matches!(make_private(&link, &RunAs::Ourselves), Err(EmbeddedError::SocketFolder { .. })));
+
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(&folder, Some(64_321), None).unwrap();
+            let error = make_private(&folder, &RunAs::Ourselves).unwrap_err().to_string();
+            assert!(error.contains("another user (number 64321)"), "{error}");
+        }
+    }
+
+    #[test]
+    fn nobody_answers_a_knock_where_nothing_is() {
+        let temp = tempfile::tempdir().unwrap();
+        assert_eq!(knock(temp.path(), PORT), Answer::Nobody);
+    }
+}

@@ -1,0 +1,101 @@
+//! What a request with an `Idempotency-Key` began.
+
+use chrono::{DateTime, Duration, Utc};
+use diesel::prelude::*;
+use diesel::query_dsl::methods::FilterDsl as _;
+use diesel::upsert::excluded;
+use diesel_async::RunQueryDsl;
+use serde_json::Value;
+
+use crate::error::corrupt;
+use crate::schema::idempotency_keys;
+use crate::{Store, StoreError};
+
+/// How long a key is remembered, hours.
+const KEPT_HOURS: i64 = 24;
+
+/// A key and what its request would begin.
+#[derive(Debug, Clone)]
+pub struct Reservation<'a, T> {
+    /// Caller and route.
+    pub scope: &'a str,
+    /// The header's value.
+    pub key: &'a str,
+    /// SHA-256 of the request.
+    pub digest: &'a [u8],
+    /// The ids that the request will use, should it be the first.
+    pub outcome: &'a T,
+}
+
+/// What the key stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reserved<T> {
+    /// This request was the first: go on.
+    New,
+    /// The same request came before, with these ids.
+    Same(T),
+    /// Another request came before with this key.
+    Different,
+}
+
+impl Store {
+    /// Reserves a key, or says what it already stands for.
+    ///
+    /// The ids are reserved before anything is begun with them, so a retry after a crash in between begins it under
+    /// the same ids.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn reserve_key<T>(&self, wanted: Reservation<'_, T>) -> Result<Reserved<T>, StoreError>
+    where
+        T: serde::Serialize + serde::de::DeserializeOwned,
+    {
+        let now = self.now();
+        let outcome = serde_json::to_value(wanted.outcome).map_err(|e| corrupt("idempotency outcome", e))?;
+        let expired = now - Duration::hours(KEPT_HOURS);
+        let mut connection = self.connection().await?;
+        // A key that is too old is taken as if it had never been there.
+        let inserted = diesel::insert_into(idempotency_keys::table)
+            .values((
+                idempotency_keys::scope.eq(wanted.scope),
+                idempotency_keys::key.eq(wanted.key),
+                idempotency_keys::request_digest.eq(wanted.digest),
+                idempotency_keys::outcome.eq(outcome),
+                idempotency_keys::created_at.eq(now),
+            ))
+            .on_conflict((idempotency_keys::scope, idempotency_keys::key))
+            .do_update()
+            .set((
+                idempotency_keys::request_digest.eq(excluded(idempotency_keys::request_digest)),
+                idempotency_keys::outcome.eq(excluded(idempotency_keys::outcome)),
+                idempotency_keys::created_at.eq(excluded(idempotency_keys::created_at)),
+            ))
+            .filter(idempotency_keys::created_at.lt(expired))
+            .execute(&mut *connection)
+            .await?;
+        if inserted == 1 {
+            return Ok(Reserved::New);
+        }
+        let (digest, outcome): (Vec<u8>, Value) = idempotency_keys::table
+            .find((wanted.scope, wanted.key))
+            .select((idempotency_keys::request_digest, idempotency_keys::outcome))
+            .first(&mut *connection)
+            .await?;
+        if digest != wanted.digest {
+            return Ok(Reserved::Different);
+        }
+        Ok(Reserved::Same(serde_json::from_value(outcome).map_err(|e| corrupt("idempotency outcome", e))?))
+    }
+
+    /// Forgets keys that are too old to be honoured; says how many.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn forget_old_keys(&self, now: DateTime<Utc>) -> Result<usize, StoreError> {
+        let old = idempotency_keys::created_at.lt(now - Duration::hours(KEPT_HOURS));
+        Ok(diesel::delete(idempotency_keys::table)
+            .filter(old)
+            .execute(&mut *self.connection().await?)
+            .await?)
+    }
+}

@@ -1,0 +1,47 @@
+//! Signing keys that nobody configured: made once, kept here, sealed by the vault key where there is one.
+
+use auth::keyring::KeyRing;
+use diesel::prelude::*;
+use diesel_async::RunQueryDsl;
+
+use crate::schema::service_keys;
+use crate::{Store, StoreError};
+
+/// Bytes in a generated key.
+const KEY_BYTES: usize = 32;
+
+impl Store {
+    /// The key of this name, made at the first call. All instances get the same one.
+    ///
+    /// # Errors
+    /// [`StoreError::Key`] when it is sealed under a vault key that `ring` does not hold.
+    pub async fn service_key(&self, name: &str, ring: Option<&KeyRing>) -> Result<Vec<u8>, StoreError> {
+        let mut fresh = vec![0_u8; KEY_BYTES];
+        self.random().fill(&mut fresh)?;
+        let context = format!("callboard|service-key|{name}");
+        let (stored, sealed_under) = match ring {
+            Some(ring) => (ring.seal(&context, &fresh, self.random())?, Some(ring.active().to_owned())),
+            None => (fresh, None),
+        };
+        let mut connection = self.connection().await?;
+        diesel::insert_into(service_keys::table)
+            .values((
+                service_keys::name.eq(name),
+                service_keys::key.eq(stored),
+                service_keys::sealed_under.eq(sealed_under),
+                service_keys::created_at.eq(self.now()),
+            ))
+            .on_conflict_do_nothing()
+            .execute(&mut *connection)
+            .await?;
+        let (key, sealed_under): (Vec<u8>, Option<String>) = service_keys::table
+            .find(name)
+            .select((service_keys::key, service_keys::sealed_under))
+            .first(&mut *connection)
+            .await?;
+        match sealed_under {
+            None => Ok(key),
+            Some(id) => Ok(KeyRing::open_with(ring, &id, &context, &key)?),
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The right to write. SQL `now()` is used here and only here: leases of several machines need one clock.
+
+use diesel::prelude::*;
+use diesel::sql_types::{BigInt, Uuid as SqlUuid};
+use diesel_async::RunQueryDsl;
+use uuid::Uuid;
+
+use crate::{Store, StoreError};
+
+/// How long a lease lasts without renewal, seconds.
+pub const LEASE_SECONDS: i32 = 10;
+
+/// The right of one service to write, under one epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lease {
+    /// The service's instance.
+    pub writer_id: Uuid,
+    /// Grows with each owner.
+    pub epoch: i64,
+}
+
+#[derive(QueryableByName)]
+struct Epoch {
+    #[diesel(sql_type = BigInt)]
+    epoch: i64,
+    #[diesel(sql_type = SqlUuid)]
+    oldest_run: Uuid,
+}
+
+#[derive(QueryableByName)]
+struct Dead {
+    #[diesel(sql_type = SqlUuid)]
+    writer_id: Uuid,
+    #[diesel(sql_type = SqlUuid)]
+    oldest_run: Uuid,
+}
+
+impl Store {
+    /// Takes this instance's lease under a new epoch: whoever held it before is fenced from now on.
+    ///
+    /// The second value is the run from which on there may be unfinished ones.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn take_lease(&self, writer_id: Uuid, since: Uuid) -> Result<(Lease, Uuid), StoreError> {
+        let row: Epoch = diesel::sql_query(format!(
+            "INSERT INTO leases (writer_id, epoch, expires_at, oldest_run)
+             VALUES ($1, 1, now() + interval '{LEASE_SECONDS} seconds', $2)
+             ON CONFLICT (writer_id) DO UPDATE
+             SET epoch = leases.epoch + 1, expires_at = excluded.expires_at
+             RETURNING epoch, oldest_run"
+        ))
+        .bind::<SqlUuid, _>(writer_id)
+        .bind::<SqlUuid, _>(since)
+        .get_result(&mut *self.connection().await?)
+        .await?;
+        Ok((Lease { writer_id, epoch: row.epoch }, row.oldest_run))
+    }
+
+    /// Keeps the lease; `false` when it has gone to another owner.
+    ///
+    /// `oldest_run`: no run of this writer before it is unfinished.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn renew_lease(&self, lease: Lease, oldest_run: Uuid) -> Result<bool, StoreError> {
+        let renewed = diesel::sql_query(format!(
+            "UPDATE leases SET expires_at = now() + interval '{LEASE_SECONDS} seconds', oldest_run = $3
+             WHERE writer_id = $1 AND epoch = $2"
+        ))
+        .bind::<SqlUuid, _>(lease.writer_id)
+        .bind::<BigInt, _>(lease.epoch)
+        .bind::<SqlUuid, _>(oldest_run)
+        .execute(&mut *self.connection().await?)
+        .await?;
+        Ok(renewed == 1)
+    }
+
+    /// Gives the lease up after an orderly end, so that others need not wait for it to expire.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn release_lease(&self, lease: Lease) -> Result<(), StoreError> {
+        diesel::sql_query("UPDATE leases SET expires_at = now() WHERE writer_id = $1 AND epoch = $2")
+            .bind::<SqlUuid, _>(lease.writer_id)
+            .bind::<BigInt, _>(lease.epoch)
+            .execute(&mut *self.connection().await?)
+            .await?;
+        Ok(())
+    }
+
+    /// Takes over the unfinished runs of writers whose lease has expired; says how many.
+    ///
+    /// The dead writer's epoch grows in the same transaction, so that it is fenced if it was only slow.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn take_over_expired(&self, by: Lease) -> Result<Vec<Uuid>, StoreError> {
+        use diesel_async::AsyncConnection;
+        let mut connection = self.connection().await?;
+        let taken = connection
+            .transaction(async |connection| {
+                let dead: Vec<Dead> = diesel::sql_query(
+                    "UPDATE leases SET epoch = epoch + 1, expires_at = 'infinity'
+                     WHERE writer_id IN (SELECT writer_id FROM leases
+                                         WHERE expires_at < now() AND writer_id <> $1
+                                         FOR UPDATE SKIP LOCKED)
+                     RETURNING writer_id, oldest_run",
+                )
+                .bind::<SqlUuid, _>(by.writer_id)
+                .load(connection)
+                .await?;
+                let mut taken = Vec::new();
+                for writer in dead {
+                    taken.extend(
+                        crate::runs::reassign(connection, writer.writer_id, writer.oldest_run, by).await?,
+                    );
+                }
+                Ok::<_, StoreError>(taken)
+            })
+            .await?;
+        Ok(taken)
+    }
+}

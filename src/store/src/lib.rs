@@ -1,0 +1,42 @@
+//! The only place with SQL: queries, pool, migrations and the embedded PostgreSQL.
+//!
+//! One file for each noun. Reads and rare writes go through [`Store`] and its pool; everything on the path of a
+//! turn goes through the lanes, which commit a [`batch::Batch`] in one statement on a connection of their own.
+
+pub mod batch;
+mod blobs;
+mod connect;
+pub mod data_dir;
+pub mod embedded;
+mod error;
+mod idempotency;
+mod keys;
+mod leases;
+mod migrate;
+mod partitions;
+mod pool;
+mod roles;
+mod runs;
+mod runtime;
+mod schema;
+mod streams;
+#[cfg(feature = "test-util")]
+pub mod testing;
+mod threads;
+mod versions;
+mod workflows;
+mod workspaces;
+
+pub use batch::{LaneConnection, LaneError};
+pub use error::StoreError;
+pub use idempotency::{Reservation, Reserved};
+pub use leases::{LEASE_SECONDS, Lease};
+pub use partitions::PARTITIONS_AHEAD;
+pub use pool::{Options, Store};
+pub use runs::{RunStatus, StoredRun, StoredStep, UnfinishedRun};
+pub use runtime::DatabaseRuntime;
+pub use streams::{StoredFrames, StoredStream};
+pub use threads::StoredThread;
+pub use versions::{NewVersion, StoredVersion};
+pub use workflows::{NewWorkflow, StoredWorkflow, WorkflowRef};
+pub use workspaces::DEFAULT_WORKSPACE;

@@ -1,0 +1,37 @@
+//! The daily partitions of `stream_events`, made ahead of need.
+
+use chrono::{Days, NaiveDate};
+use diesel_async::{AsyncPgConnection, SimpleAsyncConnection};
+
+use crate::connect::Session;
+use crate::{Store, StoreError};
+
+/// How many days ahead of today a partition exists.
+pub const PARTITIONS_AHEAD: u64 = 3;
+
+impl Store {
+    /// Makes the partitions from yesterday (a clock may lag) to [`PARTITIONS_AHEAD`] days from `today`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer or refuses.
+    pub async fn ensure_partitions(&self, today: NaiveDate) -> Result<(), StoreError> {
+        let mut connection = self.connector().open(Session::Owner).await?;
+        ensure(&mut connection, today).await
+    }
+}
+
+pub(crate) async fn ensure(connection: &mut AsyncPgConnection, today: NaiveDate) -> Result<(), StoreError> {
+    let first = today.checked_sub_days(Days::new(1)).unwrap_or(today);
+    let mut sql = String::from("SELECT pg_advisory_lock(hashtext('callboard partitions'));");
+    for day in first.iter_days().zip(0..PARTITIONS_AHEAD + 2).map(|(day, _)| day) {
+        let next = day.succ_opt().unwrap_or(day);
+        let name = day.format("stream_events_%Y%m%d");
+        // A partition is reached through its parent, whose rights count.
+        sql.push_str(&format!(
+            "CREATE TABLE IF NOT EXISTS {name} PARTITION OF stream_events FOR VALUES FROM ('{day}') TO ('{next}');"
+        ));
+    }
+    sql.push_str("SELECT pg_advisory_unlock(hashtext('callboard partitions'));");
+    connection.batch_execute(&sql).await?;
+    Ok(())
+}

@@ -1,0 +1,160 @@
+//! The pool, and [`Store`], which everything else in this package hangs on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use deadpool::Runtime;
+use deadpool::managed::{PoolError, Timeouts};
+use diesel_async::AsyncPgConnection;
+use diesel_async::pooled_connection::deadpool::{Object, Pool};
+use diesel_async::pooled_connection::{AsyncDieselConnectionManager, ManagerConfig, RecyclingMethod};
+use futures_util::FutureExt;
+use kernel::{Clock, Ids, Random};
+use secrecy::ExposeSecret;
+
+use crate::batch::LaneConnection;
+use crate::connect::{Connector, Session};
+use crate::{DatabaseRuntime, StoreError, migrate, partitions, roles};
+
+/// How long a query waits for a connection before the caller is told that the database is busy.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What a [`Store`] is made from.
+pub struct Options {
+    /// Where the database is.
+    pub dsn: kernel::Secret,
+    /// Connections of the pool; the lanes' come on top.
+    pub connections: usize,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub random: Arc<dyn Random>,
+    /// Ids.
+    pub ids: Ids,
+}
+
+/// The database. Cheap to clone.
+#[derive(Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    pool: Pool<AsyncPgConnection>,
+    connector: Connector,
+    role: Option<&'static str>,
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+    ids: Ids,
+    // Last: connections are closed before their runtime stops.
+    runtime: DatabaseRuntime,
+}
+
+impl Store {
+    /// Connects, applies missing migrations, makes the role and the partitions ahead.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database cannot be reached, is set to lose writes, or a migration fails.
+    pub async fn open(options: Options) -> Result<Self, StoreError> {
+        let runtime = DatabaseRuntime::start().map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        let connector = Connector::new(options.dsn.expose_secret(), runtime.handle())?;
+        let mut owner = connector.open(Session::Owner).await?;
+        roles::check_durability(&mut owner).await?;
+        let (mut owner, applied) = migrate::up(owner).await?;
+        if applied > 0 {
+            tracing::info!(applied, "migrations applied");
+        }
+        partitions::ensure(&mut owner, options.clock.now().date_naive()).await?;
+        let role = roles::ensure(&mut owner).await?;
+        drop(owner);
+        let pool = pool(&connector, role, options.connections)?;
+        let inner = Inner {
+            pool,
+            connector,
+            role,
+            clock: options.clock,
+            random: options.random,
+            ids: options.ids,
+            runtime,
+        };
+        let store = Self { inner: Arc::new(inner) };
+        store.ensure_default_workspace().await?;
+        Ok(store)
+    }
+
+    /// A connection for one short piece of work. Never hold it across anything but queries.
+    pub(crate) async fn connection(&self) -> Result<Object<AsyncPgConnection>, StoreError> {
+        self.inner.pool.get().await.map_err(|error| match error {
+            PoolError::Timeout(_) => StoreError::Unavailable("no free connection in time".to_owned()),
+            other => StoreError::Unavailable(other.to_string()),
+        })
+    }
+
+    /// A connection of a lane, apart from the pool.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] when the database cannot be reached.
+    pub async fn lane(&self) -> Result<LaneConnection, StoreError> {
+        self.inner.connector.open(Session::Lane(self.inner.role)).await.map(LaneConnection::new)
+    }
+
+    /// Whether the database answers.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it does not.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        use diesel_async::SimpleAsyncConnection;
+        Ok(self.connection().await?.batch_execute("SELECT 1").await?)
+    }
+
+    /// The thread that drives the connections.
+    #[must_use]
+    pub fn runtime(&self) -> &DatabaseRuntime {
+        &self.inner.runtime
+    }
+
+    pub(crate) fn connector(&self) -> &Connector {
+        &self.inner.connector
+    }
+
+    pub(crate) fn now(&self) -> DateTime<Utc> {
+        self.inner.clock.now()
+    }
+
+    pub(crate) fn ids(&self) -> &Ids {
+        &self.inner.ids
+    }
+
+    pub(crate) fn random(&self) -> &dyn Random {
+        &*self.inner.random
+    }
+}
+
+fn pool(
+    connector: &Connector,
+    role: Option<&'static str>,
+    connections: usize,
+) -> Result<Pool<AsyncPgConnection>, StoreError> {
+    let connector = connector.clone();
+    let mut config = ManagerConfig::default();
+    // A broken connection is noticed by its driver; asking before each use would double every read.
+    config.recycling_method = RecyclingMethod::Fast;
+    config.custom_setup = Box::new(move |_| {
+        let connector = connector.clone();
+        async move {
+            connector
+                .open(Session::Service(role))
+                .await
+                .map_err(|error| diesel::ConnectionError::BadConnection(error.to_string()))
+        }
+        .boxed()
+    });
+    let limit = Some(ACQUIRE_TIMEOUT);
+    Pool::builder(AsyncDieselConnectionManager::new_with_config(String::new(), config))
+        .max_size(connections.max(1))
+        .runtime(Runtime::Tokio1)
+        .timeouts(Timeouts { wait: limit, create: limit, recycle: limit })
+        .build()
+        .map_err(|error| StoreError::Unavailable(error.to_string()))
+}

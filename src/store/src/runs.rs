@@ -1,0 +1,296 @@
+//! Runs and their journal.
+
+use chrono::{DateTime, Utc};
+use diesel::prelude::*;
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use kernel::ThreadId;
+use uuid::Uuid;
+
+use crate::schema::{run_steps, runs};
+use crate::{Lease, Store, StoreError};
+
+/// State of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunStatus {
+    /// Accepted, not begun.
+    Queued,
+    /// Under way.
+    Running,
+    /// Waits for a time or for somebody.
+    Waiting,
+    /// Ended well.
+    Succeeded,
+    /// Ended with an error.
+    Failed,
+    /// Stopped.
+    Cancelled,
+}
+
+impl RunStatus {
+    const ALL: [Self; 6] =
+        [Self::Queued, Self::Running, Self::Waiting, Self::Succeeded, Self::Failed, Self::Cancelled];
+
+    /// Its name in rows and on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::Waiting => "waiting",
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// Whether it will not change any more.
+    #[must_use]
+    pub const fn is_terminal(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Failed | Self::Cancelled)
+    }
+
+    fn read(name: &str) -> Result<Self, StoreError> {
+        let found = Self::ALL.into_iter().find(|status| status.as_str() == name);
+        found.ok_or_else(|| StoreError::Corrupt(format!("run status {name}")))
+    }
+}
+
+/// A run, as a turn needs it.
+#[derive(Debug, Clone)]
+pub struct StoredRun {
+    /// UUIDv7.
+    pub id: Uuid,
+    /// Its workspace.
+    pub workspace_id: Uuid,
+    /// Its workflow.
+    pub workflow_id: Uuid,
+    /// The version it runs.
+    pub version_id: Uuid,
+    /// Its thread.
+    pub thread_id: Option<ThreadId>,
+    /// Its stream.
+    pub stream_id: Option<Uuid>,
+    /// Its state.
+    pub status: RunStatus,
+    /// JSON.
+    pub inputs: String,
+    /// JSON `{code, message, node}`.
+    pub error: Option<String>,
+    /// Whether somebody asked for its end.
+    pub cancel_requested: bool,
+    /// When it was accepted.
+    pub created_at: DateTime<Utc>,
+    /// When it began.
+    pub started_at: Option<DateTime<Utc>>,
+}
+
+/// A run that recovery found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnfinishedRun {
+    /// The run.
+    pub id: Uuid,
+    /// Its thread, for a turn.
+    pub thread_id: Option<ThreadId>,
+}
+
+/// A journal row, read back.
+#[derive(Debug, Clone)]
+pub struct StoredStep {
+    /// The node's name.
+    pub node: String,
+    /// Which visit, from 1.
+    pub visit: i32,
+    /// Which attempt, from 1.
+    pub attempt: i32,
+    /// `started`, `succeeded` or `failed`.
+    pub status: String,
+    /// JSON.
+    pub result: Option<String>,
+    /// JSON.
+    pub error: Option<String>,
+    /// When it began.
+    pub started_at: DateTime<Utc>,
+}
+
+type RunColumns = (
+    Uuid,
+    Uuid,
+    Uuid,
+    Uuid,
+    Option<Uuid>,
+    Option<Uuid>,
+    String,
+    String,
+    Option<String>,
+    Option<DateTime<Utc>>,
+    DateTime<Utc>,
+    Option<DateTime<Utc>>,
+);
+
+fn columns() -> (
+    runs::id,
+    runs::workspace_id,
+    runs::workflow_id,
+    runs::version_id,
+    runs::thread_id,
+    runs::stream_id,
+    runs::status,
+    runs::inputs,
+    runs::error,
+    runs::cancel_requested_at,
+    runs::created_at,
+    runs::started_at,
+) {
+    (
+        runs::id,
+        runs::workspace_id,
+        runs::workflow_id,
+        runs::version_id,
+        runs::thread_id,
+        runs::stream_id,
+        runs::status,
+        runs::inputs,
+        runs::error,
+        runs::cancel_requested_at,
+        runs::created_at,
+        runs::started_at,
+    )
+}
+
+fn read(row: RunColumns) -> Result<StoredRun, StoreError> {
+    Ok(StoredRun {
+        id: row.0,
+        workspace_id: row.1,
+        workflow_id: row.2,
+        version_id: row.3,
+        thread_id: row.4.map(ThreadId),
+        stream_id: row.5,
+        status: RunStatus::read(&row.6)?,
+        inputs: row.7,
+        error: row.8,
+        cancel_requested: row.9.is_some(),
+        created_at: row.10,
+        started_at: row.11,
+    })
+}
+
+impl Store {
+    /// A run by its id.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn run(&self, id: Uuid) -> Result<Option<StoredRun>, StoreError> {
+        let row: Option<RunColumns> =
+            runs::table.find(id).select(columns()).first(&mut *self.connection().await?).await.optional()?;
+        row.map(read).transpose()
+    }
+
+    /// The unfinished runs of a thread, oldest first, that this writer owns.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn unfinished_of_thread(
+        &self,
+        thread: ThreadId,
+        writer: Uuid,
+    ) -> Result<Vec<StoredRun>, StoreError> {
+        let rows: Vec<RunColumns> = runs::table
+            .filter(runs::thread_id.eq(thread.0))
+            .filter(runs::finished_at.is_null())
+            .filter(runs::writer_id.eq(writer))
+            .order(runs::id)
+            .select(columns())
+            .load(&mut *self.connection().await?)
+            .await?;
+        rows.into_iter().map(read).collect()
+    }
+
+    /// This writer's unfinished runs, from `since` on, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn unfinished_of_writer(
+        &self,
+        writer: Uuid,
+        since: Uuid,
+    ) -> Result<Vec<UnfinishedRun>, StoreError> {
+        let rows: Vec<(Uuid, Option<Uuid>)> = runs::table
+            .filter(runs::id.ge(since))
+            .filter(runs::writer_id.eq(writer))
+            .filter(runs::finished_at.is_null())
+            .order(runs::id)
+            .select((runs::id, runs::thread_id))
+            .load(&mut *self.connection().await?)
+            .await?;
+        Ok(rows
+            .into_iter()
+            .map(|(id, thread)| UnfinishedRun { id, thread_id: thread.map(ThreadId) })
+            .collect())
+    }
+
+    /// Stores that somebody asked for the run's end; the first request's time stays.
+    ///
+    /// Yields the run's state, or `None` when there is no such run.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn request_cancel(&self, id: Uuid) -> Result<Option<StoredRun>, StoreError> {
+        diesel::update(runs::table.find(id))
+            .filter(runs::finished_at.is_null())
+            .filter(runs::cancel_requested_at.is_null())
+            .set(runs::cancel_requested_at.eq(self.now()))
+            .execute(&mut *self.connection().await?)
+            .await?;
+        self.run(id).await
+    }
+
+    /// The journal of a run, in the order of its rows' key.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn journal(&self, run: Uuid) -> Result<Vec<StoredStep>, StoreError> {
+        type Row = (String, i32, i32, String, Option<String>, Option<String>, DateTime<Utc>);
+        let rows: Vec<Row> = run_steps::table
+            .filter(run_steps::run_id.eq(run))
+            .order((run_steps::node, run_steps::visit, run_steps::attempt))
+            .select((
+                run_steps::node,
+                run_steps::visit,
+                run_steps::attempt,
+                run_steps::status,
+                run_steps::result,
+                run_steps::error,
+                run_steps::started_at,
+            ))
+            .load(&mut *self.connection().await?)
+            .await?;
+        let read = |(node, visit, attempt, status, result, error, started_at)| StoredStep {
+            node,
+            visit,
+            attempt,
+            status,
+            result,
+            error,
+            started_at,
+        };
+        Ok(rows.into_iter().map(read).collect())
+    }
+}
+
+/// Gives a dead writer's unfinished runs to another.
+pub(crate) async fn reassign(
+    connection: &mut AsyncPgConnection,
+    dead: Uuid,
+    since: Uuid,
+    to: Lease,
+) -> Result<Vec<Uuid>, StoreError> {
+    let taken = diesel::update(runs::table)
+        .filter(runs::id.ge(since))
+        .filter(runs::writer_id.eq(dead))
+        .filter(runs::finished_at.is_null())
+        .set(runs::writer_id.eq(to.writer_id))
+        .returning(runs::id)
+        .get_results(connection)
+        .await?;
+    Ok(taken)
+}

@@ -1,0 +1,172 @@
+//! The tables as diesel sees them; `migrations/` is the truth.
+
+diesel::table! {
+    workspaces (id) {
+        id -> Uuid,
+        slug -> Text,
+        name -> Text,
+        created_at -> Timestamptz,
+        deleted_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    workflows (id) {
+        id -> Uuid,
+        workspace_id -> Uuid,
+        handle -> Text,
+        name -> Text,
+        description -> Nullable<Text>,
+        tags -> Json,
+        is_public -> Bool,
+        require_login -> Bool,
+        published_at -> Nullable<Timestamptz>,
+        published_by -> Nullable<Text>,
+        chat -> Json,
+        latest_version -> Nullable<Int4>,
+        archived_at -> Nullable<Timestamptz>,
+        created_at -> Timestamptz,
+        updated_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    workflow_versions (id) {
+        id -> Uuid,
+        workflow_id -> Uuid,
+        number -> Int4,
+        digest -> Bytea,
+        identity -> Bytea,
+        graph -> Json,
+        runnable_config -> Nullable<Json>,
+        metadata -> Json,
+        notes -> Nullable<Text>,
+        created_by -> Nullable<Text>,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    threads (id) {
+        id -> Uuid,
+        workflow_id -> Uuid,
+        workspace_id -> Uuid,
+        owner_kind -> Text,
+        owner_id -> Nullable<Text>,
+        title -> Nullable<Text>,
+        status -> Text,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    thread_items (thread_id, id) {
+        thread_id -> Uuid,
+        id -> Bytea,
+        content -> Text,
+    }
+}
+
+diesel::table! {
+    runs (id) {
+        id -> Uuid,
+        workspace_id -> Uuid,
+        workflow_id -> Uuid,
+        version_id -> Uuid,
+        trigger -> Text,
+        writer_id -> Uuid,
+        thread_id -> Nullable<Uuid>,
+        stream_id -> Nullable<Uuid>,
+        status -> Text,
+        inputs -> Text,
+        output -> Nullable<Text>,
+        error -> Nullable<Text>,
+        cancel_requested_at -> Nullable<Timestamptz>,
+        created_at -> Timestamptz,
+        started_at -> Nullable<Timestamptz>,
+        finished_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    run_steps (run_id, node, visit, attempt) {
+        run_id -> Uuid,
+        node -> Text,
+        visit -> Int4,
+        attempt -> Int4,
+        step -> Int4,
+        status -> Text,
+        input_digest -> Bytea,
+        result -> Nullable<Text>,
+        error -> Nullable<Text>,
+        started_at -> Timestamptz,
+        finished_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    streams (id) {
+        id -> Uuid,
+        day -> Date,
+        run_id -> Uuid,
+        workflow_id -> Uuid,
+        thread_id -> Nullable<Uuid>,
+        dialect -> Text,
+    }
+}
+
+diesel::table! {
+    stream_events (day, stream_id, first_seq) {
+        day -> Date,
+        stream_id -> Uuid,
+        first_seq -> Int8,
+        last_seq -> Int8,
+        frames -> Text,
+    }
+}
+
+diesel::table! {
+    leases (writer_id) {
+        writer_id -> Uuid,
+        epoch -> Int8,
+        expires_at -> Timestamptz,
+        oldest_run -> Uuid,
+    }
+}
+
+diesel::table! {
+    service_keys (name) {
+        name -> Text,
+        key -> Bytea,
+        sealed_under -> Nullable<Text>,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    idempotency_keys (scope, key) {
+        scope -> Text,
+        key -> Text,
+        request_digest -> Bytea,
+        outcome -> Json,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    blobs (digest) {
+        digest -> Bytea,
+        size -> Int8,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    blob_chunks (digest, number) {
+        digest -> Bytea,
+        number -> Int4,
+        bytes -> Bytea,
+    }
+}
+
+diesel::allow_tables_to_appear_in_same_query!(runs, streams, threads, workflows, workflow_versions);

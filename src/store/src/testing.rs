@@ -1,0 +1,169 @@
+//! A database of its own for each test, copied from a migrated template.
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "only tests are built with this")]
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use diesel_async::{AsyncPgConnection, RunQueryDsl, SimpleAsyncConnection};
+use kernel::{Clock, Ids, Random, SystemClock, SystemRandom};
+use tokio::runtime::Handle;
+
+use crate::connect::{Connector, Session};
+use crate::{Options, Store, migrate, partitions, roles};
+
+/// Names the cluster that tests may use; `cargo xtask test` starts one.
+pub const TEST_DSN: &str = "CALLBOARD_TEST_DSN";
+
+/// A database that is dropped with this value.
+pub struct TestDatabase {
+    server: String,
+    name: String,
+    dsn: String,
+}
+
+#[derive(diesel::QueryableByName)]
+struct Exists {
+    #[diesel(sql_type = diesel::sql_types::Bool)]
+    found: bool,
+}
+
+impl TestDatabase {
+    /// A fresh copy of the template, which is made first when it is not there.
+    ///
+    /// # Panics
+    /// When [`TEST_DSN`] is not set or the cluster does not answer.
+    pub async fn create() -> Self {
+        let server = std::env::var(TEST_DSN).unwrap_or_else(|_| {
+            let install = std::env::var("CALLBOARD_MISSING_POSTGRESQL")
+                .unwrap_or_else(|_| "cargo xtask test".to_owned());
+            panic!("no PostgreSQL for tests: run `{install}`")
+        });
+        let mut admin = open(&server).await;
+        let template = format!("callboard_template_{}", env!("MIGRATIONS_FINGERPRINT"));
+        ensure_template(&mut admin, &server, &template).await;
+        let ids = Ids::new(Arc::new(SystemClock::new()), Arc::new(SystemRandom::new()));
+        let name = format!("callboard_test_{}", ids.thread().expect("random bytes").0.simple());
+        admin
+            .batch_execute(&format!("CREATE DATABASE \"{name}\" TEMPLATE \"{template}\""))
+            .await
+            .expect("a copy of the template");
+        let dsn = with_database(&server, &name);
+        Self { server, name, dsn }
+    }
+
+    /// Where the database is.
+    #[must_use]
+    pub fn dsn(&self) -> &str {
+        &self.dsn
+    }
+
+    /// A store on this database, with the system's clock.
+    ///
+    /// # Panics
+    /// When the database does not answer.
+    pub async fn store(&self) -> Store {
+        self.store_with(Arc::new(SystemClock::new())).await
+    }
+
+    /// A store on this database, with this clock.
+    ///
+    /// # Panics
+    /// When the database does not answer.
+    pub async fn store_with(&self, clock: Arc<dyn Clock>) -> Store {
+        let random: Arc<dyn Random> = Arc::new(SystemRandom::new());
+        let ids = Ids::new(Arc::clone(&clock), Arc::clone(&random));
+        let dsn = self.dsn.clone().into();
+        Store::open(Options { dsn, connections: 4, clock, random, ids }).await.expect("a store")
+    }
+
+    /// Runs SQL as the owner, beside the service.
+    ///
+    /// # Errors
+    /// What the database said.
+    pub async fn execute(&self, sql: &str) -> Result<(), String> {
+        open(&self.dsn).await.batch_execute(sql).await.map_err(|error| error.to_string())
+    }
+
+    /// The first column of the first row, as text.
+    ///
+    /// # Panics
+    /// When the query fails or has no row.
+    pub async fn scalar(&self, sql: &str) -> String {
+        #[derive(diesel::QueryableByName)]
+        struct Scalar {
+            #[diesel(sql_type = diesel::sql_types::Text)]
+            value: String,
+        }
+        let query = format!("SELECT (({sql})::text) AS value");
+        let row: Scalar =
+            diesel::sql_query(query).get_result(&mut open(&self.dsn).await).await.expect("one row");
+        row.value
+    }
+}
+
+async fn open(dsn: &str) -> AsyncPgConnection {
+    let connector = Connector::new(dsn, Handle::current()).expect("a DSN");
+    connector.open(Session::Owner).await.expect("the test cluster answers")
+}
+
+fn with_database(server: &str, name: &str) -> String {
+    let config = tokio_postgres::Config::from_str(server).expect("a DSN");
+    let old = config.get_dbname().unwrap_or("postgres");
+    server.replace(&format!("dbname={old}"), &format!("dbname={name}"))
+}
+
+/// Made under another name first, so that a killed test leaves no half-migrated template.
+async fn ensure_template(admin: &mut AsyncPgConnection, server: &str, template: &str) {
+    admin.batch_execute("SELECT pg_advisory_lock(hashtext('callboard template'))").await.expect("a lock");
+    let exists: Exists = diesel::sql_query(format!(
+        "SELECT EXISTS (SELECT FROM pg_database WHERE datname = '{template}') AS found"
+    ))
+    .get_result(admin)
+    .await
+    .expect("an answer");
+    if !exists.found {
+        let draft = format!("{template}_draft");
+        admin
+            .batch_execute(&format!("DROP DATABASE IF EXISTS \"{draft}\" WITH (FORCE)"))
+            .await
+            .expect("drop");
+        admin.batch_execute(&format!("CREATE DATABASE \"{draft}\"")).await.expect("create");
+        let connection = open(&with_database(server, &draft)).await;
+        let (mut connection, _) = migrate::up(connection).await.expect("migrations");
+        partitions::ensure(&mut connection, SystemClock::new().now().date_naive()).await.expect("partitions");
+        roles::ensure(&mut connection).await.expect("a role");
+        drop(connection);
+        admin
+            .batch_execute(&format!(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{draft}'"
+            ))
+            .await
+            .expect("terminate");
+        admin
+            .batch_execute(&format!("ALTER DATABASE \"{draft}\" RENAME TO \"{template}\""))
+            .await
+            .expect("rename");
+        admin
+            .batch_execute(&format!("ALTER DATABASE \"{template}\" ALLOW_CONNECTIONS false"))
+            .await
+            .expect("a template nobody can be connected to");
+    }
+    admin.batch_execute("SELECT pg_advisory_unlock(hashtext('callboard template'))").await.expect("unlock");
+}
+
+impl Drop for TestDatabase {
+    fn drop(&mut self) {
+        let (server, name) = (self.server.clone(), self.name.clone());
+        // A test's runtime may be on its way down, so this one is of its own.
+        let cleaner = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            if let Ok(runtime) = runtime {
+                runtime.block_on(async {
+                    let sql = format!("DROP DATABASE IF EXISTS \"{name}\" WITH (FORCE)");
+                    let _ = open(&server).await.batch_execute(&sql).await;
+                });
+            }
+        });
+        let _ = cleaner.join();
+    }
+}

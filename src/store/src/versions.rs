@@ -1,0 +1,179 @@
+//! Frozen versions of workflows.
+
+use chrono::{DateTime, Utc};
+use diesel::prelude::*;
+use diesel_async::{AsyncConnection, RunQueryDsl};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::error::corrupt;
+use crate::schema::{workflow_versions, workflows};
+use crate::{Store, StoreError};
+
+/// A version's row.
+#[derive(Debug, Clone)]
+pub struct StoredVersion {
+    /// UUIDv7.
+    pub id: Uuid,
+    /// Its workflow.
+    pub workflow_id: Uuid,
+    /// Counts from 1 within the workflow.
+    pub number: i32,
+    /// SHA-256 of the canonical graph.
+    pub digest: Vec<u8>,
+    /// The graph.
+    pub graph: Value,
+    /// Prompts and settings of a run.
+    pub runnable_config: Option<Map<String, Value>>,
+    /// For the caller's own use.
+    pub metadata: Map<String, Value>,
+    /// What is new.
+    pub notes: Option<String>,
+    /// Who saved it.
+    pub created_by: Option<String>,
+    /// When.
+    pub created_at: DateTime<Utc>,
+}
+
+/// A version to save.
+#[derive(Debug, Clone)]
+pub struct NewVersion {
+    /// Its workflow.
+    pub workflow_id: Uuid,
+    /// SHA-256 of the canonical graph.
+    pub digest: Vec<u8>,
+    /// SHA-256 of graph and runnable config together.
+    pub identity: Vec<u8>,
+    /// The graph.
+    pub graph: Value,
+    /// Prompts and settings of a run.
+    pub runnable_config: Option<Map<String, Value>>,
+    /// For the caller's own use.
+    pub metadata: Map<String, Value>,
+    /// What is new.
+    pub notes: Option<String>,
+    /// Who saves it.
+    pub created_by: Option<String>,
+}
+
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = workflow_versions)]
+#[diesel(check_for_backend(diesel::pg::Pg))]
+struct Row {
+    id: Uuid,
+    workflow_id: Uuid,
+    number: i32,
+    digest: Vec<u8>,
+    graph: Value,
+    runnable_config: Option<Value>,
+    metadata: Value,
+    notes: Option<String>,
+    created_by: Option<String>,
+    created_at: DateTime<Utc>,
+}
+
+impl TryFrom<Row> for StoredVersion {
+    type Error = StoreError;
+
+    fn try_from(row: Row) -> Result<Self, StoreError> {
+        let object = |value| serde_json::from_value(value).map_err(|e| corrupt("version", e));
+        Ok(Self {
+            id: row.id,
+            workflow_id: row.workflow_id,
+            number: row.number,
+            digest: row.digest,
+            graph: row.graph,
+            runnable_config: row.runnable_config.map(object).transpose()?,
+            metadata: object(row.metadata)?,
+            notes: row.notes,
+            created_by: row.created_by,
+            created_at: row.created_at,
+        })
+    }
+}
+
+impl Store {
+    /// Saves a version; the same content again is the version that is already there (`false`).
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn save_version(&self, new: NewVersion) -> Result<(StoredVersion, bool), StoreError> {
+        let id = self.ids().uuid()?;
+        let now = self.now();
+        let mut connection = self.connection().await?;
+        let saved = connection
+            .transaction(async |connection| {
+                // The workflow's row orders those who save at the same time, so numbers have no gaps.
+                let latest: Option<i32> = workflows::table
+                    .find(new.workflow_id)
+                    .select(workflows::latest_version)
+                    .for_update()
+                    .first(connection)
+                    .await?;
+                let same: Option<Row> = workflow_versions::table
+                    .filter(workflow_versions::workflow_id.eq(new.workflow_id))
+                    .filter(workflow_versions::identity.eq(&new.identity))
+                    .select(Row::as_select())
+                    .first(connection)
+                    .await
+                    .optional()?;
+                if let Some(same) = same {
+                    return Ok::<_, StoreError>((same, false));
+                }
+                let number = latest.unwrap_or(0) + 1;
+                let row: Row = diesel::insert_into(workflow_versions::table)
+                    .values((
+                        workflow_versions::id.eq(id),
+                        workflow_versions::workflow_id.eq(new.workflow_id),
+                        workflow_versions::number.eq(number),
+                        workflow_versions::digest.eq(&new.digest),
+                        workflow_versions::identity.eq(&new.identity),
+                        workflow_versions::graph.eq(&new.graph),
+                        workflow_versions::runnable_config.eq(new.runnable_config.clone().map(Value::Object)),
+                        workflow_versions::metadata.eq(Value::Object(new.metadata.clone())),
+                        workflow_versions::notes.eq(&new.notes),
+                        workflow_versions::created_by.eq(&new.created_by),
+                        workflow_versions::created_at.eq(now),
+                    ))
+                    .returning(Row::as_returning())
+                    .get_result(connection)
+                    .await?;
+                diesel::update(workflows::table.find(new.workflow_id))
+                    .set((workflows::latest_version.eq(number), workflows::updated_at.eq(now)))
+                    .execute(connection)
+                    .await?;
+                Ok((row, true))
+            })
+            .await?;
+        Ok((saved.0.try_into()?, saved.1))
+    }
+
+    /// A version by its number.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn version(&self, workflow: Uuid, number: i32) -> Result<Option<StoredVersion>, StoreError> {
+        let row: Option<Row> = workflow_versions::table
+            .filter(workflow_versions::workflow_id.eq(workflow))
+            .filter(workflow_versions::number.eq(number))
+            .select(Row::as_select())
+            .first(&mut *self.connection().await?)
+            .await
+            .optional()?;
+        row.map(TryInto::try_into).transpose()
+    }
+
+    /// A version by its id.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn version_by_id(&self, id: Uuid) -> Result<Option<StoredVersion>, StoreError> {
+        let row: Option<Row> = workflow_versions::table
+            .find(id)
+            .select(Row::as_select())
+            .first(&mut *self.connection().await?)
+            .await
+            .optional()?;
+        row.map(TryInto::try_into).transpose()
+    }
+}

@@ -1,0 +1,245 @@
+//! Workflows.
+
+use chrono::{DateTime, Utc};
+use diesel::prelude::*;
+use diesel_async::RunQueryDsl;
+use uuid::Uuid;
+use wire::ChatSettings;
+
+use crate::error::corrupt;
+use crate::schema::workflows;
+use crate::{Store, StoreError};
+
+/// How a path names a workflow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WorkflowRef {
+    /// By id.
+    Id(Uuid),
+    /// By handle.
+    Handle(String),
+}
+
+impl WorkflowRef {
+    /// Reads a path segment: what parses as a UUID is one, anything else a handle.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        Uuid::parse_str(text).map_or_else(|_| Self::Handle(text.to_owned()), Self::Id)
+    }
+}
+
+/// A workflow's row.
+#[derive(Debug, Clone)]
+pub struct StoredWorkflow {
+    /// UUIDv7.
+    pub id: Uuid,
+    /// Whose it is.
+    pub workspace_id: Uuid,
+    /// Unique within the workspace.
+    pub handle: String,
+    /// Shown to people.
+    pub name: String,
+    /// What it does.
+    pub description: Option<String>,
+    /// For finding it.
+    pub tags: Vec<String>,
+    /// Whether it is published.
+    pub is_public: bool,
+    /// Whether its chat asks for a login.
+    pub require_login: bool,
+    /// When it was published.
+    pub published_at: Option<DateTime<Utc>>,
+    /// By whom.
+    pub published_by: Option<String>,
+    /// What its chat shows.
+    pub chat: ChatSettings,
+    /// The newest version.
+    pub latest_version: Option<i32>,
+    /// When it was archived.
+    pub archived_at: Option<DateTime<Utc>>,
+    /// When it was made.
+    pub created_at: DateTime<Utc>,
+    /// When it last changed.
+    pub updated_at: DateTime<Utc>,
+}
+
+/// A workflow to make.
+#[derive(Debug, Clone)]
+pub struct NewWorkflow {
+    /// Whose it will be.
+    pub workspace_id: Uuid,
+    /// Unique within the workspace.
+    pub handle: String,
+    /// Shown to people.
+    pub name: String,
+    /// What it does.
+    pub description: Option<String>,
+    /// For finding it.
+    pub tags: Vec<String>,
+}
+
+/// Most workflows that a list shows.
+const LIST_LIMIT: i64 = 1000;
+
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = workflows)]
+#[diesel(check_for_backend(diesel::pg::Pg))]
+struct Row {
+    id: Uuid,
+    workspace_id: Uuid,
+    handle: String,
+    name: String,
+    description: Option<String>,
+    tags: serde_json::Value,
+    is_public: bool,
+    require_login: bool,
+    published_at: Option<DateTime<Utc>>,
+    published_by: Option<String>,
+    chat: serde_json::Value,
+    latest_version: Option<i32>,
+    archived_at: Option<DateTime<Utc>>,
+    created_at: DateTime<Utc>,
+    updated_at: DateTime<Utc>,
+}
+
+impl TryFrom<Row> for StoredWorkflow {
+    type Error = StoreError;
+
+    fn try_from(row: Row) -> Result<Self, StoreError> {
+        Ok(Self {
+            id: row.id,
+            workspace_id: row.workspace_id,
+            handle: row.handle,
+            name: row.name,
+            description: row.description,
+            tags: serde_json::from_value(row.tags).map_err(|e| corrupt("tags", e))?,
+            is_public: row.is_public,
+            require_login: row.require_login,
+            published_at: row.published_at,
+            published_by: row.published_by,
+            chat: serde_json::from_value(row.chat).map_err(|e| corrupt("chat settings", e))?,
+            latest_version: row.latest_version,
+            archived_at: row.archived_at,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+        })
+    }
+}
+
+impl Store {
+    /// Makes a workflow.
+    ///
+    /// # Errors
+    /// [`StoreError::Taken`] when the workspace has one with this handle.
+    pub async fn create_workflow(&self, new: NewWorkflow) -> Result<StoredWorkflow, StoreError> {
+        let now = self.now();
+        let row: Row = diesel::insert_into(workflows::table)
+            .values((
+                workflows::id.eq(self.ids().uuid()?),
+                workflows::workspace_id.eq(new.workspace_id),
+                workflows::handle.eq(new.handle),
+                workflows::name.eq(new.name),
+                workflows::description.eq(new.description),
+                workflows::tags.eq(serde_json::json!(new.tags)),
+                workflows::chat.eq(serde_json::json!(ChatSettings::default())),
+                workflows::created_at.eq(now),
+                workflows::updated_at.eq(now),
+            ))
+            .returning(Row::as_returning())
+            .get_result(&mut *self.connection().await?)
+            .await?;
+        row.try_into()
+    }
+
+    /// A workflow by id or handle. A handle is looked up in `workspace`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn workflow(
+        &self,
+        name: &WorkflowRef,
+        workspace: Uuid,
+    ) -> Result<Option<StoredWorkflow>, StoreError> {
+        let query = workflows::table.select(Row::as_select()).into_boxed();
+        let query = match name {
+            WorkflowRef::Id(id) => query.filter(workflows::id.eq(*id)),
+            WorkflowRef::Handle(handle) => query
+                .filter(workflows::workspace_id.eq(workspace))
+                .filter(workflows::handle.eq(handle.clone())),
+        };
+        let row: Option<Row> = query.first(&mut *self.connection().await?).await.optional()?;
+        row.map(TryInto::try_into).transpose()
+    }
+
+    /// The workflows of a workspace, newest first.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn workflows(
+        &self,
+        workspace: Uuid,
+        with_archived: bool,
+    ) -> Result<Vec<StoredWorkflow>, StoreError> {
+        let mut query = workflows::table
+            .filter(workflows::workspace_id.eq(workspace))
+            .order(workflows::id.desc())
+            .limit(LIST_LIMIT)
+            .select(Row::as_select())
+            .into_boxed();
+        if !with_archived {
+            query = query.filter(workflows::archived_at.is_null());
+        }
+        let rows: Vec<Row> = query.load(&mut *self.connection().await?).await?;
+        rows.into_iter().map(TryInto::try_into).collect()
+    }
+
+    /// Publishes a workflow, or changes whether its chat asks for a login.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn publish_workflow(
+        &self,
+        id: Uuid,
+        require_login: bool,
+        by: Option<&str>,
+    ) -> Result<StoredWorkflow, StoreError> {
+        let now = self.now();
+        // The first publication's time and author stay while it is published.
+        let row: Row = diesel::update(workflows::table.find(id))
+            .set((
+                workflows::published_at.eq(diesel::dsl::case_when(
+                    workflows::is_public,
+                    workflows::published_at,
+                )
+                .otherwise(
+                    Some(now).into_sql::<diesel::sql_types::Nullable<diesel::sql_types::Timestamptz>>(),
+                )),
+                workflows::is_public.eq(true),
+                workflows::require_login.eq(require_login),
+                workflows::published_by.eq(by),
+                workflows::updated_at.eq(now),
+            ))
+            .returning(Row::as_returning())
+            .get_result(&mut *self.connection().await?)
+            .await?;
+        row.try_into()
+    }
+
+    /// Takes a workflow's publication back; a private one stays as it is.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn unpublish_workflow(&self, id: Uuid) -> Result<StoredWorkflow, StoreError> {
+        let row: Row = diesel::update(workflows::table.find(id))
+            .set((
+                workflows::is_public.eq(false),
+                workflows::require_login.eq(false),
+                workflows::published_at.eq(None::<DateTime<Utc>>),
+                workflows::published_by.eq(None::<String>),
+                workflows::updated_at.eq(self.now()),
+            ))
+            .returning(Row::as_returning())
+            .get_result(&mut *self.connection().await?)
+            .await?;
+        row.try_into()
+    }
+}

@@ -1,0 +1,41 @@
+//! The chat: requests, thread items, stream events.
+
+mod event;
+mod item;
+mod request;
+
+pub use event::{ChatEvent, ItemUpdate, NoticeLevel, PiecePart, StreamErrorCode, StreamOptions};
+pub use item::{
+    Annotation, Attachment, ContentPart, OutputText, Page, Source, Thread, ThreadItem, ThreadStatus,
+};
+pub use request::{
+    AttachmentRef, ChatOperation, ChatRequest, InferenceOptions, ToolChoice, UserMessageContent,
+    UserMessageInput,
+};
+
+/// Who a stream's pieces of text are written for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Dialect {
+    /// `thread.item.updated` with `content_part_added`, as `interface.md` has it.
+    Interface,
+    /// ChatKit's own updates.
+    Chatkit,
+}
+
+impl Dialect {
+    /// The name in configuration and rows.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Interface => "interface",
+            Self::Chatkit => "chatkit",
+        }
+    }
+
+    /// The dialect of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Interface, Self::Chatkit].into_iter().find(|d| d.as_str() == name)
+    }
+}

@@ -1,0 +1,71 @@
+//! The shape of every error body.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ErrorCode;
+
+/// `{"detail": {…}}`, the body of every answer that is not a success.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorBody {
+    /// What went wrong.
+    pub detail: ErrorDetail,
+}
+
+/// What went wrong, for a person and for a program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorDetail {
+    /// One plain sentence.
+    pub message: String,
+    /// The stable dotted code; see `docs/ERRORS.md`.
+    pub code: String,
+    /// Every problem of a request that did not validate.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<FieldError>,
+    /// On a 5xx: the id under which the log has the cause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+}
+
+/// One problem at one place of a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FieldError {
+    /// JSON pointer (RFC 6901) to the place.
+    pub pointer: String,
+    /// A stable code of the problem.
+    pub code: String,
+    /// What is wrong there.
+    pub message: String,
+    /// What to write instead, where one can tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suggestion: Option<String>,
+}
+
+impl FieldError {
+    /// A problem without a suggestion.
+    #[must_use]
+    pub fn new(pointer: impl Into<String>, code: &str, message: impl Into<String>) -> Self {
+        Self { pointer: pointer.into(), code: code.to_owned(), message: message.into(), suggestion: None }
+    }
+
+    /// The same problem with a suggestion.
+    #[must_use]
+    pub fn suggest(mut self, suggestion: impl Into<String>) -> Self {
+        self.suggestion = Some(suggestion.into());
+        self
+    }
+}
+
+impl ErrorBody {
+    /// The body for `code` with its public message.
+    #[must_use]
+    pub fn new(code: ErrorCode) -> Self {
+        Self {
+            detail: ErrorDetail {
+                message: code.message().to_owned(),
+                code: code.as_str().to_owned(),
+                errors: Vec::new(),
+                request_id: None,
+            },
+        }
+    }
+}

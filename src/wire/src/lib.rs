@@ -1,0 +1,19 @@
+//! What crosses the wire: requests, answers, events of both chat dialects, and the table of error codes.
+//!
+//! Source: `interface.md` and, for the chat, the public ChatKit protocol (openai-chatkit 1.6.5).
+
+pub mod chat;
+mod error;
+mod error_code;
+pub mod sse;
+mod workflow;
+
+pub use error::{ErrorBody, ErrorDetail, FieldError};
+pub use error_code::ErrorCode;
+pub use workflow::{
+    ChatSettings, CreateVersion, CreateWorkflow, PublicWorkflow, PublishRequest, Published, StopAnswer,
+    StopStatus, VersionRecord, WorkflowRecord,
+};
+
+/// An instant on the wire: RFC 3339, UTC, with `Z`.
+pub type Timestamp = String;

@@ -1,0 +1,169 @@
+//! Workflows and versions over HTTP. Unset optional fields are `null`; unknown request fields are refused.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::Timestamp;
+
+/// `POST /api/workflows`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CreateWorkflow {
+    /// Shown to people; 1 to 200 characters.
+    pub name: String,
+    /// `^[a-z0-9]+(?:-[a-z0-9]+)*$`, at most 64, no UUID; made from the name when absent.
+    #[serde(default)]
+    pub handle: Option<String>,
+    /// At most 4,000 characters.
+    #[serde(default)]
+    pub description: Option<String>,
+    /// At most 32 tags of 64 characters.
+    #[serde(default)]
+    pub tags: Vec<String>,
+}
+
+/// A workflow's record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkflowRecord {
+    /// UUIDv7.
+    pub id: String,
+    /// Unique within its workspace.
+    pub handle: String,
+    /// Shown to people.
+    pub name: String,
+    /// What it does.
+    pub description: Option<String>,
+    /// For finding it.
+    pub tags: Vec<String>,
+    /// Whose it is.
+    pub workspace_id: String,
+    /// True for a published workflow.
+    pub is_public: bool,
+    /// Whether the published chat asks for a login.
+    pub require_login: bool,
+    /// When it was published.
+    pub published_at: Option<Timestamp>,
+    /// By whom.
+    pub published_by: Option<String>,
+    /// The page to share, while published.
+    pub share_url: Option<String>,
+    /// Whether it was archived.
+    pub is_archived: bool,
+    /// The newest version's number.
+    pub latest_version: Option<i32>,
+    /// What the chat shows.
+    pub chat: ChatSettings,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+}
+
+/// What the chat of a workflow shows.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ChatSettings {
+    /// Prompts to start with.
+    #[serde(default)]
+    pub start_prompts: Vec<Value>,
+    /// Models to choose from.
+    #[serde(default)]
+    pub models: Vec<Value>,
+}
+
+/// What anybody may know of a published workflow.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PublicWorkflow {
+    /// UUIDv7.
+    pub id: String,
+    /// Shown to people.
+    pub name: String,
+    /// What it does.
+    pub description: Option<String>,
+    /// Whether the chat asks for a login.
+    pub require_login: bool,
+    /// The page to share.
+    pub share_url: String,
+    /// What the chat shows.
+    pub chat: ChatSettings,
+}
+
+/// `POST /api/workflows/{ref}/versions`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CreateVersion {
+    /// A graph of format `graph/1`.
+    pub graph: Value,
+    /// Prompts and settings of the run.
+    #[serde(default)]
+    pub runnable_config: Option<Map<String, Value>>,
+    /// For the caller's own use.
+    #[serde(default)]
+    pub metadata: Option<Map<String, Value>>,
+    /// What is new.
+    #[serde(default)]
+    pub notes: Option<String>,
+}
+
+/// A frozen version.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct VersionRecord {
+    /// UUIDv7.
+    pub id: String,
+    /// Its workflow.
+    pub workflow_id: String,
+    /// Counts from 1 within the workflow.
+    pub version: i32,
+    /// SHA-256 of the graph's canonical form (RFC 8785), lower-case hexadecimal.
+    pub digest: String,
+    /// The graph.
+    pub graph: Value,
+    /// Prompts and settings of the run.
+    pub runnable_config: Option<Map<String, Value>>,
+    /// For the caller's own use.
+    pub metadata: Map<String, Value>,
+    /// What is new.
+    pub notes: Option<String>,
+    /// Who saved it.
+    pub created_by: Option<String>,
+    /// When.
+    pub created_at: Timestamp,
+}
+
+/// `POST /api/workflows/{ref}/publish`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PublishRequest {
+    /// Whether chatting asks for a login.
+    #[serde(default)]
+    pub require_login: bool,
+}
+
+/// Answer to publishing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Published {
+    /// The workflow as it is now.
+    pub workflow: WorkflowRecord,
+    /// The page to share; its last segment is the workflow's id.
+    pub share_url: String,
+}
+
+/// Answer to stopping a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StopAnswer {
+    /// How the turn stands.
+    pub status: StopStatus,
+}
+
+/// How a turn stands after a request to stop it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StopStatus {
+    /// The request is stored and the turn is about to end.
+    Stopping,
+    /// The turn was stopped.
+    Stopped,
+    /// The turn had ended by itself.
+    Completed,
+    /// The turn had failed.
+    Failed,
+}

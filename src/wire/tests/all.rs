@@ -1,0 +1,198 @@
+//! Round trips of every variant, and the request parser against bad input.
+#![allow(missing_docs, reason = "tests")]
+
+use serde_json::{Map, Value, json};
+use wire::chat::{
+    Annotation, Attachment, ChatEvent, ChatOperation, ChatRequest, ContentPart, InferenceOptions, ItemUpdate,
+    NoticeLevel, OutputText, Page, PiecePart, Source, StreamErrorCode, StreamOptions, Thread, ThreadItem,
+    ThreadStatus, ToolChoice, UserMessageContent, UserMessageInput,
+};
+
+fn thread(status: ThreadStatus) -> Thread {
+    Thread {
+        id: "thr_1".into(),
+        created_at: "2026-01-01T00:00:00Z".into(),
+        status,
+        items: Page::default(),
+        title: Some("T".into()),
+        metadata: Map::new(),
+    }
+}
+
+fn items() -> Vec<ThreadItem> {
+    let (id, thread_id, created_at) = ("msg_1", "thr_1", "2026-01-01T00:00:00Z");
+    let sources = [
+        Source::File { title: "f".into(), filename: "f.txt".into() },
+        Source::Url { title: "u".into(), url: "https://example.org".into(), attribution: None },
+        Source::Entity { title: "e".into(), id: "1".into(), interactive: true, data: Map::new() },
+    ];
+    let annotations = sources.map(|source| Annotation { source, index: Some(3) }).to_vec();
+    vec![
+        ThreadItem::UserMessage {
+            id: id.into(),
+            thread_id: thread_id.into(),
+            created_at: created_at.into(),
+            content: vec![
+                UserMessageContent::InputText { text: "hé\u{0}".into() },
+                UserMessageContent::InputTag {
+                    id: "t".into(),
+                    text: "ann".into(),
+                    data: Map::new(),
+                    group: Some("people".into()),
+                    interactive: true,
+                },
+            ],
+            attachments: vec![Attachment {
+                id: "atc_1".into(),
+                name: "a.png".into(),
+                mime_type: "image/png".into(),
+                kind: "image".into(),
+                storage_path: Some("chat/attachments/atc_1/a.png".into()),
+                preview_url: Some("https://example.org/a.png".into()),
+            }],
+            quoted_text: Some("q".into()),
+            inference_options: InferenceOptions {
+                tool_choice: Some(ToolChoice { id: "search".into() }),
+                model: Some("m".into()),
+            },
+        },
+        ThreadItem::AssistantMessage {
+            id: id.into(),
+            thread_id: thread_id.into(),
+            created_at: created_at.into(),
+            content: vec![ContentPart::OutputText(OutputText { text: "x".into(), annotations })],
+        },
+        ThreadItem::SdkHiddenContext {
+            id: "shcx_1".into(),
+            thread_id: thread_id.into(),
+            created_at: created_at.into(),
+            content: "stopped".into(),
+        },
+    ]
+}
+
+fn events() -> Vec<ChatEvent> {
+    let text = ContentPart::text("x");
+    let mark = Annotation { source: Source::File { title: "f".into(), filename: "f".into() }, index: None };
+    let updates = [
+        ItemUpdate::PieceAdded { part: PiecePart { text: "x".into() } },
+        ItemUpdate::PartAdded { content_index: 0, content: text.clone() },
+        ItemUpdate::TextDelta { content_index: 0, delta: "x".into() },
+        ItemUpdate::AnnotationAdded { content_index: 0, annotation_index: 0, annotation: mark },
+        ItemUpdate::PartDone { content_index: 0, content: text },
+    ];
+    let mut events: Vec<ChatEvent> = updates
+        .into_iter()
+        .map(|update| ChatEvent::ItemUpdated { item_id: "msg_1".into(), update })
+        .collect();
+    for status in [
+        ThreadStatus::Active,
+        ThreadStatus::Locked { reason: Some("busy".into()) },
+        ThreadStatus::Closed { reason: None },
+    ] {
+        events.push(ChatEvent::ThreadCreated { thread: thread(status.clone()) });
+        events.push(ChatEvent::ThreadUpdated { thread: thread(status) });
+    }
+    for item in items() {
+        events.push(ChatEvent::ItemAdded { item: item.clone() });
+        events.push(ChatEvent::ItemDone { item: item.clone() });
+        events.push(ChatEvent::ItemReplaced { item });
+    }
+    events.push(ChatEvent::ItemRemoved { item_id: "msg_1".into() });
+    events.push(ChatEvent::StreamOptions { stream_options: StreamOptions { allow_cancel: true } });
+    events.push(ChatEvent::ProgressUpdate { text: "p".into(), icon: Some("bolt".into()) });
+    events.push(ChatEvent::ClientEffect { name: "n".into(), data: Map::new() });
+    for level in [NoticeLevel::Info, NoticeLevel::Warning, NoticeLevel::Danger] {
+        events.push(ChatEvent::Notice { level, message: "m".into(), title: None });
+    }
+    for code in [StreamErrorCode::Stream, StreamErrorCode::Custom] {
+        events.push(ChatEvent::Error { code, message: None, allow_retry: true, error_code: None });
+    }
+    events.push(ChatEvent::failure(wire::ErrorCode::ChatNoReply, true));
+    events
+}
+
+#[test]
+fn every_event_round_trips_on_one_line() {
+    for event in events() {
+        let text = serde_json::to_string(&event).unwrap();
+        assert!(!text.contains('\n'));
+        assert!(!text.contains("null"), "unset fields are absent: {text}");
+        assert_eq!(serde_json::from_str::<ChatEvent>(&text).unwrap(), event, "{text}");
+    }
+}
+
+#[test]
+fn the_interface_piece_has_exactly_its_shape() {
+    let update = ItemUpdate::PieceAdded { part: PiecePart { text: "Hi".into() } };
+    let event = ChatEvent::ItemUpdated { item_id: "msg_1".into(), update };
+    assert_eq!(
+        serde_json::to_value(event).unwrap(),
+        json!({"type": "thread.item.updated", "item_id": "msg_1",
+               "update": {"type": "content_part_added", "part": {"type": "output_text", "text": "Hi"}}})
+    );
+}
+
+fn parse(body: Value) -> Result<ChatRequest, Vec<(String, String)>> {
+    ChatRequest::parse(body.as_object().unwrap())
+        .map_err(|problems| problems.into_iter().map(|p| (p.pointer, p.code)).collect())
+}
+
+fn pointers(body: Value) -> Vec<String> {
+    parse(body).unwrap_err().into_iter().map(|(pointer, code)| format!("{pointer} {code}")).collect()
+}
+
+#[test]
+fn requests_round_trip() {
+    let input = UserMessageInput::text("hello");
+    for operation in [
+        ChatOperation::CreateThread { input: input.clone() },
+        ChatOperation::AddUserMessage { thread_id: "thr_1".into(), input },
+    ] {
+        let request = ChatRequest { operation, metadata: Map::new() };
+        assert_eq!(parse(serde_json::to_value(&request).unwrap()), Ok(request));
+    }
+}
+
+#[test]
+fn attachments_may_be_ids_or_objects_and_the_rest_is_lenient() {
+    let body = json!({"type": "threads.create", "workflow_id": "w", "surprise": 1, "metadata": null,
+        "params": {"input": {"content": [{"type": "input_tag", "id": "1", "text": "ann"}],
+                             "attachments": ["atc_1", {"id": "atc_2", "name": "x"}], "quoted_text": null}}});
+    let ChatOperation::CreateThread { input } = parse(body).unwrap().operation else { panic!("other type") };
+    assert_eq!(input.attachments.iter().map(|a| a.id()).collect::<Vec<_>>(), ["atc_1", "atc_2"]);
+    assert_eq!(input.model_text(), "@ann");
+}
+
+#[test]
+fn bad_requests_are_told_everything_at_once() {
+    assert_eq!(pointers(json!({})), ["/type required"]);
+    assert_eq!(pointers(json!({"type": 1})), ["/type type"]);
+    assert_eq!(pointers(json!({"type": "threads.explode", "params": {}})), ["/type unknown"]);
+    assert_eq!(pointers(json!({"type": "threads.list", "params": {}})), ["/type unsupported"]);
+    assert_eq!(pointers(json!({"type": "threads.create"})), ["/params required"]);
+    assert_eq!(
+        pointers(json!({"type": "threads.add_user_message", "metadata": 1, "params": {}})),
+        ["/params/thread_id required", "/params/input required", "/metadata type"]
+    );
+    let input = json!({"content": [1, {"type": "input_text"}, {"type": "x"}, {"type": "input_tag", "id": 1}],
+                       "attachments": [1], "quoted_text": 2, "inference_options": {"model": 3, "tool_choice": 4}});
+    assert_eq!(
+        pointers(json!({"type": "threads.create", "params": {"input": input}})),
+        [
+            "/params/input/content/0 type",
+            "/params/input/content/1/text required",
+            "/params/input/content/2/type unknown",
+            "/params/input/content/3/id type",
+            "/params/input/content/3/text required",
+            "/params/input/attachments/0 type",
+            "/params/input/quoted_text type",
+            "/params/input/inference_options/model type",
+            "/params/input/inference_options/tool_choice type",
+        ]
+    );
+    for content in [json!([]), json!([{"type": "input_text", "text": "  "}])] {
+        let body = json!({"type": "threads.create", "params": {"input": {"content": content}}});
+        assert_eq!(pointers(body), ["/params/input/content empty"]);
+    }
+}

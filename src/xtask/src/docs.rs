@@ -1,0 +1,61 @@
+//! `cargo xtask docs`: pages that are written from tables of the code, so that they cannot say something else.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+
+/// A page's path from the root of the workspace, and what makes its text.
+type Generator = (&'static str, fn() -> Result<String>);
+
+const GENERATORS: &[Generator] = &[];
+
+/// Writes every generated page, or only compares them.
+///
+/// # Errors
+/// When a page cannot be made or written; in check mode when one differs.
+pub(crate) fn run(root: &Path, check: bool) -> Result<()> {
+    sync(root, GENERATORS, check)
+}
+
+fn sync(root: &Path, generators: &[Generator], check: bool) -> Result<()> {
+    let mut stale = Vec::new();
+    for (path, make) in generators {
+        let text = make().with_context(|| format!("making {path}"))?;
+        let file = root.join(path);
+        if fs::read_to_string(&file).is_ok_and(|now| now == text) {
+            continue;
+        }
+        if check {
+            stale.push(*path);
+        } else {
+            if let Some(folder) = file.parent() {
+                fs::create_dir_all(folder)?;
+            }
+            fs::write(&file, text).with_context(|| format!("writing {path}"))?;
+            println!("wrote {path}");
+        }
+    }
+    ensure!(stale.is_empty(), "out of date: {}; run `cargo xtask docs`", stale.join(", "));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_stale_until_it_is_written() {
+        let root = std::env::temp_dir().join(format!("xtask-docs-{}", std::process::id()));
+        let pages: &[Generator] = &[("docs/A.md", || Ok("a\n".to_owned()))];
+        let before = sync(&root, pages, true).unwrap_err().to_string();
+        sync(&root, pages, false).unwrap();
+        let after = sync(&root, pages, true);
+        fs::write(root.join("docs/A.md"), "b\n").unwrap();
+        let edited = sync(&root, pages, true);
+        fs::remove_dir_all(&root).unwrap();
+        assert_eq!(before, "out of date: docs/A.md; run `cargo xtask docs`");
+        assert!(after.is_ok());
+        assert!(edited.is_err());
+    }
+}

@@ -1,0 +1,145 @@
+//! What the tests need from the machine: one table, each row found or, where that is possible, installed.
+
+use std::env;
+
+use anyhow::Result;
+
+use crate::{cluster, run};
+
+/// One row: add a line to [`NEEDS`] and the tests may rely on it, or on `CALLBOARD_MISSING_<NAME>`.
+struct Need {
+    name: &'static str,
+    /// Whether it is there, by trying it.
+    found: fn() -> bool,
+    install: Install,
+    why: &'static str,
+}
+
+enum Install {
+    /// Debian packages, for root on a machine with apt-get.
+    Apt(&'static str),
+    /// A crate with a binary.
+    Cargo(&'static str),
+}
+
+const NEEDS: &[Need] = &[
+    Need {
+        name: "postgres",
+        found: || cluster::binaries().is_some(),
+        install: Install::Apt("postgresql"),
+        why: "every test with a database",
+    },
+    Need {
+        name: "cargo-nextest",
+        found: || runs("cargo-nextest"),
+        install: Install::Cargo("cargo-nextest"),
+        why: "the test runner",
+    },
+    Need {
+        name: "python3",
+        found: || runs("python3"),
+        install: Install::Apt("python3"),
+        why: "tests that look at the service from outside",
+    },
+    Need {
+        name: "node",
+        found: || runs("node") && runs("npm"),
+        install: Install::Apt("nodejs npm"),
+        why: "tests of the pages' scripts",
+    },
+];
+
+/// Finds or installs every need. What cannot be had stops nothing here: it is returned as variables that let the
+/// tests that need it fail with the one line that helps.
+pub(crate) fn provide() -> Vec<(String, String)> {
+    let apt = run::is_root() && run::on_path("apt-get").is_some();
+    let mut updated = false;
+    let mut missing = Vec::new();
+    for need in NEEDS.iter().filter(|need| !(need.found)()) {
+        println!("{} is not here ({})", need.name, need.why);
+        let tried = match need.install {
+            Install::Apt(_) if !apt => Ok(()),
+            Install::Apt(packages) => apt_install(packages, &mut updated),
+            Install::Cargo(name) => run::run(run::command("cargo").args(["install", "--locked", name])),
+        };
+        if let Err(error) = tried {
+            eprintln!("{error:#}");
+        }
+        if !(need.found)() {
+            println!("MISSING {}: {}", need.name, need.install.line());
+            missing.push((variable(need.name), need.install.line()));
+        }
+    }
+    missing
+}
+
+impl Install {
+    /// What a person types to get it.
+    fn line(&self) -> String {
+        match self {
+            Self::Apt(packages) => {
+                format!("apt-get update && apt-get install -y --no-install-recommends {packages}")
+            }
+            Self::Cargo(name) => format!("cargo install --locked {name}"),
+        }
+    }
+}
+
+fn apt_install(packages: &str, updated: &mut bool) -> Result<()> {
+    if !*updated {
+        run::run(run::command("apt-get").args(["update", "-qq"]))?;
+        *updated = true;
+    }
+    let mut install = run::command("apt-get");
+    install.env("DEBIAN_FRONTEND", "noninteractive").args([
+        "install",
+        "-y",
+        "-qq",
+        "--no-install-recommends",
+    ]);
+    run::run(install.args(packages.split_whitespace()))
+}
+
+/// Being on the `PATH` is not enough: a version manager's shim may stand for nothing.
+fn runs(program: &str) -> bool {
+    run::output(run::command(program).arg("--version")).is_ok()
+}
+
+fn variable(name: &str) -> String {
+    format!("CALLBOARD_MISSING_{}", name.to_uppercase().replace('-', "_"))
+}
+
+/// Whether a runner without a person in front of it started us.
+pub(crate) fn in_ci() -> bool {
+    env::var("CI").is_ok_and(|ci| ci == "true" || ci == "1")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_need_has_its_own_variable_and_a_line_to_type() {
+        let mut names: Vec<_> = NEEDS.iter().map(|need| variable(need.name)).collect();
+        assert_eq!(
+            names,
+            [
+                "CALLBOARD_MISSING_POSTGRES",
+                "CALLBOARD_MISSING_CARGO_NEXTEST",
+                "CALLBOARD_MISSING_PYTHON3",
+                "CALLBOARD_MISSING_NODE"
+            ]
+        );
+        names.dedup();
+        assert_eq!(names.len(), NEEDS.len());
+        assert_eq!(
+            Install::Apt("nodejs npm").line(),
+            "apt-get update && apt-get install -y --no-install-recommends nodejs npm"
+        );
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_does_not_run() {
+        assert!(!runs("no-such-program-of-callboard"));
+    }
+}

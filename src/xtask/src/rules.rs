@@ -1,0 +1,83 @@
+//! The tables behind `cargo xtask layers`. A change here is a change of the architecture: say why in docs/adr.
+
+/// Who may import whom. Arrows are transitive: `server` may name `store` because `actors` may.
+/// A package may stand here before it exists; one that exists and is not here is refused.
+pub(crate) const ARROWS: &[(&str, &[&str])] = &[
+    ("kernel", &[]),
+    ("wire", &[]),
+    ("config", &["kernel", "wire"]),
+    ("auth", &["kernel", "wire"]),
+    ("bundle", &["kernel", "wire"]),
+    ("sandbox", &["kernel"]),
+    ("net", &["kernel"]),
+    ("store", &["auth", "kernel", "wire"]),
+    ("engine", &["sandbox", "net", "kernel", "wire"]),
+    ("training", &["engine"]),
+    ("actors", &["store", "engine", "training"]),
+    ("server", &["actors", "auth", "bundle", "config", "net"]),
+    ("client", &["wire"]),
+    ("callboard", &["client", "server"]),
+];
+
+/// Packages that may import any other, and that none may import.
+pub(crate) const TOP: &[&str] = &["integration-tests", "xtask"];
+
+/// Packages that live on a fixed list of outside crates (tests may use more).
+pub(crate) const ONLY: &[(&str, &[&str])] = &[("wire", &["serde", "serde_json", "utoipa"])];
+
+/// An outside crate (`*` at the end stands for any ending) and the packages it is kept out of.
+pub(crate) struct Ban {
+    pub(crate) crates: &'static str,
+    pub(crate) from: From,
+    pub(crate) why: &'static str,
+}
+
+/// Whom a [`Ban`] holds for.
+pub(crate) enum From {
+    These(&'static [&'static str]),
+    AllBut(&'static [&'static str]),
+}
+
+/// Packages that are told of HTTP, actors and SQL only through traits of their own.
+const PURE: &[&str] = &["engine", "training", "auth", "bundle"];
+
+pub(crate) const BANS: &[Ban] = &[
+    Ban { crates: "actix*", from: From::These(PURE), why: "it knows no actors and no HTTP" },
+    Ban { crates: "tokio-postgres*", from: From::These(PURE), why: "it knows no database" },
+    Ban { crates: "diesel*", from: From::AllBut(&["store"]), why: "SQL lives in `store` alone" },
+    Ban { crates: "actix-web*", from: From::These(&["actors"]), why: "HTTP lives in `server`" },
+    Ban {
+        crates: "actix-web-actors",
+        from: From::AllBut(&["server"]),
+        why: "one file of `server` is its single user",
+    },
+];
+
+/// A crate that must not be anywhere in the graph; `below` limits that to versions under major.minor.
+pub(crate) struct Forbidden {
+    pub(crate) name: &'static str,
+    pub(crate) below: Option<(u64, u64)>,
+    pub(crate) why: &'static str,
+}
+
+const fn forbidden(name: &'static str, why: &'static str) -> Forbidden {
+    Forbidden { name, below: None, why }
+}
+
+/// deny.toml says the same for those who have cargo-deny; a test keeps the two in step.
+pub(crate) const FORBIDDEN: &[Forbidden] = &[
+    forbidden("openssl", "TLS is rustls with ring"),
+    forbidden("openssl-sys", "TLS is rustls with ring"),
+    forbidden("native-tls", "TLS is rustls with ring"),
+    forbidden("aws-lc-rs", "the crypto provider is ring"),
+    forbidden("aws-lc-sys", "the crypto provider is ring"),
+    forbidden("pq-sys", "PostgreSQL is spoken without libpq"),
+    forbidden("libsqlite3-sys", "the only database is PostgreSQL"),
+    forbidden("zstd-sys", "a C build; turn the defaults of the actix crates off"),
+    forbidden("actix-governor", "its licence is GPL"),
+    Forbidden { name: "ring", below: Some((0, 17)), why: "older ones are unmaintained" },
+    Forbidden { name: "jsonwebtoken", below: Some((11, 0)), why: "CVE-2026-25537" },
+];
+
+/// A file that outgrows this holds two things.
+pub(crate) const MAX_LINES: usize = 450;

@@ -1,0 +1,74 @@
+//! Runs other programs for the rest of xtask.
+
+use std::env;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+/// A command that does not look as if it were started from inside a package.
+///
+/// `cargo run` tells us who *we* are (`CARGO_PKG_NAME`, `CARGO_MANIFEST_DIR`, …). ring's build script watches
+/// those names, so handing them on would rebuild ring and all that stands on it each time a developer changes
+/// between `cargo xtask test` and a plain `cargo build`.
+pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    for (name, _) in env::vars_os() {
+        let ours = name.to_string_lossy();
+        if ours.starts_with("CARGO_PKG_") || ours.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&name);
+        }
+    }
+    command
+}
+
+/// `cargo <args>` in the root of the workspace.
+pub(crate) fn cargo(root: &Path, args: &[&str]) -> Command {
+    let mut command = command("cargo");
+    command.current_dir(root).args(args);
+    command
+}
+
+/// Prints the command, runs it on this terminal and waits.
+///
+/// # Errors
+/// Names the command when it cannot be started or does not succeed.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let line = show(command);
+    println!("$ {line}");
+    let status = command.status().with_context(|| line.clone())?;
+    if !status.success() {
+        bail!("`{line}` failed: {status}");
+    }
+    Ok(())
+}
+
+/// What the command prints, trimmed.
+///
+/// # Errors
+/// Names the command and ends with what it complained about.
+pub(crate) fn output(command: &mut Command) -> Result<String> {
+    let line = show(command);
+    let output = command.stdin(Stdio::null()).output().with_context(|| line.clone())?;
+    if !output.status.success() {
+        bail!("`{line}` failed: {}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+fn show(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(OsStr::to_string_lossy).collect::<Vec<_>>().join(" ")
+}
+
+/// Where `program` is on the `PATH`.
+pub(crate) fn on_path(program: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH")?;
+    env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
+}
+
+/// Whether we run as root: what may install packages, and what PostgreSQL refuses to run as.
+pub(crate) fn is_root() -> bool {
+    output(command("id").arg("-u")).is_ok_and(|id| id == "0")
+}

@@ -1,0 +1,131 @@
+//! The part of `cargo xtask layers` that reads files: plain text rules that no lint covers.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use crate::rules::MAX_LINES;
+
+/// Split, so that this file does not find itself.
+const UNFINISHED: &str = concat!("todo", "!(");
+/// A page is read on other machines than the one it was written on.
+const MACHINE_PATHS: &[&str] = &["/work/", "/root/", "/tmp/"];
+const CODE: &[&str] = &["src/", "actors/", "integration-tests/"];
+
+/// Findings of every source file and page under `root`.
+///
+/// # Errors
+/// When a folder or file cannot be read.
+pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
+    let mut findings = Vec::new();
+    walk(root, "", &mut findings)?;
+    findings.sort();
+    Ok(findings)
+}
+
+fn walk(folder: &Path, prefix: &str, findings: &mut Vec<String>) -> Result<()> {
+    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let path = format!("{prefix}{name}");
+        let kind = entry.file_type()?;
+        if kind.is_dir() && !name.starts_with('.') && name != "target" && name != "node_modules" {
+            walk(&entry.path(), &format!("{path}/"), findings)?;
+        } else if kind.is_file() && (is_code(&path) || name.ends_with(".md")) {
+            let text = fs::read_to_string(entry.path()).with_context(|| path.clone())?;
+            findings.extend(scan(&path, &text));
+        }
+    }
+    Ok(())
+}
+
+fn is_code(path: &str) -> bool {
+    path.ends_with(".rs") && CODE.iter().any(|folder| path.starts_with(folder))
+}
+
+fn scan(path: &str, text: &str) -> Vec<String> {
+    let mut findings = Vec::new();
+    let code = is_code(path);
+    for (number, line) in (1..).zip(text.lines()) {
+        if code && line.contains(UNFINISHED) {
+            findings.push(format!("{path}:{number}: {UNFINISHED}…) is left"));
+        }
+        if code && path.starts_with("src/server/") && line.contains("diesel::") {
+            findings.push(format!("{path}:{number}: diesel:: in the server; SQL lives in `store` alone"));
+        }
+        if path.ends_with(".md")
+            && let Some(found) = MACHINE_PATHS.iter().find(|found| names_path(line, found))
+        {
+            findings.push(format!("{path}:{number}: {found} is a path of one machine"));
+        }
+    }
+    let lines = text.lines().count();
+    if code && lines > MAX_LINES {
+        findings.push(format!("{path}: {lines} lines, more than {MAX_LINES}; it holds two things"));
+    }
+    findings
+}
+
+/// Whether `found` starts a path in `line`, rather than being the middle of an address or a relative path.
+fn names_path(line: &str, found: &str) -> bool {
+    line.match_indices(found).any(|(at, _)| {
+        let before = line.get(..at).and_then(|text| text.chars().next_back());
+        before.is_none_or(|c| !c.is_alphanumeric() && !"._-~/}>".contains(c))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unfinished_code_is_found_in_every_code_folder() {
+        let text = format!("fn main() {{\n    {UNFINISHED})\n}}\n");
+        for path in ["src/cli/src/main.rs", "actors/src/lib.rs", "integration-tests/tests/all.rs"] {
+            let found = scan(path, &text);
+            assert_eq!(found.len(), 1, "{path}");
+            assert!(found[0].starts_with(&format!("{path}:2: ")), "{found:?}");
+        }
+        assert!(scan("docs/notes.md", &text).is_empty());
+    }
+
+    #[test]
+    fn sql_in_the_server_is_found_and_in_the_store_it_is_not() {
+        assert_eq!(scan("src/server/src/http/chat.rs", "use diesel::prelude::*;").len(), 1);
+        assert!(scan("src/store/src/lib.rs", "use diesel::prelude::*;").is_empty());
+    }
+
+    #[test]
+    fn long_files_are_found() {
+        assert!(scan("src/kernel/src/lib.rs", &"//\n".repeat(MAX_LINES)).is_empty());
+        assert_eq!(
+            scan("src/kernel/src/lib.rs", &"//\n".repeat(MAX_LINES + 1)),
+            ["src/kernel/src/lib.rs: 451 lines, more than 450; it holds two things"]
+        );
+        assert!(scan("docs/API.md", &"a\n".repeat(5000)).is_empty());
+    }
+
+    #[test]
+    fn pages_name_no_path_of_a_machine() {
+        for text in ["see /work/main", "`/root/.cargo`", "--data=/tmp/x", "/tmp/x"] {
+            assert_eq!(scan("README.md", text).len(), 1, "{text}");
+            assert!(scan("src/cli/src/main.rs", text).is_empty(), "code may: {text}");
+        }
+        for text in ["https://example.org/work/x", "./tmp/x", "$HOME/work/x", "{dir}/tmp/x"] {
+            assert!(scan("docs/API.md", text).is_empty(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_walk_skips_what_is_built() {
+        let root = std::env::temp_dir().join(format!("xtask-walk-{}", std::process::id()));
+        for folder in ["src/a/src", "src/a/target", ".git"] {
+            fs::create_dir_all(root.join(folder)).unwrap();
+            fs::write(root.join(folder).join("x.rs"), UNFINISHED).unwrap();
+        }
+        let found = check(&root);
+        fs::remove_dir_all(&root).unwrap();
+        assert_eq!(found.unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,173 @@
+//! `cargo xtask test`: the whole check, stage by stage.
+
+use std::env;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use cargo_metadata::Metadata;
+use clap::{Args, ValueEnum};
+
+use crate::cluster::{self, Cluster};
+use crate::{docs, layers, needs, run};
+
+/// What `cargo xtask test` takes.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Run only this stage (`tests` brings what it stands on: needs and build).
+    #[arg(long, value_enum)]
+    pub(crate) only: Option<Stage>,
+    /// Everything else goes to `cargo nextest run`; the stages fmt, docs and clippy are then left out.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "NEXTEST ARGS")]
+    pub(crate) nextest: Vec<String>,
+}
+
+/// The stages in their order: what is cheap and fails often comes first. The tests come last, so that nextest's
+/// summary is the end of the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Stage {
+    Fmt,
+    Layers,
+    Docs,
+    Needs,
+    Clippy,
+    Build,
+    Tests,
+}
+
+/// # Errors
+/// Names the first stage that failed.
+pub(crate) fn run(workspace: &Metadata, options: &Options) -> Result<()> {
+    let filtered = !options.nextest.is_empty();
+    ensure!(
+        !filtered || matches!(options.only, None | Some(Stage::Tests)),
+        "only the stage `tests` takes arguments"
+    );
+    let mut environment = Vec::new();
+    let mut times = Vec::new();
+    for stage in plan(options.only, filtered) {
+        println!("── {}", name(stage));
+        let (result, time) = timed(|| run_stage(stage, workspace, options, &mut environment));
+        result.with_context(|| format!("stage {} after {}", name(stage), show(time)))?;
+        if stage != Stage::Tests {
+            println!("── {}: {}", name(stage), show(time));
+        }
+        times.push(format!("{} {}", name(stage), show(time)));
+    }
+    println!("ok: {}", times.join(", "));
+    Ok(())
+}
+
+fn plan(only: Option<Stage>, filtered: bool) -> Vec<Stage> {
+    let wanted = |stage: &Stage| match only {
+        Some(Stage::Tests) => matches!(stage, Stage::Needs | Stage::Build | Stage::Tests),
+        Some(only) => *stage == only,
+        None => !filtered || !matches!(stage, Stage::Fmt | Stage::Docs | Stage::Clippy),
+    };
+    Stage::value_variants().iter().copied().filter(wanted).collect()
+}
+
+fn run_stage(
+    stage: Stage,
+    workspace: &Metadata,
+    options: &Options,
+    environment: &mut Vec<(String, String)>,
+) -> Result<()> {
+    let root = workspace.workspace_root.as_std_path();
+    match stage {
+        Stage::Fmt => run::run(&mut run::cargo(root, &["fmt", "--all", "--check"])),
+        Stage::Layers => layers::run(workspace),
+        Stage::Docs => docs::run(root, true),
+        Stage::Needs => {
+            environment.extend(needs::provide());
+            Ok(())
+        }
+        Stage::Clippy => run::run(&mut run::cargo(
+            root,
+            &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"],
+        )),
+        Stage::Build => {
+            run::run(&mut run::cargo(root, &["build", "--locked", "-p", "callboard"]))?;
+            let binary = workspace.target_directory.join("debug").join("callboard");
+            environment.push(("CALLBOARD_BIN".to_owned(), binary.into_string()));
+            Ok(())
+        }
+        Stage::Tests => {
+            let mut nextest = run::cargo(root, &["nextest", "run", "--locked"]);
+            // nextest reads -p beside --workspace as the whole workspace.
+            if !chooses_packages(&options.nextest) {
+                nextest.arg("--workspace");
+            }
+            nextest.args(&options.nextest).envs(environment.drain(..));
+            with_cluster(workspace, nextest)
+        }
+    }
+}
+
+fn with_cluster(workspace: &Metadata, mut nextest: Command) -> Result<()> {
+    if needs::in_ci() && env::var_os("NEXTEST_PROFILE").is_none() {
+        nextest.env("NEXTEST_PROFILE", "ci");
+    }
+    // Without PostgreSQL the tests that need it fail by CALLBOARD_MISSING_POSTGRES, and the others still run.
+    let cluster = match cluster::binaries() {
+        Some(bin) => {
+            let log = workspace.target_directory.join("xtask").join("postgres.log");
+            let cluster = Cluster::start(bin, log.as_std_path()).context("the tests' PostgreSQL")?;
+            println!("PostgreSQL: {} (log: {log})", cluster.dsn());
+            nextest.env("CALLBOARD_TEST_DSN", cluster.dsn());
+            Some(cluster)
+        }
+        None => None,
+    };
+    let result = run::run(&mut nextest);
+    drop(cluster);
+    result
+}
+
+fn chooses_packages(args: &[String]) -> bool {
+    let ours = args.iter().take_while(|arg| *arg != "--");
+    ours.into_iter().any(|arg| arg.starts_with("-p") || arg.starts_with("--package") || arg == "--workspace")
+}
+
+#[allow(clippy::disallowed_methods, reason = "a stopwatch for the person who waits; nothing depends on it")]
+fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    let start = Instant::now();
+    let value = work();
+    (value, start.elapsed())
+}
+
+fn show(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
+}
+
+fn name(stage: Stage) -> String {
+    format!("{stage:?}").to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_whole_check_is_every_stage_and_ends_with_the_tests() {
+        let all = plan(None, false);
+        assert_eq!(all, Stage::value_variants());
+        assert_eq!(all.last(), Some(&Stage::Tests));
+    }
+
+    #[test]
+    fn a_filter_skips_what_is_not_about_the_tests() {
+        assert_eq!(plan(None, true), [Stage::Layers, Stage::Needs, Stage::Build, Stage::Tests]);
+        assert_eq!(plan(Some(Stage::Tests), true), [Stage::Needs, Stage::Build, Stage::Tests]);
+        assert_eq!(plan(Some(Stage::Fmt), false), [Stage::Fmt]);
+    }
+
+    #[test]
+    fn a_chosen_package_replaces_the_workspace() {
+        let args = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        assert!(chooses_packages(&args("-p store some_name")));
+        assert!(chooses_packages(&args("--package=store")));
+        assert!(!chooses_packages(&args("some_name -- -p")));
+        assert!(!chooses_packages(&args("--no-capture chat")));
+    }
+}
