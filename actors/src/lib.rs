@@ -1,1 +1,19 @@
 //! The actor runtime and the actors.
+//!
+//! Every long-lived thing is a supervised actor: [`runtime`] holds the guardian, the handle and the policy table;
+//! [`db`] the lanes; [`publish`] the topics that streams are read from; [`thread`] orders the turns of a chat thread
+//! and [`turn`] runs one. [`System`] puts them together.
+
+pub mod chat;
+pub mod db;
+mod lease;
+mod maintenance;
+pub mod plans;
+pub mod publish;
+mod recovery;
+pub mod runtime;
+mod system;
+pub mod thread;
+pub mod turn;
+
+pub use system::{Settings, System};

@@ -68,6 +68,24 @@ impl KeyRing {
         Ok(Self { active: text.active, keys })
     }
 
+    /// A ring of these keys.
+    ///
+    /// # Errors
+    /// [`KeyringError::Invalid`] when the active key is not among them.
+    pub fn new<'a>(
+        active: &str,
+        keys: impl IntoIterator<Item = (&'a str, &'a [u8; 32])>,
+    ) -> Result<Self, KeyringError> {
+        let invalid = || KeyringError::Invalid(format!("the active key \"{active}\" is not among the keys"));
+        let mut ring = BTreeMap::new();
+        for (id, bytes) in keys {
+            let key = UnboundKey::new(&AES_256_GCM, bytes).map_err(|_| invalid())?;
+            ring.insert(id.to_owned(), LessSafeKey::new(key));
+        }
+        let active = ring.contains_key(active).then(|| active.to_owned()).ok_or_else(invalid)?;
+        Ok(Self { active, keys: ring })
+    }
+
     /// Id of the key that seals.
     #[must_use]
     pub fn active(&self) -> &str {

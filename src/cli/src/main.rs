@@ -1,2 +1,60 @@
-//! The binary.
-fn main() {}
+//! `callboard`: stores and runs workflows and publishes them as chats.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line talks to a terminal")]
+
+mod commands;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+#[derive(Parser)]
+#[command(version, about, propagate_version = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the service; it is configured by the environment and a .env file.
+    Serve,
+    /// Show it all on this machine: a database of its own, a published workflow, one streamed chat; then keep serving.
+    Demo {
+        /// Leave after the chat, with status 0.
+        #[arg(long)]
+        exit: bool,
+    },
+    /// Look at the configuration.
+    Config {
+        #[command(subcommand)]
+        command: ConfigCommand,
+    },
+}
+
+#[derive(Subcommand)]
+enum ConfigCommand {
+    /// Print every variable with its meaning, where its value comes from, and the value.
+    Show {
+        /// How to print it.
+        #[arg(long, value_enum, default_value_t)]
+        output: commands::config::Output,
+    },
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
+        Command::Serve => commands::serve::run(),
+        Command::Demo { exit } => commands::demo::run(exit),
+        Command::Config { command: ConfigCommand::Show { output } } => commands::config::show(output),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("{reason}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,1 +1,29 @@
-//! Typed HTTP and SSE client.
+//! Typed HTTP and SSE client: what the command line and the integration tests speak to the service with.
+//!
+//! [`Client`] makes one request per call. [`ChatStream`] reads one answer of the chat as it comes;
+//! [`ResumingChat`] goes on where a broken one ended, until the turn is over. [`Client::send`] is the way
+//! around all types.
+//!
+//! Every failure is a [`ClientError`]. Waits and limits come from [`kernel::Clock`].
+
+mod answer;
+mod builder;
+mod chat;
+mod client;
+mod cookies;
+mod error;
+mod follow;
+mod sse;
+mod stream;
+mod turn;
+mod workflows;
+
+pub use answer::Answer;
+pub use builder::ClientBuilder;
+pub use chat::ChatOptions;
+pub use client::Client;
+pub use error::{ClientError, ErrorKind, Fault};
+pub use follow::ResumingChat;
+pub use reqwest::header::HeaderMap;
+pub use stream::{ChatStream, StreamEvent};
+pub use turn::{Turn, TurnError};

@@ -7,10 +7,10 @@ use serde_json::Value;
 use wire::FieldError;
 
 use crate::Problems;
-use crate::fields::nearest;
-use crate::graph::{END, Graph, NodeSpec, START, Target};
-use crate::nodes::{CATALOGUE, Node, build};
-use crate::template::{check, check_condition};
+use crate::fields::{nearest, not_yet};
+use crate::graph::{END, EdgeSpec, Graph, NodeSpec, START, Target};
+use crate::nodes::{CATALOGUE, Node, TYPES_LATER, build};
+use crate::template::{check_condition, check_template};
 
 /// A graph that is ready to run.
 pub struct Plan {
@@ -51,47 +51,74 @@ pub(crate) enum Destination {
     End,
 }
 
-/// Compiles a graph.
+/// Reads and compiles a graph: what is asked before one is saved.
+///
+/// # Errors
+/// Every problem of its shape and of its meaning, each with a JSON pointer, a code and, where one can tell, what to
+/// write instead.
+pub fn check(document: &Value) -> Result<Plan, Problems> {
+    let mut problems = Vec::new();
+    let graph = crate::parse::read_graph(document, &mut problems);
+    let plan = graph.map(|graph| plan(&graph, &mut problems));
+    match plan {
+        Some(plan) if problems.is_empty() => Ok(plan),
+        _ => Err(problems),
+    }
+}
+
+/// Compiles a graph that was read without problems.
 ///
 /// # Errors
 /// Every problem, each with a JSON pointer, a code and, where one can tell, what to write instead.
 pub fn compile(graph: &Graph) -> Result<Plan, Problems> {
     let mut problems = Vec::new();
-    let nodes: Vec<Option<PlanNode>> =
-        graph.nodes.iter().map(|node| plan_node(node, &mut problems)).collect();
-    let names = index_names(graph, &mut problems);
+    let plan = plan(graph, &mut problems);
+    if problems.is_empty() { Ok(plan) } else { Err(problems) }
+}
+
+/// The plan, which is whole when nothing was noted.
+fn plan(graph: &Graph, problems: &mut Problems) -> Plan {
+    let nodes = graph.nodes.iter().filter_map(|node| plan_node(node, problems)).collect();
+    let names = index_names(graph, problems);
     let edges: Vec<PlanEdge> =
-        graph.edges.iter().filter_map(|edge| plan_edge(edge, &names, &mut problems)).collect();
-    check_reach(graph, &edges, &mut problems);
+        graph.edges.iter().filter_map(|edge| plan_edge(edge, &names, problems)).collect();
+    check_reach(graph, &names, &edges, problems);
     if let Some(output) = &graph.output {
-        check_templates(output, "/output", &mut problems);
-    }
-    let planned: Vec<PlanNode> = nodes.into_iter().flatten().collect();
-    if !problems.is_empty() {
-        return Err(problems);
+        check_templates(output, "/output", problems);
     }
     let reads_messages = graph.nodes.iter().any(|node| node.fields.values().any(names_messages))
         || graph.output.as_ref().is_some_and(names_messages)
         || graph.edges.iter().any(|edge| match &edge.target {
             Target::To(_) => false,
-            Target::Cases { cases, .. } => cases.iter().any(|(when, _)| when.contains("messages")),
+            Target::Cases { cases, .. } => cases.iter().any(|case| case.when.contains("messages")),
         });
-    Ok(Plan { nodes: planned, edges, output: graph.output.clone(), reads_messages })
+    Plan { nodes, edges, output: graph.output.clone(), reads_messages }
 }
 
 fn plan_node(spec: &NodeSpec, problems: &mut Problems) -> Option<PlanNode> {
+    if spec.kind.is_empty() {
+        return None;
+    }
     let Some(kind) = CATALOGUE.iter().find(|kind| kind.name == spec.kind) else {
-        let message = format!("unknown node type '{}'", spec.kind);
-        let problem = FieldError::new(format!("{}/type", spec.pointer), "unknown_type", message);
-        let names = CATALOGUE.iter().map(|kind| kind.name);
-        problems.push(match nearest(&spec.kind, names.clone()) {
-            Some(near) => problem.suggest(format!("did you mean '{near}'?")),
-            None => problem.suggest(format!("known types: {}", names.collect::<Vec<_>>().join(", "))),
-        });
+        problems.push(no_such_type(spec));
         return None;
     };
     let node = build(kind, &spec.pointer, &spec.fields, problems)?;
     Some(PlanNode { name: spec.name.clone(), timeout: spec.timeout, node })
+}
+
+fn no_such_type(spec: &NodeSpec) -> FieldError {
+    let pointer = format!("{}/type", spec.pointer);
+    let names = CATALOGUE.iter().map(|kind| kind.name);
+    let known = format!("known types: {}", names.clone().collect::<Vec<_>>().join(", "));
+    if TYPES_LATER.contains(&spec.kind.as_str()) {
+        return FieldError::new(pointer, "not_yet", not_yet(&spec.kind)).suggest(known);
+    }
+    let problem = FieldError::new(pointer, "unknown_type", format!("unknown node type '{}'", spec.kind));
+    match nearest(&spec.kind, names.chain(TYPES_LATER)) {
+        Some(near) => problem.suggest(format!("did you mean '{near}'?")),
+        None => problem.suggest(known),
+    }
 }
 
 fn index_names<'a>(graph: &'a Graph, problems: &mut Problems) -> BTreeMap<&'a str, usize> {
@@ -100,41 +127,32 @@ fn index_names<'a>(graph: &'a Graph, problems: &mut Problems) -> BTreeMap<&'a st
         let pointer = format!("{}/name", node.pointer);
         if node.name == START || node.name == END {
             problems.push(FieldError::new(pointer, "reserved", format!("'{}' is reserved", node.name)));
-        } else if names.insert(node.name.as_str(), index).is_some() {
+        } else if names.contains_key(node.name.as_str()) {
             problems.push(FieldError::new(pointer, "duplicate", format!("'{}' stands twice", node.name)));
+        } else if !node.name.is_empty() {
+            names.insert(node.name.as_str(), index);
         }
     }
     names
 }
 
-fn plan_edge(
-    edge: &crate::graph::EdgeSpec,
-    names: &BTreeMap<&str, usize>,
-    problems: &mut Problems,
-) -> Option<PlanEdge> {
+fn plan_edge(edge: &EdgeSpec, names: &BTreeMap<&str, usize>, problems: &mut Problems) -> Option<PlanEdge> {
     let starts = edge.from.len() == 1 && edge.from.first().is_some_and(|name| name == START);
-    let from = if starts {
-        Some(Vec::new())
-    } else {
-        let pointer = format!("{}/from", edge.pointer);
-        let found: Vec<_> = edge.from.iter().map(|name| source(name, names, &pointer, problems)).collect();
-        found.into_iter().collect()
-    };
+    let from = if starts { Some(Vec::new()) } else { sources(edge, names, problems) };
     let mut destination = |name: &str, pointer: String| destination(name, names, pointer, problems);
     let target = match &edge.target {
         Target::To(to) => destination(to, format!("{}/to", edge.pointer)).map(PlanTarget::To),
         Target::Cases { cases, otherwise } => {
-            let at = |index: usize| format!("{}/cases/{index}/to", edge.pointer);
             let planned: Vec<_> = cases
                 .iter()
-                .enumerate()
-                .filter_map(|(index, (when, to))| Some((when.clone(), destination(to, at(index))?)))
+                .filter_map(|case| {
+                    Some((case.when.clone(), destination(&case.to, format!("{}/to", case.pointer))?))
+                })
                 .collect();
             let otherwise = otherwise.as_ref().map(|to| destination(to, format!("{}/else", edge.pointer)));
-            for (index, (when, _)) in cases.iter().enumerate() {
-                if let Err(message) = check_condition(when) {
-                    let pointer = format!("{}/cases/{index}/when", edge.pointer);
-                    problems.push(FieldError::new(pointer, "condition", message));
+            for case in cases {
+                if let Err(message) = check_condition(&case.when) {
+                    problems.push(FieldError::new(format!("{}/when", case.pointer), "condition", message));
                 }
             }
             match otherwise {
@@ -144,6 +162,21 @@ fn plan_edge(
         }
     };
     Some(PlanEdge { from: from?, target: target? })
+}
+
+/// The nodes that an edge comes from; `None` when one is not to be found.
+fn sources(edge: &EdgeSpec, names: &BTreeMap<&str, usize>, problems: &mut Problems) -> Option<Vec<usize>> {
+    let pointer = format!("{}/from", edge.pointer);
+    let mut found = Vec::with_capacity(edge.from.len());
+    for name in &edge.from {
+        let Some(index) = source(name, names, &pointer, problems) else { continue };
+        if found.contains(&index) {
+            problems.push(FieldError::new(pointer.clone(), "duplicate", format!("'{name}' stands twice")));
+        } else {
+            found.push(index);
+        }
+    }
+    (!found.is_empty() && found.len() == edge.from.len()).then_some(found)
 }
 
 fn source(
@@ -192,8 +225,8 @@ fn with_near(problem: FieldError, name: &str, names: &BTreeMap<&str, usize>) -> 
     }
 }
 
-/// Every node must be reachable, and START must lead somewhere.
-fn check_reach(graph: &Graph, edges: &[PlanEdge], problems: &mut Problems) {
+/// Every node must be reachable, every join must be possible, and START must lead somewhere.
+fn check_reach(graph: &Graph, names: &BTreeMap<&str, usize>, edges: &[PlanEdge], problems: &mut Problems) {
     if problems.iter().any(|problem| problem.pointer.starts_with("/edges")) {
         return;
     }
@@ -219,8 +252,18 @@ fn check_reach(graph: &Graph, edges: &[PlanEdge], problems: &mut Problems) {
         problems.push(problem.suggest(r#"{"from": "START", "to": "<the first node>"}"#));
         return;
     }
-    for (node, reached) in graph.nodes.iter().zip(reached) {
-        if !reached {
+    for (spec, edge) in graph.edges.iter().zip(edges) {
+        let (met, missing): (Vec<usize>, Vec<usize>) =
+            edge.from.iter().partition(|from| reached.get(**from).copied().unwrap_or(false));
+        if let (false, Some(node)) = (met.is_empty(), missing.first().and_then(|from| graph.nodes.get(*from)))
+        {
+            let message = format!("waits for '{}', which is never reached", node.name);
+            problems.push(FieldError::new(format!("{}/from", spec.pointer), "never_met", message));
+        }
+    }
+    for (index, (node, reached)) in graph.nodes.iter().zip(reached).enumerate() {
+        // A node without a name of its own cannot be led to.
+        if !reached && names.get(node.name.as_str()) == Some(&index) {
             let message = format!("nothing leads to '{}'", node.name);
             problems.push(FieldError::new(node.pointer.clone(), "unreachable", message));
         }
@@ -244,7 +287,7 @@ impl PlanTarget {
 fn check_templates(value: &Value, pointer: &str, problems: &mut Problems) {
     match value {
         Value::String(text) => {
-            if let Err(message) = check(text) {
+            if let Err(message) = check_template(text) {
                 problems.push(FieldError::new(pointer, "template", message));
             }
         }

@@ -61,6 +61,8 @@ pub struct RecordedStep {
     pub visit: u32,
     /// Its result, if the attempt succeeded.
     pub result: Option<Value>,
+    /// Why it failed, if it did. Neither: its outcome is unknown.
+    pub error: Option<NodeError>,
     /// When the attempt began.
     pub started_at: DateTime<Utc>,
 }
@@ -141,9 +143,9 @@ impl Scope {
     }
 
     fn view(&self) -> View {
-        let mut names: BTreeMap<&str, View> = self.fixed.iter().map(|(k, v)| (*k, v.clone())).collect();
-        names.insert("results", View::from_iter(self.results.iter().map(|(k, v)| (k.clone(), v.clone()))));
-        View::from_iter(names.into_iter().map(|(name, value)| (name.to_owned(), value)))
+        let results = View::from_pairs(self.results.iter().map(|(name, view)| (name.as_str(), view.clone())));
+        let fixed = self.fixed.iter().map(|(name, view)| (*name, view.clone()));
+        View::from_pairs(fixed.chain([("results", results)]))
     }
 }
 
@@ -166,7 +168,7 @@ struct Execution<'a> {
 /// What one node of a step left.
 struct Done {
     index: usize,
-    result: Result<Value, NodeError>,
+    result: Result<Value, RunError>,
     receipt: Option<Receipt>,
 }
 
@@ -204,7 +206,7 @@ impl Execution<'_> {
                 Ok(result) => {
                     self.scope.results.insert(node.name.clone(), View::from(Serde(&result)));
                 }
-                Err(error) => return Err(RunError::at(&node.name, error)),
+                Err(error) => return Err(error),
             }
         }
         Ok(receipts)
@@ -223,7 +225,8 @@ impl Execution<'_> {
         output: &StepOutput<'_>,
     ) -> Done {
         let Some(node) = self.node(index) else {
-            return Done { index, result: Err(NodeError::failed("no such node")), receipt: None };
+            let error = RunError::whole(ErrorCode::Internal, "the plan has no such node");
+            return Done { index, result: Err(error), receipt: None };
         };
         let visit = self.visits.get(index).copied().unwrap_or_default();
         let earlier: Vec<&RecordedStep> =
@@ -234,6 +237,10 @@ impl Execution<'_> {
             }
             output.finish(slot).await;
             return Done { index, result: Ok(result), receipt: None };
+        }
+        if let Some(error) = earlier.iter().find_map(|row| row.error.clone()) {
+            output.finish(slot).await;
+            return Done { index, result: Err(RunError::at(&node.name, error)), receipt: None };
         }
         let started_at = earlier.iter().map(|row| row.started_at).min().unwrap_or_else(|| self.clock.now());
         let (result, receipt) = self.attempt(step, node, visit, slot, started_at, view, output).await;
@@ -251,7 +258,7 @@ impl Execution<'_> {
         started_at: DateTime<Utc>,
         view: &View,
         output: &StepOutput<'_>,
-    ) -> (Result<Value, NodeError>, Option<Receipt>) {
+    ) -> (Result<Value, RunError>, Option<Receipt>) {
         let mut record = StepRecord {
             step,
             node: node.name.clone(),
@@ -267,7 +274,7 @@ impl Execution<'_> {
                 if node.node.records_start()
                     && let Err(error) = self.journal.record(record.clone()).await
                 {
-                    return (Err(NodeError::failed(error.to_string())), None);
+                    return (Err(lost(error)), None);
                 }
                 let call = Call { clock: self.clock, output, slot, started_at };
                 let work = node.node.run(input, &call);
@@ -286,14 +293,15 @@ impl Execution<'_> {
             Ok(result) => StepOutcome::Succeeded { result: result.clone(), finished_at },
             Err(error) => StepOutcome::Failed { error: error.clone(), finished_at },
         };
-        (result, Some(self.journal.record(record)))
+        let receipt = self.journal.record(record);
+        (result.map_err(|error| RunError::at(&node.name, error)), Some(receipt))
     }
 
-    fn after_start(&mut self) -> Result<Vec<usize>, RunError> {
+    fn after_start(&self) -> Result<Vec<usize>, RunError> {
         let view = self.scope.view();
         let mut due = Vec::new();
         for edge in self.plan.edges.iter().filter(|edge| edge.from.is_empty()) {
-            if let Some(Destination::Node(to)) = choose(&edge.target, &view, "START")? {
+            if let Some(Destination::Node(to)) = choose(&edge.target, &view).map_err(unchosen)? {
                 due.push(to);
             }
         }
@@ -316,7 +324,11 @@ impl Execution<'_> {
             }
             arrived.fill(false);
             let source = edge.from.first().and_then(|from| self.plan.nodes.get(*from));
-            match choose(&edge.target, &view, source.map_or("", |node| &node.name))? {
+            let chosen = choose(&edge.target, &view).map_err(|error| match source {
+                Some(node) => RunError::at(&node.name, error),
+                None => unchosen(error),
+            })?;
+            match chosen {
                 Some(Destination::Node(to)) => due.push(to),
                 Some(Destination::End) => self.ended_with.extend(&edge.from),
                 None => {}
@@ -348,12 +360,17 @@ fn in_file_order(mut due: Vec<usize>) -> Vec<usize> {
     due
 }
 
-fn choose(target: &PlanTarget, view: &View, source: &str) -> Result<Option<Destination>, RunError> {
+/// A condition out of START failed: no node is at fault.
+fn unchosen(error: NodeError) -> RunError {
+    RunError::whole(error.code, error.message)
+}
+
+fn choose(target: &PlanTarget, view: &View) -> Result<Option<Destination>, NodeError> {
     match target {
         PlanTarget::To(to) => Ok(Some(*to)),
         PlanTarget::Cases { cases, otherwise } => {
             for (when, to) in cases {
-                if holds(when, view).map_err(|error| RunError::at(source, error))? {
+                if holds(when, view)? {
                     return Ok(Some(*to));
                 }
             }

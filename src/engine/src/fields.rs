@@ -56,6 +56,11 @@ impl<'a> Fields<'a> {
         text
     }
 
+    /// A text, where it is there.
+    pub(crate) fn optional_text(&mut self, name: &'static str, problems: &mut Problems) -> Option<&'a str> {
+        if self.value(name).is_some() { self.text(name, problems) } else { None }
+    }
+
     /// A number within bounds, where it is there.
     pub(crate) fn number(
         &mut self,
@@ -89,6 +94,20 @@ impl<'a> Fields<'a> {
         word
     }
 
+    /// Refuses members of the format that this version does not execute.
+    pub(crate) fn refuse_later(&mut self, later: &[&'static str], problems: &mut Problems) {
+        for name in later {
+            if self.value(name).is_some() {
+                problems.push(FieldError::new(self.at(name), "not_yet", not_yet(name)));
+            }
+        }
+    }
+
+    /// Names that belong here too, although somebody else has read them.
+    pub(crate) fn read_elsewhere(&mut self, names: &[&'static str]) {
+        self.known.extend(names);
+    }
+
     /// Notes every member that nobody asked for.
     pub(crate) fn refuse_others(&self, problems: &mut Problems) {
         for name in self.members.keys().filter(|name| !self.known.contains(&name.as_str())) {
@@ -101,6 +120,11 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// What is said of a part of the format that is still to come.
+pub(crate) fn not_yet(name: &str) -> String {
+    format!("'{name}' is part of the format, but this version does not execute it yet")
+}
+
 /// A member's name inside a JSON pointer (RFC 6901).
 pub(crate) fn escape(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
@@ -108,8 +132,10 @@ pub(crate) fn escape(name: &str) -> String {
 
 /// The known name that `name` most likely means: at most a third of its letters are wrong.
 pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let allowed = name.chars().count().div_ceil(3);
-    let close = known.map(|candidate| (distance(name, candidate), candidate));
+    let length = name.chars().count();
+    let allowed = length.div_ceil(3);
+    let similar = known.filter(|candidate| candidate.chars().count().abs_diff(length) <= allowed);
+    let close = similar.map(|candidate| (distance(name, candidate), candidate));
     close
         .filter(|(distance, _)| *distance <= allowed)
         .min_by_key(|(distance, _)| *distance)

@@ -23,9 +23,9 @@ pub struct Graph {
 /// A node as it was written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeSpec {
-    /// Unique in the graph.
+    /// Unique in the graph; empty only while problems are gathered.
     pub name: String,
-    /// Its type in the catalogue.
+    /// Its type in the catalogue; empty only while problems are gathered.
     pub kind: String,
     /// For people.
     pub description: Option<String>,
@@ -40,7 +40,7 @@ pub struct NodeSpec {
 /// An edge as it was written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EdgeSpec {
-    /// One source, or several that are all waited for.
+    /// One source, or several that are all waited for; empty only while problems are gathered.
     pub from: Vec<String>,
     /// Where it leads.
     pub target: Target,
@@ -55,11 +55,22 @@ pub enum Target {
     To(String),
     /// To the first case whose condition holds, else to `otherwise`, else nowhere.
     Cases {
-        /// Conditions and where they lead.
-        cases: Vec<(String, String)>,
+        /// In the order of the file.
+        cases: Vec<Case>,
         /// Where it leads when none holds.
         otherwise: Option<String>,
     },
+}
+
+/// One case of an edge.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Case {
+    /// The condition.
+    pub when: String,
+    /// Where it leads.
+    pub to: String,
+    /// JSON pointer to it.
+    pub pointer: String,
 }
 
 impl Target {
@@ -69,7 +80,7 @@ impl Target {
             Self::To(to) => (Some(to), [].as_slice(), None),
             Self::Cases { cases, otherwise } => (None, cases.as_slice(), otherwise.as_ref()),
         };
-        let cases = cases.iter().map(|(_, to)| to);
+        let cases = cases.iter().map(|case| &case.to);
         one.into_iter().chain(cases).chain(otherwise).map(String::as_str)
     }
 }

@@ -13,13 +13,14 @@ pub mod nodes;
 mod output;
 mod parse;
 pub mod ports;
+mod tags;
 mod template;
 
 pub use canonical::{CanonicalError, digest, identity};
-pub use compile::{Plan, compile};
+pub use compile::{Plan, check, compile};
 pub use error::{NodeError, RunError};
 pub use execute::{RecordedStep, RunInfo, RunInput, execute};
-pub use graph::{EdgeSpec, Graph, NodeSpec};
+pub use graph::{Case, EdgeSpec, Graph, NodeSpec, Target};
 pub use parse::parse;
 
 /// Everything that is wrong with a graph.

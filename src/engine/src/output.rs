@@ -11,6 +11,8 @@ use crate::ports::TextSink;
 pub(crate) struct StepOutput<'a> {
     sink: &'a dyn TextSink,
     state: Mutex<State>,
+    /// Held while the sink takes a piece, so that the next live node cannot overtake what was held for it.
+    turn: tokio::sync::Mutex<()>,
 }
 
 struct State {
@@ -26,7 +28,8 @@ struct Slot {
 
 impl<'a> StepOutput<'a> {
     pub(crate) fn new(sink: &'a dyn TextSink, nodes: usize) -> Self {
-        Self { sink, state: Mutex::new(State { live: 0, slots: vec![Slot::default(); nodes] }) }
+        let state = Mutex::new(State { live: 0, slots: vec![Slot::default(); nodes] });
+        Self { sink, state, turn: tokio::sync::Mutex::new(()) }
     }
 
     /// Takes a piece of node `slot`.
@@ -39,18 +42,28 @@ impl<'a> StepOutput<'a> {
             }
             live
         };
-        if live {
+        if live && !piece.is_empty() {
+            let _turn = self.turn.lock().await;
             self.sink.write(piece).await;
         }
     }
 
     /// Node `slot` writes no more.
     pub(crate) async fn finish(&self, slot: usize) {
-        let released = {
+        let live = {
             let mut state = self.state.lock();
+            let live = state.live == slot;
             if let Some(slot) = state.slots.get_mut(slot) {
                 slot.done = true;
             }
+            live
+        };
+        if !live {
+            return;
+        }
+        let _turn = self.turn.lock().await;
+        let released = {
+            let mut state = self.state.lock();
             let mut released = String::new();
             loop {
                 let live = state.live;
@@ -85,6 +98,27 @@ mod tests {
         async fn write(&self, piece: &str) {
             self.0.lock().push_str(piece);
         }
+    }
+
+    struct Slow(Collected);
+
+    #[async_trait]
+    impl TextSink for Slow {
+        async fn write(&self, piece: &str) {
+            for _ in 0..piece.len() {
+                tokio::task::yield_now().await;
+            }
+            self.0.write(piece).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_slow_sink_does_not_let_a_node_overtake_what_was_held_for_it() {
+        let sink = Slow(Collected::default());
+        let output = StepOutput::new(&sink, 2);
+        output.write(1, "held for long, ").await;
+        futures_util::join!(output.finish(0), output.write(1, "now"));
+        assert_eq!(*sink.0.0.lock(), "held for long, now");
     }
 
     #[tokio::test]

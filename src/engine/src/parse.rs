@@ -7,13 +7,15 @@ use wire::FieldError;
 
 use crate::Problems;
 use crate::fields::Fields;
-use crate::graph::{EdgeSpec, Graph, NodeSpec, Target};
+use crate::graph::{Case, EdgeSpec, Graph, NodeSpec, Target};
 
 const FORMAT: &str = "graph/1";
 /// Longest limit of an attempt: a day, in seconds.
 const MAX_TIMEOUT: f64 = 86_400.0;
 /// Members of the format that this version does not execute, so it does not take them either.
 const GRAPH_LATER: [&str; 3] = ["inputs", "state", "modules"];
+/// Members that every node may have, whatever its type.
+pub(crate) const NODE_COMMON: [&str; 4] = ["name", "type", "timeout_seconds", "description"];
 const NODE_LATER: [&str; 5] = ["retry", "on_error", "state", "cache_seconds", "on_unknown"];
 
 /// Reads a graph.
@@ -29,7 +31,8 @@ pub fn parse(document: &Value) -> Result<Graph, Problems> {
     }
 }
 
-fn read_graph(document: &Value, problems: &mut Problems) -> Option<Graph> {
+/// What can be read of a graph; what cannot is noted and left empty, so that the rest can be checked too.
+pub(crate) fn read_graph(document: &Value, problems: &mut Problems) -> Option<Graph> {
     let mut fields = Fields::of("", document, problems)?;
     match fields.text("format", problems) {
         Some(FORMAT) | None => {}
@@ -38,7 +41,7 @@ fn read_graph(document: &Value, problems: &mut Problems) -> Option<Graph> {
                 .suggest(format!("write \"{FORMAT}\"")),
         ),
     }
-    refuse_later(&mut fields, &GRAPH_LATER, problems);
+    fields.refuse_later(&GRAPH_LATER, problems);
     let nodes = list(&mut fields, "nodes", problems);
     let nodes = nodes.filter_map(|(pointer, node)| read_node(pointer, node, problems)).collect();
     let edges = list(&mut fields, "edges", problems);
@@ -66,30 +69,26 @@ fn list<'a>(
     entries.iter().enumerate().map(move |(index, entry)| (format!("{pointer}/{index}"), entry))
 }
 
-fn refuse_later(fields: &mut Fields<'_>, later: &[&'static str], problems: &mut Problems) {
-    for name in later {
-        if fields.value(name).is_some() {
-            let message = format!("'{name}' is part of the format, but this version does not execute it yet");
-            problems.push(FieldError::new(fields.at(name), "not_yet", message));
-        }
-    }
-}
-
 fn read_node(pointer: String, node: &Value, problems: &mut Problems) -> Option<NodeSpec> {
     let mut fields = Fields::of(pointer.clone(), node, problems)?;
     let name = fields.text("name", problems);
+    if let Some(name) = name {
+        check_name(name, fields.at("name"), problems);
+    }
     let kind = fields.text("type", problems);
+    if kind == Some("") {
+        problems.push(FieldError::new(fields.at("type"), "required", "is required"));
+    }
     let timeout = fields.number("timeout_seconds", 0.001..=MAX_TIMEOUT, problems);
-    let description = fields.value("description").and_then(Value::as_str).map(str::to_owned);
-    refuse_later(&mut fields, &NODE_LATER, problems);
-    let name = name.filter(|name| check_name(name, &fields.at("name"), problems))?;
+    let description = fields.optional_text("description", problems).map(str::to_owned);
+    fields.refuse_later(&NODE_LATER, problems);
     let mut own = node.as_object()?.clone();
-    for common in ["name", "type", "timeout_seconds", "description"].iter().chain(&NODE_LATER) {
+    for common in NODE_COMMON.iter().chain(&NODE_LATER) {
         own.remove(*common);
     }
     Some(NodeSpec {
-        name: name.to_owned(),
-        kind: kind?.to_owned(),
+        name: name.unwrap_or_default().to_owned(),
+        kind: kind.unwrap_or_default().to_owned(),
         description,
         timeout: timeout.map(Duration::from_secs_f64),
         fields: own,
@@ -98,7 +97,7 @@ fn read_node(pointer: String, node: &Value, problems: &mut Problems) -> Option<N
 }
 
 /// Names stand in templates as `results.<name>`, so they are identifiers.
-fn check_name(name: &str, pointer: &str, problems: &mut Problems) -> bool {
+fn check_name(name: &str, pointer: String, problems: &mut Problems) {
     let mut letters = name.chars();
     let begins = letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_');
     let good = begins && letters.all(|c| c.is_ascii_alphanumeric() || c == '_') && name.len() <= 64;
@@ -107,68 +106,77 @@ fn check_name(name: &str, pointer: &str, problems: &mut Problems) -> bool {
         let problem = FieldError::new(pointer, "name", message);
         problems.push(problem.suggest("letters, digits and _, beginning with a letter, at most 64"));
     }
-    good
 }
 
 fn read_edge(pointer: String, edge: &Value, problems: &mut Problems) -> Option<EdgeSpec> {
     let mut fields = Fields::of(pointer.clone(), edge, problems)?;
     let from = read_from(&mut fields, problems);
-    let target = match (fields.value("to"), fields.value("cases")) {
-        (Some(Value::String(to)), None) => Some(Target::To(to.clone())),
-        (None, Some(Value::Array(cases))) => Some(read_cases(&mut fields, cases, problems)),
-        (Some(_), Some(_)) => {
-            problems.push(FieldError::new(
-                fields.at("cases"),
-                "exclusive",
-                "an edge has either 'to' or 'cases'",
-            ));
-            None
-        }
-        (Some(_), None) => {
-            problems.push(FieldError::new(fields.at("to"), "type", "must be the name of a node, or END"));
-            None
-        }
-        (None, Some(_)) => {
-            problems.push(FieldError::new(fields.at("cases"), "type", "must be an array"));
-            None
-        }
-        (None, None) => {
-            problems.push(FieldError::new(fields.at("to"), "required", "an edge needs 'to' or 'cases'"));
-            None
-        }
-    };
+    let target = read_target(&mut fields, problems);
     fields.refuse_others(problems);
-    Some(EdgeSpec { from: from?, target: target?, pointer })
+    Some(EdgeSpec { from, target, pointer })
 }
 
-fn read_from(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<Vec<String>> {
-    let names = match fields.required("from", problems)? {
-        Value::String(name) => Some(vec![name.clone()]),
-        Value::Array(names) => {
-            let names: Option<Vec<_>> = names.iter().map(|name| name.as_str().map(str::to_owned)).collect();
-            names.filter(|names| !names.is_empty())
-        }
-        _ => None,
+fn read_from(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<String> {
+    let names: Option<Vec<String>> = match fields.required("from", problems) {
+        None => return Vec::new(),
+        Some(Value::String(name)) => Some(vec![name.clone()]),
+        Some(Value::Array(names)) => names.iter().map(|name| name.as_str().map(str::to_owned)).collect(),
+        Some(_) => None,
     };
+    let names = names.filter(|names| !names.is_empty());
     if names.is_none() {
         let message = "must be the name of a node, START, or a list of names to wait for";
         problems.push(FieldError::new(fields.at("from"), "type", message));
     }
-    names
+    names.unwrap_or_default()
 }
 
-fn read_cases(fields: &mut Fields<'_>, cases: &[Value], problems: &mut Problems) -> Target {
-    let pointer = fields.at("cases");
+fn read_target(fields: &mut Fields<'_>, problems: &mut Problems) -> Target {
+    let to = fields.optional_text("to", problems);
+    let cases = match fields.value("cases") {
+        Some(Value::Array(cases)) => Some(read_cases(&fields.at("cases"), cases, problems)),
+        Some(_) => {
+            problems.push(FieldError::new(fields.at("cases"), "type", "must be an array"));
+            Some(Vec::new())
+        }
+        None => None,
+    };
+    let otherwise = fields.optional_text("else", problems).map(str::to_owned);
+    let has_to = fields.value("to").is_some();
+    match (has_to, cases.is_some(), fields.value("else").is_some()) {
+        (true, true, _) => {
+            let message = "an edge has either 'to' or 'cases'";
+            problems.push(FieldError::new(fields.at("cases"), "exclusive", message));
+        }
+        (true, false, true) => {
+            let message = "'else' belongs to 'cases', not to 'to'";
+            problems.push(FieldError::new(fields.at("else"), "exclusive", message));
+        }
+        (false, false, _) => {
+            problems.push(FieldError::new(fields.at("to"), "required", "an edge needs 'to' or 'cases'"));
+        }
+        (true, false, false) | (false, true, _) => {}
+    }
+    match (to, cases) {
+        (Some(to), None) => Target::To(to.to_owned()),
+        (_, cases) => Target::Cases { cases: cases.unwrap_or_default(), otherwise },
+    }
+}
+
+fn read_cases(pointer: &str, cases: &[Value], problems: &mut Problems) -> Vec<Case> {
+    if cases.is_empty() {
+        problems.push(FieldError::new(pointer, "empty", "needs at least one case"));
+    }
     let mut read = Vec::with_capacity(cases.len());
     for (index, case) in cases.iter().enumerate() {
-        let Some(mut case) = Fields::of(format!("{pointer}/{index}"), case, problems) else { continue };
+        let pointer = format!("{pointer}/{index}");
+        let Some(mut case) = Fields::of(pointer.clone(), case, problems) else { continue };
         let when = case.text("when", problems);
         let to = case.text("to", problems);
         case.refuse_others(problems);
         if let (Some(when), Some(to)) = (when, to) {
-            read.push((when.to_owned(), to.to_owned()));
+            read.push(Case { when: when.to_owned(), to: to.to_owned(), pointer });
         }
     }
-    let otherwise = fields.value("else").and_then(Value::as_str).map(str::to_owned);
-    Target::Cases { cases: read, otherwise }
+    read
 }

@@ -3,10 +3,11 @@
 use std::io;
 use std::sync::LazyLock;
 
-use minijinja::{Environment, UndefinedBehavior, Value as View};
+use minijinja::syntax::SyntaxConfig;
+use minijinja::{Environment, Expression, UndefinedBehavior, Value as View};
 use serde_json::Value;
 
-use crate::NodeError;
+use crate::{NodeError, tags};
 
 /// Steps of the template machine for one rendering.
 const FUEL: u64 = 200_000;
@@ -16,51 +17,72 @@ const OUTPUT_LIMIT: usize = 8 << 20;
 static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    // The default marks cannot fail to build.
+    if let Ok(syntax) = SyntaxConfig::builder().keep_trailing_newline(true).build() {
+        environment.set_syntax(syntax);
+    }
     environment.set_fuel(Some(FUEL));
+    // What a loop may carry over it may nest without end, and dropping a value nested so deep overflows the stack.
+    environment.remove_global("namespace");
     environment
 });
 
-/// What a template or condition is, once its text has been looked at.
-pub(crate) enum Shape<'a> {
+/// What a template is, once its text has been looked at.
+enum Shape<'a> {
     /// Exactly one `{{ expression }}`: keeps the value's type.
-    Expression(&'a str),
+    Expression(Expression<'a, 'a>),
     /// Text with holes.
-    Mixed(&'a str),
+    Mixed,
     /// Text without holes.
-    Plain(&'a str),
+    Plain,
 }
 
-pub(crate) fn shape(text: &str) -> Shape<'_> {
-    if !text.contains("{{") && !text.contains("{%") && !text.contains("{#") {
-        return Shape::Plain(text);
+fn shape(text: &str) -> Result<Shape<'_>, String> {
+    if !has_holes(text) {
+        return Ok(Shape::Plain);
     }
+    tags::check(text)?;
+    // What is inside is one expression only if it parses as one: `a }} and {{ b` does not, `{'a': {'b': 1}}` does.
     let inner = text.trim().strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}"));
-    match inner {
-        Some(inner) if !inner.contains("{{") && !inner.contains("}}") && !inner.contains("{%") => {
-            Shape::Expression(inner.trim_start_matches('-').trim_end_matches('-'))
-        }
-        _ => Shape::Mixed(text),
-    }
+    let expression =
+        inner.map(without_trim_marks).and_then(|inner| ENVIRONMENT.compile_expression(inner).ok());
+    Ok(expression.map_or(Shape::Mixed, Shape::Expression))
+}
+
+/// Whether a text is more than itself.
+pub(crate) fn has_holes(text: &str) -> bool {
+    ["{{", "{%", "{#"].iter().any(|opener| text.contains(opener))
+}
+
+/// The inside of a tag without the `-` or `+` that say what happens to the blanks around it.
+fn without_trim_marks(inner: &str) -> &str {
+    let inner = inner.strip_prefix(['-', '+']).unwrap_or(inner);
+    inner.strip_suffix(['-', '+']).unwrap_or(inner)
 }
 
 /// Whether a text parses as a template.
-pub(crate) fn check(text: &str) -> Result<(), String> {
-    match shape(text) {
-        Shape::Plain(_) => Ok(()),
-        Shape::Expression(expression) => check_condition(expression),
-        Shape::Mixed(text) => ENVIRONMENT.template_from_str(text).map(|_| ()).map_err(|e| one_line(&e)),
+pub(crate) fn check_template(text: &str) -> Result<(), String> {
+    match shape(text)? {
+        Shape::Plain | Shape::Expression(_) => Ok(()),
+        Shape::Mixed => ENVIRONMENT.template_from_str(text).map(|_| ()).map_err(|e| one_line(&e)),
     }
 }
 
 /// Whether a text parses as a condition.
 pub(crate) fn check_condition(text: &str) -> Result<(), String> {
-    ENVIRONMENT.compile_expression(text).map(|_| ()).map_err(|e| one_line(&e))
+    condition(text).map(|_| ())
+}
+
+fn condition(text: &str) -> Result<Expression<'_, '_>, String> {
+    tags::check_length(text)?;
+    ENVIRONMENT.compile_expression(text).map_err(|e| one_line(&e))
 }
 
 /// Whether a condition holds.
 pub(crate) fn holds(condition: &str, scope: &View) -> Result<bool, NodeError> {
-    let expression = ENVIRONMENT.compile_expression(condition).map_err(failed)?;
-    Ok(expression.eval(scope.clone()).map_err(failed)?.is_true())
+    let failed = |message| NodeError::failed(format!("condition {}: {message}", quoted(condition)));
+    let expression = self::condition(condition).map_err(failed)?;
+    Ok(expression.eval(scope.clone()).map_err(|error| failed(one_line(&error)))?.is_true())
 }
 
 /// Fills every text inside `value`.
@@ -79,22 +101,23 @@ pub(crate) fn fill(value: &Value, scope: &View) -> Result<Value, NodeError> {
 }
 
 fn fill_text(text: &str, scope: &View) -> Result<Value, NodeError> {
-    match shape(text) {
-        Shape::Plain(text) => Ok(Value::String(text.to_owned())),
+    let failed = |message| NodeError::failed(format!("template {}: {message}", quoted(text)));
+    match shape(text).map_err(failed)? {
+        Shape::Plain => Ok(Value::String(text.to_owned())),
         Shape::Expression(expression) => {
-            let expression = ENVIRONMENT.compile_expression(expression).map_err(failed)?;
-            let value = expression.eval(scope.clone()).map_err(failed)?;
+            let value = expression.eval(scope.clone()).map_err(|error| failed(one_line(&error)))?;
             if value.is_undefined() {
-                return Err(NodeError::failed(format!("template {text:?}: the name is not defined")));
+                return Err(failed("the name is not defined".to_owned()));
             }
-            serde_json::to_value(&value)
-                .map_err(|error| NodeError::failed(format!("template {text:?}: {error}")))
-        }
-        Shape::Mixed(text) => {
-            let template = ENVIRONMENT.template_from_str(text).map_err(failed)?;
             let mut out = Limited(Vec::new());
-            template.render_captured_to(scope.clone(), &mut out).map_err(failed)?;
-            String::from_utf8(out.0).map(Value::String).map_err(|error| NodeError::failed(error.to_string()))
+            serde_json::to_writer(&mut out, &value).map_err(|error| failed(error.to_string()))?;
+            serde_json::from_slice(&out.0).map_err(|error| failed(error.to_string()))
+        }
+        Shape::Mixed => {
+            let template = ENVIRONMENT.template_from_str(text).map_err(|error| failed(one_line(&error)))?;
+            let mut out = Limited(Vec::new());
+            template.render_captured_to(scope.clone(), &mut out).map_err(|error| failed(one_line(&error)))?;
+            String::from_utf8(out.0).map(Value::String).map_err(|error| failed(error.to_string()))
         }
     }
 }
@@ -127,8 +150,14 @@ fn one_line(error: &minijinja::Error) -> String {
     error.to_string().lines().next().unwrap_or_default().to_owned()
 }
 
-fn failed(error: minijinja::Error) -> NodeError {
-    NodeError::failed(format!("template: {}", one_line(&error)))
+/// The first letters of a text, so that a message stays a line.
+fn quoted(text: &str) -> String {
+    const LETTERS: usize = 80;
+    let mut short: String = text.chars().take(LETTERS).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    format!("{short:?}")
 }
 
 #[cfg(test)]
@@ -154,6 +183,13 @@ mod tests {
         assert_eq!(text("plain").unwrap(), json!("plain"));
         assert_eq!(text("{% if inputs.n > 2 %}big{% endif %}").unwrap(), json!("big"));
         assert_eq!(text("{{ inputs.text }}").unwrap(), json!("a{{b"), "values are not templates");
+        assert_eq!(text("{{ {'a': {'b': inputs.n}} }}").unwrap(), json!({"a": {"b": 3}}));
+        assert_eq!(text("{{ ['}}', '{{', '{%'] }}").unwrap(), json!(["}}", "{{", "{%"]));
+        assert_eq!(text("{{ '}} and {{' }}").unwrap(), json!("}} and {{"));
+        assert_eq!(text("{{- inputs.n -}}").unwrap(), json!(3));
+        assert_eq!(text("{{--inputs.n }}").unwrap(), json!(-3), "the first - trims, the second negates");
+        assert_eq!(text("{{ inputs.n }}\n").unwrap(), json!(3));
+        assert_eq!(text("n={{ inputs.n }}\n").unwrap(), json!("n=3\n"), "the last line keeps its end");
         let nested = fill(&json!({"a": ["{{ inputs.n }}"], "b": true}), &scope()).unwrap();
         assert_eq!(nested, json!({"a": [3], "b": true}));
     }
@@ -164,8 +200,8 @@ mod tests {
             let error = text(bad).unwrap_err();
             assert!(!error.message.contains('\n'), "{bad}: {error}");
         }
-        assert!(check("{{ 1 + }}").is_err());
-        assert!(check("{% for %}").is_err());
+        assert!(check_template("{{ 1 + }}").is_err());
+        assert!(check_template("{% for %}").is_err());
         assert!(check_condition("a == ").is_err());
     }
 
@@ -175,6 +211,10 @@ mod tests {
             text("{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}x")
                 .is_err()
         );
+        let nested =
+            "{% set ns = namespace(x=[]) %}{% for i in range(15000) %}{% set ns.x = [ns.x] %}{% endfor %}";
+        assert!(text(nested).unwrap_err().message.contains("namespace"));
+        assert!(text("{{ ['x' * 1000000] * 9 }}").is_err(), "also where a value keeps its type");
         assert!(text("{% for a in range(9999) %}{{ 'x' * 100000 }}{% endfor %}").is_err());
     }
 

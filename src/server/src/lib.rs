@@ -1,1 +1,10 @@
 //! HTTP and SSE edge, boot and ordered shutdown.
+
+mod boot;
+mod exposure;
+mod http;
+mod keys;
+mod logging;
+
+pub use boot::{Parts, Running, StartError, start};
+pub use logging::init as init_logging;

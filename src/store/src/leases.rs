@@ -89,9 +89,10 @@ impl Store {
         Ok(())
     }
 
-    /// Takes over the unfinished runs of writers whose lease has expired; says how many.
+    /// Takes over the unfinished runs of writers whose lease has expired, and yields them.
     ///
-    /// The dead writer's epoch grows in the same transaction, so that it is fenced if it was only slow.
+    /// The dead writer's epoch grows in the same transaction, so that it is fenced if it was only slow. The taker's
+    /// lease reaches back to the oldest of them; one whose own lease is gone takes nothing.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -100,6 +101,19 @@ impl Store {
         let mut connection = self.connection().await?;
         let taken = connection
             .transaction(async |connection| {
+                // Its own lease first: of two that take each other for dead, neither waits for the other.
+                let able = diesel::sql_query(
+                    "SELECT FROM leases WHERE writer_id = $1 AND epoch = $2
+                     AND EXISTS (SELECT FROM leases WHERE expires_at < now() AND writer_id <> $1)
+                     FOR UPDATE",
+                )
+                .bind::<SqlUuid, _>(by.writer_id)
+                .bind::<BigInt, _>(by.epoch)
+                .execute(connection)
+                .await?;
+                if able == 0 {
+                    return Ok(Vec::new());
+                }
                 let dead: Vec<Dead> = diesel::sql_query(
                     "UPDATE leases SET epoch = epoch + 1, expires_at = 'infinity'
                      WHERE writer_id IN (SELECT writer_id FROM leases
@@ -115,6 +129,15 @@ impl Store {
                     taken.extend(
                         crate::runs::reassign(connection, writer.writer_id, writer.oldest_run, by).await?,
                     );
+                }
+                if let Some(oldest) = taken.iter().min() {
+                    diesel::sql_query(
+                        "UPDATE leases SET oldest_run = least(oldest_run, $2) WHERE writer_id = $1",
+                    )
+                    .bind::<SqlUuid, _>(by.writer_id)
+                    .bind::<SqlUuid, _>(oldest)
+                    .execute(connection)
+                    .await?;
                 }
                 Ok::<_, StoreError>(taken)
             })

@@ -42,3 +42,52 @@ async fn blocking<T: Send + 'static>(
     });
     work.await.map_err(|error| StoreError::Migration(error.to_string()))?
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use tokio::runtime::Handle;
+
+    use super::*;
+    use crate::connect::{Connector, Session};
+    use crate::testing::TestDatabase;
+
+    #[derive(diesel::QueryableByName)]
+    struct Name {
+        #[diesel(sql_type = diesel::sql_types::Text)]
+        name: String,
+    }
+
+    /// What migrations can leave behind, diesel's own table aside.
+    async fn left(connection: &mut AsyncPgConnection) -> BTreeSet<String> {
+        use diesel_async::RunQueryDsl;
+        let sql = "SELECT relkind::text || ' ' || relname AS name FROM pg_class
+                   WHERE relnamespace = 'public'::regnamespace AND relname !~ '^__diesel'
+                   UNION ALL SELECT 'function ' || proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+                   UNION ALL SELECT 'type ' || typname FROM pg_type
+                   WHERE typnamespace = 'public'::regnamespace AND typname !~ '__diesel'";
+        let names: Vec<Name> = diesel::sql_query(sql).load(connection).await.unwrap();
+        names.into_iter().map(|row| row.name).collect()
+    }
+
+    #[tokio::test]
+    async fn migrations_go_up_down_and_up_again() {
+        let database = TestDatabase::create().await;
+        database.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public").await.unwrap();
+        let connector = Connector::new(database.dsn(), Handle::current()).unwrap();
+        let (connection, applied) = up(connector.open(Session::Owner).await.unwrap()).await.unwrap();
+        assert!(applied > 0);
+        let (mut connection, none) = up(connection).await.unwrap();
+        assert_eq!(none, 0);
+        let made = left(&mut connection).await;
+        assert!(made.contains("p stream_events") && made.contains("function refuse_change"), "{made:?}");
+        // As it is in service: with partitions and rows.
+        let today = chrono::NaiveDate::from_ymd_opt(2026, 1, 1).unwrap();
+        crate::partitions::ensure(&mut connection, today).await.unwrap();
+        let (mut connection, undone) = down(connection).await.unwrap();
+        assert_eq!((undone, left(&mut connection).await), (applied, BTreeSet::new()));
+        let (mut connection, again) = up(connection).await.unwrap();
+        assert_eq!((again, left(&mut connection).await), (applied, made));
+    }
+}

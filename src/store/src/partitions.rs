@@ -22,7 +22,8 @@ impl Store {
 
 pub(crate) async fn ensure(connection: &mut AsyncPgConnection, today: NaiveDate) -> Result<(), StoreError> {
     let first = today.checked_sub_days(Days::new(1)).unwrap_or(today);
-    let mut sql = String::from("SELECT pg_advisory_lock(hashtext('callboard partitions'));");
+    // Held until the tables are committed: one statement of several parts is one transaction.
+    let mut sql = String::from("SELECT pg_advisory_xact_lock(hashtext('callboard partitions'));");
     for day in first.iter_days().zip(0..PARTITIONS_AHEAD + 2).map(|(day, _)| day) {
         let next = day.succ_opt().unwrap_or(day);
         let name = day.format("stream_events_%Y%m%d");
@@ -31,7 +32,6 @@ pub(crate) async fn ensure(connection: &mut AsyncPgConnection, today: NaiveDate)
             "CREATE TABLE IF NOT EXISTS {name} PARTITION OF stream_events FOR VALUES FROM ('{day}') TO ('{next}');"
         ));
     }
-    sql.push_str("SELECT pg_advisory_unlock(hashtext('callboard partitions'));");
     connection.batch_execute(&sql).await?;
     Ok(())
 }

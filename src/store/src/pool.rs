@@ -1,5 +1,6 @@
 //! The pool, and [`Store`], which everything else in this package hangs on.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,9 @@ use deadpool::Runtime;
 use deadpool::managed::{PoolError, Timeouts};
 use diesel_async::AsyncPgConnection;
 use diesel_async::pooled_connection::deadpool::{Object, Pool};
-use diesel_async::pooled_connection::{AsyncDieselConnectionManager, ManagerConfig, RecyclingMethod};
+use diesel_async::pooled_connection::{
+    AsyncDieselConnectionManager, ManagerConfig, PoolableConnection, RecyclingMethod,
+};
 use futures_util::FutureExt;
 use kernel::{Clock, Ids, Random};
 use secrecy::ExposeSecret;
@@ -84,8 +87,8 @@ impl Store {
     }
 
     /// A connection for one short piece of work. Never hold it across anything but queries.
-    pub(crate) async fn connection(&self) -> Result<Object<AsyncPgConnection>, StoreError> {
-        self.inner.pool.get().await.map_err(|error| match error {
+    pub(crate) async fn connection(&self) -> Result<Pooled, StoreError> {
+        self.inner.pool.get().await.map(|connection| Pooled(Some(connection))).map_err(|error| match error {
             PoolError::Timeout(_) => StoreError::Unavailable("no free connection in time".to_owned()),
             other => StoreError::Unavailable(other.to_string()),
         })
@@ -128,6 +131,38 @@ impl Store {
 
     pub(crate) fn random(&self) -> &dyn Random {
         &*self.inner.random
+    }
+}
+
+/// A connection of the pool.
+///
+/// Left in the middle of a transaction (its user was cancelled) it is closed instead of kept, where its locks would
+/// last until somebody is given it again.
+pub(crate) struct Pooled(Option<Object<AsyncPgConnection>>);
+
+impl Deref for Pooled {
+    type Target = AsyncPgConnection;
+
+    fn deref(&self) -> &AsyncPgConnection {
+        let Some(connection) = &self.0 else { unreachable!("only Drop takes it") };
+        connection
+    }
+}
+
+impl DerefMut for Pooled {
+    fn deref_mut(&mut self) -> &mut AsyncPgConnection {
+        let Some(connection) = &mut self.0 else { unreachable!("only Drop takes it") };
+        connection
+    }
+}
+
+impl Drop for Pooled {
+    fn drop(&mut self) {
+        if let Some(mut connection) = self.0.take()
+            && connection.is_broken()
+        {
+            drop(Object::take(connection));
+        }
     }
 }
 

@@ -162,6 +162,8 @@ impl Store {
         let query = workflows::table.select(Row::as_select()).into_boxed();
         let query = match name {
             WorkflowRef::Id(id) => query.filter(workflows::id.eq(*id)),
+            // PostgreSQL refuses the text instead of finding nothing.
+            WorkflowRef::Handle(handle) if handle.contains('\0') => return Ok(None),
             WorkflowRef::Handle(handle) => query
                 .filter(workflows::workspace_id.eq(workspace))
                 .filter(workflows::handle.eq(handle.clone())),
@@ -215,7 +217,11 @@ impl Store {
                 )),
                 workflows::is_public.eq(true),
                 workflows::require_login.eq(require_login),
-                workflows::published_by.eq(by),
+                workflows::published_by.eq(diesel::dsl::case_when(
+                    workflows::is_public,
+                    workflows::published_by,
+                )
+                .otherwise(by.into_sql::<diesel::sql_types::Nullable<diesel::sql_types::Text>>())),
                 workflows::updated_at.eq(now),
             ))
             .returning(Row::as_returning())
@@ -229,7 +235,9 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn unpublish_workflow(&self, id: Uuid) -> Result<StoredWorkflow, StoreError> {
-        let row: Row = diesel::update(workflows::table.find(id))
+        let mut connection = self.connection().await?;
+        let changed: Option<Row> = diesel::update(workflows::table.find(id))
+            .filter(workflows::is_public)
             .set((
                 workflows::is_public.eq(false),
                 workflows::require_login.eq(false),
@@ -238,8 +246,13 @@ impl Store {
                 workflows::updated_at.eq(self.now()),
             ))
             .returning(Row::as_returning())
-            .get_result(&mut *self.connection().await?)
-            .await?;
+            .get_result(&mut *connection)
+            .await
+            .optional()?;
+        let row = match changed {
+            Some(row) => row,
+            None => workflows::table.find(id).select(Row::as_select()).first(&mut *connection).await?,
+        };
         row.try_into()
     }
 }

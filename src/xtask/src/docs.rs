@@ -1,5 +1,8 @@
 //! `cargo xtask docs`: pages that are written from tables of the code, so that they cannot say something else.
 
+mod errors;
+mod protocol;
+
 use std::fs;
 use std::path::Path;
 
@@ -8,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 /// A page's path from the root of the workspace, and what makes its text.
 type Generator = (&'static str, fn() -> Result<String>);
 
-const GENERATORS: &[Generator] = &[];
+const GENERATORS: &[Generator] = &[("docs/ERRORS.md", errors::page), ("docs/PROTOCOL.md", protocol::page)];
 
 /// Writes every generated page, or only compares them.
 ///

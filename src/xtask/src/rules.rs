@@ -15,7 +15,7 @@ pub(crate) const ARROWS: &[(&str, &[&str])] = &[
     ("training", &["engine"]),
     ("actors", &["store", "engine", "training"]),
     ("server", &["actors", "auth", "bundle", "config", "net"]),
-    ("client", &["wire"]),
+    ("client", &["kernel", "wire"]),
     ("callboard", &["client", "server"]),
 ];
 

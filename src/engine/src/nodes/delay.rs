@@ -9,7 +9,7 @@ use wire::FieldError;
 
 use super::{Call, Node};
 use crate::fields::Fields;
-use crate::template::{check, fill};
+use crate::template::{check_template, fill, has_holes};
 use crate::{NodeError, Problems};
 
 /// Longest delay: a year, in seconds.
@@ -26,17 +26,28 @@ pub(super) fn schema() -> Value {
 
 pub(super) fn build(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<Box<dyn Node>> {
     let seconds = fields.required("seconds", problems)?;
-    let good = match seconds {
-        Value::Number(number) => number.as_f64().is_some_and(|seconds| (0.0..=LONGEST).contains(&seconds)),
-        Value::String(template) => check(template).is_ok(),
-        _ => false,
-    };
-    if !good {
+    if let Value::String(template) = seconds
+        && has_holes(template)
+    {
+        if let Err(message) = check_template(template) {
+            problems.push(FieldError::new(fields.at("seconds"), "template", message));
+            return None;
+        }
+    } else if length(seconds).is_none() {
         let message = format!("must be a number from 0 to {LONGEST}, or a template of one");
         problems.push(FieldError::new(fields.at("seconds"), "range", message));
         return None;
     }
     Some(Box::new(Delay { seconds: seconds.clone() }))
+}
+
+/// Seconds within bounds, also where a template has made a text of them.
+fn length(seconds: &Value) -> Option<f64> {
+    let number = match seconds {
+        Value::String(text) => text.trim().parse().ok(),
+        other => other.as_f64(),
+    };
+    number.filter(|seconds| (0.0..=LONGEST).contains(seconds))
 }
 
 #[async_trait]
@@ -46,11 +57,11 @@ impl Node for Delay {
     }
 
     async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, NodeError> {
-        let seconds = input.as_f64().filter(|seconds| (0.0..=LONGEST).contains(seconds));
-        let seconds = seconds.ok_or_else(|| NodeError::failed(format!("{input} is no delay in seconds")))?;
+        let seconds = length(&input)
+            .ok_or_else(|| NodeError::failed(format!("{input} is no delay from 0 to {LONGEST} seconds")))?;
         let passed = (call.clock.now() - call.started_at).to_std().unwrap_or(Duration::ZERO);
         call.clock.sleep(Duration::from_secs_f64(seconds).saturating_sub(passed)).await;
-        Ok(json!({"seconds": input}))
+        Ok(json!({"seconds": seconds}))
     }
 
     fn records_start(&self) -> bool {

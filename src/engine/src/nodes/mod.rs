@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::fields::Fields;
 use crate::output::StepOutput;
+use crate::parse::NODE_COMMON;
 use crate::{NodeError, Problems};
 
 /// A node of a compiled graph.
@@ -80,6 +81,48 @@ pub static CATALOGUE: [NodeType; 3] = [
     NodeType { name: "reply", schema: reply::schema, build: reply::build },
 ];
 
+/// Types of the format that this version does not execute.
+pub(crate) const TYPES_LATER: [&str; 38] = [
+    "set",
+    "transform",
+    "filter",
+    "merge",
+    "json",
+    "for_each",
+    "sub_workflow",
+    "wait_for_input",
+    "assert",
+    "log",
+    "code",
+    "llm",
+    "agent",
+    "embed",
+    "classify",
+    "extract",
+    "judge",
+    "http_request",
+    "webhook_send",
+    "email_send",
+    "slack_message",
+    "discord_message",
+    "telegram_message",
+    "rss_read",
+    "mcp_call",
+    "postgres_query",
+    "collection_get",
+    "collection_put",
+    "collection_query",
+    "document_read",
+    "chunk",
+    "index_upsert",
+    "index_search",
+    "progress",
+    "notice",
+    "ask",
+    "client_tool",
+    "client_effect",
+];
+
 /// Makes a node of a known type.
 pub(crate) fn build(
     kind: &NodeType,
@@ -90,6 +133,7 @@ pub(crate) fn build(
     let document = Value::Object(fields.clone());
     let mut fields = Fields::of(pointer, &document, problems)?;
     let node = (kind.build)(&mut fields, problems);
+    fields.read_elsewhere(&NODE_COMMON);
     fields.refuse_others(problems);
     node
 }
@@ -97,7 +141,7 @@ pub(crate) fn build(
 /// A template field that must be there and parse.
 fn template_field(fields: &mut Fields<'_>, name: &'static str, problems: &mut Problems) -> Option<Value> {
     let text = fields.text(name, problems)?;
-    if let Err(message) = crate::template::check(text) {
+    if let Err(message) = crate::template::check_template(text) {
         problems.push(wire::FieldError::new(fields.at(name), "template", message));
         return None;
     }

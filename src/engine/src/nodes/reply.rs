@@ -20,6 +20,9 @@ struct Reply {
     pause: Duration,
 }
 
+/// Fields of the format that this version does not execute.
+const LATER: [&str; 3] = ["new_message", "annotations", "widget"];
+
 pub(super) fn schema() -> Value {
     json!({"type": "object", "required": ["text"], "properties": {
         "text": {"type": "string", "description": "What to say; a template."},
@@ -33,6 +36,7 @@ pub(super) fn build(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<
     let pieces = fields.word("pieces", &["words", "whole"], problems);
     let pause = fields.number("pause_ms", 0.0..=LONGEST_PAUSE, problems).unwrap_or(0.0);
     let pause = Duration::from_secs_f64(pause / 1000.0);
+    fields.refuse_later(&LATER, problems);
     Some(Box::new(Reply { text: text?, words: pieces == Some("words"), pause }))
 }
 

@@ -4,6 +4,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 use uuid::Uuid;
 
 use super::{Batch, RunUpdate, StepRow, day_of};
+use crate::RunStatus;
 
 type Time = DateTime<Utc>;
 
@@ -46,6 +47,11 @@ pub(super) struct Runs<'a> {
     pub(super) stream_id: Vec<Option<Uuid>>,
     pub(super) inputs: Vec<&'a str>,
     pub(super) created_at: Vec<Time>,
+    pub(super) status: Vec<&'a str>,
+    pub(super) started_at: Vec<Option<Time>>,
+    pub(super) output: Vec<Option<&'a str>>,
+    pub(super) error: Vec<Option<&'a str>>,
+    pub(super) finished_at: Vec<Option<Time>>,
 }
 
 #[derive(Default)]
@@ -92,10 +98,12 @@ pub(super) struct Events<'a> {
     pub(super) frames: Vec<&'a str>,
 }
 
-impl<'a> From<&'a Batch> for Columns<'a> {
-    fn from(batch: &'a Batch) -> Self {
+impl<'a> Columns<'a> {
+    /// The rows of all batches, in their order.
+    pub(super) fn of(batches: &[&'a Batch]) -> Self {
         let mut columns = Self::default();
-        for row in &batch.threads {
+        let updates = latest(batches);
+        for row in batches.iter().flat_map(|batch| &batch.threads) {
             let to = &mut columns.threads;
             to.id.push(row.id.0);
             to.workflow_id.push(row.workflow_id);
@@ -104,13 +112,13 @@ impl<'a> From<&'a Batch> for Columns<'a> {
             to.owner_id.push(row.owner_id.as_deref());
             to.created_at.push(row.created_at);
         }
-        for row in &batch.items {
+        for row in batches.iter().flat_map(|batch| &batch.items) {
             let to = &mut columns.items;
             to.thread_id.push(row.thread_id.0);
             to.id.push(&row.id.0);
             to.content.push(&row.content);
         }
-        for row in &batch.runs {
+        for row in batches.iter().flat_map(|batch| &batch.runs) {
             let to = &mut columns.runs;
             to.id.push(row.id);
             to.workspace_id.push(row.workspace_id);
@@ -121,8 +129,16 @@ impl<'a> From<&'a Batch> for Columns<'a> {
             to.stream_id.push(row.stream_id);
             to.inputs.push(&row.inputs);
             to.created_at.push(row.created_at);
+            // A statement does not see the rows it inserts: what became of a run in the batch that makes it goes
+            // into its row at once. The update stays as well, for a run that is already there.
+            let now = updates.iter().find(|(update, _)| update.id == row.id);
+            to.status.push(now.map_or(RunStatus::Queued, |(update, _)| update.status).as_str());
+            to.started_at.push(now.and_then(|(_, started_at)| *started_at));
+            to.output.push(now.and_then(|(update, _)| update.output.as_deref()));
+            to.error.push(now.and_then(|(update, _)| update.error.as_deref()));
+            to.finished_at.push(now.and_then(|(update, _)| update.finished_at));
         }
-        for row in &batch.streams {
+        for row in batches.iter().flat_map(|batch| &batch.streams) {
             let to = &mut columns.streams;
             to.id.push(row.id);
             to.day.push(day_of(row.id));
@@ -131,9 +147,9 @@ impl<'a> From<&'a Batch> for Columns<'a> {
             to.thread_id.push(row.thread_id.map(|id| id.0));
             to.dialect.push(row.dialect.as_str());
         }
-        // One statement cannot touch a row twice: of an attempt's rows, and of a run's states, the last counts.
-        let mut steps: Vec<&StepRow> = Vec::with_capacity(batch.steps.len());
-        for row in &batch.steps {
+        // One statement cannot touch a row twice: of an attempt's rows the last counts, and none behind its outcome.
+        let mut steps: Vec<&StepRow> = Vec::new();
+        for row in batches.iter().flat_map(|batch| &batch.steps) {
             let same = |old: &StepRow| {
                 old.run_id == row.run_id
                     && old.visit == row.visit
@@ -141,6 +157,7 @@ impl<'a> From<&'a Batch> for Columns<'a> {
                     && old.node == row.node
             };
             match steps.iter_mut().rev().find(|old| same(old)) {
+                Some(old) if old.finished_at.is_some() => {}
                 Some(old) => *old = row,
                 None => steps.push(row),
             }
@@ -159,13 +176,6 @@ impl<'a> From<&'a Batch> for Columns<'a> {
             to.started_at.push(row.started_at);
             to.finished_at.push(row.finished_at);
         }
-        let mut updates: Vec<(&RunUpdate, Option<Time>)> = Vec::with_capacity(batch.updates.len());
-        for row in &batch.updates {
-            match updates.iter_mut().rev().find(|(old, _)| old.id == row.id) {
-                Some((old, started_at)) => (*old, *started_at) = (row, started_at.or(row.started_at)),
-                None => updates.push((row, row.started_at)),
-            }
-        }
         for (row, started_at) in updates {
             let to = &mut columns.updates;
             to.id.push(row.id);
@@ -175,7 +185,7 @@ impl<'a> From<&'a Batch> for Columns<'a> {
             to.error.push(row.error.as_deref());
             to.finished_at.push(row.finished_at);
         }
-        for row in &batch.events {
+        for row in batches.iter().flat_map(|batch| &batch.events) {
             let to = &mut columns.events;
             to.day.push(day_of(row.stream_id));
             to.stream_id.push(row.stream_id);
@@ -185,4 +195,17 @@ impl<'a> From<&'a Batch> for Columns<'a> {
         }
         columns
     }
+}
+
+/// How each run stands at the end of the batches, and when it first began: its last state, and none behind its end.
+fn latest<'a>(batches: &[&'a Batch]) -> Vec<(&'a RunUpdate, Option<Time>)> {
+    let mut updates: Vec<(&RunUpdate, Option<Time>)> = Vec::new();
+    for row in batches.iter().flat_map(|batch| &batch.updates) {
+        match updates.iter_mut().rev().find(|(old, _)| old.id == row.id) {
+            Some((old, _)) if old.finished_at.is_some() => {}
+            Some((old, started_at)) => (*old, *started_at) = (row, started_at.or(row.started_at)),
+            None => updates.push((row, row.started_at)),
+        }
+    }
+    updates
 }

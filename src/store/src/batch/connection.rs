@@ -4,6 +4,7 @@ use diesel::result::{DatabaseErrorKind, Error as DieselError};
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 
 use super::Batch;
+use super::columns::Columns;
 use super::statement::Commit;
 use crate::{Lease, StoreError};
 
@@ -36,10 +37,19 @@ impl LaneConnection {
     /// # Errors
     /// [`LaneError`] sorts what the database said by what helps.
     pub async fn commit(&mut self, lease: Lease, batch: &Batch) -> Result<(), LaneError> {
-        if batch.is_empty() {
+        self.commit_all(lease, &[batch]).await
+    }
+
+    /// Commits several batches in one statement: all of them or none.
+    ///
+    /// # Errors
+    /// [`LaneError`] sorts what the database said by what helps.
+    pub async fn commit_all(&mut self, lease: Lease, batches: &[&Batch]) -> Result<(), LaneError> {
+        if batches.iter().all(|batch| batch.is_empty()) {
             return Ok(());
         }
-        let commit = Commit { writer_id: lease.writer_id, epoch: lease.epoch, columns: batch.into() };
+        let columns = Columns::of(batches);
+        let commit = Commit { writer_id: lease.writer_id, epoch: lease.epoch, columns };
         match commit.get_result::<i64>(&mut self.connection).await {
             Ok(1) => Ok(()),
             Ok(_) => Err(LaneError::Fenced),
@@ -55,12 +65,15 @@ fn sort(error: DieselError) -> LaneError {
         DieselError::DatabaseError(
             DatabaseErrorKind::SerializationFailure
                 | DatabaseErrorKind::UnableToSendCommand
-                | DatabaseErrorKind::ClosedConnection,
+                | DatabaseErrorKind::ClosedConnection
+                // A server that is a standby by now.
+                | DatabaseErrorKind::ReadOnlyTransaction,
             _
         ) | DieselError::BrokenTransactionManager
     );
     match StoreError::from(error) {
-        // A statement that ran into its time limit, a deadlock, a server that goes down: the same again may do.
+        // A statement that ran into a time limit or was cancelled, a deadlock, a server that goes down: the same
+        // again may do.
         StoreError::Query(inner) if transient || says_transient(&inner.to_string()) => {
             LaneError::Unavailable(StoreError::Unavailable(inner.to_string()))
         }
@@ -71,7 +84,48 @@ fn sort(error: DieselError) -> LaneError {
 }
 
 fn says_transient(text: &str) -> bool {
-    ["deadlock detected", "statement timeout", "lock timeout", "out of memory", "connection"]
+    ["deadlock detected", "canceling statement", "out of memory", "connection"]
         .iter()
         .any(|known| text.contains(known))
+}
+
+#[cfg(test)]
+mod tests {
+    use diesel_async::SimpleAsyncConnection;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::connect::Session;
+    use crate::testing::TestDatabase;
+
+    /// What a commit is told on a connection with this setting, while the lease's row is held by somebody else.
+    async fn told(setting: &str) -> LaneError {
+        let database = TestDatabase::create().await;
+        let store = database.store().await;
+        let lease = store.take_lease(Uuid::from_u128(1), Uuid::nil()).await.unwrap().0;
+        let mut holder = store.connection().await.unwrap();
+        holder.batch_execute("BEGIN; UPDATE leases SET epoch = epoch").await.unwrap();
+        let mut connection = store.connector().open(Session::Lane(None)).await.unwrap();
+        connection.batch_execute(setting).await.unwrap();
+        let mut batch = Batch::default();
+        batch.events.push(crate::batch::EventsRow {
+            stream_id: Uuid::nil(),
+            first_seq: 1,
+            last_seq: 1,
+            frames: String::new(),
+        });
+        LaneConnection::new(connection).commit(lease, &batch).await.unwrap_err()
+    }
+
+    #[tokio::test]
+    async fn a_commit_that_the_server_gave_up_may_be_sent_again() {
+        for setting in [
+            "SET statement_timeout = '50ms'",
+            "SET lock_timeout = '50ms'",
+            "SET default_transaction_read_only = on",
+        ] {
+            let error = told(setting).await;
+            assert!(matches!(error, LaneError::Unavailable(_)), "{setting}: {error:?}");
+        }
+    }
 }

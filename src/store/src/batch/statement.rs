@@ -87,8 +87,8 @@ impl QueryFragment<Pg> for Commit<'_> {
         if !runs.id.is_empty() {
             out.push_sql(
                 ", put_runs AS (INSERT INTO runs (id, workspace_id, workflow_id, version_id, trigger, thread_id, \
-                 stream_id, inputs, created_at, writer_id, status) \
-                 SELECT t.*, fence.writer_id, 'queued' FROM fence, unnest(",
+                 stream_id, inputs, created_at, status, started_at, output, error, finished_at, writer_id) \
+                 SELECT t.*, fence.writer_id FROM fence, unnest(",
             );
             column::<SqlUuid, _>(&mut out, true, &runs.id)?;
             column::<SqlUuid, _>(&mut out, false, &runs.workspace_id)?;
@@ -99,6 +99,11 @@ impl QueryFragment<Pg> for Commit<'_> {
             column::<Nullable<SqlUuid>, _>(&mut out, false, &runs.stream_id)?;
             column::<Text, _>(&mut out, false, &runs.inputs)?;
             column::<Timestamptz, _>(&mut out, false, &runs.created_at)?;
+            column::<Text, _>(&mut out, false, &runs.status)?;
+            column::<Nullable<Timestamptz>, _>(&mut out, false, &runs.started_at)?;
+            column::<Nullable<Text>, _>(&mut out, false, &runs.output)?;
+            column::<Nullable<Text>, _>(&mut out, false, &runs.error)?;
+            column::<Nullable<Timestamptz>, _>(&mut out, false, &runs.finished_at)?;
             out.push_sql(") AS t ON CONFLICT DO NOTHING)");
         }
         if !streams.id.is_empty() {

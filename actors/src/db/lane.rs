@@ -1,0 +1,124 @@
+//! A lane: takes buffers, commits them, publishes them.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use kernel::Clock;
+use store::batch::Batch;
+use store::{LaneConnection, LaneError, Lease, Store};
+use uuid::Uuid;
+
+use super::WriteError;
+use super::buffer::Buffer;
+use super::queue::Queue;
+use crate::publish::Topics;
+use crate::runtime::Health;
+
+/// First pause after the database did not take a batch; doubles up to [`PAUSE_MAX`].
+const PAUSE: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_secs(2);
+
+pub(super) struct Lane {
+    pub(super) number: usize,
+    pub(super) queue: Arc<Queue>,
+    pub(super) store: Store,
+    pub(super) lease: Lease,
+    pub(super) topics: Topics,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) health: Health,
+}
+
+/// Runs a lane to its end. A panic leaves buffers that nobody will commit, so the service cannot go on.
+pub(super) async fn watch(lane: Lane) {
+    let (number, health) = (lane.number, lane.health.clone());
+    if AssertUnwindSafe(lane.run()).catch_unwind().await.is_err() {
+        health.escalate(&format!("lane {number} of the database panicked"));
+    }
+}
+
+impl Lane {
+    async fn run(self) {
+        let mut connection = None;
+        while let Some(taken) = self.queue.take().await {
+            self.commit(&mut connection, taken).await;
+        }
+    }
+
+    /// Commits what was taken, in halves where a part of it cannot be written.
+    async fn commit(&self, connection: &mut Option<LaneConnection>, taken: Vec<(Uuid, Buffer)>) {
+        let mut parts = vec![taken];
+        while let Some(mut part) = parts.pop() {
+            let batches: Vec<&Batch> = part.iter().map(|(_, buffer)| buffer.batch()).collect();
+            match self.try_commit(connection, &batches).await {
+                Ok(()) => {
+                    let done: Vec<_> = part.iter().map(|(key, buffer)| (*key, weight(buffer))).collect();
+                    for (_, buffer) in part {
+                        buffer.committed(&self.topics);
+                    }
+                    self.queue.done(done.into_iter());
+                }
+                Err(Refused::Poisoned(text)) if part.len() == 1 => {
+                    if let Some((key, buffer)) = part.pop() {
+                        tracing::error!(%key, cause = text, "rows that cannot be written");
+                        let bytes = weight(&buffer);
+                        self.queue.poison(key, &text);
+                        buffer.refused(&WriteError::Poisoned(text));
+                        self.queue.done(std::iter::once((key, bytes)));
+                    }
+                }
+                Err(Refused::Poisoned(_)) => {
+                    let second = part.split_off(part.len() / 2);
+                    parts.push(second);
+                    parts.push(part);
+                }
+                Err(Refused::Fenced) => {
+                    self.health.escalate("another instance has taken this one's lease");
+                    for (_, buffer) in part.into_iter().chain(parts.drain(..).flatten()) {
+                        buffer.refused(&WriteError::Fenced);
+                    }
+                    self.queue.fence();
+                }
+            }
+        }
+    }
+
+    /// Commits, and sends the same again for as long as the database is not there.
+    async fn try_commit(
+        &self,
+        connection: &mut Option<LaneConnection>,
+        batches: &[&Batch],
+    ) -> Result<(), Refused> {
+        let mut pause = PAUSE;
+        loop {
+            let attempt = match connection {
+                Some(open) => open.commit_all(self.lease, batches).await,
+                None => match self.store.lane().await {
+                    Ok(open) => connection.insert(open).commit_all(self.lease, batches).await,
+                    Err(error) => Err(LaneError::Unavailable(error)),
+                },
+            };
+            match attempt {
+                Ok(()) => return Ok(()),
+                Err(LaneError::Fenced) => return Err(Refused::Fenced),
+                Err(LaneError::Poisoned(text)) => return Err(Refused::Poisoned(text)),
+                Err(LaneError::Unavailable(error)) => {
+                    tracing::warn!(lane = self.number, %error, "the database did not take a batch; sending it again");
+                    *connection = None;
+                    self.clock.sleep(pause).await;
+                    pause = (pause * 2).min(PAUSE_MAX);
+                }
+            }
+        }
+    }
+}
+
+enum Refused {
+    Fenced,
+    Poisoned(String),
+}
+
+fn weight(buffer: &Buffer) -> usize {
+    buffer.weight()
+}

@@ -1,0 +1,7 @@
+//! Topics: where committed events are handed to whoever reads a stream.
+
+mod reader;
+mod topic;
+
+pub use reader::{Reader, ReaderError, Readout};
+pub use topic::{Published, Topic, Topics};

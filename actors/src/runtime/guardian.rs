@@ -1,0 +1,301 @@
+//! One task for each actor: makes it from its blueprint, watches it, makes it anew.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
+use std::time::Duration;
+
+use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
+use async_trait::async_trait;
+use futures_util::{FutureExt, Stream};
+use kernel::{Clock, Random};
+use tokio::runtime::Handle as Runtime;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::exit::panic_text;
+use super::policy::{ActorKind, Exhausted, RestartPolicy};
+use super::{ArbiterPool, Children, Envelope, ExitReason, Handle, Health};
+
+/// An actor that a guardian can watch over.
+pub trait Supervised: Actor<Context = Context<Self>> + Handler<Envelope<Self::Message>> {
+    /// What it is told.
+    type Message: Send + 'static;
+}
+
+/// How to make an actor, again and again.
+#[async_trait(?Send)]
+pub trait Blueprint: Send + 'static {
+    /// The actor.
+    type Actor: Supervised;
+
+    /// Makes it from what the database says. `restart` is false for its first life.
+    ///
+    /// # Errors
+    /// A text for the log; counts as a failed life.
+    async fn build(&self, life: Life<Message<Self>>, restart: bool) -> Result<Self::Actor, String>;
+
+    /// Its restarts are used up: ends what the actor stood for and tells its clients.
+    async fn give_up(&self, last: &ExitReason);
+
+    /// It has ended for good.
+    fn ended(&self, handle: &Handle<Message<Self>>, reason: &ExitReason);
+}
+
+/// What the actor of a blueprint is told.
+pub(super) type Message<B> = <<B as Blueprint>::Actor as Supervised>::Message;
+
+/// What an actor holds of its guardian during one life.
+pub struct Life<M> {
+    reason: Rc<RefCell<Option<ExitReason>>>,
+    handle: Handle<M>,
+    children: Children,
+    drain: CancellationToken,
+}
+
+impl<M> Life<M> {
+    /// Ends this life for a reason.
+    pub fn end<A: Actor<Context = Context<A>>>(&self, context: &mut Context<A>, reason: ExitReason) {
+        *self.reason.borrow_mut() = Some(reason);
+        context.stop();
+    }
+
+    /// Ends this life because there is nothing to do, unless a message is on its way.
+    pub fn passivate<A: Actor<Context = Context<A>>>(&self, context: &mut Context<A>) -> bool {
+        let idle = self.handle.retire();
+        if idle {
+            self.end(context, ExitReason::Passivated);
+        }
+        idle
+    }
+
+    /// Where foreign code runs.
+    #[must_use]
+    pub fn children(&self) -> &Children {
+        &self.children
+    }
+
+    /// Is cancelled when the service shuts down.
+    #[must_use]
+    pub fn drain(&self) -> &CancellationToken {
+        &self.drain
+    }
+}
+
+/// Starts supervised actors.
+#[derive(Clone)]
+pub struct Guardian {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    arbiters: ArbiterPool,
+    children: Runtime,
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+    health: Health,
+    drain: CancellationToken,
+    actors: TaskTracker,
+}
+
+impl Guardian {
+    /// A guardian over these threads; child tasks run on `children`.
+    #[must_use]
+    pub fn new(
+        arbiters: ArbiterPool,
+        children: Runtime,
+        clock: Arc<dyn Clock>,
+        random: Arc<dyn Random>,
+        health: Health,
+    ) -> Self {
+        let (drain, actors) = (CancellationToken::new(), TaskTracker::new());
+        Self { inner: Arc::new(Inner { arbiters, children, clock, random, health, drain, actors }) }
+    }
+
+    /// Starts an actor under the policy of its kind.
+    pub fn supervise<B: Blueprint>(&self, kind: ActorKind, blueprint: B) -> Handle<Message<B>> {
+        self.supervise_with(kind, kind.policy(), blueprint)
+    }
+
+    /// Starts an actor under a policy of its own.
+    pub fn supervise_with<B: Blueprint>(
+        &self,
+        kind: ActorKind,
+        policy: RestartPolicy,
+        blueprint: B,
+    ) -> Handle<Message<B>> {
+        let (handle, receiver) = Handle::new(policy.mailbox);
+        let (inner, own) = (Arc::clone(&self.inner), handle.clone());
+        let token = self.inner.actors.token();
+        self.inner.arbiters.spawn(move || async move {
+            let mailbox = Rc::new(RefCell::new(receiver));
+            Watch { inner, kind, policy, blueprint, handle: own, mailbox }.run().await;
+            drop(token);
+        });
+        handle
+    }
+
+    /// Tells every actor to come to an end and waits until they have, at most `limit`; says whether they have.
+    pub async fn drain(&self, limit: Duration) -> bool {
+        self.inner.drain.cancel();
+        self.inner.actors.close();
+        kernel::timeout(&*self.inner.clock, limit, self.inner.actors.wait()).await.is_some()
+    }
+
+    /// Is cancelled when the service shuts down.
+    #[must_use]
+    pub fn draining(&self) -> &CancellationToken {
+        &self.inner.drain
+    }
+
+    /// How many actors are alive.
+    #[must_use]
+    pub fn alive(&self) -> usize {
+        self.inner.actors.len()
+    }
+
+    /// Stops the arbiters: whatever is left on them ends.
+    pub fn stop(&self) {
+        self.inner.arbiters.stop();
+    }
+}
+
+/// The guardian of one actor.
+struct Watch<B: Blueprint> {
+    inner: Arc<Inner>,
+    kind: ActorKind,
+    policy: RestartPolicy,
+    blueprint: B,
+    handle: Handle<Message<B>>,
+    mailbox: Mailbox<Message<B>>,
+}
+
+type Mailbox<M> = Rc<RefCell<UnboundedReceiver<Envelope<M>>>>;
+
+impl<B: Blueprint> Watch<B> {
+    async fn run(self) {
+        let mut restarts: VecDeque<Duration> = VecDeque::new();
+        let mut restart = false;
+        let reason = loop {
+            let reason = self.live(restart).await;
+            if !reason.restarts() || self.inner.drain.is_cancelled() {
+                break reason;
+            }
+            tracing::warn!(
+                actor = self.kind.name(),
+                ?reason,
+                restarts = restarts.len(),
+                "an actor's life ended"
+            );
+            let now = self.inner.clock.monotonic();
+            restarts.retain(|at| now.saturating_sub(*at) < self.policy.window);
+            if restarts.len() >= self.policy.restarts {
+                self.exhausted(&reason).await;
+                break reason;
+            }
+            let pause = self.jittered(self.policy.pause(restarts.len()));
+            restarts.push_back(now);
+            restart = true;
+            tokio::select! {
+                () = self.inner.clock.sleep(pause) => {}
+                () = self.inner.drain.cancelled() => break reason,
+            }
+        };
+        self.handle.close();
+        self.blueprint.ended(&self.handle, &reason);
+    }
+
+    /// Half to all of the pause, so that what failed together does not come back together.
+    fn jittered(&self, pause: Duration) -> Duration {
+        let mut byte = [0_u8; 1];
+        let _ = self.inner.random.fill(&mut byte);
+        let [byte] = byte;
+        pause / 2 + pause / 2 * u32::from(byte) / 255
+    }
+
+    async fn exhausted(&self, reason: &ExitReason) {
+        tracing::error!(actor = self.kind.name(), ?reason, "an actor's restarts are used up");
+        match self.policy.exhausted {
+            Exhausted::FailEntity => {
+                let giving_up = AssertUnwindSafe(self.blueprint.give_up(reason)).catch_unwind();
+                if giving_up.await.is_err() {
+                    tracing::error!(actor = self.kind.name(), "giving up panicked");
+                }
+            }
+            Exhausted::Escalate => {
+                self.inner.health.escalate(&format!("the {} actor failed: {reason:?}", self.kind.name()));
+            }
+        }
+    }
+
+    /// One life, from its making to the end of its children.
+    async fn live(&self, restart: bool) -> ExitReason {
+        let reason = Rc::new(RefCell::new(None));
+        let children = Children::new(self.inner.children.clone(), Arc::clone(&self.inner.clock));
+        let life = Life {
+            reason: Rc::clone(&reason),
+            handle: self.handle.clone(),
+            children: children.clone(),
+            drain: self.inner.drain.clone(),
+        };
+        let built = AssertUnwindSafe(self.blueprint.build(life, restart)).catch_unwind().await;
+        let ended = match built {
+            Ok(Ok(actor)) => self.run_actor(actor).await,
+            Ok(Err(text)) => Some(ExitReason::Failed(text)),
+            Err(payload) => Some(ExitReason::Panicked(panic_text(&*payload))),
+        };
+        // The next life reads the database: nothing of this one may write any more.
+        children.end().await;
+        let named = reason.borrow_mut().take();
+        ended.or(named).unwrap_or_else(|| ExitReason::Failed("the actor stopped without a reason".to_owned()))
+    }
+
+    /// Runs an actor to its end; `None` when it named its reason itself.
+    async fn run_actor(&self, actor: B::Actor) -> Option<ExitReason> {
+        let mut context = Context::new();
+        context.add_message_stream(Letters(Rc::clone(&self.mailbox)));
+        // Dropping what a panic left may panic again, so that is caught too.
+        let mut running = Box::pin(context.into_future(actor));
+        let ended = tokio::select! {
+            ended = AssertUnwindSafe(&mut running).catch_unwind() => {
+                ended.err().map(|payload| ExitReason::Panicked(panic_text(&*payload)))
+            }
+            () = self.stuck() => Some(ExitReason::Stuck),
+        };
+        let dropped = std::panic::catch_unwind(AssertUnwindSafe(move || drop(running)));
+        match (ended, dropped) {
+            (None, Err(payload)) => Some(ExitReason::Panicked(panic_text(&*payload))),
+            (ended, _) => ended,
+        }
+    }
+
+    /// Ends when messages have waited for the policy's time and none was taken.
+    async fn stuck(&self) {
+        let mut before = self.handle.progress();
+        loop {
+            self.inner.clock.sleep(self.policy.stuck_after).await;
+            let now = self.handle.progress();
+            let ((waited, taken_then), (waiting, taken)) = (before, now);
+            if waited > 0 && waiting > 0 && taken == taken_then {
+                return;
+            }
+            before = now;
+        }
+    }
+}
+
+/// The mailbox as a stream; a life that ends leaves the rest to the next.
+struct Letters<M>(Mailbox<M>);
+
+impl<M> Stream for Letters<M> {
+    type Item = Envelope<M>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut TaskContext<'_>) -> Poll<Option<Self::Item>> {
+        self.0.borrow_mut().poll_recv(context)
+    }
+}

@@ -1,0 +1,97 @@
+//! The table of actor kinds: how each is restarted and bounded.
+
+use std::time::Duration;
+
+/// Every kind of actor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ActorKind {
+    /// Orders the turns of one chat thread.
+    Thread,
+    /// Renews the lease and takes over from the dead.
+    Lease,
+    /// Makes partitions ahead, forgets what is too old.
+    Maintenance,
+}
+
+/// What happens when an actor has used up its restarts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exhausted {
+    /// What it stands for fails, and its clients are told.
+    FailEntity,
+    /// Readiness goes red and the process ends: without this actor the service is not sound.
+    Escalate,
+}
+
+/// How a kind of actor is restarted and bounded.
+#[derive(Debug, Clone, Copy)]
+pub struct RestartPolicy {
+    /// First pause before a restart; doubles with each.
+    pub backoff: Duration,
+    /// Longest pause.
+    pub backoff_max: Duration,
+    /// Restarts allowed within `window`.
+    pub restarts: usize,
+    /// See `restarts`.
+    pub window: Duration,
+    /// What comes after the last.
+    pub exhausted: Exhausted,
+    /// Messages that may be waiting; one more is refused.
+    pub mailbox: usize,
+    /// Longest time without taking a waiting message.
+    pub stuck_after: Duration,
+}
+
+const BASE: RestartPolicy = RestartPolicy {
+    backoff: Duration::from_millis(100),
+    backoff_max: Duration::from_secs(30),
+    restarts: 5,
+    window: Duration::from_secs(60),
+    exhausted: Exhausted::FailEntity,
+    mailbox: 64,
+    stuck_after: Duration::from_secs(30),
+};
+
+impl ActorKind {
+    /// The row of this kind.
+    #[must_use]
+    pub const fn policy(self) -> RestartPolicy {
+        match self {
+            Self::Thread => BASE,
+            Self::Lease | Self::Maintenance => {
+                RestartPolicy { exhausted: Exhausted::Escalate, mailbox: 8, ..BASE }
+            }
+        }
+    }
+
+    /// Its name in logs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Thread => "thread",
+            Self::Lease => "lease",
+            Self::Maintenance => "maintenance",
+        }
+    }
+}
+
+impl RestartPolicy {
+    /// The pause before restart `n` (from 0), before jitter.
+    #[must_use]
+    pub fn pause(&self, n: usize) -> Duration {
+        let doubled = u32::try_from(n).ok().and_then(|n| 2_u32.checked_pow(n)).unwrap_or(u32::MAX);
+        self.backoff.saturating_mul(doubled).min(self.backoff_max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_longest() {
+        let policy = ActorKind::Thread.policy();
+        let millis: Vec<u128> = (0..12).map(|n| policy.pause(n).as_millis()).collect();
+        assert_eq!(millis, [100, 200, 400, 800, 1600, 3200, 6400, 12800, 25600, 30000, 30000, 30000]);
+        assert_eq!(policy.pause(usize::MAX), policy.backoff_max);
+    }
+}

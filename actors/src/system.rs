@@ -1,0 +1,214 @@
+//! Puts the actors together, and takes them down in order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::{Clock, Ids, Random};
+use store::{Lease, Store, StoreError};
+use tokio::runtime::Handle as Runtime;
+use uuid::Uuid;
+
+use crate::chat::Chat;
+use crate::db::Database;
+use crate::lease::InFlight;
+use crate::maintenance::{Periodic, Round};
+use crate::plans::Plans;
+use crate::publish::Topics;
+use crate::recovery;
+use crate::runtime::{ActorKind, ArbiterPool, Guardian, Health};
+use crate::thread::Threads;
+use crate::turn::TurnPorts;
+
+/// How often the lease is renewed, which lasts [`store::LEASE_SECONDS`], and expired ones and orphans are looked for.
+const LEASE: Duration = Duration::from_secs(2);
+/// How often partitions are made ahead and old keys forgotten.
+const MAINTAIN: Duration = Duration::from_secs(3_600);
+
+/// What the actors are started with.
+pub struct Settings {
+    /// The database.
+    pub store: Store,
+    /// Which instance this is; the same after a restart.
+    pub instance: Uuid,
+    /// Lanes.
+    pub writers: usize,
+    /// Threads for actors.
+    pub arbiters: usize,
+    /// Where child tasks run.
+    pub children: Runtime,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub random: Arc<dyn Random>,
+    /// Ids.
+    pub ids: Ids,
+    /// How long a turn goes on without a reader; `None`: for ever.
+    pub grace: Option<Duration>,
+}
+
+/// The running actors.
+pub struct System {
+    store: Store,
+    lease: Lease,
+    guardian: Guardian,
+    health: Health,
+    db: Database,
+    topics: Topics,
+    plans: Arc<Plans>,
+    threads: Threads,
+    in_flight: InFlight,
+    clock: Arc<dyn Clock>,
+    ids: Ids,
+}
+
+impl System {
+    /// Takes this instance's lease, starts lanes and actors, and takes up what an earlier life left. Must be called
+    /// inside an actix system.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn start(settings: Settings) -> Result<Self, StoreError> {
+        let Settings { store, instance, writers, arbiters, children, clock, random, ids, grace } = settings;
+        let (lease, since) = store.take_lease(instance, ids.uuid()?).await?;
+        let health = Health::default();
+        let topics = Topics::default();
+        let db = Database::start(&store, lease, writers, &topics, &clock, &health);
+        let pool = ArbiterPool::start(arbiters);
+        let guardian = Guardian::new(pool, children, Arc::clone(&clock), random, health.clone());
+        let plans = Arc::new(Plans::new(store.clone(), Arc::clone(&clock)));
+        let in_flight = InFlight::new(ids.clone());
+        let ports = TurnPorts {
+            store: store.clone(),
+            db: db.clone(),
+            topics: topics.clone(),
+            clock: Arc::clone(&clock),
+            ids: ids.clone(),
+            grace,
+        };
+        let threads = Threads::new(guardian.clone(), ports, Arc::clone(&plans), instance, in_flight.clone());
+        let system =
+            Self { store, lease, guardian, health, db, topics, plans, threads, in_flight, clock, ids };
+        system.recover(since).await?;
+        system.start_periodic();
+        Ok(system)
+    }
+
+    /// The chat.
+    #[must_use]
+    pub fn chat(&self) -> Chat {
+        Chat::new(
+            self.store.clone(),
+            self.db.clone(),
+            self.topics.clone(),
+            Arc::clone(&self.plans),
+            self.threads.clone(),
+            self.in_flight.clone(),
+            Arc::clone(&self.clock),
+            self.ids.clone(),
+            self.guardian.draining().clone(),
+        )
+    }
+
+    /// Whether the process is sound.
+    #[must_use]
+    pub fn health(&self) -> &Health {
+        &self.health
+    }
+
+    /// The threads that have a turn here.
+    #[must_use]
+    pub fn threads(&self) -> &Threads {
+        &self.threads
+    }
+
+    /// Lets running turns end, at most for `limit`, and begins no new ones; says whether all have ended.
+    pub async fn drain(&self, limit: Duration) -> bool {
+        let ended = self.guardian.drain(limit).await;
+        if !ended {
+            tracing::warn!(actors = self.guardian.alive(), "not every actor ended in time");
+        }
+        ended
+    }
+
+    /// Cuts what is left, commits everything and gives the lease back.
+    ///
+    /// A turn that has not ended is stored as far as it has got; the next process goes on with it.
+    pub async fn stop(&self, limit: Duration) {
+        let guardian = self.guardian.clone();
+        // Joining threads blocks.
+        let _ = tokio::task::spawn_blocking(move || guardian.stop()).await;
+        if kernel::timeout(&*self.clock, limit, self.db.close()).await.is_none() {
+            tracing::error!("not every write was committed in time");
+        }
+        if let Err(error) = self.store.release_lease(self.lease).await {
+            tracing::warn!(%error, "the lease was not given back");
+        }
+    }
+
+    async fn recover(&self, since: Uuid) -> Result<(), StoreError> {
+        let unfinished = self.store.unfinished_of_writer(self.lease.writer_id, since).await?;
+        let runs: Vec<Uuid> = unfinished.into_iter().map(|run| run.id).collect();
+        if !runs.is_empty() {
+            self.in_flight.abandon(&runs);
+            let taken = recovery::adopt(&self.threads, &runs).await;
+            tracing::info!(found = runs.len(), taken, "unfinished runs of an earlier life");
+        }
+        Ok(())
+    }
+
+    fn start_periodic(&self) {
+        // One after the other: a renewal names the oldest run, and must not overtake a takeover.
+        self.every(ActorKind::Lease, "lease", LEASE, {
+            let (store, lease, health) = (self.store.clone(), self.lease, self.health.clone());
+            let (threads, runs) = (self.threads.clone(), self.in_flight.clone());
+            Arc::new(move || {
+                let (store, health) = (store.clone(), health.clone());
+                let (threads, runs) = (threads.clone(), runs.clone());
+                Box::pin(async move {
+                    renew(&store, lease, &runs, &health).await?;
+                    sweep(&store, lease, &threads, &runs).await;
+                    Ok(())
+                })
+            })
+        });
+        self.every(ActorKind::Maintenance, "maintain", MAINTAIN, {
+            let (store, clock) = (self.store.clone(), Arc::clone(&self.clock));
+            Arc::new(move || {
+                let (store, now) = (store.clone(), clock.now());
+                Box::pin(async move {
+                    store.ensure_partitions(now.date_naive()).await.map_err(|e| e.to_string())?;
+                    store.forget_old_keys(now).await.map_err(|e| e.to_string())?;
+                    Ok(())
+                })
+            })
+        });
+    }
+
+    fn every(&self, kind: ActorKind, name: &'static str, every: Duration, round: Round) {
+        let clock = Arc::clone(&self.clock);
+        let _ = self.guardian.supervise(kind, Periodic { name, every, round, clock });
+    }
+}
+
+/// A database that does not answer is no reason to end: nobody else can take the lease meanwhile either.
+async fn renew(store: &Store, lease: Lease, runs: &InFlight, health: &Health) -> Result<(), String> {
+    let oldest = runs.oldest().map_err(|error| error.to_string())?;
+    match store.renew_lease(lease, oldest).await {
+        Ok(true) => {}
+        Ok(false) => health.escalate("another instance has taken this one's lease"),
+        Err(error) => tracing::warn!(%error, "the lease was not renewed"),
+    }
+    Ok(())
+}
+
+async fn sweep(store: &Store, lease: Lease, threads: &Threads, runs: &InFlight) {
+    match store.take_over_expired(lease).await {
+        Ok(taken) => runs.abandon(&taken),
+        Err(error) => tracing::warn!(%error, "expired leases were not looked for"),
+    }
+    let found = runs.orphans();
+    if !found.is_empty() {
+        let taken = recovery::adopt(threads, &found).await;
+        tracing::info!(found = found.len(), taken, "runs that nobody looked after");
+    }
+}

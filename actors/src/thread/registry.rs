@@ -1,0 +1,152 @@
+//! Every thread that has a turn in this process, and the way to its actor.
+
+use std::sync::Arc;
+
+use dashmap::DashMap;
+use dashmap::mapref::entry::Entry;
+use kernel::ThreadId;
+use uuid::Uuid;
+
+use super::WAITING_TURNS;
+use super::actor::{Message, ThreadBlueprint};
+use crate::lease::{InFlight, RunToken};
+use crate::plans::Plans;
+use crate::runtime::{ActorKind, Guardian, Handle, TellError};
+use crate::turn::{Turn, TurnPorts};
+
+/// As many turns wait in the thread as may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("as many turns wait in this thread as may")]
+pub struct Busy;
+
+/// An accepted turn with its place in the thread.
+pub(crate) struct Accepted {
+    pub(crate) turn: Turn,
+    /// Given back when the turn is dropped.
+    pub(crate) _slot: Slot,
+    pub(crate) token: RunToken,
+    /// Whether its end was asked for before it was handed over.
+    pub(crate) stop: bool,
+}
+
+/// A turn's place in its thread, from before it is stored until its end is.
+pub(crate) struct Slot {
+    thread: ThreadId,
+    slots: Arc<DashMap<ThreadId, usize>>,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        if let Entry::Occupied(mut entry) = self.slots.entry(self.thread) {
+            *entry.get_mut() = entry.get().saturating_sub(1);
+            if *entry.get() == 0 {
+                entry.remove();
+            }
+        }
+    }
+}
+
+/// The threads of this process. Cheap to clone.
+#[derive(Clone)]
+pub struct Threads {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) ports: TurnPorts,
+    pub(crate) plans: Arc<Plans>,
+    pub(crate) writer: Uuid,
+    pub(crate) in_flight: InFlight,
+    guardian: Guardian,
+    actors: DashMap<ThreadId, Handle<Message>>,
+    slots: Arc<DashMap<ThreadId, usize>>,
+}
+
+impl Threads {
+    pub(crate) fn new(
+        guardian: Guardian,
+        ports: TurnPorts,
+        plans: Arc<Plans>,
+        writer: Uuid,
+        in_flight: InFlight,
+    ) -> Self {
+        let (actors, slots) = (DashMap::new(), Arc::default());
+        Self { inner: Arc::new(Inner { ports, plans, writer, in_flight, guardian, actors, slots }) }
+    }
+
+    /// A place for one more turn.
+    pub(crate) fn slot(&self, thread: ThreadId) -> Result<Slot, Busy> {
+        let mut taken = self.inner.slots.entry(thread).or_insert(0);
+        if *taken > WAITING_TURNS {
+            return Err(Busy);
+        }
+        *taken += 1;
+        Ok(Slot { thread, slots: Arc::clone(&self.inner.slots) })
+    }
+
+    /// A place for a turn that was accepted in an earlier life: it has one whatever else waits.
+    pub(crate) fn old_slot(&self, thread: ThreadId) -> Slot {
+        *self.inner.slots.entry(thread).or_insert(0) += 1;
+        Slot { thread, slots: Arc::clone(&self.inner.slots) }
+    }
+
+    /// Hands a stored turn to its thread, whose actor is made when there is none.
+    pub(crate) fn accept(&self, accepted: Accepted) {
+        let thread = accepted.turn.thread;
+        self.tell(thread, Message::Accepted(Box::new(accepted)), true);
+    }
+
+    /// Tells a thread that a turn's end was asked for. A thread without an actor has no turn here.
+    pub(crate) fn stop(&self, thread: ThreadId, run: Uuid) {
+        self.tell(thread, Message::Stop(run), false);
+    }
+
+    fn tell(&self, thread: ThreadId, message: Message, make: bool) {
+        // The entry is held while telling, so an actor that retires meanwhile is seen and replaced.
+        match self.inner.actors.entry(thread) {
+            Entry::Occupied(mut entry) => {
+                if entry.get().is_gone() {
+                    if !make {
+                        return;
+                    }
+                    entry.insert(self.spawn(thread));
+                }
+                report(thread, entry.get().tell(message));
+            }
+            Entry::Vacant(entry) if make => {
+                let handle = self.spawn(thread);
+                report(thread, handle.tell(message));
+                entry.insert(handle);
+            }
+            Entry::Vacant(_) => {}
+        }
+    }
+
+    fn spawn(&self, thread: ThreadId) -> Handle<Message> {
+        let blueprint = ThreadBlueprint { thread, threads: self.clone() };
+        self.inner.guardian.supervise(ActorKind::Thread, blueprint)
+    }
+
+    pub(super) fn ended(&self, thread: ThreadId, handle: &Handle<Message>) {
+        self.inner.actors.remove_if(&thread, |_, known| known.is_same(handle));
+    }
+
+    /// How many threads have an actor.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.inner.actors.len()
+    }
+
+    /// Whether no thread has an actor.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.inner.actors.is_empty()
+    }
+}
+
+/// What was not told is stored: the message's run becomes an orphan, which the sweeper hands over again.
+fn report(thread: ThreadId, told: Result<(), TellError>) {
+    if let Err(error) = told {
+        tracing::warn!(%thread, %error, "a thread was not told; the sweeper will");
+    }
+}

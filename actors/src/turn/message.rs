@@ -1,0 +1,248 @@
+//! The assistant's message while it is being written: what its text is, what readers were told of it, and which
+//! events close the gap. Pure.
+
+use kernel::{ItemKey, ThreadId};
+use wire::Timestamp;
+use wire::chat::{ChatEvent, ContentPart, Dialect, ItemUpdate, PiecePart, ThreadItem};
+
+/// What readers were told of the text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Told {
+    /// The item is not begun.
+    Nothing,
+    /// This many bytes of the text.
+    Prefix(usize),
+    /// This, in an earlier life; the text has not caught up yet.
+    Earlier(String),
+    /// Something that the text has departed from, and the dialect cannot take it back before the end.
+    Other,
+}
+
+/// A message that is being written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Message {
+    id: ItemKey,
+    thread: ThreadId,
+    created_at: Timestamp,
+    dialect: Dialect,
+    text: String,
+    told: Told,
+}
+
+impl Message {
+    pub(super) fn new(id: ItemKey, thread: ThreadId, created_at: Timestamp, dialect: Dialect) -> Self {
+        Self { id, thread, created_at, dialect, text: String::new(), told: Told::Nothing }
+    }
+
+    /// The message of an earlier life, of which readers know `told`.
+    pub(super) fn begun(
+        id: ItemKey,
+        thread: ThreadId,
+        created_at: Timestamp,
+        dialect: Dialect,
+        told: String,
+    ) -> Self {
+        Self { told: Told::Earlier(told), ..Self::new(id, thread, created_at, dialect) }
+    }
+
+    pub(super) fn id(&self) -> ItemKey {
+        self.id
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn append(&mut self, piece: &str) {
+        self.text.push_str(piece);
+    }
+
+    /// Bytes that readers have not been told.
+    pub(super) fn untold(&self) -> usize {
+        match &self.told {
+            Told::Nothing => self.text.len(),
+            Told::Prefix(told) => self.text.len().saturating_sub(*told),
+            Told::Earlier(told) => self.text.len().saturating_sub(told.len()),
+            Told::Other => 0,
+        }
+    }
+
+    /// Whether readers know of the message.
+    pub(super) fn is_begun(&self) -> bool {
+        self.told != Told::Nothing
+    }
+
+    /// The events that tell readers what they do not know yet.
+    pub(super) fn tell(&mut self) -> Vec<ChatEvent> {
+        let mut events = Vec::new();
+        if let Told::Earlier(told) = &self.told {
+            if told.len() > self.text.len() && told.starts_with(&self.text) {
+                return events;
+            }
+            if self.text.starts_with(told.as_str()) {
+                self.told = Told::Prefix(told.len());
+            } else if self.dialect == Dialect::Chatkit {
+                events.push(ChatEvent::ItemReplaced { item: self.item() });
+                self.told = Told::Prefix(self.text.len());
+            } else {
+                self.told = Told::Other;
+            }
+        }
+        if self.told == Told::Nothing && !self.text.is_empty() {
+            self.begin(&mut events);
+        }
+        if let Told::Prefix(told) = self.told
+            && let Some(piece) = self.text.get(told..)
+            && !piece.is_empty()
+        {
+            let update = match self.dialect {
+                Dialect::Interface => ItemUpdate::PieceAdded { part: PiecePart { text: piece.to_owned() } },
+                Dialect::Chatkit => ItemUpdate::TextDelta { content_index: 0, delta: piece.to_owned() },
+            };
+            events.push(self.updated(update));
+            self.told = Told::Prefix(self.text.len());
+        }
+        events
+    }
+
+    /// The events that complete the message.
+    pub(super) fn finish(&mut self) -> Vec<ChatEvent> {
+        let mut events = self.tell();
+        if self.dialect == Dialect::Chatkit {
+            if self.told == Told::Nothing {
+                self.begin(&mut events);
+            }
+            let content = ContentPart::text(self.text.clone());
+            events.push(self.updated(ItemUpdate::PartDone { content_index: 0, content }));
+        }
+        events.push(ChatEvent::ItemDone { item: self.item() });
+        events
+    }
+
+    /// The turn was stopped: what readers were told stays, though the text had not caught up with it.
+    pub(super) fn keep_what_was_told(&mut self) {
+        if let Told::Earlier(told) = &self.told
+            && told.len() > self.text.len()
+        {
+            self.text.clone_from(told);
+        }
+    }
+
+    /// The message as an item.
+    pub(super) fn item(&self) -> ThreadItem {
+        self.item_with(vec![ContentPart::text(self.text.clone())])
+    }
+
+    fn item_with(&self, content: Vec<ContentPart>) -> ThreadItem {
+        ThreadItem::AssistantMessage {
+            id: self.id.wire("msg"),
+            thread_id: self.thread.to_string(),
+            created_at: self.created_at.clone(),
+            content,
+        }
+    }
+
+    fn begin(&mut self, events: &mut Vec<ChatEvent>) {
+        events.push(ChatEvent::ItemAdded { item: self.item_with(Vec::new()) });
+        if self.dialect == Dialect::Chatkit {
+            let content = ContentPart::text("");
+            events.push(self.updated(ItemUpdate::PartAdded { content_index: 0, content }));
+        }
+        self.told = Told::Prefix(0);
+    }
+
+    fn updated(&self, update: ItemUpdate) -> ChatEvent {
+        ChatEvent::ItemUpdated { item_id: self.id.wire("msg"), update }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uuid::Uuid;
+
+    fn message(dialect: Dialect, told: Option<&str>) -> Message {
+        let (id, thread) = (ItemKey([1; 24]), ThreadId(Uuid::nil()));
+        match told {
+            Some(told) => Message::begun(id, thread, "t".into(), dialect, told.into()),
+            None => Message::new(id, thread, "t".into(), dialect),
+        }
+    }
+
+    /// What a client that follows the protocol would show.
+    fn shown(events: &[ChatEvent], before: &str) -> String {
+        let mut text = before.to_owned();
+        for event in events {
+            match event {
+                ChatEvent::ItemUpdated { update: ItemUpdate::PartDone { .. }, .. } => {}
+                ChatEvent::ItemUpdated { update, .. } => text.push_str(update.appended_text().unwrap_or("")),
+                ChatEvent::ItemReplaced { item } | ChatEvent::ItemDone { item } => text = item.as_message().1,
+                _ => {}
+            }
+        }
+        text
+    }
+
+    #[test]
+    fn pieces_add_up_to_the_text_in_both_dialects() {
+        for dialect in [Dialect::Interface, Dialect::Chatkit] {
+            let mut message = message(dialect, None);
+            let mut events = Vec::new();
+            for piece in ["He", "", "llo", " é"] {
+                message.append(piece);
+                events.extend(message.tell());
+            }
+            assert_eq!(shown(&events, ""), "Hello é");
+            let begun = events.iter().filter(|e| matches!(e, ChatEvent::ItemAdded { .. })).count();
+            assert_eq!(begun, 1);
+            events.extend(message.finish());
+            assert_eq!(shown(&events, ""), "Hello é");
+            assert!(matches!(events.last(), Some(ChatEvent::ItemDone { .. })));
+        }
+    }
+
+    #[test]
+    fn a_message_that_was_never_begun_is_complete_with_its_done() {
+        let mut message = message(Dialect::Interface, None);
+        assert!(message.tell().is_empty());
+        assert_eq!(message.finish().len(), 1);
+    }
+
+    #[test]
+    fn an_equal_prefix_is_not_told_twice() {
+        for dialect in [Dialect::Interface, Dialect::Chatkit] {
+            let mut message = message(dialect, Some("Hello w"));
+            message.append("Hello");
+            assert!(message.tell().is_empty());
+            message.append(" world");
+            let events = message.tell();
+            assert_eq!(events.len(), 1, "{events:?}");
+            assert_eq!(shown(&events, "Hello w"), "Hello world");
+        }
+    }
+
+    #[test]
+    fn a_text_that_departs_is_replaced_or_settled_at_the_end() {
+        let mut chatkit = message(Dialect::Chatkit, Some("Hello w"));
+        chatkit.append("Hi there");
+        let mut events = chatkit.tell();
+        assert_eq!(shown(&events, "Hello w"), "Hi there");
+        chatkit.append("!");
+        events.extend(chatkit.tell());
+        assert_eq!(shown(&events, "Hello w"), "Hi there!");
+
+        let mut interface = message(Dialect::Interface, Some("Hello w"));
+        interface.append("Hi there");
+        assert!(interface.tell().is_empty(), "pieces would be appended to what departed");
+        interface.append("!");
+        assert_eq!(shown(&interface.finish(), "Hello w"), "Hi there!");
+    }
+
+    #[test]
+    fn a_stop_keeps_what_readers_were_told() {
+        let mut message = message(Dialect::Interface, Some("Hello w"));
+        message.append("Hel");
+        message.keep_what_was_told();
+        assert_eq!(shown(&message.finish(), "Hello w"), "Hello w");
+    }
+}

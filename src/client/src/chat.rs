@@ -1,0 +1,201 @@
+//! The chat: a turn, its resumption, its stop.
+
+use futures_util::{StreamExt as _, TryStreamExt as _};
+use reqwest::header::{ACCEPT, CONTENT_TYPE};
+use reqwest::{Method, RequestBuilder, Response};
+use serde_json::{Map, Value};
+use wire::StopAnswer;
+use wire::chat::{ChatOperation, ChatRequest, Dialect, UserMessageInput};
+
+use crate::client::{Bearer, Client};
+use crate::error::Cause;
+use crate::{ChatStream, ClientError, ResumingChat, Turn};
+
+/// What a chat request says besides its message.
+#[derive(Debug, Clone, Default)]
+pub struct ChatOptions {
+    /// Sent as `Idempotency-Key`: the same key and body answer the same stream again.
+    pub idempotency_key: Option<String>,
+    /// The dialect of streamed text; the service chooses when there is none.
+    pub dialect: Option<Dialect>,
+    /// Sent as `Last-Event-ID`: with a repeated key, the event to go on behind.
+    pub last_event_id: Option<String>,
+}
+
+const STREAM_ID: &str = "x-chat-stream-id";
+const LAST_EVENT_ID: &str = "last-event-id";
+const EVENT_STREAM: &str = "text/event-stream";
+
+impl Client {
+    /// `POST /api/chat`: begins a turn and reads its stream.
+    ///
+    /// # Errors
+    /// As [`crate::Answer::ok`], before the first event; [`ClientError::Protocol`] when the answer is no stream.
+    pub async fn chat(
+        &self,
+        workflow_id: &str,
+        request: &ChatRequest,
+        options: &ChatOptions,
+    ) -> Result<ChatStream, ClientError> {
+        self.chat_raw(&chat_body(workflow_id, request)?, options).await
+    }
+
+    /// The same with any JSON as its body.
+    ///
+    /// # Errors
+    /// As [`Client::chat`].
+    pub async fn chat_raw(&self, body: &Value, options: &ChatOptions) -> Result<ChatStream, ClientError> {
+        let accept = match options.dialect {
+            Some(Dialect::Chatkit) => "text/event-stream;dialect=chatkit",
+            Some(Dialect::Interface) | None => EVENT_STREAM,
+        };
+        let mut request = self.request(Method::POST, self.url(&["api", "chat"])?, Bearer::Session);
+        request = request.header(ACCEPT, accept).json(body);
+        if let Some(key) = &options.idempotency_key {
+            request = request.header("idempotency-key", key);
+        }
+        if let Some(last) = &options.last_event_id {
+            request = request.header(LAST_EVENT_ID, last);
+        }
+        let stream = self.open(request, None).await?;
+        stream.ok_or_else(|| ClientError::protocol("the chat was answered without a stream (HTTP 204)"))
+    }
+
+    /// `GET /api/chat/streams/{id}`: goes on behind an event, or from the first one. `None` when all was seen.
+    ///
+    /// # Errors
+    /// As [`Client::chat`].
+    pub async fn resume(
+        &self,
+        stream_id: &str,
+        last_event_id: Option<&str>,
+    ) -> Result<Option<ChatStream>, ClientError> {
+        let url = self.url(&["api", "chat", "streams", stream_id])?;
+        let mut request = self.request(Method::GET, url, Bearer::Session).header(ACCEPT, EVENT_STREAM);
+        if let Some(last) = last_event_id {
+            request = request.header(LAST_EVENT_ID, last);
+        }
+        self.open(request, Some(stream_id)).await
+    }
+
+    /// `POST /api/chat/streams/{id}/stop`: stops a turn; what it said so far is kept.
+    ///
+    /// # Errors
+    /// As [`crate::Answer::ok`].
+    pub async fn stop(&self, stream_id: &str) -> Result<StopAnswer, ClientError> {
+        let url = self.url(&["api", "chat", "streams", stream_id, "stop"])?;
+        self.answer(self.request(Method::POST, url, Bearer::Session)).await?.ok()
+    }
+
+    /// Begins a turn and follows it to its end over broken connections.
+    ///
+    /// With an idempotency key the request itself is repeated too when its answer was lost.
+    ///
+    /// # Errors
+    /// As [`Client::chat`].
+    pub async fn follow(
+        &self,
+        workflow_id: &str,
+        request: &ChatRequest,
+        options: &ChatOptions,
+    ) -> Result<ResumingChat, ClientError> {
+        ResumingChat::begin(self, &chat_body(workflow_id, request)?, options).await
+    }
+
+    /// Follows a turn that was begun before, behind an event or from the first one.
+    #[must_use]
+    pub fn follow_stream(&self, stream_id: &str, last_event_id: Option<&str>) -> ResumingChat {
+        ResumingChat::rejoin(self, stream_id, last_event_id)
+    }
+
+    /// Says something in a new thread and waits for the whole turn.
+    ///
+    /// # Errors
+    /// As [`ResumingChat::collect`].
+    pub async fn say(&self, workflow_id: &str, text: &str) -> Result<Turn, ClientError> {
+        self.converse(workflow_id, ChatOperation::CreateThread { input: UserMessageInput::text(text) }).await
+    }
+
+    /// Says something in a thread and waits for the whole turn.
+    ///
+    /// # Errors
+    /// As [`ResumingChat::collect`].
+    pub async fn say_in(&self, workflow_id: &str, thread_id: &str, text: &str) -> Result<Turn, ClientError> {
+        let (thread_id, input) = (thread_id.to_owned(), UserMessageInput::text(text));
+        self.converse(workflow_id, ChatOperation::AddUserMessage { thread_id, input }).await
+    }
+
+    async fn converse(&self, workflow_id: &str, operation: ChatOperation) -> Result<Turn, ClientError> {
+        let request = ChatRequest { operation, metadata: Map::new() };
+        self.follow(workflow_id, &request, &ChatOptions::default()).await?.collect().await
+    }
+
+    /// Sends a request whose answer is a stream; `None` for 204.
+    async fn open(
+        &self,
+        request: RequestBuilder,
+        expected: Option<&str>,
+    ) -> Result<Option<ChatStream>, ClientError> {
+        let head = async {
+            let response = self.head(request).await?;
+            match response.status().as_u16() {
+                200 => Ok(Some(response)),
+                204 => Ok(None),
+                _ => Err(self.whole(response).await?.error()),
+            }
+        };
+        match self.in_time(head).await? {
+            Some(response) => self.stream(response, expected).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn stream(&self, response: Response, expected: Option<&str>) -> Result<ChatStream, ClientError> {
+        let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
+        let kind = header(CONTENT_TYPE.as_str()).unwrap_or_default();
+        let essence = kind.split(';').next().unwrap_or_default().trim();
+        if !essence.eq_ignore_ascii_case(EVENT_STREAM) {
+            return Err(ClientError::protocol(format!("the answer is no event stream but `{kind}`")));
+        }
+        let stream_id = match (header(STREAM_ID), expected) {
+            (Some(named), Some(expected)) if named != expected => {
+                return Err(ClientError::protocol(format!("stream {named} was answered for {expected}")));
+            }
+            (Some(id), _) | (None, Some(id)) => id.to_owned(),
+            (None, None) => return Err(ClientError::protocol("the answer lacks X-Chat-Stream-Id")),
+        };
+        let parts = self.parts();
+        let body = response.bytes_stream().map_err(|error| -> Cause { Box::new(error) });
+        Ok(ChatStream::new(stream_id, body.boxed(), parts.clock.clone(), parts.idle_limit))
+    }
+}
+
+/// A chat request with its workflow at the top level.
+fn chat_body(workflow_id: &str, request: &ChatRequest) -> Result<Value, ClientError> {
+    let wrong = || ClientError::Usage("the chat request cannot be written as JSON".to_owned());
+    let mut body = serde_json::to_value(request).map_err(|_| wrong())?;
+    let object = body.as_object_mut().ok_or_else(wrong)?;
+    object.insert("workflow_id".to_owned(), Value::String(workflow_id.to_owned()));
+    Ok(body)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_workflow_stands_at_the_top_level() {
+        let operation =
+            ChatOperation::AddUserMessage { thread_id: "thr_1".into(), input: UserMessageInput::text("hi") };
+        let body = chat_body("w", &ChatRequest { operation, metadata: Map::new() }).unwrap();
+        assert_eq!(
+            body,
+            json!({"type": "threads.add_user_message", "workflow_id": "w", "metadata": {},
+                   "params": {"thread_id": "thr_1",
+                              "input": {"content": [{"type": "input_text", "text": "hi"}], "attachments": [],
+                                        "quoted_text": null, "inference_options": {}}}})
+        );
+    }
+}

@@ -1,0 +1,264 @@
+//! [`Client`]: requests out, whole answers in.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use kernel::Clock;
+use reqwest::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, RequestBuilder, Response};
+use url::Url;
+
+use crate::cookies::Cookies;
+use crate::{Answer, ClientBuilder, ClientError, Fault};
+
+/// A service at one address, as one caller sees it. Copies share connections and cookies.
+#[derive(Clone)]
+pub struct Client {
+    parts: Arc<Parts>,
+    cookies: Option<Cookies>,
+}
+
+/// What every visitor of one client shares.
+pub(crate) struct Parts {
+    pub(crate) base: Url,
+    pub(crate) http: reqwest::Client,
+    pub(crate) service_bearer: Option<HeaderValue>,
+    pub(crate) session_bearer: Option<HeaderValue>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) answer_limit: Duration,
+    pub(crate) idle_limit: Duration,
+    pub(crate) resume_limit: Duration,
+}
+
+/// Whose token a request carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bearer {
+    Service,
+    Session,
+    None,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("base", &self.parts.base.as_str()).finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// A client with the usual options for the service at `base`.
+    ///
+    /// # Errors
+    /// As [`ClientBuilder::build`].
+    pub fn new(base: &str) -> Result<Self, ClientError> {
+        Self::builder(base).build()
+    }
+
+    /// The options of a client for the service at `base`.
+    #[must_use]
+    pub fn builder(base: &str) -> ClientBuilder {
+        ClientBuilder::new(base)
+    }
+
+    pub(crate) fn from_parts(parts: Parts, cookies: Option<Cookies>) -> Self {
+        Self { parts: Arc::new(parts), cookies }
+    }
+
+    pub(crate) fn parts(&self) -> &Parts {
+        &self.parts
+    }
+
+    /// The same client as somebody else: it shares the connections and starts without any cookie.
+    #[must_use]
+    pub fn new_visitor(&self) -> Self {
+        Self { parts: Arc::clone(&self.parts), cookies: self.cookies.as_ref().map(|_| Cookies::default()) }
+    }
+
+    /// The address of the service.
+    #[must_use]
+    pub fn base(&self) -> &str {
+        self.parts.base.as_str()
+    }
+
+    /// A cookie as the service last set it.
+    #[must_use]
+    pub fn cookie(&self, name: &str) -> Option<String> {
+        self.cookies.as_ref()?.get(name)
+    }
+
+    /// Sets a cookie by hand; without effect when cookies are not kept.
+    pub fn set_cookie(&self, name: &str, value: &str) {
+        if let Some(cookies) = &self.cookies {
+            cookies.set(name, value);
+        }
+    }
+
+    /// Forgets every cookie.
+    pub fn forget_cookies(&self) {
+        if let Some(cookies) = &self.cookies {
+            cookies.forget();
+        }
+    }
+
+    /// Sends any request and takes any answer. `path` begins with `/` and may hold a query.
+    ///
+    /// The headers come on top of the client's own; `authorization` and `cookie` replace them.
+    ///
+    /// # Errors
+    /// [`ClientError::Usage`] for what cannot be sent; [`ClientError::Transport`] when no whole answer came.
+    pub async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Result<Answer, ClientError> {
+        let method = Method::from_bytes(method.as_bytes())
+            .map_err(|_| ClientError::Usage(format!("`{method}` is no method")))?;
+        let mut own = HeaderMap::new();
+        for (name, value) in headers {
+            match (name.parse::<HeaderName>(), value.parse::<HeaderValue>()) {
+                (Ok(name), Ok(value)) => {
+                    own.append(name, value);
+                }
+                _ => return Err(ClientError::Usage(format!("`{name}` cannot be sent as a header"))),
+            }
+        }
+        let body = body.into();
+        let bearer = if own.contains_key(AUTHORIZATION) { Bearer::None } else { Bearer::Service };
+        // `headers` puts its own in the place of what has the same name.
+        let mut request = self.request(method, self.raw_url(path)?, bearer).headers(own);
+        if !body.is_empty() {
+            request = request.body(body);
+        }
+        self.answer(request).await
+    }
+
+    /// A request with the caller's token and cookies.
+    pub(crate) fn request(&self, method: Method, url: Url, bearer: Bearer) -> RequestBuilder {
+        let mut request = self.parts.http.request(method, url);
+        let token = match bearer {
+            Bearer::Service => self.parts.service_bearer.as_ref(),
+            Bearer::Session => self.parts.session_bearer.as_ref(),
+            Bearer::None => None,
+        };
+        if let Some(token) = token {
+            request = request.header(AUTHORIZATION, token);
+        }
+        if let Some(cookies) = self.cookies.as_ref().and_then(Cookies::header) {
+            request = request.header(COOKIE, cookies);
+        }
+        request
+    }
+
+    /// Sends a request and reads its answer to the end.
+    pub(crate) async fn answer(&self, request: RequestBuilder) -> Result<Answer, ClientError> {
+        self.in_time(async { self.whole(self.head(request).await?).await }).await
+    }
+
+    /// Sends a request and waits for the head of its answer; cookies are taken over.
+    pub(crate) async fn head(&self, request: RequestBuilder) -> Result<Response, ClientError> {
+        let response = request.send().await?;
+        if let Some(cookies) = &self.cookies {
+            cookies.learn(response.headers());
+        }
+        Ok(response)
+    }
+
+    /// Reads an answer to its end.
+    pub(crate) async fn whole(&self, mut response: Response) -> Result<Answer, ClientError> {
+        let status = response.status().as_u16();
+        let headers = std::mem::take(response.headers_mut());
+        let body = response.bytes().await.map_err(|error| ClientError::cut(Box::new(error)))?;
+        Ok(Answer { status, headers, body })
+    }
+
+    /// Holds a request to the limit of an answer.
+    pub(crate) async fn in_time<T>(
+        &self,
+        work: impl Future<Output = Result<T, ClientError>>,
+    ) -> Result<T, ClientError> {
+        let limit = self.parts.answer_limit;
+        let outcome = kernel::timeout(&*self.parts.clock, limit, work).await;
+        outcome.unwrap_or_else(|| Err(ClientError::fault(Fault::Timeout)))
+    }
+
+    /// The address of a path that is given as a whole.
+    fn raw_url(&self, path: &str) -> Result<Url, ClientError> {
+        if !path.starts_with('/') {
+            return Err(ClientError::Usage(format!("the path `{path}` must begin with `/`")));
+        }
+        let base = self.parts.base.as_str().trim_end_matches('/');
+        Url::parse(&format!("{base}{path}"))
+            .map_err(|error| ClientError::Usage(format!("the path `{path}` cannot be read: {error}")))
+    }
+
+    /// The address of a path whose segments may hold anything.
+    pub(crate) fn url(&self, segments: &[&str]) -> Result<Url, ClientError> {
+        // An empty segment would name another route, and a dot is dropped on the way.
+        if let Some(bad) = segments.iter().find(|segment| matches!(**segment, "" | "." | "..")) {
+            return Err(ClientError::Usage(format!("`{bad}` names nothing")));
+        }
+        let mut url = self.parts.base.clone();
+        url.path_segments_mut()
+            .map_err(|()| ClientError::Usage("the service's address has no path".to_owned()))?
+            .pop_if_empty()
+            .extend(segments);
+        Ok(url)
+    }
+
+    /// `GET /healthz`: whether the process lives.
+    ///
+    /// # Errors
+    /// [`ClientError::Transport`].
+    pub async fn health(&self) -> Result<Answer, ClientError> {
+        self.send("GET", "/healthz", &[], Bytes::new()).await
+    }
+
+    /// `GET /readyz`: whether it takes requests; the body names what is missing.
+    ///
+    /// # Errors
+    /// [`ClientError::Transport`].
+    pub async fn ready(&self) -> Result<Answer, ClientError> {
+        self.send("GET", "/readyz", &[], Bytes::new()).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_built_segment_by_segment() {
+        let client = Client::new("http://localhost:8000/prefix/").unwrap();
+        let url = |segments: &[&str]| client.url(segments).map(|url| url.to_string());
+        assert_eq!(
+            url(&["api", "a/b?c#d é"]).unwrap(),
+            "http://localhost:8000/prefix/api/a%2Fb%3Fc%23d%20%C3%A9"
+        );
+        assert!(url(&["api", ".."]).is_err() && url(&["api", ""]).is_err());
+        assert_eq!(client.raw_url("/api/x?y=1").unwrap().as_str(), "http://localhost:8000/prefix/api/x?y=1");
+        assert!(client.raw_url("api").is_err());
+        assert!(client.raw_url("@example.org/").is_err());
+    }
+
+    #[test]
+    fn a_new_visitor_has_no_cookies_and_a_copy_has_the_same() {
+        let client = Client::new("http://localhost").unwrap();
+        client.set_cookie("callboard_visitor", "1");
+        assert_eq!(client.clone().cookie("callboard_visitor").as_deref(), Some("1"));
+        assert_eq!(client.new_visitor().cookie("callboard_visitor"), None);
+        let without = Client::builder("http://localhost").keep_cookies(false).build().unwrap();
+        without.set_cookie("a", "1");
+        assert_eq!(without.cookie("a"), None);
+    }
+
+    #[test]
+    fn nothing_secret_is_printed() {
+        let client =
+            Client::builder("http://localhost").service_token("canary".to_owned().into()).build().unwrap();
+        client.set_cookie("a", "canary");
+        assert!(!format!("{client:?}").contains("canary"));
+    }
+}

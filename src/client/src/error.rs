@@ -1,0 +1,210 @@
+//! The one error type of this package: everything a call can fail with.
+
+use std::time::Duration;
+
+use wire::ErrorDetail;
+
+/// What an error was caused by, as another library tells it.
+pub(crate) type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// Why a call failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The call makes no sense; nothing was sent.
+    #[error("{0}")]
+    Usage(String),
+    /// The service answered with an error.
+    #[error("{} (HTTP {status}, {})", detail.message, detail.code)]
+    Api {
+        /// The HTTP status.
+        status: u16,
+        /// The body.
+        detail: Box<ErrorDetail>,
+        /// The header `Retry-After`, when it was set.
+        retry_after: Option<Duration>,
+    },
+    /// The answer did not come, or not to its end.
+    #[error("{fault}")]
+    Transport {
+        /// What happened.
+        fault: Fault,
+        /// What the network library says.
+        source: Option<Cause>,
+    },
+    /// The answer is not what this service sends: another program may listen there, or a proxy answered.
+    #[error("{what}")]
+    Protocol {
+        /// What is wrong with it.
+        what: String,
+        /// Its HTTP status.
+        status: Option<u16>,
+    },
+}
+
+/// How a connection failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// It could not be made.
+    Connect,
+    /// Nothing came for too long.
+    Timeout,
+    /// It broke before the answer's end.
+    Cut,
+    /// The service asked to connect again, as it does when it shuts down.
+    Reconnect,
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Connect => "the service cannot be reached",
+            Self::Timeout => "the service did not answer in time",
+            Self::Cut => "the connection broke before the end of the answer",
+            Self::Reconnect => "the service is shutting down and asked to connect again",
+        })
+    }
+}
+
+/// The kinds of failure that a command line tells apart by its exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The service was reached and the call failed.
+    Failed,
+    /// The call makes no sense.
+    Usage,
+    /// The caller may not do this.
+    Refused,
+    /// There was no whole answer.
+    Unreachable,
+}
+
+impl ErrorKind {
+    /// The exit code of the command line.
+    #[must_use]
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::Refused => 3,
+            Self::Unreachable => 4,
+        }
+    }
+}
+
+impl ClientError {
+    /// What kind of failure it is.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Usage(_) => ErrorKind::Usage,
+            Self::Transport { .. } => ErrorKind::Unreachable,
+            Self::Api { .. } | Self::Protocol { .. } => match self.status() {
+                Some(401 | 403) => ErrorKind::Refused,
+                _ => ErrorKind::Failed,
+            },
+        }
+    }
+
+    /// The HTTP status of the answer, when there was one.
+    #[must_use]
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            Self::Api { status, .. } => Some(*status),
+            Self::Protocol { status, .. } => *status,
+            Self::Usage(_) | Self::Transport { .. } => None,
+        }
+    }
+
+    /// The dotted code that the service answered.
+    #[must_use]
+    pub fn code(&self) -> Option<&str> {
+        match self {
+            Self::Api { detail, .. } => Some(&detail.code),
+            _ => None,
+        }
+    }
+
+    /// Whether the same request may succeed a little later.
+    #[must_use]
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Transport { .. } => true,
+            Self::Api { status, .. } => matches!(status, 429 | 503),
+            // A proxy whose service is just restarting answers a page of its own.
+            Self::Protocol { status, .. } => matches!(status, Some(429 | 502..=504)),
+            Self::Usage(_) => false,
+        }
+    }
+
+    /// How long the service asked to wait before the next attempt.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Api { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+
+    pub(crate) fn protocol(what: impl Into<String>) -> Self {
+        Self::Protocol { what: what.into(), status: None }
+    }
+
+    pub(crate) fn fault(fault: Fault) -> Self {
+        Self::Transport { fault, source: None }
+    }
+
+    pub(crate) fn cut(cause: Cause) -> Self {
+        Self::Transport { fault: Fault::Cut, source: Some(cause) }
+    }
+}
+
+impl From<reqwest::Error> for ClientError {
+    fn from(error: reqwest::Error) -> Self {
+        if error.is_builder() {
+            return Self::Usage(format!("the request cannot be made: {error}"));
+        }
+        let fault = if error.is_timeout() {
+            Fault::Timeout
+        } else if error.is_connect() {
+            Fault::Connect
+        } else {
+            Fault::Cut
+        };
+        Self::Transport { fault, source: Some(Box::new(error)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn api(status: u16) -> ClientError {
+        let detail = wire::ErrorBody::new(wire::ErrorCode::WorkflowNotFound).detail;
+        ClientError::Api { status, detail: Box::new(detail), retry_after: None }
+    }
+
+    #[test]
+    fn exit_codes_tell_the_kinds_apart() {
+        let exit = |error: ClientError| error.kind().exit_code();
+        assert_eq!(exit(api(404)), 1);
+        assert_eq!(exit(api(401)), 3);
+        assert_eq!(exit(api(403)), 3);
+        assert_eq!(exit(ClientError::Usage("no".into())), 2);
+        assert_eq!(exit(ClientError::fault(Fault::Connect)), 4);
+        assert_eq!(exit(ClientError::protocol("html")), 1);
+    }
+
+    #[test]
+    fn only_what_passes_is_worth_another_attempt() {
+        assert!(api(503).is_passing() && api(429).is_passing());
+        assert!(!api(500).is_passing() && !api(404).is_passing());
+        assert!(ClientError::fault(Fault::Reconnect).is_passing());
+        assert!(!ClientError::protocol("html").is_passing());
+        assert!(ClientError::Protocol { what: "a proxy".into(), status: Some(502) }.is_passing());
+    }
+
+    #[test]
+    fn an_api_error_reads_as_a_sentence() {
+        assert_eq!(api(404).to_string(), "There is no such workflow. (HTTP 404, workflow.not_found)");
+    }
+}

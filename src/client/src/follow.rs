@@ -1,0 +1,272 @@
+//! Follows a turn to its end over broken connections.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::turn::{Collector, Turn};
+use crate::{ChatOptions, ChatStream, Client, ClientError, StreamEvent};
+
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+/// Also how long a connection has to hold to count as a success.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// A turn that goes on where a connection broke, until the service has no more to say.
+///
+/// It gives up when nothing succeeded for the client's `resume_limit`. [`ResumingChat::next`] may be dropped and
+/// called again.
+pub struct ResumingChat {
+    client: Client,
+    stream_id: String,
+    link: Link,
+    last_event_id: Option<String>,
+    last_seq: Option<u64>,
+    outage: Option<Outage>,
+    /// Before the next attempt.
+    wait: Duration,
+    resumes: u32,
+    repeated: u64,
+    skipped: u64,
+}
+
+enum Link {
+    Up { stream: Box<ChatStream>, since: Duration },
+    Down,
+    Over,
+}
+
+/// A time without success.
+#[derive(Debug, Clone, Copy)]
+struct Outage {
+    since: Duration,
+    pause: Duration,
+}
+
+impl Outage {
+    fn new(now: Duration) -> Self {
+        Self { since: now, pause: FIRST_PAUSE }
+    }
+
+    /// How long to wait before the next attempt; `None` when it is time to give up.
+    fn next_pause(&mut self, now: Duration, limit: Duration, asked: Option<Duration>) -> Option<Duration> {
+        let pause = self.pause.max(asked.unwrap_or_default());
+        self.pause = self.pause.saturating_mul(2).min(LONGEST_PAUSE);
+        (now.saturating_add(pause) <= self.since.saturating_add(limit)).then_some(pause)
+    }
+}
+
+impl ResumingChat {
+    pub(crate) async fn begin(
+        client: &Client,
+        body: &Value,
+        options: &ChatOptions,
+    ) -> Result<Self, ClientError> {
+        let parts = client.parts();
+        let mut outage = Outage::new(parts.clock.monotonic());
+        loop {
+            let error = match client.chat_raw(body, options).await {
+                Ok(stream) => return Ok(Self::over(client, stream)),
+                Err(error) => error,
+            };
+            // Without a key a second attempt could say everything twice.
+            let lost = matches!(error, ClientError::Transport { .. }) && options.idempotency_key.is_some();
+            let now = parts.clock.monotonic();
+            match outage.next_pause(now, parts.resume_limit, None) {
+                Some(pause) if lost => parts.clock.sleep(pause).await,
+                _ => return Err(error),
+            }
+        }
+    }
+
+    pub(crate) fn rejoin(client: &Client, stream_id: &str, last_event_id: Option<&str>) -> Self {
+        Self {
+            client: client.clone(),
+            stream_id: stream_id.to_owned(),
+            link: Link::Down,
+            last_event_id: last_event_id.map(ToOwned::to_owned),
+            last_seq: last_event_id.and_then(|id| wire::sse::parse_event_id(id, stream_id)),
+            outage: None,
+            wait: Duration::ZERO,
+            resumes: 0,
+            repeated: 0,
+            skipped: 0,
+        }
+    }
+
+    fn over(client: &Client, stream: ChatStream) -> Self {
+        let mut chat = Self::rejoin(client, stream.stream_id(), None);
+        chat.link = Link::Up { stream: Box::new(stream), since: chat.now() };
+        chat
+    }
+
+    /// The stream's id.
+    #[must_use]
+    pub fn stream_id(&self) -> &str {
+        &self.stream_id
+    }
+
+    /// The id of the last event that came.
+    #[must_use]
+    pub fn last_event_id(&self) -> Option<&str> {
+        match &self.link {
+            Link::Up { stream, .. } => stream.last_event_id().or(self.last_event_id.as_deref()),
+            Link::Down | Link::Over => self.last_event_id.as_deref(),
+        }
+    }
+
+    /// How often the stream was resumed.
+    #[must_use]
+    pub fn resumes(&self) -> u32 {
+        self.resumes
+    }
+
+    /// How many events came a second time and were dropped. A correct service sends none.
+    #[must_use]
+    pub fn repeated(&self) -> u64 {
+        self.repeated
+    }
+
+    /// How many events were skipped because this client does not know them.
+    #[must_use]
+    pub fn skipped(&self) -> u64 {
+        match &self.link {
+            Link::Up { stream, .. } => self.skipped.saturating_add(stream.skipped()),
+            Link::Down | Link::Over => self.skipped,
+        }
+    }
+
+    /// The next event; `None` when the turn is over.
+    ///
+    /// # Errors
+    /// The last failure when resuming did not succeed in time; at once whatever another attempt cannot help.
+    pub async fn next(&mut self) -> Result<Option<StreamEvent>, ClientError> {
+        loop {
+            let outcome = match &mut self.link {
+                Link::Over => return Ok(None),
+                Link::Down => {
+                    self.reconnect().await?;
+                    continue;
+                }
+                Link::Up { stream, .. } => stream.next().await,
+            };
+            match outcome {
+                Ok(Some(event)) => {
+                    self.outage = None;
+                    if self.last_seq.is_some_and(|last| event.seq <= last) {
+                        self.repeated = self.repeated.saturating_add(1);
+                        continue;
+                    }
+                    self.last_seq = Some(event.seq);
+                    return Ok(Some(event));
+                }
+                Ok(None) => self.leave(Link::Over),
+                Err(error) => {
+                    self.leave(Link::Down);
+                    self.back_off(error)?;
+                }
+            }
+        }
+    }
+
+    /// Keeps what a connection brought, before it is let go.
+    fn leave(&mut self, to: Link) {
+        let now = self.now();
+        if let Link::Up { stream, since } = std::mem::replace(&mut self.link, to) {
+            if let Some(last) = stream.last_event_id() {
+                self.last_event_id = Some(last.to_owned());
+            }
+            self.skipped = self.skipped.saturating_add(stream.skipped());
+            // A turn may think for long: a connection that held was a success, though no event came.
+            if now.saturating_sub(since) >= LONGEST_PAUSE {
+                self.outage = None;
+            }
+        }
+    }
+
+    async fn reconnect(&mut self) -> Result<(), ClientError> {
+        loop {
+            let wait = std::mem::take(&mut self.wait);
+            if !wait.is_zero() {
+                self.client.parts().clock.sleep(wait).await;
+            }
+            let error = match self.client.resume(&self.stream_id, self.last_event_id.as_deref()).await {
+                Ok(Some(stream)) => {
+                    self.resumes = self.resumes.saturating_add(1);
+                    self.link = Link::Up { stream: Box::new(stream), since: self.now() };
+                    return Ok(());
+                }
+                Ok(None) => {
+                    self.link = Link::Over;
+                    return Ok(());
+                }
+                Err(error) => error,
+            };
+            self.back_off(error)?;
+        }
+    }
+
+    /// Sets the wait before the next attempt, or gives the error back.
+    fn back_off(&mut self, error: ClientError) -> Result<(), ClientError> {
+        let now = self.now();
+        let limit = self.client.parts().resume_limit;
+        let outage = self.outage.get_or_insert_with(|| Outage::new(now));
+        match outage.next_pause(now, limit, error.retry_after()) {
+            Some(pause) if error.is_passing() => {
+                self.wait = pause;
+                Ok(())
+            }
+            _ => Err(error),
+        }
+    }
+
+    /// Reads to the end of the turn.
+    ///
+    /// # Errors
+    /// As [`ResumingChat::next`].
+    pub async fn collect(self) -> Result<Turn, ClientError> {
+        self.collect_with(|_| {}).await
+    }
+
+    /// Reads to the end of the turn and shows each event as it comes.
+    ///
+    /// # Errors
+    /// As [`ResumingChat::next`].
+    pub async fn collect_with(mut self, mut show: impl FnMut(&StreamEvent)) -> Result<Turn, ClientError> {
+        let mut collector = Collector::new(self.stream_id.clone());
+        while let Some(event) = self.next().await? {
+            show(&event);
+            collector.take(event);
+        }
+        Ok(collector.finish(self.resumes, self.skipped()))
+    }
+
+    fn now(&self) -> Duration {
+        self.client.parts().clock.monotonic()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_a_bound_and_end_with_the_limit() {
+        let mut outage = Outage::new(Duration::ZERO);
+        let mut now = Duration::ZERO;
+        let mut pauses = Vec::new();
+        while let Some(pause) = outage.next_pause(now, Duration::from_secs(10), None) {
+            now += pause;
+            pauses.push(pause.as_millis());
+        }
+        assert_eq!(pauses, [50, 100, 200, 400, 800, 1600, 2000, 2000, 2000]);
+    }
+
+    #[test]
+    fn what_the_service_asked_for_is_waited_unless_it_is_too_long() {
+        let limit = Duration::from_secs(10);
+        let seconds = |seconds| Some(Duration::from_secs(seconds));
+        let mut outage = Outage::new(Duration::ZERO);
+        assert_eq!(outage.next_pause(Duration::ZERO, limit, seconds(7)), seconds(7));
+        assert_eq!(outage.next_pause(Duration::from_secs(7), limit, seconds(7)), None);
+    }
+}

@@ -1,0 +1,189 @@
+//! One answer of the chat, event by event.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::Clock;
+use wire::chat::ChatEvent;
+
+use crate::sse::{Body, Frame, Frames};
+use crate::turn::{Collector, Turn};
+use crate::{ClientError, Fault};
+
+/// An event and its place in the stream.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StreamEvent {
+    /// Its number; grows within a stream.
+    pub seq: u64,
+    /// `<stream>.<seq>`, for `Last-Event-ID`.
+    pub id: String,
+    /// What happened.
+    pub event: ChatEvent,
+}
+
+/// One answer of the chat, read as it comes.
+///
+/// When [`ChatStream::next`] fails with [`ClientError::Transport`], [`crate::Client::resume`] goes on behind the
+/// last event; [`crate::ResumingChat`] does so by itself.
+pub struct ChatStream {
+    stream_id: String,
+    frames: Frames,
+    last_event_id: Option<String>,
+    skipped: u64,
+    state: State,
+}
+
+#[derive(Clone, Copy)]
+enum State {
+    Open,
+    Ended,
+    Broken,
+}
+
+impl ChatStream {
+    pub(crate) fn new(stream_id: String, body: Body, clock: Arc<dyn Clock>, idle_limit: Duration) -> Self {
+        let frames = Frames::new(body, clock, idle_limit);
+        Self { stream_id, frames, last_event_id: None, skipped: 0, state: State::Open }
+    }
+
+    /// The stream's id, from the header `X-Chat-Stream-Id`.
+    #[must_use]
+    pub fn stream_id(&self) -> &str {
+        &self.stream_id
+    }
+
+    /// The id of the last event that came, known or not.
+    #[must_use]
+    pub fn last_event_id(&self) -> Option<&str> {
+        self.last_event_id.as_deref()
+    }
+
+    /// How many events were skipped because this client does not know them.
+    #[must_use]
+    pub fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    /// The next event that this client knows; `None` when the turn is over.
+    ///
+    /// # Errors
+    /// [`ClientError::Transport`] when the connection broke or the service asked to connect again;
+    /// [`ClientError::Protocol`] for what is no event of this stream.
+    pub async fn next(&mut self) -> Result<Option<StreamEvent>, ClientError> {
+        match self.state {
+            State::Open => {}
+            State::Ended => return Ok(None),
+            State::Broken => return Err(ClientError::fault(Fault::Cut)),
+        }
+        let outcome = self.read().await;
+        match &outcome {
+            Ok(Some(_)) => {}
+            Ok(None) => self.state = State::Ended,
+            Err(_) => self.state = State::Broken,
+        }
+        outcome
+    }
+
+    async fn read(&mut self) -> Result<Option<StreamEvent>, ClientError> {
+        while let Some(frame) = self.frames.next().await? {
+            let (id, data) = match frame {
+                Frame::Comment(text) if text.trim() == "reconnect" => {
+                    return Err(ClientError::fault(Fault::Reconnect));
+                }
+                Frame::Comment(_) => continue,
+                Frame::Event { id, data } => (id.unwrap_or_default(), data),
+            };
+            let seq = wire::sse::parse_event_id(&id, &self.stream_id).ok_or_else(|| {
+                ClientError::protocol(format!("the event id `{id}` is none of stream {}", self.stream_id))
+            })?;
+            self.last_event_id = Some(id.clone());
+            match serde_json::from_str(&data) {
+                Ok(event) => return Ok(Some(StreamEvent { seq, id, event })),
+                Err(_) => self.skipped = self.skipped.saturating_add(1),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads to the end of the turn, without resuming.
+    ///
+    /// # Errors
+    /// As [`ChatStream::next`].
+    pub async fn collect(mut self) -> Result<Turn, ClientError> {
+        let mut collector = Collector::new(self.stream_id.clone());
+        while let Some(event) = self.next().await? {
+            collector.take(event);
+        }
+        Ok(collector.finish(0, self.skipped))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use futures_util::{StreamExt as _, stream};
+    use kernel::SystemClock;
+
+    use super::*;
+    use crate::error::Cause;
+
+    fn open(pieces: Vec<Result<&'static str, Cause>>) -> ChatStream {
+        let body = stream::iter(pieces).map(|piece| piece.map(|text| Bytes::from_static(text.as_bytes())));
+        ChatStream::new("s".into(), body.boxed(), Arc::new(SystemClock::new()), Duration::from_secs(5))
+    }
+
+    const NOTICE: &str = "id: s.1\ndata: {\"type\":\"notice\",\"level\":\"info\",\"message\":\"m\"}\n\n";
+
+    #[tokio::test]
+    async fn unknown_events_are_skipped_but_counted_and_remembered() {
+        let odd = "id: s.2\ndata: {\"type\":\"thread.exploded\"}\n\nid: s.3\ndata: not json\n\n";
+        let mut stream = open(vec![Ok(": ping\n\n"), Ok(NOTICE), Ok(odd)]);
+        let event = stream.next().await.unwrap().unwrap();
+        assert_eq!((event.seq, event.id.as_str()), (1, "s.1"));
+        assert_eq!(stream.next().await.unwrap(), None);
+        assert_eq!(stream.next().await.unwrap(), None);
+        assert_eq!((stream.skipped(), stream.last_event_id()), (2, Some("s.3")));
+    }
+
+    #[tokio::test]
+    async fn a_broken_connection_is_an_error_that_does_not_turn_into_an_end() {
+        let mut stream = open(vec![Ok(NOTICE), Err("reset".into())]);
+        assert!(stream.next().await.unwrap().is_some());
+        for _ in 0..2 {
+            let error = stream.next().await.unwrap_err();
+            assert!(matches!(error, ClientError::Transport { fault: Fault::Cut, .. }), "{error}");
+        }
+        assert_eq!(stream.last_event_id(), Some("s.1"));
+    }
+
+    #[tokio::test]
+    async fn an_end_inside_an_event_is_a_cut() {
+        let error = open(vec![Ok("id: s.1\ndata: {")]).next().await.unwrap_err();
+        assert!(matches!(error, ClientError::Transport { fault: Fault::Cut, .. }), "{error}");
+    }
+
+    #[tokio::test]
+    async fn the_service_may_ask_to_connect_again() {
+        let mut stream = open(vec![Ok(NOTICE), Ok(": reconnect\n\n")]);
+        assert!(stream.next().await.unwrap().is_some());
+        let error = stream.next().await.unwrap_err();
+        assert!(matches!(error, ClientError::Transport { fault: Fault::Reconnect, .. }), "{error}");
+    }
+
+    #[tokio::test]
+    async fn an_event_of_another_stream_or_without_an_id_is_refused() {
+        for text in ["id: t.1\ndata: {}\n\n", "data: {}\n\n"] {
+            let error = open(vec![Ok(text)]).next().await.unwrap_err();
+            assert!(matches!(error, ClientError::Protocol { .. }), "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn silence_is_a_timeout() {
+        let body = stream::pending::<Result<Bytes, Cause>>().boxed();
+        let clock = Arc::new(SystemClock::new());
+        let mut stream = ChatStream::new("s".into(), body, clock, Duration::from_millis(5));
+        let error = stream.next().await.unwrap_err();
+        assert!(matches!(error, ClientError::Transport { fault: Fault::Timeout, .. }), "{error}");
+    }
+}

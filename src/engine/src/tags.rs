@@ -1,0 +1,134 @@
+//! Bounds on what stands inside the tags of a template.
+//!
+//! The parser of minijinja calls itself for every `-`, `not` and `elif` and its compiler for every operator of a chain,
+//! without a limit of their own, and a stack that overflows ends the whole process. So long tags never get there.
+
+/// Bytes of one `{{ … }}` or `{% … %}`, or of a condition.
+const LONGEST: usize = 1_024;
+/// `elif`s of one template.
+const MOST_ELIFS: usize = 64;
+
+/// Refuses a template with a tag that is too long, or with too many `elif`s.
+pub(crate) fn check(text: &str) -> Result<(), String> {
+    if text.matches("elif").count() > MOST_ELIFS {
+        return Err(format!("more than {MOST_ELIFS} elif"));
+    }
+    if text.len() <= LONGEST {
+        return Ok(());
+    }
+    let mut rest = text;
+    let mut balance = 0;
+    while let Some(at) = ["{{", "{%", "{#"].iter().filter_map(|opener| rest.find(opener)).min() {
+        let tag = rest.get(at..).unwrap_or_default();
+        let length = if tag.starts_with("{#") {
+            past(tag, "#}")
+        } else if is_block(tag, "raw") {
+            let end = tag
+                .match_indices("{%")
+                .find(|(at, _)| is_block(tag.get(*at..).unwrap_or_default(), "endraw"));
+            end.map_or(tag.len(), |(at, opener)| at + opener.len())
+        } else {
+            let length = tag_length(tag, &mut balance);
+            check_length(tag.get(..length).unwrap_or(tag))?;
+            length
+        };
+        rest = tag.get(length..).unwrap_or_default();
+    }
+    Ok(())
+}
+
+/// Refuses an expression that is too long.
+pub(crate) fn check_length(expression: &str) -> Result<(), String> {
+    if expression.len() > LONGEST {
+        return Err(format!("an expression is longer than {LONGEST} bytes"));
+    }
+    Ok(())
+}
+
+fn past(text: &str, end: &str) -> usize {
+    text.find(end).map_or(text.len(), |at| at + end.len())
+}
+
+/// Whether `text` begins with the block `{% word %}`.
+fn is_block(text: &str, word: &str) -> bool {
+    let inside =
+        text.strip_prefix("{%").map(|rest| rest.strip_prefix(['-', '+']).unwrap_or(rest).trim_start());
+    let after = inside.and_then(|inside| inside.strip_prefix(word)).map(str::trim_start);
+    after.is_some_and(|after| after.strip_prefix(['-', '+']).unwrap_or(after).starts_with("%}"))
+}
+
+/// Length of the tag that `text` begins with: up to the closer outside of strings and brackets, as the parser sees it.
+fn tag_length(text: &str, balance: &mut i64) -> usize {
+    let closer = if text.starts_with("{{") { *b"}}" } else { *b"%}" };
+    let mut quote = None;
+    let mut bytes = text.bytes().enumerate().skip(2).peekable();
+    while let Some((at, byte)) = bytes.next() {
+        match (quote, byte) {
+            (Some(_), b'\\') => {
+                bytes.next();
+            }
+            (Some(open), _) if open == byte => quote = None,
+            (Some(_), _) => {}
+            (None, b'"' | b'\'') => quote = Some(byte),
+            (None, _)
+                if *balance == 0
+                    && byte == closer[0]
+                    && bytes.peek().map(|next| next.1) == Some(closer[1]) =>
+            {
+                return at + 2;
+            }
+            (None, b'(' | b'[' | b'{') => *balance += 1,
+            (None, b')' | b']' | b'}') => *balance -= 1,
+            (None, _) => {}
+        }
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_may_be_long_tags_may_not() {
+        let words = "word ".repeat(2_000);
+        let chain = format!("1{}", " + 1".repeat(1_000));
+        assert_eq!(
+            check(&format!("{words}{{{{ a }}}}{words}{{# {words} #}}{{% raw %}}{{{{ {words}{{% endraw %}}")),
+            Ok(())
+        );
+        for evil in [
+            format!("{{{{ {chain} }}}}"),
+            format!("{{% if {chain} %}}{{% endif %}}"),
+            format!("{{{{ '}}}}' ~ {chain} }}}}"),
+            format!("{{{{ {{'a': {{'b': 1}}}} ~ {chain} }}}}"),
+            format!("{{# {{{{ ' #}}{{{{ {chain} }}}}"),
+            format!("{{% raw %}}{{{{ ' {{% endraw %}}{{{{ ' }}}} ' ~ {chain} }}}}"),
+            format!("{{{{ 'a\\' }}}}' ~ {chain} }}}}"),
+            format!("{{% raw %}} endraw {{{{ ' {{%- endraw -%}}{{{{ ' }}}} ' ~ {chain} }}}}"),
+            "{% elif a %}".repeat(100),
+        ] {
+            assert!(check(&evil).is_err(), "{evil:.60}");
+        }
+    }
+
+    #[test]
+    fn what_is_let_through_fits_on_the_stack_of_a_worker() {
+        let deep = [
+            format!("{{{{ {}1 }}}}", "-".repeat(LONGEST - 10)),
+            format!("{{{{ {}a }}}}", "not ".repeat(LONGEST / 4 - 10)),
+            format!("{{{{ a{} }}}}", "+a".repeat(LONGEST / 2 - 10)),
+            format!("{{{{ a{} }}}}", ".a".repeat(LONGEST / 2 - 10)),
+            format!("{{{{ a{} }}}}", "|e".repeat(LONGEST / 2 - 10)),
+            format!("{{{{ a{} }}}}", "()".repeat(LONGEST / 2 - 10)),
+            format!("{{{{ {}a{} }}}}", "(".repeat(LONGEST / 2 - 10), ")".repeat(LONGEST / 2 - 10)),
+            format!("{{% if a %}}{}{{% endif %}}", "{% elif a %}".repeat(MOST_ELIFS)),
+            format!("{}{}", "{% if a %}".repeat(150), "{% endif %}".repeat(150)),
+        ];
+        for text in deep {
+            let worker = std::thread::Builder::new().stack_size(2 << 20);
+            // Whether it parses is not asked; an overflow would end the test process.
+            let _ = worker.spawn(move || crate::template::check_template(&text)).unwrap().join().unwrap();
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! What a graph is refused for.
+
+use engine::{check, compile, parse};
+use serde_json::{Value, json};
+
+use crate::ports::{graph, reply, template};
+
+fn good() -> Value {
+    json!({
+        "format": "graph/1",
+        "nodes": [
+            {"name": "greet", "type": "template", "template": "Hello {{ inputs.name }}", "description": "greets"},
+            {"name": "wait", "type": "delay", "seconds": 1, "timeout_seconds": 5},
+            {"name": "answer", "type": "reply", "text": "{{ results.greet.text }}", "pieces": "words", "pause_ms": 20},
+        ],
+        "edges": [
+            {"from": "START", "to": "greet"},
+            {"from": "START", "to": "wait"},
+            {"from": ["greet", "wait"], "cases": [{"when": "inputs.name != ''", "to": "answer"}], "else": "END"},
+            {"from": "answer", "to": "END"},
+        ],
+        "output": {"reply": "{{ results.answer.text }}"},
+    })
+}
+
+/// The problems as `pointer code`.
+fn problems(graph: &Value) -> Vec<String> {
+    let problems = check(graph).err().unwrap_or_default();
+    problems.iter().map(|problem| format!("{} {}", problem.pointer, problem.code)).collect()
+}
+
+/// The problems of the good graph with one member replaced, or removed by null.
+fn changed(pointer: &str, value: Value) -> Vec<String> {
+    let mut document = good();
+    let (parent, name) = pointer.rsplit_once('/').unwrap();
+    match document.pointer_mut(parent).unwrap() {
+        Value::Object(members) => {
+            members.insert(name.to_owned(), value);
+        }
+        Value::Array(items) => match name.parse::<usize>() {
+            Ok(index) => items[index] = value,
+            Err(_) => items.push(value),
+        },
+        _ => panic!("{pointer} has no members"),
+    }
+    problems(&document)
+}
+
+fn suggestion(pointer: &str, value: Value) -> Option<String> {
+    let mut document = good();
+    let (parent, name) = pointer.rsplit_once('/').unwrap();
+    document.pointer_mut(parent).unwrap()[name] = value;
+    check(&document).err().unwrap()[0].suggestion.clone()
+}
+
+#[test]
+fn a_good_graph_is_taken() {
+    assert_eq!(problems(&good()), Vec::<String>::new());
+    let graph = parse(&good()).unwrap();
+    assert_eq!(graph.nodes[0].description.as_deref(), Some("greets"));
+    assert_eq!(graph.edges[2].target.names().collect::<Vec<_>>(), ["answer", "END"]);
+    assert!(!compile(&graph).ok().unwrap().reads_messages());
+    let reads = self::graph(json!([reply("a", "{{ messages|length }}")]), json!([["START", "a"]]));
+    assert!(check(&reads).ok().unwrap().reads_messages());
+}
+
+#[test]
+fn each_kind_of_problem_has_its_pointer_and_code() {
+    let long = "n".repeat(65);
+    for (pointer, value, expected) in [
+        ("/format", Value::Null, "/format required"),
+        ("/format", json!("graph/2"), "/format format"),
+        ("/format", json!(1), "/format type"),
+        ("/extra", json!(1), "/extra unknown_field"),
+        ("/inputs", json!({}), "/inputs not_yet"),
+        ("/state", json!({}), "/state not_yet"),
+        ("/modules", json!({}), "/modules not_yet"),
+        ("/edges", json!([]), "/edges no_start"),
+        ("/output", json!({"a/b": ["{{ 1 + }}"]}), "/output/a~1b/0 template"),
+        ("/nodes/0/type", json!("templte"), "/nodes/0/type unknown_type"),
+        ("/nodes/0/type", json!("llm"), "/nodes/0/type not_yet"),
+        ("/nodes/0/type", Value::Null, "/nodes/0/type required"),
+        ("/nodes/0/type", json!(""), "/nodes/0/type required"),
+        ("/nodes/0/type", json!([]), "/nodes/0/type type"),
+        ("/nodes/0/template", Value::Null, "/nodes/0/template required"),
+        ("/nodes/0/template", json!(5), "/nodes/0/template type"),
+        ("/nodes/0/template", json!("{{ 1 + }}"), "/nodes/0/template template"),
+        ("/nodes/0/template", json!("{% for %}"), "/nodes/0/template template"),
+        ("/nodes/0/templates", json!(""), "/nodes/0/templates unknown_field"),
+        ("/nodes/0/description", json!(5), "/nodes/0/description type"),
+        ("/nodes/0/timeout_seconds", json!(0), "/nodes/0/timeout_seconds range"),
+        ("/nodes/0/timeout_seconds", json!("1"), "/nodes/0/timeout_seconds range"),
+        ("/nodes/0/retry", json!({}), "/nodes/0/retry not_yet"),
+        ("/nodes/0/on_error", json!("continue"), "/nodes/0/on_error not_yet"),
+        ("/nodes/0/cache_seconds", json!(1), "/nodes/0/cache_seconds not_yet"),
+        ("/nodes/0/on_unknown", json!("ask"), "/nodes/0/on_unknown not_yet"),
+        ("/nodes/0/state", json!({}), "/nodes/0/state not_yet"),
+        ("/nodes/1/seconds", json!(-1), "/nodes/1/seconds range"),
+        ("/nodes/1/seconds", json!(1e12), "/nodes/1/seconds range"),
+        ("/nodes/1/seconds", json!("soon"), "/nodes/1/seconds range"),
+        ("/nodes/1/seconds", json!("NaN"), "/nodes/1/seconds range"),
+        ("/nodes/1/seconds", json!([1]), "/nodes/1/seconds range"),
+        ("/nodes/1/seconds", json!("{{ 1 + }}"), "/nodes/1/seconds template"),
+        ("/nodes/2/pieces", json!("letters"), "/nodes/2/pieces choice"),
+        ("/nodes/2/pause_ms", json!(60_001), "/nodes/2/pause_ms range"),
+        ("/nodes/2/new_message", json!(true), "/nodes/2/new_message not_yet"),
+        ("/nodes/-", json!("node"), "/nodes/3 type"),
+        ("/nodes/-", template("answer", ""), "/nodes/3/name duplicate"),
+        ("/nodes/-", template("alone", ""), "/nodes/3 unreachable"),
+        ("/nodes/-", json!({"type": "template", "template": ""}), "/nodes/3/name required"),
+        ("/edges/-", json!([]), "/edges/4 type"),
+        ("/edges/0/from", Value::Null, "/edges/0/from required"),
+        ("/edges/0/from", json!([]), "/edges/0/from type"),
+        ("/edges/0/from", json!(["greet", 1]), "/edges/0/from type"),
+        ("/edges/0/from", json!(["START", "wait"]), "/edges/0/from unknown_node"),
+        ("/edges/0/from", json!("END"), "/edges/0/from unknown_node"),
+        ("/edges/2/from", json!(["greet", "greet"]), "/edges/2/from duplicate"),
+        ("/edges/0/to", json!("gret"), "/edges/0/to unknown_node"),
+        ("/edges/0/to", json!("START"), "/edges/0/to unknown_node"),
+        ("/edges/0/to", json!(["greet"]), "/edges/0/to type"),
+        ("/edges/0/to", Value::Null, "/edges/0/to required"),
+        ("/edges/0/cases", json!([{"when": "true", "to": "greet"}]), "/edges/0/cases exclusive"),
+        ("/edges/0/else", json!("greet"), "/edges/0/else exclusive"),
+        ("/edges/2/else", json!(["END"]), "/edges/2/else type"),
+        ("/edges/2/else", json!("ENDE"), "/edges/2/else unknown_node"),
+        ("/edges/2/cases", json!({}), "/edges/2/cases type"),
+        ("/edges/2/cases", json!([]), "/edges/2/cases empty"),
+        ("/edges/2/cases/0", json!(1), "/edges/2/cases/0 type"),
+        ("/edges/2/cases/0/when", json!("a =="), "/edges/2/cases/0/when condition"),
+        ("/edges/2/cases/0/when", Value::Null, "/edges/2/cases/0/when required"),
+        ("/edges/2/cases/0/to", json!("nowhere"), "/edges/2/cases/0/to unknown_node"),
+        ("/edges/2/cases/0/then", json!("x"), "/edges/2/cases/0/then unknown_field"),
+    ] {
+        assert_eq!(changed(pointer, value.clone()), [expected], "{pointer} = {value}");
+    }
+    for bad in ["", "1a", "a-b", "a b", "é", long.as_str()] {
+        let nodes = json!([template(bad, "")]);
+        let found = problems(&graph(nodes, json!([["START", "END"]])));
+        assert!(found.contains(&"/nodes/0/name name".to_owned()), "{bad}: {found:?}");
+    }
+    for reserved in ["START", "END"] {
+        let found = problems(&graph(json!([template(reserved, "")]), json!([["START", "END"]])));
+        assert!(found.contains(&"/nodes/0/name reserved".to_owned()), "{found:?}");
+    }
+    for whole in [json!(null), json!([]), json!("graph/1"), json!(1)] {
+        assert_eq!(problems(&whole), [" type"]);
+    }
+    assert_eq!(problems(&json!({})), ["/format required", "/nodes required", "/edges required"]);
+}
+
+#[test]
+fn suggestions_say_what_to_write() {
+    for (pointer, value, expected) in [
+        ("/format", json!("graph/2"), r#"write "graph/1""#),
+        ("/outptu", json!(1), "did you mean 'output'?"),
+        ("/zzzzzzzzz", json!(1), "known here: format, inputs, state, modules, nodes, edges, output"),
+    ] {
+        assert_eq!(suggestion(pointer, value).as_deref(), Some(expected));
+    }
+    for (pointer, value, expected) in [
+        ("/nodes/0/type", json!("templte"), "did you mean 'template'?"),
+        ("/nodes/0/type", json!("http_reqest"), "did you mean 'http_request'?"),
+        ("/nodes/0/type", json!("zebra"), "known types: template, delay, reply"),
+        ("/edges/0/to", json!("gret"), "did you mean 'greet'?"),
+    ] {
+        let mut document = good();
+        *document.pointer_mut(pointer).unwrap() = value;
+        assert_eq!(check(&document).err().unwrap()[0].suggestion.as_deref(), Some(expected));
+    }
+    let mut document = good();
+    document["nodes"][0]["timeout_second"] = json!(5);
+    let found = check(&document).err().unwrap();
+    assert_eq!(found[0].suggestion.as_deref(), Some("did you mean 'timeout_seconds'?"));
+}
+
+#[test]
+fn a_join_that_can_never_be_met_is_named() {
+    let nodes = json!([template("a", ""), template("b", ""), template("c", "")]);
+    let edges = json!([["START", "a"], {"from": ["a", "c"], "to": "b"}, ["b", "c"]]);
+    assert_eq!(
+        problems(&graph(nodes, edges)),
+        ["/edges/1/from never_met", "/nodes/1 unreachable", "/nodes/2 unreachable"]
+    );
+}
+
+#[test]
+fn twelve_mistakes_are_named_at_once() {
+    let found = problems(&json!({
+        "format": "graph/9",
+        "state": {},
+        "extra": true,
+        "nodes": [
+            {"name": "a", "type": "templte"},
+            {"name": "a", "type": "template", "template": "{{ 1 + }}"},
+            {"name": "b c", "type": "delay"},
+            {"type": "reply", "text": "", "pieces": 5},
+            7,
+            {"name": "wait", "type": "delay", "seconds": "long", "retry": {}},
+        ],
+        "edges": [
+            {"from": "START", "to": "aa", "cases": []},
+            {"from": "wiat", "cases": [4, {"when": "x ==", "to": "nowhere"}], "else": 1},
+            {"to": "q"},
+        ],
+        "output": "{{",
+    }));
+    assert_eq!(
+        found,
+        [
+            "/format format",
+            "/state not_yet",
+            "/nodes/2/name name",
+            "/nodes/3/name required",
+            "/nodes/4 type",
+            "/nodes/5/retry not_yet",
+            "/edges/0/cases empty",
+            "/edges/0/cases exclusive",
+            "/edges/1/cases/0 type",
+            "/edges/1/else type",
+            "/edges/2/from required",
+            "/extra unknown_field",
+            "/nodes/0/type unknown_type",
+            "/nodes/1/template template",
+            "/nodes/2/seconds required",
+            "/nodes/3/pieces choice",
+            "/nodes/5/seconds range",
+            "/nodes/1/name duplicate",
+            "/edges/1/from unknown_node",
+            "/edges/1/cases/1/to unknown_node",
+            "/edges/1/cases/1/when condition",
+            "/edges/2/to unknown_node",
+            "/output template",
+        ]
+    );
+}

@@ -1,0 +1,10 @@
+//! The engine from outside: what is refused, how a run goes, and how it goes on after a crash.
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+
+mod big;
+mod checking;
+mod panics;
+mod ports;
+mod reply;
+mod resume;
+mod running;

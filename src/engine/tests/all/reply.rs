@@ -1,0 +1,83 @@
+//! `reply`: what reaches the turn's message.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::ports::{World, graph, plan, settle};
+
+async fn said(reply: Value, inputs: Value) -> (Vec<String>, Value) {
+    let mut node = json!({"name": "r", "type": "reply"});
+    node.as_object_mut().unwrap().extend(reply.as_object().unwrap().clone());
+    let world = World::new().inputs(inputs);
+    let output =
+        world.run(&plan(&graph(json!([node]), json!([["START", "r"], ["r", "END"]])))).await.unwrap();
+    let pieces = world.sink.pieces.lock().clone();
+    (pieces, output["r"]["text"].clone())
+}
+
+#[tokio::test]
+async fn whole_or_word_by_word() {
+    let text = "Grüße,  schöne\nWelt 👋 \u{a0}!";
+    let (pieces, result) = said(json!({"text": text}), json!({})).await;
+    assert_eq!((pieces, result), (vec![text.to_owned()], json!(text)));
+    let (pieces, result) = said(json!({"text": text, "pieces": "words"}), json!({})).await;
+    assert_eq!(pieces, ["Grüße, ", " ", "schöne\n", "Welt ", "👋 ", "\u{a0}", "!"]);
+    assert_eq!(result, json!(text));
+    for pieces in ["words", "whole"] {
+        let (pieces, result) = said(json!({"text": "", "pieces": pieces}), json!({})).await;
+        assert_eq!((pieces, result), (vec![], json!("")), "an empty piece is no piece");
+    }
+}
+
+#[tokio::test]
+async fn values_that_are_no_text_are_said_as_json() {
+    for (value, expected) in [
+        (json!({"a": [1, null]}), r#"{"a":[1,null]}"#),
+        (json!(3), "3"),
+        (json!(true), "true"),
+        (json!(null), "null"),
+        (json!("text"), "text"),
+    ] {
+        let (pieces, result) = said(json!({"text": "{{ inputs.v }}"}), json!({"v": value})).await;
+        assert_eq!((pieces.concat(), result), (expected.to_owned(), json!(expected)));
+    }
+}
+
+#[tokio::test]
+async fn a_pause_stands_between_two_pieces_only() {
+    let node = json!({"name": "r", "type": "reply", "text": "a b c", "pieces": "words", "pause_ms": 250});
+    let world = World::new();
+    let run = world.begin(&plan(&graph(json!([node]), json!([["START", "r"]]))));
+    for (so_far, over) in [("a ", false), ("a b ", false), ("a b c", true)] {
+        settle().await;
+        assert_eq!((world.sink.text().as_str(), run.over()), (so_far, over));
+        world.clock.advance(Duration::from_millis(250));
+    }
+}
+
+#[tokio::test]
+async fn a_reply_that_times_out_keeps_what_it_has_said() {
+    let node = json!({"name": "r", "type": "reply", "text": "a b c", "pieces": "words", "pause_ms": 250,
+                      "timeout_seconds": 0.4});
+    let next = json!({"name": "s", "type": "reply", "text": "!"});
+    let world = World::new();
+    let edges = json!([["START", "r"], ["START", "s"]]);
+    let error = world.run(&plan(&graph(json!([node, next]), edges))).await.unwrap_err();
+    assert_eq!(error.node.as_deref(), Some("r"));
+    assert_eq!(world.sink.text(), "a b !");
+}
+
+proptest! {
+    #[test]
+    fn pieces_are_the_text(text in "\\PC{0,40}", words: bool) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let pieces = if words { "words" } else { "whole" };
+        let reply = json!({"text": "{{ inputs.v }}", "pieces": pieces});
+        let (said, result) = runtime.block_on(said(reply, json!({"v": text})));
+        prop_assert_eq!(said.concat(), text.clone());
+        prop_assert!(said.iter().all(|piece| !piece.is_empty()));
+        prop_assert_eq!(result, json!(text));
+    }
+}

@@ -1,0 +1,247 @@
+//! Brings the parts up in order, and takes them down in order.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::HttpServer;
+use actix_web::dev::ServerHandle;
+use actors::{Settings, System};
+use auth::keyring::KeyringError;
+use auth::visitor::VisitorKey;
+use config::Config;
+use kernel::{Clock, Ids, Random, RandomError, SystemClock, SystemRandom};
+use store::data_dir::{DataDir, DataDirError};
+use store::embedded::{Embedded, EmbeddedError, Options as EmbeddedOptions};
+use store::{Options as StoreOptions, Store, StoreError};
+use tokio::task::JoinHandle;
+
+use crate::http::{App, AppParts};
+use crate::keys::KeysError;
+use crate::{exposure, keys};
+
+/// How long running turns may take to end at a shutdown.
+const DRAIN: Duration = Duration::from_secs(18);
+/// How long everything after that may take, each.
+const STOP: Duration = Duration::from_secs(3);
+
+/// What a test may hold in its hand.
+pub struct Parts {
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub random: Arc<dyn Random>,
+}
+
+impl Default for Parts {
+    fn default() -> Self {
+        Self { clock: Arc::new(SystemClock::new()), random: Arc::new(SystemRandom::new()) }
+    }
+}
+
+/// The service does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Nothing would protect it.
+    #[error("{0}")]
+    Exposure(String),
+    /// The data folder.
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+    /// The embedded database.
+    #[error(transparent)]
+    Embedded(#[from] EmbeddedError),
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The vault keys.
+    #[error("{0}")]
+    Keys(String),
+    /// The address.
+    #[error("cannot listen on {address}: {error}")]
+    Listen {
+        /// Where.
+        address: String,
+        /// Why not.
+        error: std::io::Error,
+    },
+    /// Anything else of the system.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    /// No random bytes.
+    #[error(transparent)]
+    Random(#[from] RandomError),
+}
+
+impl From<KeysError> for StartError {
+    fn from(error: KeysError) -> Self {
+        match error {
+            KeysError::File(error) => Self::DataDir(error),
+            KeysError::Ring(error) => Self::Keys(error.to_string()),
+        }
+    }
+}
+
+impl From<KeyringError> for StartError {
+    fn from(error: KeyringError) -> Self {
+        Self::Keys(error.to_string())
+    }
+}
+
+/// A service that is up.
+pub struct Running {
+    address: SocketAddr,
+    system: Arc<System>,
+    app: App,
+    server: ServerHandle,
+    serving: JoinHandle<std::io::Result<()>>,
+    children: tokio::runtime::Runtime,
+    clock: Arc<dyn Clock>,
+    embedded: Option<Embedded>,
+    // Last: the folder is let go when nothing uses it any more.
+    _data_dir: DataDir,
+}
+
+/// Starts everything. Must be called inside an actix system; the service is ready when this returns.
+///
+/// # Errors
+/// [`StartError`] says what to change.
+pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
+    let Parts { clock, random } = parts;
+    exposure::allowed(config).map_err(StartError::Exposure)?;
+    let listener = listen(config)?;
+    let address = listener.local_addr()?;
+    let ids = Ids::new(Arc::clone(&clock), Arc::clone(&random));
+    let data_dir = open_data_dir(&config.data.dir).await?;
+    let fresh = ids.uuid()?;
+    let instance = data_dir.instance_id(|| fresh)?;
+    let ring = keys::ring(config, &data_dir, &*random)?;
+    let (embedded, dsn) = database(config).await?;
+    let store = Store::open(StoreOptions {
+        dsn,
+        connections: config.database.pool.saturating_sub(config.database.writers),
+        clock: Arc::clone(&clock),
+        random: Arc::clone(&random),
+        ids: ids.clone(),
+    })
+    .await?;
+    let visitors = VisitorKey::new(&store.service_key("visitor", ring.as_ref()).await?);
+    let children = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(config.http.workers)
+        .thread_name("runs")
+        .enable_all()
+        .build()?;
+    let system = Arc::new(
+        System::start(Settings {
+            store: store.clone(),
+            instance,
+            writers: config.database.writers,
+            arbiters: config.http.workers.div_ceil(2),
+            children: children.handle().clone(),
+            clock: Arc::clone(&clock),
+            random: Arc::clone(&random),
+            ids: ids.clone(),
+            grace: config.chat.disconnect_grace.duration(),
+        })
+        .await?,
+    );
+    let app = App::new(AppParts {
+        config: config.clone(),
+        address,
+        store,
+        system: Arc::clone(&system),
+        visitors,
+        clock: Arc::clone(&clock),
+        random,
+        ids,
+    });
+    let (server, serving) = serve(config, &app, listener)?;
+    Ok(Running { address, system, app, server, serving, children, clock, embedded, _data_dir: data_dir })
+}
+
+fn listen(config: &Config) -> Result<TcpListener, StartError> {
+    let address = format!("{}:{}", config.http.host, config.http.port);
+    let listener = TcpListener::bind((config.http.host.as_str(), config.http.port));
+    listener.map_err(|error| StartError::Listen { address, error })
+}
+
+async fn open_data_dir(path: &Path) -> Result<DataDir, StartError> {
+    let path = path.to_owned();
+    let opened = tokio::task::spawn_blocking(move || DataDir::open(&path)).await;
+    Ok(opened.map_err(std::io::Error::other)??)
+}
+
+async fn database(config: &Config) -> Result<(Option<Embedded>, kernel::Secret), StartError> {
+    if let Some(dsn) = &config.database.dsn {
+        return Ok((None, dsn.clone()));
+    }
+    let options =
+        EmbeddedOptions { data_dir: config.data.dir.clone(), binaries: config.database.pg_bin.clone() };
+    let started = tokio::task::spawn_blocking(move || Embedded::start(&options)).await;
+    let embedded = started.map_err(std::io::Error::other)??;
+    if embedded.taken_over() {
+        tracing::info!("took over the embedded database that an earlier life left running");
+    }
+    let dsn = embedded.dsn().to_owned().into();
+    Ok((Some(embedded), dsn))
+}
+
+fn serve(
+    config: &Config,
+    app: &App,
+    listener: TcpListener,
+) -> Result<(ServerHandle, JoinHandle<std::io::Result<()>>), StartError> {
+    let shared = app.clone();
+    let server = HttpServer::new(move || crate::http::application(shared.clone()))
+        .workers(config.http.workers)
+        // Without it a turn over a connection that is kept alive takes 40 ms more.
+        .tcp_nodelay(true)
+        .shutdown_timeout(STOP.as_secs())
+        .disable_signals()
+        .listen(listener)?
+        .run();
+    let handle = server.handle();
+    Ok((handle, tokio::task::spawn_local(server)))
+}
+
+impl Running {
+    /// Where the service listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Waits until the service cannot go on, and says why.
+    pub async fn failed(&self) -> String {
+        self.system.health().failed().await
+    }
+
+    /// Not ready, no new connections, turns end or are handed over, streams are told to reconnect, everything is
+    /// committed, the database stops.
+    pub async fn stop(self) {
+        self.app.begin_shutdown();
+        let stopping = self.server.stop(true);
+        let draining = async {
+            self.system.drain(DRAIN).await;
+            self.app.close_streams();
+        };
+        tokio::join!(stopping, draining);
+        let _ = kernel::timeout(&*self.clock, STOP, self.serving).await;
+        self.system.stop(STOP).await;
+        self.children.shutdown_background();
+        if let Some(embedded) = self.embedded {
+            match tokio::task::spawn_blocking(move || embedded.stop()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::warn!(%error, "the embedded database did not stop in order"),
+                Err(error) => tracing::warn!(%error, "the embedded database did not stop in order"),
+            }
+        }
+    }
+
+    /// Whether the embedded database was one that an earlier life left running.
+    #[must_use]
+    pub fn database_was_taken_over(&self) -> bool {
+        self.embedded.as_ref().is_some_and(Embedded::taken_over)
+    }
+}

@@ -1,0 +1,28 @@
+//! From configuration to the rules of exposure.
+
+use std::net::{IpAddr, ToSocketAddrs};
+
+use auth::exposure::{Exposure, Mode, check};
+use config::{AuthMode, Config};
+
+/// Where the configured host is, and whether the service may listen there.
+///
+/// # Errors
+/// One sentence that names the variables to change.
+pub(crate) fn allowed(config: &Config) -> Result<(), String> {
+    let host = config.http.host.as_str();
+    let resolved = (host, config.http.port).to_socket_addrs();
+    let resolved = resolved.map_err(|error| format!("SERVICE_HOST={host} cannot be resolved: {error}"))?;
+    let listen: Vec<IpAddr> = resolved.map(|address| address.ip()).collect();
+    let mode = config.auth.mode.map(|mode| match mode {
+        AuthMode::Disabled => Mode::Disabled,
+        AuthMode::Optional => Mode::Optional,
+        AuthMode::Required => Mode::Required,
+    });
+    check(Exposure {
+        mode,
+        credential: config.auth.credential_configured(),
+        listen: &listen,
+        allow_insecure: config.http.allow_insecure,
+    })
+}

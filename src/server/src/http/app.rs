@@ -1,0 +1,113 @@
+//! What every handler shares. Its fields are private: a handler gets at the store only through its caller, and at
+//! the chat only through the chat's own access rules.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use actix_web::HttpRequest;
+use actors::System;
+use actors::chat::Chat;
+use auth::visitor::VisitorKey;
+use config::Config;
+use kernel::{Clock, Ids, Random};
+use store::Store;
+use tokio_util::sync::CancellationToken;
+
+/// Parts that handlers work with.
+pub(crate) struct AppParts {
+    pub(crate) config: Config,
+    pub(crate) address: SocketAddr,
+    pub(crate) store: Store,
+    pub(crate) system: Arc<System>,
+    pub(crate) visitors: VisitorKey,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) random: Arc<dyn Random>,
+    pub(crate) ids: Ids,
+}
+
+/// Shared by all workers. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct App {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    parts: AppParts,
+    chat: Chat,
+    shutting_down: CancellationToken,
+    streams_closing: CancellationToken,
+}
+
+impl App {
+    pub(crate) fn new(parts: AppParts) -> Self {
+        let chat = parts.system.chat();
+        let inner = Inner {
+            parts,
+            chat,
+            shutting_down: CancellationToken::new(),
+            streams_closing: CancellationToken::new(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Readiness goes red.
+    pub(crate) fn begin_shutdown(&self) {
+        self.inner.shutting_down.cancel();
+    }
+
+    /// Open streams end; their clients come back to another instance or the next process.
+    pub(crate) fn close_streams(&self) {
+        self.inner.streams_closing.cancel();
+    }
+
+    pub(super) fn is_shutting_down(&self) -> bool {
+        self.inner.shutting_down.is_cancelled()
+    }
+
+    pub(super) fn streams_closing(&self) -> &CancellationToken {
+        &self.inner.streams_closing
+    }
+
+    pub(super) fn config(&self) -> &Config {
+        &self.inner.parts.config
+    }
+
+    pub(super) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.inner.parts.clock
+    }
+
+    pub(super) fn random(&self) -> &dyn Random {
+        &*self.inner.parts.random
+    }
+
+    pub(super) fn ids(&self) -> &Ids {
+        &self.inner.parts.ids
+    }
+
+    pub(super) fn visitors(&self) -> &VisitorKey {
+        &self.inner.parts.visitors
+    }
+
+    pub(super) fn system(&self) -> &System {
+        &self.inner.parts.system
+    }
+
+    /// For extractors that have judged the caller.
+    pub(super) fn store(&self) -> &Store {
+        &self.inner.parts.store
+    }
+
+    /// For the chat's own access rules.
+    pub(super) fn chat(&self) -> &Chat {
+        &self.inner.chat
+    }
+
+    /// Scheme, host and port that share URLs begin with.
+    pub(super) fn public_base(&self, request: &HttpRequest) -> String {
+        if let Some(base) = &self.inner.parts.config.http.public_base_url {
+            return base.as_str().to_owned();
+        }
+        let host = request.headers().get("host").and_then(|host| host.to_str().ok());
+        format!("http://{}", host.map_or_else(|| self.inner.parts.address.to_string(), str::to_owned))
+    }
+}

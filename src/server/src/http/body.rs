@@ -1,0 +1,100 @@
+//! Reading request bodies: bounded in size, time and depth.
+
+use std::time::Duration;
+
+use actix_web::HttpRequest;
+use actix_web::http::header;
+use actix_web::web::{Bytes, BytesMut, Payload};
+use futures_util::StreamExt;
+use kernel::Clock;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use wire::{ErrorCode, FieldError};
+
+use super::error::{ApiError, ApiResult};
+
+/// Bytes of an ordinary body.
+pub(super) const BODY_LIMIT: usize = 1 << 20;
+/// Bytes of a workflow version.
+pub(super) const VERSION_LIMIT: usize = 8 << 20;
+/// How long a body may take to arrive.
+const ARRIVAL: Duration = Duration::from_secs(30);
+
+/// The whole body.
+pub(super) async fn read(
+    request: &HttpRequest,
+    mut payload: Payload,
+    limit: usize,
+    clock: &dyn Clock,
+) -> ApiResult<Bytes> {
+    let declared = request.headers().get(header::CONTENT_LENGTH);
+    let declared = declared.and_then(|length| length.to_str().ok()).and_then(|length| length.parse().ok());
+    if declared.is_some_and(|declared: usize| declared > limit) {
+        return Err(ApiError::new(ErrorCode::TooLarge));
+    }
+    let reading = async {
+        let mut body = BytesMut::new();
+        while let Some(chunk) = payload.next().await {
+            let chunk = chunk.map_err(|error| {
+                ApiError::new(ErrorCode::InvalidJson).with_message(format!("The body broke off: {error}"))
+            })?;
+            if body.len() + chunk.len() > limit {
+                return Err(ApiError::new(ErrorCode::TooLarge));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body.freeze())
+    };
+    let read = kernel::timeout(clock, ARRIVAL, reading).await;
+    read.unwrap_or_else(|| Err(ApiError::new(ErrorCode::RequestTimeout)))
+}
+
+/// The body as JSON of any shape; deeper than 128 levels is refused.
+pub(super) fn json(body: &[u8]) -> ApiResult<Value> {
+    serde_json::from_slice(body).map_err(|error| not_json(&error))
+}
+
+fn not_json(error: &serde_json::Error) -> ApiError {
+    ApiError::new(ErrorCode::InvalidJson)
+        .with_message(format!("The request body is not valid JSON: {error}."))
+}
+
+/// The body as a typed request.
+pub(super) fn typed<T: DeserializeOwned>(request: &HttpRequest, body: &[u8]) -> ApiResult<T> {
+    if !is_json(request) {
+        return Err(ApiError::new(ErrorCode::UnsupportedMediaType));
+    }
+    let value = json(body)?;
+    serde_path_to_error::deserialize(&value).map_err(|error| {
+        let pointer = pointer(error.path());
+        let problem = FieldError::new(pointer, "invalid", error.inner().to_string());
+        ApiError::problems(ErrorCode::InvalidRequest, vec![problem])
+    })
+}
+
+/// The body as a typed request, or its default when there is no body.
+pub(super) fn typed_or_default<T: DeserializeOwned + Default>(
+    request: &HttpRequest,
+    body: &[u8],
+) -> ApiResult<T> {
+    if body.is_empty() { Ok(T::default()) } else { typed(request, body) }
+}
+
+pub(super) fn is_json(request: &HttpRequest) -> bool {
+    let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let kind = kind.map(|kind| kind.split(';').next().unwrap_or(kind).trim().to_ascii_lowercase());
+    kind.as_deref() == Some("application/json")
+}
+
+fn pointer(path: &serde_path_to_error::Path) -> String {
+    use serde_path_to_error::Segment;
+    let mut pointer = String::new();
+    for segment in path {
+        match segment {
+            Segment::Seq { index } => pointer.push_str(&format!("/{index}")),
+            Segment::Map { key } | Segment::Enum { variant: key } => pointer.push_str(&format!("/{key}")),
+            Segment::Unknown => {}
+        }
+    }
+    pointer
+}

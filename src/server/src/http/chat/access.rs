@@ -1,0 +1,101 @@
+//! Who may chat with a workflow.
+//!
+//! A bearer is judged alone. Session tokens, logins and their cookies are not served yet: a bearer is never good, and
+//! a login never there.
+
+use std::sync::Arc;
+
+use actix_web::HttpRequest;
+use actix_web::http::header;
+use actors::plans::{LoadedVersion, Runnable};
+use auth::visitor::Visitor;
+use kernel::ThreadId;
+use serde_json::Value;
+use uuid::Uuid;
+use wire::ErrorCode;
+
+use super::cookie;
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::{App, body, cors};
+
+/// The top-level `workflow_id`, before anything else is looked at.
+pub(super) fn workflow_id(document: &Value) -> ApiResult<Uuid> {
+    match document.get("workflow_id") {
+        None | Some(Value::Null) => Err(ApiError::new(ErrorCode::ChatWorkflowIdRequired)),
+        Some(Value::String(text)) if text.is_empty() => Err(ApiError::new(ErrorCode::ChatWorkflowIdRequired)),
+        Some(Value::String(text)) => {
+            Uuid::parse_str(text).map_err(|_| ApiError::new(ErrorCode::ChatWorkflowIdInvalid))
+        }
+        Some(_) => Err(ApiError::new(ErrorCode::ChatWorkflowIdInvalid)),
+    }
+}
+
+/// Somebody who may chat with a workflow.
+pub(super) struct Access {
+    runnable: Runnable,
+    visitor: Option<Visitor>,
+}
+
+impl Access {
+    /// Judges a request for a workflow's chat.
+    pub(super) async fn judge(app: &App, request: &HttpRequest, workflow: Uuid) -> ApiResult<Self> {
+        if request.headers().contains_key(header::AUTHORIZATION) {
+            return Err(ApiError::new(ErrorCode::ChatSessionInvalid));
+        }
+        let runnable = app.chat().runnable(workflow).await?;
+        let runnable = runnable.filter(|runnable| runnable.workflow.archived_at.is_none());
+        let runnable = runnable.ok_or_else(|| ApiError::new(ErrorCode::WorkflowNotFound))?;
+        if !runnable.workflow.is_public {
+            return Err(ApiError::new(ErrorCode::ChatNotPublished));
+        }
+        if runnable.workflow.require_login {
+            return Err(ApiError::new(ErrorCode::ChatLoginRequired));
+        }
+        Ok(Self { runnable, visitor: cookie::read(app, request) })
+    }
+
+    /// What a cookie authenticates is not done for a page of another origin, nor for a form.
+    pub(super) fn check_write(&self, app: &App, request: &HttpRequest) -> ApiResult<()> {
+        self.check_origin(app, request)?;
+        if self.visitor.is_some() && !body::is_json(request) {
+            return Err(ApiError::new(ErrorCode::UnsupportedMediaType));
+        }
+        Ok(())
+    }
+
+    pub(super) fn check_origin(&self, app: &App, request: &HttpRequest) -> ApiResult<()> {
+        if self.visitor.is_some() && cors::is_foreign(app, request) {
+            return Err(ApiError::new(ErrorCode::OriginMismatch));
+        }
+        Ok(())
+    }
+
+    /// The thread must be of this workflow and not of another visitor. Without a cookie its id is enough.
+    pub(super) async fn thread(&self, app: &App, id: ThreadId) -> ApiResult<()> {
+        let thread = app.chat().thread(id).await?;
+        let thread = thread.filter(|thread| thread.workflow_id == self.runnable.workflow.id);
+        let thread = thread.ok_or_else(|| ApiError::new(ErrorCode::ThreadNotFound))?;
+        match (&self.visitor, &thread.owner_id) {
+            (Some(visitor), Some(owner)) if visitor.id() != owner => {
+                Err(ApiError::new(ErrorCode::ThreadNotFound))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn workflow(&self) -> Uuid {
+        self.runnable.workflow.id
+    }
+
+    pub(super) fn workspace(&self) -> Uuid {
+        self.runnable.workflow.workspace_id
+    }
+
+    pub(super) fn visitor(&self) -> Option<&Visitor> {
+        self.visitor.as_ref()
+    }
+
+    pub(super) fn version(&self) -> ApiResult<Arc<LoadedVersion>> {
+        self.runnable.version.clone().ok_or_else(|| ApiError::new(ErrorCode::WorkflowNoVersion))
+    }
+}

@@ -1,0 +1,38 @@
+//! The visitor's cookie.
+//!
+//! Over https it is `__Host-` and `Secure`, and usable from listed pages of other sites. Over plain http neither would
+//! be sent back by every client, so it has no prefix there.
+
+use actix_web::HttpRequest;
+use actix_web::cookie::time::Duration;
+use actix_web::cookie::{Cookie, SameSite};
+use auth::visitor::Visitor;
+
+use crate::http::App;
+
+const NAME: &str = "callboard_visitor";
+const SECURE_NAME: &str = "__Host-callboard_visitor";
+/// The longest that browsers keep a cookie.
+const KEPT: Duration = Duration::days(400);
+
+fn is_https(app: &App, request: &HttpRequest) -> bool {
+    app.public_base(request).starts_with("https://")
+}
+
+/// The visitor of a request; a cookie that is not genuine is no cookie.
+pub(super) fn read(app: &App, request: &HttpRequest) -> Option<Visitor> {
+    let name = if is_https(app, request) { SECURE_NAME } else { NAME };
+    request.cookie(name).and_then(|cookie| app.visitors().read(cookie.value()))
+}
+
+pub(super) fn make(app: &App, visitor: &Visitor, request: &HttpRequest) -> Cookie<'static> {
+    let secure = is_https(app, request);
+    let (name, same_site) = if secure { (SECURE_NAME, SameSite::None) } else { (NAME, SameSite::Lax) };
+    Cookie::build(name, app.visitors().cookie(visitor))
+        .path("/")
+        .http_only(true)
+        .secure(secure)
+        .same_site(same_site)
+        .max_age(KEPT)
+        .finish()
+}

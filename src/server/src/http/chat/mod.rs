@@ -1,0 +1,110 @@
+//! The chat: one address for every request, and its streams.
+
+mod access;
+mod cookie;
+mod events;
+mod idempotency;
+mod streams;
+
+use actix_web::http::header;
+use actix_web::web::{self, Data, Payload, ServiceConfig};
+use actix_web::{HttpRequest, HttpResponse};
+use actors::chat::{NewTurn, Owner, Target};
+use kernel::ThreadId;
+use wire::ErrorCode;
+use wire::chat::{ChatOperation, ChatRequest, Dialect, UserMessageInput};
+
+use super::error::{ApiError, ApiResult};
+use super::{App, body, resource};
+use access::Access;
+
+/// Sent by the hosted widget with each of its requests.
+const FRAME_HEADER: &str = "chatkit-frame-instance-id";
+
+pub(super) fn routes(config: &mut ServiceConfig) {
+    config
+        .service(resource("/api/chat", "POST").route(web::post().to(chat)))
+        .service(resource("/api/chat/streams/{id}", "GET").route(web::get().to(streams::read)))
+        .service(resource("/api/chat/streams/{id}/stop", "POST").route(web::post().to(streams::stop)));
+}
+
+/// JSON, then `workflow_id`, then access, then the request itself: in this order, whatever else is wrong.
+async fn chat(app: Data<App>, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
+    let bytes = body::read(&request, payload, body::BODY_LIMIT, &**app.clock()).await?;
+    let document = body::json(&bytes)?;
+    let workflow = access::workflow_id(&document)?;
+    let access = Access::judge(&app, &request, workflow).await?;
+    access.check_write(&app, &request)?;
+    let members = document.as_object().ok_or_else(|| ApiError::new(ErrorCode::ChatWorkflowIdRequired))?;
+    let typed = ChatRequest::parse(members)
+        .map_err(|errors| ApiError::problems(ErrorCode::ChatInvalidRequest, errors))?;
+    let key = idempotency::key(&request, &access, &bytes)?;
+    let (target, input, visitor) = target(&app, &access, typed.operation).await?;
+    let version = access.version()?;
+    let begun = app
+        .chat()
+        .begin(NewTurn {
+            workspace: access.workspace(),
+            workflow,
+            version,
+            target,
+            input,
+            metadata: typed.metadata,
+            dialect: dialect(&app, &request),
+            idempotency: key,
+        })
+        .await?;
+    let mut response = events::headers(begun.reader.stream());
+    if begun.replayed {
+        response.insert_header(("Idempotency-Replayed", "true"));
+    } else if let Some(visitor) = visitor {
+        response.cookie(cookie::make(&app, &visitor, &request));
+    }
+    Ok(response.streaming(events::body(begun.reader, &app)))
+}
+
+/// Where the message goes, and the visitor whose cookie is to be set.
+async fn target(
+    app: &App,
+    access: &Access,
+    operation: ChatOperation,
+) -> ApiResult<(Target, UserMessageInput, Option<auth::visitor::Visitor>)> {
+    let (thread, input) = match operation {
+        ChatOperation::CreateThread { input } => (None, input),
+        ChatOperation::AddUserMessage { thread_id, input } => (Some(thread_id), input),
+    };
+    // Nothing can have been uploaded yet.
+    if !input.attachments.is_empty() {
+        return Err(ApiError::new(ErrorCode::AttachmentNotFound));
+    }
+    if let Some(text) = thread {
+        let id = ThreadId::parse(&text).map_err(|_| ApiError::new(ErrorCode::ThreadNotFound))?;
+        access.thread(app, id).await?;
+        return Ok((Target::Thread(id), input, None));
+    }
+    let known = access.visitor().cloned();
+    let fresh = match known {
+        Some(_) => None,
+        None => Some(app.visitors().fresh(app.random())?),
+    };
+    let owner = known.as_ref().or(fresh.as_ref()).map(|visitor| visitor.id().to_owned());
+    Ok((Target::NewThread(Owner { kind: "visitor", id: owner }), input, fresh))
+}
+
+fn dialect(app: &App, request: &HttpRequest) -> Dialect {
+    match app.config().chat.dialect {
+        config::Dialect::Interface => Dialect::Interface,
+        config::Dialect::Chatkit => Dialect::Chatkit,
+        config::Dialect::Auto => {
+            let accept = request.headers().get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+            let asked = accept.is_some_and(|accept| {
+                accept.split([',', ';']).any(|part| part.trim().eq_ignore_ascii_case("dialect=chatkit"))
+            });
+            if asked || request.headers().contains_key(FRAME_HEADER) {
+                Dialect::Chatkit
+            } else {
+                Dialect::Interface
+            }
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Cross-origin access, exactly as `SERVICE_CORS_ALLOW_ORIGINS` lists it: no patterns, no reflection.
+//!
+//! CORS only decides what a browser lets a page read. Writes that a cookie authenticates have an Origin check of
+//! their own, [`is_foreign`].
+
+use actix_web::body::{EitherBody, MessageBody};
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::Method;
+use actix_web::http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use actix_web::middleware::Next;
+use actix_web::web::Data;
+use actix_web::{Error, HttpRequest, HttpResponse, ResponseError};
+use config::AllowOrigins;
+use wire::ErrorCode;
+
+use super::App;
+use super::error::ApiError;
+
+/// Seconds that a browser may remember a preflight.
+const MAX_AGE: &str = "600";
+const METHODS: &str = "GET, POST, PUT, PATCH, DELETE, HEAD";
+const EXPOSED: &str = "X-Chat-Stream-Id, X-Request-Id, Retry-After, Idempotency-Replayed";
+
+/// What a page of an origin may do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Verdict {
+    /// No `Origin` header: not a browser, or a page of our own.
+    NotAsked,
+    /// Listed, cookies included.
+    Listed(HeaderValue),
+    /// Everybody may, without cookies.
+    Anyone,
+    /// Not listed.
+    Denied,
+}
+
+fn judge(allowed: &AllowOrigins, headers: &HeaderMap) -> Verdict {
+    let mut origins = headers.get_all(header::ORIGIN);
+    let (Some(origin), None) = (origins.next(), origins.next()) else {
+        return if headers.contains_key(header::ORIGIN) { Verdict::Denied } else { Verdict::NotAsked };
+    };
+    match allowed {
+        AllowOrigins::Any => Verdict::Anyone,
+        AllowOrigins::List(list) if list.iter().any(|listed| listed.as_bytes() == origin.as_bytes()) => {
+            Verdict::Listed(origin.clone())
+        }
+        AllowOrigins::List(_) => Verdict::Denied,
+    }
+}
+
+/// Whether the request comes from a page that is neither ours nor listed.
+pub(super) fn is_foreign(app: &App, request: &HttpRequest) -> bool {
+    let headers = request.headers();
+    match judge(&app.config().http.allow_origins, headers) {
+        Verdict::NotAsked | Verdict::Listed(_) => false,
+        Verdict::Anyone | Verdict::Denied => {
+            let origin = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
+            origin != Some(app.public_base(request).as_str())
+        }
+    }
+}
+
+pub(super) async fn middleware(
+    request: ServiceRequest,
+    next: Next<impl MessageBody>,
+) -> Result<ServiceResponse<EitherBody<impl MessageBody>>, Error> {
+    let verdict = match request.app_data::<Data<App>>() {
+        Some(app) => judge(&app.config().http.allow_origins, request.headers()),
+        None => Verdict::Denied,
+    };
+    let preflight = request.method() == Method::OPTIONS
+        && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
+    let mut response = if preflight {
+        let asked = request.headers().get(header::ACCESS_CONTROL_REQUEST_HEADERS).cloned();
+        request.into_response(answer_preflight(&verdict, asked)).map_into_right_body()
+    } else {
+        next.call(request).await?.map_into_left_body()
+    };
+    let headers = response.headers_mut();
+    headers.append(header::VARY, HeaderValue::from_static("Origin"));
+    match verdict {
+        Verdict::Listed(origin) => {
+            headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+            headers.insert(header::ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true"));
+            headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
+        }
+        Verdict::Anyone => {
+            headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+            headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
+        }
+        Verdict::NotAsked | Verdict::Denied => {}
+    }
+    Ok(response)
+}
+
+fn answer_preflight(verdict: &Verdict, asked: Option<HeaderValue>) -> HttpResponse {
+    if !matches!(verdict, Verdict::Listed(_) | Verdict::Anyone) {
+        return ApiError::new(ErrorCode::OriginMismatch).error_response();
+    }
+    let mut response = HttpResponse::NoContent();
+    response.insert_header((header::ACCESS_CONTROL_ALLOW_METHODS, METHODS));
+    response.insert_header((header::ACCESS_CONTROL_MAX_AGE, MAX_AGE));
+    if let Some(asked) = asked {
+        response.insert_header((header::ACCESS_CONTROL_ALLOW_HEADERS, asked));
+    }
+    response
+        .insert_header((header::VARY, HeaderName::from_static("access-control-request-headers").as_str()));
+    response.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(origins: &[&str]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for origin in origins {
+            headers.append(header::ORIGIN, HeaderValue::from_bytes(origin.as_bytes()).unwrap());
+        }
+        headers
+    }
+
+    #[test]
+    fn only_the_exact_origin_is_listed() {
+        let allowed = AllowOrigins::List(vec!["https://app.example.org".to_owned()]);
+        assert!(matches!(judge(&allowed, &headers(&["https://app.example.org"])), Verdict::Listed(_)));
+        assert_eq!(judge(&allowed, &headers(&[])), Verdict::NotAsked);
+        for other in [
+            "https://app.example.org.evil.com",
+            "https://evil-app.example.org",
+            "https://sub.app.example.org",
+            "https://app.example.org:444",
+            "http://app.example.org",
+            "https://APP.example.org",
+            "https://app.example.org/",
+            "null",
+            "",
+        ] {
+            assert_eq!(judge(&allowed, &headers(&[other])), Verdict::Denied, "{other}");
+        }
+        let twice = ["https://app.example.org", "https://app.example.org"];
+        assert_eq!(judge(&allowed, &headers(&twice)), Verdict::Denied);
+        assert_eq!(judge(&AllowOrigins::Any, &headers(&["https://anything.example"])), Verdict::Anyone);
+    }
+}

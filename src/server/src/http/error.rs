@@ -1,0 +1,135 @@
+//! The only `ResponseError`: from every part's error to the one shape on the wire.
+//!
+//! A 5xx never carries inner text: it carries the request's id, under which the log has the cause.
+
+use std::fmt;
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{HeaderName, HeaderValue};
+use actix_web::{HttpResponse, ResponseError};
+use actors::chat::BeginError;
+use actors::db::WriteError;
+use actors::plans::PlanError;
+use store::StoreError;
+use wire::{ErrorBody, ErrorCode, FieldError};
+
+/// Seconds that a client should wait after a 503 or 429.
+const RETRY_AFTER: &str = "1";
+
+/// An error on its way to a client.
+#[derive(Debug)]
+pub(crate) struct ApiError {
+    code: ErrorCode,
+    message: Option<String>,
+    errors: Vec<FieldError>,
+    header: Option<(&'static str, &'static str)>,
+    cause: Option<String>,
+}
+
+pub(crate) type ApiResult<T> = Result<T, ApiError>;
+
+impl ApiError {
+    pub(crate) fn new(code: ErrorCode) -> Self {
+        Self { code, message: None, errors: Vec::new(), header: None, cause: None }
+    }
+
+    /// Every problem of a request that did not validate.
+    pub(crate) fn problems(code: ErrorCode, errors: Vec<FieldError>) -> Self {
+        Self { errors, ..Self::new(code) }
+    }
+
+    /// A public message other than the table's.
+    pub(crate) fn with_message(mut self, message: impl Into<String>) -> Self {
+        self.message = Some(message.into());
+        self
+    }
+
+    pub(crate) fn with_header(mut self, name: &'static str, value: &'static str) -> Self {
+        self.header = Some((name, value));
+        self
+    }
+
+    /// What the log shall say; never sent.
+    pub(crate) fn with_cause(mut self, cause: impl fmt::Display) -> Self {
+        self.cause = Some(cause.to_string());
+        self
+    }
+}
+
+impl fmt::Display for ApiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.code.as_str())
+    }
+}
+
+impl ResponseError for ApiError {
+    fn status_code(&self) -> StatusCode {
+        StatusCode::from_u16(self.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        let status = self.status_code();
+        let mut body = ErrorBody::new(self.code);
+        body.detail.errors.clone_from(&self.errors);
+        if let Some(message) = &self.message {
+            body.detail.message.clone_from(message);
+        }
+        if status.is_server_error() {
+            body.detail.request_id = super::request_id::current();
+            let cause = self.cause.as_deref().unwrap_or("none given");
+            tracing::error!(code = self.code.as_str(), cause, "answered with a server error");
+        }
+        let mut response = HttpResponse::build(status);
+        if let Some(header) = self.header {
+            response.insert_header(header);
+        }
+        if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
+            response.insert_header((
+                HeaderName::from_static("retry-after"),
+                HeaderValue::from_static(RETRY_AFTER),
+            ));
+        }
+        if status == StatusCode::UNAUTHORIZED {
+            response.insert_header(("WWW-Authenticate", "Bearer"));
+        }
+        response.json(body)
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        Self::new(error.code()).with_cause(error)
+    }
+}
+
+impl From<PlanError> for ApiError {
+    fn from(error: PlanError) -> Self {
+        match error {
+            PlanError::Store(error) => error.into(),
+            other => Self::new(ErrorCode::Internal).with_cause(other),
+        }
+    }
+}
+
+impl From<kernel::RandomError> for ApiError {
+    fn from(error: kernel::RandomError) -> Self {
+        Self::new(ErrorCode::Internal).with_cause(error)
+    }
+}
+
+impl From<BeginError> for ApiError {
+    fn from(error: BeginError) -> Self {
+        let code = match error {
+            BeginError::ThreadBusy => ErrorCode::ChatThreadBusy,
+            BeginError::Overloaded | BeginError::Write(WriteError::Full) => ErrorCode::Overloaded,
+            BeginError::Draining | BeginError::Write(WriteError::Closed | WriteError::Fenced) => {
+                ErrorCode::Draining
+            }
+            BeginError::KeyReused => ErrorCode::IdempotencyKeyReused,
+            BeginError::Unacknowledged => ErrorCode::DatabaseUnavailable,
+            BeginError::Write(WriteError::Poisoned(_)) | BeginError::Random(_) => ErrorCode::Internal,
+            BeginError::Store(error) => return error.into(),
+        };
+        Self::new(code).with_cause(error)
+    }
+}

@@ -1,0 +1,75 @@
+//! The caller of an API route, judged by type: a handler that does not name a scope cannot reach the store.
+//!
+//! Credentials are not checked yet, and the service starts only where nobody else can reach it (`auth::exposure`), so
+//! every caller has every scope.
+
+use std::future::{Ready, ready};
+use std::marker::PhantomData;
+
+use actix_web::dev::Payload;
+use actix_web::web::Data;
+use actix_web::{FromRequest, HttpRequest};
+use store::{DEFAULT_WORKSPACE, Store, StoredWorkflow, WorkflowRef};
+use uuid::Uuid;
+use wire::ErrorCode;
+
+use crate::http::App;
+use crate::http::error::{ApiError, ApiResult};
+
+/// A scope that a route asks for.
+pub(in crate::http) trait Scope: 'static {}
+
+/// List and view workflows.
+pub(in crate::http) struct WorkflowsRead;
+/// Create, change and publish workflows.
+pub(in crate::http) struct WorkflowsWrite;
+
+impl Scope for WorkflowsRead {}
+impl Scope for WorkflowsWrite {}
+
+/// Somebody who has scope `S`.
+pub(in crate::http) struct Caller<S> {
+    app: Data<App>,
+    scope: PhantomData<S>,
+}
+
+impl<S: Scope> FromRequest for Caller<S> {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, _payload: &mut Payload) -> Self::Future {
+        let app = request.app_data::<Data<App>>().cloned();
+        ready(match app {
+            Some(app) => Ok(Self { app, scope: PhantomData }),
+            None => Err(ApiError::new(ErrorCode::Internal).with_cause("no application data")),
+        })
+    }
+}
+
+impl<S> Caller<S> {
+    pub(in crate::http) fn store(&self) -> &Store {
+        self.app.store()
+    }
+
+    pub(in crate::http) fn app(&self) -> &App {
+        &self.app
+    }
+
+    /// Who is noted as the author of a change; nobody is known yet.
+    pub(in crate::http) fn name(&self) -> Option<&str> {
+        None
+    }
+
+    /// The workspace the caller works in.
+    pub(in crate::http) async fn workspace(&self) -> ApiResult<Uuid> {
+        let found = self.store().workspace_id(DEFAULT_WORKSPACE).await?;
+        found.ok_or_else(|| ApiError::new(ErrorCode::Internal).with_cause("the default workspace is gone"))
+    }
+
+    /// The workflow that a path names.
+    pub(in crate::http) async fn workflow(&self, name: &str) -> ApiResult<StoredWorkflow> {
+        let workspace = self.workspace().await?;
+        let found = self.store().workflow(&WorkflowRef::parse(name), workspace).await?;
+        found.ok_or_else(|| ApiError::new(ErrorCode::WorkflowNotFound))
+    }
+}

@@ -1,0 +1,5 @@
+//! Who may do what: the only ways to the store.
+
+mod caller;
+
+pub(super) use caller::{Caller, WorkflowsRead, WorkflowsWrite};

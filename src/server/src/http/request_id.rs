@@ -1,0 +1,37 @@
+//! An id for each request: in the answer's `X-Request-Id`, in every log line, in the body of a 5xx.
+
+use actix_web::Error;
+use actix_web::body::MessageBody;
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::header::{HeaderName, HeaderValue};
+use actix_web::middleware::Next;
+use actix_web::web::Data;
+use tracing::Instrument;
+
+use super::App;
+
+tokio::task_local! {
+    static REQUEST_ID: String;
+}
+
+/// The id of the request that is being answered.
+pub(crate) fn current() -> Option<String> {
+    REQUEST_ID.try_with(Clone::clone).ok()
+}
+
+pub(crate) async fn middleware(
+    request: ServiceRequest,
+    next: Next<impl MessageBody>,
+) -> Result<ServiceResponse<impl MessageBody>, Error> {
+    let made = request.app_data::<Data<App>>().and_then(|app| app.ids().uuid().ok());
+    let id = made.map(|id| id.simple().to_string()).unwrap_or_default();
+    // The path without its query: a query may carry a token.
+    let span = tracing::info_span!("request", id = %id, method = %request.method(), path = request.path());
+    let header = HeaderValue::from_str(&id);
+    let mut response = REQUEST_ID.scope(id, next.call(request).instrument(span.clone())).await?;
+    if let Ok(header) = header {
+        response.headers_mut().insert(HeaderName::from_static("x-request-id"), header);
+    }
+    span.in_scope(|| tracing::debug!(status = response.status().as_u16(), "answered"));
+    Ok(response)
+}

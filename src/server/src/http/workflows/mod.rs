@@ -1,0 +1,132 @@
+//! Workflows and their versions.
+
+mod handle;
+mod publish;
+mod records;
+mod versions;
+
+use actix_web::web::{self, Data, Json, Path, Payload, Query, ServiceConfig};
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Deserialize;
+use store::{NewWorkflow, StoreError, StoredWorkflow, WorkflowRef};
+use wire::{CreateWorkflow, ErrorCode, FieldError, PublicWorkflow, WorkflowRecord};
+
+use super::error::{ApiError, ApiResult};
+use super::extract::{Caller, WorkflowsRead, WorkflowsWrite};
+use super::{App, body, resource};
+
+pub(super) fn routes(config: &mut ServiceConfig) {
+    config
+        .service(
+            resource("/api/workflows", "GET, POST").route(web::get().to(list)).route(web::post().to(create)),
+        )
+        .service(resource("/api/workflows/check", "POST").route(web::post().to(versions::check)))
+        .service(resource("/api/workflows/{ref}", "GET").route(web::get().to(show)))
+        .service(resource("/api/workflows/{ref}/public", "GET").route(web::get().to(public)))
+        .service(resource("/api/workflows/{ref}/versions", "POST").route(web::post().to(versions::create)))
+        .service(
+            resource("/api/workflows/{ref}/versions/{number}", "GET").route(web::get().to(versions::show)),
+        )
+        .service(resource("/api/workflows/{ref}/publish", "POST").route(web::post().to(publish::publish)))
+        .service(
+            resource("/api/workflows/{ref}/publish/revoke", "POST").route(web::post().to(publish::revoke)),
+        );
+}
+
+#[derive(Deserialize)]
+struct ListQuery {
+    #[serde(default)]
+    include_archived: bool,
+}
+
+async fn list(
+    caller: Caller<WorkflowsRead>,
+    query: Query<ListQuery>,
+    request: HttpRequest,
+) -> ApiResult<Json<Vec<WorkflowRecord>>> {
+    let workspace = caller.workspace().await?;
+    let found = caller.store().workflows(workspace, query.include_archived).await?;
+    let base = caller.app().public_base(&request);
+    Ok(Json(found.into_iter().map(|workflow| records::workflow(workflow, &base)).collect()))
+}
+
+async fn create(
+    caller: Caller<WorkflowsWrite>,
+    request: HttpRequest,
+    payload: Payload,
+) -> ApiResult<HttpResponse> {
+    let body = body::read(&request, payload, body::BODY_LIMIT, &**caller.app().clock()).await?;
+    let wanted: CreateWorkflow = body::typed(&request, &body)?;
+    check_create(&wanted)?;
+    let stored = store_new(&caller, wanted).await?;
+    let base = caller.app().public_base(&request);
+    Ok(HttpResponse::Created().json(records::workflow(stored, &base)))
+}
+
+fn check_create(wanted: &CreateWorkflow) -> ApiResult<()> {
+    let mut problems = Vec::new();
+    let mut bounded = |pointer: &str, text: &str, least: usize, most: usize| {
+        let length = text.chars().count();
+        if length < least || length > most || text.contains('\0') {
+            let message = format!("must have {least} to {most} characters, none of them NUL");
+            problems.push(FieldError::new(pointer, "length", message));
+        }
+    };
+    bounded("/name", wanted.name.trim(), 1, 200);
+    bounded("/description", wanted.description.as_deref().unwrap_or_default(), 0, 4_000);
+    for (index, tag) in wanted.tags.iter().enumerate() {
+        bounded(&format!("/tags/{index}"), tag, 1, 64);
+    }
+    if wanted.tags.len() > 32 {
+        problems.push(FieldError::new("/tags", "length", "must have at most 32 entries"));
+    }
+    if let Some(handle) = &wanted.handle
+        && !handle::is_valid(handle)
+    {
+        let problem = FieldError::new("/handle", "format", "is no handle");
+        problems
+            .push(problem.suggest("lower-case letters and digits in words joined by -, at most 64, no UUID"));
+    }
+    if problems.is_empty() { Ok(()) } else { Err(ApiError::problems(ErrorCode::InvalidRequest, problems)) }
+}
+
+/// A handle that was asked for is taken or not; one made from the name gets a number when it is.
+async fn store_new(caller: &Caller<WorkflowsWrite>, wanted: CreateWorkflow) -> ApiResult<StoredWorkflow> {
+    let workspace_id = caller.workspace().await?;
+    let asked = wanted.handle.is_some();
+    let base = wanted.handle.unwrap_or_else(|| handle::from_name(&wanted.name));
+    let attempts = if asked { 1 } else { 100 };
+    for attempt in 1..=attempts {
+        let new = NewWorkflow {
+            workspace_id,
+            handle: handle::numbered(&base, attempt),
+            name: wanted.name.trim().to_owned(),
+            description: wanted.description.clone(),
+            tags: wanted.tags.clone(),
+        };
+        match caller.store().create_workflow(new).await {
+            Err(StoreError::Taken(_)) => {}
+            other => return Ok(other?),
+        }
+    }
+    Err(ApiError::new(ErrorCode::WorkflowHandleTaken))
+}
+
+async fn show(
+    caller: Caller<WorkflowsRead>,
+    name: Path<String>,
+    request: HttpRequest,
+) -> ApiResult<Json<WorkflowRecord>> {
+    let workflow = caller.workflow(&name).await?;
+    Ok(Json(records::workflow(workflow, &caller.app().public_base(&request))))
+}
+
+/// What anybody may know; an unpublished workflow is not there for them.
+async fn public(app: Data<App>, name: Path<String>, request: HttpRequest) -> ApiResult<Json<PublicWorkflow>> {
+    let not_found = || ApiError::new(ErrorCode::WorkflowNotFound);
+    let workspace = app.store().workspace_id(store::DEFAULT_WORKSPACE).await?.ok_or_else(not_found)?;
+    let found = app.store().workflow(&WorkflowRef::parse(&name), workspace).await?;
+    let published = found.filter(|workflow| workflow.is_public && workflow.archived_at.is_none());
+    let workflow = published.ok_or_else(not_found)?;
+    Ok(Json(records::public(workflow, &app.public_base(&request))))
+}

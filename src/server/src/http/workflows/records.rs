@@ -1,0 +1,60 @@
+//! From rows to the wire.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use store::{StoredVersion, StoredWorkflow};
+use wire::{PublicWorkflow, Timestamp, VersionRecord, WorkflowRecord};
+
+pub(super) fn share_url(base: &str, id: uuid::Uuid) -> String {
+    format!("{base}/chat/{id}")
+}
+
+pub(super) fn workflow(row: StoredWorkflow, base: &str) -> WorkflowRecord {
+    WorkflowRecord {
+        share_url: row.is_public.then(|| share_url(base, row.id)),
+        id: row.id.to_string(),
+        handle: row.handle,
+        name: row.name,
+        description: row.description,
+        tags: row.tags,
+        workspace_id: row.workspace_id.to_string(),
+        is_public: row.is_public,
+        require_login: row.require_login,
+        published_at: row.published_at.map(time),
+        published_by: row.published_by,
+        is_archived: row.archived_at.is_some(),
+        latest_version: row.latest_version,
+        chat: row.chat,
+        created_at: time(row.created_at),
+        updated_at: time(row.updated_at),
+    }
+}
+
+pub(super) fn public(row: StoredWorkflow, base: &str) -> PublicWorkflow {
+    PublicWorkflow {
+        share_url: share_url(base, row.id),
+        id: row.id.to_string(),
+        name: row.name,
+        description: row.description,
+        require_login: row.require_login,
+        chat: row.chat,
+    }
+}
+
+pub(super) fn version(row: StoredVersion) -> VersionRecord {
+    VersionRecord {
+        id: row.id.to_string(),
+        workflow_id: row.workflow_id.to_string(),
+        version: row.number,
+        digest: hex::encode(row.digest),
+        graph: row.graph,
+        runnable_config: row.runnable_config,
+        metadata: row.metadata,
+        notes: row.notes,
+        created_by: row.created_by,
+        created_at: time(row.created_at),
+    }
+}
+
+fn time(at: DateTime<Utc>) -> Timestamp {
+    at.to_rfc3339_opts(SecondsFormat::Micros, true)
+}

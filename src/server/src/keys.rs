@@ -1,0 +1,37 @@
+//! The key ring: configured, or a file beside the embedded database.
+
+use auth::keyring::{KeyRing, KeyringError};
+use config::Config;
+use kernel::{Random, RandomError};
+use secrecy::ExposeSecret;
+use store::data_dir::{DataDir, DataDirError};
+
+/// The ring could not be had.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum KeysError {
+    #[error(transparent)]
+    Ring(#[from] KeyringError),
+    #[error(transparent)]
+    File(#[from] DataDirError),
+}
+
+/// `None` with an outside database and no configured keys: generated keys are stored plain then.
+pub(crate) fn ring(
+    config: &Config,
+    data_dir: &DataDir,
+    random: &dyn Random,
+) -> Result<Option<KeyRing>, KeysError> {
+    if let Some(keys) = &config.vault.keys {
+        let pairs = keys.keys.iter().map(|(id, key)| (id.as_str(), key.expose()));
+        return Ok(Some(KeyRing::new(&keys.active, pairs)?));
+    }
+    if config.database.dsn.is_some() {
+        return Ok(None);
+    }
+    let file = data_dir.vault_key_file(|| {
+        let mut key = [0_u8; 32];
+        random.fill(&mut key)?;
+        Ok::<_, RandomError>(key)
+    })?;
+    Ok(Some(KeyRing::parse(file.expose_secret())?))
+}

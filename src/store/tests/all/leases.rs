@@ -1,0 +1,164 @@
+//! Leases: taken, kept, given up, taken over.
+
+use std::collections::BTreeSet;
+
+use store::{LEASE_SECONDS, LaneError, Lease, RunStatus};
+use uuid::Uuid;
+
+use crate::support::{Turn, World};
+
+impl World {
+    /// Commits the beginning of `count` turns.
+    async fn begin(&self, lease: Lease, count: usize) -> Vec<Turn> {
+        let turns: Vec<Turn> = (0..count).map(|_| self.turn()).collect();
+        let mut lane = self.store.lane().await.unwrap();
+        for turn in &turns {
+            lane.commit(lease, &turn.begin()).await.unwrap();
+        }
+        turns
+    }
+
+    async fn expire(&self, lease: Lease) {
+        let sql = format!(
+            "UPDATE leases SET expires_at = now() - interval '1 second' WHERE writer_id = '{}'",
+            lease.writer_id
+        );
+        self.database.execute(&sql).await.unwrap();
+    }
+
+    async fn seconds_left(&self, lease: Lease) -> f64 {
+        let sql = format!(
+            "SELECT extract(epoch FROM expires_at - clock_timestamp()) FROM leases WHERE writer_id = '{}'",
+            lease.writer_id
+        );
+        self.database.scalar(&sql).await.parse().unwrap()
+    }
+}
+
+fn runs(turns: &[Turn]) -> BTreeSet<Uuid> {
+    turns.iter().map(|turn| turn.run).collect()
+}
+
+fn set(taken: Vec<Uuid>) -> BTreeSet<Uuid> {
+    let count = taken.len();
+    let set: BTreeSet<Uuid> = taken.into_iter().collect();
+    assert_eq!(set.len(), count, "a run was named twice");
+    set
+}
+
+#[tokio::test]
+async fn each_owner_of_a_lease_has_a_higher_epoch() {
+    let world = World::new().await;
+    let (writer, first, later) = (world.uuid(), world.uuid(), world.uuid());
+    let (one, since) = world.store.take_lease(writer, first).await.unwrap();
+    assert_eq!((one, since), (Lease { writer_id: writer, epoch: 1 }, first));
+    let (two, since) = world.store.take_lease(writer, later).await.unwrap();
+    // What the last owner left may be unfinished.
+    assert_eq!((two.epoch, since), (2, first));
+    assert!(!world.store.renew_lease(one, later).await.unwrap());
+    assert!(world.store.renew_lease(two, later).await.unwrap());
+    assert_eq!(world.store.take_lease(writer, world.uuid()).await.unwrap().1, later);
+}
+
+#[tokio::test]
+async fn a_lease_is_kept_by_renewal_and_given_up_by_release() {
+    let world = World::new().await;
+    let lease = world.writer().await;
+    let full = f64::from(LEASE_SECONDS);
+    assert!((full - 5.0..=full).contains(&world.seconds_left(lease).await));
+    world.expire(lease).await;
+    assert!(world.store.renew_lease(lease, Uuid::nil()).await.unwrap());
+    assert!((full - 5.0..=full).contains(&world.seconds_left(lease).await));
+    let stale = Lease { epoch: lease.epoch - 1, ..lease };
+    world.store.release_lease(stale).await.unwrap();
+    assert!(world.seconds_left(lease).await > 0.0);
+    world.store.release_lease(lease).await.unwrap();
+    assert!(world.seconds_left(lease).await <= 0.0);
+}
+
+#[tokio::test]
+async fn what_a_dead_writer_left_goes_to_another_and_the_dead_one_is_fenced() {
+    let world = World::new().await;
+    let (dead, by) = (world.writer().await, world.writer().await);
+    let turns = world.begin(dead, 4).await;
+    world.commit(dead, &turns[1].end()).await.unwrap();
+    // The dead writer said that nothing before its second turn is unfinished.
+    assert!(world.store.renew_lease(dead, turns[1].run).await.unwrap());
+    world.expire(dead).await;
+    let taken = set(world.store.take_over_expired(by).await.unwrap());
+    assert_eq!(taken, runs(&turns[2..]));
+    let mine = world.store.unfinished_of_writer(by.writer_id, Uuid::nil()).await.unwrap();
+    assert_eq!(mine.iter().map(|run| run.id).collect::<BTreeSet<_>>(), runs(&turns[2..]));
+    assert!(mine.iter().all(|run| run.thread_id.is_some()));
+    let late = world.commit(dead, &turns[2].end()).await;
+    assert!(matches!(late, Err(LaneError::Fenced)));
+    assert_eq!(world.store.run(turns[2].run).await.unwrap().unwrap().status, RunStatus::Queued);
+    world.commit(by, &turns[2].end()).await.unwrap();
+    assert!(world.store.take_over_expired(by).await.unwrap().is_empty());
+    assert!(!world.store.renew_lease(dead, Uuid::nil()).await.unwrap());
+    // Back again, it is a new owner.
+    let (back, _) = world.store.take_lease(dead.writer_id, Uuid::nil()).await.unwrap();
+    world.commit(back, &world.turn().begin()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_live_lease_is_left_alone() {
+    let world = World::new().await;
+    let (live, by) = (world.writer().await, world.writer().await);
+    let turns = world.begin(live, 2).await;
+    // Its own expired lease is not another's.
+    world.expire(by).await;
+    assert!(world.store.take_over_expired(by).await.unwrap().is_empty());
+    world.commit(live, &turns[0].end()).await.unwrap();
+    world.commit(by, &world.turn().begin()).await.unwrap();
+}
+
+#[tokio::test]
+async fn two_takers_at_once_share_nothing() {
+    let world = World::new().await;
+    for _ in 0..5 {
+        let (one, two) = (world.writer().await, world.writer().await);
+        let mut left = BTreeSet::new();
+        for _ in 0..6 {
+            let dead = world.writer().await;
+            left.extend(runs(&world.begin(dead, 5).await));
+            world.expire(dead).await;
+        }
+        let (a, b) = tokio::join!(world.store.take_over_expired(one), world.store.take_over_expired(two));
+        let (a, b) = (set(a.unwrap()), set(b.unwrap()));
+        assert!(a.is_disjoint(&b));
+        let rest = set(world.store.take_over_expired(one).await.unwrap());
+        assert!(rest.is_disjoint(&a) && rest.is_disjoint(&b));
+        assert_eq!(&(&a | &b) | &rest, left);
+        world.store.release_lease(one).await.unwrap();
+        world.store.release_lease(two).await.unwrap();
+        let clean_up = world.writer().await;
+        assert_eq!(set(world.store.take_over_expired(clean_up).await.unwrap()), left);
+    }
+}
+
+#[tokio::test]
+async fn what_was_taken_over_is_found_again_when_its_taker_dies() {
+    let world = World::new().await;
+    let dead = world.writer().await;
+    let turns = world.begin(dead, 2).await;
+    // Younger than what it takes over, as a service is that started in the meantime.
+    let (by, _) = world.store.take_lease(world.uuid(), world.uuid()).await.unwrap();
+    world.expire(dead).await;
+    assert_eq!(set(world.store.take_over_expired(by).await.unwrap()), runs(&turns));
+    world.expire(by).await;
+    let last = world.writer().await;
+    assert_eq!(set(world.store.take_over_expired(last).await.unwrap()), runs(&turns));
+}
+
+#[tokio::test]
+async fn a_taker_that_was_itself_taken_over_takes_nothing() {
+    let world = World::new().await;
+    let (dead, slow, live) = (world.writer().await, world.writer().await, world.writer().await);
+    world.expire(slow).await;
+    assert!(world.store.take_over_expired(live).await.unwrap().is_empty());
+    let turns = world.begin(dead, 2).await;
+    world.expire(dead).await;
+    assert!(world.store.take_over_expired(slow).await.unwrap().is_empty());
+    assert_eq!(set(world.store.take_over_expired(live).await.unwrap()), runs(&turns));
+}

@@ -1,0 +1,19 @@
+//! The package against a real PostgreSQL: each test has a database of its own.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+#![allow(clippy::indexing_slicing, clippy::as_conversions, reason = "tests")]
+
+mod batch;
+mod blobs;
+mod fencing;
+mod idempotency;
+mod keys;
+mod leases;
+mod opening;
+mod partitions;
+mod plan;
+mod pool;
+mod streams;
+mod support;
+mod tls;
+mod versions;
+mod workflows;

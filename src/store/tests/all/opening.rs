@@ -1,0 +1,90 @@
+//! Opening a store.
+
+use futures_util::future::join_all;
+use store::StoreError;
+use store::testing::TestDatabase;
+
+use crate::support::{World, open};
+
+const APPLIED: &str =
+    "SELECT string_agg(version || ' ' || run_on, ',' ORDER BY version) FROM __diesel_schema_migrations";
+
+#[tokio::test]
+async fn a_second_open_applies_nothing() {
+    let world = World::new().await;
+    let before = world.database.scalar(APPLIED).await;
+    let workspace = world.workspace().await;
+    let second = world.database.store().await;
+    assert_eq!(world.database.scalar(APPLIED).await, before);
+    assert_eq!(second.workspace_id("default").await.unwrap(), Some(workspace));
+    assert_eq!(second.workspace_id("other").await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn stores_that_open_an_empty_database_at_once_all_succeed() {
+    let database = TestDatabase::create().await;
+    for round in 0..5 {
+        database.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public").await.unwrap();
+        let opened = join_all((0..4).map(|_| open(database.dsn(), 1))).await;
+        for store in opened {
+            let store = store.unwrap_or_else(|error| panic!("round {round}: {error}"));
+            store.ping().await.unwrap();
+        }
+        assert_eq!(database.scalar("SELECT count(*) FROM workspaces").await, "1");
+    }
+}
+
+#[tokio::test]
+async fn stores_that_open_a_migrated_database_at_once_all_succeed() {
+    let database = TestDatabase::create().await;
+    for _ in 0..3 {
+        for store in join_all((0..6).map(|_| open(database.dsn(), 1))).await {
+            store.unwrap().ping().await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_database_that_may_lose_acknowledged_writes_is_refused() {
+    let database = TestDatabase::create().await;
+    let name = database.scalar("SELECT current_database()").await;
+    database.execute(&format!("ALTER DATABASE \"{name}\" SET synchronous_commit = off")).await.unwrap();
+    let Err(error) = open(database.dsn(), 1).await else { panic!("it was opened") };
+    assert!(matches!(error, StoreError::Unsafe(_)), "{error}");
+    assert!(error.to_string().contains("synchronous_commit = off"), "{error}");
+    // A replica that need not answer loses nothing that this machine has acknowledged.
+    database.execute(&format!("ALTER DATABASE \"{name}\" SET synchronous_commit = local")).await.unwrap();
+    open(database.dsn(), 1).await.map(drop).unwrap();
+}
+
+#[tokio::test]
+async fn an_error_never_shows_the_password() {
+    for dsn in [
+        "host=/nowhere user=u password=hunter2 dbname=d",
+        "postgres://u:hunter2@localhost:1/d",
+        "postgres://u:hunter2@localhost:port/d",
+        "host=/nowhere password='hunter2 sslmode=bogus",
+        "host=/nowhere password=hunter2 sslmode=bogus",
+        "hunter2",
+    ] {
+        let Err(error) = open(dsn, 1).await else { panic!("{dsn} was opened") };
+        assert!(matches!(error, StoreError::Unavailable(_)), "{error:?}");
+        assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_owner_cannot_change_an_append_only_row_either() {
+    let world = World::new().await;
+    let workflow = world.workflow("w").await.unwrap();
+    world.store.save_version(crate::versions::version(workflow.id, "a", 1)).await.unwrap();
+    for sql in [
+        "UPDATE workflow_versions SET notes = 'x'",
+        "DELETE FROM workflow_versions",
+        "TRUNCATE workflow_versions",
+    ] {
+        let error = world.database.execute(sql).await.unwrap_err();
+        assert!(error.contains("workflow_versions is append-only"), "{sql}: {error}");
+    }
+    assert_eq!(world.count("workflow_versions").await, "1");
+}

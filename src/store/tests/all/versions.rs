@@ -1,0 +1,91 @@
+//! Versions.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::json;
+use store::NewVersion;
+use uuid::Uuid;
+
+use crate::support::{World, outsider, pause, until};
+
+/// A version whose graph is `graph` and whose prompts are number `config`.
+pub(crate) fn version(workflow_id: Uuid, graph: &str, config: u8) -> NewVersion {
+    NewVersion {
+        workflow_id,
+        digest: graph.as_bytes().to_vec(),
+        identity: format!("{graph} {config}").into_bytes(),
+        // What json takes and jsonb does not.
+        graph: json!({"name": graph, "text": "a\0b"}),
+        runnable_config: json!({"config": config}).as_object().cloned(),
+        metadata: json!({"from": "test"}).as_object().cloned().unwrap(),
+        notes: Some("new".to_owned()),
+        created_by: None,
+    }
+}
+
+#[tokio::test]
+async fn the_same_content_is_the_same_version() {
+    let world = World::new().await;
+    let id = world.workflow("w").await.unwrap().id;
+    let (first, new) = world.store.save_version(version(id, "a", 1)).await.unwrap();
+    assert_eq!((first.number, new), (1, true));
+    let (same, new) = world.store.save_version(version(id, "a", 1)).await.unwrap();
+    assert_eq!((same.id, same.number, new), (first.id, 1, false));
+    let (other, new) = world.store.save_version(version(id, "a", 2)).await.unwrap();
+    assert_eq!((other.number, new), (2, true));
+    assert_eq!(other.digest, first.digest);
+    // An older one again is neither new nor the latest.
+    let (older, new) = world.store.save_version(version(id, "a", 1)).await.unwrap();
+    assert_eq!((older.number, new), (1, false));
+    let workflow = world.store.workflow(&store::WorkflowRef::Id(id), Uuid::nil()).await.unwrap().unwrap();
+    assert_eq!(workflow.latest_version, Some(2));
+}
+
+#[tokio::test]
+async fn a_version_reads_back_as_it_was_saved() {
+    let world = World::new().await;
+    let id = world.workflow("w").await.unwrap().id;
+    let saved = world.store.save_version(version(id, "a", 1)).await.unwrap().0;
+    let read = world.store.version(id, 1).await.unwrap().unwrap();
+    let wanted = version(id, "a", 1);
+    assert_eq!((read.id, read.created_at), (saved.id, saved.created_at));
+    assert_eq!((read.graph, read.runnable_config), (wanted.graph, wanted.runnable_config));
+    assert_eq!((read.metadata, read.notes), (wanted.metadata, wanted.notes));
+    assert_eq!(world.store.version_by_id(saved.id).await.unwrap().unwrap().number, 1);
+    assert!(world.store.version(id, 2).await.unwrap().is_none());
+    assert!(world.store.version_by_id(world.uuid()).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn versions_saved_at_once_are_numbered_without_gaps() {
+    let world = World::new().await;
+    let id = world.workflow("w").await.unwrap().id;
+    let saves = (0..20).map(|config| {
+        let store = world.store.clone();
+        tokio::spawn(async move { store.save_version(version(id, "a", config)).await.unwrap().0.number })
+    });
+    let numbers: BTreeSet<i32> = join_all(saves).await.into_iter().map(Result::unwrap).collect();
+    assert_eq!(numbers, (1..=20).collect());
+}
+
+#[tokio::test]
+async fn a_caller_who_leaves_in_the_middle_leaves_no_lock_behind() {
+    let world = World::new().await;
+    let id = world.workflow("w").await.unwrap().id;
+    let mut outsider = outsider(world.database.dsn()).await;
+    let held = outsider.transaction().await.unwrap();
+    held.batch_execute("SELECT FROM workflows FOR UPDATE").await.unwrap();
+    let store = world.store.clone();
+    let leaver = tokio::spawn(async move { store.save_version(version(id, "a", 1)).await.map(drop) });
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    until("the save waits", async || world.database.scalar(waiting).await == "1").await;
+    leaver.abort();
+    held.rollback().await.unwrap();
+    let open =
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in%'";
+    pause(Duration::from_millis(200)).await;
+    assert_eq!(world.database.scalar(open).await, "0", "a transaction stays open");
+    assert_eq!(world.store.save_version(version(id, "a", 1)).await.unwrap().0.number, 1);
+}

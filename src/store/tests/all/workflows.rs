@@ -1,0 +1,100 @@
+//! Workflows.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::DateTime;
+use kernel::{Clock, ManualClock};
+use store::{StoreError, WorkflowRef};
+use uuid::Uuid;
+
+use crate::support::World;
+
+fn handle(text: &str) -> WorkflowRef {
+    WorkflowRef::parse(text)
+}
+
+#[tokio::test]
+async fn a_workflow_is_found_by_id_and_by_handle() {
+    let world = World::new().await;
+    let (made, workspace) = (world.workflow("greeter").await.unwrap(), world.workspace().await);
+    assert_eq!(made.tags, ["a"]);
+    assert!(!made.is_public && made.latest_version.is_none() && made.published_at.is_none());
+    for name in [handle("greeter"), handle(&made.id.to_string())] {
+        let found = world.store.workflow(&name, workspace).await.unwrap().unwrap();
+        assert_eq!((found.id, found.name.as_str()), (made.id, "The greeter"));
+        assert_eq!(found.created_at, made.created_at);
+    }
+    for name in [handle("nobody"), handle(&world.uuid().to_string()), handle("")] {
+        assert!(world.store.workflow(&name, workspace).await.unwrap().is_none());
+    }
+    assert!(world.store.workflow(&handle("greeter"), Uuid::nil()).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_handle_that_no_database_can_hold_is_not_found() {
+    let world = World::new().await;
+    let workspace = world.workspace().await;
+    assert!(world.store.workflow(&handle("a\0b"), workspace).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_handle_is_taken_once() {
+    let world = World::new().await;
+    world.workflow("greeter").await.unwrap();
+    let Err(StoreError::Taken(key)) = world.workflow("greeter").await else { panic!("it was made twice") };
+    assert_eq!(key, "workflows_workspace_id_handle_key");
+}
+
+#[tokio::test]
+async fn the_list_is_newest_first_and_leaves_archived_ones_out() {
+    let world = World::new().await;
+    let workspace = world.workspace().await;
+    let mut made = Vec::new();
+    for name in ["a", "b", "c"] {
+        made.push(world.workflow(name).await.unwrap().id);
+    }
+    let archive = format!("UPDATE workflows SET archived_at = now() WHERE id = '{}'", made[1]);
+    world.database.execute(&archive).await.unwrap();
+    let ids = async |archived| -> Vec<Uuid> {
+        world.store.workflows(workspace, archived).await.unwrap().iter().map(|workflow| workflow.id).collect()
+    };
+    assert_eq!(ids(false).await, [made[2], made[0]]);
+    assert_eq!(ids(true).await, [made[2], made[1], made[0]]);
+    assert!(world.store.workflows(Uuid::nil(), true).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn the_first_publication_stays_until_it_is_taken_back() {
+    let clock = ManualClock::new(DateTime::from_timestamp(1_795_000_000, 0).unwrap());
+    let world = World::at(Arc::new(clock.clone())).await;
+    let id = world.workflow("w").await.unwrap().id;
+    let first = clock.now();
+    let published = world.store.publish_workflow(id, false, Some("ann")).await.unwrap();
+    assert!(published.is_public && !published.require_login);
+    assert_eq!((published.published_at, published.published_by.as_deref()), (Some(first), Some("ann")));
+
+    clock.advance(Duration::from_secs(60));
+    let again = world.store.publish_workflow(id, true, Some("bob")).await.unwrap();
+    assert!(again.is_public && again.require_login);
+    assert_eq!((again.published_at, again.published_by.as_deref()), (Some(first), Some("ann")));
+    assert_eq!(again.updated_at, clock.now());
+
+    let private = world.store.unpublish_workflow(id).await.unwrap();
+    assert!(!private.is_public && !private.require_login);
+    assert_eq!((private.published_at, private.published_by), (None, None));
+
+    clock.advance(Duration::from_secs(60));
+    let anew = world.store.publish_workflow(id, false, Some("bob")).await.unwrap();
+    assert_eq!((anew.published_at, anew.published_by.as_deref()), (Some(clock.now()), Some("bob")));
+}
+
+#[tokio::test]
+async fn taking_back_what_is_not_published_changes_nothing() {
+    let clock = ManualClock::new(DateTime::from_timestamp(1_795_000_000, 0).unwrap());
+    let world = World::at(Arc::new(clock.clone())).await;
+    let made = world.workflow("w").await.unwrap();
+    clock.advance(Duration::from_secs(60));
+    let same = world.store.unpublish_workflow(made.id).await.unwrap();
+    assert_eq!((same.id, same.updated_at), (made.id, made.updated_at));
+}

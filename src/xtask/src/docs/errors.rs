@@ -1,0 +1,107 @@
+//! `docs/ERRORS.md`: a section for each code of `wire::ErrorCode`.
+
+use std::fmt::Write as _;
+
+use anyhow::{Context as _, Result};
+use serde_json::json;
+use wire::chat::{ChatEvent, ChatRequest};
+use wire::{ErrorBody, ErrorCode, FieldError};
+
+pub(super) fn page() -> Result<String> {
+    let mut page = intro()?;
+    page.push_str("## Overview\n\n| code | status | message |\n|---|---|---|\n");
+    for code in ErrorCode::ALL {
+        let name = code.as_str();
+        writeln!(page, "| [`{name}`](#{name}) | {} | {} |", status(*code), code.message())?;
+    }
+    for code in ErrorCode::ALL {
+        let name = code.as_str();
+        write!(page, "\n<a id=\"{name}\"></a>\n\n## `{name}`\n\n")?;
+        writeln!(page, "- Status: {}", status_in_words(*code))?;
+        writeln!(page, "- Message: {}", code.message())?;
+        writeln!(page, "- What to do: {}", code.help())?;
+    }
+    Ok(page)
+}
+
+fn status(code: ErrorCode) -> String {
+    match code.status() {
+        200 => "in the stream".to_owned(),
+        status => status.to_string(),
+    }
+}
+
+fn status_in_words(code: ErrorCode) -> String {
+    match code.status() {
+        200 => "none of its own; it stands in an `error` event of a stream or in a run's record".to_owned(),
+        status => status.to_string(),
+    }
+}
+
+fn intro() -> Result<String> {
+    let mut invalid = ErrorBody::new(ErrorCode::ChatInvalidRequest);
+    invalid.detail.errors = problems()?;
+    let mut internal = ErrorBody::new(ErrorCode::Internal);
+    internal.detail.request_id = Some("0198c2f0-7a51-7cc3-9d41-2f1b6a7e0c35".to_owned());
+    Ok(format!(
+        "<!-- Written by `cargo xtask docs` from src/wire/src/error_code.rs. Change it there. -->
+
+# Errors
+
+Every answer that is not a success has the same body: an object `detail` with a `message` for people and a `code`
+for programs. Compare codes, never messages: a code keeps its meaning, a message may be worded better one day.
+
+A request that does not validate lists every problem in `detail.errors`. Each has a JSON pointer (RFC 6901) to its
+place in the body, a code of its own, a message, and a suggestion where there is one:
+
+```json
+{invalid}
+```
+
+An error on the service's side has a `request_id`. The log has the cause under the same id. Every answer, good or
+bad, has it in the header `X-Request-Id` too.
+
+```json
+{internal}
+```
+
+Statuses 429 and 503 have the header `Retry-After`, in seconds.
+
+Once a chat stream has begun, its status is 200 and stays so. A turn that fails ends with an `error` event, and
+`error_code` is the code:
+
+```json
+{event}
+```
+
+A field that is not there is not set; clients ignore fields that they do not know.
+
+",
+        invalid = serde_json::to_string_pretty(&invalid)?,
+        internal = serde_json::to_string_pretty(&internal)?,
+        event = serde_json::to_string_pretty(&ChatEvent::failure(ErrorCode::NodeTimeout, true))?,
+    ))
+}
+
+/// What the service says of a request with two mistakes.
+fn problems() -> Result<Vec<FieldError>> {
+    let body = json!({"type": "threads.add_user_message",
+                      "params": {"input": {"content": [{"type": "text", "text": "Hello"}]}}});
+    let body = body.as_object().context("the example is no object")?;
+    ChatRequest::parse(body).err().context("the example has no mistake")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_has_its_section() {
+        let page = page().unwrap();
+        for code in ErrorCode::ALL {
+            let anchor = format!("<a id=\"{}\"></a>", code.as_str());
+            assert_eq!(page.matches(&anchor).count(), 1, "{anchor}");
+            assert!(page.contains(code.help()));
+        }
+    }
+}

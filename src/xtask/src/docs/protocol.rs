@@ -1,0 +1,79 @@
+//! `docs/PROTOCOL.md`: the prose of `protocol/page.md`, with examples that serde writes from the wire types.
+
+mod chat;
+mod workflows;
+
+use anyhow::{Result, ensure};
+use serde::Serialize;
+
+/// A marker such as `{{events}}` stands alone in its line.
+const PROSE: &str = include_str!("protocol/page.md");
+
+pub(super) fn page() -> Result<String> {
+    fill(
+        PROSE,
+        &[
+            ("create_thread", chat::create_thread()?),
+            ("add_user_message", chat::add_user_message()?),
+            ("turn_interface", chat::turn(wire::chat::Dialect::Interface)?),
+            ("turn_chatkit", chat::turn(wire::chat::Dialect::Chatkit)?),
+            ("events", chat::event_table()?),
+            ("updates", chat::update_table()?),
+            ("items", chat::item_table()?),
+            ("stop", chat::stop_table()?),
+            ("failure", chat::failures()?),
+            ("create_workflow", workflows::create_workflow()?),
+            ("workflow", workflows::workflow()?),
+            ("public_workflow", workflows::public_workflow()?),
+            ("create_version", workflows::create_version()?),
+            ("version", workflows::version()?),
+            ("publish", workflows::publish()?),
+            ("check", workflows::check()?),
+        ],
+    )
+}
+
+fn fill(prose: &str, parts: &[(&str, String)]) -> Result<String> {
+    let mut page = prose.to_owned();
+    for (name, text) in parts {
+        let marker = format!("\n{{{{{name}}}}}\n");
+        ensure!(page.matches(&marker).count() == 1, "`{{{{{name}}}}}` must stand once, alone in its line");
+        page = page.replace(&marker, &format!("\n{}\n", text.trim_end()));
+    }
+    ensure!(!page.contains("\n{{"), "a marker of the page has no text");
+    Ok(page)
+}
+
+/// A fenced block of indented JSON.
+fn block(value: &impl Serialize) -> Result<String> {
+    Ok(format!("```json\n{}\n```", serde_json::to_string_pretty(value)?))
+}
+
+/// The `type` of a tagged value.
+fn tag(value: &impl Serialize) -> Result<String> {
+    let value = serde_json::to_value(value)?;
+    Ok(value.get("type").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markers_and_parts_must_match() {
+        let part = |name| [(name, "x\n".to_owned())];
+        assert_eq!(fill("a\n{{p}}\nb\n", &part("p")).unwrap(), "a\nx\nb\n");
+        assert!(fill("a\n", &part("p")).is_err());
+        assert!(fill("a\n{{p}}\n\n{{q}}\n", &part("p")).is_err());
+    }
+
+    #[test]
+    fn every_code_on_the_page_exists() {
+        let page = page().unwrap();
+        for (at, link) in page.match_indices("ERRORS.md#") {
+            let rest = &page[at + link.len()..];
+            let code: String = rest.chars().take_while(|c| !c.is_whitespace() && *c != ')').collect();
+            assert!(wire::ErrorCode::from_code(&code).is_some(), "{code}");
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! Chat examples. Meanings stand in matches without a wildcard, so that a new variant does not compile undescribed.
+
+use std::fmt::Write as _;
+
+use anyhow::Result;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use wire::chat::{
+    Annotation, Attachment, ChatEvent, ChatOperation, ChatRequest, ContentPart, Dialect, InferenceOptions,
+    ItemUpdate, NoticeLevel, OutputText, Page, PiecePart, Source, StreamErrorCode, StreamOptions, Thread,
+    ThreadItem, ThreadStatus, UserMessageContent, UserMessageInput,
+};
+use wire::{ErrorCode, StopAnswer, StopStatus};
+
+use super::{block, tag};
+
+pub(super) const WORKFLOW: &str = "0198c2e7-3a10-7b52-8c0d-5e4f6a7b8c9d";
+const STREAM: &str = "0198c2f0-…";
+const THREAD: &str = "thr_6f1d…";
+const QUESTION: &str = "msg_0198c2f0…a1";
+const ANSWER: &str = "msg_0198c2f0…b2";
+const AT: &str = "2026-01-01T12:00:00.000Z";
+
+fn request(operation: ChatOperation) -> Result<String> {
+    let mut body = serde_json::to_value(ChatRequest { operation, metadata: Map::new() })?;
+    if let Some(body) = body.as_object_mut() {
+        body.insert("workflow_id".to_owned(), Value::String(WORKFLOW.to_owned()));
+    }
+    block(&body)
+}
+
+pub(super) fn create_thread() -> Result<String> {
+    request(ChatOperation::CreateThread { input: UserMessageInput::text("Where is my order?") })
+}
+
+pub(super) fn add_user_message() -> Result<String> {
+    let input = UserMessageInput::text("It is number 7.");
+    request(ChatOperation::AddUserMessage { thread_id: THREAD.into(), input })
+}
+
+fn thread() -> Thread {
+    Thread {
+        id: THREAD.into(),
+        created_at: AT.into(),
+        status: ThreadStatus::Active,
+        items: Page::default(),
+        title: None,
+        metadata: Map::new(),
+    }
+}
+
+fn user_message(attachments: Vec<Attachment>) -> ThreadItem {
+    ThreadItem::UserMessage {
+        id: QUESTION.into(),
+        thread_id: THREAD.into(),
+        created_at: AT.into(),
+        content: vec![UserMessageContent::InputText { text: "Where is my order?".into() }],
+        attachments,
+        quoted_text: None,
+        inference_options: InferenceOptions::default(),
+    }
+}
+
+fn assistant_message(text: Option<&str>) -> ThreadItem {
+    ThreadItem::AssistantMessage {
+        id: ANSWER.into(),
+        thread_id: THREAD.into(),
+        created_at: AT.into(),
+        content: text.map(ContentPart::text).into_iter().collect(),
+    }
+}
+
+fn updated(update: ItemUpdate) -> ChatEvent {
+    ChatEvent::ItemUpdated { item_id: ANSWER.into(), update }
+}
+
+fn annotation() -> Annotation {
+    let url = "https://example.org/orders".to_owned();
+    Annotation { source: Source::Url { title: "Orders".into(), url, attribution: None }, index: Some(9) }
+}
+
+fn updates() -> Vec<ItemUpdate> {
+    let text =
+        |text: &str, annotations| ContentPart::OutputText(OutputText { text: text.into(), annotations });
+    vec![
+        ItemUpdate::PieceAdded { part: PiecePart { text: "It is ".into() } },
+        ItemUpdate::PartAdded { content_index: 0, content: text("", Vec::new()) },
+        ItemUpdate::TextDelta { content_index: 0, delta: "It is ".into() },
+        ItemUpdate::AnnotationAdded { content_index: 0, annotation_index: 0, annotation: annotation() },
+        ItemUpdate::PartDone { content_index: 0, content: text("It is on its way.", Vec::new()) },
+    ]
+}
+
+fn update_meaning(update: &ItemUpdate) -> (Dialect, &'static str) {
+    match update {
+        ItemUpdate::PieceAdded { .. } => (Dialect::Interface, "More text; pieces are appended."),
+        ItemUpdate::PartAdded { .. } => (Dialect::Chatkit, "A part of the message begins."),
+        ItemUpdate::TextDelta { .. } => (Dialect::Chatkit, "More text of a part; it is appended."),
+        ItemUpdate::AnnotationAdded { .. } => (Dialect::Chatkit, "A mark in the text of a part."),
+        ItemUpdate::PartDone { .. } => (Dialect::Chatkit, "A part is complete; this is all of it."),
+    }
+}
+
+fn events() -> Vec<ChatEvent> {
+    vec![
+        ChatEvent::ThreadCreated { thread: thread() },
+        ChatEvent::ThreadUpdated { thread: Thread { title: Some("An order".into()), ..thread() } },
+        ChatEvent::ItemAdded { item: assistant_message(None) },
+        updated(ItemUpdate::PieceAdded { part: PiecePart { text: "It is ".into() } }),
+        ChatEvent::ItemDone { item: assistant_message(Some("It is on its way.")) },
+        ChatEvent::ItemReplaced { item: assistant_message(Some("It is")) },
+        ChatEvent::ItemRemoved { item_id: ANSWER.into() },
+        ChatEvent::StreamOptions { stream_options: StreamOptions { allow_cancel: true } },
+        ChatEvent::ProgressUpdate { text: "Looking up the order".into(), icon: Some("search".into()) },
+        ChatEvent::ClientEffect { name: "highlight".into(), data: Map::new() },
+        ChatEvent::Notice {
+            level: NoticeLevel::Info,
+            message: "The answer was stopped.".into(),
+            title: None,
+        },
+        ChatEvent::failure(ErrorCode::NodeFailed, true),
+    ]
+}
+
+fn event_meaning(event: &ChatEvent) -> &'static str {
+    match event {
+        ChatEvent::ThreadCreated { .. } => "A new thread; keep `thread.id` for the next message.",
+        ChatEvent::ThreadUpdated { .. } => "The thread's title or status changed.",
+        ChatEvent::ItemAdded { .. } => "An item begins. It is not stored yet.",
+        ChatEvent::ItemUpdated { .. } => "The begun item goes on; see the next table.",
+        ChatEvent::ItemDone { .. } => {
+            "An item is complete and stored. Its text takes the place of what was streamed."
+        }
+        ChatEvent::ItemReplaced { .. } => {
+            "The item now reads so; pieces that follow are appended to this text."
+        }
+        ChatEvent::ItemRemoved { .. } => "An item was deleted.",
+        ChatEvent::StreamOptions { .. } => "Whether a stop button is of use.",
+        ChatEvent::ProgressUpdate { .. } => "What the workflow is doing. Not stored.",
+        ChatEvent::ClientEffect { .. } => "Something that the page shall do. Not stored.",
+        ChatEvent::Notice { .. } => "A message outside the conversation, in Markdown. Not stored.",
+        ChatEvent::Error { .. } => "The turn failed. Nothing follows.",
+    }
+}
+
+fn items() -> Vec<ThreadItem> {
+    vec![user_message(Vec::new()), assistant_message(Some("It is on its way."))]
+}
+
+fn item_meaning(item: &ThreadItem) -> Option<&'static str> {
+    match item {
+        ThreadItem::UserMessage { .. } => Some("What the user said."),
+        ThreadItem::AssistantMessage { .. } => Some("What the workflow answered."),
+        // Never sent to a client.
+        ThreadItem::SdkHiddenContext { .. } => None,
+    }
+}
+
+/// A row with an example as the wire has it.
+fn row(table: &mut String, value: &impl Serialize, middle: &str) -> Result<()> {
+    writeln!(table, "| `{}` | {middle} | `{}` |", tag(value)?, serde_json::to_string(value)?)?;
+    Ok(())
+}
+
+pub(super) fn event_table() -> Result<String> {
+    let mut table = "| `type` | meaning | example |\n|---|---|---|\n".to_owned();
+    for event in events() {
+        row(&mut table, &event, event_meaning(&event))?;
+    }
+    Ok(table)
+}
+
+pub(super) fn update_table() -> Result<String> {
+    let mut table =
+        "| `update.type` | dialect | meaning | example of `update` |\n|---|---|---|---|\n".to_owned();
+    for update in updates() {
+        let (dialect, meaning) = update_meaning(&update);
+        row(&mut table, &update, &format!("{} | {meaning}", dialect.as_str()))?;
+    }
+    Ok(table)
+}
+
+pub(super) fn item_table() -> Result<String> {
+    let mut table = "| `item.type` | meaning | example |\n|---|---|---|\n".to_owned();
+    for item in items() {
+        row(&mut table, &item, item_meaning(&item).unwrap_or_default())?;
+    }
+    Ok(table)
+}
+
+/// The frames of a whole turn.
+pub(super) fn turn(dialect: Dialect) -> Result<String> {
+    let delta = |text: &str| match dialect {
+        Dialect::Interface => updated(ItemUpdate::PieceAdded { part: PiecePart { text: text.into() } }),
+        Dialect::Chatkit => updated(ItemUpdate::TextDelta { content_index: 0, delta: text.into() }),
+    };
+    let chatkit = |update| (dialect == Dialect::Chatkit).then(|| updated(update));
+    let begun = ItemUpdate::PartAdded { content_index: 0, content: ContentPart::text("") };
+    let whole = "It is on its way.";
+    let done = ItemUpdate::PartDone { content_index: 0, content: ContentPart::text(whole) };
+    let events = [
+        Some(ChatEvent::ThreadCreated { thread: thread() }),
+        Some(ChatEvent::ItemDone { item: user_message(Vec::new()) }),
+        Some(ChatEvent::StreamOptions { stream_options: StreamOptions { allow_cancel: true } }),
+        Some(ChatEvent::ItemAdded { item: assistant_message(None) }),
+        chatkit(begun),
+        Some(delta("It is ")),
+        Some(delta("on its way.")),
+        chatkit(done),
+        Some(ChatEvent::ItemDone { item: assistant_message(Some(whole)) }),
+    ];
+    let mut frames = String::new();
+    for (seq, event) in (1..).zip(events.into_iter().flatten()) {
+        wire::sse::push_event(&mut frames, STREAM, seq, &serde_json::to_string(&event)?);
+    }
+    Ok(format!("```\n{}\n```", frames.trim_end()))
+}
+
+pub(super) fn stop_table() -> Result<String> {
+    let mut table = "| answer | meaning |\n|---|---|\n".to_owned();
+    let all = [StopStatus::Stopping, StopStatus::Stopped, StopStatus::Completed, StopStatus::Failed];
+    for status in all {
+        let meaning = match status {
+            StopStatus::Stopping => "The request is stored and the turn is about to end.",
+            StopStatus::Stopped => "The turn was stopped.",
+            StopStatus::Completed => "The turn had ended by itself.",
+            StopStatus::Failed => "The turn had failed.",
+        };
+        writeln!(table, "| `{}` | {meaning} |", serde_json::to_string(&StopAnswer { status })?)?;
+    }
+    Ok(table)
+}
+
+pub(super) fn failures() -> Result<String> {
+    let unexpected = ChatEvent::Error {
+        code: StreamErrorCode::Stream,
+        message: None,
+        allow_retry: true,
+        error_code: Some(ErrorCode::Internal.as_str().to_owned()),
+    };
+    let known = serde_json::to_string(&ChatEvent::failure(ErrorCode::NodeTimeout, true))?;
+    Ok(format!("```\ndata: {known}\n\ndata: {}\n```", serde_json::to_string(&unexpected)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn each_kind_stands_once() {
+        let distinct = |tags: Vec<String>| {
+            let all = tags.len();
+            assert_eq!(tags.into_iter().collect::<BTreeSet<_>>().len(), all);
+            all
+        };
+        assert_eq!(distinct(events().iter().map(|event| tag(event).unwrap()).collect()), 12);
+        assert_eq!(distinct(updates().iter().map(|update| tag(update).unwrap()).collect()), 5);
+        assert!(items().iter().all(|item| item_meaning(item).is_some()));
+    }
+}
