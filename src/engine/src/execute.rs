@@ -242,8 +242,8 @@ impl Execution<'_> {
             output.finish(slot).await;
             return Done { index, result: Err(RunError::at(&node.name, error)), receipt: None };
         }
-        let started_at = earlier.iter().map(|row| row.started_at).min().unwrap_or_else(|| self.clock.now());
-        let (result, receipt) = self.attempt(step, node, visit, slot, started_at, view, output).await;
+        let begun = earlier.iter().map(|row| row.started_at).min();
+        let (result, receipt) = self.attempt(step, node, visit, slot, begun, view, output).await;
         output.finish(slot).await;
         Done { index, result, receipt }
     }
@@ -255,15 +255,17 @@ impl Execution<'_> {
         node: &PlanNode,
         visit: u32,
         slot: usize,
-        started_at: DateTime<Utc>,
+        begun: Option<DateTime<Utc>>,
         view: &View,
         output: &StepOutput<'_>,
     ) -> (Result<Value, RunError>, Option<Receipt>) {
+        let started_at = begun.unwrap_or_else(|| self.clock.now());
         let mut record = StepRecord {
             step,
             node: node.name.clone(),
             visit,
             attempt: 1,
+            begun: begun.is_some(),
             input_digest: [0; 32],
             started_at,
             outcome: StepOutcome::Started,
@@ -271,10 +273,11 @@ impl Execution<'_> {
         let result = match node.node.input(view) {
             Ok(input) => {
                 record.input_digest = crate::canonical::sha256(&[input.to_string().as_bytes()]);
-                if node.node.records_start()
-                    && let Err(error) = self.journal.record(record.clone()).await
-                {
-                    return (Err(lost(error)), None);
+                if node.node.records_start() {
+                    if let Err(error) = self.journal.record(record.clone()).await {
+                        return (Err(lost(error)), None);
+                    }
+                    record.begun = true;
                 }
                 let call = Call { clock: self.clock, output, slot, started_at };
                 let work = node.node.run(input, &call);

@@ -18,6 +18,8 @@ pub struct StepRecord {
     pub visit: u32,
     /// Which attempt of the visit, from 1.
     pub attempt: u32,
+    /// Whether the journal has a row of this attempt already: its start.
+    pub begun: bool,
     /// SHA-256 of what the node was given.
     pub input_digest: [u8; 32],
     /// When the attempt began.

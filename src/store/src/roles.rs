@@ -8,7 +8,7 @@ use crate::StoreError;
 pub(crate) const ROLE: &str = "callboard_app";
 
 /// Held to the end of the transaction, which a statement of several parts is.
-const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtext('callboard_app'));";
+pub(crate) const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtext('callboard_app'));";
 
 /// Tables the role may only read and add to.
 const APPEND_ONLY: [&str; 1] = ["workflow_versions"];

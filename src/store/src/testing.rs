@@ -34,8 +34,8 @@ impl TestDatabase {
     /// When [`TEST_DSN`] is not set or the cluster does not answer.
     pub async fn create() -> Self {
         let server = std::env::var(TEST_DSN).unwrap_or_else(|_| {
-            let install = std::env::var("CALLBOARD_MISSING_POSTGRESQL")
-                .unwrap_or_else(|_| "cargo xtask test".to_owned());
+            let install =
+                std::env::var("CALLBOARD_MISSING_POSTGRES").unwrap_or_else(|_| "cargo xtask test".to_owned());
             panic!("no PostgreSQL for tests: run `{install}`")
         });
         let mut admin = open(&server).await;
@@ -89,16 +89,23 @@ impl TestDatabase {
     /// # Panics
     /// When the query fails or has no row.
     pub async fn scalar(&self, sql: &str) -> String {
-        #[derive(diesel::QueryableByName)]
-        struct Scalar {
-            #[diesel(sql_type = diesel::sql_types::Text)]
-            value: String,
-        }
-        let query = format!("SELECT (({sql})::text) AS value");
-        let row: Scalar =
-            diesel::sql_query(query).get_result(&mut open(&self.dsn).await).await.expect("one row");
-        row.value
+        scalar(&self.dsn, sql).await
     }
+}
+
+/// The first column of the first row, as text, from any database.
+///
+/// # Panics
+/// When it does not answer, the query fails or has no row.
+pub async fn scalar(dsn: &str, sql: &str) -> String {
+    #[derive(diesel::QueryableByName)]
+    struct Scalar {
+        #[diesel(sql_type = diesel::sql_types::Text)]
+        value: String,
+    }
+    let query = format!("SELECT (({sql})::text) AS value");
+    let row: Scalar = diesel::sql_query(query).get_result(&mut open(dsn).await).await.expect("one row");
+    row.value
 }
 
 async fn open(dsn: &str) -> AsyncPgConnection {

@@ -55,9 +55,19 @@ impl Cluster {
     /// # Errors
     /// When no folder can be made, `initdb` fails, or the server does not come up.
     pub(crate) fn start(bin: PathBuf, log: &Path) -> Result<Self> {
+        Self::start_in(&base(), bin, log)
+    }
+
+    /// A cluster whose commits reach a disk, as those of a real one do.
+    #[cfg(feature = "bench")]
+    pub(crate) fn start_on_disk(bin: PathBuf, log: &Path) -> Result<Self> {
+        Self::start_in(&env::temp_dir(), bin, log)
+    }
+
+    fn start_in(base: &Path, bin: PathBuf, log: &Path) -> Result<Self> {
         let owner = if run::is_root() { Some(unprivileged()?) } else { None };
         sweep(&bin, owner);
-        let (folder, lock) = make_folder(&base(), owner)?;
+        let (folder, lock) = make_folder(base, owner)?;
         // From here on Drop removes what there is.
         let mut cluster = Self { bin, folder, server: None, owner, _lock: lock };
         let data = cluster.data();
@@ -86,6 +96,12 @@ impl Cluster {
     /// How tests reach it.
     pub(crate) fn dsn(&self) -> String {
         format!("host={} port=5432 user=postgres dbname=postgres", self.folder.display())
+    }
+
+    /// The server's process.
+    #[cfg(feature = "bench")]
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.server.as_ref().map(Child::id)
     }
 
     fn data(&self) -> PathBuf {

@@ -1,6 +1,7 @@
-//! What developers run: `cargo xtask test`, `cargo xtask layers`, `cargo xtask docs`.
+//! What developers run: `cargo xtask test`, `layers`, `docs`, `bench`.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks to its terminal")]
 
+mod bench;
 mod cluster;
 mod docs;
 mod layers;
@@ -30,6 +31,13 @@ enum Task {
     Layers,
     /// The whole check, cheap stages first; with nextest arguments only those tests.
     Test(test::Options),
+    /// Measure, beside a floor that runs at the same time.
+    Bench {
+        #[command(subcommand)]
+        bench: bench::Bench,
+    },
+    #[command(flatten)]
+    Program(bench::Program),
     /// Write the generated pages of docs/.
     Docs {
         /// Write nothing; fail when a page is not what the sources give.
@@ -53,6 +61,8 @@ fn start(task: Task) -> Result<()> {
     match task {
         Task::Layers => layers::run(&workspace),
         Task::Test(options) => test::run(&workspace, &options),
+        Task::Bench { bench } => bench::run(workspace.workspace_root.as_std_path(), &bench),
+        Task::Program(program) => bench::program(workspace.target_directory.as_std_path(), program),
         Task::Docs { check } => docs::run(workspace.workspace_root.as_std_path(), check),
     }
 }

@@ -209,3 +209,28 @@ fn latest<'a>(batches: &[&'a Batch]) -> Vec<(&'a RunUpdate, Option<Time>)> {
     }
     updates
 }
+
+/// How many rows a table has.
+macro_rules! rows {
+    ($($table:ident . $key:ident),+) => {$(
+        impl $table<'_> {
+            pub(super) fn len(&self) -> usize {
+                self.$key.len()
+            }
+
+            pub(super) fn is_empty(&self) -> bool {
+                self.$key.is_empty()
+            }
+        }
+    )+};
+}
+
+rows!(Threads.id, Items.id, Runs.id, Streams.id, Steps.run_id, Updates.id, Events.stream_id);
+
+impl Events<'_> {
+    /// The day of all events, if it is one.
+    pub(super) fn single_day(&self) -> Option<NaiveDate> {
+        let first = *self.day.first()?;
+        self.day.iter().all(|day| *day == first).then_some(first)
+    }
+}

@@ -1,6 +1,6 @@
 //! A lane's connection.
 
-use diesel::result::{DatabaseErrorKind, Error as DieselError};
+use diesel::result::{DatabaseErrorKind, Error as DieselError, QueryResult};
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 
 use super::Batch;
@@ -48,13 +48,23 @@ impl LaneConnection {
         if batches.iter().all(|batch| batch.is_empty()) {
             return Ok(());
         }
-        let columns = Columns::of(batches);
-        let commit = Commit { writer_id: lease.writer_id, epoch: lease.epoch, columns };
-        match commit.get_result::<i64>(&mut self.connection).await {
+        let again = batches.iter().any(|batch| batch.steps.iter().any(|step| step.begun));
+        let mut told = self.try_commit(lease, Columns::of(batches), again).await;
+        let taken = matches!(told, Err(DieselError::DatabaseError(DatabaseErrorKind::UniqueViolation, _)));
+        if taken && !again {
+            // Some rows are there: the batch was sent before, and the answer was lost.
+            told = self.try_commit(lease, Columns::of(batches), true).await;
+        }
+        match told {
             Ok(1) => Ok(()),
             Ok(_) => Err(LaneError::Fenced),
             Err(error) => Err(sort(error)),
         }
+    }
+
+    async fn try_commit(&mut self, lease: Lease, columns: Columns<'_>, again: bool) -> QueryResult<i64> {
+        let commit = Commit { writer_id: lease.writer_id, epoch: lease.epoch, columns, again };
+        commit.get_result::<i64>(&mut self.connection).await
     }
 }
 
@@ -84,9 +94,13 @@ fn sort(error: DieselError) -> LaneError {
 }
 
 fn says_transient(text: &str) -> bool {
-    ["deadlock detected", "canceling statement", "out of memory", "connection"]
-        .iter()
-        .any(|known| text.contains(known))
+    // A partition that is missing will be made; until then its day's events wait.
+    let no_partition = text.contains("stream_events") && text.contains("does not exist")
+        || text.contains("no partition of relation");
+    no_partition
+        || ["deadlock detected", "canceling statement", "out of memory", "connection"]
+            .iter()
+            .any(|known| text.contains(known))
 }
 
 #[cfg(test)]
@@ -108,11 +122,10 @@ mod tests {
         let mut connection = store.connector().open(Session::Lane(None)).await.unwrap();
         connection.batch_execute(setting).await.unwrap();
         let mut batch = Batch::default();
-        batch.events.push(crate::batch::EventsRow {
-            stream_id: Uuid::nil(),
-            first_seq: 1,
-            last_seq: 1,
-            frames: String::new(),
+        batch.items.push(crate::batch::ItemRow {
+            thread_id: kernel::ThreadId(Uuid::nil()),
+            id: kernel::ItemKey([0; 24]),
+            content: String::new(),
         });
         LaneConnection::new(connection).commit(lease, &batch).await.unwrap_err()
     }

@@ -113,6 +113,8 @@ pub struct StepRow {
     pub attempt: i32,
     /// The super-step, from 1.
     pub step: i32,
+    /// Whether the attempt's start was sent before.
+    pub begun: bool,
     /// `started`, `succeeded` or `failed`.
     pub status: &'static str,
     /// SHA-256 of what the node was given.

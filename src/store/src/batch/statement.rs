@@ -1,4 +1,5 @@
-//! The statement of a commit. diesel caches it by its text, and the text depends only on which tables have rows.
+//! The statement of a commit. diesel caches it by its text, and the text depends only on which tables have rows, on
+//! whether those are single rows, and on the day of the events.
 
 use diesel::pg::Pg;
 use diesel::query_builder::{AstPass, Query, QueryFragment, QueryId};
@@ -10,12 +11,20 @@ use diesel::sql_types::{
 use uuid::Uuid;
 
 use super::columns::Columns;
+use crate::partitions::partition_name;
+
+/// An attempt's outcome follows its start; nothing follows an outcome.
+const STEP_AGAIN: &str = "(run_id, node, visit, attempt) DO UPDATE SET status = excluded.status, \
+     result = excluded.result, error = excluded.error, finished_at = excluded.finished_at \
+     WHERE run_steps.finished_at IS NULL";
 
 /// The statement; yields 1, or 0 when the writer's lease has gone to somebody else.
 pub(super) struct Commit<'a> {
     pub(super) writer_id: Uuid,
     pub(super) epoch: i64,
     pub(super) columns: Columns<'a>,
+    /// Whether rows may be there already. Saying so for every row would cost a tenth of the commit.
+    pub(super) again: bool,
 }
 
 impl QueryId for Commit<'_> {
@@ -27,33 +36,57 @@ impl Query for Commit<'_> {
     type SqlType = BigInt;
 }
 
-/// The values of one column.
-fn column<'b, ST, T>(out: &mut AstPass<'_, 'b, Pg>, first: bool, values: &'b Vec<T>) -> QueryResult<()>
-where
-    Pg: HasSqlType<ST>,
-    Vec<T>: ToSql<Array<ST>, Pg>,
-    ST: 'static,
-    Array<ST>: QueryId,
-{
-    if !first {
-        out.push_sql(",");
-    }
-    out.push_bind_param::<Array<ST>, Vec<T>>(values)
+/// The rows of one table, on their way into the statement: many as `unnest` of arrays, a single one as it stands,
+/// which costs the server less.
+struct Rows<'o, 'a, 'b> {
+    out: &'o mut AstPass<'a, 'b, Pg>,
+    single: bool,
+    first: bool,
 }
 
-/// `name AS (INSERT INTO table (columns) SELECT t.* FROM unnest(…) AS t, fence ON CONFLICT …)`.
+impl<'o, 'a, 'b> Rows<'o, 'a, 'b> {
+    fn begin(out: &'o mut AstPass<'a, 'b, Pg>, rows: usize) -> Self {
+        let single = rows == 1;
+        out.push_sql(if single { "(SELECT " } else { "unnest(" });
+        Self { out, single, first: true }
+    }
+
+    /// The values of one column.
+    fn column<ST, T>(&mut self, values: &'b Vec<T>) -> QueryResult<()>
+    where
+        Pg: HasSqlType<ST>,
+        T: ToSql<ST, Pg>,
+        Vec<T>: ToSql<Array<ST>, Pg>,
+        ST: QueryId + 'static,
+        Array<ST>: QueryId,
+    {
+        if !std::mem::replace(&mut self.first, false) {
+            self.out.push_sql(",");
+        }
+        match values.first() {
+            Some(value) if self.single => self.out.push_bind_param::<ST, T>(value),
+            _ => self.out.push_bind_param::<Array<ST>, Vec<T>>(values),
+        }
+    }
+}
+
+/// `put_table AS (INSERT INTO table (columns) SELECT t.* FROM fence, … AS t)`; `into` may be a partition.
 macro_rules! insert {
-    ($out:ident, $table:literal, $columns:literal, $conflict:literal, [$($kind:ty => $values:expr),+ $(,)?]) => {{
-        $out.push_sql(concat!(
-            ", put_", $table, " AS (INSERT INTO ", $table, " (", $columns, ") SELECT t.* FROM fence, unnest("
-        ));
-        let mut first = true;
-        $(
-            column::<$kind, _>(&mut $out, first, $values)?;
-            #[allow(unused_assignments, reason = "the last column has none behind it")]
-            { first = false; }
-        )+
-        $out.push_sql(concat!(") AS t ON CONFLICT ", $conflict, ")"));
+    (
+        $out:ident, $into:expr, $columns:literal, $select:literal, $rows:expr, $conflict:expr,
+        [$($kind:ty => $values:expr),+ $(,)?]
+    ) => {{
+        $out.push_sql(concat!(", put_", stringify!($rows), " AS (INSERT INTO "));
+        $out.push_sql($into);
+        $out.push_sql(concat!(" (", $columns, ") SELECT ", $select, " FROM fence, "));
+        let mut rows = Rows::begin(&mut $out, $rows.len());
+        $(rows.column::<$kind, _>($values)?;)+
+        $out.push_sql(") AS t");
+        if let Some(conflict) = $conflict {
+            $out.push_sql(" ON CONFLICT ");
+            $out.push_sql(conflict);
+        }
+        $out.push_sql(")");
     }};
 }
 
@@ -65,61 +98,55 @@ impl QueryFragment<Pg> for Commit<'_> {
         out.push_sql(" AND epoch = ");
         out.push_bind_param::<BigInt, _>(&self.epoch)?;
         out.push_sql(" FOR SHARE)");
-        if !threads.id.is_empty() {
-            out.push_sql(
-                ", put_threads AS (INSERT INTO threads \
-                 (id, workflow_id, workspace_id, owner_kind, owner_id, created_at, status) \
-                 SELECT t.*, 'active' FROM fence, unnest(",
+        let skip = self.again.then_some("DO NOTHING");
+        if !threads.is_empty() {
+            insert!(
+                out, "threads",
+                "id, workflow_id, workspace_id, owner_kind, owner_id, created_at, status", "t.*, 'active'",
+                threads, skip,
+                [
+                    SqlUuid => &threads.id, SqlUuid => &threads.workflow_id, SqlUuid => &threads.workspace_id,
+                    Text => &threads.owner_kind, Nullable<Text> => &threads.owner_id,
+                    Timestamptz => &threads.created_at,
+                ]
             );
-            column::<SqlUuid, _>(&mut out, true, &threads.id)?;
-            column::<SqlUuid, _>(&mut out, false, &threads.workflow_id)?;
-            column::<SqlUuid, _>(&mut out, false, &threads.workspace_id)?;
-            column::<Text, _>(&mut out, false, &threads.owner_kind)?;
-            column::<Nullable<Text>, _>(&mut out, false, &threads.owner_id)?;
-            column::<Timestamptz, _>(&mut out, false, &threads.created_at)?;
-            out.push_sql(") AS t ON CONFLICT DO NOTHING)");
         }
-        if !items.id.is_empty() {
-            insert!(out, "thread_items", "thread_id, id, content", "DO NOTHING", [
+        if !items.is_empty() {
+            insert!(out, "thread_items", "thread_id, id, content", "t.*", items, skip, [
                 SqlUuid => &items.thread_id, Bytea => &items.id, Text => &items.content,
             ]);
         }
-        if !runs.id.is_empty() {
-            out.push_sql(
-                ", put_runs AS (INSERT INTO runs (id, workspace_id, workflow_id, version_id, trigger, thread_id, \
-                 stream_id, inputs, created_at, status, started_at, output, error, finished_at, writer_id) \
-                 SELECT t.*, fence.writer_id FROM fence, unnest(",
+        if !runs.is_empty() {
+            insert!(
+                out, "runs",
+                "id, workspace_id, workflow_id, version_id, trigger, thread_id, stream_id, inputs, created_at, \
+                 status, started_at, output, error, finished_at, writer_id",
+                "t.*, fence.writer_id", runs, skip,
+                [
+                    SqlUuid => &runs.id, SqlUuid => &runs.workspace_id, SqlUuid => &runs.workflow_id,
+                    SqlUuid => &runs.version_id, Text => &runs.trigger, Nullable<SqlUuid> => &runs.thread_id,
+                    Nullable<SqlUuid> => &runs.stream_id, Text => &runs.inputs,
+                    Timestamptz => &runs.created_at, Text => &runs.status,
+                    Nullable<Timestamptz> => &runs.started_at, Nullable<Text> => &runs.output,
+                    Nullable<Text> => &runs.error, Nullable<Timestamptz> => &runs.finished_at,
+                ]
             );
-            column::<SqlUuid, _>(&mut out, true, &runs.id)?;
-            column::<SqlUuid, _>(&mut out, false, &runs.workspace_id)?;
-            column::<SqlUuid, _>(&mut out, false, &runs.workflow_id)?;
-            column::<SqlUuid, _>(&mut out, false, &runs.version_id)?;
-            column::<Text, _>(&mut out, false, &runs.trigger)?;
-            column::<Nullable<SqlUuid>, _>(&mut out, false, &runs.thread_id)?;
-            column::<Nullable<SqlUuid>, _>(&mut out, false, &runs.stream_id)?;
-            column::<Text, _>(&mut out, false, &runs.inputs)?;
-            column::<Timestamptz, _>(&mut out, false, &runs.created_at)?;
-            column::<Text, _>(&mut out, false, &runs.status)?;
-            column::<Nullable<Timestamptz>, _>(&mut out, false, &runs.started_at)?;
-            column::<Nullable<Text>, _>(&mut out, false, &runs.output)?;
-            column::<Nullable<Text>, _>(&mut out, false, &runs.error)?;
-            column::<Nullable<Timestamptz>, _>(&mut out, false, &runs.finished_at)?;
-            out.push_sql(") AS t ON CONFLICT DO NOTHING)");
         }
-        if !streams.id.is_empty() {
-            insert!(out, "streams", "id, day, run_id, workflow_id, thread_id, dialect", "DO NOTHING", [
-                SqlUuid => &streams.id, Date => &streams.day, SqlUuid => &streams.run_id,
-                SqlUuid => &streams.workflow_id, Nullable<SqlUuid> => &streams.thread_id,
-                Text => &streams.dialect,
-            ]);
+        if !streams.is_empty() {
+            insert!(
+                out, "streams", "id, day, run_id, workflow_id, thread_id, dialect", "t.*", streams, skip,
+                [
+                    SqlUuid => &streams.id, Date => &streams.day, SqlUuid => &streams.run_id,
+                    SqlUuid => &streams.workflow_id, Nullable<SqlUuid> => &streams.thread_id,
+                    Text => &streams.dialect,
+                ]
+            );
         }
-        if !steps.run_id.is_empty() {
+        if !steps.is_empty() {
             insert!(
                 out, "run_steps",
                 "run_id, node, visit, attempt, step, status, input_digest, result, error, started_at, finished_at",
-                "(run_id, node, visit, attempt) DO UPDATE SET status = excluded.status, \
-                 result = excluded.result, error = excluded.error, finished_at = excluded.finished_at \
-                 WHERE run_steps.finished_at IS NULL",
+                "t.*", steps, self.again.then_some(STEP_AGAIN),
                 [
                     SqlUuid => &steps.run_id, Text => &steps.node, Integer => &steps.visit,
                     Integer => &steps.attempt, Integer => &steps.step, Text => &steps.status,
@@ -129,30 +156,36 @@ impl QueryFragment<Pg> for Commit<'_> {
                 ]
             );
         }
-        if !updates.id.is_empty() {
+        if !updates.is_empty() {
             out.push_sql(
                 ", put_updates AS (UPDATE runs SET status = t.status, \
                  started_at = coalesce(runs.started_at, t.started_at), output = t.output, error = t.error, \
-                 finished_at = t.finished_at FROM fence, unnest(",
+                 finished_at = t.finished_at FROM fence, ",
             );
-            column::<SqlUuid, _>(&mut out, true, &updates.id)?;
-            column::<Text, _>(&mut out, false, &updates.status)?;
-            column::<Nullable<Timestamptz>, _>(&mut out, false, &updates.started_at)?;
-            column::<Nullable<Text>, _>(&mut out, false, &updates.output)?;
-            column::<Nullable<Text>, _>(&mut out, false, &updates.error)?;
-            column::<Nullable<Timestamptz>, _>(&mut out, false, &updates.finished_at)?;
+            let mut rows = Rows::begin(&mut out, updates.len());
+            rows.column::<SqlUuid, _>(&updates.id)?;
+            rows.column::<Text, _>(&updates.status)?;
+            rows.column::<Nullable<Timestamptz>, _>(&updates.started_at)?;
+            rows.column::<Nullable<Text>, _>(&updates.output)?;
+            rows.column::<Nullable<Text>, _>(&updates.error)?;
+            rows.column::<Nullable<Timestamptz>, _>(&updates.finished_at)?;
             out.push_sql(
                 ") AS t (id, status, started_at, output, error, finished_at) \
-                 WHERE runs.id = t.id AND runs.finished_at IS NULL AND runs.id = ANY(",
+                 WHERE runs.id = t.id AND runs.finished_at IS NULL)",
             );
-            column::<SqlUuid, _>(&mut out, true, &updates.id)?;
-            out.push_sql("))");
         }
-        if !events.stream_id.is_empty() {
-            insert!(out, "stream_events", "day, stream_id, first_seq, last_seq, frames", "DO NOTHING", [
-                Date => &events.day, SqlUuid => &events.stream_id, BigInt => &events.first_seq,
-                BigInt => &events.last_seq, Text => &events.frames,
-            ]);
+        if !events.is_empty() {
+            // Straight into the partition, where all events are of one day: finding it for each row costs as much
+            // as the row.
+            let partition = events.single_day().map(partition_name);
+            insert!(
+                out, partition.as_deref().unwrap_or("stream_events"),
+                "day, stream_id, first_seq, last_seq, frames", "t.*", events, skip,
+                [
+                    Date => &events.day, SqlUuid => &events.stream_id, BigInt => &events.first_seq,
+                    BigInt => &events.last_seq, Text => &events.frames,
+                ]
+            );
         }
         out.push_sql(" SELECT count(*) FROM fence");
         Ok(())

@@ -183,6 +183,7 @@ impl Turn {
             visit: 1,
             attempt: 1,
             step: 1,
+            begun: false,
             status,
             input_digest: vec![7; 32],
             result: ended.then(|| r#"{"n":1}"#.to_owned()),

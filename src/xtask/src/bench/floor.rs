@@ -1,0 +1,108 @@
+//! The floor: a bare handler that streams the same pieces and writes the two items in two transactions, with
+//! prepared statements, on a pool of 16. No checks, no journal, no stored stream.
+
+use std::sync::Arc;
+
+use actix_web::web::{Bytes, Data};
+use actix_web::{App, HttpResponse, HttpServer, web};
+use anyhow::{Context, Result};
+use futures_util::stream::{self, StreamExt};
+use tokio::sync::{Mutex, mpsc};
+use tokio_postgres::{Client, NoTls, Statement};
+
+const CONNECTIONS: usize = 16;
+const TABLE: &str = "CREATE TABLE IF NOT EXISTS floor_items \
+    (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, thread text NOT NULL, content text NOT NULL)";
+const INSERT: &str = "INSERT INTO floor_items (thread, content) VALUES ($1, $2)";
+
+struct Connection {
+    client: Client,
+    begin: Statement,
+    insert: Statement,
+    commit: Statement,
+}
+
+struct Pool {
+    free: mpsc::UnboundedSender<Connection>,
+    taken: Mutex<mpsc::UnboundedReceiver<Connection>>,
+}
+
+impl Pool {
+    /// One item in one transaction.
+    async fn store(&self, content: &str) -> Result<()> {
+        let connection = self.taken.lock().await.recv().await.context("the pool is closed")?;
+        connection.client.execute(&connection.begin, &[]).await?;
+        connection.client.execute(&connection.insert, &[&"thr_floor", &content]).await?;
+        connection.client.execute(&connection.commit, &[]).await?;
+        let _ = self.free.send(connection);
+        Ok(())
+    }
+}
+
+/// Serves until it is killed; prints its address.
+pub(super) fn run(dsn: &str) -> Result<()> {
+    actix_rt::System::new().block_on(serve(dsn))
+}
+
+async fn serve(dsn: &str) -> Result<()> {
+    let (free, taken) = mpsc::unbounded_channel();
+    for _ in 0..CONNECTIONS {
+        let (client, connection) = tokio_postgres::connect(dsn, NoTls).await?;
+        actix_rt::spawn(connection);
+        client.batch_execute("SELECT pg_advisory_lock(1)").await?;
+        client.batch_execute(TABLE).await?;
+        client.batch_execute("SELECT pg_advisory_unlock(1)").await?;
+        let (begin, insert) = (client.prepare("BEGIN").await?, client.prepare(INSERT).await?);
+        let commit = client.prepare("COMMIT").await?;
+        let _ = free.send(Connection { client, begin, insert, commit });
+    }
+    let pool = Arc::new(Pool { free, taken: Mutex::new(taken) });
+    let server = HttpServer::new(move || {
+        App::new().app_data(Data::new(Arc::clone(&pool))).route("/api/chat", web::post().to(chat))
+    })
+    .workers(2)
+    .tcp_nodelay(true)
+    .bind(("127.0.0.1", 0))?;
+    let address = server.addrs().first().copied().context("no address")?;
+    println!("listening on http://{address}");
+    server.run().await?;
+    Ok(())
+}
+
+async fn chat(pool: Data<Arc<Pool>>, body: Bytes) -> actix_web::Result<HttpResponse> {
+    let request: serde_json::Value = serde_json::from_slice(&body)?;
+    let text = request.pointer("/params/input/content/0/text").and_then(|text| text.as_str());
+    let text = text.unwrap_or_default().to_owned();
+    let failed = |error: anyhow::Error| actix_web::error::ErrorInternalServerError(error.to_string());
+    pool.store(&body_item("user_message", &text)).await.map_err(failed)?;
+    let created = event("{\"type\":\"thread.created\",\"thread\":{\"id\":\"thr_floor\"}}");
+    let pieces: Vec<Bytes> = text
+        .split_inclusive(' ')
+        .map(|piece| {
+            let part = serde_json::json!({"type": "thread.item.updated", "item_id": "msg_floor",
+                "update": {"type": "content_part_added", "part": {"type": "output_text", "text": piece}}});
+            event(&part.to_string())
+        })
+        .collect();
+    let item = body_item("assistant_message", &text);
+    let pool = Arc::clone(&pool);
+    let done = stream::once(async move {
+        pool.store(&item)
+            .await
+            .map_err(|error| actix_web::error::ErrorInternalServerError(error.to_string()))?;
+        Ok(event(&format!("{{\"type\":\"thread.item.done\",\"item\":{item}}}")))
+    });
+    let body =
+        stream::iter(std::iter::once(created).chain(pieces)).map(Ok::<_, actix_web::Error>).chain(done);
+    Ok(HttpResponse::Ok().content_type("text/event-stream").streaming(Box::pin(body)))
+}
+
+fn body_item(kind: &str, text: &str) -> String {
+    serde_json::json!({"type": kind, "id": "msg_floor", "thread_id": "thr_floor",
+        "content": [{"type": "output_text", "text": text}]})
+    .to_string()
+}
+
+fn event(json: &str) -> Bytes {
+    Bytes::from(format!("data: {json}\n\n"))
+}

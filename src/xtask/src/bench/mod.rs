@@ -1,0 +1,73 @@
+//! `cargo xtask bench …`: builds what is measured without debug code, then runs the measuring program.
+//!
+//! The figures to compare are CPU milliseconds per turn and ratios against a floor that ran in the same minute on the
+//! same machine; wall time says more about the machine.
+
+#[cfg(feature = "bench")]
+mod chat;
+#[cfg(feature = "bench")]
+mod floor;
+#[cfg(feature = "bench")]
+mod load;
+#[cfg(feature = "bench")]
+mod process;
+
+use std::path::Path;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+use crate::run;
+
+/// What can be measured.
+#[derive(Subcommand)]
+pub(crate) enum Bench {
+    /// Chat turns of 20 pieces at concurrency 1, 8 and 64, beside a bare handler that stores two items.
+    Chat {
+        /// Turns for each measurement at concurrency 64; fewer at 8 and 1.
+        #[arg(long, default_value_t = 8_000)]
+        turns: usize,
+    },
+}
+
+/// Builds and measures.
+pub(crate) fn run(root: &Path, bench: &Bench) -> Result<()> {
+    let Bench::Chat { turns } = bench;
+    run::run(&mut run::cargo(root, &["build", "--release", "--locked", "-p", "callboard"]))?;
+    let turns = turns.to_string();
+    let arguments =
+        ["run", "--release", "--locked", "-p", "xtask", "--features", "bench", "--", "measure-chat", &turns];
+    run::run(&mut run::cargo(root, &arguments))
+}
+
+/// The programs that measure; only there with the feature.
+#[derive(Subcommand)]
+pub(crate) enum Program {
+    /// Measures chat turns.
+    #[command(hide = true)]
+    MeasureChat {
+        /// Turns at concurrency 64.
+        turns: usize,
+    },
+    /// The floor's server.
+    #[command(hide = true)]
+    Floor {
+        /// Its database.
+        dsn: String,
+    },
+}
+
+/// Runs a measuring program.
+#[cfg(feature = "bench")]
+pub(crate) fn program(target: &Path, program: Program) -> Result<()> {
+    match program {
+        Program::MeasureChat { turns } => chat::run(target, turns),
+        Program::Floor { dsn } => floor::run(&dsn),
+    }
+}
+
+/// Runs a measuring program.
+#[cfg(not(feature = "bench"))]
+pub(crate) fn program(_target: &Path, _program: Program) -> Result<()> {
+    anyhow::bail!("call `cargo xtask bench chat`, which builds this with the feature `bench`")
+}
