@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kernel::{Ids, RandomError};
 use parking_lot::Mutex;
+use store::LEASE_SECONDS;
+use tokio::sync::MutexGuard;
 use uuid::Uuid;
 
 /// The runs of this instance whose end is not durable yet.
@@ -12,6 +15,7 @@ use uuid::Uuid;
 pub(crate) struct InFlight {
     ids: Ids,
     runs: Arc<Mutex<BTreeMap<Uuid, bool>>>,
+    naming: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// Holds a run as being looked after. Dropped without [`RunToken::finished`], the run is an orphan that the sweeper
@@ -22,9 +26,36 @@ pub(crate) struct RunToken {
     finished: bool,
 }
 
+/// When the lease was renewed, in monotonic time.
+///
+/// Behind a gap the database may have been away for everybody: the leases of others have run out though they live.
+/// They are given the time of a lease to come back before any of them is taken for dead.
+pub(crate) struct Renewals {
+    last: Duration,
+    patient_until: Duration,
+}
+
+impl Renewals {
+    const GAP: Duration = Duration::from_secs(5);
+
+    /// Taken just now.
+    pub(crate) fn new(now: Duration) -> Self {
+        Self { last: now, patient_until: now }
+    }
+
+    /// Renewed just now; says whether one whose lease has run out may be taken for dead.
+    pub(crate) fn renewed(&mut self, now: Duration) -> bool {
+        if now.saturating_sub(self.last) > Self::GAP {
+            self.patient_until = now + Duration::from_secs(LEASE_SECONDS.unsigned_abs().into());
+        }
+        self.last = now;
+        now >= self.patient_until
+    }
+}
+
 impl InFlight {
     pub(crate) fn new(ids: Ids) -> Self {
-        Self { ids, runs: Arc::default() }
+        Self { ids, runs: Arc::default(), naming: Arc::default() }
     }
 
     /// A new run's id, counted from the moment it exists.
@@ -50,6 +81,12 @@ impl InFlight {
         (held != Some(true)).then(|| RunToken { run, runs: Arc::clone(&self.runs), finished: false })
     }
 
+    /// Held from the moment the oldest run is looked for until the lease names it: a run from before it that is
+    /// adopted meanwhile would be left out, and nobody would find it after a crash.
+    pub(crate) async fn naming(&self) -> MutexGuard<'_, ()> {
+        self.naming.lock().await
+    }
+
     /// No run of this instance before this one is unfinished.
     pub(crate) fn oldest(&self) -> Result<Uuid, RandomError> {
         let runs = self.runs.lock();
@@ -64,9 +101,12 @@ impl InFlight {
         self.runs.lock().iter().filter(|(_, held)| !**held).map(|(run, _)| *run).collect()
     }
 
-    /// The run is over, or never was.
+    /// The run is over, or never was. One that somebody has begun to look after meanwhile stays.
     pub(crate) fn forget(&self, run: Uuid) {
-        self.runs.lock().remove(&run);
+        let mut runs = self.runs.lock();
+        if runs.get(&run) == Some(&false) {
+            runs.remove(&run);
+        }
     }
 }
 
@@ -98,6 +138,14 @@ mod tests {
     use kernel::{SystemClock, SystemRandom};
 
     #[test]
+    fn nobody_is_taken_for_dead_right_behind_a_gap() {
+        let second = Duration::from_secs;
+        let mut renewals = Renewals::new(second(100));
+        let may = [102, 106, 115, 117, 121, 124, 125, 127].map(|at| renewals.renewed(second(at)));
+        assert_eq!(may, [true, true, false, false, false, false, true, true]);
+    }
+
+    #[test]
     fn a_run_is_counted_until_its_end_is_durable() {
         let ids = Ids::new(Arc::new(SystemClock::new()), Arc::new(SystemRandom::new()));
         let runs = InFlight::new(ids);
@@ -110,6 +158,8 @@ mod tests {
         assert_eq!(runs.oldest().unwrap(), one, "an orphan still counts");
         second.finished();
         let again = runs.adopt(one).unwrap();
+        runs.forget(one);
+        assert_eq!(runs.oldest().unwrap(), one, "who looks after it says when it is over");
         assert!(runs.orphans().is_empty());
         again.finished();
         assert!(runs.oldest().unwrap() > two);

@@ -1,14 +1,18 @@
 //! Runs that were accepted and have no end: after a start, after a takeover, after an actor's life.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use kernel::ThreadId;
-use store::StoreError;
+use serde_json::Value;
+use store::{StoreError, StoredRun};
 use uuid::Uuid;
+use wire::chat::Dialect;
 
 use crate::db::WriteError;
-use crate::plans::PlanError;
+use crate::plans::{LoadedVersion, PlanError};
 use crate::thread::{Accepted, Threads};
+use crate::turn::text::stored_json;
 use crate::turn::{Progress, Turn};
 
 /// A run could not be taken up.
@@ -32,16 +36,50 @@ pub(crate) async fn of_thread(threads: &Threads, thread: ThreadId) -> Result<Vec
     Ok(accepted)
 }
 
-/// Takes these runs up, whatever became of them; says how many.
-pub(crate) async fn adopt(threads: &Threads, runs: &[Uuid]) -> usize {
+/// Runs that one look at the database reads.
+const PAGE: i64 = 500;
+
+/// Takes up every turn that an earlier life of this writer left, from `since` on; says how many.
+///
+/// It has to end before anything new is begun, because the turns of a thread go on in their order. Nothing of these
+/// runs is on its way in this process, so a page of them takes a single look.
+pub(crate) async fn earlier_life(threads: &Threads, mut since: Uuid) -> Result<usize, StoreError> {
     let mut taken = 0;
-    for run in runs {
-        match adopt_one(threads, *run).await {
-            Ok(true) => taken += 1,
-            Ok(false) => {}
-            Err(error) => tracing::error!(%run, %error, "an unfinished run cannot be taken up now"),
+    loop {
+        let page = threads.inner.ports.store.unfinished_turns(threads.inner.writer, since, PAGE).await?;
+        let Some((last, _)) = page.last() else { return Ok(taken) };
+        since = Uuid::from_u128(last.id.as_u128().saturating_add(1));
+        for (run, dialect) in page {
+            let id = run.id;
+            match accepted(threads, run, dialect).await {
+                Ok(Some(accepted)) => {
+                    threads.accept(accepted);
+                    taken += 1;
+                }
+                Ok(None) => {}
+                Err(error) => tracing::error!(run = %id, %error, "an unfinished run cannot be taken up now"),
+            }
         }
     }
+}
+
+/// Longest time for taking runs up before the lease is looked after again; what is left stays for the next round.
+const ADOPT: Duration = Duration::from_secs(2);
+
+/// Takes these runs up, whatever became of them, as many as there is time for; says how many.
+pub(crate) async fn adopt(threads: &Threads, runs: &[Uuid]) -> usize {
+    let mut taken = 0;
+    let all = async {
+        for run in runs {
+            match adopt_one(threads, *run).await {
+                Ok(true) => taken += 1,
+                Ok(false) => {}
+                Err(error) => tracing::error!(%run, %error, "an unfinished run cannot be taken up now"),
+            }
+        }
+    };
+    let clock = Arc::clone(&threads.inner.ports.clock);
+    let _ = kernel::timeout(&*clock, ADOPT, all).await;
     taken
 }
 
@@ -63,12 +101,31 @@ async fn take_up(threads: &Threads, id: Uuid) -> Result<Option<Accepted>, Recove
         threads.inner.in_flight.forget(id);
         return Ok(None);
     };
-    let (Some(thread), Some(stream)) = (run.thread_id, run.stream_id) else { return Ok(None) };
-    let unreadable = |text: String| RecoveryError::Unreadable(id, text);
-    let version = threads.inner.plans.version(run.version_id).await?;
-    let inputs = serde_json::from_str(&run.inputs).map_err(|error| unreadable(error.to_string()))?;
+    let Some(stream) = run.stream_id else { return Ok(None) };
     let stored = ports.store.stream(stream).await?;
-    let stored = stored.ok_or_else(|| unreadable("its stream is not there".to_owned()))?;
+    let stored = stored.ok_or_else(|| RecoveryError::Unreadable(id, "its stream is not there".to_owned()))?;
+    accepted(threads, run, stored.dialect).await
+}
+
+/// An unfinished run as a turn of its thread.
+async fn accepted(
+    threads: &Threads,
+    run: StoredRun,
+    dialect: Dialect,
+) -> Result<Option<Accepted>, RecoveryError> {
+    let id = run.id;
+    let (Some(thread), Some(stream)) = (run.thread_id, run.stream_id) else { return Ok(None) };
+    let (version, inputs) = match readable(threads, &run).await {
+        Ok((version, inputs)) => (Some(version), inputs),
+        Err(RecoveryError::Store(error) | RecoveryError::Plan(PlanError::Store(error))) => {
+            return Err(error.into());
+        }
+        // It will not be better next time, and its readers wait.
+        Err(error) => {
+            tracing::error!(run = %id, %error, "a run cannot be read; it is ended");
+            (None, Value::Null)
+        }
+    };
     let Some(token) = threads.inner.in_flight.adopt(id) else { return Ok(None) };
     let turn = Turn {
         run: id,
@@ -76,9 +133,15 @@ async fn take_up(threads: &Threads, id: Uuid) -> Result<Option<Accepted>, Recove
         thread,
         workflow: run.workflow_id,
         version,
-        dialect: stored.dialect,
+        dialect,
         inputs: Arc::new(inputs),
         progress: Progress::Recovered,
     };
     Ok(Some(Accepted { turn, _slot: threads.old_slot(thread), token, stop: run.cancel_requested }))
+}
+
+async fn readable(threads: &Threads, run: &StoredRun) -> Result<(Arc<LoadedVersion>, Value), RecoveryError> {
+    let version = threads.inner.plans.version(run.version_id).await?;
+    let inputs = stored_json(&run.inputs);
+    Ok((version, inputs.map_err(|error| RecoveryError::Unreadable(run.id, error.to_string()))?))
 }

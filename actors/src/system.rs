@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::{Clock, Ids, Random};
+use parking_lot::Mutex;
 use store::{Lease, Store, StoreError};
 use tokio::runtime::Handle as Runtime;
+use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use crate::chat::Chat;
 use crate::db::Database;
-use crate::lease::InFlight;
+use crate::lease::{InFlight, Renewals};
 use crate::maintenance::{Periodic, Round};
 use crate::plans::Plans;
 use crate::publish::Topics;
@@ -21,6 +23,8 @@ use crate::turn::TurnPorts;
 
 /// How often the lease is renewed, which lasts [`store::LEASE_SECONDS`], and expired ones and orphans are looked for.
 const LEASE: Duration = Duration::from_secs(2);
+/// Turns of an earlier life that read what they had stored at the same time.
+const RECOVERING: usize = 2;
 /// How often partitions are made ahead and old keys forgotten.
 const MAINTAIN: Duration = Duration::from_secs(3_600);
 
@@ -84,6 +88,7 @@ impl System {
             clock: Arc::clone(&clock),
             ids: ids.clone(),
             grace,
+            recovering: Arc::new(Semaphore::new(RECOVERING)),
         };
         let threads = Threads::new(guardian.clone(), ports, Arc::clone(&plans), instance, in_flight.clone());
         let system =
@@ -121,6 +126,12 @@ impl System {
         &self.threads
     }
 
+    /// The streams that are written or read here.
+    #[must_use]
+    pub fn topics(&self) -> &Topics {
+        &self.topics
+    }
+
     /// Lets running turns end, at most for `limit`, and begins no new ones; says whether all have ended.
     pub async fn drain(&self, limit: Duration) -> bool {
         let ended = self.guardian.drain(limit).await;
@@ -150,7 +161,7 @@ impl System {
         let runs: Vec<Uuid> = unfinished.into_iter().map(|run| run.id).collect();
         if !runs.is_empty() {
             self.in_flight.abandon(&runs);
-            let taken = recovery::adopt(&self.threads, &runs).await;
+            let taken = recovery::earlier_life(&self.threads, since).await?;
             tracing::info!(found = runs.len(), taken, "unfinished runs of an earlier life");
         }
         Ok(())
@@ -160,13 +171,19 @@ impl System {
         // One after the other: a renewal names the oldest run, and must not overtake a takeover.
         self.every(ActorKind::Lease, "lease", LEASE, {
             let (store, lease, health) = (self.store.clone(), self.lease, self.health.clone());
-            let (threads, runs) = (self.threads.clone(), self.in_flight.clone());
+            let (threads, runs, clock) =
+                (self.threads.clone(), self.in_flight.clone(), Arc::clone(&self.clock));
+            let renewals = Arc::new(Mutex::new(Renewals::new(clock.monotonic())));
             Arc::new(move || {
                 let (store, health) = (store.clone(), health.clone());
                 let (threads, runs) = (threads.clone(), runs.clone());
+                let (clock, renewals) = (Arc::clone(&clock), Arc::clone(&renewals));
                 Box::pin(async move {
-                    renew(&store, lease, &runs, &health).await?;
-                    sweep(&store, lease, &threads, &runs).await;
+                    let renewed = renew(&store, lease, &runs, &health).await?;
+                    if renewed && renewals.lock().renewed(clock.monotonic()) {
+                        take_over(&store, lease, &runs).await;
+                    }
+                    sweep(&threads, &runs).await;
                     Ok(())
                 })
             })
@@ -191,21 +208,25 @@ impl System {
 }
 
 /// A database that does not answer is no reason to end: nobody else can take the lease meanwhile either.
-async fn renew(store: &Store, lease: Lease, runs: &InFlight, health: &Health) -> Result<(), String> {
+async fn renew(store: &Store, lease: Lease, runs: &InFlight, health: &Health) -> Result<bool, String> {
+    let _naming = runs.naming().await;
     let oldest = runs.oldest().map_err(|error| error.to_string())?;
     match store.renew_lease(lease, oldest).await {
-        Ok(true) => {}
+        Ok(true) => return Ok(true),
         Ok(false) => health.escalate("another instance has taken this one's lease"),
         Err(error) => tracing::warn!(%error, "the lease was not renewed"),
     }
-    Ok(())
+    Ok(false)
 }
 
-async fn sweep(store: &Store, lease: Lease, threads: &Threads, runs: &InFlight) {
+async fn take_over(store: &Store, lease: Lease, runs: &InFlight) {
     match store.take_over_expired(lease).await {
         Ok(taken) => runs.abandon(&taken),
         Err(error) => tracing::warn!(%error, "expired leases were not looked for"),
     }
+}
+
+async fn sweep(threads: &Threads, runs: &InFlight) {
     let found = runs.orphans();
     if !found.is_empty() {
         let taken = recovery::adopt(threads, &found).await;

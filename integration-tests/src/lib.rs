@@ -1,1 +1,28 @@
-//! TestService and the scenarios.
+//! `TestService`: the whole service in this process, with a database of its own and a clock in hand; and what the
+//! scenarios in `tests/all` read and write with.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "only tests are built with this"
+)]
+
+mod answer;
+pub mod chat;
+pub mod graphs;
+mod process;
+mod raw;
+mod service;
+mod tidy;
+mod waiting;
+mod workflow;
+
+pub use answer::{AnswerExt, shown, shown_alike};
+pub use client::{Answer, Client};
+pub use process::Stopping;
+pub use raw::{Raw, RawAnswer};
+pub use service::{Builder, TestService, owner_of_all_databases};
+pub use tidy::{events, tidy};
+pub use waiting::{pause, until, within};
+pub use workflow::{Workflow, WorkflowBuilder};

@@ -19,9 +19,11 @@ use crate::runtime::Health;
 /// First pause after the database did not take a batch; doubles up to [`PAUSE_MAX`].
 const PAUSE: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
+/// A connection keeps a prepared statement for each shape of a commit and each day; a new one begins with none.
+const CONNECTION_LIFE: Duration = Duration::from_secs(6 * 3_600);
 
 pub(super) struct Lane {
-    pub(super) number: usize,
+    pub(super) number: u32,
     pub(super) queue: Arc<Queue>,
     pub(super) store: Store,
     pub(super) lease: Lease,
@@ -40,9 +42,16 @@ pub(super) async fn watch(lane: Lane) {
 
 impl Lane {
     async fn run(self) {
-        let mut connection = None;
-        while let Some(taken) = self.queue.take().await {
+        let mut connection = self.store.lane().await.ok();
+        let mut opened = self.clock.monotonic();
+        while let Some(taken) = self.queue.take(self.number, &*self.clock).await {
+            if self.clock.monotonic().saturating_sub(opened) > CONNECTION_LIFE {
+                (connection, opened) = (None, self.clock.monotonic());
+            }
             self.commit(&mut connection, taken).await;
+            if self.number == 0 {
+                self.queue.first_finished();
+            }
         }
     }
 

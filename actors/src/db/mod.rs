@@ -57,7 +57,8 @@ impl Database {
         health: &Health,
     ) -> Self {
         let queue = Arc::new(Queue::default());
-        for number in 0..writers.max(1) {
+        let writers = u32::try_from(writers).unwrap_or(u32::MAX).max(1);
+        for number in 0..writers {
             let lane = lane::Lane {
                 number,
                 queue: Arc::clone(&queue),

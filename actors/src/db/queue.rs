@@ -1,7 +1,10 @@
 //! The one queue in front of the lanes.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
+use kernel::Clock;
 use parking_lot::Mutex;
 use store::batch::Batch;
 use tokio::sync::Notify;
@@ -10,6 +13,8 @@ use uuid::Uuid;
 use super::WriteError;
 use super::buffer::{Buffer, EventFrames, Then};
 
+/// How long what is ready waits behind a commit of the first lane before the next one takes it.
+const PATIENCE: Duration = Duration::from_millis(2);
 /// Keys in one commit.
 const KEYS: usize = 256;
 /// Bytes in one commit, roughly.
@@ -26,6 +31,11 @@ pub(super) struct Queue {
     state: Mutex<State>,
     work: Notify,
     progress: Notify,
+    /// Calls the other lanes when the first one has begun a commit.
+    begun: Notify,
+    /// Commits that the first lane has begun and finished.
+    started: AtomicU64,
+    finished: AtomicU64,
 }
 
 #[derive(Default)]
@@ -79,24 +89,60 @@ impl Queue {
         Ok(())
     }
 
-    /// What the next commit takes; `None` when the queue is closed and empty.
-    pub(super) async fn take(&self) -> Option<Vec<(Uuid, Buffer)>> {
+    /// What lane `lane` commits next; `None` when the queue is closed and empty.
+    ///
+    /// Few large commits cost least, so the first lane takes whatever is there, and lane n only what has waited for n
+    /// times [`PATIENCE`] behind a commit of the first: on a slow disk all of them work, on a fast one none but the
+    /// first.
+    pub(super) async fn take(&self, lane: u32, clock: &dyn Clock) -> Option<Vec<(Uuid, Buffer)>> {
+        if lane == 0 { self.take_first().await } else { self.take_late(PATIENCE * lane, clock).await }
+    }
+
+    /// The first lane has finished a commit.
+    pub(super) fn first_finished(&self) {
+        self.finished.fetch_add(1, Ordering::Release);
+    }
+
+    async fn take_late(&self, patience: Duration, clock: &dyn Clock) -> Option<Vec<(Uuid, Buffer)>> {
+        loop {
+            let begun = self.begun.notified();
+            {
+                let state = self.state.lock();
+                if state.closed.is_some() && state.waiting.is_empty() {
+                    return None;
+                }
+            }
+            let finished = self.finished.load(Ordering::Acquire);
+            if self.started.load(Ordering::Acquire) == finished {
+                begun.await;
+                continue;
+            }
+            clock.sleep(patience).await;
+            // A first lane that has died is one that never finishes.
+            if self.finished.load(Ordering::Acquire) == finished {
+                let taken = self.state.lock().take();
+                if !taken.is_empty() {
+                    return Some(taken);
+                }
+            }
+        }
+    }
+
+    async fn take_first(&self) -> Option<Vec<(Uuid, Buffer)>> {
         loop {
             let work = self.work.notified();
             {
                 let mut state = self.state.lock();
                 let taken = state.take();
                 if !taken.is_empty() {
-                    let more = !state.ready.is_empty();
                     drop(state);
-                    if more {
-                        self.work.notify_one();
-                    }
+                    self.started.fetch_add(1, Ordering::Release);
+                    self.begun.notify_waiters();
                     return Some(taken);
                 }
                 if state.closed.is_some() && state.waiting.is_empty() {
                     drop(state);
-                    self.work.notify_waiters();
+                    self.begun.notify_waiters();
                     return None;
                 }
             }
@@ -116,8 +162,16 @@ impl Queue {
         self.progress.notify_waiters();
     }
 
+    /// Takes nothing more of this key; what waits behind its poisoned rows is refused with them.
     pub(super) fn poison(&self, key: Uuid, text: &str) {
-        self.state.lock().poisoned.insert(key, text.to_owned());
+        let behind = {
+            let mut state = self.state.lock();
+            state.poisoned.insert(key, text.to_owned());
+            state.withdraw(key)
+        };
+        if let Some(buffer) = behind {
+            buffer.refused(&WriteError::Poisoned(text.to_owned()));
+        }
     }
 
     pub(super) fn forgive(&self, key: Uuid) {
@@ -148,6 +202,7 @@ impl Queue {
         self.state.lock().closed.get_or_insert(WriteError::Closed);
         self.work.notify_waiters();
         self.work.notify_one();
+        self.begun.notify_waiters();
         loop {
             let progress = self.progress.notified();
             if self.state.lock().waiting.is_empty() {
@@ -170,6 +225,7 @@ impl Queue {
             buffer.refused(&WriteError::Fenced);
         }
         self.work.notify_waiters();
+        self.begun.notify_waiters();
         self.progress.notify_waiters();
     }
 }
@@ -189,6 +245,16 @@ impl State {
         }
         self.in_flight += taken.len();
         taken
+    }
+
+    /// What waits under a key that a lane holds.
+    fn withdraw(&mut self, key: Uuid) -> Option<Buffer> {
+        let waiting = self.waiting.get_mut(&key)?;
+        let buffer = waiting.buffer.take()?;
+        let bytes = buffer.weight();
+        waiting.bytes = waiting.bytes.saturating_sub(bytes);
+        self.bytes = self.bytes.saturating_sub(bytes);
+        Some(buffer)
     }
 
     fn done(&mut self, key: Uuid, bytes: usize) {

@@ -23,6 +23,12 @@ const POLL: Duration = Duration::from_secs(1);
 #[error(transparent)]
 pub struct ReaderError(#[from] StoreError);
 
+impl From<ReaderError> for StoreError {
+    fn from(error: ReaderError) -> Self {
+        error.0
+    }
+}
+
 /// What a reader has for its client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Readout {
@@ -119,7 +125,9 @@ impl Reader {
 
     fn take(&mut self, published: Published) -> Option<Bytes> {
         let Published { first_seq, last_seq, frames, end } = published;
-        if first_seq > self.seen + 1 {
+        // A client may claim to have seen anything.
+        let next = self.seen.saturating_add(1);
+        if first_seq > next {
             // A gap can only be events of another process; they are stored.
             self.catch_up = true;
             return None;
@@ -129,7 +137,7 @@ impl Reader {
             return None;
         }
         let seen = std::mem::replace(&mut self.seen, last_seq);
-        if first_seq == seen + 1 {
+        if first_seq == next {
             return Some(frames);
         }
         let text = std::str::from_utf8(&frames).ok()?;

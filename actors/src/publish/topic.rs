@@ -94,6 +94,14 @@ impl Topics {
         topic
     }
 
+    /// The turn that was about to write the stream will not.
+    pub(crate) fn abandon(&self, stream: Uuid) {
+        if let Some(topic) = self.map.get(&stream) {
+            topic.produced_here.store(false, Ordering::Release);
+        }
+        self.forget_unused(stream);
+    }
+
     pub(super) fn get(&self, stream: Uuid) -> Arc<Topic> {
         Arc::clone(&self.map.entry(stream).or_insert_with(|| Arc::new(Topic::new())))
     }

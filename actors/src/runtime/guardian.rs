@@ -237,6 +237,7 @@ impl<B: Blueprint> Watch<B> {
     async fn live(&self, restart: bool) -> ExitReason {
         let reason = Rc::new(RefCell::new(None));
         let children = Children::new(self.inner.children.clone(), Arc::clone(&self.inner.clock));
+        let _cut = children.cut_on_drop();
         let life = Life {
             reason: Rc::clone(&reason),
             handle: self.handle.clone(),

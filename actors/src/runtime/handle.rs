@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tokio::sync::{Semaphore, TryAcquireError, mpsc};
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError, mpsc};
 
 use super::Envelope;
 
@@ -30,8 +31,25 @@ struct Inner<M> {
     sender: mpsc::UnboundedSender<Envelope<M>>,
     places: Arc<Semaphore>,
     capacity: usize,
+    retiring: Mutex<()>,
     told: AtomicU64,
     taken: Arc<AtomicU64>,
+}
+
+/// A place in a mailbox.
+pub struct Place<M> {
+    inner: Arc<Inner<M>>,
+    permit: OwnedSemaphorePermit,
+}
+
+impl<M> Place<M> {
+    /// Puts a message there. An actor that has failed for good meanwhile drops it, as all that waited.
+    pub fn put(self, message: M) {
+        let envelope = Envelope::new(message, self.permit, Arc::clone(&self.inner.taken));
+        if self.inner.sender.send(envelope).is_ok() {
+            self.inner.told.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 impl<M> Clone for Handle<M> {
@@ -47,6 +65,7 @@ impl<M> Handle<M> {
             sender,
             places: Arc::new(Semaphore::new(capacity)),
             capacity,
+            retiring: Mutex::new(()),
             told: AtomicU64::new(0),
             taken: Arc::new(AtomicU64::new(0)),
         };
@@ -58,14 +77,26 @@ impl<M> Handle<M> {
     /// # Errors
     /// [`TellError`]; the message is dropped then.
     pub fn tell(&self, message: M) -> Result<(), TellError> {
-        let place = Arc::clone(&self.inner.places).try_acquire_owned().map_err(|error| match error {
-            TryAcquireError::NoPermits => TellError::Full,
-            TryAcquireError::Closed => TellError::Gone,
-        })?;
-        let envelope = Envelope::new(message, place, Arc::clone(&self.inner.taken));
-        self.inner.sender.send(envelope).map_err(|_| TellError::Gone)?;
-        self.inner.told.fetch_add(1, Ordering::Relaxed);
-        Ok(())
+        self.reserve().map(|place| place.put(message))
+    }
+
+    /// Takes a place in the mailbox. While somebody holds one, the actor does not passivate.
+    ///
+    /// # Errors
+    /// [`TellError`] when there is none.
+    pub fn reserve(&self) -> Result<Place<M>, TellError> {
+        let take = || Arc::clone(&self.inner.places).try_acquire_owned();
+        let mut permit = take();
+        if matches!(permit, Err(TryAcquireError::NoPermits)) {
+            // An actor that retires holds every place for a moment, and is not full but gone.
+            let _retired = self.inner.retiring.lock();
+            permit = take();
+        }
+        match permit {
+            Ok(permit) => Ok(Place { inner: Arc::clone(&self.inner), permit }),
+            Err(TryAcquireError::NoPermits) => Err(TellError::Full),
+            Err(TryAcquireError::Closed) => Err(TellError::Gone),
+        }
     }
 
     /// Whether the actor has ended for good.
@@ -83,6 +114,7 @@ impl<M> Handle<M> {
     /// Takes no more messages, if none is waiting or being handled; says whether it was so.
     pub(super) fn retire(&self) -> bool {
         let all = u32::try_from(self.inner.capacity).unwrap_or(u32::MAX);
+        let _retiring = self.inner.retiring.lock();
         let idle = self.inner.places.try_acquire_many(all).is_ok_and(|places| {
             // Closed before the places are given back, so nobody can slip in between.
             self.inner.places.close();

@@ -16,6 +16,6 @@ pub use envelope::Envelope;
 pub use exit::ExitReason;
 pub(crate) use exit::panic_text;
 pub use guardian::{Blueprint, Guardian, Life, Supervised};
-pub use handle::{Handle, TellError};
+pub use handle::{Handle, Place, TellError};
 pub use health::Health;
 pub use policy::{ActorKind, Exhausted, RestartPolicy};

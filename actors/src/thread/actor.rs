@@ -34,6 +34,7 @@ pub(super) struct ThreadActor {
     life: Life<Message>,
     state: State,
     turns: HashMap<Uuid, Held>,
+    restarted: bool,
     /// Taken in at the start, from the database.
     loaded: Vec<Accepted>,
 }
@@ -56,7 +57,7 @@ impl Blueprint for ThreadBlueprint {
             Vec::new()
         };
         let (threads, state) = (self.threads.clone(), State::default());
-        Ok(ThreadActor { threads, life, state, turns: HashMap::new(), loaded })
+        Ok(ThreadActor { threads, life, state, turns: HashMap::new(), restarted: restart, loaded })
     }
 
     async fn give_up(&self, _last: &ExitReason) {
@@ -97,6 +98,10 @@ impl Actor for ThreadActor {
         );
         for accepted in std::mem::take(&mut self.loaded) {
             self.take(accepted, context);
+        }
+        // What a restart was for may have ended meanwhile. A first life waits for what it was made for.
+        if self.restarted && self.turns.is_empty() {
+            self.idle_soon(context);
         }
     }
 }
@@ -158,7 +163,7 @@ impl ThreadActor {
         let span = tracing::info_span!("turn", %run, thread = %turn.thread, stream = %turn.stream);
         let child = {
             let _entered = span.enter();
-            self.life.children().spawn(None, turn::drive(turn, ports, held.stop.clone()))
+            self.life.children().spawn_here(None, turn::drive(turn, ports, held.stop.clone()))
         };
         context.spawn(
             child.into_actor(self).map(move |exit, actor, context| actor.child_ended(run, exit, context)),

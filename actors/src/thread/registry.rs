@@ -102,23 +102,26 @@ impl Threads {
     }
 
     fn tell(&self, thread: ThreadId, message: Message, make: bool) {
-        // The entry is held while telling, so an actor that retires meanwhile is seen and replaced.
-        match self.inner.actors.entry(thread) {
-            Entry::Occupied(mut entry) => {
-                if entry.get().is_gone() {
-                    if !make {
-                        return;
-                    }
-                    entry.insert(self.spawn(thread));
+        let told = match self.inner.actors.entry(thread) {
+            // An actor may retire at any moment, but not while a place in its mailbox is held.
+            Entry::Occupied(mut entry) => match entry.get().reserve() {
+                Ok(place) => {
+                    place.put(message);
+                    Ok(())
                 }
-                report(thread, entry.get().tell(message));
-            }
-            Entry::Vacant(entry) if make => {
-                let handle = self.spawn(thread);
-                report(thread, handle.tell(message));
-                entry.insert(handle);
-            }
-            Entry::Vacant(_) => {}
+                Err(TellError::Gone) if make => {
+                    entry.insert(self.spawn(thread));
+                    entry.get().tell(message)
+                }
+                Err(TellError::Gone) => Ok(()),
+                Err(full) => Err(full),
+            },
+            Entry::Vacant(entry) if make => entry.insert(self.spawn(thread)).tell(message),
+            Entry::Vacant(_) => Ok(()),
+        };
+        if let Err(error) = told {
+            // It is stored: its run becomes an orphan, which the sweeper hands over again.
+            tracing::warn!(%thread, %error, "a thread was not told; the sweeper will");
         }
     }
 
@@ -141,12 +144,5 @@ impl Threads {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.inner.actors.is_empty()
-    }
-}
-
-/// What was not told is stored: the message's run becomes an orphan, which the sweeper hands over again.
-fn report(thread: ThreadId, told: Result<(), TellError>) {
-    if let Err(error) = told {
-        tracing::warn!(%thread, %error, "a thread was not told; the sweeper will");
     }
 }

@@ -98,10 +98,131 @@ impl State {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
     use super::*;
 
     fn id(n: u128) -> Uuid {
         Uuid::from_u128(n)
+    }
+
+    /// What the state knows of its turns, kept by what it does about events.
+    #[derive(Default)]
+    struct Model {
+        state: State,
+        accepted: BTreeSet<Uuid>,
+        begun: Vec<Uuid>,
+        running: Option<Uuid>,
+        /// Being ended without having run.
+        ending: BTreeSet<Uuid>,
+        ended: BTreeSet<Uuid>,
+        stopped: BTreeSet<Uuid>,
+        draining: bool,
+    }
+
+    impl Model {
+        fn step(&mut self, event: Event) -> Result<(), TestCaseError> {
+            match event {
+                Event::Accepted(turn) => _ = self.accepted.insert(turn),
+                Event::Ended(turn) => {
+                    self.running.take_if(|running| *running == turn);
+                    self.ending.remove(&turn);
+                    self.ended.insert(turn);
+                }
+                Event::Drain => self.draining = true,
+                Event::Stop(_) => {}
+            }
+            for effect in self.state.step(event) {
+                match effect {
+                    Effect::Start(turn) => {
+                        prop_assert_eq!(self.running.replace(turn), None, "two at once");
+                        prop_assert!(!self.draining, "begun during a drain");
+                        let first = self.waiting().next();
+                        prop_assert_eq!(first, Some(turn), "not the first that waits");
+                        self.begun.push(turn);
+                    }
+                    Effect::EndUnstarted(turn) => {
+                        prop_assert_eq!(event, Event::Stop(turn));
+                        prop_assert!(self.waiting().any(|waiting| waiting == turn));
+                        self.ending.insert(turn);
+                        self.begun.push(turn);
+                    }
+                    Effect::Stop(turn) => {
+                        prop_assert_eq!((event, self.running), (Event::Stop(turn), Some(turn)));
+                        self.stopped.insert(turn);
+                    }
+                    Effect::Idle => {
+                        prop_assert_eq!((self.running, self.ending.len()), (None, 0), "not idle");
+                        prop_assert!(self.draining || self.waiting().next().is_none(), "left waiting");
+                    }
+                }
+            }
+            if !self.draining && self.running.is_none() {
+                prop_assert_eq!(self.waiting().next(), None, "nothing runs though one waits");
+            }
+            Ok(())
+        }
+
+        /// Accepted and neither begun nor on its way to an end, in the order of their ids.
+        fn waiting(&self) -> impl Iterator<Item = Uuid> {
+            self.accepted.iter().copied().filter(|turn| !self.begun.contains(turn))
+        }
+
+        /// Any of the turns whose end can come: the running one and those that are being ended.
+        fn can_end(&self, choice: u8) -> Option<Uuid> {
+            let all: Vec<Uuid> = self.running.into_iter().chain(self.ending.iter().copied()).collect();
+            all.get(usize::from(choice).checked_rem(all.len())?).copied()
+        }
+    }
+
+    #[derive(Debug, Clone, Copy)]
+    enum Step {
+        Accept(u8),
+        End(u8),
+        Stop(u8),
+        Drain,
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let step = prop_oneof![
+            6 => (0..40_u8).prop_map(Step::Accept),
+            6 => any::<u8>().prop_map(Step::End),
+            3 => (0..40_u8).prop_map(Step::Stop),
+            1 => Just(Step::Drain),
+        ];
+        prop::collection::vec(step, 0..120)
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_happens_no_two_turns_run_and_each_is_begun_and_ended_once(steps in steps()) {
+            let mut model = Model::default();
+            for step in steps {
+                match step {
+                    // A turn that has ended is never told again; one that waits or runs may be.
+                    Step::Accept(n) if model.ended.contains(&id(n.into())) => {}
+                    Step::Accept(n) => model.step(Event::Accepted(id(n.into())))?,
+                    Step::Stop(n) => model.step(Event::Stop(id(n.into())))?,
+                    Step::Drain => model.step(Event::Drain)?,
+                    Step::End(choice) => {
+                        if let Some(turn) = model.can_end(choice) {
+                            model.step(Event::Ended(turn))?;
+                        }
+                    }
+                }
+            }
+            while let Some(turn) = model.can_end(0) {
+                model.step(Event::Ended(turn))?;
+            }
+            let begun: BTreeSet<Uuid> = model.begun.iter().copied().collect();
+            prop_assert_eq!(begun.len(), model.begun.len(), "begun twice");
+            prop_assert_eq!(&begun, &model.ended);
+            if !model.draining {
+                prop_assert_eq!(begun, model.accepted, "lost");
+            }
+        }
     }
 
     #[test]

@@ -15,10 +15,11 @@ use wire::ErrorCode;
 use wire::chat::{ChatEvent, NoticeLevel, StreamErrorCode, ThreadItem};
 
 use super::resume::{Resumed, fold};
-use super::text::{json as to_json, timestamp};
+use super::text::{json as to_json, stored_json, timestamp};
 use super::writer::{End, TurnWriter};
 use super::{Progress, Turn, TurnPorts};
 use crate::db::WriteError;
+use crate::plans::LoadedVersion;
 
 /// Stored commits read at once when a turn is resumed.
 const ROWS: i64 = 1_000;
@@ -38,19 +39,19 @@ pub enum TurnEnd {
 
 /// Runs a turn to its end, or until `stop` is cancelled.
 pub async fn drive(turn: Turn, ports: TurnPorts, stop: CancellationToken) -> TurnEnd {
+    let Some(version) = turn.version.clone() else { return fail(turn, ports, ErrorCode::Internal).await };
     let topic = ports.topics.produce(turn.stream);
     let (resumed, recorded) = match earlier(&turn, &ports).await {
         Ok(earlier) => earlier,
         Err(error) => return TurnEnd::Unreadable(error.to_string()),
     };
-    let input = match run_input(&turn, &ports, resumed.user_item).await {
+    let input = match run_input(&turn, &version, &ports, resumed.user_item).await {
         Ok(input) => input,
         Err(error) => return TurnEnd::Unreadable(error.to_string()),
     };
     let writer = TurnWriter::new(turn.clone(), ports.clone(), resumed);
     writer.started();
-    let plan = &turn.version.plan;
-    let running = engine::execute(plan, input, &recorded, &writer, &writer, &*ports.clock);
+    let running = engine::execute(&version.plan, input, &recorded, &writer, &writer, &*ports.clock);
     let end = tokio::select! {
         biased;
         () = stop.cancelled() => stopped(&turn, &ports, &writer, ErrorCode::RunCancelled),
@@ -100,6 +101,7 @@ async fn earlier(turn: &Turn, ports: &TurnPorts) -> Result<(Resumed, Vec<Recorde
     let (next_seq, user_item) = match turn.progress {
         Progress::New { next_seq, user_item } => (next_seq, user_item),
         Progress::Recovered => {
+            let _turn = ports.recovering.acquire().await;
             let mut stored = Vec::new();
             loop {
                 let seen = stored.last().map_or(0, |row: &store::StoredFrames| row.last_seq);
@@ -118,7 +120,7 @@ async fn earlier(turn: &Turn, ports: &TurnPorts) -> Result<(Resumed, Vec<Recorde
 }
 
 fn recorded(row: StoredStep) -> Option<RecordedStep> {
-    let result = row.result.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    let result = row.result.as_deref().and_then(|text| stored_json(text).ok());
     let error = row.error.as_deref().and_then(node_error);
     let visit = u32::try_from(row.visit).ok()?;
     Some(RecordedStep { node: row.node, visit, result, error, started_at: row.started_at })
@@ -133,10 +135,11 @@ fn node_error(text: &str) -> Option<NodeError> {
 
 async fn run_input(
     turn: &Turn,
+    version: &LoadedVersion,
     ports: &TurnPorts,
     user_item: Option<ItemKey>,
 ) -> Result<RunInput, StoreError> {
-    let messages = if turn.version.plan.reads_messages() {
+    let messages = if version.plan.reads_messages() {
         history(ports.store.thread_items(turn.thread).await?, user_item)
     } else {
         Vec::new()
@@ -144,7 +147,7 @@ async fn run_input(
     Ok(RunInput {
         inputs: (*turn.inputs).clone(),
         messages,
-        config: turn.version.config.clone(),
+        config: version.config.clone(),
         run: RunInfo {
             id: turn.run.to_string(),
             workflow_id: turn.workflow.to_string(),

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use kernel::{Clock, Ids, ItemKey, ThreadId};
 use store::Store;
+use tokio::sync::Semaphore;
 use uuid::Uuid;
 use wire::chat::Dialect;
 
@@ -31,8 +32,8 @@ pub struct Turn {
     pub thread: ThreadId,
     /// Its workflow.
     pub workflow: Uuid,
-    /// The version it runs.
-    pub version: Arc<LoadedVersion>,
+    /// The version it runs; `None` when it cannot be read any more, and the turn can only be ended.
+    pub version: Option<Arc<LoadedVersion>>,
     /// Who its texts are written for.
     pub dialect: Dialect,
     /// The run's inputs, JSON.
@@ -70,4 +71,7 @@ pub struct TurnPorts {
     pub ids: Ids,
     /// How long a turn goes on without a reader; `None`: for ever.
     pub grace: Option<Duration>,
+    /// Turns of an earlier life that may read what they had stored at the same time. There may be thousands, and a
+    /// new turn wants a connection too.
+    pub recovering: Arc<Semaphore>,
 }

@@ -76,9 +76,10 @@ mod tests {
             let first = message.tell();
             message.append("two");
             let second = message.tell();
-            let rows = [stored(&first, 1), stored(&second, first.len() as u64 + 1)];
+            let told = u64::try_from(first.len()).unwrap();
+            let rows = [stored(&first, 1), stored(&second, told + 1)];
             let resumed = fold(&rows, thread, dialect);
-            assert_eq!(resumed.next_seq, (first.len() + second.len()) as u64 + 1);
+            assert_eq!(resumed.next_seq, told + u64::try_from(second.len()).unwrap() + 1);
             let expected = Message::begun(ItemKey([3; 24]), thread, "t".into(), dialect, "one two".into());
             assert_eq!(resumed.message, Some(expected));
         }

@@ -5,6 +5,13 @@ pub(crate) fn timestamp(at: chrono::DateTime<chrono::Utc>) -> String {
     at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true)
 }
 
+/// JSON that this service has stored itself, as deep as it was taken.
+pub(crate) fn stored_json(text: &str) -> serde_json::Result<serde_json::Value> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    reader.disable_recursion_limit();
+    serde::Deserialize::deserialize(&mut reader)
+}
+
 /// Our own types always have a JSON form.
 pub(crate) fn json(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()

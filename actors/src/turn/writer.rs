@@ -170,7 +170,11 @@ impl TurnWriter {
             state.receipts.push(done);
             self.inner.hand_over(&mut state, true);
         }
-        committed.await.unwrap_or(Err(WriteError::Closed))
+        // A receipt that was dropped was not taken, because of what became of earlier rows.
+        committed.await.unwrap_or_else(|_| {
+            let lost = self.inner.state.lock().lost.clone();
+            Err(lost.unwrap_or(WriteError::Closed))
+        })
     }
 
     fn update(
@@ -291,6 +295,7 @@ fn step_row(run: uuid::Uuid, record: StepRecord) -> StepRow {
         visit: number(record.visit),
         attempt: number(record.attempt),
         step: number(record.step),
+        begun: record.begun,
         status,
         input_digest: record.input_digest.to_vec(),
         result,

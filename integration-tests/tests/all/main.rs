@@ -1,2 +1,29 @@
 //! The scenarios, one module for each part of the service.
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::large_futures,
+    reason = "tests"
+)]
+
+mod access;
+mod answers;
+mod bad_http;
+mod bad_input;
+mod crash;
+mod database;
+mod errors;
+mod idempotency;
+mod order;
+mod resume;
+mod shutdown;
+mod start;
+mod stop;
+mod streams;
+mod turn;
+mod versions;
+mod workflows;

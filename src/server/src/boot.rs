@@ -22,7 +22,7 @@ use crate::keys::KeysError;
 use crate::{exposure, keys};
 
 /// How long running turns may take to end at a shutdown.
-const DRAIN: Duration = Duration::from_secs(18);
+const DRAIN: Duration = Duration::from_secs(16);
 /// How long everything after that may take, each.
 const STOP: Duration = Duration::from_secs(3);
 
@@ -89,6 +89,15 @@ impl From<KeyringError> for StartError {
     }
 }
 
+/// What is under way in a service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Load {
+    /// Chat threads with a turn.
+    pub threads: usize,
+    /// Streams that are written or read.
+    pub streams: usize,
+}
+
 /// A service that is up.
 pub struct Running {
     address: SocketAddr,
@@ -137,7 +146,7 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
             store: store.clone(),
             instance,
             writers: config.database.writers,
-            arbiters: config.http.workers.div_ceil(2),
+            arbiters: config.http.workers,
             children: children.handle().clone(),
             clock: Arc::clone(&clock),
             random: Arc::clone(&random),
@@ -197,7 +206,8 @@ fn serve(
         .workers(config.http.workers)
         // Without it a turn over a connection that is kept alive takes 40 ms more.
         .tcp_nodelay(true)
-        .shutdown_timeout(STOP.as_secs())
+        // Streams of turns that are still running stay open while those may end.
+        .shutdown_timeout((DRAIN + STOP).as_secs())
         .disable_signals()
         .listen(listener)?
         .run();
@@ -210,6 +220,12 @@ impl Running {
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// What is under way at this moment.
+    #[must_use]
+    pub fn load(&self) -> Load {
+        Load { threads: self.system.threads().len(), streams: self.system.topics().len() }
     }
 
     /// Waits until the service cannot go on, and says why.

@@ -1,5 +1,7 @@
 //! Logs go to standard error.
 
+use std::io::IsTerminal;
+
 use config::{Config, LogFormat};
 use tracing_subscriber::EnvFilter;
 
@@ -8,6 +10,7 @@ pub fn init(config: &Config) {
     let filter = EnvFilter::try_new(&config.log.filter);
     let bad = filter.as_ref().err().map(ToString::to_string);
     let builder = tracing_subscriber::fmt()
+        .with_ansi(std::io::stderr().is_terminal())
         .with_env_filter(filter.unwrap_or_else(|_| EnvFilter::new("info")))
         .with_writer(std::io::stderr);
     // tracing escapes control characters of logged values, so no field can forge a line.

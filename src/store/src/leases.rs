@@ -5,6 +5,7 @@ use diesel::sql_types::{BigInt, Uuid as SqlUuid};
 use diesel_async::RunQueryDsl;
 use uuid::Uuid;
 
+use crate::committed::committed;
 use crate::{Store, StoreError};
 
 /// How long a lease lasts without renewal, seconds.
@@ -52,8 +53,9 @@ impl Store {
         ))
         .bind::<SqlUuid, _>(writer_id)
         .bind::<SqlUuid, _>(since)
-        .get_result(&mut *self.connection().await?)
-        .await?;
+        .get_results(&mut *self.connection().await?)
+        .await
+        .and_then(committed)?;
         Ok((Lease { writer_id, epoch: row.epoch }, row.oldest_run))
     }
 
@@ -74,6 +76,19 @@ impl Store {
         .execute(&mut *self.connection().await?)
         .await?;
         Ok(renewed == 1)
+    }
+
+    /// Lets this writer's lease reach back to a run that is older than its oldest one.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn reach_back(&self, writer_id: Uuid, run: Uuid) -> Result<(), StoreError> {
+        diesel::sql_query("UPDATE leases SET oldest_run = least(oldest_run, $2) WHERE writer_id = $1")
+            .bind::<SqlUuid, _>(writer_id)
+            .bind::<SqlUuid, _>(run)
+            .execute(&mut *self.connection().await?)
+            .await?;
+        Ok(())
     }
 
     /// Gives the lease up after an orderly end, so that others need not wait for it to expire.

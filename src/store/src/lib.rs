@@ -5,6 +5,7 @@
 
 pub mod batch;
 mod blobs;
+mod committed;
 mod connect;
 pub mod data_dir;
 pub mod embedded;

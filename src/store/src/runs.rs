@@ -5,8 +5,10 @@ use diesel::prelude::*;
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use kernel::ThreadId;
 use uuid::Uuid;
+use wire::chat::Dialect;
 
-use crate::schema::{run_steps, runs};
+use crate::schema::{run_steps, runs, streams};
+use crate::streams::dialect;
 use crate::{Lease, Store, StoreError};
 
 /// State of a run.
@@ -226,6 +228,29 @@ impl Store {
             .into_iter()
             .map(|(id, thread)| UnfinishedRun { id, thread_id: thread.map(ThreadId) })
             .collect())
+    }
+
+    /// This writer's unfinished turns, from `since` on, oldest first, at most `limit`, with their streams' dialect.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn unfinished_turns(
+        &self,
+        writer: Uuid,
+        since: Uuid,
+        limit: i64,
+    ) -> Result<Vec<(StoredRun, Dialect)>, StoreError> {
+        let rows: Vec<(RunColumns, String)> = runs::table
+            .inner_join(streams::table.on(runs::stream_id.eq(streams::id.nullable())))
+            .filter(runs::id.ge(since))
+            .filter(runs::writer_id.eq(writer))
+            .filter(runs::finished_at.is_null())
+            .order(runs::id)
+            .limit(limit)
+            .select((columns(), streams::dialect))
+            .load(&mut *self.connection().await?)
+            .await?;
+        rows.into_iter().map(|(run, name)| Ok((read(run)?, dialect(&name)?))).collect()
     }
 
     /// Stores that somebody asked for the run's end; the first request's time stays.

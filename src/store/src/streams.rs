@@ -59,8 +59,7 @@ impl Store {
             .await
             .optional()?;
         row.map(|(run_id, workflow_id, thread_id, dialect, ended)| {
-            let dialect = Dialect::from_name(&dialect)
-                .ok_or_else(|| StoreError::Corrupt(format!("dialect {dialect}")))?;
+            let dialect = self::dialect(&dialect)?;
             Ok(StoredStream { id, run_id, workflow_id, thread_id: thread_id.map(ThreadId), dialect, ended })
         })
         .transpose()
@@ -94,4 +93,9 @@ impl Store {
             })
             .collect()
     }
+}
+
+/// The dialect of a stored name.
+pub(crate) fn dialect(name: &str) -> Result<Dialect, StoreError> {
+    Dialect::from_name(name).ok_or_else(|| StoreError::Corrupt(format!("dialect {name}")))
 }

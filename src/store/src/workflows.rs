@@ -6,6 +6,7 @@ use diesel_async::RunQueryDsl;
 use uuid::Uuid;
 use wire::ChatSettings;
 
+use crate::committed::committed;
 use crate::error::corrupt;
 use crate::schema::workflows;
 use crate::{Store, StoreError};
@@ -145,8 +146,9 @@ impl Store {
                 workflows::updated_at.eq(now),
             ))
             .returning(Row::as_returning())
-            .get_result(&mut *self.connection().await?)
-            .await?;
+            .get_results(&mut *self.connection().await?)
+            .await
+            .and_then(committed)?;
         row.try_into()
     }
 
@@ -225,8 +227,9 @@ impl Store {
                 workflows::updated_at.eq(now),
             ))
             .returning(Row::as_returning())
-            .get_result(&mut *self.connection().await?)
-            .await?;
+            .get_results(&mut *self.connection().await?)
+            .await
+            .and_then(committed)?;
         row.try_into()
     }
 
@@ -246,8 +249,9 @@ impl Store {
                 workflows::updated_at.eq(self.now()),
             ))
             .returning(Row::as_returning())
-            .get_result(&mut *connection)
+            .get_results(&mut *connection)
             .await
+            .and_then(committed)
             .optional()?;
         let row = match changed {
             Some(row) => row,

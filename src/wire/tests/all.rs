@@ -1,5 +1,5 @@
 //! Round trips of every variant, and the request parser against bad input.
-#![allow(missing_docs, reason = "tests")]
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use serde_json::{Map, Value, json};
 use wire::chat::{

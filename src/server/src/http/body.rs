@@ -7,6 +7,7 @@ use actix_web::http::header;
 use actix_web::web::{Bytes, BytesMut, Payload};
 use futures_util::StreamExt;
 use kernel::Clock;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use wire::{ErrorCode, FieldError};
@@ -49,9 +50,40 @@ pub(super) async fn read(
     read.unwrap_or_else(|| Err(ApiError::new(ErrorCode::RequestTimeout)))
 }
 
+/// Arrays and objects that may stand within each other.
+const DEEPEST: usize = 128;
+
 /// The body as JSON of any shape; deeper than 128 levels is refused.
 pub(super) fn json(body: &[u8]) -> ApiResult<Value> {
-    serde_json::from_slice(body).map_err(|error| not_json(&error))
+    if !is_flat_enough(body) {
+        let message = format!("The request body is deeper than {DEEPEST} levels.");
+        return Err(ApiError::new(ErrorCode::InvalidJson).with_message(message));
+    }
+    let mut reader = serde_json::Deserializer::from_slice(body);
+    // Its own limit is one level lower than ours.
+    reader.disable_recursion_limit();
+    let document = Value::deserialize(&mut reader).and_then(|document| reader.end().map(|()| document));
+    document.map_err(|error| not_json(&error))
+}
+
+/// Whether no more than [`DEEPEST`] brackets are open at once. A parser that stops at the first error never gets
+/// deeper than this count says.
+fn is_flat_enough(body: &[u8]) -> bool {
+    let (mut depth, mut in_text, mut escaped) = (0_usize, false, false);
+    for byte in body {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_text => escaped = true,
+            b'"' => in_text = !in_text,
+            b'[' | b'{' if !in_text => depth += 1,
+            b']' | b'}' if !in_text => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > DEEPEST {
+            return false;
+        }
+    }
+    true
 }
 
 fn not_json(error: &serde_json::Error) -> ApiError {
@@ -65,6 +97,11 @@ pub(super) fn typed<T: DeserializeOwned>(request: &HttpRequest, body: &[u8]) -> 
         return Err(ApiError::new(ErrorCode::UnsupportedMediaType));
     }
     let value = json(body)?;
+    // A derived reader would take an array's entries for the members in their order.
+    if !value.is_object() {
+        let problem = FieldError::new("", "type", "must be an object");
+        return Err(ApiError::problems(ErrorCode::InvalidRequest, vec![problem]));
+    }
     serde_path_to_error::deserialize(&value).map_err(|error| {
         let pointer = pointer(error.path());
         let problem = FieldError::new(pointer, "invalid", error.inner().to_string());

@@ -1,7 +1,7 @@
 //! Cross-origin access, exactly as `SERVICE_CORS_ALLOW_ORIGINS` lists it: no patterns, no reflection.
 //!
 //! CORS only decides what a browser lets a page read. Writes that a cookie authenticates have an Origin check of
-//! their own, [`is_foreign`].
+//! their own, [`is_foreign`], and so have those that nothing authenticates, [`is_denied`].
 
 use actix_web::body::{EitherBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
@@ -50,14 +50,22 @@ fn judge(allowed: &AllowOrigins, headers: &HeaderMap) -> Verdict {
 
 /// Whether the request comes from a page that is neither ours nor listed.
 pub(super) fn is_foreign(app: &App, request: &HttpRequest) -> bool {
-    let headers = request.headers();
-    match judge(&app.config().http.allow_origins, headers) {
+    match judge(&app.config().http.allow_origins, request.headers()) {
         Verdict::NotAsked | Verdict::Listed(_) => false,
-        Verdict::Anyone | Verdict::Denied => {
-            let origin = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
-            origin != Some(app.public_base(request).as_str())
-        }
+        Verdict::Anyone | Verdict::Denied => !is_ours(app, request),
     }
+}
+
+/// The same where everybody may ask, as long as nothing tells one from another.
+pub(super) fn is_denied(app: &App, request: &HttpRequest) -> bool {
+    let verdict = judge(&app.config().http.allow_origins, request.headers());
+    verdict == Verdict::Denied && !is_ours(app, request)
+}
+
+fn is_ours(app: &App, request: &HttpRequest) -> bool {
+    let mut origins = request.headers().get_all(header::ORIGIN).map(|origin| origin.to_str().ok());
+    let ours = origins.next() == Some(Some(app.public_base(request).as_str()));
+    ours && origins.next().is_none()
 }
 
 pub(super) async fn middleware(

@@ -1,16 +1,16 @@
 //! Liveness and readiness.
 
-use actix_web::web::{self, Data, ServiceConfig};
+use actix_web::web::{Data, ServiceConfig};
 use actix_web::{HttpResponse, Responder};
 use serde_json::{Value, json};
 
-use super::{App, resource};
+use super::{App, get, resource};
 
 pub(super) fn routes(config: &mut ServiceConfig) {
     config
-        .service(resource("/healthz", "GET").route(web::get().to(live)))
-        .service(resource("/readyz", "GET").route(web::get().to(ready)))
-        .service(resource("/api/system/health", "GET").route(web::get().to(live)));
+        .service(resource("/healthz", "GET, HEAD").route(get().to(live)))
+        .service(resource("/readyz", "GET, HEAD").route(get().to(ready)))
+        .service(resource("/api/system/health", "GET, HEAD").route(get().to(live)));
 }
 
 async fn live() -> impl Responder {

@@ -6,6 +6,7 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use super::Batch;
 use super::columns::Columns;
 use super::statement::Commit;
+use crate::committed::committed;
 use crate::{Lease, StoreError};
 
 /// A connection that only commits batches.
@@ -64,7 +65,7 @@ impl LaneConnection {
 
     async fn try_commit(&mut self, lease: Lease, columns: Columns<'_>, again: bool) -> QueryResult<i64> {
         let commit = Commit { writer_id: lease.writer_id, epoch: lease.epoch, columns, again };
-        commit.get_result::<i64>(&mut self.connection).await
+        commit.get_results::<i64>(&mut self.connection).await.and_then(committed)
     }
 }
 

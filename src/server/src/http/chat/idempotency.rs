@@ -2,6 +2,7 @@
 
 use actix_web::HttpRequest;
 use actors::chat::IdempotencyKey;
+use auth::visitor::Visitor;
 use ring::digest::{SHA256, digest};
 use wire::ErrorCode;
 
@@ -9,6 +10,11 @@ use super::access::Access;
 use crate::http::error::{ApiError, ApiResult};
 
 const LONGEST: usize = 255;
+
+/// A visitor's keys.
+pub(super) fn scope_of(access: &Access, visitor: &Visitor) -> String {
+    format!("chat|{}|visitor:{}", access.workflow(), visitor.id())
+}
 
 /// The request's key, if it has one. Keys of different callers never meet: a caller is a visitor, or an address
 /// where there is no cookie.
@@ -20,15 +26,16 @@ pub(super) fn key(request: &HttpRequest, access: &Access, body: &[u8]) -> ApiRes
     if !good || values.next().is_some() {
         return Err(ApiError::new(ErrorCode::IdempotencyKeyInvalid));
     }
-    let caller = match access.visitor() {
-        Some(visitor) => format!("visitor:{}", visitor.id()),
+    let scope = match access.visitor() {
+        Some(visitor) => scope_of(access, visitor),
         None => {
             let address = request.peer_addr().map(|peer| peer.ip().to_canonical().to_string());
-            format!("address:{}", address.unwrap_or_default())
+            format!("chat|{}|address:{}", access.workflow(), address.unwrap_or_default())
         }
     };
     Ok(Some(IdempotencyKey {
-        scope: format!("chat|{}|{caller}", access.workflow()),
+        scope,
+        also: None,
         key: text.to_owned(),
         digest: digest(&SHA256, body).as_ref().to_vec(),
     }))

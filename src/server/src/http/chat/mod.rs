@@ -38,8 +38,12 @@ async fn chat(app: Data<App>, request: HttpRequest, payload: Payload) -> ApiResu
     let members = document.as_object().ok_or_else(|| ApiError::new(ErrorCode::ChatWorkflowIdRequired))?;
     let typed = ChatRequest::parse(members)
         .map_err(|errors| ApiError::problems(ErrorCode::ChatInvalidRequest, errors))?;
-    let key = idempotency::key(&request, &access, &bytes)?;
+    let mut key = idempotency::key(&request, &access, &bytes)?;
     let (target, input, visitor) = target(&app, &access, typed.operation).await?;
+    // The cookie goes out with the answer's head, so a retry after that brings it along.
+    if let (Some(key), Some(visitor)) = (&mut key, &visitor) {
+        key.also = Some(idempotency::scope_of(&access, visitor));
+    }
     let version = access.version()?;
     let begun = app
         .chat()
@@ -73,13 +77,19 @@ async fn target(
         ChatOperation::CreateThread { input } => (None, input),
         ChatOperation::AddUserMessage { thread_id, input } => (Some(thread_id), input),
     };
+    let thread = match thread {
+        Some(text) => {
+            let id = ThreadId::parse(&text).map_err(|_| ApiError::new(ErrorCode::ThreadNotFound))?;
+            access.thread(app, id).await?;
+            Some(id)
+        }
+        None => None,
+    };
     // Nothing can have been uploaded yet.
     if !input.attachments.is_empty() {
         return Err(ApiError::new(ErrorCode::AttachmentNotFound));
     }
-    if let Some(text) = thread {
-        let id = ThreadId::parse(&text).map_err(|_| ApiError::new(ErrorCode::ThreadNotFound))?;
-        access.thread(app, id).await?;
+    if let Some(id) = thread {
         return Ok((Target::Thread(id), input, None));
     }
     let known = access.visitor().cloned();

@@ -72,7 +72,10 @@ fn seen(request: &HttpRequest, after: Option<&str>, stream: Uuid) -> ApiResult<u
     match after {
         None | Some("") => Ok(0),
         Some(text) => {
-            let number = sse::parse_event_id(text, &stream.to_string()).or_else(|| text.parse().ok());
+            // Only digits: parsing alone would take `+1` too.
+            let digits = text.bytes().all(|b| b.is_ascii_digit());
+            let plain = || digits.then(|| text.parse().ok()).flatten();
+            let number = sse::parse_event_id(text, &stream.to_string()).or_else(plain);
             number.ok_or_else(|| refuse("/after", format!("after must be a number or {stream}.<number>")))
         }
     }

@@ -13,19 +13,26 @@ use store::{DEFAULT_WORKSPACE, Store, StoredWorkflow, WorkflowRef};
 use uuid::Uuid;
 use wire::ErrorCode;
 
-use crate::http::App;
 use crate::http::error::{ApiError, ApiResult};
+use crate::http::{App, cors};
 
 /// A scope that a route asks for.
-pub(in crate::http) trait Scope: 'static {}
+pub(in crate::http) trait Scope: 'static {
+    /// Whether it lets the caller change something.
+    const WRITES: bool;
+}
 
 /// List and view workflows.
 pub(in crate::http) struct WorkflowsRead;
 /// Create, change and publish workflows.
 pub(in crate::http) struct WorkflowsWrite;
 
-impl Scope for WorkflowsRead {}
-impl Scope for WorkflowsWrite {}
+impl Scope for WorkflowsRead {
+    const WRITES: bool = false;
+}
+impl Scope for WorkflowsWrite {
+    const WRITES: bool = true;
+}
 
 /// Somebody who has scope `S`.
 pub(in crate::http) struct Caller<S> {
@@ -40,6 +47,10 @@ impl<S: Scope> FromRequest for Caller<S> {
     fn from_request(request: &HttpRequest, _payload: &mut Payload) -> Self::Future {
         let app = request.app_data::<Data<App>>().cloned();
         ready(match app {
+            // A browser sends a form to whoever it can reach, and on an open service that is all it takes.
+            Some(app) if S::WRITES && cors::is_denied(&app, request) => {
+                Err(ApiError::new(ErrorCode::OriginMismatch))
+            }
             Some(app) => Ok(Self { app, scope: PhantomData }),
             None => Err(ApiError::new(ErrorCode::Internal).with_cause("no application data")),
         })

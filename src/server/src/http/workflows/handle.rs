@@ -1,13 +1,16 @@
-//! Handles: `^[a-z0-9]+(?:-[a-z0-9]+)*$`, at most 64 characters, no UUID.
+//! Handles: `^[a-z0-9]+(?:-[a-z0-9]+)*$`, at most 64 characters, no UUID and no path of ours.
 
 use uuid::Uuid;
 
 const LONGEST: usize = 64;
+/// Paths beside the workflows, which would hide a workflow of that name.
+const RESERVED: [&str; 1] = ["check"];
 
 pub(super) fn is_valid(handle: &str) -> bool {
     let word =
         |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
-    handle.len() <= LONGEST && handle.split('-').all(word) && Uuid::parse_str(handle).is_err()
+    let free = !RESERVED.contains(&handle) && Uuid::parse_str(handle).is_err();
+    free && handle.len() <= LONGEST && handle.split('-').all(word)
 }
 
 /// A handle that reads like the name.

@@ -13,19 +13,19 @@ use wire::{CreateWorkflow, ErrorCode, FieldError, PublicWorkflow, WorkflowRecord
 
 use super::error::{ApiError, ApiResult};
 use super::extract::{Caller, WorkflowsRead, WorkflowsWrite};
-use super::{App, body, resource};
+use super::{App, body, get, resource};
 
 pub(super) fn routes(config: &mut ServiceConfig) {
     config
         .service(
-            resource("/api/workflows", "GET, POST").route(web::get().to(list)).route(web::post().to(create)),
+            resource("/api/workflows", "GET, HEAD, POST").route(get().to(list)).route(web::post().to(create)),
         )
         .service(resource("/api/workflows/check", "POST").route(web::post().to(versions::check)))
-        .service(resource("/api/workflows/{ref}", "GET").route(web::get().to(show)))
-        .service(resource("/api/workflows/{ref}/public", "GET").route(web::get().to(public)))
+        .service(resource("/api/workflows/{ref}", "GET, HEAD").route(get().to(show)))
+        .service(resource("/api/workflows/{ref}/public", "GET, HEAD").route(get().to(public)))
         .service(resource("/api/workflows/{ref}/versions", "POST").route(web::post().to(versions::create)))
         .service(
-            resource("/api/workflows/{ref}/versions/{number}", "GET").route(web::get().to(versions::show)),
+            resource("/api/workflows/{ref}/versions/{number}", "GET, HEAD").route(get().to(versions::show)),
         )
         .service(resource("/api/workflows/{ref}/publish", "POST").route(web::post().to(publish::publish)))
         .service(

@@ -24,6 +24,11 @@ pub(super) async fn create(
     if workflow.archived_at.is_some() {
         return Err(ApiError::new(ErrorCode::WorkflowArchived));
     }
+    // PostgreSQL's text cannot hold it.
+    if wanted.notes.as_ref().is_some_and(|notes| notes.contains('\0')) {
+        let problem = FieldError::new("/notes", "format", "must not hold NUL");
+        return Err(ApiError::problems(ErrorCode::InvalidRequest, vec![problem]));
+    }
     let problems = problems(&wanted.graph);
     if !problems.is_empty() {
         return Err(ApiError::problems(ErrorCode::GraphInvalid, problems));

@@ -1,82 +1,31 @@
 //! The chat's front door: begins turns, opens streams, stops turns.
 
+mod start;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Clock, Ids, ItemKey, RandomError, ThreadId};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
-use store::batch::{Batch, ItemRow, RunRow, StreamRow, ThreadRow};
+use kernel::{Clock, Ids, RandomError, ThreadId};
 use store::{Reservation, Reserved, RunStatus, Store, StoreError, StoredStream, StoredThread};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
-use wire::chat::{
-    ChatEvent, Dialect, Page, StreamOptions, Thread, ThreadItem, ThreadStatus, UserMessageInput,
-};
-use wire::{StopStatus, sse};
+use wire::StopStatus;
 
-use crate::db::{Database, EventFrames, WriteError};
+use crate::db::{Database, WriteError};
 use crate::lease::{InFlight, RunToken};
-use crate::plans::{LoadedVersion, PlanError, Plans, Runnable};
-use crate::publish::{Reader, Topics};
+use crate::plans::{PlanError, Plans, Runnable};
+use crate::publish::{Reader, Readout, Topics};
 use crate::thread::{Accepted, Slot, Threads};
-use crate::turn::text::{json as to_json, timestamp};
-use crate::turn::{Progress, Turn};
+use start::TurnIds;
+pub use start::{IdempotencyKey, NewTurn, Owner, Target};
 
 /// How long a caller waits for the commit of its turn's start.
 const START_LIMIT: Duration = Duration::from_secs(5);
 /// How long a stop waits for the turn's end before it answers that it is on its way.
 const STOP_LIMIT: Duration = Duration::from_secs(5);
-
-/// Whose a new thread is.
-#[derive(Debug, Clone)]
-pub struct Owner {
-    /// `visitor`, `session`, `user` or `anyone`.
-    pub kind: &'static str,
-    /// Who, where the kind has somebody.
-    pub id: Option<String>,
-}
-
-/// Where a message goes.
-#[derive(Debug, Clone)]
-pub enum Target {
-    /// A new thread of this owner.
-    NewThread(Owner),
-    /// A thread that exists.
-    Thread(ThreadId),
-}
-
-/// The `Idempotency-Key` of a request.
-#[derive(Debug, Clone)]
-pub struct IdempotencyKey {
-    /// Caller and route.
-    pub scope: String,
-    /// The header's value.
-    pub key: String,
-    /// SHA-256 of the request.
-    pub digest: Vec<u8>,
-}
-
-/// A turn to begin.
-pub struct NewTurn {
-    /// Workspace of the workflow.
-    pub workspace: Uuid,
-    /// The workflow.
-    pub workflow: Uuid,
-    /// The version to run.
-    pub version: Arc<LoadedVersion>,
-    /// Where the message goes.
-    pub target: Target,
-    /// The message.
-    pub input: UserMessageInput,
-    /// Free data of the client.
-    pub metadata: Map<String, Value>,
-    /// Who the texts are written for.
-    pub dialect: Dialect,
-    /// The request's key, if it has one.
-    pub idempotency: Option<IdempotencyKey>,
-}
+/// How long it waits before it tells the thread once more.
+const STOP_AGAIN: Duration = Duration::from_millis(100);
 
 /// A turn was not begun.
 #[derive(Debug, thiserror::Error)]
@@ -113,15 +62,6 @@ pub struct Begun {
     pub reader: Reader,
     /// Whether an earlier request began it.
     pub replayed: bool,
-}
-
-/// The ids of a turn, made before anything is stored under them.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-struct TurnIds {
-    run: Uuid,
-    stream: Uuid,
-    thread: Uuid,
-    item: [u8; ItemKey::LENGTH],
 }
 
 /// Begins turns, opens streams, stops turns. Cheap to clone.
@@ -214,8 +154,22 @@ impl Chat {
                         Some(adopted) => token = adopted,
                         None => return self.joined(known.stream).await,
                     }
+                    // Between the two looks it may have been stored, answered and forgotten; the sweeper sees to
+                    // the token then.
+                    if self.store.stream(known.stream).await?.is_some() {
+                        return Ok(Begun { reader: self.open(known.stream, 0), replayed: true });
+                    }
+                    // The run has an id from back then, where recovery may not look any more.
+                    {
+                        let _naming = self.in_flight.naming().await;
+                        self.store.reach_back(self.threads.inner.writer, known.run).await?;
+                    }
                     ids = known;
                 }
+            }
+            if let Some(also) = &key.also {
+                let wanted = Reservation { scope: also, key: &key.key, digest: &key.digest, outcome: &ids };
+                self.store.reserve_key(wanted).await?;
             }
         }
         let slot = self.threads.slot(ThreadId(ids.thread)).map_err(|_| BeginError::ThreadBusy)?;
@@ -245,23 +199,30 @@ impl Chat {
         token: RunToken,
         slot: Slot,
     ) -> Result<Reader, BeginError> {
-        let (batch, events, turn) = self.start_rows(new, ids);
+        let (batch, events, turn) = start::rows(new, ids, self.clock.now());
         let key = turn.run;
         let _topic = self.topics.produce(turn.stream);
         let reader =
             Reader::open(&self.topics, self.store.clone(), Arc::clone(&self.clock), turn.stream, 0, true);
         let (acknowledge, acknowledged) = oneshot::channel();
-        let threads = self.threads.clone();
+        let (threads, topics, stream) = (self.threads.clone(), self.topics.clone(), turn.stream);
         // The lane itself tells the thread, so a caller that goes away meanwhile changes nothing.
         let then = Box::new(move |outcome: Result<(), WriteError>| {
             match &outcome {
                 Ok(()) => threads.accept(Accepted { turn, _slot: slot, token, stop: false }),
-                Err(WriteError::Poisoned(_)) => token.finished(),
-                Err(_) => drop(token),
+                Err(error) => {
+                    topics.abandon(stream);
+                    if matches!(error, WriteError::Poisoned(_)) {
+                        token.finished();
+                    }
+                }
             }
             let _ = acknowledge.send(outcome);
         });
-        self.db.submit_then(key, batch, Some(events), then)?;
+        if let Err(error) = self.db.submit_then(key, batch, Some(events), then) {
+            self.topics.abandon(stream);
+            return Err(error.into());
+        }
         let outcome = kernel::timeout(&*self.clock, START_LIMIT, acknowledged).await;
         match outcome {
             Some(Ok(Ok(()))) => Ok(reader),
@@ -272,94 +233,6 @@ impl Chat {
             Some(Err(_)) => Err(BeginError::Draining),
             None => Err(BeginError::Unacknowledged),
         }
-    }
-
-    /// Everything that a turn's start stores, and its first events.
-    fn start_rows(&self, new: NewTurn, ids: TurnIds) -> (Batch, EventFrames, Turn) {
-        let now = self.clock.now();
-        let created_at = timestamp(now);
-        let (thread, item) = (ThreadId(ids.thread), ItemKey(ids.item));
-        let user_message = ThreadItem::UserMessage {
-            id: item.wire("msg"),
-            thread_id: thread.to_string(),
-            created_at: created_at.clone(),
-            content: new.input.content.clone(),
-            attachments: Vec::new(),
-            quoted_text: new.input.quoted_text.clone(),
-            inference_options: new.input.inference_options.clone(),
-        };
-        let inputs = json!({
-            "message": new.input.model_text(),
-            "thread_id": thread.to_string(),
-            "attachments": [],
-            "quoted_text": new.input.quoted_text,
-            "inference_options": new.input.inference_options,
-            "metadata": new.metadata,
-        });
-        let mut batch = Batch {
-            items: vec![ItemRow { thread_id: thread, id: item, content: to_json(&user_message) }],
-            runs: vec![RunRow {
-                id: ids.run,
-                workspace_id: new.workspace,
-                workflow_id: new.workflow,
-                version_id: new.version.id,
-                trigger: "chat",
-                thread_id: Some(thread),
-                stream_id: Some(ids.stream),
-                inputs: inputs.to_string(),
-                created_at: now,
-            }],
-            streams: vec![StreamRow {
-                id: ids.stream,
-                run_id: ids.run,
-                workflow_id: new.workflow,
-                thread_id: Some(thread),
-                dialect: new.dialect,
-            }],
-            ..Batch::default()
-        };
-        let mut events = Vec::with_capacity(3);
-        if let Target::NewThread(owner) = new.target {
-            batch.threads.push(ThreadRow {
-                id: thread,
-                workflow_id: new.workflow,
-                workspace_id: new.workspace,
-                owner_kind: owner.kind,
-                owner_id: owner.id,
-                created_at: now,
-            });
-            events.push(ChatEvent::ThreadCreated {
-                thread: Thread {
-                    id: thread.to_string(),
-                    created_at,
-                    status: ThreadStatus::Active,
-                    items: Page::default(),
-                    title: None,
-                    metadata: Map::new(),
-                },
-            });
-        }
-        events.push(ChatEvent::ItemDone { item: user_message });
-        events.push(ChatEvent::StreamOptions { stream_options: StreamOptions { allow_cancel: true } });
-        let mut frames = String::with_capacity(1024);
-        let mut next_seq = 1;
-        for event in &events {
-            sse::push_event(&mut frames, ids.stream, next_seq, &to_json(event));
-            next_seq += 1;
-        }
-        let frames =
-            EventFrames { stream: ids.stream, first_seq: 1, last_seq: next_seq - 1, frames, end: false };
-        let turn = Turn {
-            run: ids.run,
-            stream: ids.stream,
-            thread,
-            workflow: new.workflow,
-            version: new.version,
-            dialect: new.dialect,
-            inputs: Arc::new(inputs),
-            progress: Progress::New { next_seq, user_item: item },
-        };
-        (batch, frames, turn)
     }
 
     /// A stream, to see whose it is.
@@ -395,26 +268,29 @@ impl Chat {
         if !run.status.is_terminal()
             && let Some(thread) = stream.thread_id
         {
-            self.threads.stop(thread, run.id);
-            let ended = self.ended(run.id);
-            return Ok(kernel::timeout(&*self.clock, STOP_LIMIT, ended)
-                .await
-                .transpose()?
-                .unwrap_or(StopStatus::Stopping));
+            let ended = self.ended(stream.id, thread, run.id);
+            return match kernel::timeout(&*self.clock, STOP_LIMIT, ended).await {
+                Some(status) => status,
+                None => Ok(StopStatus::Stopping),
+            };
         }
         Ok(stop_status(run.status))
     }
 
-    async fn ended(&self, run: Uuid) -> Result<StopStatus, StoreError> {
+    /// Tells the thread until the stream has ended: a turn is stored a moment before its thread knows of it.
+    async fn ended(&self, stream: Uuid, thread: ThreadId, run: Uuid) -> Result<StopStatus, StoreError> {
+        // Behind every event: all it ever reads is the end.
+        let mut reader = self.open(stream, u64::MAX - 1);
         loop {
-            match self.store.run(run).await? {
-                Some(run) if !run.status.is_terminal() => {
-                    self.clock.sleep(Duration::from_millis(10)).await;
-                }
-                Some(run) => return Ok(stop_status(run.status)),
-                None => return Ok(StopStatus::Completed),
+            self.threads.stop(thread, run);
+            match kernel::timeout(&*self.clock, STOP_AGAIN, reader.next()).await {
+                Some(Ok(Readout::End)) => break,
+                Some(Ok(Readout::Frames(_))) | None => {}
+                Some(Err(error)) => return Err(error.into()),
             }
         }
+        let run = self.store.run(run).await?;
+        Ok(run.map_or(StopStatus::Completed, |run| stop_status(run.status)))
     }
 }
 

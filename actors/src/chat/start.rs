@@ -1,0 +1,165 @@
+//! What a turn's start is made of: what the caller wants, and the rows and events it becomes. Pure.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use kernel::{ItemKey, ThreadId};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, json};
+use store::batch::{Batch, ItemRow, RunRow, StreamRow, ThreadRow};
+use uuid::Uuid;
+use wire::chat::{
+    ChatEvent, Dialect, Page, StreamOptions, Thread, ThreadItem, ThreadStatus, UserMessageInput,
+};
+use wire::sse;
+
+use crate::db::EventFrames;
+use crate::plans::LoadedVersion;
+use crate::turn::text::{json as to_json, timestamp};
+use crate::turn::{Progress, Turn};
+
+/// Whose a new thread is.
+#[derive(Debug, Clone)]
+pub struct Owner {
+    /// `visitor`, `session`, `user` or `anyone`.
+    pub kind: &'static str,
+    /// Who, where the kind has somebody.
+    pub id: Option<String>,
+}
+
+/// Where a message goes.
+#[derive(Debug, Clone)]
+pub enum Target {
+    /// A new thread of this owner.
+    NewThread(Owner),
+    /// A thread that exists.
+    Thread(ThreadId),
+}
+
+/// The `Idempotency-Key` of a request.
+#[derive(Debug, Clone)]
+pub struct IdempotencyKey {
+    /// Caller and route.
+    pub scope: String,
+    /// The same for who the caller becomes with the answer: a retry may come under the new name.
+    pub also: Option<String>,
+    /// The header's value.
+    pub key: String,
+    /// SHA-256 of the request.
+    pub digest: Vec<u8>,
+}
+
+/// A turn to begin.
+pub struct NewTurn {
+    /// Workspace of the workflow.
+    pub workspace: Uuid,
+    /// The workflow.
+    pub workflow: Uuid,
+    /// The version to run.
+    pub version: Arc<LoadedVersion>,
+    /// Where the message goes.
+    pub target: Target,
+    /// The message.
+    pub input: UserMessageInput,
+    /// Free data of the client.
+    pub metadata: Map<String, serde_json::Value>,
+    /// Who the texts are written for.
+    pub dialect: Dialect,
+    /// The request's key, if it has one.
+    pub idempotency: Option<IdempotencyKey>,
+}
+
+/// The ids of a turn, made before anything is stored under them.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(super) struct TurnIds {
+    pub(super) run: Uuid,
+    pub(super) stream: Uuid,
+    pub(super) thread: Uuid,
+    pub(super) item: [u8; ItemKey::LENGTH],
+}
+
+/// Everything that a turn's start stores, and its first events.
+pub(super) fn rows(new: NewTurn, ids: TurnIds, now: DateTime<Utc>) -> (Batch, EventFrames, Turn) {
+    let created_at = timestamp(now);
+    let (thread, item) = (ThreadId(ids.thread), ItemKey(ids.item));
+    let user_message = ThreadItem::UserMessage {
+        id: item.wire("msg"),
+        thread_id: thread.to_string(),
+        created_at: created_at.clone(),
+        content: new.input.content.clone(),
+        attachments: Vec::new(),
+        quoted_text: new.input.quoted_text.clone(),
+        inference_options: new.input.inference_options.clone(),
+    };
+    let inputs = json!({
+        "message": new.input.model_text(),
+        "thread_id": thread.to_string(),
+        "attachments": [],
+        "quoted_text": new.input.quoted_text,
+        "inference_options": new.input.inference_options,
+        "metadata": new.metadata,
+    });
+    let mut batch = Batch {
+        items: vec![ItemRow { thread_id: thread, id: item, content: to_json(&user_message) }],
+        runs: vec![RunRow {
+            id: ids.run,
+            workspace_id: new.workspace,
+            workflow_id: new.workflow,
+            version_id: new.version.id,
+            trigger: "chat",
+            thread_id: Some(thread),
+            stream_id: Some(ids.stream),
+            inputs: inputs.to_string(),
+            created_at: now,
+        }],
+        streams: vec![StreamRow {
+            id: ids.stream,
+            run_id: ids.run,
+            workflow_id: new.workflow,
+            thread_id: Some(thread),
+            dialect: new.dialect,
+        }],
+        ..Batch::default()
+    };
+    let mut events = Vec::with_capacity(3);
+    if let Target::NewThread(owner) = new.target {
+        batch.threads.push(ThreadRow {
+            id: thread,
+            workflow_id: new.workflow,
+            workspace_id: new.workspace,
+            owner_kind: owner.kind,
+            owner_id: owner.id,
+            created_at: now,
+        });
+        events.push(ChatEvent::ThreadCreated {
+            thread: Thread {
+                id: thread.to_string(),
+                created_at,
+                status: ThreadStatus::Active,
+                items: Page::default(),
+                title: None,
+                metadata: Map::new(),
+            },
+        });
+    }
+    events.push(ChatEvent::ItemDone { item: user_message });
+    events.push(ChatEvent::StreamOptions { stream_options: StreamOptions { allow_cancel: true } });
+    let mut frames = String::with_capacity(1024);
+    let mut next_seq = 1;
+    for event in &events {
+        sse::push_event(&mut frames, ids.stream, next_seq, &to_json(event));
+        next_seq += 1;
+    }
+    let frames = EventFrames { stream: ids.stream, first_seq: 1, last_seq: next_seq - 1, frames, end: false };
+    let turn = Turn {
+        run: ids.run,
+        stream: ids.stream,
+        thread,
+        workflow: new.workflow,
+        version: Some(new.version),
+        dialect: new.dialect,
+        inputs: Arc::new(inputs),
+        progress: Progress::New { next_seq, user_item: item },
+    };
+    (batch, frames, turn)
+}

@@ -1,0 +1,342 @@
+//! Restarts, their limits, and the end.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use actors::runtime::{ActorKind, ChildExit, Exhausted, ExitReason, Health, RestartPolicy};
+use futures_util::FutureExt;
+use kernel::{Clock, ManualClock, SystemClock};
+use tokio::sync::Notify;
+
+use crate::support::probe::{Birth, Probe, Record, Say, guardian, plain_guardian, quick};
+use crate::support::{millis, pause, system, until};
+
+const THREAD: ActorKind = ActorKind::Thread;
+
+/// A manual clock, also as the guardian wants it.
+fn manual() -> (ManualClock, Arc<dyn Clock>) {
+    let clock = ManualClock::new(SystemClock::new().now());
+    (clock.clone(), Arc::new(clock))
+}
+
+/// Time for whatever would go wrong to do so.
+async fn a_moment() {
+    pause(millis(30)).await;
+}
+
+#[test]
+fn messages_behind_one_that_panics_are_handled_by_the_next_life() {
+    system(async {
+        let (record, gate) = (Arc::new(Record::default()), Arc::new(Notify::new()));
+        let handle = plain_guardian().supervise(THREAD, Probe::gated(&record, &gate));
+        handle.tell(Say::Panic).unwrap();
+        for note in 1..=3 {
+            handle.tell(Say::Note(note)).unwrap();
+        }
+        gate.notify_one();
+        until("the notes", || record.heard.lock().len() == 3).await;
+        handle.tell(Say::Note(4)).unwrap();
+        until("the sender still reaches it", || record.heard.lock().len() == 4).await;
+        assert_eq!(*record.heard.lock(), [(2, 1), (2, 2), (2, 3), (2, 4)]);
+    });
+}
+
+#[test]
+fn messages_behind_one_that_ends_the_life_are_handled_by_the_next_life() {
+    system(async {
+        let (record, gate) = (Arc::new(Record::default()), Arc::new(Notify::new()));
+        let handle = plain_guardian().supervise(THREAD, Probe::gated(&record, &gate));
+        handle.tell(Say::Fail).unwrap();
+        handle.tell(Say::Note(1)).unwrap();
+        gate.notify_one();
+        until("the note", || record.notes() == [1]).await;
+        assert_eq!(*record.heard.lock(), [(2, 1)]);
+    });
+}
+
+#[test]
+fn a_panic_in_a_child_task_is_a_value_and_the_actor_lives() {
+    system(async {
+        let record = Arc::new(Record::default());
+        let handle = plain_guardian().supervise(THREAD, Probe::sound(&record));
+        handle.tell(Say::Child(None, async { panic!("planned: a child") }.boxed())).unwrap();
+        until("the child's end", || !record.children.lock().is_empty()).await;
+        assert_eq!(*record.children.lock(), [ChildExit::Panicked("planned: a child".to_owned())]);
+        handle.tell(Say::Note(1)).unwrap();
+        until("the note", || record.notes() == [1]).await;
+        assert_eq!(record.lives(), 1);
+    });
+}
+
+#[test]
+fn a_child_task_is_cut_at_its_deadline() {
+    system(async {
+        let (clock, shared) = manual();
+        let record = Arc::new(Record::default());
+        let handle = guardian(&shared, &Health::default()).supervise(THREAD, Probe::sound(&record));
+        until("the actor's own wait", || clock.sleepers() == 1).await;
+        handle.tell(Say::Child(Some(millis(50)), std::future::pending().boxed())).unwrap();
+        until("the child's wait", || clock.sleepers() == 2).await;
+        clock.advance(millis(49));
+        a_moment().await;
+        assert!(record.children.lock().is_empty());
+        clock.advance(millis(1));
+        until("the child's end", || *record.children.lock() == [ChildExit::TimedOut]).await;
+    });
+}
+
+#[test]
+fn no_child_of_a_life_is_left_when_the_next_is_made() {
+    system(async {
+        let record = Arc::new(Record::default());
+        let gone = OnDrop(Arc::clone(&record.flag));
+        let handle = plain_guardian().supervise_with(THREAD, quick(), Probe::sound(&record));
+        let child = async move {
+            let _gone = gone;
+            // It takes longer to end than the pause before a restart.
+            let _slow = SlowDrop;
+            std::future::pending().await
+        };
+        handle.tell(Say::Child(None, child.boxed())).unwrap();
+        handle.tell(Say::Fail).unwrap();
+        until("the next life", || record.lives() == 2).await;
+        assert_eq!(*record.flags.lock(), [false, true]);
+    });
+}
+
+#[test]
+fn no_child_goes_on_once_the_arbiters_have_stopped() {
+    system(async {
+        let record = Arc::new(Record::default());
+        let (gone, running) = (OnDrop(Arc::clone(&record.flag)), Arc::new(Notify::new()));
+        let guardian = plain_guardian();
+        let handle = guardian.supervise(THREAD, Probe::sound(&record));
+        let begun = Arc::clone(&running);
+        let child = async move {
+            let _gone = gone;
+            begun.notify_one();
+            std::future::pending().await
+        };
+        handle.tell(Say::Child(None, child.boxed())).unwrap();
+        running.notified().await;
+        tokio::task::spawn_blocking(move || guardian.stop()).await.unwrap();
+        until("the child's end", || record.flag.load(Ordering::SeqCst)).await;
+    });
+}
+
+struct SlowDrop;
+
+impl Drop for SlowDrop {
+    fn drop(&mut self) {
+        std::thread::sleep(millis(200));
+    }
+}
+
+/// Says that it was dropped.
+struct OnDrop(Arc<std::sync::atomic::AtomicBool>);
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn a_panic_in_stopped_neither_aborts_the_process_nor_ends_the_actor() {
+    system(async {
+        let record = Arc::new(Record::default());
+        let handle = plain_guardian().supervise_with(THREAD, quick(), Probe::sound(&record));
+        // While a panic unwinds, and at an orderly end.
+        for (lives, end) in [(2, Say::Panic), (3, Say::Fail)] {
+            record.panics_when_stopped.store(true, Ordering::SeqCst);
+            handle.tell(end).unwrap();
+            handle.tell(Say::Note(lives)).unwrap();
+            until("the next life's note", || record.heard.lock().last() == Some(&(lives, lives))).await;
+        }
+    });
+}
+
+#[test]
+fn a_factory_that_fails_or_panics_uses_up_lives_like_any_other_death() {
+    system(async {
+        let record = Arc::new(Record::default());
+        let births = |life| match life {
+            1 => Birth::Err,
+            2 => Birth::Panic,
+            _ => Birth::Sound,
+        };
+        let handle = plain_guardian().supervise_with(THREAD, quick(), Probe::born(&record, births));
+        handle.tell(Say::Note(1)).unwrap();
+        until("the third life's note", || *record.heard.lock() == [(3, 1)]).await;
+
+        let (record, policy) = (Arc::new(Record::default()), RestartPolicy { restarts: 1, ..quick() });
+        let handle = plain_guardian().supervise_with(THREAD, policy, Probe::born(&record, births));
+        until("the end", || !record.ended.lock().is_empty()).await;
+        let reason = ExitReason::Panicked("planned: the factory".to_owned());
+        assert_eq!(*record.given_up.lock(), std::slice::from_ref(&reason));
+        assert_eq!(*record.ended.lock(), [reason]);
+        assert!(handle.is_gone());
+    });
+}
+
+#[test]
+fn an_actor_that_dies_at_once_comes_back_with_growing_pauses_and_is_then_given_up() {
+    system(async {
+        let (clock, shared) = manual();
+        let record = Arc::new(Record::default());
+        let probe = Probe::born(&record, |_| Birth::DiesAtOnce);
+        let handle = guardian(&shared, &Health::default()).supervise(THREAD, probe);
+        let policy = THREAD.policy();
+        for restart in 0..policy.restarts {
+            until("the pause", || record.lives() == restart + 1 && clock.sleepers() == 1).await;
+            // Jitter takes away half of it at most.
+            let longest = policy.pause(restart);
+            clock.advance(longest / 2 - millis(1));
+            a_moment().await;
+            assert_eq!(record.lives(), restart + 1, "too early");
+            clock.advance(longest / 2 + millis(1));
+        }
+        until("the end", || !record.ended.lock().is_empty()).await;
+        clock.advance(Duration::from_secs(600));
+        a_moment().await;
+        assert_eq!(record.lives(), policy.restarts + 1);
+        assert_eq!(*record.given_up.lock(), [ExitReason::Failed("at once".to_owned())]);
+        assert!(handle.is_gone());
+    });
+}
+
+#[test]
+fn pauses_reach_their_longest_and_no_life_comes_earlier() {
+    system(async {
+        let (clock, shared) = manual();
+        let record = Arc::new(Record::default());
+        let policy = RestartPolicy { restarts: usize::MAX, window: Duration::MAX, ..THREAD.policy() };
+        let probe = Probe::born(&record, |_| Birth::DiesAtOnce);
+        let _handle = guardian(&shared, &Health::default()).supervise_with(THREAD, policy, probe);
+        for _ in 0..600 {
+            until("it waits", || clock.sleepers() == 1).await;
+            clock.advance(Duration::from_secs(1));
+        }
+        a_moment().await;
+        // Seven pauses shorter than the first ten seconds, then one each 15 to 30 s.
+        let lives = record.lives();
+        assert!((25..=50).contains(&lives), "{lives} lives in ten minutes");
+    });
+}
+
+#[test]
+fn deaths_that_are_far_apart_are_not_counted_together() {
+    system(async {
+        let (clock, shared) = manual();
+        let record = Arc::new(Record::default());
+        let handle = guardian(&shared, &Health::default()).supervise(THREAD, Probe::sound(&record));
+        // Four within each window of a minute: never more than five.
+        for life in 1..=20 {
+            until("it is there", || record.lives() == life && clock.sleepers() == 1).await;
+            handle.tell(Say::Fail).unwrap();
+            until("its pause", || record.notes().is_empty() && clock.sleepers() == 1).await;
+            a_moment().await;
+            clock.advance(Duration::from_secs(15));
+        }
+        until("it lives", || record.lives() == 21).await;
+        assert!(record.ended.lock().is_empty());
+    });
+}
+
+#[test]
+fn an_actor_without_which_the_service_is_not_sound_turns_its_health_red() {
+    system(async {
+        let (record, health) = (Arc::new(Record::default()), Health::default());
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let policy = RestartPolicy { exhausted: Exhausted::Escalate, ..quick() };
+        let probe = Probe::born(&record, |_| Birth::DiesAtOnce);
+        let _handle = guardian(&clock, &health).supervise_with(ActorKind::Lease, policy, probe);
+        assert_eq!(health.fatal(), None);
+        let reason = health.failed().await;
+        assert!(reason.contains("the lease actor failed"), "{reason}");
+        assert_eq!(record.lives(), policy.restarts + 1);
+        assert_eq!(*record.given_up.lock(), []);
+        for kind in [ActorKind::Lease, ActorKind::Maintenance] {
+            assert_eq!(kind.policy().exhausted, Exhausted::Escalate);
+        }
+    });
+}
+
+#[test]
+fn an_actor_that_takes_no_message_is_replaced_and_its_messages_are_handled() {
+    system(async {
+        let (clock, shared) = manual();
+        let record = Arc::new(Record::default());
+        let handle = guardian(&shared, &Health::default()).supervise(THREAD, Probe::sound(&record));
+        handle.tell(Say::Note(1)).unwrap();
+        handle.tell(Say::Stall).unwrap();
+        until("the stall", || record.notes() == [1] && clock.sleepers() == 1).await;
+        // Nothing waits: there is nothing to be stuck with.
+        for _ in 0..5 {
+            clock.advance(THREAD.policy().stuck_after);
+            until("the next look", || clock.sleepers() == 1).await;
+        }
+        assert_eq!(record.lives(), 1);
+        handle.tell(Say::Note(2)).unwrap();
+        for _ in 0..3 {
+            clock.advance(THREAD.policy().stuck_after);
+            a_moment().await;
+        }
+        until("the note", || *record.heard.lock() == [(1, 1), (2, 2)]).await;
+    });
+}
+
+#[test]
+fn an_actor_that_is_busy_is_not_taken_for_stuck() {
+    system(async {
+        let (clock, shared) = manual();
+        let record = Arc::new(Record::default());
+        let handle = guardian(&shared, &Health::default()).supervise(THREAD, Probe::sound(&record));
+        for note in 0..20 {
+            until("it looks", || clock.sleepers() == 1).await;
+            handle.tell(Say::Note(note)).unwrap();
+            clock.advance(THREAD.policy().stuck_after);
+            until("the note", || record.notes().len() == note + 1).await;
+        }
+        assert_eq!(record.lives(), 1);
+    });
+}
+
+#[test]
+fn a_drain_ends_every_actor_and_says_so() {
+    system(async {
+        let guardian = plain_guardian();
+        let records: Vec<_> = (0..20).map(|_| Arc::new(Record::default())).collect();
+        for record in &records {
+            // One of them is in the pause before a restart.
+            let births = |life| if life == 1 { Birth::DiesAtOnce } else { Birth::Sound };
+            let _handle = guardian.supervise(THREAD, Probe::born(record, births));
+        }
+        until("they are there", || records.iter().all(|record| record.lives() > 0)).await;
+        assert_eq!(guardian.alive(), 20);
+        assert!(guardian.drain(Duration::from_secs(5)).await);
+        assert_eq!(guardian.alive(), 0);
+        assert!(records.iter().all(|record| record.ended.lock().len() == 1));
+    });
+}
+
+#[test]
+fn a_drain_that_an_actor_outlasts_says_so_in_time() {
+    system(async {
+        let (clock, shared) = manual();
+        let guardian = guardian(&shared, &Health::default());
+        let (record, other) = (Arc::new(Record::default()), Arc::new(Record::default()));
+        let _stubborn = guardian.supervise(THREAD, Probe::born(&record, |_| Birth::Stubborn));
+        let _meek = guardian.supervise(THREAD, Probe::sound(&other));
+        until("both are there", || clock.sleepers() == 2).await;
+        let draining = guardian.clone();
+        let drained = tokio::spawn(async move { draining.drain(Duration::from_secs(25)).await });
+        until("the meek one's end", || *other.ended.lock() == [ExitReason::Drain]).await;
+        until("the drain waits", || clock.sleepers() == 2).await;
+        assert!(!drained.is_finished());
+        clock.advance(Duration::from_secs(25));
+        assert!(!drained.await.unwrap());
+        assert_eq!(guardian.alive(), 1);
+    });
+}

@@ -1,0 +1,160 @@
+//! The bound of a mailbox, and what becomes of a message.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use actors::runtime::{ActorKind, Guardian, Handle, RestartPolicy, TellError};
+use parking_lot::Mutex;
+use tokio::sync::{Barrier, Notify};
+
+use crate::support::probe::{Birth, Probe, Record, Say, plain_guardian, quick};
+use crate::support::{system, until};
+
+const THREAD: ActorKind = ActorKind::Thread;
+
+#[test]
+fn as_many_messages_as_may_wait_are_taken_from_any_number_of_senders() {
+    system(async {
+        let record = Arc::new(Record::default());
+        let handle = plain_guardian().supervise(THREAD, Probe::born(&record, |_| Birth::Deaf));
+        until("the actor waits", || record.lives() == 1).await;
+        let start = Arc::new(Barrier::new(1_000));
+        let senders = (0..1_000).map(|note| {
+            let (handle, start) = (handle.clone(), Arc::clone(&start));
+            tokio::spawn(async move {
+                start.wait().await;
+                handle.tell(Say::Note(note))
+            })
+        });
+        let told = futures_util::future::join_all(senders).await;
+        let taken = told.iter().filter(|told| matches!(told, Ok(Ok(())))).count();
+        let full = told.iter().filter(|told| matches!(told, Ok(Err(TellError::Full)))).count();
+        assert_eq!((taken, full), (THREAD.policy().mailbox, 1_000 - THREAD.policy().mailbox));
+    });
+}
+
+#[test]
+fn a_place_is_free_again_once_its_message_is_handled() {
+    system(async {
+        let (record, gate) = (Arc::new(Record::default()), Arc::new(Notify::new()));
+        let handle = plain_guardian().supervise(THREAD, Probe::gated(&record, &gate));
+        let places = THREAD.policy().mailbox;
+        // Every tenth is handled by panicking, and a new life goes on.
+        for note in 0..places {
+            handle.tell(if note == 10 { Say::Panic } else { Say::Note(note) }).unwrap();
+        }
+        assert_eq!(handle.tell(Say::Note(0)), Err(TellError::Full));
+        gate.notify_one();
+        until("all are handled", || record.heard.lock().len() == places - 1).await;
+        for note in 0..places {
+            until("a place", || handle.tell(Say::Note(note)).is_ok()).await;
+        }
+        until("all are handled", || record.heard.lock().len() == 2 * places - 1).await;
+    });
+}
+
+#[test]
+fn what_a_sender_that_is_gone_has_told_is_handled() {
+    system(async {
+        let (record, gate) = (Arc::new(Record::default()), Arc::new(Notify::new()));
+        let handle = plain_guardian().supervise(THREAD, Probe::gated(&record, &gate));
+        let (told, sender) = (Arc::new(Notify::new()), handle.clone());
+        let tell = {
+            let told = Arc::clone(&told);
+            tokio::spawn(async move {
+                sender.tell(Say::Note(1)).unwrap();
+                told.notify_one();
+                std::future::pending::<()>().await;
+            })
+        };
+        told.notified().await;
+        tell.abort();
+        assert!(tell.await.unwrap_err().is_cancelled());
+        drop(handle);
+        gate.notify_one();
+        until("the note", || record.notes() == [1]).await;
+    });
+}
+
+/// A mailbox that is never full.
+fn roomy() -> RestartPolicy {
+    RestartPolicy { mailbox: SENDERS * EACH, ..quick() }
+}
+
+const SENDERS: usize = 4;
+const EACH: usize = 2_500;
+
+/// What a registry does: makes the actor anew when it has passivated.
+struct Registry {
+    guardian: Guardian,
+    record: Arc<Record>,
+    actor: Mutex<Handle<Say>>,
+    made: AtomicUsize,
+    full: AtomicBool,
+    told: AtomicUsize,
+}
+
+impl Registry {
+    fn told(&self) -> usize {
+        self.told.load(Ordering::SeqCst)
+    }
+
+    fn tell(&self, say: Say) {
+        let mut say = Some(say);
+        while let Some(next) = say.take() {
+            let mut actor = self.actor.lock();
+            match actor.reserve() {
+                Ok(place) => {
+                    self.told.fetch_add(1, Ordering::SeqCst);
+                    place.put(next);
+                }
+                Err(TellError::Gone) => {
+                    *actor = self.guardian.supervise_with(THREAD, roomy(), Probe::sound(&self.record));
+                    self.made.fetch_add(1, Ordering::SeqCst);
+                    say = Some(next);
+                }
+                // There is room for all of them.
+                Err(TellError::Full) => self.full.store(true, Ordering::SeqCst),
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_told_to_an_actor_that_passivates_behind_every_message_is_lost() {
+    system(async {
+        let record = Arc::new(Record::default());
+        record.passivates.store(true, Ordering::SeqCst);
+        let guardian = plain_guardian();
+        let first = guardian.supervise_with(THREAD, roomy(), Probe::sound(&record));
+        let registry = Arc::new(Registry {
+            guardian,
+            record: Arc::clone(&record),
+            actor: Mutex::new(first),
+            made: AtomicUsize::new(1),
+            full: AtomicBool::new(false),
+            told: AtomicUsize::new(0),
+        });
+        let senders = (0..SENDERS).map(|sender| {
+            let registry = Arc::clone(&registry);
+            tokio::task::spawn_blocking(move || {
+                for n in 0..EACH {
+                    registry.tell(Say::Note(sender * EACH + n));
+                    // Just when the actor has nothing left to do, the next one comes.
+                    while n % 2 == 0 && registry.record.heard.lock().len() < registry.told() {
+                        std::thread::yield_now();
+                    }
+                }
+            })
+        });
+        futures_util::future::join_all(senders).await;
+        assert!(!registry.full.load(Ordering::SeqCst), "an actor that goes said that it is full");
+        until("all are handled", || record.heard.lock().len() == SENDERS * EACH).await;
+        let mut notes = record.notes();
+        notes.sort_unstable();
+        notes.dedup();
+        assert_eq!(notes.len(), SENDERS * EACH, "handled twice");
+        let made = registry.made.load(Ordering::SeqCst);
+        assert!(made > 100, "it passivated {made} times only");
+    });
+}

@@ -1,0 +1,380 @@
+//! What becomes of turns whose process is gone: killed, slow, or shut down.
+
+use std::sync::Arc;
+
+use kernel::{Clock, ManualClock, SystemClock};
+use uuid::Uuid;
+use wire::chat::ChatEvent;
+
+use crate::support::house::{House, Instance, Told, until_idle, words};
+use crate::support::lanes::LANE;
+use crate::support::{millis, pause, session, until, until_sql};
+
+const TEXT: usize = 40;
+
+/// A clock that stands still: who lives by it is as slow as can be.
+fn standing() -> (ManualClock, Arc<dyn Clock>) {
+    let clock = ManualClock::new(SystemClock::new().now());
+    (clock.clone(), Arc::new(clock))
+}
+
+/// Lets an instance's turn say this many of its words, hardly more, and waits until they are stored.
+async fn let_say(house: &House, clock: &ManualClock, stream: Uuid, count: usize) {
+    let has = format!(
+        "SELECT coalesce(string_agg(frames, ''), '') LIKE '%word{count} %' FROM stream_events
+         WHERE stream_id = '{stream}' AND first_seq > 3"
+    );
+    let began = SystemClock::new();
+    while house.database.scalar(&has).await == "false" {
+        assert!(began.monotonic() < millis(20_000), "it says nothing");
+        clock.advance(millis(100));
+        pause(millis(5)).await;
+    }
+}
+
+/// The turn ended once, with this text, whoever asks.
+async fn assert_ended_once(house: &House, instance: &Instance, stream: Uuid, text: &str) {
+    instance.read(stream).await.assert_answer(text);
+    let thread = instance.thread_of(stream).await;
+    assert_eq!(house.said(&instance.store, thread).await, [text]);
+    let runs = format!("SELECT string_agg(status, ' ') FROM runs WHERE stream_id = '{stream}'");
+    assert_eq!(house.database.scalar(&runs).await, "succeeded");
+    assert_eq!(house.unfinished().await, "0");
+}
+
+async fn expire(house: &House, id: u128) {
+    let id = Uuid::from_u128(id);
+    let sql = format!("UPDATE leases SET expires_at = now() - interval '1 second' WHERE writer_id = '{id}'");
+    house.database.execute(&sql).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_process_goes_on_with_its_turn_when_it_is_started_again() {
+    let house = House::echo(100).await;
+    let (clock, shared) = standing();
+    let mut killed = house.instance_at(1, shared).await;
+    let reader = killed.begin(&words(TEXT)).await;
+    let stream = reader.stream();
+    let_say(&house, &clock, stream, 5).await;
+    killed.kill();
+    assert_eq!(house.unfinished().await, "1");
+    let again = house.instance(1).await;
+    let mut resumed = again.chat.open(stream, 0);
+    Told::to_the_end(&mut resumed).await.assert_answer(&words(TEXT));
+    assert_ended_once(&house, &again, stream, &words(TEXT)).await;
+    until_idle(&again).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_is_killed_again_and_again_tells_each_event_once() {
+    let house = House::echo(100).await;
+    let mut stream = None;
+    for life in 0..4_usize {
+        let (clock, shared) = standing();
+        let mut instance = house.instance_at(1, shared).await;
+        let stream = match stream {
+            Some(stream) => stream,
+            None => *stream.insert(instance.begin(&words(TEXT)).await.stream()),
+        };
+        let_say(&house, &clock, stream, 3 + 4 * life).await;
+        instance.kill();
+    }
+    let last = house.instance(1).await;
+    assert_ended_once(&house, &last, stream.unwrap(), &words(TEXT)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn turns_that_waited_when_the_process_was_killed_run_in_their_order() {
+    let house = House::echo(20).await;
+    let (_clock, shared) = standing();
+    let mut killed = house.instance_at(1, shared).await;
+    let first = killed.begin(&words(5)).await.stream();
+    let thread = killed.thread_of(first).await;
+    let mut streams = vec![first];
+    for turn in 0..5 {
+        streams.push(killed.say(thread, &format!("turn {turn}")).await.stream());
+    }
+    killed.kill();
+    let again = house.instance(1).await;
+    for stream in &streams {
+        assert!(again.read(*stream).await.is_whole());
+    }
+    let mut expected = vec![words(5)];
+    expected.extend((0..5).map(|turn| format!("turn {turn}")));
+    assert_eq!(house.said(&again.store, thread).await, expected);
+    let overlaps =
+        "SELECT count(*) FROM runs a JOIN runs b ON a.id < b.id WHERE b.finished_at < a.finished_at";
+    assert_eq!(house.database.scalar(overlaps).await, "0");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_that_was_asked_for_before_the_kill_is_kept() {
+    let house = House::echo(100).await;
+    let (clock, shared) = standing();
+    let mut killed = house.instance_at(1, shared).await;
+    let stream = killed.begin(&words(TEXT)).await.stream();
+    let_say(&house, &clock, stream, 4).await;
+    killed.kill();
+    house.database.execute("UPDATE runs SET cancel_requested_at = now()").await.unwrap();
+    let again = house.instance(1).await;
+    let told = again.read(stream).await;
+    assert!(told.is_whole());
+    // What its readers had been told is kept.
+    assert_eq!(told.answers(), [told.pieces()]);
+    assert!(told.pieces().starts_with(&words(3)));
+    assert_eq!(house.database.scalar("SELECT string_agg(status, ' ') FROM runs").await, "cancelled");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_of_a_dead_instance_is_taken_over_and_the_late_writes_of_a_slow_one_are_refused() {
+    let house = House::echo(100).await;
+    let (clock, shared) = standing();
+    let slow = house.instance_at(1, shared).await;
+    let stream = slow.begin(&words(TEXT)).await.stream();
+    let_say(&house, &clock, stream, 5).await;
+    let taker = house.instance(2).await;
+    pause(millis(300)).await;
+    assert_eq!(house.unfinished().await, "1", "taken from an owner whose lease is good");
+    expire(&house, 1).await;
+    let began = SystemClock::new();
+    // A reader at the taker's, from the middle on, and one at the slow instance, which hears nothing.
+    let mut late = taker.chat.open(stream, 0);
+    Told::to_the_end(&mut late).await.assert_answer(&words(TEXT));
+    assert!(began.monotonic() < millis(12_000));
+    let before = house.database.scalar("SELECT count(*) FROM stream_events").await;
+    assert_eq!(slow.system.health().fatal(), None);
+    for _ in 0..TEXT {
+        clock.advance(millis(100));
+        pause(millis(5)).await;
+    }
+    until("the slow one finds out", || slow.system.health().fatal().is_some()).await;
+    assert_ended_once(&house, &taker, stream, &words(TEXT)).await;
+    assert_eq!(house.database.scalar("SELECT count(*) FROM stream_events").await, before);
+    assert_eq!(taker.system.health().fatal(), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_turns_of_a_dead_instance_are_shared_out_to_one_owner_each() {
+    let house = House::echo(30).await;
+    let (_clock, shared) = standing();
+    let mut dead = house.instance_at(1, shared).await;
+    let mut streams = Vec::new();
+    for _ in 0..60 {
+        streams.push(dead.begin(&words(6)).await.stream());
+    }
+    dead.kill();
+    let takers = [house.instance(2).await, house.instance(3).await];
+    expire(&house, 1).await;
+    for (n, stream) in streams.iter().enumerate() {
+        takers[n % 2].read(*stream).await.assert_answer(&words(6));
+    }
+    assert_eq!(house.database.scalar("SELECT count(*) FROM thread_items").await, "120");
+    assert_eq!(house.unfinished().await, "0");
+    for taker in &takers {
+        until_idle(taker).await;
+        assert_eq!(taker.system.health().fatal(), None);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_could_not_be_taken_up_at_first_is_found_by_the_sweeper() {
+    let house = House::echo(10).await;
+    let (_clock, shared) = standing();
+    let mut dead = house.instance_at(1, shared).await;
+    let stream = dead.begin(&words(5)).await.stream();
+    dead.kill();
+    let taker = house.instance(2).await;
+    // Its stream cannot be read when it is taken over.
+    house.database.execute("ALTER TABLE streams RENAME TO hidden").await.unwrap();
+    expire(&house, 1).await;
+    let taken = format!("SELECT writer_id = '{}' FROM runs", Uuid::from_u128(2));
+    until_sql("it is taken over", &house.database, &taken).await;
+    pause(millis(200)).await;
+    assert_eq!(house.unfinished().await, "1");
+    assert!(taker.system.threads().is_empty());
+    house.database.execute("ALTER TABLE hidden RENAME TO streams").await.unwrap();
+    assert_ended_once(&house, &taker, stream, &words(5)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_hands_a_long_turn_and_those_behind_it_to_the_next_instance() {
+    let house = House::echo(60).await;
+    let first = house.instance(1).await;
+    let mut reader = first.begin(&words(TEXT)).await;
+    let stream = reader.stream();
+    let thread = first.thread_of(stream).await;
+    let waiting = first.say(thread, "the next").await.stream();
+    let told = Told::to_the_answer(&mut reader).await;
+    assert!(told.is_whole());
+    assert!(!first.system.drain(millis(300)).await, "it takes longer than that");
+    let refused = first.chat.begin(first.turn(crate::support::house::new_thread(), "late")).await;
+    assert!(matches!(refused, Err(actors::chat::BeginError::Draining)));
+    first.system.stop(millis(5_000)).await;
+    let written = house.database.scalar("SELECT count(*) FROM stream_events").await;
+    pause(millis(300)).await;
+    assert_eq!(house.database.scalar("SELECT count(*) FROM stream_events").await, written, "it still writes");
+    let second = house.instance(2).await;
+    second.read(stream).await.assert_answer(&words(TEXT));
+    second.read(waiting).await.assert_answer("the next");
+    assert_eq!(house.said(&second.store, thread).await, [words(TEXT), "the next".to_owned()]);
+    assert_eq!(house.unfinished().await, "0");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_lets_a_turn_end_that_can() {
+    let house = House::echo(40).await;
+    let instance = house.instance(1).await;
+    let mut reader = instance.begin(&words(15)).await;
+    Told::to_the_answer(&mut reader).await;
+    assert!(instance.system.drain(millis(10_000)).await);
+    instance.system.stop(millis(5_000)).await;
+    assert_eq!(house.unfinished().await, "0");
+    instance.read(reader.stream()).await.assert_answer(&words(15));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn turns_go_through_a_database_that_ends_every_session() {
+    let house = House::echo(40).await;
+    let instance = house.instance(1).await;
+    let admin = session(&std::env::var(store::testing::TEST_DSN).unwrap()).await;
+    let name = house.database.scalar("SELECT current_database()").await;
+    let mut readers = Vec::new();
+    for _ in 0..20 {
+        readers.push(instance.begin(&words(20)).await);
+    }
+    let lanes = LANE.replace("current_database()", &format!("'{name}'"));
+    for _ in 0..30 {
+        let kill = format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {lanes}");
+        admin.batch_execute(&kill).await.unwrap();
+        pause(millis(20)).await;
+    }
+    for mut reader in readers {
+        Told::to_the_end(&mut reader).await.assert_answer(&words(20));
+    }
+    assert_eq!(house.unfinished().await, "0");
+    assert_eq!(instance.system.health().fatal(), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stored_message_is_begun_before_any_event_names_it() {
+    let house = House::echo(0).await;
+    let instance = house.instance(1).await;
+    let mut reader = instance.begin("hello").await;
+    let mut told = Told::default();
+    told.more(&mut reader).await;
+    let Some(ChatEvent::ItemDone { item }) =
+        told.events.iter().find(|e| matches!(e, ChatEvent::ItemDone { .. }))
+    else {
+        panic!("{told:?}")
+    };
+    let thread = instance.thread_of(reader.stream()).await;
+    let stored = instance.store.thread_items(thread).await.unwrap();
+    assert!(stored.iter().any(|stored| stored.id() == item.id()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_instance_finds_out_that_its_lease_went_elsewhere() {
+    let house = House::echo(0).await;
+    let instance = house.instance(1).await;
+    instance.store.take_lease(Uuid::from_u128(1), Uuid::nil()).await.unwrap();
+    until("its health is red", || instance.system.health().fatal().is_some()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_lease_names_the_oldest_run_that_has_not_ended() {
+    let house = House::echo(1_000).await;
+    let instance = house.instance(1).await;
+    let began = SystemClock::new();
+    let mut short = instance.begin("hello").await;
+    let long = instance.begin(&words(5)).await;
+    Told::to_the_end(&mut short).await.assert_answer("hello");
+    let sql = "SELECT (SELECT oldest_run FROM leases) = (SELECT id FROM runs WHERE finished_at IS NULL)";
+    until_sql("it names the long one", &house.database, sql).await;
+    instance.read(long.stream()).await.assert_answer(&words(5));
+    until_sql(
+        "it names none",
+        &house.database,
+        "SELECT oldest_run > (SELECT max(id::text)::uuid FROM runs) FROM leases",
+    )
+    .await;
+    assert!(began.monotonic() < millis(10_000));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_this_version_cannot_read_ends_with_an_error_and_blocks_no_other() {
+    let house = House::echo(10).await;
+    let (_clock, shared) = standing();
+    let mut killed = house.instance_at(1, shared).await;
+    let bad = [killed.begin(&words(5)).await.stream(), killed.begin(&words(5)).await.stream()];
+    let behind = killed.say(killed.thread_of(bad[0]).await, "behind").await.stream();
+    killed.kill();
+    for (stream, spoilt) in
+        bad.iter().zip([format!("version_id = '{}'", Uuid::nil()), "inputs = '{'".to_owned()])
+    {
+        let spoil = format!("UPDATE runs SET {spoilt} WHERE stream_id = '{stream}' AND finished_at IS NULL");
+        house.database.execute(&spoil).await.unwrap();
+    }
+    let again = house.instance(1).await;
+    for stream in bad {
+        let told = again.read(stream).await;
+        assert!(told.is_whole());
+        assert_eq!(told.errors(), ["service.internal"]);
+    }
+    again.read(behind).await.assert_answer("behind");
+    assert_eq!(house.unfinished().await, "0");
+    until_idle(&again).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_instance_takes_another_for_dead_because_the_database_was_away() {
+    let house = House::echo(0).await;
+    let instances = [house.instance(1).await, house.instance(2).await, house.instance(3).await];
+    let admin = session(&std::env::var(store::testing::TEST_DSN).unwrap()).await;
+    let name = house.database.scalar("SELECT current_database()").await;
+    admin.batch_execute(&format!("ALTER DATABASE \"{name}\" ALLOW_CONNECTIONS false")).await.unwrap();
+    let kill = format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'");
+    admin.batch_execute(&kill).await.unwrap();
+    pause(millis(11_000)).await;
+    admin.batch_execute(&format!("ALTER DATABASE \"{name}\" ALLOW_CONNECTIONS true")).await.unwrap();
+    let renewed =
+        "SELECT count(*) = 3 FROM leases WHERE expires_at > now() AND expires_at < 'infinity' AND epoch = 1";
+    until_sql("all have renewed", &house.database, renewed).await;
+    for instance in &instances {
+        let mut reader = instance.begin("hello").await;
+        Told::to_the_end(&mut reader).await.assert_answer("hello");
+        assert_eq!(instance.system.health().fatal(), None);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_takeover_that_takes_long_does_not_cost_the_taker_its_own_lease() {
+    let house = House::echo(1).await;
+    let (_clock, shared) = standing();
+    let mut dead = house.instance_at(1, shared).await;
+    let turns = (0..140).map(|_| dead.begin("hello there"));
+    drop(futures_util::future::join_all(turns).await);
+    dead.kill();
+    // Each look at a stream takes its time.
+    house
+        .database
+        .execute(
+            "ALTER TABLE streams RENAME TO real_streams;
+             CREATE VIEW streams AS SELECT * FROM real_streams WHERE pg_sleep(0.05) IS NOT NULL",
+        )
+        .await
+        .unwrap();
+    let taker = house.instance(2).await;
+    expire(&house, 1).await;
+    // A round may take a few of the ten seconds, however much there is to take up.
+    let good = format!(
+        "SELECT expires_at > now() + interval '4 seconds' FROM leases WHERE writer_id = '{}'",
+        Uuid::from_u128(2)
+    );
+    let began = SystemClock::new();
+    while house.unfinished().await != "0" {
+        assert!(began.monotonic() < millis(60_000), "they are not taken up");
+        assert_eq!(house.database.scalar(&good).await, "true", "its lease is running out");
+        pause(millis(100)).await;
+    }
+    assert_eq!(taker.system.health().fatal(), None);
+}

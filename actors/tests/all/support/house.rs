@@ -1,0 +1,297 @@
+//! A database with a workflow, and instances of the service's actors on it, each on threads of its own so that it can
+//! be killed.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use actors::chat::{BeginError, Begun, Chat, NewTurn, Owner, Target};
+use actors::plans::LoadedVersion;
+use actors::publish::{Reader, Readout};
+use actors::{Settings, System};
+use kernel::{Clock, Ids, SystemClock, SystemRandom, ThreadId};
+use serde_json::{Map, json};
+use store::testing::TestDatabase;
+use store::{DEFAULT_WORKSPACE, NewVersion, NewWorkflow, Store};
+use tokio::sync::oneshot;
+use uuid::Uuid;
+use wire::chat::{ChatEvent, Dialect, ThreadItem, UserMessageInput};
+use wire::sse;
+
+use super::{millis, until};
+
+/// A database with a workflow that says back what it is told, word by word.
+pub(crate) struct House {
+    pub(crate) workflow: Uuid,
+    pub(crate) workspace: Uuid,
+    pub(crate) database: TestDatabase,
+}
+
+impl House {
+    /// `pause`: milliseconds between two words.
+    pub(crate) async fn echo(pause: u64) -> Self {
+        Self::saying("{{ inputs.message }}", pause).await
+    }
+
+    /// A workflow that says how many messages the thread has.
+    pub(crate) async fn counting() -> Self {
+        Self::saying("{{ messages | length }}", 0).await
+    }
+
+    /// A workflow that says this, word by word.
+    pub(crate) async fn saying(text: &str, pause: u64) -> Self {
+        let graph = &json!({
+            "format": "graph/1",
+            "nodes": [{"name": "reply", "type": "reply", "text": text, "pieces": "words", "pause_ms": pause}],
+            "edges": [{"from": "START", "to": "reply"}, {"from": "reply", "to": "END"}],
+        });
+        let database = TestDatabase::create().await;
+        let store = database.store().await;
+        let workspace = store.workspace_id(DEFAULT_WORKSPACE).await.unwrap().unwrap();
+        let new = NewWorkflow {
+            workspace_id: workspace,
+            handle: "echo".to_owned(),
+            name: "Echo".to_owned(),
+            description: None,
+            tags: Vec::new(),
+        };
+        let workflow = store.create_workflow(new).await.unwrap().id;
+        let version = NewVersion {
+            workflow_id: workflow,
+            digest: engine::digest(graph).unwrap().to_vec(),
+            identity: engine::identity(graph, None).unwrap().to_vec(),
+            graph: graph.clone(),
+            runnable_config: None,
+            metadata: Map::new(),
+            notes: None,
+            created_by: None,
+        };
+        store.save_version(version).await.unwrap();
+        Self { workflow, workspace, database }
+    }
+
+    /// An instance on the machine's clock.
+    pub(crate) async fn instance(&self, id: u128) -> Instance {
+        self.instance_at(id, Arc::new(SystemClock::new())).await
+    }
+
+    /// An instance that lives by this clock.
+    pub(crate) async fn instance_at(&self, id: u128, clock: Arc<dyn Clock>) -> Instance {
+        let store = self.database.store_with(Arc::clone(&clock)).await;
+        let (started, system) = oneshot::channel();
+        let (kill, killed) = oneshot::channel::<()>();
+        let settings_store = store.clone();
+        let thread = std::thread::spawn(move || {
+            let runtime = || {
+                tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+            };
+            let runner = actix_rt::System::with_tokio_rt(runtime);
+            runner.block_on(async move {
+                let random = Arc::new(SystemRandom::new());
+                let ids = Ids::new(Arc::clone(&clock), random.clone());
+                let settings = Settings {
+                    store: settings_store,
+                    instance: Uuid::from_u128(id),
+                    writers: 2,
+                    arbiters: 2,
+                    children: tokio::runtime::Handle::current(),
+                    clock,
+                    random,
+                    ids,
+                    grace: None,
+                };
+                assert!(started.send(Arc::new(System::start(settings).await.unwrap())).is_ok());
+                let _ = killed.await;
+                actix_rt::System::current().stop();
+            });
+            runner.run().unwrap();
+        });
+        let system = system.await.unwrap();
+        let chat = system.chat();
+        let runnable = chat.runnable(self.workflow).await.unwrap().unwrap();
+        Instance {
+            chat,
+            system,
+            store,
+            workspace: self.workspace,
+            workflow: self.workflow,
+            version: runnable.version.unwrap(),
+            kill: Some(kill),
+            thread: Some(thread),
+        }
+    }
+
+    /// How many unfinished runs there are.
+    pub(crate) async fn unfinished(&self) -> String {
+        self.database.scalar("SELECT count(*) FROM runs WHERE finished_at IS NULL").await
+    }
+
+    /// What the assistant said in a thread, in order.
+    pub(crate) async fn said(&self, store: &Store, thread: ThreadId) -> Vec<String> {
+        let items = store.thread_items(thread).await.unwrap();
+        let assistant = |item: &&ThreadItem| matches!(item, ThreadItem::AssistantMessage { .. });
+        items.iter().filter(assistant).map(|item| item.as_message().1).collect()
+    }
+}
+
+pub(crate) struct Instance {
+    pub(crate) chat: Chat,
+    pub(crate) system: Arc<System>,
+    pub(crate) store: Store,
+    pub(crate) version: Arc<LoadedVersion>,
+    workspace: Uuid,
+    workflow: Uuid,
+    kill: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Instance {
+    pub(crate) fn turn(&self, target: Target, text: &str) -> NewTurn {
+        NewTurn {
+            workspace: self.workspace,
+            workflow: self.workflow,
+            version: Arc::clone(&self.version),
+            target,
+            input: UserMessageInput::text(text),
+            metadata: Map::new(),
+            dialect: Dialect::Interface,
+            idempotency: None,
+        }
+    }
+
+    /// A message to a new thread.
+    pub(crate) async fn begin(&self, text: &str) -> Reader {
+        begun(self.chat.begin(self.turn(new_thread(), text)).await)
+    }
+
+    /// A message to a thread that exists.
+    pub(crate) async fn say(&self, thread: ThreadId, text: &str) -> Reader {
+        begun(self.chat.begin(self.turn(Target::Thread(thread), text)).await)
+    }
+
+    /// Everything of a stream, from its first event to its end.
+    pub(crate) async fn read(&self, stream: Uuid) -> Told {
+        Told::to_the_end(&mut self.chat.open(stream, 0)).await
+    }
+
+    pub(crate) async fn thread_of(&self, stream: Uuid) -> ThreadId {
+        self.store.stream(stream).await.unwrap().unwrap().thread_id.unwrap()
+    }
+
+    /// Ends its threads in the middle of what they do, as a kill would.
+    pub(crate) fn kill(&mut self) {
+        if let Some(kill) = self.kill.take() {
+            let _ = kill.send(());
+        }
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn begun(begun: Result<Begun, BeginError>) -> Reader {
+    begun.unwrap_or_else(|error| panic!("{error}")).reader
+}
+
+pub(crate) fn new_thread() -> Target {
+    Target::NewThread(Owner { kind: "anyone", id: None })
+}
+
+/// What a reader was told of a stream.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    /// Numbers of the events.
+    pub(crate) numbers: Vec<u64>,
+    pub(crate) events: Vec<ChatEvent>,
+}
+
+impl Told {
+    fn take(&mut self, frames: &str) {
+        self.numbers.extend(super::lanes::numbers(frames));
+        self.events.extend(sse::data(frames).map(|data| serde_json::from_str::<ChatEvent>(data).unwrap()));
+    }
+
+    /// Reads until something of the answer has been told.
+    pub(crate) async fn to_the_answer(reader: &mut Reader) -> Self {
+        let mut told = Self::default();
+        while !told.events.iter().any(|event| matches!(event, ChatEvent::ItemUpdated { .. })) {
+            told.more(reader).await;
+        }
+        told
+    }
+
+    /// Reads to the end of the stream, at most for 20 s.
+    pub(crate) async fn to_the_end(reader: &mut Reader) -> Self {
+        let mut told = Self::default();
+        while told.more(reader).await {}
+        told
+    }
+
+    pub(crate) async fn more(&mut self, reader: &mut Reader) -> bool {
+        let next = kernel::timeout(&SystemClock::new(), millis(20_000), reader.next()).await;
+        match next.unwrap_or_else(|| panic!("nothing came behind {:?}", self.events.last())).unwrap() {
+            Readout::Frames(frames) => {
+                self.take(std::str::from_utf8(&frames).unwrap());
+                true
+            }
+            Readout::End => false,
+        }
+    }
+
+    /// Every number once, in order, from the first.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.numbers.iter().copied().eq(1..=self.numbers.len() as u64)
+    }
+
+    /// The pieces of the answer.
+    pub(crate) fn pieces(&self) -> String {
+        let piece = |event: &ChatEvent| match event {
+            ChatEvent::ItemUpdated { update, .. } => update.appended_text().map(str::to_owned),
+            _ => None,
+        };
+        self.events.iter().filter_map(piece).collect()
+    }
+
+    /// The completed answers.
+    pub(crate) fn answers(&self) -> Vec<String> {
+        let answer = |event: &ChatEvent| match event {
+            ChatEvent::ItemDone { item: item @ ThreadItem::AssistantMessage { .. } } => {
+                Some(item.as_message().1)
+            }
+            _ => None,
+        };
+        self.events.iter().filter_map(answer).collect()
+    }
+
+    /// The codes of the error events.
+    pub(crate) fn errors(&self) -> Vec<String> {
+        let code = |event: &ChatEvent| match event {
+            ChatEvent::Error { error_code, .. } => Some(error_code.clone().unwrap_or_default()),
+            _ => None,
+        };
+        self.events.iter().filter_map(code).collect()
+    }
+
+    /// That the stream is whole and tells exactly this answer, once.
+    pub(crate) fn assert_answer(&self, text: &str) {
+        assert!(self.is_whole(), "{:?}", self.numbers);
+        assert_eq!((self.pieces().as_str(), self.errors()), (text, Vec::new()));
+        assert_eq!(self.answers(), [text]);
+        assert!(matches!(self.events.last(), Some(ChatEvent::ItemDone { .. })));
+    }
+}
+
+/// So many words.
+pub(crate) fn words(count: usize) -> String {
+    (1..=count).map(|n| format!("word{n}")).collect::<Vec<_>>().join(" ")
+}
+
+/// Waits until no thread of this instance has an actor.
+pub(crate) async fn until_idle(instance: &Instance) {
+    until("the threads passivate", || instance.system.threads().is_empty()).await;
+}

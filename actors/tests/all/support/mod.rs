@@ -1,0 +1,57 @@
+//! What the tests share.
+
+pub(crate) mod house;
+pub(crate) mod lanes;
+pub(crate) mod probe;
+
+use std::future::Future;
+use std::time::Duration;
+
+use kernel::{Clock, SystemClock};
+use store::testing::TestDatabase;
+
+/// Runs a test inside an actix system whose runtime has two threads.
+pub(crate) fn system<T>(test: impl Future<Output = T>) -> T {
+    let runtime =
+        || tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    actix_rt::System::with_tokio_rt(runtime).block_on(test)
+}
+
+pub(crate) fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+pub(crate) async fn pause(duration: Duration) {
+    SystemClock::new().sleep(duration).await;
+}
+
+/// Asks the database until it is so, for at most 20 s.
+pub(crate) async fn until_sql(what: &str, database: &TestDatabase, sql: &str) {
+    let clock = SystemClock::new();
+    while clock.monotonic() < Duration::from_secs(20) {
+        if database.scalar(sql).await == "true" {
+            return;
+        }
+        pause(millis(10)).await;
+    }
+    panic!("waited in vain: {what}");
+}
+
+/// A session of somebody else.
+pub(crate) async fn session(dsn: &str) -> tokio_postgres::Client {
+    let (client, connection) = tokio_postgres::connect(dsn, tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+/// Asks until it is so, for at most 20 s.
+pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let clock = SystemClock::new();
+    while clock.monotonic() < Duration::from_secs(20) {
+        if holds() {
+            return;
+        }
+        pause(millis(2)).await;
+    }
+    panic!("waited in vain: {what}");
+}

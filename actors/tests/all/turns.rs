@@ -1,0 +1,231 @@
+//! Turns of a thread: one at a time, in order, each with one end.
+
+use std::sync::Arc;
+
+use actors::chat::{BeginError, Target};
+use actors::db::WriteError;
+use actors::thread::WAITING_TURNS;
+use futures_util::FutureExt;
+use kernel::{Clock, SystemClock};
+use wire::chat::ChatEvent;
+
+use crate::support::house::{House, Told, new_thread, until_idle, words};
+use crate::support::lanes::refuse_poison;
+use crate::support::{millis, pause, until};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_says_its_answer_and_leaves_nothing_behind() {
+    let house = House::echo(5).await;
+    let instance = house.instance(1).await;
+    let mut reader = instance.begin(&words(30)).await;
+    let told = Told::to_the_end(&mut reader).await;
+    told.assert_answer(&words(30));
+    assert!(matches!(told.events.first(), Some(ChatEvent::ThreadCreated { .. })));
+    instance.read(reader.stream()).await.assert_answer(&words(30));
+    drop(reader);
+    until_idle(&instance).await;
+    assert!(instance.system.topics().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn turns_of_a_thread_run_one_at_a_time_in_the_order_they_were_accepted() {
+    let house = House::echo(10).await;
+    let instance = house.instance(1).await;
+    let first = instance.begin(&words(5)).await.stream();
+    let thread = instance.thread_of(first).await;
+    let mut streams = vec![first];
+    for turn in 0..8 {
+        streams.push(instance.say(thread, &format!("{turn} {}", words(3))).await.stream());
+    }
+    for stream in &streams {
+        assert_eq!(instance.read(*stream).await.errors(), Vec::<String>::new());
+    }
+    let overlaps =
+        "SELECT count(*) FROM runs a JOIN runs b ON a.id < b.id WHERE b.started_at < a.finished_at";
+    assert_eq!(house.database.scalar(overlaps).await, "0");
+    let mut expected = vec![words(5)];
+    expected.extend((0..8).map(|turn| format!("{turn} {}", words(3))));
+    assert_eq!(house.said(&instance.store, thread).await, expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn threads_do_not_wait_for_each_other() {
+    let house = House::echo(100).await;
+    let instance = house.instance(1).await;
+    let begun = SystemClock::new();
+    let turns = (0..40).map(|_| async {
+        let mut reader = instance.begin(&words(6)).await;
+        Told::to_the_end(&mut reader).await.assert_answer(&words(6));
+    });
+    futures_util::future::join_all(turns).await;
+    assert!(begun.monotonic() < millis(10_000), "one after the other");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thread_takes_as_many_waiting_turns_as_may_wait_and_no_more() {
+    let house = House::echo(1_000).await;
+    let instance = house.instance(1).await;
+    let thread = instance.thread_of(instance.begin(&words(60)).await.stream()).await;
+    let turns =
+        (0..WAITING_TURNS + 10).map(|_| instance.chat.begin(instance.turn(Target::Thread(thread), "x")));
+    let outcomes = futures_util::future::join_all(turns).await;
+    let taken = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
+    let busy = outcomes.iter().filter(|outcome| matches!(outcome, Err(BeginError::ThreadBusy))).count();
+    assert_eq!((taken, busy), (WAITING_TURNS, 10));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_comes_just_when_its_thread_passivates_is_not_lost() {
+    let house = House::echo(0).await;
+    let instance = house.instance(1).await;
+    let thread = instance.thread_of(instance.begin("first").await.stream()).await;
+    for turn in 0..150 {
+        let begun = SystemClock::new();
+        let mut reader = instance.say(thread, "hello").await;
+        Told::to_the_end(&mut reader).await.assert_answer("hello");
+        let took = begun.monotonic();
+        assert!(took < millis(1_000), "turn {turn} took {took:?}: the sweeper had to find it");
+    }
+    until_idle(&instance).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_runs_though_its_caller_is_gone_before_it_was_stored() {
+    let house = House::echo(0).await;
+    let instance = house.instance(1).await;
+    for _ in 0..20 {
+        // Polled once: the start is handed over, and nobody waits for it any more.
+        let turn = instance.turn(new_thread(), "hello");
+        assert!(Box::pin(instance.chat.begin(turn)).now_or_never().is_none());
+    }
+    let sql = "SELECT count(*) FROM runs WHERE status = 'succeeded'";
+    let clock = SystemClock::new();
+    while house.database.scalar(sql).await != "20" {
+        assert!(clock.monotonic() < millis(10_000), "lost");
+        pause(millis(20)).await;
+    }
+    until_idle(&instance).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_ends_the_running_and_the_waiting_turn_once_and_keeps_what_was_told() {
+    let house = House::echo(50).await;
+    let instance = house.instance(1).await;
+    let mut running = instance.begin(&words(200)).await;
+    let thread = instance.thread_of(running.stream()).await;
+    let waiting = instance.say(thread, "never").await.stream();
+    let before = Told::to_the_answer(&mut running).await.pieces();
+    for stream in [waiting, running.stream()] {
+        let stored = instance.chat.stream(stream).await.unwrap().unwrap();
+        assert_eq!(instance.chat.stop(&stored).await.unwrap(), wire::StopStatus::Stopped);
+    }
+    let told = instance.read(running.stream()).await;
+    let [answer] = told.answers().try_into().unwrap();
+    assert!(answer.starts_with(&before) && words(200).starts_with(&answer), "{answer}");
+    assert_eq!(instance.read(waiting).await.answers(), Vec::<String>::new());
+    assert_eq!(house.database.scalar("SELECT count(*) FROM runs WHERE status = 'cancelled'").await, "2");
+    until_idle(&instance).await;
+}
+
+/// Takes from the service what it reads a thread's history with.
+async fn hide_items(house: &House) {
+    house.database.execute("REVOKE SELECT ON thread_items FROM callboard_app").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_whose_actor_failed_is_resumed_and_ends_once() {
+    let house = House::counting().await;
+    let instance = house.instance(1).await;
+    instance.read(instance.begin("one").await.stream()).await.assert_answer("1");
+    hide_items(&house).await;
+    let (mut second, mut third) = (instance.begin("a").await, instance.begin("b").await);
+    pause(millis(150)).await;
+    assert_eq!(house.unfinished().await, "2");
+    house.database.execute("GRANT SELECT ON thread_items TO callboard_app").await.unwrap();
+    for reader in [&mut second, &mut third] {
+        let told = Told::to_the_end(reader).await;
+        assert!(told.is_whole());
+        assert_eq!((told.answers(), told.errors()), (vec!["1".to_owned()], Vec::new()));
+    }
+    until_idle(&instance).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thread_that_fails_too_often_fails_its_turns_and_tells_their_readers() {
+    let house = House::counting().await;
+    let instance = house.instance(1).await;
+    let first = instance.begin("one").await.stream();
+    instance.read(first).await.assert_answer("1");
+    let thread = instance.thread_of(first).await;
+    hide_items(&house).await;
+    let (mut running, mut waiting) = (instance.say(thread, "a").await, instance.say(thread, "b").await);
+    for reader in [&mut running, &mut waiting] {
+        let told = Told::to_the_end(reader).await;
+        assert!(told.is_whole());
+        assert_eq!(told.errors(), ["run.actor_failed"]);
+        assert!(matches!(told.events.last(), Some(ChatEvent::Error { .. })));
+    }
+    let failed =
+        "SELECT count(*) FROM runs WHERE status = 'failed' AND error::json->>'code' = 'run.actor_failed'";
+    assert_eq!(house.database.scalar(failed).await, "2");
+    until_idle(&instance).await;
+    // The thread itself is sound again once the cause is gone.
+    house.database.execute("GRANT SELECT ON thread_items TO callboard_app").await.unwrap();
+    let told = Told::to_the_end(&mut instance.say(thread, "c").await).await;
+    assert_eq!(told.answers(), ["5"]);
+    assert_eq!(instance.system.health().fatal(), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_whose_rows_cannot_be_written_ends_with_an_error_at_once() {
+    // The bad piece is refused long before the turn ends, or with its last rows.
+    for text in ["one two poison three four five six seven eight nine ten", "one two three poison"] {
+        let house = House::saying(text, 60).await;
+        let instance = house.instance(1).await;
+        refuse_poison(&house.database).await;
+        let begun = SystemClock::new();
+        let told = Told::to_the_end(&mut instance.begin("go").await).await;
+        assert!(begun.monotonic() < millis(2_000), "it was tried again and again");
+        assert!(told.is_whole());
+        assert_eq!(told.errors(), ["service.internal"]);
+        assert_eq!(told.answers(), Vec::<String>::new());
+        assert_eq!(house.database.scalar("SELECT string_agg(status, ' ') FROM runs").await, "failed");
+        until_idle(&instance).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn turns_of_many_threads_at_once_have_one_end_each() {
+    let house = House::echo(1).await;
+    let instance = Arc::new(house.instance(1).await);
+    let threads = (0..50).map(|_| async {
+        let first = instance.begin("0").await.stream();
+        let thread = instance.thread_of(first).await;
+        let mut streams = vec![first];
+        for turn in 1..6 {
+            streams.push(instance.say(thread, &format!("{turn} and more")).await.stream());
+        }
+        for stream in streams {
+            assert!(instance.read(stream).await.is_whole());
+        }
+        assert_eq!(house.said(&instance.store, thread).await.len(), 6);
+    });
+    futures_util::future::join_all(threads).await;
+    until_idle(&instance).await;
+    until("no topic is left", || instance.system.topics().is_empty()).await;
+    assert_eq!(house.database.scalar("SELECT count(*) FROM runs WHERE status = 'succeeded'").await, "300");
+    assert_eq!(house.unfinished().await, "0");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_whose_start_cannot_be_written_is_refused_and_leaves_nothing() {
+    let house = House::echo(0).await;
+    let instance = house.instance(1).await;
+    refuse_poison(&house.database).await;
+    let refused = instance.chat.begin(instance.turn(new_thread(), "poison")).await;
+    assert!(matches!(refused, Err(BeginError::Write(WriteError::Poisoned(_)))));
+    assert_eq!(house.database.scalar("SELECT count(*) FROM runs").await, "0");
+    assert!(instance.system.topics().is_empty() && instance.system.threads().is_empty());
+    let mut reader = instance.begin("hello").await;
+    Told::to_the_end(&mut reader).await.assert_answer("hello");
+}

@@ -1,0 +1,93 @@
+//! Reading answers.
+
+use client::Answer;
+use serde_json::Value;
+
+/// What a scenario asks of an answer.
+pub trait AnswerExt {
+    /// `detail.code`; empty when there is none.
+    fn code(&self) -> String;
+    /// `detail.message`; empty when there is none.
+    fn message(&self) -> String;
+    /// `detail.errors` as lines of pointer and code.
+    fn problems(&self) -> Vec<String>;
+    /// Status and code, the shortest way to say how a request was refused.
+    fn refusal(&self) -> String;
+    /// The body as JSON.
+    fn value(&self) -> Value;
+}
+
+impl AnswerExt for Answer {
+    fn code(&self) -> String {
+        detail(self, "code")
+    }
+
+    fn message(&self) -> String {
+        detail(self, "message")
+    }
+
+    fn problems(&self) -> Vec<String> {
+        let body = self.value();
+        let errors = body["detail"]["errors"].as_array().cloned().unwrap_or_default();
+        let line = |error: &Value| {
+            format!("{} {}", error["pointer"].as_str().unwrap_or("?"), error["code"].as_str().unwrap_or("?"))
+        };
+        errors.iter().map(line).collect()
+    }
+
+    fn refusal(&self) -> String {
+        format!("{} {}", self.status, self.code()).trim_end().to_owned()
+    }
+
+    fn value(&self) -> Value {
+        self.json().unwrap_or_else(|error| panic!("{error}: {:?}", self.text()))
+    }
+}
+
+fn detail(answer: &Answer, member: &str) -> String {
+    let body = serde_json::from_slice::<Value>(&answer.body).unwrap_or_default();
+    body["detail"][member].as_str().unwrap_or_default().to_owned()
+}
+
+/// Headers that belong to the meaning of an answer.
+const SHOWN: [&str; 8] = [
+    "content-type",
+    "allow",
+    "retry-after",
+    "www-authenticate",
+    "set-cookie",
+    "cache-control",
+    "x-accel-buffering",
+    "idempotency-replayed",
+];
+
+/// Status, telling headers and body.
+///
+/// # Panics
+/// When the answer has no request id: every answer has one.
+#[must_use]
+pub fn shown(answer: &Answer) -> String {
+    let id = answer.header("x-request-id").unwrap_or_default();
+    assert!(id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit()), "X-Request-Id is {id:?}");
+    let mut text = format!("{}\n", answer.status);
+    for name in SHOWN {
+        for value in answer.headers.get_all(name) {
+            text.push_str(&format!("{name}: {}\n", value.to_str().unwrap_or("?")));
+        }
+    }
+    text.push_str(&answer.text().replace(id, "[request id]"));
+    text.trim_end().to_owned()
+}
+
+/// What all of these answers show, as [`shown`].
+///
+/// # Panics
+/// When one shows something else than the first.
+#[must_use]
+pub fn shown_alike(answers: &[Answer]) -> String {
+    let all: Vec<String> = answers.iter().map(shown).collect();
+    for (index, one) in all.iter().enumerate() {
+        assert_eq!(Some(one), all.first(), "answer {index}");
+    }
+    all.into_iter().next().unwrap_or_default()
+}

@@ -1,0 +1,59 @@
+//! Small graphs.
+
+use serde_json::{Value, json};
+
+/// Nodes one after the other, and the graph's output.
+#[must_use]
+pub fn chain(nodes: &[Value], output: Option<Value>) -> Value {
+    let mut edges = Vec::new();
+    let mut from = "START".to_owned();
+    for node in nodes {
+        let name = node["name"].as_str().expect("a node has a name").to_owned();
+        edges.push(json!({"from": from, "to": name}));
+        from = name;
+    }
+    edges.push(json!({"from": from, "to": "END"}));
+    let mut graph = json!({"format": "graph/1", "nodes": nodes, "edges": edges});
+    if let Some(output) = output {
+        graph["output"] = output;
+    }
+    graph
+}
+
+/// Says a text at once.
+#[must_use]
+pub fn reply(text: &str) -> Value {
+    chain(&[json!({"name": "say", "type": "reply", "text": text})], None)
+}
+
+/// Says a text word by word.
+#[must_use]
+pub fn words(text: &str, pause_ms: u64) -> Value {
+    let say = json!({"name": "say", "type": "reply", "text": text, "pieces": "words", "pause_ms": pause_ms});
+    chain(&[say], None)
+}
+
+/// Says a text, waits, says another.
+#[must_use]
+pub fn interrupted(first: &str, seconds: f64, second: &str) -> Value {
+    chain(
+        &[
+            json!({"name": "first", "type": "reply", "text": first}),
+            json!({"name": "wait", "type": "delay", "seconds": seconds}),
+            json!({"name": "second", "type": "reply", "text": second}),
+        ],
+        None,
+    )
+}
+
+/// Waits, then says a text.
+#[must_use]
+pub fn delayed(seconds: f64, text: &str) -> Value {
+    chain(
+        &[
+            json!({"name": "wait", "type": "delay", "seconds": seconds}),
+            json!({"name": "say", "type": "reply", "text": text}),
+        ],
+        None,
+    )
+}

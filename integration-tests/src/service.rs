@@ -1,0 +1,395 @@
+//! The service in this process, on a thread of its own.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use client::{Answer, Client};
+use kernel::{Clock, ManualClock, SystemClock};
+use serde_json::Value;
+use server::Load;
+use store::testing::TestDatabase;
+use tempfile::TempDir;
+
+use crate::process::{Process, Stopping};
+use crate::{Raw, RawAnswer, WorkflowBuilder, pause, until, within};
+
+/// How a test's service is configured.
+pub struct Builder {
+    variables: BTreeMap<String, String>,
+    clock: Option<ManualClock>,
+}
+
+impl Builder {
+    /// Sets a configuration variable.
+    #[must_use]
+    pub fn set(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.variables.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// A clock that moves only when the test says so. The database and the network go on in real time.
+    #[must_use]
+    pub fn manual_clock(mut self) -> Self {
+        // Today: the template's tables have partitions around it.
+        self.clock = Some(ManualClock::new(SystemClock::new().now()));
+        self
+    }
+
+    /// Starts it.
+    ///
+    /// # Panics
+    /// When it does not start.
+    pub async fn start(self) -> TestService {
+        self.try_start().await.unwrap_or_else(|error| panic!("the service does not start: {error}"))
+    }
+
+    /// Starts it, or says why it does not.
+    ///
+    /// # Errors
+    /// What the service says.
+    pub async fn try_start(self) -> Result<TestService, String> {
+        let database = TestDatabase::create().await;
+        let data = tempfile::tempdir().expect("a folder");
+        let defaults = [
+            ("SERVICE_POSTGRES_DSN", database.dsn().to_owned()),
+            ("SERVICE_DATA_DIR", data.path().display().to_string()),
+            ("SERVICE_PORT", "0".to_owned()),
+            ("SERVICE_HTTP_WORKERS", "2".to_owned()),
+            ("SERVICE_DATABASE_POOL", "6".to_owned()),
+        ];
+        let mut variables = self.variables;
+        for (name, value) in defaults {
+            variables.entry(name.to_owned()).or_insert(value);
+        }
+        let process = Process::start(&variables, self.clock.clone()).await?;
+        variables.insert("SERVICE_PORT".to_owned(), process.address.port().to_string());
+        let client = Client::new(&format!("http://{}", process.address)).expect("an address");
+        let clock = self.clock;
+        Ok(TestService {
+            process: Some(process),
+            client,
+            variables,
+            clock,
+            leaves_work: false,
+            _data: data,
+            database,
+        })
+    }
+}
+
+/// A running service, alone with a database of its own.
+///
+/// Dropping it stops it in order, and asserts that nothing is left undone.
+pub struct TestService {
+    process: Option<Process>,
+    client: Client,
+    variables: BTreeMap<String, String>,
+    clock: Option<ManualClock>,
+    leaves_work: bool,
+    _data: TempDir,
+    database: TestDatabase,
+}
+
+impl TestService {
+    /// With the usual configuration and the machine's clock.
+    pub async fn start() -> Self {
+        Self::builder().start().await
+    }
+
+    /// With a clock that moves only when the test says so.
+    pub async fn with_manual_clock() -> Self {
+        Self::builder().manual_clock().start().await
+    }
+
+    /// With a configuration of its own.
+    #[must_use]
+    pub fn builder() -> Builder {
+        Builder { variables: BTreeMap::new(), clock: None }
+    }
+
+    /// Where it listens; the same after a restart.
+    ///
+    /// # Panics
+    /// When it is stopped.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.process.as_ref().expect("the service runs").address
+    }
+
+    /// Its configuration variables, to start another service like it.
+    #[must_use]
+    pub fn variables(&self) -> &BTreeMap<String, String> {
+        &self.variables
+    }
+
+    /// A visitor with a cookie jar, always the same one.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Another visitor with a cookie jar.
+    #[must_use]
+    pub fn visitor(&self) -> Client {
+        self.client.new_visitor()
+    }
+
+    /// A client that keeps no cookie.
+    ///
+    /// # Panics
+    /// Never: the address is good.
+    #[must_use]
+    pub fn anonymous(&self) -> Client {
+        let base = self.client.base();
+        Client::builder(base).keep_cookies(false).build().expect("an address")
+    }
+
+    /// A workflow to make.
+    #[must_use]
+    pub fn workflow(&self) -> WorkflowBuilder {
+        WorkflowBuilder::new(self.client.new_visitor())
+    }
+
+    /// A connection for what no client would send.
+    pub async fn raw(&self) -> Raw {
+        Raw::connect(self.address()).await
+    }
+
+    /// Sends a JSON body to the chat without cookies and reads the whole answer.
+    ///
+    /// # Panics
+    /// When no whole answer comes.
+    pub async fn chat(&self, body: &Value) -> Answer {
+        self.post("/api/chat", &body.to_string()).await
+    }
+
+    /// Sends a JSON text without cookies and reads the whole answer.
+    ///
+    /// # Panics
+    /// When no whole answer comes.
+    pub async fn post(&self, path: &str, body: &str) -> Answer {
+        self.send("POST", path, &[("content-type", "application/json")], body).await
+    }
+
+    /// Reads an address without cookies.
+    ///
+    /// # Panics
+    /// When no whole answer comes.
+    pub async fn get(&self, path: &str) -> Answer {
+        self.send("GET", path, &[], "").await
+    }
+
+    /// Sends anything without cookies and reads the whole answer.
+    ///
+    /// # Panics
+    /// When no whole answer comes.
+    pub async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl AsRef<[u8]>,
+    ) -> Answer {
+        self.open(method, path, headers, body).await.whole().await
+    }
+
+    /// Sends anything without cookies and reads the answer piece by piece.
+    pub async fn open(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl AsRef<[u8]>,
+    ) -> RawAnswer {
+        let mut all = vec![("connection", "close")];
+        all.extend_from_slice(headers);
+        self.raw().await.request(method, path, &all, body).await
+    }
+
+    /// Begins a turn without cookies; its stream is read piece by piece.
+    pub async fn open_chat(&self, body: &Value) -> RawAnswer {
+        self.open("POST", "/api/chat", &[("content-type", "application/json")], body.to_string()).await
+    }
+
+    /// Reads a stream behind an event; its body is read piece by piece.
+    pub async fn resume(&self, stream: &str, after: Option<&str>) -> RawAnswer {
+        let header = after.map(|id| ("last-event-id", id));
+        self.open("GET", &format!("/api/chat/streams/{stream}"), header.as_slice(), "").await
+    }
+
+    /// Stops a stream's turn without cookies; time passes meanwhile.
+    pub async fn stop_turn(&self, stream: &str) -> Answer {
+        let path = format!("/api/chat/streams/{stream}/stop");
+        self.while_time_passes(self.send("POST", &path, &[], "")).await
+    }
+
+    /// Whether it lives and is ready.
+    ///
+    /// # Panics
+    /// When it is not.
+    pub async fn assert_healthy(&self) {
+        let answer = self.get("/readyz").await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+
+    /// The clock in hand.
+    ///
+    /// # Panics
+    /// When the service runs on the machine's clock.
+    #[must_use]
+    pub fn clock(&self) -> &ManualClock {
+        self.clock.as_ref().expect("a clock in hand")
+    }
+
+    /// Moves the clock on.
+    ///
+    /// # Panics
+    /// When the service runs on the machine's clock.
+    pub fn advance(&self, by: Duration) {
+        self.clock().advance(by);
+    }
+
+    /// Lets time pass, however the clock is held, until the future is there.
+    pub async fn while_time_passes<T>(&self, future: impl Future<Output = T>) -> T {
+        self.while_time_passes_in(Duration::from_millis(10), future).await
+    }
+
+    /// The same in steps of this length.
+    pub async fn while_time_passes_in<T>(&self, step: Duration, future: impl Future<Output = T>) -> T {
+        let Some(clock) = &self.clock else { return within("an answer", future).await };
+        let passing = async {
+            loop {
+                pause(2).await;
+                clock.advance(step);
+            }
+        };
+        within("an answer", async {
+            tokio::select! {
+                value = future => value,
+                () = passing => unreachable!(),
+            }
+        })
+        .await
+    }
+
+    /// The first column of the first row, as text.
+    pub async fn scalar(&self, sql: &str) -> String {
+        self.database.scalar(sql).await
+    }
+
+    /// Runs SQL as the database's owner.
+    ///
+    /// # Panics
+    /// When the database refuses.
+    pub async fn execute(&self, sql: &str) {
+        self.database.execute(sql).await.expect("SQL");
+    }
+
+    /// Asserts that a table is empty.
+    ///
+    /// # Panics
+    /// When it is not.
+    pub async fn assert_no_rows(&self, table: &str) {
+        let rows = self.scalar(&format!("SELECT count(*) FROM {table}")).await;
+        assert_eq!(rows, "0", "rows in {table}");
+    }
+
+    /// What is under way.
+    ///
+    /// # Panics
+    /// When it is stopped.
+    pub async fn load(&self) -> Load {
+        let process = self.process.as_ref().expect("the service runs");
+        process.load().await.expect("the service answers")
+    }
+
+    /// Waits until no turn runs, no stream is read and no thread has an actor.
+    ///
+    /// # Panics
+    /// When that does not come.
+    pub async fn settled(&self) {
+        let idle = Load { threads: 0, streams: 0 };
+        until("the service to have nothing under way", async || self.load().await == idle).await;
+    }
+
+    /// The scenario leaves turns behind: nothing is asserted about them at the end.
+    pub fn leave_work(&mut self) {
+        self.leaves_work = true;
+    }
+
+    /// Stops in order, as SIGTERM does; time passes meanwhile.
+    pub async fn stop(&mut self) {
+        let stopping = self.begin_stop();
+        self.while_time_passes_in(Duration::from_millis(100), stopping.done()).await;
+    }
+
+    /// Begins to stop in order.
+    ///
+    /// # Panics
+    /// When it is stopped.
+    pub fn begin_stop(&mut self) -> Stopping {
+        self.process.take().expect("the service runs").stop()
+    }
+
+    /// Starts again after a stop: the same database, data folder and port.
+    ///
+    /// # Panics
+    /// When it does not start.
+    pub async fn start_again(&mut self) {
+        let started = Process::start(&self.variables, self.clock.clone()).await;
+        self.process = Some(started.unwrap_or_else(|error| panic!("does not start again: {error}")));
+    }
+
+    /// Stops in order and starts again.
+    pub async fn restart(&mut self) {
+        self.stop().await;
+        self.start_again().await;
+    }
+}
+
+impl Drop for TestService {
+    fn drop(&mut self) {
+        let failing = std::thread::panicking();
+        let (process, clock, database) = (self.process.take(), self.clock.clone(), &self.database);
+        let leaves_work = self.leaves_work;
+        // A test's own runtime may be on its way down.
+        let ending = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime").block_on(async {
+                if let Some(process) = process {
+                    let mut left = None;
+                    if !failing && !leaves_work {
+                        left = process.left_undone().await;
+                    }
+                    let done = process.stop().done();
+                    match clock {
+                        // Whatever waits for time shall get it.
+                        Some(clock) => {
+                            tokio::select! {
+                                () = done => {}
+                                () = async { loop { pause(2).await; clock.advance(Duration::from_secs(1)); } } => {}
+                            }
+                        }
+                        None => done.await,
+                    }
+                    assert_eq!(left, None, "left undone");
+                }
+                if !failing && !leaves_work {
+                    let unfinished = "SELECT count(*) FROM runs WHERE finished_at IS NULL";
+                    assert_eq!(database.scalar(unfinished).await, "0", "unfinished runs");
+                }
+            });
+        };
+        let ended = std::thread::scope(|scope| scope.spawn(ending).join());
+        if !failing && let Err(panic) = ended {
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+/// A database beside all services, for what cannot be said from within.
+pub async fn owner_of_all_databases() -> TestDatabase {
+    TestDatabase::create().await
+}

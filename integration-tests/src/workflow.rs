@@ -1,0 +1,100 @@
+//! Making workflows.
+
+use client::Client;
+use serde_json::{Map, Value};
+use wire::{CreateVersion, CreateWorkflow, PublishRequest};
+
+use crate::graphs;
+
+/// A workflow that is there.
+#[derive(Debug, Clone)]
+pub struct Workflow {
+    /// Its id.
+    pub id: String,
+    /// Its handle.
+    pub handle: String,
+}
+
+/// A workflow to make; with one version that echoes, private, unless told otherwise.
+pub struct WorkflowBuilder {
+    client: Client,
+    name: String,
+    graph: Option<Value>,
+    config: Option<Map<String, Value>>,
+    published: bool,
+    require_login: bool,
+}
+
+impl WorkflowBuilder {
+    pub(crate) fn new(client: Client) -> Self {
+        let graph = Some(graphs::reply("You said: {{ inputs.message }}"));
+        let name = "A workflow".to_owned();
+        Self { client, name, graph, config: None, published: false, require_login: false }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.name);
+        self
+    }
+
+    /// Says `You said: …`, at once.
+    #[must_use]
+    pub fn echo(self) -> Self {
+        self.graph(graphs::reply("You said: {{ inputs.message }}"))
+    }
+
+    /// This graph.
+    #[must_use]
+    pub fn graph(mut self, graph: Value) -> Self {
+        self.graph = Some(graph);
+        self
+    }
+
+    /// No version.
+    #[must_use]
+    pub fn without_version(mut self) -> Self {
+        self.graph = None;
+        self
+    }
+
+    /// The runnable config of its version.
+    #[must_use]
+    pub fn config(mut self, config: Value) -> Self {
+        self.config = config.as_object().cloned();
+        self
+    }
+
+    /// Published.
+    #[must_use]
+    pub fn published(mut self) -> Self {
+        self.published = true;
+        self
+    }
+
+    /// Its published chat asks for a login.
+    #[must_use]
+    pub fn require_login(mut self) -> Self {
+        self.require_login = true;
+        self
+    }
+
+    /// Makes it.
+    ///
+    /// # Panics
+    /// When the service refuses.
+    pub async fn create(self) -> Workflow {
+        let wanted = CreateWorkflow { name: self.name, handle: None, description: None, tags: Vec::new() };
+        let made = self.client.create_workflow(&wanted).await.expect("a workflow");
+        if let Some(graph) = self.graph {
+            let version = CreateVersion { graph, runnable_config: self.config, metadata: None, notes: None };
+            self.client.save_version(&made.id, &version).await.expect("a version");
+        }
+        if self.published {
+            let publish = PublishRequest { require_login: self.require_login };
+            self.client.publish(&made.id, &publish).await.expect("published");
+        }
+        Workflow { id: made.id, handle: made.handle }
+    }
+}

@@ -1,0 +1,366 @@
+//! Who may chat, and which pages may ask.
+
+use insta::assert_snapshot;
+use integration_tests::{Answer, AnswerExt, Client, TestService, Workflow, chat, shown_alike};
+use wire::PublishRequest;
+
+const JSON: (&str, &str) = ("content-type", "application/json");
+const LISTED: &str = "https://app.example.org";
+
+async fn refused(client: &Client, workflow: &Workflow, thread: &str) -> Option<String> {
+    let answer = client.say_in(&workflow.id, thread, "hi").await;
+    answer.err().and_then(|error| error.code().map(str::to_owned))
+}
+
+fn cookie_of(client: &Client) -> String {
+    format!("callboard_visitor={}", client.cookie("callboard_visitor").unwrap())
+}
+
+/// Every header that lets a page do something.
+fn permissions(answer: &Answer) -> Vec<String> {
+    let all = answer.headers.iter().filter(|(name, _)| name.as_str().starts_with("access-control-"));
+    let mut all: Vec<String> =
+        all.map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect();
+    all.sort();
+    all
+}
+
+#[tokio::test]
+async fn a_thread_belongs_to_its_visitor_or_to_whoever_knows_its_id_without_a_cookie() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let (owner, stranger) = (t.visitor(), t.visitor());
+    let turn = owner.say(&workflow.id, "hi").await.unwrap();
+    stranger.say(&workflow.id, "hello").await.unwrap();
+    assert_eq!(refused(&owner, &workflow, &turn.thread_id).await, None);
+    assert_eq!(refused(&t.anonymous(), &workflow, &turn.thread_id).await, None, "the id is the capability");
+    assert_eq!(refused(&t.visitor(), &workflow, &turn.thread_id).await, None, "a jar without a cookie yet");
+    assert_eq!(refused(&stranger, &workflow, &turn.thread_id).await.as_deref(), Some("thread.not_found"));
+    // Streams follow the same rules.
+    assert!(owner.resume(&turn.stream_id, None).await.is_ok());
+    assert!(t.anonymous().resume(&turn.stream_id, None).await.is_ok());
+    assert_eq!(stranger.resume(&turn.stream_id, None).await.err().unwrap().code(), Some("stream.not_found"));
+}
+
+#[tokio::test]
+async fn a_forged_cookie_is_no_cookie() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let owner = t.visitor();
+    let thread = owner.say(&workflow.id, "hi").await.unwrap().thread_id;
+    let genuine = owner.cookie("callboard_visitor").unwrap();
+    let (id, tag) = genuine.split_once('.').unwrap();
+    let forged = [
+        String::new(),
+        "x".to_owned(),
+        ".".to_owned(),
+        id.to_owned(),
+        format!("{id}."),
+        format!("{id}.{}", "A".repeat(43)),
+        format!("AAAAAAAAAAAAAAAAAAAAAA.{tag}"),
+        format!("{genuine}x"),
+        "%00".to_owned(),
+        "é".to_owned(),
+    ];
+    for value in forged {
+        let client = t.visitor();
+        client.set_cookie("callboard_visitor", &value);
+        assert_eq!(refused(&client, &workflow, &thread).await, None, "{value}");
+        let client = t.visitor();
+        client.set_cookie("callboard_visitor", &value);
+        client.say(&workflow.id, "hi").await.unwrap();
+        let given = client.cookie("callboard_visitor").unwrap();
+        assert!(given != value && given != genuine, "a new one is given for {value}");
+    }
+    assert_eq!(t.scalar("SELECT count(DISTINCT owner_id) = count(*) FROM threads").await, "true");
+}
+
+#[tokio::test]
+async fn cookies_of_another_service_are_worth_nothing() {
+    let (t, other) = (TestService::start().await, TestService::start().await);
+    let workflow = other.workflow().echo().published().create().await;
+    let elsewhere = other.visitor();
+    elsewhere.say(&workflow.id, "hi").await.unwrap();
+    let here = t.workflow().echo().published().create().await;
+    let body = chat::create(&here, "hi").to_string();
+    let cookie = cookie_of(&elsewhere);
+    let answer = t.send("POST", "/api/chat", &[JSON, ("cookie", &cookie)], &body).await;
+    assert!(answer.header("set-cookie").is_some(), "they are a new visitor here");
+}
+
+#[tokio::test]
+async fn a_revoked_publication_counts_at_once() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let client = t.visitor();
+    let turn = client.say(&workflow.id, "hi").await.unwrap();
+    for _ in 0..5 {
+        t.client().unpublish(&workflow.id).await.unwrap();
+        assert_eq!(t.chat(&chat::create(&workflow, "hi")).await.refusal(), "403 chat.not_published");
+        assert_eq!(refused(&client, &workflow, &turn.thread_id).await.as_deref(), Some("chat.not_published"));
+        let path = format!("/api/chat/streams/{}", turn.stream_id);
+        assert_eq!(t.get(&path).await.refusal(), "403 chat.not_published");
+        assert_eq!(
+            t.get(&format!("/api/workflows/{}/public", workflow.id)).await.refusal(),
+            "404 workflow.not_found"
+        );
+        t.client().publish(&workflow.id, &PublishRequest { require_login: false }).await.unwrap();
+        assert_eq!(t.chat(&chat::create(&workflow, "hi")).await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn a_login_can_be_asked_for_and_no_longer_asked_for() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let stream = t.visitor().say(&workflow.id, "hi").await.unwrap().stream_id;
+    for (require_login, status) in [(true, 401), (false, 200), (true, 401)] {
+        let published = t.client().publish(&workflow.id, &PublishRequest { require_login }).await.unwrap();
+        assert_eq!(published.workflow.require_login, require_login);
+        assert_eq!(t.chat(&chat::create(&workflow, "hi")).await.status, status);
+        assert_eq!(t.get(&format!("/api/chat/streams/{stream}")).await.status, status);
+    }
+}
+
+#[tokio::test]
+async fn a_change_by_another_instance_counts_within_a_second() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    assert_eq!(t.chat(&chat::create(&workflow, "hi")).await.status, 200);
+    t.execute("UPDATE workflows SET is_public = false").await;
+    integration_tests::pause(1_050).await;
+    assert_eq!(t.chat(&chat::create(&workflow, "hi")).await.refusal(), "403 chat.not_published");
+    t.execute("UPDATE workflows SET is_public = true, archived_at = now()").await;
+    integration_tests::pause(1_050).await;
+    assert_eq!(t.chat(&chat::create(&workflow, "hi")).await.refusal(), "404 workflow.not_found");
+    t.execute("UPDATE workflows SET archived_at = NULL").await;
+}
+
+#[tokio::test]
+async fn the_workspace_header_is_not_needed_and_does_not_harm() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let body = chat::create(&workflow, "hi").to_string();
+    for value in ["default", "other", ""] {
+        assert_eq!(t.send("POST", "/api/chat", &[JSON, ("x-workspace", value)], &body).await.status, 200);
+    }
+}
+
+async fn with_cors(allowed: &str) -> TestService {
+    TestService::builder().set("SERVICE_CORS_ALLOW_ORIGINS", allowed).start().await
+}
+
+#[tokio::test]
+async fn a_listed_origin_may_read_with_cookies() {
+    let t = with_cors(r#"["https://app.example.org", "http://localhost:5173"]"#).await;
+    let workflow = t.workflow().echo().published().create().await;
+    let body = chat::create(&workflow, "hi").to_string();
+    let answer = t.send("POST", "/api/chat", &[JSON, ("origin", LISTED)], &body).await;
+    assert_eq!(answer.status, 200);
+    assert_snapshot!(permissions(&answer).join("\n"), @r"
+    access-control-allow-credentials: true
+    access-control-allow-origin: https://app.example.org
+    access-control-expose-headers: X-Chat-Stream-Id, X-Request-Id, Retry-After, Idempotency-Replayed
+    ");
+    // Also on errors, so that the page can tell what is wrong.
+    for (method, path) in [("POST", "/api/chat"), ("GET", "/nowhere"), ("PUT", "/api/chat")] {
+        let error = t.send(method, path, &[("origin", LISTED)], "").await;
+        assert!(error.status >= 400);
+        assert_eq!(permissions(&error), permissions(&answer));
+    }
+    let asked = [
+        ("origin", LISTED),
+        ("access-control-request-method", "POST"),
+        ("access-control-request-headers", "content-type, chatkit-frame-instance-id, idempotency-key"),
+    ];
+    let preflight = t.send("OPTIONS", "/api/chat", &asked, "").await;
+    assert_eq!(preflight.status, 204);
+    assert_snapshot!(permissions(&preflight).join("\n"), @r"
+    access-control-allow-credentials: true
+    access-control-allow-headers: content-type, chatkit-frame-instance-id, idempotency-key
+    access-control-allow-methods: GET, POST, PUT, PATCH, DELETE, HEAD
+    access-control-allow-origin: https://app.example.org
+    access-control-expose-headers: X-Chat-Stream-Id, X-Request-Id, Retry-After, Idempotency-Replayed
+    access-control-max-age: 600
+    ");
+}
+
+#[tokio::test]
+async fn a_denied_preflight_is_403_without_any_permission() {
+    for allowed in ["[]", r#"["https://app.example.org"]"#] {
+        let t = with_cors(allowed).await;
+        for path in ["/api/chat", "/api/workflows", "/nowhere"] {
+            let asked = [("origin", "https://evil.example"), ("access-control-request-method", "POST")];
+            let answer = t.send("OPTIONS", path, &asked, "").await;
+            assert_eq!(answer.refusal(), "403 auth.origin_mismatch", "{path}");
+            assert_eq!(permissions(&answer), [""; 0]);
+            assert!(answer.header("vary").unwrap().to_lowercase().contains("origin"));
+            assert!(answer.header("x-request-id").is_some());
+        }
+    }
+}
+
+#[tokio::test]
+async fn anybody_may_read_without_cookies_where_the_list_is_a_star() {
+    let t = with_cors(r#"["*"]"#).await;
+    let workflow = t.workflow().echo().published().create().await;
+    let body = chat::create(&workflow, "hi").to_string();
+    for origin in [LISTED, "https://anything.example", "null"] {
+        let answer = t.send("POST", "/api/chat", &[JSON, ("origin", origin)], &body).await;
+        assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
+        assert_eq!(answer.header("access-control-allow-credentials"), None);
+    }
+    // A cookie that comes along all the same is not used for a stranger's page.
+    let owner = t.visitor();
+    owner.say(&workflow.id, "hi").await.unwrap();
+    let headers = [JSON, ("origin", LISTED), ("cookie", &cookie_of(&owner))];
+    assert_eq!(t.send("POST", "/api/chat", &headers, &body).await.refusal(), "403 auth.origin_mismatch");
+}
+
+#[tokio::test]
+async fn every_answer_varies_with_the_origin() {
+    let t = with_cors(r#"["https://app.example.org"]"#).await;
+    let workflow = t.workflow().echo().published().create().await;
+    let body = chat::create(&workflow, "hi").to_string();
+    for headers in
+        [&[JSON][..], &[JSON, ("origin", LISTED)][..], &[JSON, ("origin", "https://evil.example")][..]]
+    {
+        for (method, path) in
+            [("POST", "/api/chat"), ("GET", "/healthz"), ("GET", "/nowhere"), ("GET", "/api/chat")]
+        {
+            let answer = t.send(method, path, headers, &body).await;
+            let vary = answer
+                .headers
+                .get_all("vary")
+                .iter()
+                .any(|value| value.as_bytes().eq_ignore_ascii_case(b"origin"));
+            assert!(vary, "{method} {path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_origin_is_reflected_that_is_not_listed() {
+    let t = with_cors(r#"["https://app.example.org", "http://localhost:5173"]"#).await;
+    let mut mutated = vec!["null".to_owned(), "*".to_owned(), String::new(), "https://".to_owned()];
+    for origin in [LISTED, "http://localhost:5173"] {
+        for (at, letter) in origin.char_indices() {
+            mutated.push(format!("{}{}", &origin[..at], &origin[at + 1..]));
+            mutated.push(format!("{}x{}", &origin[..at], &origin[at..]));
+            mutated.push(format!("{}.{}", &origin[..at], &origin[at..]));
+            if letter.is_ascii_lowercase() {
+                mutated.push(format!(
+                    "{}{}{}",
+                    &origin[..at],
+                    letter.to_ascii_uppercase(),
+                    &origin[at + 1..]
+                ));
+            }
+        }
+        for end in [
+            "/",
+            ":443",
+            ".",
+            ".evil.example",
+            "@evil.example",
+            "%00",
+            "\t.evil.example",
+            ", https://app.example.org",
+            "#",
+            "?",
+        ] {
+            mutated.push(format!("{origin}{end}"));
+            mutated.push(format!("https://evil.example/{end}{origin}"));
+        }
+    }
+    assert!(mutated.len() > 200, "{}", mutated.len());
+    for origin in mutated {
+        let preflight = [("origin", origin.as_str()), ("access-control-request-method", "POST")];
+        let answer = t.send("GET", "/healthz", &preflight[..1], "").await;
+        assert_eq!(permissions(&answer), [""; 0], "{origin:?}");
+        let answer = t.send("OPTIONS", "/api/chat", &preflight, "").await;
+        assert_eq!((answer.status, permissions(&answer)), (403, Vec::new()), "{origin:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_strangers_page_does_nothing_in_a_visitors_name() {
+    let t = with_cors(r#"["https://app.example.org"]"#).await;
+    let workflow = t.workflow().echo().published().create().await;
+    let owner = t.visitor();
+    let thread = owner.say(&workflow.id, "hi").await.unwrap().thread_id;
+    let cookie = cookie_of(&owner);
+    let own = format!("http://{}", t.address());
+    let body = chat::add(&workflow, &thread, "in your name").to_string();
+    let evil = ("origin", "https://evil.example");
+    let mut answers = Vec::new();
+    for origins in [
+        &[evil][..],
+        &[("origin", "null")][..],
+        &[evil, evil][..],
+        &[("origin", LISTED), evil][..],
+        &[("origin", own.as_str()), evil][..],
+        &[("origin", own.as_str()), ("origin", own.as_str())][..],
+        &[("origin", "")][..],
+    ] {
+        let mut headers = vec![JSON, ("cookie", cookie.as_str())];
+        headers.extend_from_slice(origins);
+        answers.push(t.send("POST", "/api/chat", &headers, &body).await);
+    }
+    assert_snapshot!(shown_alike(&answers), @r#"
+    403
+    content-type: application/json
+    {"detail":{"message":"This origin may not make this request.","code":"auth.origin_mismatch"}}
+    "#);
+    for origin in [LISTED, own.as_str()] {
+        let headers = [JSON, ("cookie", cookie.as_str()), ("origin", origin)];
+        assert_eq!(t.send("POST", "/api/chat", &headers, &body).await.status, 200, "{origin}");
+    }
+    assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "3");
+    // Without the cookie nobody's name is used.
+    assert_eq!(t.send("POST", "/api/chat", &[JSON, evil], &body).await.status, 200);
+}
+
+#[tokio::test]
+async fn two_origin_headers_are_nobodys() {
+    let t = with_cors(r#"["https://app.example.org"]"#).await;
+    let twice = [("origin", LISTED), ("origin", LISTED), ("access-control-request-method", "POST")];
+    assert_eq!(permissions(&t.send("GET", "/healthz", &twice[..2], "").await), [""; 0]);
+    assert_eq!(t.send("OPTIONS", "/api/chat", &twice, "").await.status, 403);
+}
+
+/// A form needs no preflight, and on a service that asks for no credentials it would be enough.
+#[tokio::test]
+async fn a_strangers_page_changes_no_workflow() {
+    let t = with_cors(r#"["https://app.example.org"]"#).await;
+    let workflow = t.workflow().create().await;
+    let publish = format!("/api/workflows/{}/publish", workflow.id);
+    let writes = [
+        (publish.clone(), String::new()),
+        (format!("{publish}/revoke"), String::new()),
+        ("/api/workflows".to_owned(), r#"{"name": "x"}"#.to_owned()),
+        (format!("/api/workflows/{}/versions", workflow.id), "{}".to_owned()),
+    ];
+    let mut answers = Vec::new();
+    for (path, body) in &writes {
+        for origin in ["https://evil.example", "null"] {
+            answers.push(t.send("POST", path, &[("origin", origin), JSON], body).await);
+        }
+    }
+    assert_snapshot!(shown_alike(&answers), @r#"
+    403
+    content-type: application/json
+    {"detail":{"message":"This origin may not make this request.","code":"auth.origin_mismatch"}}
+    "#);
+    assert_eq!(t.scalar("SELECT count(*) FROM workflows WHERE is_public").await, "0");
+    let own = format!("http://{}", t.address());
+    for origin in [LISTED, own.as_str()] {
+        let answer = t.send("POST", &publish, &[("origin", origin)], "").await;
+        assert!(matches!(answer.status, 200 | 201), "{origin}: {}", answer.text());
+    }
+    assert_eq!(t.send("GET", "/api/workflows", &[("origin", "https://evil.example")], "").await.status, 200);
+    let everybody = with_cors(r#"["*"]"#).await;
+    let workflow = everybody.workflow().create().await;
+    let publish = format!("/api/workflows/{}/publish", workflow.id);
+    assert_eq!(everybody.send("POST", &publish, &[("origin", LISTED)], "").await.status, 201);
+}

@@ -1,0 +1,196 @@
+//! What a turn answers: what the graph knows of the thread, and what becomes of its output.
+
+use std::time::Duration;
+
+use insta::assert_snapshot;
+use integration_tests::{TestService, Workflow, chat, events, graphs, pause, until};
+use serde_json::{Value, json};
+
+async fn said(t: &TestService, workflow: &Workflow, text: &str) -> String {
+    let mut answer = t.open_chat(&chat::create(workflow, text)).await;
+    assert_eq!(answer.status, 200);
+    answer.rest().await
+}
+
+fn kinds(body: &str) -> Vec<String> {
+    events(body).iter().map(|event| event["type"].as_str().unwrap().to_owned()).collect()
+}
+
+fn last(body: &str) -> Value {
+    events(body).pop().unwrap()
+}
+
+#[tokio::test]
+async fn what_the_user_sent_stands_in_the_item_and_is_there_for_the_graph() {
+    let t = TestService::start().await;
+    let text = "{{ inputs.message }}|{{ inputs.quoted_text }}|{{ inputs.inference_options.model }}|\
+                {{ inputs.metadata.workflow_name }}|{{ inputs.attachments|length }}|{{ inputs.thread_id }}|\
+                {{ run.trigger }}|{{ config.tone }}";
+    let workflow =
+        t.workflow().graph(graphs::reply(text)).config(json!({"tone": "dry"})).published().create().await;
+    let mut body = chat::create(&workflow, "Ask ");
+    body["metadata"] = json!({"workflow_id": workflow.id, "workflow_name": "Triage"});
+    let input = &mut body["params"]["input"];
+    input["content"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"type": "input_tag", "id": "u1", "text": "ada", "group": "people"}));
+    input["quoted_text"] = json!("earlier");
+    input["inference_options"] = json!({"model": "small", "tool_choice": {"id": "search"}});
+    let answer = t.open_chat(&body).await.rest().await;
+    let user = &events(&answer)[1]["item"];
+    assert_snapshot!(user["content"], @r#"[{"text":"Ask ","type":"input_text"},{"data":{},"group":"people","id":"u1","interactive":false,"text":"ada","type":"input_tag"}]"#);
+    assert_eq!(user["quoted_text"], "earlier");
+    assert_eq!(user["inference_options"], json!({"model": "small", "tool_choice": {"id": "search"}}));
+    let thread = user["thread_id"].as_str().unwrap();
+    let reply = last(&answer)["item"]["content"][0]["text"].clone();
+    assert_eq!(reply, format!("Ask @ada|earlier|small|Triage|0|{thread}|chat|dry"));
+}
+
+#[tokio::test]
+async fn the_history_is_the_whole_thread_with_this_turn_last() {
+    let t = TestService::start().await;
+    let text = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}";
+    let workflow = t.workflow().graph(graphs::reply(text)).published().create().await;
+    let client = t.visitor();
+    let first = client.say(&workflow.id, "one").await.unwrap();
+    assert_snapshot!(first.text, @"user: one");
+    let second = client.say_in(&workflow.id, &first.thread_id, "two").await.unwrap();
+    assert_eq!(second.text, "user: one\nassistant: user: one\n\nuser: two\n");
+}
+
+#[tokio::test]
+async fn messages_that_wait_are_not_in_the_history_of_those_before_them() {
+    let t = TestService::with_manual_clock().await;
+    let text = "[{% for m in messages %}{{ m.content }};{% endfor %}]";
+    let workflow = t.workflow().graph(graphs::delayed(1.0, text)).published().create().await;
+    let first = t.open_chat(&chat::create(&workflow, "a")).await;
+    let mut first = first;
+    let thread =
+        events(&first.until("stream_options").await)[1]["item"]["thread_id"].as_str().unwrap().to_owned();
+    let mut others = Vec::new();
+    for text in ["b", "c"] {
+        others.push(t.open_chat(&chat::add(&workflow, &thread, text)).await);
+    }
+    let answers = t
+        .while_time_passes(async {
+            let mut answers = vec![first.rest().await];
+            for other in &mut others {
+                answers.push(other.rest().await);
+            }
+            answers
+        })
+        .await;
+    let texts: Vec<String> =
+        answers.iter().map(|body| last(body)["item"]["content"][0]["text"].to_string()).collect();
+    assert_eq!(texts, [r#""[a;]""#, r#""[a;[a;];b;]""#, r#""[a;b;[a;];[a;[a;];b;];c;]""#]);
+}
+
+#[tokio::test]
+async fn the_output_is_the_reply_where_no_node_said_anything() {
+    let t = TestService::start().await;
+    let think = json!({"name": "think", "type": "template", "template": "thought of {{ inputs.message }}"});
+    for output in
+        [json!({"reply": "{{ results.think.text }}", "other": 1}), json!("{{ results.think.text }}")]
+    {
+        let graph = graphs::chain(std::slice::from_ref(&think), Some(output));
+        let workflow = t.workflow().graph(graph).published().create().await;
+        let body = said(&t, &workflow, "it").await;
+        assert_eq!(kinds(&body)[..3], ["thread.created", "thread.item.done", "stream_options"]);
+        assert_eq!(last(&body)["item"]["content"][0]["text"], "thought of it");
+    }
+    // What a node said counts, whatever the output is.
+    let graph = graphs::chain(
+        &[json!({"name": "say", "type": "reply", "text": "said"})],
+        Some(json!({"reply": "output"})),
+    );
+    let workflow = t.workflow().graph(graph).published().create().await;
+    assert_eq!(last(&said(&t, &workflow, "it").await)["item"]["content"][0]["text"], "said");
+}
+
+#[tokio::test]
+async fn a_workflow_that_says_nothing_ends_with_an_error_event() {
+    let t = TestService::start().await;
+    let think = json!({"name": "think", "type": "template", "template": "x"});
+    for (output, count) in
+        [(None, 1), (Some(json!({"other": 1})), 2), (Some(json!(" ")), 3), (Some(json!({"reply": 7})), 4)]
+    {
+        let graph = graphs::chain(std::slice::from_ref(&think), output);
+        let workflow = t.workflow().graph(graph).published().create().await;
+        let body = said(&t, &workflow, "hi").await;
+        assert_eq!(
+            last(&body),
+            json!({"type": "error", "code": "custom", "error_code": "chat.no_reply",
+            "message": "The workflow ended without a reply.", "allow_retry": true})
+        );
+        let failed =
+            "SELECT count(*) FROM runs WHERE status = 'failed' AND error::json->>'code' = 'chat.no_reply'";
+        assert_eq!(t.scalar(failed).await, count.to_string());
+        assert_eq!(t.scalar("SELECT count(*) FROM thread_items").await, count.to_string());
+    }
+}
+
+#[tokio::test]
+async fn a_failing_node_ends_the_turn_with_an_error_event() {
+    let t = TestService::start().await;
+    let nodes = [
+        json!({"name": "first", "type": "reply", "text": "so far "}),
+        json!({"name": "broken", "type": "template", "template": "{{ inputs.message.no.such.member }}"}),
+        json!({"name": "never", "type": "reply", "text": "never"}),
+    ];
+    let workflow = t.workflow().graph(graphs::chain(&nodes, None)).published().create().await;
+    let body = said(&t, &workflow, "hi").await;
+    assert_snapshot!(last(&body), @r#"{"allow_retry":true,"code":"custom","error_code":"node.failed","message":"A step of the workflow failed.","type":"error"}"#);
+    assert!(!body.contains("undefined"), "nothing inner reaches a client: {body}");
+    let error: Value =
+        serde_json::from_str(&t.scalar("SELECT error FROM runs WHERE status = 'failed'").await).unwrap();
+    assert_eq!((&error["code"], &error["node"]), (&json!("node.failed"), &json!("broken")));
+    let steps = "SELECT string_agg(node || ' ' || status, ', ' ORDER BY step) FROM run_steps";
+    assert_eq!(t.scalar(steps).await, "first succeeded, broken failed");
+    // The next message is answered as if nothing had been.
+    let thread = events(&body)[0]["thread"]["id"].as_str().unwrap().to_owned();
+    let again = t.open_chat(&chat::add(&workflow, &thread, "again")).await.rest().await;
+    assert_eq!(last(&again)["error_code"], "node.failed");
+}
+
+#[tokio::test]
+async fn a_run_that_never_ends_by_itself_is_ended() {
+    let t = TestService::start().await;
+    let graph = json!({"format": "graph/1",
+        "nodes": [{"name": "round", "type": "template", "template": "x"}],
+        "edges": [{"from": "START", "to": "round"},
+                  {"from": "round", "cases": [{"when": "false", "to": "END"}], "else": "round"}]});
+    let workflow = t.workflow().graph(graph).published().create().await;
+    assert_eq!(last(&said(&t, &workflow, "hi").await)["error_code"], "run.recursion_limit");
+    assert_eq!(t.scalar("SELECT count(*) FROM run_steps").await, "50");
+}
+
+#[tokio::test]
+async fn a_delay_lasts_as_long_as_it_says() {
+    let t = TestService::with_manual_clock().await;
+    let workflow =
+        t.workflow().graph(graphs::interrupted("before ", 60.0, "after")).published().create().await;
+    let mut answer = t.open_chat(&chat::create(&workflow, "hi")).await;
+    answer.until("before ").await;
+    until("the delay to begin", async || {
+        t.scalar("SELECT count(*) FROM run_steps WHERE node = 'wait'").await == "1"
+    })
+    .await;
+    t.advance(Duration::from_secs(59));
+    pause(100).await;
+    assert_eq!(t.scalar("SELECT status FROM runs").await, "running");
+    t.advance(Duration::from_secs(1));
+    let body = t.while_time_passes(answer.rest()).await;
+    assert!(body.contains("before after"), "{body}");
+}
+
+#[tokio::test]
+async fn a_turn_runs_the_version_that_was_the_latest_when_it_began() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().graph(graphs::delayed(0.2, "first")).published().create().await;
+    let mut running = t.open_chat(&chat::create(&workflow, "hi")).await;
+    let version = json!({"graph": graphs::reply("second")}).to_string();
+    assert_eq!(t.post(&format!("/api/workflows/{}/versions", workflow.id), &version).await.status, 201);
+    assert_eq!(last(&said(&t, &workflow, "hi").await)["item"]["content"][0]["text"], "second");
+    assert_eq!(last(&running.rest().await)["item"]["content"][0]["text"], "first");
+}

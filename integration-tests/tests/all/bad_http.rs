@@ -1,0 +1,260 @@
+//! Requests that no client should send: paths, verbs, queries, headers and broken HTTP.
+
+use std::time::Duration;
+
+use insta::assert_snapshot;
+use integration_tests::{AnswerExt, TestService, chat, shown, shown_alike};
+use kernel::Clock;
+
+#[tokio::test]
+async fn unknown_paths_are_404_and_wrong_verbs_405() {
+    let t = TestService::start().await;
+    let mut unknown = Vec::new();
+    for path in [
+        "/",
+        "/api",
+        "/api/",
+        "/api/chats",
+        "/api/chat/",
+        "//api/chat",
+        "/API/CHAT",
+        "/api/chat/streams",
+        "/api/chat/streams/",
+        "/api/workflows/",
+        "/%",
+        "/%zz",
+        "/%ff",
+        "/..",
+        "/api/../x",
+        "/%C3%A9",
+        "/favicon.ico",
+    ] {
+        unknown.push(t.get(path).await);
+    }
+    assert_snapshot!(shown_alike(&unknown), @r#"
+    404
+    content-type: application/json
+    {"detail":{"message":"There is nothing at this path.","code":"request.not_found"}}
+    "#);
+    let wrong = [
+        ("GET", "/api/chat", "POST"),
+        ("PUT", "/api/chat", "POST"),
+        ("OPTIONS", "/api/chat", "POST"),
+        ("PROPFIND", "/api/chat", "POST"),
+        ("POST", "/api/chat/streams/x", "GET"),
+        ("GET", "/api/chat/streams/x/stop", "POST"),
+        ("DELETE", "/api/workflows", "GET, HEAD, POST"),
+        ("PATCH", "/api/workflows/x", "GET, HEAD"),
+        ("POST", "/api/workflows/x/public", "GET, HEAD"),
+        ("GET", "/api/workflows/x/versions", "POST"),
+        ("POST", "/api/workflows/x/versions/1", "GET, HEAD"),
+        ("GET", "/api/workflows/x/publish", "POST"),
+        ("GET", "/api/workflows/x/publish/revoke", "POST"),
+        ("GET", "/api/workflows/check", "POST"),
+        ("POST", "/healthz", "GET, HEAD"),
+        ("POST", "/readyz", "GET, HEAD"),
+        ("POST", "/api/system/health", "GET, HEAD"),
+    ];
+    for (method, path, allow) in wrong {
+        let answer = t.send(method, path, &[], "").await;
+        assert_eq!(answer.refusal(), "405 request.method_not_allowed", "{method} {path}");
+        assert_eq!(answer.header("allow"), Some(allow), "{method} {path}");
+        let _ = shown(&answer);
+    }
+    t.assert_healthy().await;
+}
+
+#[tokio::test]
+async fn head_answers_as_get_without_a_body() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().published().create().await;
+    let paths = [
+        "/healthz".to_owned(),
+        "/readyz".to_owned(),
+        "/api/system/health".to_owned(),
+        "/api/workflows".to_owned(),
+        format!("/api/workflows/{}", workflow.id),
+        format!("/api/workflows/{}/public", workflow.id),
+        format!("/api/workflows/{}/versions/1", workflow.id),
+        "/api/workflows/nobody".to_owned(),
+        "/nowhere".to_owned(),
+    ];
+    for path in paths {
+        let get = t.get(&path).await;
+        let raw = t.raw().await;
+        let mut raw = raw;
+        raw.write(format!("HEAD {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")).await;
+        let all = String::from_utf8(raw.rest().await).unwrap();
+        let (head, body) = all.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with(&format!("HTTP/1.1 {}", get.status)), "{path}: {head}");
+        assert_eq!(body, "", "{path}");
+    }
+}
+
+#[tokio::test]
+async fn bad_queries_are_refused_in_our_own_shape() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let stream = t.visitor().say(&workflow.id, "hi").await.unwrap().stream_id;
+    for query in
+        ["include_archived=maybe", "include_archived=true&include_archived=false", "include_archived="]
+    {
+        let answer = t.get(&format!("/api/workflows?{query}")).await;
+        assert_eq!(answer.refusal(), "422 request.invalid", "{query}: {}", answer.text());
+        let _ = shown(&answer);
+    }
+    for query in [
+        "after=1&after=2",
+        "after=x",
+        "after=-1",
+        "after=%2B1",
+        "after=1.5",
+        "after=99999999999999999999",
+        "after=%ff",
+        "after=%00",
+        "after=0190b0a0-0000-7000-8000-000000000000.1",
+    ] {
+        let answer = t.get(&format!("/api/chat/streams/{stream}?{query}")).await;
+        assert_eq!(answer.refusal(), "422 request.invalid", "{query}: {}", answer.text());
+    }
+    for query in ["", "after", "after=", "=", "&&", "%", "x=%zz", "unknown=1", "after=0"] {
+        let answer = t.get(&format!("/api/chat/streams/{stream}?{query}")).await;
+        assert_eq!(answer.status, 200, "{query}: {}", answer.text());
+    }
+    t.assert_healthy().await;
+}
+
+#[tokio::test]
+async fn odd_path_segments_name_nothing() {
+    let t = TestService::start().await;
+    for name in [
+        "%00",
+        "a%00b",
+        "%ff",
+        "%c3%28",
+        "%",
+        "%zz",
+        "%2f",
+        "%2e%2e",
+        "a%20b",
+        "%C3%A9",
+        "'",
+        "%25",
+        "-",
+        "A",
+        &"x".repeat(7000),
+    ] {
+        let paths = ["", "/public", "/versions/1"].map(|rest| format!("/api/workflows/{name}{rest}"));
+        for path in paths {
+            assert_eq!(t.get(&path).await.refusal(), "404 workflow.not_found", "{path}");
+        }
+        for rest in ["publish", "publish/revoke", "versions"] {
+            let answer = t.post(&format!("/api/workflows/{name}/{rest}"), "{}").await;
+            assert_eq!(answer.refusal(), "404 workflow.not_found", "{name}/{rest}");
+        }
+    }
+    let workflow = t.workflow().create().await;
+    for number in ["0", "-1", "x", "2", "99999999999", "1.0", "%00", "latest"] {
+        let answer = t.get(&format!("/api/workflows/{}/versions/{number}", workflow.id)).await;
+        assert_eq!(answer.refusal(), "404 version.not_found", "{number}");
+    }
+    t.assert_healthy().await;
+}
+
+#[tokio::test]
+async fn the_content_type_counts_where_a_cookie_does() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let client = t.visitor();
+    client.say(&workflow.id, "hi").await.unwrap();
+    let cookie = format!("callboard_visitor={}", client.cookie("callboard_visitor").unwrap());
+    let body = chat::create(&workflow, "hi").to_string();
+    let mut refused = Vec::new();
+    for kind in [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+        "application/jsonx",
+        "text/plain; application/json",
+        "",
+    ] {
+        let headers = [("content-type", kind), ("cookie", cookie.as_str())];
+        refused.push(t.send("POST", "/api/chat", &headers, &body).await);
+        // Nobody is authenticated by anything here.
+        assert_eq!(t.send("POST", "/api/chat", &headers[..1], &body).await.status, 200, "{kind}");
+    }
+    refused.push(t.send("POST", "/api/chat", &[("cookie", cookie.as_str())], &body).await);
+    assert_snapshot!(shown_alike(&refused), @r#"
+    415
+    content-type: application/json
+    {"detail":{"message":"The request body must be application/json.","code":"request.unsupported_media_type"}}
+    "#);
+    for kind in ["application/json", "Application/JSON; charset=utf-8", "application/json;x=y"] {
+        let headers = [("content-type", kind), ("cookie", cookie.as_str())];
+        assert_eq!(t.send("POST", "/api/chat", &headers, &body).await.status, 200, "{kind}");
+    }
+    for path in ["/api/workflows", "/api/workflows/check"] {
+        let answer = t.send("POST", path, &[("content-type", "text/plain")], "{}").await;
+        assert_eq!(answer.refusal(), "415 request.unsupported_media_type", "{path}");
+    }
+}
+
+#[tokio::test]
+async fn broken_http_is_refused_and_harms_nobody() {
+    let t = TestService::start().await;
+    let requests: [&[u8]; 10] = [
+        b"GET /\xc3\xa9 HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"nonsense\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET / HTTP/1.1\r\nno colon\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+        b"POST /api/chat HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
+        b"POST /api/chat HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: \x01\x02\r\n\r\n",
+    ];
+    for request in requests {
+        let mut raw = t.raw().await;
+        raw.write(request).await;
+        raw.write("\r\n\r\n").await;
+        let answer = String::from_utf8_lossy(&raw.rest().await).into_owned();
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{request:?}: {answer}");
+    }
+    // Headers without end.
+    let mut raw = t.raw().await;
+    raw.write("GET /healthz HTTP/1.1\r\nHost: x\r\n").await;
+    let line = format!("X-Filler: {}\r\n", "x".repeat(1000));
+    for _ in 0..200 {
+        if !raw.write(&line).await {
+            break;
+        }
+    }
+    drop(raw);
+    // Connections that are cut at every place of a request.
+    let workflow = t.workflow().echo().published().create().await;
+    let body = chat::create(&workflow, "hi").to_string();
+    let request = format!(
+        "POST /api/chat HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    for end in (0..request.len()).step_by(7) {
+        let mut raw = t.raw().await;
+        raw.write(&request[..end]).await;
+    }
+    t.assert_healthy().await;
+    t.assert_no_rows("runs").await;
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_arrive_is_408() {
+    let t = TestService::with_manual_clock().await;
+    let mut raw = t.raw().await;
+    raw.write("POST /api/chat HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 10\r\n\r\n{").await;
+    let begun = t.clock().monotonic();
+    let answer =
+        t.while_time_passes_in(Duration::from_secs(1), async { raw.answer().await.whole().await }).await;
+    assert_eq!(answer.refusal(), "408 request.timeout");
+    assert!(t.clock().monotonic() - begun >= Duration::from_secs(30));
+    t.assert_healthy().await;
+}

@@ -1,0 +1,244 @@
+//! Bodies that no client should send: each is refused in our own words, and the service is well afterwards.
+
+use insta::assert_snapshot;
+use integration_tests::{AnswerExt, TestService, chat, shown};
+use serde_json::{Value, json};
+
+const JSON: (&str, &str) = ("content-type", "application/json");
+
+/// The text of the user's message as it was stored.
+async fn stored_text(t: &TestService, thread: &str, index: usize) -> String {
+    let sql = format!(
+        "SELECT content FROM thread_items WHERE thread_id = '{}' ORDER BY id OFFSET {index} LIMIT 1",
+        t.scalar("SELECT id FROM threads ORDER BY created_at DESC LIMIT 1").await
+    );
+    let item: Value = serde_json::from_str(&t.scalar(&sql).await).unwrap();
+    assert_eq!(item["thread_id"], thread);
+    item["content"][0]["text"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn what_is_not_json_is_400_and_says_where() {
+    let t = TestService::start().await;
+    let bodies: [&[u8]; 12] = [
+        b"",
+        b" ",
+        b"{",
+        b"nonsense",
+        b"{'a': 1}",
+        b"{\"a\": 1,}",
+        b"{} {}",
+        b"\xef\xbb\xbf{}",
+        b"{\"a\": \"\xff\"}",
+        b"{\"a\": \"\\ud800\"}",
+        b"{\"a\": \"\x00\"}",
+        b"{\"a\": 1e999}",
+    ];
+    for body in bodies {
+        let answer = t.send("POST", "/api/chat", &[JSON], body).await;
+        assert_eq!(answer.refusal(), "400 request.invalid_json", "{:?}", String::from_utf8_lossy(body));
+        assert!(answer.message().contains("line 1 column"), "{}", answer.message());
+    }
+    t.assert_healthy().await;
+    t.assert_no_rows("threads").await;
+}
+
+#[tokio::test]
+async fn json_may_be_128_levels_deep_and_no_deeper() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().published().create().await;
+    let nested = |levels: usize| {
+        // The object itself and `metadata` are the first two levels.
+        let (open, close) = ("[".repeat(levels - 2), "]".repeat(levels - 2));
+        let body = chat::create(&workflow, "hi").to_string();
+        format!("{},\"metadata\":{{\"deep\":{open}{close}}}}}", body.strip_suffix('}').unwrap())
+    };
+    for (levels, status) in [(100, 200), (127, 200), (128, 200), (129, 400), (500, 400), (100_000, 400)] {
+        let answer = t.post("/api/chat", &nested(levels)).await;
+        assert_eq!(answer.status, status, "{levels}: {}", answer.text());
+    }
+    let bare = format!("{}{}", "[".repeat(129), "]".repeat(129));
+    assert_eq!(t.post("/api/workflows", &bare).await.refusal(), "400 request.invalid_json");
+    t.assert_healthy().await;
+}
+
+#[tokio::test]
+async fn a_body_over_the_limit_is_413_however_it_is_announced() {
+    let t = TestService::start().await;
+    let large = vec![b' '; 10 << 20];
+    let declared = t.send("POST", "/api/chat", &[JSON], &large).await;
+    assert_snapshot!(shown(&declared), @r#"
+    413
+    content-type: application/json
+    {"detail":{"message":"The request body is too large.","code":"request.too_large"}}
+    "#);
+    let mut raw = t.raw().await;
+    raw.write(
+        "POST /api/chat HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n",
+    )
+    .await;
+    let mut chunk = format!("{:x}\r\n", 64 << 10).into_bytes();
+    chunk.extend_from_slice(&large[..64 << 10]);
+    chunk.extend_from_slice(b"\r\n");
+    for _ in 0..17 {
+        raw.write(&chunk).await;
+    }
+    assert_eq!(raw.answer().await.whole().await.refusal(), "413 request.too_large");
+    let lying = [JSON, ("content-length", "99999999999999999999999")];
+    let mut raw = t.raw().await;
+    raw.write(format!("POST /api/chat HTTP/1.1\r\nHost: x\r\n{}: {}\r\n\r\n{{}}", lying[1].0, lying[1].1))
+        .await;
+    assert!((400..500).contains(&raw.answer().await.status));
+    t.assert_healthy().await;
+}
+
+#[tokio::test]
+async fn a_body_of_exactly_one_mebibyte_is_taken() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().graph(integration_tests::graphs::reply("ok")).published().create().await;
+    let empty = chat::create(&workflow, "").to_string().len();
+    for (over, status) in [(0, 200), (1, 413)] {
+        let body = chat::create(&workflow, &"x".repeat((1 << 20) - empty + over)).to_string();
+        assert_eq!(body.len(), (1 << 20) + over);
+        assert_eq!(t.post("/api/chat", &body).await.status, status);
+    }
+    let stored = "SELECT max(length(content)) FROM thread_items";
+    assert!(t.scalar(stored).await.parse::<usize>().unwrap() > (1 << 20) - 1000);
+}
+
+#[tokio::test]
+async fn wrong_types_everywhere_are_422_and_never_500() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().published().create().await;
+    let whole = json!({"type": "threads.create", "workflow_id": workflow.id, "metadata": {}, "params": {
+        "input": {"content": [{"type": "input_text", "text": "hi"}, {"type": "input_tag", "id": "t", "text": "x",
+                  "data": {}, "group": "g", "interactive": true}],
+                  "attachments": [], "quoted_text": "q",
+                  "inference_options": {"model": "m", "tool_choice": {"id": "t"}}}}});
+    let mut places = Vec::new();
+    places_of(&whole, String::new(), &mut places);
+    assert!(places.len() > 15);
+    for place in places {
+        for wrong in
+            [json!(null), json!(7), json!(1.5), json!(true), json!("text"), json!([]), json!({}), json!([[]])]
+        {
+            let mut body = whole.clone();
+            *body.pointer_mut(&place).unwrap() = wrong.clone();
+            let answer = t.chat(&body).await;
+            let fine = matches!(answer.status, 200 | 400 | 404 | 422);
+            assert!(fine, "{place} = {wrong}: {} {}", answer.status, answer.text());
+        }
+    }
+    t.assert_healthy().await;
+}
+
+fn places_of(value: &Value, at: String, places: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                places_of(member, format!("{at}/{name}"), places);
+            }
+        }
+        Value::Array(entries) => {
+            for (index, entry) in entries.iter().enumerate() {
+                places_of(entry, format!("{at}/{index}"), places);
+            }
+        }
+        _ => {}
+    }
+    if !at.is_empty() {
+        places.push(at);
+    }
+}
+
+#[tokio::test]
+async fn any_text_that_json_can_say_is_stored_and_said_back() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let texts = [
+        "a NUL \0 inside",
+        "\0",
+        "\u{1}\u{8}\u{b}\u{1f}\u{7f}\u{80}\u{2028}\u{2029}",
+        "line\nbreaks\r\nand\ttabs\n\n",
+        "data: x\n\nid: 1.1\ndata: {\"type\":\"error\"}\n\n",
+        "\u{1F600} é 漢字 \u{202e}olleh \u{feff}",
+        "{{ 7 * 7 }} {% for x in y %} {# #} [[secret]]",
+        "\"quotes\" \\ back\\slash \\u0000 </script>",
+        "\u{10ffff}\u{e000}\u{fffd}",
+        "'; DROP TABLE threads; --",
+    ];
+    for text in texts {
+        let turn = t.visitor().say(&workflow.id, text).await.unwrap();
+        assert_eq!(turn.text, format!("You said: {text}"), "{text:?}");
+        assert_eq!(turn.error, None, "{text:?}");
+        assert_eq!(stored_text(&t, &turn.thread_id, 0).await, text);
+        assert_eq!(stored_text(&t, &turn.thread_id, 1).await, format!("You said: {text}"));
+    }
+}
+
+#[tokio::test]
+async fn escaped_surrogate_pairs_and_repeated_members_are_read_as_json_says() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let body = chat::create(&workflow, "PLACE").to_string().replace("PLACE", "\\ud83d\\ude00");
+    let answer = t.post("/api/chat", &body).await;
+    assert!(answer.text().contains("You said: \u{1F600}"), "{}", answer.text());
+    for bad in ["\\ud800", "\\udc00", "\\ud800\\ud800", "\\udc00\\ud800x", "\\uD83D"] {
+        let body = chat::create(&workflow, "PLACE").to_string().replace("PLACE", bad);
+        assert_eq!(t.post("/api/chat", &body).await.refusal(), "400 request.invalid_json", "{bad}");
+    }
+    // The last of equal members counts, as in nearly every reader.
+    let body = chat::create(&workflow, "hi").to_string();
+    let twice = format!("{{\"workflow_id\":\"x\",\"type\":\"y\",{}", &body[1..]);
+    assert_eq!(t.post("/api/chat", &twice).await.status, 200);
+    let twice = format!("{},\"workflow_id\":\"x\"}}", body.strip_suffix('}').unwrap());
+    assert_eq!(t.post("/api/chat", &twice).await.refusal(), "400 chat.workflow_id_invalid");
+}
+
+#[tokio::test]
+async fn unknown_members_are_ignored_in_chat() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let mut body = chat::create(&workflow, "hi");
+    body["extra"] = json!({"a": [1, null]});
+    body["params"]["extra"] = json!(1);
+    body["params"]["input"]["extra"] = json!("x");
+    body["params"]["input"]["content"][0]["extra"] = json!("x");
+    body["params"]["input"]["inference_options"]["extra"] = json!("x");
+    body["metadata"] = json!({"workflow_id": "something else", "workflow_name": null});
+    assert_eq!(t.chat(&body).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_nul_in_a_workflow_is_refused_or_kept_but_never_500() {
+    let t = TestService::start().await;
+    for (member, pointer) in [("name", "/name"), ("description", "/description"), ("handle", "/handle")] {
+        let mut body = json!({"name": "x"});
+        body[member] = json!("a\0b");
+        let answer = t.post("/api/workflows", &body.to_string()).await;
+        assert_eq!(answer.refusal(), "422 request.invalid", "{member}: {}", answer.text());
+        assert!(answer.problems()[0].starts_with(pointer));
+    }
+    let tags = t.post("/api/workflows", &json!({"name": "x", "tags": ["ok", "a\0b"]}).to_string()).await;
+    assert_eq!(tags.problems(), ["/tags/1 length"]);
+    t.assert_no_rows("workflows").await;
+    let workflow = t.workflow().without_version().create().await;
+    let versions = format!("/api/workflows/{}/versions", workflow.id);
+    let graph = integration_tests::graphs::reply("a\0b");
+    let kept = json!({"graph": graph, "runnable_config": {"a\0": "\0"}, "metadata": {"b": "\0"}});
+    let saved = t.post(&versions, &kept.to_string()).await;
+    assert_eq!(saved.status, 201, "{}", saved.text());
+    let read = t.get(&format!("{versions}/1")).await.value();
+    for member in ["graph", "runnable_config", "metadata"] {
+        assert_eq!(read[member], kept[member], "{member}");
+    }
+    let notes = t.post(&versions, &json!({"graph": graph, "notes": "a\0b"}).to_string()).await;
+    assert_eq!(notes.refusal(), "422 request.invalid", "{}", notes.text());
+    assert_eq!(notes.problems(), ["/notes format"]);
+    for name in ["a\0b", ""] {
+        let mut graph = graph.clone();
+        graph["nodes"][0]["name"] = json!(name);
+        let answer = t.post(&versions, &json!({"graph": graph}).to_string()).await;
+        assert_eq!(answer.refusal(), "422 graph.invalid", "{}", answer.text());
+    }
+}

@@ -1,0 +1,126 @@
+//! `kill -9` of the real binary at random moments of streaming turns, while an outside process compares what was
+//! acknowledged with what is stored and resumed: nothing lost, nothing twice, ready again within five seconds.
+//!
+//! `CALLBOARD_CRASH_KILLS` (30), `CALLBOARD_CRASH_CLIENTS` (8) and `CALLBOARD_CRASH_SEED` choose how much and which.
+//! The history, the tables and the service's log stay in the target folder, `tmp/crash-*`.
+#![allow(clippy::print_stdout, reason = "the seed and the figures, for whoever reads the test's output")]
+
+mod oracle;
+mod retry;
+mod service;
+mod tables;
+mod workflows;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use kernel::{Random, SeededRandom, SystemRandom};
+use oracle::Oracle;
+use service::Service;
+use store::testing::TestDatabase;
+use tables::Tables;
+
+/// A kill comes so many milliseconds after the service was ready.
+const MOMENTS: std::ops::RangeInclusive<u64> = 50..=2_000;
+/// The longest time from the start of a process to its readiness.
+const READY: f64 = 5.0;
+
+/// Commits that take as long as on a real disk, so that kills hit requests before their answer. The tests' cluster may
+/// be in memory.
+const SLOW_DISK: &str = "DO $$ BEGIN
+    EXECUTE format('ALTER DATABASE %I SET commit_delay = 8000', current_database());
+    EXECUTE format('ALTER DATABASE %I SET commit_siblings = 0', current_database());
+END $$";
+
+#[test]
+fn the_oracle_finds_every_planted_bug() {
+    oracle::self_test();
+}
+
+#[tokio::test]
+async fn kills_lose_nothing_with_an_outside_database() {
+    let database = TestDatabase::create().await;
+    database.execute(SLOW_DISK).await.unwrap();
+    let folder = folder("outside");
+    let service = Service::new(&folder, Some(database.dsn()));
+    let tables = || Tables::new(database.dsn().to_owned());
+    play(service, &folder, number("CALLBOARD_CRASH_KILLS", 30), tables, |_| {}).await;
+}
+
+#[tokio::test]
+async fn kills_lose_nothing_with_the_embedded_database() {
+    let folder = folder("embedded");
+    let service = Service::new(&folder, None);
+    let data = service.data_dir().to_owned();
+    let tables = || Tables::new(service::embedded_dsn(&data).expect("the embedded database runs"));
+    // The database is taken over where it lives on, and recovers where it died too.
+    let with_it = |kill: u64| {
+        if kill % 2 == 1 {
+            service::kill_postmaster(&data);
+        }
+    };
+    play(service, &folder, number("CALLBOARD_CRASH_KILLS", 5).min(5), tables, with_it).await;
+    assert_eq!(service::embedded_dsn(&data), None, "the orphan that was taken over outlived an orderly stop");
+}
+
+/// Chats, kills, and compares. `tables` is asked once the database runs, `also` does what else a kill takes.
+async fn play(
+    mut service: Service,
+    folder: &Path,
+    kills: u64,
+    tables: impl Fn() -> Tables,
+    also: impl Fn(u64),
+) {
+    let seed = seed();
+    println!("CALLBOARD_CRASH_SEED={seed} ({kills} kills, {})", folder.display());
+    let random = SeededRandom::new(seed);
+    let mut oracle = Oracle::start(service.address(), folder, number("CALLBOARD_CRASH_CLIENTS", 8), seed);
+    oracle.starting(true, || service.start());
+    let workflows = workflows::create(&service.base()).await;
+    oracle.go(&workflows);
+    let mut slowest = 0.0_f64;
+    let mut snapshot = None;
+    for kill in 0..kills {
+        std::thread::sleep(moment(&random));
+        if kill == kills / 2 {
+            oracle.mark("middle");
+            snapshot = Some(tables().items().await);
+        }
+        service.kill();
+        also(kill);
+        slowest = slowest.max(oracle.starting(false, || service.start()));
+    }
+    println!("{}", oracle.finish());
+    let stored = tables().settled().await;
+    service.stop();
+    oracle::audit(folder, &stored, snapshot.as_deref().unwrap_or("[]"));
+    assert!(slowest <= READY, "ready only after {slowest:.2} s");
+}
+
+fn moment(random: &SeededRandom) -> Duration {
+    let mut bytes = [0; 8];
+    random.fill(&mut bytes).unwrap();
+    let span = MOMENTS.end() - MOMENTS.start() + 1;
+    Duration::from_millis(MOMENTS.start() + u64::from_le_bytes(bytes) % span)
+}
+
+fn seed() -> u64 {
+    let mut bytes = [0; 8];
+    SystemRandom::new().fill(&mut bytes).unwrap();
+    number("CALLBOARD_CRASH_SEED", u64::from_le_bytes(bytes) >> 16)
+}
+
+fn number(variable: &str, otherwise: u64) -> u64 {
+    match std::env::var(variable) {
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{variable} must be a number, not {text}")),
+        Err(_) => otherwise,
+    }
+}
+
+/// A fresh folder for what a run leaves, so that a failure can be looked into.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("crash-{name}"));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}

@@ -1,0 +1,154 @@
+//! The real binary, started, killed and stopped.
+
+use std::fs::{OpenOptions, Permissions};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+/// An orderly stop takes at most 25 s.
+const STOP: Duration = Duration::from_secs(25);
+const POLL: Duration = Duration::from_millis(20);
+
+pub(super) struct Service {
+    binary: PathBuf,
+    dsn: Option<String>,
+    address: String,
+    log: PathBuf,
+    process: Option<Child>,
+    home: TempDir,
+    data_dir: PathBuf,
+}
+
+impl Service {
+    /// A service that is not started yet; without a DSN it has its own database.
+    pub(super) fn new(folder: &Path, dsn: Option<&str>) -> Self {
+        let binary = std::env::var_os("CALLBOARD_BIN");
+        let binary =
+            binary.expect("CALLBOARD_BIN is not set: run `cargo xtask test`, which builds the binary");
+        let home = TempDir::new().unwrap();
+        // As root the embedded database runs as another user, who has to get through.
+        std::fs::set_permissions(home.path(), Permissions::from_mode(0o711)).unwrap();
+        Self {
+            binary: binary.into(),
+            dsn: dsn.map(ToOwned::to_owned),
+            address: format!("127.0.0.1:{}", free_port()),
+            log: folder.join("service.log"),
+            process: None,
+            data_dir: home.path().canonicalize().unwrap().join("data"),
+            home,
+        }
+    }
+
+    pub(super) fn address(&self) -> &str {
+        &self.address
+    }
+
+    pub(super) fn base(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    pub(super) fn data_dir(&self) -> &Path {
+        &self.data_dir
+    }
+
+    pub(super) fn start(&mut self) {
+        let (host, port) = self.address.split_once(':').unwrap();
+        let log = OpenOptions::new().create(true).append(true).open(&self.log).unwrap();
+        let mut command = Command::new(&self.binary);
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("SERVICE_") && name != "SERVICE_PG_BIN" {
+                command.env_remove(name);
+            }
+        }
+        command.arg("serve").current_dir(self.home.path());
+        command.env("SERVICE_HOST", host).env("SERVICE_PORT", port).env("SERVICE_DATA_DIR", &self.data_dir);
+        // All clients have one address and some of them are quick.
+        for limit in ["IP", "WORKFLOW", "SESSION"] {
+            command.env(format!("SERVICE_CHAT_RATE_LIMIT_{limit}"), "0");
+        }
+        command.env("SERVICE_CHAT_MAX_STREAMS", "0");
+        if let Some(dsn) = &self.dsn {
+            command.env("SERVICE_POSTGRES_DSN", dsn);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        self.process = Some(command.spawn().unwrap());
+    }
+
+    /// SIGKILL.
+    pub(super) fn kill(&mut self) {
+        let mut process = self.process.take().unwrap();
+        assert_eq!(process.try_wait().unwrap(), None, "it ended by itself; see {}", self.log.display());
+        process.kill().unwrap();
+        process.wait().unwrap();
+    }
+
+    /// SIGTERM, and an exit in time with status 0.
+    pub(super) fn stop(mut self) {
+        let mut process = self.process.take().unwrap();
+        signal("TERM", process.id());
+        let mut waited = Duration::ZERO;
+        let status = loop {
+            if let Some(status) = process.try_wait().unwrap() {
+                break status;
+            }
+            if waited > STOP {
+                process.kill().unwrap();
+                panic!("still there {STOP:?} after SIGTERM; see {}", self.log.display());
+            }
+            std::thread::sleep(POLL);
+            waited += POLL;
+        };
+        assert!(status.success(), "{status} after SIGTERM; see {}", self.log.display());
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        if let Some(process) = &mut self.process {
+            let _ = process.kill();
+            let _ = process.wait();
+            if let Some((pid, _)) = postmaster(&self.data_dir) {
+                signal("QUIT", pid);
+            }
+        }
+    }
+}
+
+/// SIGKILL for the embedded database itself.
+pub(super) fn kill_postmaster(data_dir: &Path) {
+    let (pid, _) = postmaster(data_dir).expect("the embedded database runs");
+    signal("KILL", pid);
+}
+
+/// The shell has it on every machine.
+fn signal(name: &str, pid: u32) {
+    let _ = Command::new("sh").args(["-c", &format!("kill -{name} {pid}")]).status();
+}
+
+/// How to reach the embedded database of a data folder, while it runs.
+pub(super) fn embedded_dsn(data_dir: &Path) -> Option<String> {
+    postmaster(data_dir).map(|(_, dsn)| dsn)
+}
+
+fn postmaster(data_dir: &Path) -> Option<(u32, String)> {
+    let text = std::fs::read_to_string(data_dir.join("postgres/postmaster.pid")).ok()?;
+    let lines: Vec<&str> = text.lines().collect();
+    let (pid, port, socket) = (lines.first()?, lines.get(3)?, lines.get(4)?);
+    Some((pid.trim().parse().ok()?, format!("host={socket} port={port} user=callboard dbname=callboard")))
+}
+
+/// A port that stays ours over restarts: below those that outgoing connections are given, or a client that looks for
+/// the service while it is down could take its place.
+fn free_port() -> u16 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let begin = std::process::id().wrapping_mul(64);
+    let numbers = std::iter::repeat_with(|| begin.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)));
+    let candidates = numbers.take(10_000).filter_map(|n| u16::try_from(20_000 + n % 10_000).ok());
+    let mut free = candidates.filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
+    free.next().expect("a free port")
+}

@@ -1,0 +1,55 @@
+//! The read-only audit of the tables.
+
+use std::time::Duration;
+
+use store::testing;
+
+/// What was begun comes to its end within this time, once the clients are quiet.
+const SETTLE: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(100);
+
+const ITEMS: &str = "SELECT coalesce(json_agg(json_build_object(
+    'thread', 'thr_' || replace(thread_id::text, '-', ''), 'id', encode(id, 'hex'), 'content', content)
+    ORDER BY thread_id, id), '[]') FROM thread_items";
+const RUNS: &str = "SELECT coalesce(json_agg(json_build_object(
+    'id', id, 'stream', stream_id, 'thread', thread_id, 'workflow', workflow_id, 'status', status,
+    'finished', finished_at IS NOT NULL, 'error', error) ORDER BY id), '[]') FROM runs";
+const STREAMS: &str = "SELECT coalesce(json_agg(json_build_object(
+    'id', id, 'run', run_id, 'dialect', dialect) ORDER BY id), '[]') FROM streams";
+const EVENTS: &str = "SELECT coalesce(json_agg(json_build_object(
+    'stream', stream_id, 'first', first_seq, 'last', last_seq, 'frames', frames)
+    ORDER BY stream_id, first_seq), '[]') FROM stream_events";
+
+pub(super) struct Tables {
+    dsn: String,
+}
+
+impl Tables {
+    pub(super) fn new(dsn: String) -> Self {
+        Self { dsn }
+    }
+
+    /// The thread items, now.
+    pub(super) async fn items(&self) -> String {
+        testing::scalar(&self.dsn, ITEMS).await
+    }
+
+    /// Everything, once no run is unfinished. One that never finishes is the audit's to report.
+    pub(super) async fn settled(&self) -> String {
+        let mut waited = Duration::ZERO;
+        while waited < SETTLE {
+            let unfinished = "SELECT count(*) FROM runs WHERE finished_at IS NULL";
+            if testing::scalar(&self.dsn, unfinished).await == "0" {
+                break;
+            }
+            std::thread::sleep(POLL);
+            waited += POLL;
+        }
+        let parts = [("items", ITEMS), ("runs", RUNS), ("streams", STREAMS), ("events", EVENTS)];
+        let mut members = Vec::with_capacity(parts.len());
+        for (name, sql) in parts {
+            members.push(format!("\"{name}\": {}", testing::scalar(&self.dsn, sql).await));
+        }
+        format!("{{{}}}", members.join(",\n"))
+    }
+}

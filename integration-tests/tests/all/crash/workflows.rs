@@ -1,0 +1,56 @@
+//! What the clients chat with: small graphs whose answer to a message is known.
+
+use client::Client;
+use integration_tests::graphs::chain;
+use serde_json::{Value, json};
+use wire::{CreateVersion, CreateWorkflow, PublishRequest};
+
+/// Each with what it answers, `{message}` being the message.
+fn graphs() -> Vec<(&'static str, Vec<Value>, &'static str)> {
+    let words = |name: &str, text: &str, pause_ms: u64| json!({"name": name, "type": "reply", "text": text, "pieces": "words", "pause_ms": pause_ms});
+    let quoted = json!({"name": "quoted", "type": "template", "template": "«{{ inputs.message }}»"});
+    let wait = json!({"name": "wait", "type": "delay", "seconds": 0.3});
+    vec![
+        ("reply", vec![words("say", "You said: {{ inputs.message }}", 20)], "You said: {message}"),
+        (
+            "template and reply",
+            vec![quoted, words("say", "{{ results.quoted.text }}, indeed.", 10)],
+            "«{message}», indeed.",
+        ),
+        (
+            "delay and reply",
+            vec![wait, words("say", "At last: {{ inputs.message }}", 5)],
+            "At last: {message}",
+        ),
+        (
+            "two replies",
+            vec![
+                words("one", "First {{ inputs.message }} ", 5),
+                words("two", "and {{ inputs.message }}.", 10),
+            ],
+            "First {message} and {message}.",
+        ),
+    ]
+}
+
+/// Makes and publishes them; yields what the oracle is told of them.
+pub(super) async fn create(base: &str) -> Value {
+    let client = Client::builder(base).keep_cookies(false).build().unwrap();
+    let mut known = Vec::new();
+    for (name, nodes, expect) in graphs() {
+        let id = publish(&client, name, &nodes).await;
+        known.push(json!({"id": id, "expect": expect}));
+    }
+    Value::Array(known)
+}
+
+/// Makes and publishes a workflow of nodes that follow each other; yields its id.
+pub(super) async fn publish(client: &Client, name: &str, nodes: &[Value]) -> String {
+    let new = CreateWorkflow { name: name.into(), handle: None, description: None, tags: Vec::new() };
+    let workflow = client.create_workflow(&new).await.unwrap();
+    let graph = chain(nodes, None);
+    let version = CreateVersion { graph, runnable_config: None, metadata: None, notes: None };
+    client.save_version(&workflow.id, &version).await.unwrap();
+    client.publish(&workflow.id, &PublishRequest::default()).await.unwrap();
+    workflow.id
+}

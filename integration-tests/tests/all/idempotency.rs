@@ -1,0 +1,195 @@
+//! The same request sent again begins nothing new.
+
+use std::time::Duration;
+
+use client::ChatOptions;
+use insta::assert_snapshot;
+use integration_tests::{Answer, AnswerExt, RawAnswer, TestService, chat, graphs, shown, shown_alike, until};
+
+const JSON: (&str, &str) = ("content-type", "application/json");
+
+async fn open(t: &TestService, body: &str, key: &str) -> RawAnswer {
+    t.open("POST", "/api/chat", &[JSON, ("idempotency-key", key)], body).await
+}
+
+async fn send(t: &TestService, body: &str, key: &str) -> Answer {
+    open(t, body, key).await.whole().await
+}
+
+#[tokio::test]
+async fn a_repeated_request_is_answered_with_the_same_stream() {
+    let mut t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let body = chat::create(&workflow, "hi").to_string();
+    let first = send(&t, &body, "k1").await;
+    assert_eq!(first.header("idempotency-replayed"), None);
+    assert!(first.header("set-cookie").is_some());
+    let again = send(&t, &body, "k1").await;
+    assert_eq!(again.text(), first.text());
+    assert_eq!(again.header("x-chat-stream-id"), first.header("x-chat-stream-id"));
+    assert_snapshot!(shown(&Answer { body: bytes::Bytes::new(), ..again }), @r"
+    200
+    content-type: text/event-stream
+    cache-control: no-cache, no-transform
+    x-accel-buffering: no
+    idempotency-replayed: true
+    ");
+    t.restart().await;
+    assert_eq!(send(&t, &body, "k1").await.text(), first.text());
+    let other = send(&t, &body, "k2").await;
+    assert_ne!(other.header("x-chat-stream-id"), first.header("x-chat-stream-id"));
+    assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "2");
+}
+
+#[tokio::test]
+async fn a_request_repeated_while_its_turn_runs_joins_it() {
+    let t = TestService::with_manual_clock().await;
+    let workflow =
+        t.workflow().graph(graphs::interrupted("so far", 5.0, " and done")).published().create().await;
+    let body = chat::create(&workflow, "hi").to_string();
+    let mut first = open(&t, &body, "k").await;
+    let begun = first.until("so far").await;
+    let mut again = open(&t, &body, "k").await;
+    assert_eq!(again.header("idempotency-replayed"), Some("true"));
+    let joined = again.until("so far").await;
+    let rest = async { (begun + &first.rest().await, joined + &again.rest().await) };
+    let (first, again) = t.while_time_passes(rest).await;
+    assert_eq!(first, again);
+    assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "1");
+}
+
+#[tokio::test]
+async fn a_key_stands_for_one_body() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    send(&t, &chat::create(&workflow, "one").to_string(), "k").await;
+    let other = send(&t, &chat::create(&workflow, "two").to_string(), "k").await;
+    assert_snapshot!(shown(&other), @r#"
+    422
+    content-type: application/json
+    {"detail":{"message":"This Idempotency-Key was already used with another request body.","code":"idempotency.key_reused"}}
+    "#);
+    assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "1");
+}
+
+#[tokio::test]
+async fn a_key_that_is_no_key_is_400() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let body = chat::create(&workflow, "hi").to_string();
+    let mut refused = Vec::new();
+    for key in ["", " ", "a b", "\u{e9}", &"k".repeat(256), "a\tb"] {
+        refused.push(send(&t, &body, key).await);
+    }
+    let twice = [JSON, ("idempotency-key", "a"), ("idempotency-key", "a")];
+    refused.push(t.send("POST", "/api/chat", &twice, &body).await);
+    assert_snapshot!(shown_alike(&refused), @r#"
+    400
+    content-type: application/json
+    {"detail":{"message":"The Idempotency-Key header is not valid.","code":"idempotency.key_invalid"}}
+    "#);
+    t.assert_no_rows("runs").await;
+    for key in ["k", &"k".repeat(255), "!~:/?#[]@"] {
+        assert_eq!(send(&t, &body, key).await.status, 200, "{key}");
+    }
+}
+
+#[tokio::test]
+async fn keys_of_different_callers_and_workflows_never_meet() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let options = ChatOptions { idempotency_key: Some("k".to_owned()), ..ChatOptions::default() };
+    let (one, two) = (t.visitor(), t.visitor());
+    for client in [&one, &two] {
+        client.say(&workflow.id, "first").await.unwrap();
+    }
+    let mut streams = Vec::new();
+    for (client, text) in [(&one, "mine"), (&two, "mine"), (&two, "mine")] {
+        let stream = client.chat_raw(&chat::create(&workflow, text), &options).await.unwrap();
+        streams.push(stream.stream_id().to_owned());
+        stream.collect().await.unwrap();
+    }
+    assert_ne!(streams[0], streams[1]);
+    assert_eq!(streams[1], streams[2]);
+    let other = t.workflow().echo().published().create().await;
+    let stream = two.chat_raw(&chat::create(&other, "mine"), &options).await.unwrap();
+    assert_ne!(stream.stream_id(), streams[2]);
+    stream.collect().await.unwrap();
+}
+
+/// The first answer makes the caller a visitor: the retry comes under that name.
+#[tokio::test]
+async fn a_retry_that_brings_the_new_cookie_along_is_the_same_request() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let options = ChatOptions { idempotency_key: Some("k".to_owned()), ..ChatOptions::default() };
+    let client = t.visitor();
+    let mut streams = Vec::new();
+    for _ in 0..3 {
+        let stream = client.chat_raw(&chat::create(&workflow, "hi"), &options).await.unwrap();
+        streams.push(stream.stream_id().to_owned());
+        stream.collect().await.unwrap();
+    }
+    assert!(streams.iter().all(|stream| *stream == streams[0]), "{streams:?}");
+    assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "1");
+}
+
+#[tokio::test]
+async fn sixteen_requests_with_one_key_at_once_store_one_message() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    for round in 0..10 {
+        let body = chat::create(&workflow, &format!("round {round}")).to_string();
+        let key = format!("k{round}");
+        let answers = futures_util::future::join_all((0..16).map(|_| send(&t, &body, &key))).await;
+        let fresh = answers.iter().filter(|answer| answer.header("idempotency-replayed").is_none()).count();
+        assert_eq!(fresh, 1, "one of them began it");
+        for answer in &answers {
+            assert_eq!((answer.status, answer.text()), (200, answers[0].text()));
+        }
+        assert_eq!(t.scalar("SELECT count(*) FROM runs").await, (round + 1).to_string());
+        assert_eq!(t.scalar("SELECT count(*) FROM thread_items").await, (2 * (round + 1)).to_string());
+    }
+}
+
+#[tokio::test]
+async fn a_refused_request_leaves_its_key_free() {
+    let t = TestService::with_manual_clock().await;
+    let workflow = t.workflow().graph(graphs::delayed(1.0, "ok")).published().create().await;
+    let mut open_streams = vec![t.open_chat(&chat::create(&workflow, "first")).await];
+    let begun = open_streams[0].until("stream_options").await;
+    let thread = integration_tests::events(&begun)[0]["thread"]["id"].as_str().unwrap().to_owned();
+    for _ in 0..32 {
+        open_streams.push(t.open_chat(&chat::add(&workflow, &thread, "waits")).await);
+    }
+    let body = chat::add(&workflow, &thread, "late").to_string();
+    assert_eq!(send(&t, &body, "k").await.refusal(), "429 chat.thread_busy");
+    t.while_time_passes_in(Duration::from_millis(100), async {
+        for stream in &mut open_streams {
+            stream.rest().await;
+        }
+    })
+    .await;
+    let mut late = open(&t, &body, "k").await;
+    assert_eq!((late.status, late.header("idempotency-replayed")), (200, None));
+    t.while_time_passes(late.rest()).await;
+    let again = send(&t, &body, "k").await;
+    assert_eq!(again.header("idempotency-replayed"), Some("true"));
+    assert_eq!(t.scalar("SELECT count(*) FROM thread_items WHERE content LIKE '%late%'").await, "1");
+}
+
+#[tokio::test]
+async fn a_key_is_forgotten_after_a_day() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let body = chat::create(&workflow, "hi").to_string();
+    let first = send(&t, &body, "k").await;
+    t.execute("UPDATE idempotency_keys SET created_at = created_at - interval '23 hours 59 minutes'").await;
+    assert_eq!(send(&t, &body, "k").await.text(), first.text());
+    t.execute("UPDATE idempotency_keys SET created_at = created_at - interval '2 minutes'").await;
+    assert_ne!(send(&t, &body, "k").await.text(), first.text());
+    until("both turns to end", async || {
+        t.scalar("SELECT count(*) FROM runs WHERE finished_at IS NULL").await == "0"
+    })
+    .await;
+}

@@ -1,0 +1,206 @@
+//! A stream that was cut goes on exactly where it was.
+
+use insta::assert_snapshot;
+use integration_tests::{AnswerExt, TestService, chat, graphs, shown};
+
+/// Where each event of a body ends, 0 first.
+fn boundaries(body: &str) -> Vec<usize> {
+    std::iter::once(0).chain(body.match_indices("\n\n").map(|(at, _)| at + 2)).collect()
+}
+
+/// The id of the last whole event in a part of a body.
+fn last_id(part: &str) -> Option<&str> {
+    let whole = &part[..part.rfind("\n\n").map_or(0, |at| at + 2)];
+    whole.lines().filter_map(|line| line.strip_prefix("id: ")).next_back()
+}
+
+#[tokio::test]
+async fn a_stream_cut_after_any_byte_goes_on_exactly() {
+    let t = TestService::start().await;
+    let text = "Ein Satz – mit \u{1F600} – und noch einer.\n\n".repeat(8);
+    let workflow = t.workflow().graph(graphs::words(&text, 8)).published().create().await;
+    for headers in [&[][..], &[("chatkit-frame-instance-id", "f")][..]] {
+        let body = chat::create(&workflow, "hi").to_string();
+        let mut answer = t.open("POST", "/api/chat", headers, &body).await;
+        let stream = answer.header("x-chat-stream-id").unwrap().to_owned();
+        let body = answer.rest().await;
+        let boundaries = boundaries(&body);
+        assert!(boundaries.len() > 6, "{body}");
+        // What a client has seen of a cut body decides alone: the place behind its last whole event.
+        for (index, end) in boundaries.iter().enumerate() {
+            let next = boundaries.get(index + 1).copied().unwrap_or(body.len());
+            let after = last_id(&body[..*end]);
+            for cut in *end..next {
+                if body.is_char_boundary(cut) {
+                    assert_eq!(last_id(&body[..cut]), after);
+                }
+            }
+            let rest = t.resume(&stream, after).await.whole().await;
+            assert_eq!(rest.text(), body[*end..], "behind {after:?}");
+            assert_eq!(rest.status, if *end == body.len() { 204 } else { 200 });
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_connection_cut_inside_an_event_is_resumed_behind_the_last_whole_one() {
+    let t = TestService::start().await;
+    let text = "one two three four five six seven eight nine ten ".repeat(3);
+    let workflow = t.workflow().graph(graphs::words(&text, 20)).published().create().await;
+    let whole = {
+        let mut answer = t.open_chat(&chat::create(&workflow, "hi")).await;
+        answer.rest().await.len()
+    };
+    for cut in [1, 17, 60, whole / 4, whole / 3, whole / 2, whole * 3 / 4] {
+        let mut answer = t.open_chat(&chat::create(&workflow, "hi")).await;
+        let stream = answer.header("x-chat-stream-id").unwrap().to_owned();
+        let mut seen = Vec::new();
+        while seen.len() < cut {
+            seen.extend_from_slice(&answer.piece().await.unwrap());
+        }
+        seen.truncate(cut);
+        drop(answer);
+        let seen = String::from_utf8_lossy(&seen).into_owned();
+        let after = last_id(&seen).map(str::to_owned);
+        let kept = seen.rfind("\n\n").map_or("", |at| &seen[..at + 2]).to_owned();
+        let rest = t.resume(&stream, after.as_deref()).await.rest().await;
+        let all = t.resume(&stream, None).await.rest().await;
+        assert_eq!(kept + &rest, all, "cut after {cut} bytes");
+        assert!(all.contains("\"thread.item.done\",\"item\":{\"type\":\"assistant_message\""), "{all}");
+    }
+}
+
+#[tokio::test]
+async fn the_clients_follow_over_many_cuts_hears_each_event_once() {
+    let t = TestService::start().await;
+    let text = "a few words that take their time ".repeat(6);
+    let workflow = t.workflow().graph(graphs::words(&text, 10)).published().create().await;
+    let answer = t.open_chat(&chat::create(&workflow, "hi")).await;
+    let stream = answer.header("x-chat-stream-id").unwrap().to_owned();
+    drop(answer);
+    let mut seqs = Vec::new();
+    let mut after: Option<String> = None;
+    // One event for each connection.
+    while let Some(mut reading) = t.client().resume(&stream, after.as_deref()).await.unwrap() {
+        if let Some(event) = reading.next().await.unwrap() {
+            seqs.push(event.seq);
+            after = Some(event.id);
+        }
+    }
+    let count = u64::try_from(seqs.len()).unwrap();
+    assert_eq!(seqs, (1..=count).collect::<Vec<_>>());
+    assert!(count > 6);
+}
+
+#[tokio::test]
+async fn the_place_is_named_by_header_or_query() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let stream = t.visitor().say(&workflow.id, "hi").await.unwrap().stream_id;
+    let other = t.visitor().say(&workflow.id, "hi").await.unwrap().stream_id;
+    let path = format!("/api/chat/streams/{stream}");
+    let all = t.get(&path).await.text();
+    let behind_two = &all[boundaries(&all)[2]..];
+    for query in ["after=2".to_owned(), format!("after={stream}.2"), "after=002".to_owned()] {
+        assert_eq!(t.get(&format!("{path}?{query}")).await.text(), behind_two, "{query}");
+    }
+    let both =
+        t.send("GET", &format!("{path}?after=1"), &[("last-event-id", &format!("{stream}.2"))], "").await;
+    assert_eq!(both.text(), behind_two, "the header is what the browser itself has seen");
+    assert_eq!(t.send("GET", &path, &[("last-event-id", "")], "").await.text(), all);
+    assert_eq!(t.get(&format!("/api/chat/streams/{}", stream.to_uppercase())).await.text(), all);
+    let of_another = t.send("GET", &path, &[("last-event-id", &format!("{other}.2"))], "").await;
+    assert_eq!(of_another.refusal(), "422 request.invalid");
+    assert_eq!(of_another.problems(), ["/Last-Event-ID format"]);
+    for bad in
+        ["2", "x", ".2", &stream, &format!("{stream}."), &format!("{stream}.-1"), &format!("{stream}.2.3")]
+    {
+        assert_eq!(
+            t.send("GET", &path, &[("last-event-id", bad)], "").await.refusal(),
+            "422 request.invalid",
+            "{bad}"
+        );
+    }
+    assert_eq!(t.get(&format!("{path}?after={other}.2")).await.problems(), ["/after format"]);
+}
+
+#[tokio::test]
+async fn nothing_is_left_once_all_was_seen() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let stream = t.visitor().say(&workflow.id, "hi").await.unwrap().stream_id;
+    let count = t.scalar("SELECT max(last_seq) FROM stream_events").await;
+    let seen = t.resume(&stream, Some(&format!("{stream}.{count}"))).await.whole().await;
+    assert_snapshot!(shown(&seen), @"204");
+    for beyond in ["7", "999", "9223372036854775807", "9223372036854775808", "18446744073709551615"] {
+        let answer = t.resume(&stream, Some(&format!("{stream}.{beyond}"))).await.whole().await;
+        assert_eq!(answer.status, 204, "{beyond}");
+    }
+}
+
+#[tokio::test]
+async fn a_place_nobody_has_reached_harms_no_running_turn() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().graph(graphs::words("a b c d e f g h", 20)).published().create().await;
+    let mut answer = t.open_chat(&chat::create(&workflow, "hi")).await;
+    let stream = answer.header("x-chat-stream-id").unwrap().to_owned();
+    let mut liars = Vec::new();
+    for beyond in ["999", "9223372036854775807", "18446744073709551615"] {
+        liars.push(t.resume(&stream, Some(&format!("{stream}.{beyond}"))).await);
+    }
+    assert!(answer.rest().await.contains("a b c d e f g h"));
+    for mut liar in liars {
+        assert_eq!(liar.rest().await, "");
+    }
+}
+
+#[tokio::test]
+async fn every_reader_gets_the_same_bytes() {
+    let t = TestService::start().await;
+    let text = "the same for everybody ".repeat(10);
+    let workflow = t.workflow().graph(graphs::words(&text, 8)).published().create().await;
+    let mut first = t.open_chat(&chat::create(&workflow, "hi")).await;
+    let stream = first.header("x-chat-stream-id").unwrap().to_owned();
+    let mut others = Vec::new();
+    for _ in 0..5 {
+        others.push(t.resume(&stream, None).await);
+        integration_tests::pause(40).await;
+    }
+    let all = first.rest().await;
+    for mut other in others {
+        assert_eq!(other.rest().await, all);
+    }
+    assert_eq!(t.resume(&stream, None).await.rest().await, all);
+}
+
+#[tokio::test]
+async fn a_stream_keeps_its_dialect_whoever_resumes_it() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let stream = t.visitor().say(&workflow.id, "hi").await.unwrap().stream_id;
+    let path = format!("/api/chat/streams/{stream}");
+    let plain = t.get(&path).await.text();
+    let chatkit = [("chatkit-frame-instance-id", "f"), ("accept", "text/event-stream;dialect=chatkit")];
+    assert_eq!(t.send("GET", &path, &chatkit, "").await.text(), plain);
+}
+
+#[tokio::test]
+async fn a_stream_is_the_same_after_an_orderly_restart() {
+    let mut t = TestService::start().await;
+    let workflow = t.workflow().graph(graphs::words("before the restart", 5)).published().create().await;
+    let client = t.visitor();
+    let turn = client.say(&workflow.id, "hi").await.unwrap();
+    let before = t.resume(&turn.stream_id, None).await.rest().await;
+    let thread = turn.thread_id;
+    t.restart().await;
+    assert_eq!(t.resume(&turn.stream_id, None).await.rest().await, before);
+    let boundary = boundaries(&before)[3];
+    let after = last_id(&before[..boundary]).unwrap();
+    assert_eq!(t.resume(&turn.stream_id, Some(after)).await.rest().await, before[boundary..]);
+    // The visitor's cookie is as good as before.
+    client.say_in(&workflow.id, &thread, "again").await.unwrap();
+    let stranger = t.visitor();
+    stranger.say(&workflow.id, "hi").await.unwrap();
+    let refused = stranger.say_in(&workflow.id, &thread, "mine now").await.unwrap_err();
+    assert_eq!(refused.code(), Some("thread.not_found"));
+}

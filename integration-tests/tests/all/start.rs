@@ -1,0 +1,149 @@
+//! Starting, and the settings with which the service does not.
+
+use insta::assert_snapshot;
+use integration_tests::{Builder, TestService, chat};
+
+async fn refusal(builder: Builder) -> String {
+    match builder.try_start().await {
+        Ok(_) => panic!("it started"),
+        Err(text) => text,
+    }
+}
+
+#[tokio::test]
+async fn what_would_need_credentials_refuses_to_start() {
+    let required = refusal(TestService::builder().set("SERVICE_AUTH_MODE", "required")).await;
+    assert_snapshot!(required, @"SERVICE_AUTH_MODE=required: this version checks no credentials yet, so it would let nobody in; unset it and listen on loopback");
+    let optional = refusal(TestService::builder().set("SERVICE_AUTH_MODE", "optional")).await;
+    assert_snapshot!(optional, @"SERVICE_AUTH_MODE=optional: this version checks no credentials yet, so it cannot tell good ones from bad ones; unset it and listen on loopback");
+    for (variable, value) in [
+        ("SERVICE_AUTH_JWT_SECRET", "0123456789abcdef0123456789abcdef"),
+        ("SERVICE_AUTH_JWKS_URL", "https://id.example.org/jwks"),
+        ("SERVICE_AUTH_BOOTSTRAP_SERVICE_TOKEN", "0123456789abcdef0123456789abcdef"),
+    ] {
+        let text = refusal(TestService::builder().set(variable, value)).await;
+        assert!(text.starts_with(&format!("{variable} is set")), "{text}");
+        assert!(!text.contains("0123456789"), "no secret in {text}");
+    }
+}
+
+#[tokio::test]
+async fn an_address_that_others_can_reach_needs_a_word() {
+    for host in ["0.0.0.0", "::"] {
+        let text = refusal(TestService::builder().set("SERVICE_HOST", host)).await;
+        assert!(
+            text.starts_with("nothing protects the service on an address that others can reach"),
+            "{text}"
+        );
+        let disabled = TestService::builder().set("SERVICE_HOST", host).set("SERVICE_AUTH_MODE", "disabled");
+        let text = refusal(disabled).await;
+        assert!(text.contains("SERVICE_ALLOW_INSECURE=true"), "{text}");
+    }
+    let insecure =
+        TestService::builder().set("SERVICE_HOST", "0.0.0.0").set("SERVICE_ALLOW_INSECURE", "true");
+    assert!(refusal(insecure).await.contains("SERVICE_AUTH_MODE=disabled"), "both must be said");
+}
+
+#[tokio::test]
+async fn authentication_may_be_disabled_on_loopback() {
+    let t = TestService::builder()
+        .set("SERVICE_AUTH_MODE", "disabled")
+        .set("SERVICE_AUTH_JWT_SECRET", "x".repeat(32))
+        .start()
+        .await;
+    let workflow = t.workflow().create().await;
+    let answer = t.chat(&chat::create(&workflow, "hi")).await;
+    assert_eq!(answer.status, 403, "a private workflow stays private, whatever the mode");
+}
+
+#[tokio::test]
+async fn bad_settings_are_all_named_at_once() {
+    let bad = TestService::builder()
+        .set("SERVICE_CHAT_DISCONNECT_GRACE", "soon")
+        .set("SERVICE_CORS_ALLOW_ORIGINS", "*")
+        .set("SERVICE_AUTH_SERVICE_TOKEN_BACKEND", "sqlite")
+        .set("SERVICE_CHAT_DIALECT", "klingon");
+    let text = refusal(bad).await;
+    for variable in [
+        "SERVICE_CHAT_DISCONNECT_GRACE",
+        "SERVICE_CORS_ALLOW_ORIGINS",
+        "SERVICE_AUTH_SERVICE_TOKEN_BACKEND",
+        "SERVICE_CHAT_DIALECT",
+    ] {
+        assert!(text.contains(variable), "{variable} in {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_second_service_on_the_same_folder_or_port_is_refused() {
+    let t = TestService::start().await;
+    let folder = t.variables()["SERVICE_DATA_DIR"].clone();
+    let text = refusal(TestService::builder().set("SERVICE_DATA_DIR", &folder)).await;
+    assert!(
+        text.contains(&folder)
+            && text.contains("in use by another service")
+            && text.contains("SERVICE_DATA_DIR"),
+        "{text}"
+    );
+    let port = t.address().port().to_string();
+    let text = refusal(TestService::builder().set("SERVICE_PORT", &port)).await;
+    assert!(text.starts_with(&format!("cannot listen on 127.0.0.1:{port}")), "{text}");
+    t.assert_healthy().await;
+}
+
+#[tokio::test]
+async fn two_services_share_a_database_and_their_visitors() {
+    let t = TestService::start().await;
+    let other = TestService::builder()
+        .set("SERVICE_POSTGRES_DSN", &t.variables()["SERVICE_POSTGRES_DSN"])
+        .start()
+        .await;
+    let workflow = t.workflow().echo().published().create().await;
+    let client = t.visitor();
+    let turn = client.say(&workflow.id, "here").await.unwrap();
+    let there = other.visitor();
+    there.set_cookie("callboard_visitor", &client.cookie("callboard_visitor").unwrap());
+    let second = there.say_in(&workflow.id, &turn.thread_id, "there").await.unwrap();
+    assert_eq!(second.text, "You said: there");
+    let mut streams = Vec::new();
+    for service in [&t, &other] {
+        streams.push(service.resume(&turn.stream_id, None).await.rest().await);
+    }
+    assert_eq!(streams[0], streams[1]);
+}
+
+const KEYS: &str = r#"{"active": "blue", "keys": {"blue": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="}}"#;
+const OTHER: &str = r#"{"active": "red", "keys": {"red": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="}}"#;
+const BOTH: &str = r#"{"active": "red", "keys": {"red": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=", "blue": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="}}"#;
+
+#[tokio::test]
+async fn a_vault_key_that_is_missing_is_named() {
+    let t = TestService::builder().set("SERVICE_VAULT_KEYS", KEYS).start().await;
+    let dsn = &t.variables()["SERVICE_POSTGRES_DSN"];
+    assert_eq!(t.scalar("SELECT sealed_under FROM service_keys WHERE name = 'visitor'").await, "blue");
+    let without = refusal(TestService::builder().set("SERVICE_POSTGRES_DSN", dsn)).await;
+    assert!(without.contains("blue") && without.contains("SERVICE_VAULT_KEYS"), "{without}");
+    let with_other =
+        refusal(TestService::builder().set("SERVICE_POSTGRES_DSN", dsn).set("SERVICE_VAULT_KEYS", OTHER))
+            .await;
+    assert!(with_other.contains("blue") && with_other.contains("SERVICE_VAULT_KEYS"), "{with_other}");
+    let rotated =
+        TestService::builder().set("SERVICE_POSTGRES_DSN", dsn).set("SERVICE_VAULT_KEYS", BOTH).start().await;
+    rotated.assert_healthy().await;
+}
+
+#[tokio::test]
+async fn a_database_that_is_not_there_is_named_without_its_password() {
+    let dsn = "host=127.0.0.1 port=1 user=x password=hunter2 dbname=x connect_timeout=2";
+    let text = refusal(TestService::builder().set("SERVICE_POSTGRES_DSN", dsn)).await;
+    assert!(text.contains("database cannot be reached"), "{text}");
+    assert!(!text.contains("hunter2"), "{text}");
+}
+
+#[tokio::test]
+async fn health_and_readiness_answer() {
+    let t = TestService::start().await;
+    assert_snapshot!(t.get("/healthz").await.text(), @r#"{"status":"ok"}"#);
+    assert_snapshot!(t.get("/api/system/health").await.text(), @r#"{"status":"ok"}"#);
+    assert_snapshot!(t.get("/readyz").await.text(), @r#"{"parts":{"actors":{"ready":true},"database":{"ready":true},"lifecycle":{"ready":true}},"status":"ready"}"#);
+}

@@ -1,0 +1,142 @@
+//! Streams on the wire: pings, slow readers, long texts.
+
+use std::time::Duration;
+
+use integration_tests::{TestService, chat, events, graphs, until, within};
+use kernel::Clock;
+use serde_json::json;
+
+#[tokio::test]
+async fn an_idle_stream_pings_every_ten_seconds() {
+    let t = TestService::with_manual_clock().await;
+    let workflow = t.workflow().graph(graphs::delayed(55.0, "at last")).published().create().await;
+    let mut answer = t.open_chat(&chat::create(&workflow, "hi")).await;
+    answer.until("stream_options").await;
+    let mut last = t.clock().monotonic();
+    for ping in 1..=3 {
+        let waiting = answer.until("\n\n");
+        assert_eq!(t.while_time_passes_in(Duration::from_millis(20), waiting).await, ": ping\n\n");
+        let now = t.clock().monotonic();
+        // A ping is seen a little after it is sent.
+        let gap = (now - last).as_millis();
+        assert!((8_000..15_000).contains(&gap), "ping {ping} came after {gap} ms");
+        last = now;
+    }
+    // Stopped, so that no further ping comes between.
+    t.stop_turn(answer.header("x-chat-stream-id").unwrap()).await;
+    let rest = answer.rest().await;
+    assert!(rest.contains("The answer was stopped.") && !rest.contains("ping"), "{rest}");
+    // Pings are no events: they are not stored, and who resumes gets none.
+    assert_eq!(t.scalar("SELECT count(*) FROM stream_events WHERE frames LIKE '%ping%'").await, "0");
+}
+
+#[tokio::test]
+async fn a_waiting_turns_stream_pings_too() {
+    let t = TestService::with_manual_clock().await;
+    let workflow = t.workflow().graph(graphs::delayed(15.0, "done")).published().create().await;
+    let mut first = t.open_chat(&chat::create(&workflow, "hi")).await;
+    let begun = first.until("stream_options").await;
+    let thread = events(&begun)[0]["thread"]["id"].as_str().unwrap().to_owned();
+    let mut second = t.open_chat(&chat::add(&workflow, &thread, "more")).await;
+    second.until("stream_options").await;
+    let seen = async { (first.rest().await, second.rest().await) };
+    let (_, second) = t.while_time_passes_in(Duration::from_millis(100), seen).await;
+    assert!(second.contains(": ping\n\n"), "{second}");
+}
+
+/// One with two million bytes of answer reads it byte by byte, while others chat.
+#[tokio::test]
+async fn a_slow_reader_gets_everything_and_harms_nobody() {
+    let t = TestService::start().await;
+    let text = "{% for i in range(40) %}{{ inputs.message }}{% endfor %}";
+    let workflow = t.workflow().graph(graphs::words(text, 0)).published().create().await;
+    let echo = t.workflow().echo().published().create().await;
+    let line = "word ".repeat(10_000);
+    let mut slow = t.open_chat(&chat::create(&workflow, &line)).await;
+    let stream = slow.header("x-chat-stream-id").unwrap().to_owned();
+    let clock = kernel::SystemClock::new();
+    // It reads nothing while the turn goes on, and the turn goes on all the same.
+    until("the turn to end", async || t.scalar("SELECT status FROM runs").await == "succeeded").await;
+    for n in 0..10 {
+        let begun = clock.monotonic();
+        let turn = t.visitor().say(&echo.id, &format!("{n}")).await.unwrap();
+        assert_eq!(turn.text, format!("You said: {n}"));
+        assert!(clock.monotonic() - begun < Duration::from_secs(3), "others wait for the slow one");
+    }
+    let body = within("the slow reader", slow.rest()).await;
+    assert!(body.len() > 4_000_000, "{}", body.len());
+    assert_eq!(t.resume(&stream, None).await.rest().await, body);
+    let done = events(&body).pop().unwrap();
+    assert_eq!(done["item"]["content"][0]["text"].as_str().unwrap().len(), 40 * line.len());
+}
+
+#[tokio::test]
+async fn a_reader_of_single_bytes_gets_the_same_as_others() {
+    let t = TestService::start().await;
+    let workflow =
+        t.workflow().graph(graphs::words(&"some words ".repeat(200), 1)).published().create().await;
+    let mut raw = t.raw().await;
+    let body = chat::create(&workflow, "hi").to_string();
+    let head =
+        "POST /api/chat HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n";
+    // It also writes byte by byte.
+    for byte in format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()).bytes() {
+        raw.write([byte]).await;
+    }
+    let mut answer = raw.one_byte_at_a_time().answer().await;
+    let stream = answer.header("x-chat-stream-id").unwrap().to_owned();
+    let seen = answer.rest().await;
+    assert_eq!(t.resume(&stream, None).await.rest().await, seen);
+}
+
+#[tokio::test]
+async fn a_reply_in_one_piece_of_six_megabytes_arrives() {
+    let t = TestService::start().await;
+    let text = "{% for i in range(12) %}{{ inputs.message }}{% endfor %}";
+    let workflow = t.workflow().graph(graphs::reply(text)).published().create().await;
+    let line = "\u{1F600}".repeat(125_000);
+    let mut answer = t.open_chat(&chat::create(&workflow, &line)).await;
+    let body = answer.rest().await;
+    let done = events(&body).pop().unwrap();
+    assert_eq!(done["item"]["content"][0]["text"].as_str().unwrap().len(), 12 * line.len());
+    assert_eq!(t.scalar("SELECT status FROM runs").await, "succeeded");
+}
+
+#[tokio::test]
+async fn several_nodes_write_one_message_in_the_order_of_the_file() {
+    let t = TestService::start().await;
+    let graph = json!({"format": "graph/1", "nodes": [
+        {"name": "a", "type": "reply", "text": "slow and first ", "pieces": "words", "pause_ms": 30},
+        {"name": "b", "type": "reply", "text": "quick and second "},
+        {"name": "c", "type": "reply", "text": "then the last"}],
+        "edges": [{"from": "START", "to": "a"}, {"from": "START", "to": "b"}, {"from": ["a", "b"], "to": "c"}, {"from": "c", "to": "END"}]});
+    let workflow = t.workflow().graph(graph).published().create().await;
+    let turn = t.visitor().say(&workflow.id, "hi").await.unwrap();
+    assert_eq!(turn.text, "slow and first quick and second then the last");
+    let items = "SELECT count(*) FROM thread_items WHERE content LIKE '%assistant_message%'";
+    assert_eq!(t.scalar(items).await, "1");
+}
+
+#[tokio::test]
+async fn many_connections_that_come_and_go_leave_nothing_behind() {
+    let t = TestService::builder().set("SERVICE_CHAT_DISCONNECT_GRACE", "0").start().await;
+    let workflow = t.workflow().graph(graphs::words(&"word ".repeat(50), 2)).published().create().await;
+    for round in 0..60 {
+        let answer = t.open_chat(&chat::create(&workflow, "hi")).await;
+        let stream = answer.header("x-chat-stream-id").unwrap().to_owned();
+        if round % 3 == 0 {
+            drop(t.resume(&stream, None).await);
+        }
+        if round % 4 == 0 {
+            drop(answer);
+            continue;
+        }
+        let mut answer = answer;
+        for _ in 0..round % 5 {
+            answer.try_piece().await;
+        }
+    }
+    t.settled().await;
+    assert_eq!(t.scalar("SELECT count(*) FROM runs WHERE finished_at IS NULL").await, "0");
+    t.assert_healthy().await;
+}

@@ -1,0 +1,158 @@
+//! Versions: checked, frozen, numbered.
+
+use insta::assert_snapshot;
+use integration_tests::{AnswerExt, TestService, graphs};
+use serde_json::json;
+
+use crate::workflows::tidy;
+
+#[tokio::test]
+async fn a_version_is_frozen_and_the_same_again_is_the_same() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().without_version().create().await;
+    let versions = format!("/api/workflows/{}/versions", workflow.handle);
+    let body = json!({"graph": graphs::reply("one"), "runnable_config": {"a": 1}, "metadata": {"b": 2}, "notes": "first"});
+    let first = t.post(&versions, &body.to_string()).await;
+    assert_eq!(first.status, 201);
+    let mut shown = first.value();
+    assert_eq!(shown["graph"], body["graph"]);
+    let digest = shown["digest"].as_str().unwrap().to_owned();
+    assert!(digest.len() == 64 && digest.bytes().all(|b| b.is_ascii_hexdigit() && !b.is_ascii_uppercase()));
+    for member in ["graph", "digest"] {
+        shown.as_object_mut().unwrap().remove(member);
+    }
+    assert_snapshot!(tidy(shown), @r#"
+    {
+      "created_at": "[time]",
+      "created_by": null,
+      "id": "[id]",
+      "metadata": {
+        "b": 2
+      },
+      "notes": "first",
+      "runnable_config": {
+        "a": 1
+      },
+      "version": 1,
+      "workflow_id": "[id]"
+    }
+    "#);
+    let again = t.post(&versions, &body.to_string()).await;
+    assert_eq!((again.status, again.value()), (200, first.value()));
+    // Another order of members is the same graph; another config is another version of it.
+    let nodes = graphs::reply("one")["nodes"].clone();
+    let edges = graphs::reply("one")["edges"].clone();
+    let turned = format!(
+        r#"{{"runnable_config": {{"a": 1}}, "graph": {{"nodes": {nodes}, "edges": {edges}, "format": "graph/1"}}}}"#
+    );
+    assert_eq!(t.post(&versions, &turned).await.status, 200);
+    let config = t
+        .post(&versions, &json!({"graph": graphs::reply("one"), "runnable_config": {"a": 2}}).to_string())
+        .await;
+    assert_eq!((config.status, &config.value()["version"]), (201, &json!(2)));
+    assert_eq!(config.value()["digest"], digest);
+    assert_eq!(t.get(&format!("{versions}/1")).await.value(), first.value());
+    assert_eq!(t.get(&format!("/api/workflows/{}", workflow.id)).await.value()["latest_version"], 2);
+    assert_eq!(t.get(&format!("{versions}/3")).await.refusal(), "404 version.not_found");
+}
+
+#[tokio::test]
+async fn versions_saved_at_once_have_numbers_without_gaps() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().without_version().create().await;
+    let path = format!("/api/workflows/{}/versions", workflow.id);
+    let saving = (0..12).map(|n| {
+        let (t, path) = (&t, path.clone());
+        async move {
+            t.post(&path, &json!({"graph": graphs::reply(&format!("{}", n / 2))}).to_string()).await.status
+        }
+    });
+    let mut statuses = futures_util::future::join_all(saving).await;
+    statuses.sort_unstable();
+    assert_eq!(statuses, [[200; 6], [201; 6]].concat());
+    assert_eq!(
+        t.scalar("SELECT string_agg(number::text, ' ' ORDER BY number) FROM workflow_versions").await,
+        "1 2 3 4 5 6"
+    );
+}
+
+#[tokio::test]
+async fn a_graph_with_several_mistakes_is_refused_with_all_of_them() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().without_version().create().await;
+    let graph = json!({"format": "graph/1", "extra": 1, "nodes": [
+        {"name": "a", "type": "replay", "text": "x"},
+        {"name": "b", "type": "reply"},
+        {"name": "b", "type": "reply", "text": "{{ broken"},
+        {"name": "c", "type": "delay", "seconds": -1},
+        {"name": "d", "type": "reply", "text": "x", "colour": "red"}],
+        "edges": [{"from": "START", "to": "a"}, {"from": "a", "to": "nowhere"}]});
+    let saved = t
+        .post(&format!("/api/workflows/{}/versions", workflow.id), &json!({"graph": graph}).to_string())
+        .await;
+    assert_eq!(saved.refusal(), "422 graph.invalid");
+    let checked = t.post("/api/workflows/check", &json!({"graph": graph}).to_string()).await;
+    assert_eq!(checked.status, 200);
+    assert_eq!(checked.value()["valid"], false);
+    assert_eq!(checked.value()["warnings"], json!([]));
+    assert_eq!(
+        checked.value()["errors"],
+        saved.value()["detail"]["errors"],
+        "the same, with and without saving"
+    );
+    assert_snapshot!(saved.problems().join("\n"), @r#"
+    /extra unknown_field
+    /nodes/0/type unknown_type
+    /nodes/1/text required
+    /nodes/2/text template
+    /nodes/3/seconds range
+    /nodes/4/colour unknown_field
+    /nodes/2/name duplicate
+    /edges/1/to unknown_node
+    "#);
+    let suggestion = saved.value()["detail"]["errors"].to_string();
+    assert!(suggestion.contains("`reply`") || suggestion.contains("'reply'"), "{suggestion}");
+    t.assert_no_rows("workflow_versions").await;
+    for graph in [
+        json!(null),
+        json!([]),
+        json!("x"),
+        json!({}),
+        json!({"format": "graph/2", "nodes": [], "edges": []}),
+    ] {
+        let answer = t.post("/api/workflows/check", &json!({"graph": graph}).to_string()).await;
+        assert_eq!(
+            (answer.status, &answer.value()["valid"]),
+            (200, &json!(false)),
+            "{graph}: {}",
+            answer.text()
+        );
+        let answer = t
+            .post(&format!("/api/workflows/{}/versions", workflow.id), &json!({"graph": graph}).to_string())
+            .await;
+        assert_eq!(answer.refusal(), "422 graph.invalid", "{graph}");
+    }
+    let fine = t
+        .post(
+            "/api/workflows/check",
+            &json!({"graph": graphs::reply("x"), "runnable_config": {}}).to_string(),
+        )
+        .await;
+    assert_eq!(fine.value(), json!({"valid": true, "errors": [], "warnings": []}));
+    for body in ["{}", r#"{"graph": {}, "other": 1}"#] {
+        assert_eq!(t.post("/api/workflows/check", body).await.refusal(), "422 request.invalid");
+    }
+}
+
+#[tokio::test]
+async fn a_version_may_be_8_mib_and_no_more() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().without_version().create().await;
+    let path = format!("/api/workflows/{}/versions", workflow.id);
+    let body = |bytes: usize| {
+        let empty = json!({"graph": graphs::reply("x"), "metadata": {"fill": ""}}).to_string().len();
+        json!({"graph": graphs::reply("x"), "metadata": {"fill": "f".repeat(bytes - empty)}}).to_string()
+    };
+    assert_eq!(t.post(&path, &body((8 << 20) + 1)).await.refusal(), "413 request.too_large");
+    assert_eq!(t.post(&path, &body(8 << 20)).await.status, 201);
+}
