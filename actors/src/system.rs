@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use kernel::{Clock, Ids, Random};
 use parking_lot::Mutex;
 use store::{Lease, Store, StoreError};
@@ -27,6 +28,8 @@ const LEASE: Duration = Duration::from_secs(2);
 const RECOVERING: usize = 2;
 /// How often partitions are made ahead and old keys forgotten.
 const MAINTAIN: Duration = Duration::from_secs(3_600);
+/// How soon it is tried again when the database did not answer.
+const MAINTAIN_AGAIN: Duration = Duration::from_secs(10);
 
 /// What the actors are started with.
 pub struct Settings {
@@ -101,17 +104,17 @@ impl System {
     /// The chat.
     #[must_use]
     pub fn chat(&self) -> Chat {
-        Chat::new(
-            self.store.clone(),
-            self.db.clone(),
-            self.topics.clone(),
-            Arc::clone(&self.plans),
-            self.threads.clone(),
-            self.in_flight.clone(),
-            Arc::clone(&self.clock),
-            self.ids.clone(),
-            self.guardian.draining().clone(),
-        )
+        Chat {
+            store: self.store.clone(),
+            db: self.db.clone(),
+            topics: self.topics.clone(),
+            plans: Arc::clone(&self.plans),
+            threads: self.threads.clone(),
+            in_flight: self.in_flight.clone(),
+            clock: Arc::clone(&self.clock),
+            ids: self.ids.clone(),
+            draining: self.guardian.draining().clone(),
+        }
     }
 
     /// Whether the process is sound.
@@ -191,10 +194,13 @@ impl System {
         self.every(ActorKind::Maintenance, "maintain", MAINTAIN, {
             let (store, clock) = (self.store.clone(), Arc::clone(&self.clock));
             Arc::new(move || {
-                let (store, now) = (store.clone(), clock.now());
+                let (store, clock) = (store.clone(), Arc::clone(&clock));
                 Box::pin(async move {
-                    store.ensure_partitions(now.date_naive()).await.map_err(|e| e.to_string())?;
-                    store.forget_old_keys(now).await.map_err(|e| e.to_string())?;
+                    // Partitions are made days ahead: a database that is away for a while is no reason to end.
+                    while let Err(error) = maintain(&store, clock.now()).await {
+                        tracing::warn!(%error, "maintenance is tried again");
+                        clock.sleep(MAINTAIN_AGAIN).await;
+                    }
                     Ok(())
                 })
             })
@@ -217,6 +223,12 @@ async fn renew(store: &Store, lease: Lease, runs: &InFlight, health: &Health) ->
         Err(error) => tracing::warn!(%error, "the lease was not renewed"),
     }
     Ok(false)
+}
+
+async fn maintain(store: &Store, now: DateTime<Utc>) -> Result<(), StoreError> {
+    store.ensure_partitions(now.date_naive()).await?;
+    store.forget_old_keys(now).await?;
+    Ok(())
 }
 
 async fn take_over(store: &Store, lease: Lease, runs: &InFlight) {

@@ -67,33 +67,18 @@ pub struct Begun {
 /// Begins turns, opens streams, stops turns. Cheap to clone.
 #[derive(Clone)]
 pub struct Chat {
-    store: Store,
-    db: Database,
-    topics: Topics,
-    plans: Arc<Plans>,
-    threads: Threads,
-    in_flight: InFlight,
-    clock: Arc<dyn Clock>,
-    ids: Ids,
-    draining: CancellationToken,
+    pub(crate) store: Store,
+    pub(crate) db: Database,
+    pub(crate) topics: Topics,
+    pub(crate) plans: Arc<Plans>,
+    pub(crate) threads: Threads,
+    pub(crate) in_flight: InFlight,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Ids,
+    pub(crate) draining: CancellationToken,
 }
 
 impl Chat {
-    #[expect(clippy::too_many_arguments, reason = "called once")]
-    pub(crate) fn new(
-        store: Store,
-        db: Database,
-        topics: Topics,
-        plans: Arc<Plans>,
-        threads: Threads,
-        in_flight: InFlight,
-        clock: Arc<dyn Clock>,
-        ids: Ids,
-        draining: CancellationToken,
-    ) -> Self {
-        Self { store, db, topics, plans, threads, in_flight, clock, ids, draining }
-    }
-
     /// A workflow with its latest version, at most a second old.
     ///
     /// # Errors

@@ -84,10 +84,11 @@ impl Lane {
                 }
                 Err(Refused::Fenced) => {
                     self.health.escalate("another instance has taken this one's lease");
+                    // First, so that who hears of it does not find anything taken any more.
+                    self.queue.fence();
                     for (_, buffer) in part.into_iter().chain(parts.drain(..).flatten()) {
                         buffer.refused(&WriteError::Fenced);
                     }
-                    self.queue.fence();
                 }
             }
         }

@@ -364,3 +364,18 @@ async fn a_strangers_page_changes_no_workflow() {
     let publish = format!("/api/workflows/{}/publish", workflow.id);
     assert_eq!(everybody.send("POST", &publish, &[("origin", LISTED)], "").await.status, 201);
 }
+
+#[tokio::test]
+async fn a_name_that_somebody_pointed_at_loopback_does_not_reach_the_api() {
+    let t = TestService::start().await;
+    let names = [
+        ("localhost", 200),
+        ("127.0.0.1:80", 200),
+        ("evil.example", 403),
+        ("localhost.evil.example:8000", 403),
+    ];
+    for (host, status) in names {
+        let answer = t.anonymous().send("GET", "/api/workflows", &[("host", host)], "").await.unwrap();
+        assert_eq!(answer.status, status, "{host}");
+    }
+}

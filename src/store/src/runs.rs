@@ -114,66 +114,43 @@ pub struct StoredStep {
     pub started_at: DateTime<Utc>,
 }
 
-type RunColumns = (
-    Uuid,
-    Uuid,
-    Uuid,
-    Uuid,
-    Option<Uuid>,
-    Option<Uuid>,
-    String,
-    String,
-    Option<String>,
-    Option<DateTime<Utc>>,
-    DateTime<Utc>,
-    Option<DateTime<Utc>>,
-);
-
-fn columns() -> (
-    runs::id,
-    runs::workspace_id,
-    runs::workflow_id,
-    runs::version_id,
-    runs::thread_id,
-    runs::stream_id,
-    runs::status,
-    runs::inputs,
-    runs::error,
-    runs::cancel_requested_at,
-    runs::created_at,
-    runs::started_at,
-) {
-    (
-        runs::id,
-        runs::workspace_id,
-        runs::workflow_id,
-        runs::version_id,
-        runs::thread_id,
-        runs::stream_id,
-        runs::status,
-        runs::inputs,
-        runs::error,
-        runs::cancel_requested_at,
-        runs::created_at,
-        runs::started_at,
-    )
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = runs)]
+#[diesel(check_for_backend(diesel::pg::Pg))]
+struct Row {
+    id: Uuid,
+    workspace_id: Uuid,
+    workflow_id: Uuid,
+    version_id: Uuid,
+    thread_id: Option<Uuid>,
+    stream_id: Option<Uuid>,
+    status: String,
+    inputs: String,
+    error: Option<String>,
+    cancel_requested_at: Option<DateTime<Utc>>,
+    created_at: DateTime<Utc>,
+    started_at: Option<DateTime<Utc>>,
 }
 
-fn read(row: RunColumns) -> Result<StoredRun, StoreError> {
-    Ok(StoredRun {
-        id: row.0,
-        workspace_id: row.1,
-        workflow_id: row.2,
-        version_id: row.3,
-        thread_id: row.4.map(ThreadId),
-        stream_id: row.5,
-        status: RunStatus::read(&row.6)?,
-        inputs: row.7,
-        error: row.8,
-        cancel_requested: row.9.is_some(),
-        created_at: row.10,
-        started_at: row.11,
-    })
+impl TryFrom<Row> for StoredRun {
+    type Error = StoreError;
+
+    fn try_from(row: Row) -> Result<Self, StoreError> {
+        Ok(Self {
+            id: row.id,
+            workspace_id: row.workspace_id,
+            workflow_id: row.workflow_id,
+            version_id: row.version_id,
+            thread_id: row.thread_id.map(ThreadId),
+            stream_id: row.stream_id,
+            status: RunStatus::read(&row.status)?,
+            inputs: row.inputs,
+            error: row.error,
+            cancel_requested: row.cancel_requested_at.is_some(),
+            created_at: row.created_at,
+            started_at: row.started_at,
+        })
+    }
 }
 
 impl Store {
@@ -182,9 +159,13 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn run(&self, id: Uuid) -> Result<Option<StoredRun>, StoreError> {
-        let row: Option<RunColumns> =
-            runs::table.find(id).select(columns()).first(&mut *self.connection().await?).await.optional()?;
-        row.map(read).transpose()
+        let row: Option<Row> = runs::table
+            .find(id)
+            .select(Row::as_select())
+            .first(&mut *self.connection().await?)
+            .await
+            .optional()?;
+        row.map(TryInto::try_into).transpose()
     }
 
     /// The unfinished runs of a thread, oldest first, that this writer owns.
@@ -196,15 +177,15 @@ impl Store {
         thread: ThreadId,
         writer: Uuid,
     ) -> Result<Vec<StoredRun>, StoreError> {
-        let rows: Vec<RunColumns> = runs::table
+        let rows: Vec<Row> = runs::table
             .filter(runs::thread_id.eq(thread.0))
             .filter(runs::finished_at.is_null())
             .filter(runs::writer_id.eq(writer))
             .order(runs::id)
-            .select(columns())
+            .select(Row::as_select())
             .load(&mut *self.connection().await?)
             .await?;
-        rows.into_iter().map(read).collect()
+        rows.into_iter().map(TryInto::try_into).collect()
     }
 
     /// This writer's unfinished runs, from `since` on, oldest first.
@@ -240,17 +221,17 @@ impl Store {
         since: Uuid,
         limit: i64,
     ) -> Result<Vec<(StoredRun, Dialect)>, StoreError> {
-        let rows: Vec<(RunColumns, String)> = runs::table
+        let rows: Vec<(Row, String)> = runs::table
             .inner_join(streams::table.on(runs::stream_id.eq(streams::id.nullable())))
             .filter(runs::id.ge(since))
             .filter(runs::writer_id.eq(writer))
             .filter(runs::finished_at.is_null())
             .order(runs::id)
             .limit(limit)
-            .select((columns(), streams::dialect))
+            .select((Row::as_select(), streams::dialect))
             .load(&mut *self.connection().await?)
             .await?;
-        rows.into_iter().map(|(run, name)| Ok((read(run)?, dialect(&name)?))).collect()
+        rows.into_iter().map(|(run, name)| Ok((run.try_into()?, dialect(&name)?))).collect()
     }
 
     /// Stores that somebody asked for the run's end; the first request's time stays.

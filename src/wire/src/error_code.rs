@@ -63,6 +63,10 @@ error_codes! {
     OriginMismatch, "auth.origin_mismatch", 403, "This origin may not make this request.",
         "Add the page's scheme, host and port to SERVICE_CORS_ALLOW_ORIGINS.";
 
+    HostMismatch, "auth.host_mismatch", 403, "This service is not known under this host name.",
+        "A service on loopback without authentication answers the API only as localhost, so that no web page can \
+         reach it under a name of its own. Set SERVICE_PUBLIC_BASE_URL to the name it shall have.";
+
     ChatWorkflowIdRequired, "chat.workflow_id_required", 400, "workflow_id is required.",
         "Put `workflow_id` at the top level of the chat request.";
     ChatWorkflowIdInvalid, "chat.workflow_id_invalid", 400, "workflow_id must be a valid UUID.",

@@ -1,7 +1,7 @@
 //! What every handler shares. Its fields are private: a handler gets at the store only through its caller, and at
 //! the chat only through the chat's own access rules.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use actix_web::HttpRequest;
@@ -102,6 +102,16 @@ impl App {
         &self.inner.chat
     }
 
+    /// Whether the request names this service as it is known. A page can point a name of its own at loopback (DNS
+    /// rebinding) and would then pass for ours.
+    pub(super) fn is_known_as(&self, host: &str) -> bool {
+        let parts = &self.inner.parts;
+        let public = parts.config.http.public_base_url.as_ref();
+        !parts.address.ip().to_canonical().is_loopback()
+            || is_loopback_name(host)
+            || public.is_some_and(|base| base.url().host_str() == Some(name_of(host)))
+    }
+
     /// Scheme, host and port that share URLs begin with.
     pub(super) fn public_base(&self, request: &HttpRequest) -> String {
         if let Some(base) = &self.inner.parts.config.http.public_base_url {
@@ -109,5 +119,46 @@ impl App {
         }
         let host = request.headers().get("host").and_then(|host| host.to_str().ok());
         format!("http://{}", host.map_or_else(|| self.inner.parts.address.to_string(), str::to_owned))
+    }
+}
+
+/// A `Host` header without its port.
+fn name_of(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
+        _ => host,
+    }
+}
+
+fn is_loopback_name(host: &str) -> bool {
+    let name = name_of(host).trim_end_matches('.').to_ascii_lowercase();
+    let literal = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    name == "localhost"
+        || name.ends_with(".localhost")
+        || literal.is_ok_and(|address| address.to_canonical().is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_loopback_are_loopback() {
+        for good in [
+            "localhost",
+            "LOCALHOST:8000",
+            "localhost.",
+            "a.localhost",
+            "127.0.0.1:80",
+            "127.9.9.9",
+            "[::1]:1",
+        ] {
+            assert!(is_loopback_name(good), "{good}");
+        }
+        for bad in
+            ["", "evil.example", "localhost.evil.example:8000", "127.0.0.1.nip.io", "10.0.0.1", "[::2]:80"]
+        {
+            assert!(!is_loopback_name(bad), "{bad}");
+        }
     }
 }

@@ -7,6 +7,7 @@ use std::future::{Ready, ready};
 use std::marker::PhantomData;
 
 use actix_web::dev::Payload;
+use actix_web::http::header;
 use actix_web::web::Data;
 use actix_web::{FromRequest, HttpRequest};
 use store::{DEFAULT_WORKSPACE, Store, StoredWorkflow, WorkflowRef};
@@ -46,7 +47,12 @@ impl<S: Scope> FromRequest for Caller<S> {
 
     fn from_request(request: &HttpRequest, _payload: &mut Payload) -> Self::Future {
         let app = request.app_data::<Data<App>>().cloned();
+        // HTTP/1.0 has no Host, and no browser speaks it.
+        let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
         ready(match app {
+            Some(app) if host.is_some_and(|host| !app.is_known_as(host)) => {
+                Err(ApiError::new(ErrorCode::HostMismatch))
+            }
             // A browser sends a form to whoever it can reach, and on an open service that is all it takes.
             Some(app) if S::WRITES && cors::is_denied(&app, request) => {
                 Err(ApiError::new(ErrorCode::OriginMismatch))
