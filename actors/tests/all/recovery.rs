@@ -94,16 +94,23 @@ async fn turns_that_waited_when_the_process_was_killed_run_in_their_order() {
     for turn in 0..5 {
         streams.push(killed.say(thread, &format!("turn {turn}")).await.stream());
     }
+    // Others that wait to be taken up, so that taking up takes a while.
+    for _ in 0..100 {
+        killed.begin("another thread").await;
+    }
     killed.kill();
     let again = house.instance(1).await;
+    // What comes after the start waits behind what came before the kill.
+    streams.push(again.say(thread, "afterwards").await.stream());
     for stream in &streams {
         assert!(again.read(*stream).await.is_whole());
     }
     let mut expected = vec![words(5)];
     expected.extend((0..5).map(|turn| format!("turn {turn}")));
+    expected.push("afterwards".to_owned());
     assert_eq!(house.said(&again.store, thread).await, expected);
-    let overlaps =
-        "SELECT count(*) FROM runs a JOIN runs b ON a.id < b.id WHERE b.finished_at < a.finished_at";
+    let overlaps = "SELECT count(*) FROM runs a JOIN runs b ON a.id < b.id AND a.thread_id = b.thread_id
+                    WHERE b.finished_at < a.finished_at";
     assert_eq!(house.database.scalar(overlaps).await, "0");
 }
 
