@@ -45,7 +45,13 @@ const NEEDS: &[Need] = &[
         name: "node",
         found: || runs("node") && runs("npm"),
         install: Install::Apt("nodejs npm"),
-        why: "tests of the pages' scripts",
+        why: "the test that fetches PostgreSQL through npm",
+    },
+    Need {
+        name: "openssl",
+        found: || run::on_path("openssl").is_some(),
+        install: Install::Apt("openssl"),
+        why: "the certificate of the tests with TLS",
     },
 ];
 
@@ -127,7 +133,8 @@ mod tests {
                 "CALLBOARD_MISSING_POSTGRES",
                 "CALLBOARD_MISSING_CARGO_NEXTEST",
                 "CALLBOARD_MISSING_PYTHON3",
-                "CALLBOARD_MISSING_NODE"
+                "CALLBOARD_MISSING_NODE",
+                "CALLBOARD_MISSING_OPENSSL"
             ]
         );
         names.dedup();
