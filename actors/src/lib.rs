@@ -11,6 +11,7 @@ mod maintenance;
 pub mod plans;
 pub mod publish;
 mod recovery;
+mod run;
 pub mod runtime;
 mod system;
 pub mod thread;

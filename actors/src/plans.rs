@@ -19,10 +19,14 @@ const CAPACITY: usize = 10_000;
 pub struct LoadedVersion {
     /// UUIDv7.
     pub id: Uuid,
+    /// Its workflow.
+    pub workflow: Uuid,
+    /// Counts from 1 within the workflow.
+    pub number: i32,
     /// The compiled graph.
-    pub plan: Plan,
+    pub plan: Arc<Plan>,
     /// Prompts and settings of a run.
-    pub config: Map<String, Value>,
+    pub config: Arc<Map<String, Value>>,
 }
 
 /// A workflow and its latest version.
@@ -93,6 +97,23 @@ impl Plans {
         Ok(Some(runnable))
     }
 
+    /// A version of a workflow of this workspace by its number, or its latest.
+    ///
+    /// # Errors
+    /// [`PlanError`] when it cannot be read or compiled.
+    pub async fn find(
+        &self,
+        workspace: Uuid,
+        workflow: &WorkflowRef,
+        number: Option<i32>,
+    ) -> Result<Option<Arc<LoadedVersion>>, PlanError> {
+        let found = self.store.workflow(workflow, workspace).await?;
+        let Some(found) = found.filter(|found| found.workspace_id == workspace) else { return Ok(None) };
+        let Some(number) = number.or(found.latest_version) else { return Ok(None) };
+        let version = self.store.version(found.id, number).await?;
+        version.map(|version| self.compiled(version)).transpose()
+    }
+
     /// A version by its id.
     ///
     /// # Errors
@@ -120,8 +141,13 @@ impl Plans {
         };
         let graph = engine::parse(&stored.graph).map_err(problems)?;
         let plan = engine::compile(&graph).map_err(problems)?;
-        let config = stored.runnable_config.unwrap_or_default();
-        let loaded = Arc::new(LoadedVersion { id: stored.id, plan, config });
+        let loaded = Arc::new(LoadedVersion {
+            id: stored.id,
+            workflow: stored.workflow_id,
+            number: stored.number,
+            plan: Arc::new(plan),
+            config: Arc::new(stored.runnable_config.unwrap_or_default()),
+        });
         if self.versions.len() >= CAPACITY {
             self.versions.clear();
         }

@@ -28,7 +28,7 @@ pub(crate) enum RecoveryError {
 
 /// The unfinished turns of a thread that nobody looks after.
 pub(crate) async fn of_thread(threads: &Threads, thread: ThreadId) -> Result<Vec<Accepted>, RecoveryError> {
-    let runs = threads.inner.ports.store.unfinished_of_thread(thread, threads.inner.writer).await?;
+    let runs = threads.inner.ports.run.store.unfinished_of_thread(thread, threads.inner.writer).await?;
     let mut accepted = Vec::with_capacity(runs.len());
     for run in runs {
         accepted.extend(take_up(threads, run.id).await?);
@@ -46,7 +46,7 @@ const PAGE: i64 = 500;
 pub(crate) async fn earlier_life(threads: &Threads, mut since: Uuid) -> Result<usize, StoreError> {
     let mut taken = 0;
     loop {
-        let page = threads.inner.ports.store.unfinished_turns(threads.inner.writer, since, PAGE).await?;
+        let page = threads.inner.ports.run.store.unfinished_runs(threads.inner.writer, since, PAGE).await?;
         let Some((last, _)) = page.last() else { return Ok(taken) };
         since = Uuid::from_u128(last.id.as_u128().saturating_add(1));
         for (run, dialect) in page {
@@ -68,7 +68,7 @@ const ADOPT: Duration = Duration::from_secs(2);
 
 /// Takes these runs up, whatever became of them, as many as there is time for; says how many.
 pub(crate) async fn adopt(threads: &Threads, runs: &[Uuid]) -> usize {
-    let clock = &threads.inner.ports.clock;
+    let clock = &threads.inner.ports.run.clock;
     let end = clock.monotonic() + ADOPT;
     let mut taken = 0;
     for run in runs {
@@ -92,7 +92,7 @@ async fn adopt_one(threads: &Threads, id: Uuid) -> Result<bool, RecoveryError> {
 
 /// `None` when the run is over, somebody looks after it already, or it is no turn.
 async fn take_up(threads: &Threads, id: Uuid) -> Result<Option<Accepted>, RecoveryError> {
-    let ports = &threads.inner.ports;
+    let ports = &threads.inner.ports.run;
     // An earlier life's last writes may still be on their way, and its end among them.
     if let Err(WriteError::Poisoned(_)) = ports.db.flush(id).await {
         ports.db.forgive(id);
@@ -112,10 +112,12 @@ async fn take_up(threads: &Threads, id: Uuid) -> Result<Option<Accepted>, Recove
 async fn accepted(
     threads: &Threads,
     run: StoredRun,
-    dialect: Dialect,
+    dialect: Option<Dialect>,
 ) -> Result<Option<Accepted>, RecoveryError> {
     let id = run.id;
-    let (Some(thread), Some(stream)) = (run.thread_id, run.stream_id) else { return Ok(None) };
+    let (Some(thread), Some(stream), Some(dialect)) = (run.thread_id, run.stream_id, dialect) else {
+        return Ok(None);
+    };
     let (version, inputs) = match readable(threads, &run).await {
         Ok((version, inputs)) => (Some(version), inputs),
         Err(RecoveryError::Store(error) | RecoveryError::Plan(PlanError::Store(error))) => {
@@ -132,6 +134,7 @@ async fn accepted(
         run: id,
         stream,
         thread,
+        workspace: run.workspace_id,
         workflow: run.workflow_id,
         version,
         dialect,
@@ -142,7 +145,7 @@ async fn accepted(
 }
 
 async fn readable(threads: &Threads, run: &StoredRun) -> Result<(Arc<LoadedVersion>, Value), RecoveryError> {
-    let version = threads.inner.plans.version(run.version_id).await?;
+    let version = threads.inner.ports.run.plans.version(run.version_id).await?;
     let inputs = stored_json(&run.inputs);
     Ok((version, inputs.map_err(|error| RecoveryError::Unreadable(run.id, error.to_string()))?))
 }

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use engine::Cache;
+use engine::models::Models;
 use kernel::{Clock, Ids, Random};
 use parking_lot::Mutex;
 use store::{Lease, Store, StoreError};
@@ -18,6 +20,7 @@ use crate::maintenance::{Periodic, Round};
 use crate::plans::Plans;
 use crate::publish::Topics;
 use crate::recovery;
+use crate::run::RunPorts;
 use crate::runtime::{ActorKind, ArbiterPool, Guardian, Health};
 use crate::thread::Threads;
 use crate::turn::TurnPorts;
@@ -51,6 +54,8 @@ pub struct Settings {
     pub ids: Ids,
     /// How long a turn goes on without a reader; `None`: for ever.
     pub grace: Option<Duration>,
+    /// Language models.
+    pub models: Models,
 }
 
 /// The running actors.
@@ -75,25 +80,30 @@ impl System {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn start(settings: Settings) -> Result<Self, StoreError> {
-        let Settings { store, instance, writers, arbiters, children, clock, random, ids, grace } = settings;
+        let Settings { store, instance, writers, arbiters, children, clock, random, ids, grace, models } =
+            settings;
         let (lease, since) = store.take_lease(instance, ids.uuid()?).await?;
         let health = Health::default();
         let topics = Topics::default();
         let db = Database::start(&store, lease, writers, &topics, &clock, &health);
         let pool = ArbiterPool::start(arbiters);
-        let guardian = Guardian::new(pool, children, Arc::clone(&clock), random, health.clone());
+        let guardian = Guardian::new(pool, children, Arc::clone(&clock), Arc::clone(&random), health.clone());
         let plans = Arc::new(Plans::new(store.clone(), Arc::clone(&clock)));
         let in_flight = InFlight::new(ids.clone());
-        let ports = TurnPorts {
+        let run = RunPorts {
             store: store.clone(),
             db: db.clone(),
             topics: topics.clone(),
+            plans: Arc::clone(&plans),
+            models,
+            cache: Cache::default(),
             clock: Arc::clone(&clock),
+            random,
             ids: ids.clone(),
-            grace,
             recovering: Arc::new(Semaphore::new(RECOVERING)),
         };
-        let threads = Threads::new(guardian.clone(), ports, Arc::clone(&plans), instance, in_flight.clone());
+        let ports = TurnPorts { run, grace };
+        let threads = Threads::new(guardian.clone(), ports, instance, in_flight.clone());
         let system =
             Self { store, lease, guardian, health, db, topics, plans, threads, in_flight, clock, ids };
         system.recover(since).await?;

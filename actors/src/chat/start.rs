@@ -110,6 +110,7 @@ pub(super) fn rows(new: NewTurn, ids: TurnIds, now: DateTime<Utc>) -> (Batch, Ev
             thread_id: Some(thread),
             stream_id: Some(ids.stream),
             inputs: inputs.to_string(),
+            options: None,
             created_at: now,
         }],
         streams: vec![StreamRow {
@@ -117,7 +118,7 @@ pub(super) fn rows(new: NewTurn, ids: TurnIds, now: DateTime<Utc>) -> (Batch, Ev
             run_id: ids.run,
             workflow_id: new.workflow,
             thread_id: Some(thread),
-            dialect: new.dialect,
+            dialect: Some(new.dialect),
         }],
         ..Batch::default()
     };
@@ -155,6 +156,7 @@ pub(super) fn rows(new: NewTurn, ids: TurnIds, now: DateTime<Utc>) -> (Batch, Ev
         run: ids.run,
         stream: ids.stream,
         thread,
+        workspace: new.workspace,
         workflow: new.workflow,
         version: Some(new.version),
         dialect: new.dialect,

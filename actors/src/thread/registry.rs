@@ -10,7 +10,6 @@ use uuid::Uuid;
 use super::WAITING_TURNS;
 use super::actor::{Message, ThreadBlueprint};
 use crate::lease::{InFlight, RunToken};
-use crate::plans::Plans;
 use crate::runtime::{ActorKind, Guardian, Handle, TellError};
 use crate::turn::{Turn, TurnPorts};
 
@@ -54,7 +53,6 @@ pub struct Threads {
 
 pub(crate) struct Inner {
     pub(crate) ports: TurnPorts,
-    pub(crate) plans: Arc<Plans>,
     pub(crate) writer: Uuid,
     pub(crate) in_flight: InFlight,
     guardian: Guardian,
@@ -63,15 +61,9 @@ pub(crate) struct Inner {
 }
 
 impl Threads {
-    pub(crate) fn new(
-        guardian: Guardian,
-        ports: TurnPorts,
-        plans: Arc<Plans>,
-        writer: Uuid,
-        in_flight: InFlight,
-    ) -> Self {
+    pub(crate) fn new(guardian: Guardian, ports: TurnPorts, writer: Uuid, in_flight: InFlight) -> Self {
         let (actors, slots) = (DashMap::new(), Arc::default());
-        Self { inner: Arc::new(Inner { ports, plans, writer, in_flight, guardian, actors, slots }) }
+        Self { inner: Arc::new(Inner { ports, writer, in_flight, guardian, actors, slots }) }
     }
 
     /// A place for one more turn.

@@ -1,25 +1,24 @@
 //! Drives one turn to its end.
 
-use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use engine::{NodeError, RecordedStep, RunError, RunInfo, RunInput};
-use futures_util::FutureExt;
+use engine::{RecordedStep, RunError, RunInfo, RunInput};
 use kernel::{Clock, ItemKey};
 use serde_json::{Value, json};
 use store::batch::ItemRow;
-use store::{RunStatus, StoreError, StoredStep};
+use store::{RunStatus, StoreError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use wire::ErrorCode;
 use wire::chat::{ChatEvent, NoticeLevel, StreamErrorCode, ThreadItem};
 
 use super::resume::{Resumed, fold};
-use super::text::{json as to_json, stored_json, timestamp};
-use super::writer::{End, TurnWriter};
+use super::teller::ChatTeller;
+use super::text::{json as to_json, timestamp};
 use super::{Progress, Turn, TurnPorts};
 use crate::db::WriteError;
 use crate::plans::LoadedVersion;
+use crate::run::{self, End, Ran, RunPorts, RunWriter, Teller};
 
 /// Stored commits read at once when a turn is resumed.
 const ROWS: i64 = 1_000;
@@ -40,40 +39,36 @@ pub enum TurnEnd {
 /// Runs a turn to its end, or until `stop` is cancelled.
 pub async fn drive(turn: Turn, ports: TurnPorts, stop: CancellationToken) -> TurnEnd {
     let Some(version) = turn.version.clone() else { return fail(turn, ports, ErrorCode::Internal).await };
-    let topic = ports.topics.produce(turn.stream);
-    let (resumed, recorded) = match earlier(&turn, &ports).await {
+    let grace = ports.grace;
+    let run_ports = &ports.run;
+    let topic = run_ports.topics.produce(turn.stream);
+    let (resumed, recorded) = match earlier(&turn, run_ports).await {
         Ok(earlier) => earlier,
         Err(error) => return TurnEnd::Unreadable(error.to_string()),
     };
-    let input = match run_input(&turn, &version, &ports, resumed.user_item).await {
+    let input = match run_input(&turn, &version, run_ports, resumed.user_item).await {
         Ok(input) => input,
         Err(error) => return TurnEnd::Unreadable(error.to_string()),
     };
-    let writer = TurnWriter::new(turn.clone(), ports.clone(), resumed);
+    let writer = writer(&turn, run_ports, resumed);
     writer.started();
-    let running = engine::execute(&version.plan, input, &recorded, &writer, &writer, &*ports.clock);
     let end = tokio::select! {
         biased;
-        () = stop.cancelled() => stopped(&turn, &ports, &writer, ErrorCode::RunCancelled),
-        () = abandoned(topic.readers(), ports.grace, &*ports.clock) => {
-            stopped(&turn, &ports, &writer, ErrorCode::RunAbandoned)
+        () = stop.cancelled() => stopped(&turn, run_ports, &writer, ErrorCode::RunCancelled),
+        () = abandoned(topic.readers(), grace, &*run_ports.clock) => {
+            stopped(&turn, run_ports, &writer, ErrorCode::RunAbandoned)
         }
-        ended = AssertUnwindSafe(running).catch_unwind() => match ended {
-            Ok(Ok(output)) => succeeded(&writer, &output),
-            Ok(Err(error)) => failed(&error),
-            Err(panic) => {
-                let text = crate::runtime::panic_text(&*panic);
-                tracing::error!(run = %turn.run, panic = text, "a step panicked");
-                failed(&RunError { code: ErrorCode::Internal, message: "a step panicked".into(), node: None })
-            }
+        ran = run::execute(&version, turn.workspace, input, recorded, run_ports, &writer) => match ran {
+            Ran::Succeeded(output) => succeeded(&writer, &output),
+            Ran::Failed(error) => failed(&writer, &error),
+            Ran::Lost(error) => return TurnEnd::Lost(error),
         },
-        () = writer.keep_flushing() => return TurnEnd::Lost(WriteError::Closed),
     };
     match writer.end(end).await {
         Ok(()) => TurnEnd::Ended,
         Err(WriteError::Poisoned(_)) => {
             // Nothing of this key is taken any more; what was committed before stands.
-            ports.db.forgive(turn.run);
+            run_ports.db.forgive(turn.run);
             fail(turn, ports, ErrorCode::Internal).await
         }
         Err(error) => TurnEnd::Lost(error),
@@ -82,22 +77,29 @@ pub async fn drive(turn: Turn, ports: TurnPorts, stop: CancellationToken) -> Tur
 
 /// Ends a turn that cannot be driven: its readers get a terminal error event behind what is stored.
 pub async fn fail(turn: Turn, ports: TurnPorts, code: ErrorCode) -> TurnEnd {
-    let _topic = ports.topics.produce(turn.stream);
+    let _topic = ports.run.topics.produce(turn.stream);
     let turn = Turn { progress: Progress::Recovered, ..turn };
-    let resumed = match earlier(&turn, &ports).await {
+    let resumed = match earlier(&turn, &ports.run).await {
         Ok((resumed, _)) => resumed,
         Err(error) => return TurnEnd::Unreadable(error.to_string()),
     };
-    let writer = TurnWriter::new(turn, ports, resumed);
-    let error = RunError { code, message: code.message().to_owned(), node: None };
-    match writer.end(failed(&error)).await {
+    let writer = writer(&turn, &ports.run, resumed);
+    let end = failed(&writer, &run::whole(code));
+    match writer.end(end).await {
         Ok(()) => TurnEnd::Ended,
         Err(error) => TurnEnd::Lost(error),
     }
 }
 
+fn writer(turn: &Turn, ports: &RunPorts, resumed: Resumed) -> RunWriter<ChatTeller> {
+    let Resumed { next_seq, completed, message, .. } = resumed;
+    let (ids, clock) = (ports.ids.clone(), ports.clock.clone());
+    let teller = ChatTeller::new(turn.thread, turn.dialect, ids, clock, completed, message);
+    RunWriter::new(turn.run, turn.stream, ports.clone(), next_seq, teller)
+}
+
 /// What an earlier life had stored.
-async fn earlier(turn: &Turn, ports: &TurnPorts) -> Result<(Resumed, Vec<RecordedStep>), StoreError> {
+async fn earlier(turn: &Turn, ports: &RunPorts) -> Result<(Resumed, Vec<RecordedStep>), StoreError> {
     let (next_seq, user_item) = match turn.progress {
         Progress::New { next_seq, user_item } => (next_seq, user_item),
         Progress::Recovered => {
@@ -111,32 +113,17 @@ async fn earlier(turn: &Turn, ports: &TurnPorts) -> Result<(Resumed, Vec<Recorde
                 }
                 stored.extend(rows);
             }
-            let journal = ports.store.journal(turn.run).await?;
-            let recorded = journal.into_iter().filter_map(recorded).collect();
+            let recorded = run::read_journal(&ports.store, turn.run).await?;
             return Ok((fold(&stored, turn.thread, turn.dialect), recorded));
         }
     };
-    Ok((Resumed { next_seq, message: None, user_item: Some(user_item) }, Vec::new()))
-}
-
-fn recorded(row: StoredStep) -> Option<RecordedStep> {
-    let result = row.result.as_deref().and_then(|text| stored_json(text).ok());
-    let error = row.error.as_deref().and_then(node_error);
-    let visit = u32::try_from(row.visit).ok()?;
-    Some(RecordedStep { node: row.node, visit, result, error, started_at: row.started_at })
-}
-
-fn node_error(text: &str) -> Option<NodeError> {
-    let stored: Value = serde_json::from_str(text).ok()?;
-    let code = stored.get("code").and_then(Value::as_str).and_then(ErrorCode::from_code);
-    let message = stored.get("message").and_then(Value::as_str).unwrap_or_default().to_owned();
-    Some(NodeError { code: code.unwrap_or(ErrorCode::NodeFailed), message })
+    Ok((Resumed { next_seq, completed: 0, message: None, user_item: Some(user_item) }, Vec::new()))
 }
 
 async fn run_input(
     turn: &Turn,
     version: &LoadedVersion,
-    ports: &TurnPorts,
+    ports: &RunPorts,
     user_item: Option<ItemKey>,
 ) -> Result<RunInput, StoreError> {
     let messages = if version.plan.reads_messages() {
@@ -147,13 +134,14 @@ async fn run_input(
     Ok(RunInput {
         inputs: (*turn.inputs).clone(),
         messages,
-        config: version.config.clone(),
+        config: (*version.config).clone(),
         run: RunInfo {
             id: turn.run.to_string(),
             workflow_id: turn.workflow.to_string(),
             thread_id: Some(turn.thread.to_string()),
             trigger: "chat".to_owned(),
         },
+        deadline: None,
     })
 }
 
@@ -186,26 +174,25 @@ async fn abandoned(mut readers: watch::Receiver<usize>, grace: Option<Duration>,
     }
 }
 
-fn succeeded(writer: &TurnWriter, output: &Value) -> End {
-    if !writer.has_message() {
-        let text = output.get("reply").unwrap_or(output).as_str();
-        let said = text.filter(|text| !text.trim().is_empty()).map(|text| writer.say(text));
-        if !matches!(said, Some(Ok(()))) {
-            let code = ErrorCode::ChatNoReply;
-            return failed(&RunError { code, message: code.message().to_owned(), node: None });
+fn succeeded(writer: &RunWriter<ChatTeller>, output: &Value) -> End {
+    let spoken = writer.with(|teller| {
+        if !teller.has_spoken()
+            && let Some(text) = output.get("reply").unwrap_or(output).as_str()
+            && !text.trim().is_empty()
+        {
+            teller.text("output", text);
         }
+        teller.has_spoken()
+    });
+    if !spoken {
+        return failed(writer, &run::whole(ErrorCode::ChatNoReply));
     }
-    End {
-        status: RunStatus::Succeeded,
-        with_message: true,
-        events: Vec::new(),
-        items: Vec::new(),
-        output: Some(output.to_string()),
-        error: None,
-    }
+    writer.with(ChatTeller::complete);
+    End { status: RunStatus::Succeeded, output: Some(output.to_string()), error: None }
 }
 
-fn failed(error: &RunError) -> End {
+/// The message is not completed: what readers were told of it is not stored.
+fn failed(writer: &RunWriter<ChatTeller>, error: &RunError) -> End {
     let event = match error.code {
         // Nothing inner reaches a client; the widget shows its own text.
         ErrorCode::Internal => ChatEvent::Error {
@@ -216,21 +203,13 @@ fn failed(error: &RunError) -> End {
         },
         code => ChatEvent::failure(code, true),
     };
-    End {
-        status: RunStatus::Failed,
-        with_message: false,
-        events: vec![event],
-        items: Vec::new(),
-        output: None,
-        error: Some(error_json(error.code, &error.message, error.node.as_deref())),
-    }
+    writer.with(|teller| teller.event(event));
+    End { status: RunStatus::Failed, output: None, error: Some(run::error_json(error).to_string()) }
 }
 
 /// The partial text is kept, and the model will be told that it is partial.
-fn stopped(turn: &Turn, ports: &TurnPorts, writer: &TurnWriter, code: ErrorCode) -> End {
-    writer.keep_what_was_told();
-    let partial = writer.text().is_some_and(|text| !text.trim().is_empty());
-    let note = partial.then(|| ports.ids.item().ok()).flatten().map(|key| ItemRow {
+fn stopped(turn: &Turn, ports: &RunPorts, writer: &RunWriter<ChatTeller>, code: ErrorCode) -> End {
+    let note = ports.ids.item().ok().map(|key| ItemRow {
         thread_id: turn.thread,
         id: key,
         content: to_json(&ThreadItem::SdkHiddenContext {
@@ -245,16 +224,18 @@ fn stopped(turn: &Turn, ports: &TurnPorts, writer: &TurnWriter, code: ErrorCode)
         message: "The answer was stopped.".to_owned(),
         title: None,
     };
+    writer.with(|teller| {
+        teller.keep_what_was_told();
+        if teller.has_words() {
+            teller.complete();
+            note.into_iter().for_each(|note| teller.hidden(note));
+        } else {
+            teller.event(notice);
+        }
+    });
     End {
         status: RunStatus::Cancelled,
-        with_message: partial,
-        events: if partial { Vec::new() } else { vec![notice] },
-        items: note.into_iter().collect(),
         output: None,
-        error: Some(error_json(code, code.message(), None)),
+        error: Some(run::error_json(&run::whole(code)).to_string()),
     }
-}
-
-fn error_json(code: ErrorCode, message: &str, node: Option<&str>) -> String {
-    json!({"code": code.as_str(), "message": message, "node": node}).to_string()
 }

@@ -12,7 +12,7 @@ enum Told {
     Nothing,
     /// This many bytes of the text.
     Prefix(usize),
-    /// This, in an earlier life; the text has not caught up yet.
+    /// This, in an earlier life or by an attempt that is made again; the text has not caught up yet.
     Earlier(String),
     /// Something that the text has departed from, and the dialect cannot take it back before the end.
     Other,
@@ -55,6 +55,17 @@ impl Message {
 
     pub(super) fn append(&mut self, piece: &str) {
         self.text.push_str(piece);
+    }
+
+    /// Takes the last `bytes` bytes back. What readers were told of them stays told until the text departs from it.
+    pub(super) fn rewind(&mut self, bytes: usize) {
+        let left = self.text.floor_char_boundary(self.text.len().saturating_sub(bytes));
+        if let Told::Prefix(told) = self.told
+            && told > left
+        {
+            self.told = Told::Earlier(self.text.get(..told).unwrap_or_default().to_owned());
+        }
+        self.text.truncate(left);
     }
 
     /// Bytes that readers have not been told.
@@ -236,6 +247,24 @@ mod tests {
         assert!(interface.tell().is_empty(), "pieces would be appended to what departed");
         interface.append("!");
         assert_eq!(shown(&interface.finish(), "Hello w"), "Hi there!");
+    }
+
+    #[test]
+    fn what_was_taken_back_and_is_said_again_is_not_told_twice() {
+        for dialect in [Dialect::Interface, Dialect::Chatkit] {
+            let mut message = message(dialect, None);
+            message.append("Hi, Hello w");
+            let before = shown(&message.tell(), "");
+            message.rewind("Hello w".len());
+            assert!(message.tell().is_empty());
+            message.append("Hello");
+            assert!(message.tell().is_empty());
+            message.append(" world");
+            assert_eq!(shown(&message.tell(), &before), "Hi, Hello world");
+            message.rewind(" world".len());
+            message.append(", moon");
+            assert_eq!(shown(&message.finish(), "Hi, Hello world"), "Hi, Hello, moon");
+        }
     }
 
     #[test]

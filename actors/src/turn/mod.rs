@@ -3,23 +3,20 @@
 mod driver;
 mod message;
 mod resume;
+mod teller;
 pub(crate) mod text;
-mod writer;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Clock, Ids, ItemKey, ThreadId};
-use store::Store;
-use tokio::sync::Semaphore;
+use kernel::{ItemKey, ThreadId};
 use uuid::Uuid;
 use wire::chat::Dialect;
 
 pub use driver::{TurnEnd, drive, fail};
 
-use crate::db::Database;
 use crate::plans::LoadedVersion;
-use crate::publish::Topics;
+use crate::run::RunPorts;
 
 /// A turn that was accepted.
 #[derive(Clone)]
@@ -30,6 +27,8 @@ pub struct Turn {
     pub stream: Uuid,
     /// Its thread.
     pub thread: ThreadId,
+    /// Its workspace.
+    pub workspace: Uuid,
     /// Its workflow.
     pub workflow: Uuid,
     /// The version it runs; `None` when it cannot be read any more, and the turn can only be ended.
@@ -59,19 +58,8 @@ pub enum Progress {
 /// What a turn works with.
 #[derive(Clone)]
 pub struct TurnPorts {
-    /// The database.
-    pub store: Store,
-    /// The lanes.
-    pub db: Database,
-    /// Where readers listen.
-    pub topics: Topics,
-    /// Time.
-    pub clock: Arc<dyn Clock>,
-    /// Ids.
-    pub ids: Ids,
+    /// What every run works with.
+    pub(crate) run: RunPorts,
     /// How long a turn goes on without a reader; `None`: for ever.
-    pub grace: Option<Duration>,
-    /// Turns of an earlier life that may read what they had stored at the same time. There may be thousands, and a
-    /// new turn wants a connection too.
-    pub recovering: Arc<Semaphore>,
+    pub(crate) grace: Option<Duration>,
 }

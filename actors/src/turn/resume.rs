@@ -12,6 +12,8 @@ use super::message::Message;
 pub(super) struct Resumed {
     /// Sequence number of the next event.
     pub(super) next_seq: u64,
+    /// How many messages were completed.
+    pub(super) completed: usize,
     /// The message that was begun and not completed.
     pub(super) message: Option<Message>,
     /// The user's message of this turn.
@@ -22,6 +24,7 @@ pub(super) struct Resumed {
 pub(super) fn fold(stored: &[StoredFrames], thread: ThreadId, dialect: Dialect) -> Resumed {
     let mut begun: Option<(ItemKey, String, String)> = None;
     let mut user_item = None;
+    let mut completed = 0;
     for event in stored.iter().flat_map(|row| sse::data(&row.frames)) {
         let Ok(event) = serde_json::from_str::<ChatEvent>(event) else { continue };
         match event {
@@ -41,12 +44,16 @@ pub(super) fn fold(stored: &[StoredFrames], thread: ThreadId, dialect: Dialect) 
             ChatEvent::ItemDone { item: ThreadItem::UserMessage { id, .. } } => {
                 user_item = ItemKey::parse(&id).ok();
             }
-            ChatEvent::ItemDone { .. } => begun = None,
+            ChatEvent::ItemDone { item: ThreadItem::AssistantMessage { .. } } => {
+                completed += 1;
+                begun = None;
+            }
             _ => {}
         }
     }
     Resumed {
         next_seq: stored.last().map_or(0, |row| row.last_seq) + 1,
+        completed,
         message: begun.map(|(id, created_at, told)| Message::begun(id, thread, created_at, dialect, told)),
         user_item,
     }
@@ -88,6 +95,6 @@ mod tests {
     #[test]
     fn nothing_stored_means_from_the_start() {
         let resumed = fold(&[], ThreadId(Uuid::nil()), Dialect::Interface);
-        assert_eq!(resumed, Resumed { next_seq: 1, message: None, user_item: None });
+        assert_eq!(resumed, Resumed { next_seq: 1, completed: 0, message: None, user_item: None });
     }
 }

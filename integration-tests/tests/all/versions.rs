@@ -101,14 +101,14 @@ async fn a_graph_with_several_mistakes_is_refused_with_all_of_them() {
         "the same, with and without saving"
     );
     assert_snapshot!(saved.problems().join("\n"), @r#"
+    /edges/1/to unknown_node
     /extra unknown_field
     /nodes/0/type unknown_type
     /nodes/1/text required
+    /nodes/2/name duplicate
     /nodes/2/text template
     /nodes/3/seconds range
     /nodes/4/colour unknown_field
-    /nodes/2/name duplicate
-    /edges/1/to unknown_node
     "#);
     let suggestion = saved.value()["detail"]["errors"].to_string();
     assert!(suggestion.contains("`reply`") || suggestion.contains("'reply'"), "{suggestion}");

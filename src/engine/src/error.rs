@@ -1,6 +1,11 @@
 //! Why a node or a run failed.
 
+use std::time::Duration;
+
+use serde_json::{Value, json};
 use wire::ErrorCode;
+
+use crate::models::ModelError;
 
 /// A node's failure; the engine adds which node it was.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -10,13 +15,45 @@ pub struct NodeError {
     pub code: ErrorCode,
     /// For the run's record; may quote what the node was given.
     pub message: String,
+    /// Whether another attempt may go well.
+    pub retryable: bool,
+    /// How long whoever was called asks to wait.
+    pub retry_after: Option<Duration>,
 }
 
 impl NodeError {
-    /// A failure without a code of its own.
+    /// A failure that another attempt would meet again.
+    #[must_use]
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), retryable: false, retry_after: None }
+    }
+
+    /// A failure without a code of its own, that another attempt would meet again.
     #[must_use]
     pub fn failed(message: impl Into<String>) -> Self {
-        Self { code: ErrorCode::NodeFailed, message: message.into() }
+        Self::new(ErrorCode::NodeFailed, message)
+    }
+
+    /// A failure that another attempt may not meet.
+    #[must_use]
+    pub fn retryable(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { retryable: true, ..Self::new(code, message) }
+    }
+
+    /// What graphs see of it.
+    pub(crate) fn as_result(&self) -> Value {
+        json!({"error": {"code": self.code.as_str(), "message": self.message}})
+    }
+}
+
+impl From<ModelError> for NodeError {
+    fn from(error: ModelError) -> Self {
+        Self {
+            code: error.kind.code(),
+            retryable: error.kind.is_retryable(),
+            retry_after: error.retry_after,
+            message: error.message,
+        }
     }
 }
 
@@ -28,16 +65,19 @@ pub struct RunError {
     pub code: ErrorCode,
     /// For the run's record.
     pub message: String,
-    /// The node at fault, where there is one.
+    /// The node at fault, where there is one; a node of a nested workflow as `outer/inner`.
     pub node: Option<String>,
+    /// Whether another run may go well.
+    pub retryable: bool,
 }
 
 impl RunError {
     pub(crate) fn at(node: &str, error: NodeError) -> Self {
-        Self { code: error.code, message: error.message, node: Some(node.to_owned()) }
+        let NodeError { code, message, retryable, .. } = error;
+        Self { code, message, node: Some(node.to_owned()), retryable }
     }
 
     pub(crate) fn whole(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), node: None }
+        Self { code, message: message.into(), node: None, retryable: code == ErrorCode::RunTimeout }
     }
 }

@@ -1,27 +1,43 @@
-//! Workflow graphs: parse, compile, execute through a journal; the node catalogue.
+//! Workflow graphs: parse, check, compile, execute through a journal; the node catalogue; language models.
 //!
 //! The engine knows neither HTTP nor a database: what it needs from outside is a trait in [`ports`].
 //! Source of the format: `graph/1`.
 
+mod cache;
 mod canonical;
-mod compile;
+mod channel;
+mod check;
 mod error;
 mod execute;
-mod fields;
 mod graph;
+pub mod models;
 pub mod nodes;
-mod output;
-mod parse;
 pub mod ports;
+mod schema;
 mod tags;
 mod template;
 
+pub use cache::Cache;
 pub use canonical::{CanonicalError, digest, identity};
-pub use compile::{Plan, check, compile};
+pub use channel::{Channel, Rule};
+pub use check::{Plan, check, compile};
 pub use error::{NodeError, RunError};
 pub use execute::{RecordedStep, RunInfo, RunInput, execute};
+pub use graph::parse::parse;
 pub use graph::{Case, EdgeSpec, Graph, NodeSpec, Target};
-pub use parse::parse;
+
+use serde_json::Value;
 
 /// Everything that is wrong with a graph.
 pub type Problems = Vec<wire::FieldError>;
+
+/// Whether a text inside the value may name `messages`.
+#[must_use]
+pub fn names_messages(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains("messages"),
+        Value::Array(items) => items.iter().any(names_messages),
+        Value::Object(members) => members.values().any(names_messages),
+        _ => false,
+    }
+}

@@ -1,5 +1,6 @@
 //! Templates and conditions: minijinja with fuel, an output limit and strict undefined names.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::LazyLock;
 
@@ -60,17 +61,39 @@ fn without_trim_marks(inner: &str) -> &str {
     inner.strip_suffix(['-', '+']).unwrap_or(inner)
 }
 
-/// Whether a text parses as a template.
-pub(crate) fn check_template(text: &str) -> Result<(), String> {
-    match shape(text)? {
-        Shape::Plain | Shape::Expression(_) => Ok(()),
-        Shape::Mixed => ENVIRONMENT.template_from_str(text).map(|_| ()).map_err(|e| one_line(&e)),
-    }
+/// The names that a template uses, dotted as far as they are written out.
+pub(crate) fn names_of_template(text: &str) -> Result<BTreeSet<String>, String> {
+    Ok(match shape(text)? {
+        Shape::Plain => BTreeSet::new(),
+        Shape::Expression(expression) => expression.undeclared_variables(true).into_iter().collect(),
+        Shape::Mixed => {
+            let template = ENVIRONMENT.template_from_str(text).map_err(|error| one_line(&error))?;
+            template.undeclared_variables(true).into_iter().collect()
+        }
+    })
 }
 
-/// Whether a text parses as a condition.
-pub(crate) fn check_condition(text: &str) -> Result<(), String> {
-    condition(text).map(|_| ())
+/// The names that a bare expression uses.
+pub(crate) fn names_of_expression(text: &str) -> Result<BTreeSet<String>, String> {
+    Ok(condition(text)?.undeclared_variables(true).into_iter().collect())
+}
+
+/// What a bare expression yields.
+pub(crate) fn evaluate(expression: &str, scope: &View) -> Result<Value, NodeError> {
+    let failed = |message| NodeError::failed(format!("expression {}: {message}", quoted(expression)));
+    let compiled = condition(expression).map_err(failed)?;
+    value_of(&compiled, scope).map_err(failed)
+}
+
+/// An expression's value, its type kept.
+fn value_of(expression: &Expression<'_, '_>, scope: &View) -> Result<Value, String> {
+    let value = expression.eval(scope.clone()).map_err(|error| one_line(&error))?;
+    if value.is_undefined() {
+        return Err("the name is not defined".to_owned());
+    }
+    let mut out = Limited(Vec::new());
+    serde_json::to_writer(&mut out, &value).map_err(|error| error.to_string())?;
+    serde_json::from_slice(&out.0).map_err(|error| error.to_string())
 }
 
 fn condition(text: &str) -> Result<Expression<'_, '_>, String> {
@@ -104,15 +127,7 @@ fn fill_text(text: &str, scope: &View) -> Result<Value, NodeError> {
     let failed = |message| NodeError::failed(format!("template {}: {message}", quoted(text)));
     match shape(text).map_err(failed)? {
         Shape::Plain => Ok(Value::String(text.to_owned())),
-        Shape::Expression(expression) => {
-            let value = expression.eval(scope.clone()).map_err(|error| failed(one_line(&error)))?;
-            if value.is_undefined() {
-                return Err(failed("the name is not defined".to_owned()));
-            }
-            let mut out = Limited(Vec::new());
-            serde_json::to_writer(&mut out, &value).map_err(|error| failed(error.to_string()))?;
-            serde_json::from_slice(&out.0).map_err(|error| failed(error.to_string()))
-        }
+        Shape::Expression(expression) => value_of(&expression, scope).map_err(failed),
         Shape::Mixed => {
             let template = ENVIRONMENT.template_from_str(text).map_err(|error| failed(one_line(&error)))?;
             let mut out = Limited(Vec::new());
@@ -200,9 +215,20 @@ mod tests {
             let error = text(bad).unwrap_err();
             assert!(!error.message.contains('\n'), "{bad}: {error}");
         }
-        assert!(check_template("{{ 1 + }}").is_err());
-        assert!(check_template("{% for %}").is_err());
-        assert!(check_condition("a == ").is_err());
+        assert!(names_of_template("{{ 1 + }}").is_err());
+        assert!(names_of_template("{% for %}").is_err());
+        assert!(names_of_expression("a == ").is_err());
+    }
+
+    #[test]
+    fn names_are_found_with_their_members() {
+        let names = |text| names_of_template(text).unwrap().into_iter().collect::<Vec<_>>();
+        assert_eq!(names("{{ results.a.text ~ inputs.b }}"), ["inputs.b", "results.a.text"]);
+        assert_eq!(names("{% for x in state.list %}{{ x.y }} {{ loop.index }}{% endfor %}"), ["state.list"]);
+        assert_eq!(names("{% set a = 1 %}{{ a }} {{ range(3) }}"), ["range"]);
+        assert_eq!(names("plain"), Vec::<String>::new());
+        let names = names_of_expression("results.a.kind == 'x' and not b").unwrap();
+        assert_eq!(names.into_iter().collect::<Vec<_>>(), ["b", "results.a.kind"]);
     }
 
     #[test]

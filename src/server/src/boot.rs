@@ -152,6 +152,7 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
             random: Arc::clone(&random),
             ids: ids.clone(),
             grace: config.chat.disconnect_grace.duration(),
+            models: engine::models::Models::default(),
         })
         .await?,
     );

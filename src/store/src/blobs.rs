@@ -1,5 +1,7 @@
 //! Large values: content-addressed, in chunks.
 
+use std::collections::HashMap;
+
 use diesel::prelude::*;
 use diesel_async::{AsyncConnection, RunQueryDsl};
 use ring::digest::{SHA256, digest};
@@ -10,14 +12,25 @@ use crate::{Store, StoreError};
 /// Bytes of a chunk: small enough that a row never strains memory, large enough that there are few.
 const CHUNK: usize = 256 * 1024;
 
+/// Where a value is found: its SHA-256.
+pub(crate) fn address(bytes: &[u8]) -> [u8; 32] {
+    let mut address = [0_u8; 32];
+    address.copy_from_slice(digest(&SHA256, bytes).as_ref());
+    address
+}
+
+/// A value's chunks with their numbers.
+pub(crate) fn chunks(bytes: &[u8]) -> impl Iterator<Item = (i32, &[u8])> {
+    (0_i32..).zip(bytes.chunks(CHUNK))
+}
+
 impl Store {
     /// Stores a value and yields its SHA-256; the same bytes are stored once.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn put_blob(&self, bytes: &[u8]) -> Result<[u8; 32], StoreError> {
-        let mut address = [0_u8; 32];
-        address.copy_from_slice(digest(&SHA256, bytes).as_ref());
+        let address = address(bytes);
         let now = self.now();
         let size = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
         let mut connection = self.connection().await?;
@@ -35,7 +48,7 @@ impl Store {
                 if new == 0 {
                     return Ok::<_, StoreError>(());
                 }
-                for (number, chunk) in (0_i32..).zip(bytes.chunks(CHUNK)) {
+                for (number, chunk) in chunks(bytes) {
                     diesel::insert_into(blob_chunks::table)
                         .values((
                             blob_chunks::digest.eq(address.as_slice()),
@@ -73,9 +86,34 @@ impl Store {
             .load(&mut *connection)
             .await?;
         let bytes = chunks.concat();
-        if digest(&SHA256, &bytes).as_ref() != address.as_slice() {
-            return Err(StoreError::Corrupt("a blob's bytes are not those of its address".to_owned()));
-        }
-        Ok(Some(bytes))
+        verified(bytes, address).map(Some)
     }
+
+    /// The values at these addresses, as far as they are there.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] when stored bytes are not those of their address.
+    pub(crate) async fn blobs(&self, addresses: &[Vec<u8>]) -> Result<HashMap<Vec<u8>, Vec<u8>>, StoreError> {
+        let mut values: HashMap<Vec<u8>, Vec<u8>> = HashMap::new();
+        if addresses.is_empty() {
+            return Ok(values);
+        }
+        let rows: Vec<(Vec<u8>, Vec<u8>)> = blob_chunks::table
+            .filter(blob_chunks::digest.eq_any(addresses))
+            .order((blob_chunks::digest, blob_chunks::number))
+            .select((blob_chunks::digest, blob_chunks::bytes))
+            .load(&mut *self.connection().await?)
+            .await?;
+        for (address, mut bytes) in rows {
+            values.entry(address).or_default().append(&mut bytes);
+        }
+        values.into_iter().map(|(address, bytes)| Ok((address.clone(), verified(bytes, &address)?))).collect()
+    }
+}
+
+fn verified(bytes: Vec<u8>, address: &[u8]) -> Result<Vec<u8>, StoreError> {
+    if digest(&SHA256, &bytes).as_ref() != address {
+        return Err(StoreError::Corrupt("a blob's bytes are not those of its address".to_owned()));
+    }
+    Ok(bytes)
 }

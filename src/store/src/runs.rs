@@ -7,7 +7,7 @@ use kernel::ThreadId;
 use uuid::Uuid;
 use wire::chat::Dialect;
 
-use crate::schema::{run_steps, runs, streams};
+use crate::schema::{runs, streams, workflow_versions};
 use crate::streams::dialect;
 use crate::{Lease, Store, StoreError};
 
@@ -51,13 +51,18 @@ impl RunStatus {
         matches!(self, Self::Succeeded | Self::Failed | Self::Cancelled)
     }
 
+    /// The state of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == name)
+    }
+
     fn read(name: &str) -> Result<Self, StoreError> {
-        let found = Self::ALL.into_iter().find(|status| status.as_str() == name);
-        found.ok_or_else(|| StoreError::Corrupt(format!("run status {name}")))
+        Self::from_name(name).ok_or_else(|| StoreError::Corrupt(format!("run status {name}")))
     }
 }
 
-/// A run, as a turn needs it.
+/// A run.
 #[derive(Debug, Clone)]
 pub struct StoredRun {
     /// UUIDv7.
@@ -72,10 +77,16 @@ pub struct StoredRun {
     pub thread_id: Option<ThreadId>,
     /// Its stream.
     pub stream_id: Option<Uuid>,
+    /// What began it.
+    pub trigger: String,
     /// Its state.
     pub status: RunStatus,
     /// JSON.
     pub inputs: String,
+    /// What was asked for beside the inputs, JSON.
+    pub options: Option<String>,
+    /// JSON.
+    pub output: Option<String>,
     /// JSON `{code, message, node}`.
     pub error: Option<String>,
     /// Whether somebody asked for its end.
@@ -84,6 +95,17 @@ pub struct StoredRun {
     pub created_at: DateTime<Utc>,
     /// When it began.
     pub started_at: Option<DateTime<Utc>>,
+    /// When it ended.
+    pub finished_at: Option<DateTime<Utc>>,
+}
+
+/// Which of a workflow's runs a list shows.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RunFilter {
+    /// Only those in this state.
+    pub status: Option<RunStatus>,
+    /// Only those before this one.
+    pub before: Option<Uuid>,
 }
 
 /// A run that recovery found.
@@ -93,25 +115,6 @@ pub struct UnfinishedRun {
     pub id: Uuid,
     /// Its thread, for a turn.
     pub thread_id: Option<ThreadId>,
-}
-
-/// A journal row, read back.
-#[derive(Debug, Clone)]
-pub struct StoredStep {
-    /// The node's name.
-    pub node: String,
-    /// Which visit, from 1.
-    pub visit: i32,
-    /// Which attempt, from 1.
-    pub attempt: i32,
-    /// `started`, `succeeded` or `failed`.
-    pub status: String,
-    /// JSON.
-    pub result: Option<String>,
-    /// JSON.
-    pub error: Option<String>,
-    /// When it began.
-    pub started_at: DateTime<Utc>,
 }
 
 #[derive(Queryable, Selectable)]
@@ -124,12 +127,16 @@ struct Row {
     version_id: Uuid,
     thread_id: Option<Uuid>,
     stream_id: Option<Uuid>,
+    trigger: String,
     status: String,
     inputs: String,
+    options: Option<String>,
+    output: Option<String>,
     error: Option<String>,
     cancel_requested_at: Option<DateTime<Utc>>,
     created_at: DateTime<Utc>,
     started_at: Option<DateTime<Utc>>,
+    finished_at: Option<DateTime<Utc>>,
 }
 
 impl TryFrom<Row> for StoredRun {
@@ -143,12 +150,16 @@ impl TryFrom<Row> for StoredRun {
             version_id: row.version_id,
             thread_id: row.thread_id.map(ThreadId),
             stream_id: row.stream_id,
+            trigger: row.trigger,
             status: RunStatus::read(&row.status)?,
             inputs: row.inputs,
+            options: row.options,
+            output: row.output,
             error: row.error,
             cancel_requested: row.cancel_requested_at.is_some(),
             created_at: row.created_at,
             started_at: row.started_at,
+            finished_at: row.finished_at,
         })
     }
 }
@@ -166,6 +177,48 @@ impl Store {
             .await
             .optional()?;
         row.map(TryInto::try_into).transpose()
+    }
+
+    /// A run by its id, with the number of its version.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn numbered_run(&self, id: Uuid) -> Result<Option<(StoredRun, i32)>, StoreError> {
+        let row: Option<(Row, i32)> = runs::table
+            .inner_join(workflow_versions::table.on(workflow_versions::id.eq(runs::version_id)))
+            .filter(runs::id.eq(id))
+            .select((Row::as_select(), workflow_versions::number))
+            .first(&mut *self.connection().await?)
+            .await
+            .optional()?;
+        row.map(|(run, number)| Ok((run.try_into()?, number))).transpose()
+    }
+
+    /// A workflow's runs, newest first, each with the number of its version.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn runs_of_workflow(
+        &self,
+        workflow: Uuid,
+        filter: RunFilter,
+        limit: i64,
+    ) -> Result<Vec<(StoredRun, i32)>, StoreError> {
+        let mut query = runs::table
+            .inner_join(workflow_versions::table.on(workflow_versions::id.eq(runs::version_id)))
+            .filter(runs::workflow_id.eq(workflow))
+            .order(runs::id.desc())
+            .limit(limit)
+            .select((Row::as_select(), workflow_versions::number))
+            .into_boxed();
+        if let Some(status) = filter.status {
+            query = query.filter(runs::status.eq(status.as_str()));
+        }
+        if let Some(before) = filter.before {
+            query = query.filter(runs::id.lt(before));
+        }
+        let rows: Vec<(Row, i32)> = query.load(&mut *self.connection().await?).await?;
+        rows.into_iter().map(|(run, number)| Ok((run.try_into()?, number))).collect()
     }
 
     /// The unfinished runs of a thread, oldest first, that this writer owns.
@@ -211,16 +264,16 @@ impl Store {
             .collect())
     }
 
-    /// This writer's unfinished turns, from `since` on, oldest first, at most `limit`, with their streams' dialect.
+    /// This writer's unfinished runs, from `since` on, oldest first, at most `limit`, with their streams' dialect.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
-    pub async fn unfinished_turns(
+    pub async fn unfinished_runs(
         &self,
         writer: Uuid,
         since: Uuid,
         limit: i64,
-    ) -> Result<Vec<(StoredRun, Dialect)>, StoreError> {
+    ) -> Result<Vec<(StoredRun, Option<Dialect>)>, StoreError> {
         let rows: Vec<(Row, String)> = runs::table
             .inner_join(streams::table.on(runs::stream_id.eq(streams::id.nullable())))
             .filter(runs::id.ge(since))
@@ -248,38 +301,6 @@ impl Store {
             .execute(&mut *self.connection().await?)
             .await?;
         self.run(id).await
-    }
-
-    /// The journal of a run, in the order of its rows' key.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
-    pub async fn journal(&self, run: Uuid) -> Result<Vec<StoredStep>, StoreError> {
-        type Row = (String, i32, i32, String, Option<String>, Option<String>, DateTime<Utc>);
-        let rows: Vec<Row> = run_steps::table
-            .filter(run_steps::run_id.eq(run))
-            .order((run_steps::node, run_steps::visit, run_steps::attempt))
-            .select((
-                run_steps::node,
-                run_steps::visit,
-                run_steps::attempt,
-                run_steps::status,
-                run_steps::result,
-                run_steps::error,
-                run_steps::started_at,
-            ))
-            .load(&mut *self.connection().await?)
-            .await?;
-        let read = |(node, visit, attempt, status, result, error, started_at)| StoredStep {
-            node,
-            visit,
-            attempt,
-            status,
-            result,
-            error,
-            started_at,
-        };
-        Ok(rows.into_iter().map(read).collect())
     }
 }
 

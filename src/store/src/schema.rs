@@ -82,6 +82,7 @@ diesel::table! {
         output -> Nullable<Text>,
         error -> Nullable<Text>,
         cancel_requested_at -> Nullable<Timestamptz>,
+        options -> Nullable<Text>,
         created_at -> Timestamptz,
         started_at -> Nullable<Timestamptz>,
         finished_at -> Nullable<Timestamptz>,
@@ -98,7 +99,9 @@ diesel::table! {
         status -> Text,
         input_digest -> Bytea,
         result -> Nullable<Text>,
+        result_blob -> Nullable<Bytea>,
         error -> Nullable<Text>,
+        note -> Nullable<Text>,
         started_at -> Timestamptz,
         finished_at -> Nullable<Timestamptz>,
     }

@@ -22,8 +22,8 @@ pub struct StoredStream {
     pub workflow_id: Uuid,
     /// The run's thread.
     pub thread_id: Option<ThreadId>,
-    /// Who its texts are written for.
-    pub dialect: Dialect,
+    /// Who its texts are written for; `None`: it is not a chat's, but a run's.
+    pub dialect: Option<Dialect>,
     /// Whether nothing will follow what is stored.
     pub ended: bool,
 }
@@ -65,6 +65,22 @@ impl Store {
         .transpose()
     }
 
+    /// Sequence number of the last stored event of a stream; 0 when there is none.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn last_seq(&self, stream: Uuid) -> Result<u64, StoreError> {
+        let last: Option<i64> = stream_events::table
+            .filter(stream_events::day.eq(day_of(stream)))
+            .filter(stream_events::stream_id.eq(stream))
+            .order(stream_events::first_seq.desc())
+            .select(stream_events::last_seq)
+            .first(&mut *self.connection().await?)
+            .await
+            .optional()?;
+        u64::try_from(last.unwrap_or(0)).map_err(|e| corrupt("last_seq", e))
+    }
+
     /// The stored events of a stream behind event `after`, at most `rows` commits of them.
     ///
     /// # Errors
@@ -95,7 +111,18 @@ impl Store {
     }
 }
 
+/// The stored name of a run's own stream.
+const RUN: &str = "run";
+
+/// The stored name of a stream's dialect.
+pub(crate) fn dialect_name(dialect: Option<Dialect>) -> &'static str {
+    dialect.map_or(RUN, Dialect::as_str)
+}
+
 /// The dialect of a stored name.
-pub(crate) fn dialect(name: &str) -> Result<Dialect, StoreError> {
-    Dialect::from_name(name).ok_or_else(|| StoreError::Corrupt(format!("dialect {name}")))
+pub(crate) fn dialect(name: &str) -> Result<Option<Dialect>, StoreError> {
+    match Dialect::from_name(name) {
+        None if name != RUN => Err(StoreError::Corrupt(format!("dialect {name}"))),
+        dialect => Ok(dialect),
+    }
 }

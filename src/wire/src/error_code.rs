@@ -117,6 +117,27 @@ error_codes! {
         "The run's record names the node and the reason.";
     NodeTimeout, "node.timeout", 200, "A step of the workflow took longer than its limit.",
         "Raise `timeout_seconds` of the node.";
+    NodeResultTooLarge, "node.result_too_large", 200, "A step's result is larger than 8 MiB.",
+        "Let the step keep less, or cut the value into parts.";
+    NodeOutcomeUnknown, "node.outcome_unknown", 200,
+        "The service ended while a step was at work, and it must not be done twice.",
+        "See what the step has done, then start another run; `on_unknown` or `idempotent` of the node say otherwise.";
+    RunNotFound, "run.not_found", 404, "There is no such run.",
+        "List a workflow's runs with `GET /api/workflows/{ref}/runs`.";
+    RunInputsInvalid, "run.inputs_invalid", 422, "The inputs do not fit the workflow.",
+        "`detail.errors` lists what the graph's `inputs` schema asks for. No run was begun.";
+    ModelNotConfigured, "model.not_configured", 200, "The model is not configured.",
+        "Name a provider that there is, and set SERVICE_MODEL_BASE_URL and SERVICE_MODEL_API_KEY for it.";
+    ModelRateLimited, "model.rate_limited", 200, "The model's endpoint takes no more requests now.",
+        "Try again later, or raise the limit at the provider.";
+    ModelUnavailable, "model.unavailable", 200, "The model's endpoint cannot be reached.",
+        "Try again later; the run's record holds what the endpoint said.";
+    ModelRejected, "model.rejected", 200, "The model's endpoint refused the request.",
+        "The run's record holds what the endpoint said.";
+    ModelBadAnswer, "model.bad_answer", 200, "The model's answer cannot be used.",
+        "The run's record says why; with a `response_schema` the answer has to fit it.";
+    EgressRefused, "egress.refused", 200, "The address may not be called from a workflow.",
+        "Only public addresses may be called; SERVICE_EGRESS_ALLOW names exceptions as host:port.";
     ActorFailed, "run.actor_failed", 200, "The turn failed too often and was given up.",
         "Send the message again; the log names the cause.";
 

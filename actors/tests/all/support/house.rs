@@ -98,6 +98,7 @@ impl House {
                     random,
                     ids,
                     grace: None,
+                    models: engine::models::Models::default(),
                 };
                 assert!(started.send(Arc::new(System::start(settings).await.unwrap())).is_ok());
                 let _ = killed.await;

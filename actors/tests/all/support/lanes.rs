@@ -67,6 +67,7 @@ impl Lanes {
                 thread_id: None,
                 stream_id: Some(stream),
                 inputs: "{}".to_owned(),
+                options: None,
                 created_at: now,
             }],
             streams: vec![StreamRow {
@@ -74,7 +75,7 @@ impl Lanes {
                 run_id: run,
                 workflow_id: other,
                 thread_id: None,
-                dialect: Dialect::Chatkit,
+                dialect: Some(Dialect::Chatkit),
             }],
             ..Batch::default()
         };

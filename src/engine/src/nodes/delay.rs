@@ -7,35 +7,48 @@ use minijinja::Value as View;
 use serde_json::{Value, json};
 use wire::FieldError;
 
-use super::{Call, Node};
-use crate::fields::Fields;
-use crate::template::{check_template, fill, has_holes};
-use crate::{NodeError, Problems};
+use super::{Call, Effect, Failure, Node, NodeType};
+use crate::NodeError;
+use crate::check::Check;
+use crate::graph::NodeSpec;
+use crate::graph::fields::Fields;
+use crate::template::{fill, has_holes};
 
 /// Longest delay: a year, in seconds.
 const LONGEST: f64 = 31_536_000.0;
+
+pub(super) const TYPE: NodeType = NodeType {
+    name: "delay",
+    group: "logic",
+    summary: "Waits; a restart of the service waits only for the rest.",
+    effect: Effect::Wait,
+    schema,
+    result: "`{seconds}`",
+    example: || json!({"name": "pause", "type": "delay", "seconds": 1.5}),
+    build,
+};
 
 struct Delay {
     seconds: Value,
 }
 
-pub(super) fn schema() -> Value {
+fn schema() -> Value {
     json!({"type": "object", "required": ["seconds"], "properties": {
-        "seconds": {"type": ["number", "string"], "description": "How long, or a template of it."}}})
+        "seconds": {"type": ["number", "string"], "minimum": 0, "maximum": LONGEST,
+                    "description": "How long, or a template of it."}}})
 }
 
-pub(super) fn build(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<Box<dyn Node>> {
-    let seconds = fields.required("seconds", problems)?;
+fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
+    let seconds = fields.required("seconds", &mut check.problems)?;
     if let Value::String(template) = seconds
         && has_holes(template)
     {
-        if let Err(message) = check_template(template) {
-            problems.push(FieldError::new(fields.at("seconds"), "template", message));
+        if !check.template(template, &fields.at("seconds")) {
             return None;
         }
     } else if length(seconds).is_none() {
         let message = format!("must be a number from 0 to {LONGEST}, or a template of one");
-        problems.push(FieldError::new(fields.at("seconds"), "range", message));
+        check.note(FieldError::new(fields.at("seconds"), "range", message));
         return None;
     }
     Some(Box::new(Delay { seconds: seconds.clone() }))
@@ -56,11 +69,11 @@ impl Node for Delay {
         fill(&self.seconds, scope)
     }
 
-    async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, NodeError> {
+    async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
         let seconds = length(&input)
             .ok_or_else(|| NodeError::failed(format!("{input} is no delay from 0 to {LONGEST} seconds")))?;
-        let passed = (call.clock.now() - call.started_at).to_std().unwrap_or(Duration::ZERO);
-        call.clock.sleep(Duration::from_secs_f64(seconds).saturating_sub(passed)).await;
+        let passed = (call.clock().now() - call.started_at).to_std().unwrap_or(Duration::ZERO);
+        call.clock().sleep(Duration::from_secs_f64(seconds).saturating_sub(passed)).await;
         Ok(json!({"seconds": seconds}))
     }
 

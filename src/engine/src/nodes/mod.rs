@@ -1,23 +1,38 @@
 //! The node catalogue: one file for each type.
 
+mod assert;
 mod delay;
+mod filter;
+mod for_each;
+mod json;
+mod llm;
+mod log;
+mod merge;
+mod notice;
+mod progress;
 mod reply;
+mod set;
+mod sub_workflow;
 mod template;
+mod transform;
+
+use std::time::Duration;
 
 use async_trait::async_trait;
-use chrono::{DateTime, Utc};
-use kernel::Clock;
 use minijinja::Value as View;
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 
-use crate::fields::Fields;
-use crate::output::StepOutput;
-use crate::parse::NODE_COMMON;
-use crate::{NodeError, Problems};
+pub(crate) use crate::execute::Call;
+
+use crate::NodeError;
+use crate::check::Check;
+use crate::graph::common;
+use crate::graph::fields::Fields;
+use crate::graph::{NodeSpec, OnUnknown, Retry};
 
 /// A node of a compiled graph.
 #[async_trait]
-pub trait Node: Send + Sync {
+pub(crate) trait Node: Send + Sync {
     /// What the node works on: its fields with their templates filled. Pure; its digest goes into the journal.
     ///
     /// # Errors
@@ -28,37 +43,91 @@ pub trait Node: Send + Sync {
     ///
     /// # Errors
     /// Whatever made it fail.
-    async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, NodeError>;
+    async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure>;
 
     /// Whether the node writes to the turn's message.
     fn streams(&self) -> bool {
         false
     }
 
-    /// The text that a finished visit had written, so that a resumed run writes it again.
-    fn written(&self, _result: &Value) -> Option<String> {
-        None
+    /// Says what a finished visit had said.
+    ///
+    /// # Errors
+    /// Whatever made it fail; the visit stays finished.
+    async fn say_again(
+        &self,
+        result: &Value,
+        call: &Call<'_>,
+        _input: &Result<Value, NodeError>,
+    ) -> Result<(), Failure> {
+        if let Some(text) = result.get("text").and_then(Value::as_str) {
+            call.say(text).await;
+        }
+        Ok(())
     }
 
     /// Whether the moment it began must be durable before it begins.
     fn records_start(&self) -> bool {
         false
     }
+
+    /// What a resumed attempt will have to know; noted with the start.
+    ///
+    /// # Errors
+    /// Whatever keeps it from beginning.
+    async fn begin(&self, _input: &Value, _call: &Call<'_>) -> Result<Option<Value>, Failure> {
+        Ok(None)
+    }
+
+    /// When it is tried again unless the graph says otherwise.
+    fn retry(&self) -> Retry {
+        Retry::NONE
+    }
+
+    /// Limit of one attempt unless the graph says otherwise.
+    fn timeout(&self) -> Option<Duration> {
+        None
+    }
 }
 
-/// What a node may use while it works.
-pub struct Call<'a> {
-    pub(crate) clock: &'a dyn Clock,
-    pub(crate) output: &'a StepOutput<'a>,
-    pub(crate) slot: usize,
-    /// When this visit first began, also across a restart.
-    pub(crate) started_at: DateTime<Utc>,
+/// Why a node has no result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// It failed.
+    Failed(NodeError),
+    /// What it is a part of has failed, and it only waited.
+    Halted,
+    /// The journal did not take a row; the run cannot go on here.
+    Lost(String),
 }
 
-impl Call<'_> {
-    /// Appends to the turn's message.
-    pub(crate) async fn write(&self, piece: &str) {
-        self.output.write(self.slot, piece).await;
+impl From<NodeError> for Failure {
+    fn from(error: NodeError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// What a node does to the world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing: the same input gives the same result.
+    Pure,
+    /// It only waits.
+    Wait,
+    /// It says something to whoever watches.
+    Speaks,
+    /// It asks a model: twice costs twice and harms nobody.
+    Model,
+    /// What its own nodes do.
+    Nested,
+}
+
+impl Effect {
+    /// What is done about an attempt whose outcome a crash left open, unless the graph says otherwise.
+    pub(crate) fn on_unknown(self) -> OnUnknown {
+        match self {
+            Self::Pure | Self::Wait | Self::Speaks | Self::Model | Self::Nested => OnUnknown::Retry,
+        }
     }
 }
 
@@ -66,35 +135,74 @@ impl Call<'_> {
 pub struct NodeType {
     /// Its name in a graph.
     pub name: &'static str,
+    /// `logic`, `models`, `chat`, …
+    pub group: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// What it does to the world.
+    pub effect: Effect,
     /// JSON Schema of its own fields.
     pub schema: fn() -> Value,
-    /// Reads its fields.
+    /// What `results.<node>` is.
+    pub result: &'static str,
+    /// A node of this type.
+    pub example: fn() -> Value,
     build: Build,
 }
 
-type Build = fn(&mut Fields<'_>, &mut Problems) -> Option<Box<dyn Node>>;
+type Build = fn(&mut Fields<'_>, &NodeSpec, &mut Check) -> Option<Box<dyn Node>>;
 
-/// Every type there is.
-pub static CATALOGUE: [NodeType; 3] = [
-    NodeType { name: "template", schema: template::schema, build: template::build },
-    NodeType { name: "delay", schema: delay::schema, build: delay::build },
-    NodeType { name: "reply", schema: reply::schema, build: reply::build },
+impl NodeType {
+    /// JSON Schema of a whole node of this type, the common members included.
+    #[must_use]
+    pub fn whole_schema(&self) -> Value {
+        let mut schema = (self.schema)();
+        let mut properties = serde_json::Map::new();
+        properties
+            .insert("name".to_owned(), json!({"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,63}$"}));
+        properties.insert("type".to_owned(), json!({"const": self.name}));
+        if let Some(own) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+            properties.append(own);
+        }
+        if let Value::Object(mut shared) = common::schema() {
+            properties.append(&mut shared);
+        }
+        let mut required = vec![json!("name"), json!("type")];
+        if let Some(own) = schema.get("required").and_then(Value::as_array) {
+            required.extend(own.iter().cloned());
+        }
+        if let Some(members) = schema.as_object_mut() {
+            members.insert("properties".to_owned(), Value::Object(properties));
+            members.insert("required".to_owned(), Value::Array(required));
+            members.insert("additionalProperties".to_owned(), Value::Bool(false));
+        }
+        schema
+    }
+}
+
+/// Every type there is, in the order of the documentation.
+pub static CATALOGUE: [NodeType; 15] = [
+    set::TYPE,
+    template::TYPE,
+    transform::TYPE,
+    filter::TYPE,
+    merge::TYPE,
+    json::TYPE,
+    for_each::TYPE,
+    sub_workflow::TYPE,
+    delay::TYPE,
+    assert::TYPE,
+    log::TYPE,
+    llm::TYPE,
+    reply::TYPE,
+    progress::TYPE,
+    notice::TYPE,
 ];
 
 /// Types of the format that this version does not execute.
-pub(crate) const TYPES_LATER: [&str; 38] = [
-    "set",
-    "transform",
-    "filter",
-    "merge",
-    "json",
-    "for_each",
-    "sub_workflow",
+pub(crate) const TYPES_LATER: [&str; 26] = [
     "wait_for_input",
-    "assert",
-    "log",
     "code",
-    "llm",
     "agent",
     "embed",
     "classify",
@@ -116,34 +224,45 @@ pub(crate) const TYPES_LATER: [&str; 38] = [
     "chunk",
     "index_upsert",
     "index_search",
-    "progress",
-    "notice",
     "ask",
     "client_tool",
     "client_effect",
 ];
 
 /// Makes a node of a known type.
-pub(crate) fn build(
-    kind: &NodeType,
-    pointer: &str,
-    fields: &Map<String, Value>,
-    problems: &mut Problems,
-) -> Option<Box<dyn Node>> {
-    let document = Value::Object(fields.clone());
-    let mut fields = Fields::of(pointer, &document, problems)?;
-    let node = (kind.build)(&mut fields, problems);
-    fields.read_elsewhere(&NODE_COMMON);
-    fields.refuse_others(problems);
+pub(crate) fn build(kind: &NodeType, spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
+    let document = Value::Object(spec.fields.clone());
+    let mut fields = Fields::of(&spec.pointer, &document, &mut check.problems)?;
+    let node = (kind.build)(&mut fields, spec, check);
+    fields.read_elsewhere(&common::NAMES);
+    fields.refuse_others(&mut check.problems);
     node
 }
 
-/// A template field that must be there and parse.
-fn template_field(fields: &mut Fields<'_>, name: &'static str, problems: &mut Problems) -> Option<Value> {
-    let text = fields.text(name, problems)?;
-    if let Err(message) = crate::template::check_template(text) {
-        problems.push(wire::FieldError::new(fields.at(name), "template", message));
-        return None;
-    }
-    Some(Value::String(text.to_owned()))
+/// A template of a text that must be there and parse.
+fn text_field(fields: &mut Fields<'_>, name: &'static str, check: &mut Check) -> Option<Value> {
+    let text = fields.text(name, &mut check.problems)?;
+    check.template(text, &fields.at(name)).then(|| Value::String(text.to_owned()))
+}
+
+/// A template of a text, where it is there.
+fn optional_text_field(fields: &mut Fields<'_>, name: &'static str, check: &mut Check) -> Option<Value> {
+    if fields.value(name).is_some() { text_field(fields, name, check) } else { None }
+}
+
+/// Any value with templates inside, that must be there and parse.
+fn value_field(fields: &mut Fields<'_>, name: &'static str, check: &mut Check) -> Option<Value> {
+    let value = fields.required(name, &mut check.problems)?;
+    check.templates(value, &fields.at(name)).then(|| value.clone())
+}
+
+/// A bare expression that must be there and parse; `locals` are names that only it knows.
+fn expression_field(
+    fields: &mut Fields<'_>,
+    name: &'static str,
+    locals: &[&str],
+    check: &mut Check,
+) -> Option<String> {
+    let text = fields.text(name, &mut check.problems)?;
+    check.expression(text, &fields.at(name), locals).then(|| text.to_owned())
 }

@@ -6,38 +6,57 @@ use async_trait::async_trait;
 use minijinja::Value as View;
 use serde_json::{Value, json};
 
-use super::{Call, Node, template_field};
-use crate::fields::Fields;
+use super::{Call, Effect, Failure, Node, NodeType, text_field};
+use crate::NodeError;
+use crate::check::Check;
+use crate::graph::NodeSpec;
+use crate::graph::fields::Fields;
 use crate::template::{as_text, fill};
-use crate::{NodeError, Problems};
 
 /// Longest pause between two pieces, milliseconds.
 const LONGEST_PAUSE: f64 = 60_000.0;
+/// Fields of the format that this version does not execute.
+const LATER: [&str; 2] = ["annotations", "widget"];
+
+pub(super) const TYPE: NodeType = NodeType {
+    name: "reply",
+    group: "chat",
+    summary: "Writes to the assistant's message.",
+    effect: Effect::Speaks,
+    schema,
+    result: "`{text}`",
+    example: || {
+        json!({"name": "answer", "type": "reply", "text": "You said: {{ inputs.message }}", "pieces": "words",
+               "pause_ms": 30})
+    },
+    build,
+};
 
 struct Reply {
     text: Value,
     words: bool,
     pause: Duration,
+    new_message: bool,
 }
 
-/// Fields of the format that this version does not execute.
-const LATER: [&str; 3] = ["new_message", "annotations", "widget"];
-
-pub(super) fn schema() -> Value {
+fn schema() -> Value {
     json!({"type": "object", "required": ["text"], "properties": {
         "text": {"type": "string", "description": "What to say; a template."},
         "pieces": {"enum": ["words", "whole"], "default": "whole", "description": "How to cut it for streaming."},
         "pause_ms": {"type": "number", "minimum": 0, "maximum": LONGEST_PAUSE, "default": 0,
-                     "description": "Pause between two pieces, milliseconds."}}})
+                     "description": "Pause between two pieces, milliseconds."},
+        "new_message": {"type": "boolean", "default": false,
+                        "description": "Begin another message instead of going on with the turn's."}}})
 }
 
-pub(super) fn build(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<Box<dyn Node>> {
-    let text = template_field(fields, "text", problems);
-    let pieces = fields.word("pieces", &["words", "whole"], problems);
-    let pause = fields.number("pause_ms", 0.0..=LONGEST_PAUSE, problems).unwrap_or(0.0);
+fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
+    let text = text_field(fields, "text", check);
+    let pieces = fields.word("pieces", &["words", "whole"], &mut check.problems);
+    let pause = fields.number("pause_ms", 0.0..=LONGEST_PAUSE, &mut check.problems).unwrap_or(0.0);
+    let new_message = fields.boolean("new_message", &mut check.problems).unwrap_or(false);
     let pause = Duration::from_secs_f64(pause / 1000.0);
-    fields.refuse_later(&LATER, problems);
-    Some(Box::new(Reply { text: text?, words: pieces == Some("words"), pause }))
+    fields.refuse_later(&LATER, &mut check.problems);
+    Some(Box::new(Reply { text: text?, words: pieces == Some("words"), pause, new_message }))
 }
 
 #[async_trait]
@@ -46,17 +65,20 @@ impl Node for Reply {
         fill(&self.text, scope).map(|text| Value::String(as_text(&text)))
     }
 
-    async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, NodeError> {
+    async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
         let text = as_text(&input);
+        if self.new_message {
+            call.new_message().await;
+        }
         if self.words {
             for (index, word) in text.split_inclusive(char::is_whitespace).enumerate() {
                 if index > 0 && !self.pause.is_zero() {
-                    call.clock.sleep(self.pause).await;
+                    call.clock().sleep(self.pause).await;
                 }
-                call.write(word).await;
+                call.say(word).await;
             }
         } else {
-            call.write(&text).await;
+            call.say(&text).await;
         }
         Ok(json!({"text": text}))
     }
@@ -65,7 +87,16 @@ impl Node for Reply {
         true
     }
 
-    fn written(&self, result: &Value) -> Option<String> {
-        result.get("text").and_then(Value::as_str).map(str::to_owned)
+    async fn say_again(
+        &self,
+        result: &Value,
+        call: &Call<'_>,
+        _input: &Result<Value, NodeError>,
+    ) -> Result<(), Failure> {
+        if self.new_message {
+            call.new_message().await;
+        }
+        call.say(result.get("text").and_then(Value::as_str).unwrap_or_default()).await;
+        Ok(())
     }
 }

@@ -4,22 +4,35 @@ use async_trait::async_trait;
 use minijinja::Value as View;
 use serde_json::{Value, json};
 
-use super::{Call, Node, template_field};
-use crate::fields::Fields;
+use super::{Call, Effect, Failure, Node, NodeType, text_field};
+use crate::NodeError;
+use crate::check::Check;
+use crate::graph::NodeSpec;
+use crate::graph::fields::Fields;
 use crate::template::{as_text, fill};
-use crate::{NodeError, Problems};
+
+pub(super) const TYPE: NodeType = NodeType {
+    name: "template",
+    group: "logic",
+    summary: "Fills a text.",
+    effect: Effect::Pure,
+    schema,
+    result: "`{text}`",
+    example: || json!({"name": "greeting", "type": "template", "template": "Good day, {{ inputs.name }}."}),
+    build,
+};
 
 struct Template {
     template: Value,
 }
 
-pub(super) fn schema() -> Value {
+fn schema() -> Value {
     json!({"type": "object", "required": ["template"], "properties": {
         "template": {"type": "string", "description": "The text to fill."}}})
 }
 
-pub(super) fn build(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<Box<dyn Node>> {
-    let template = template_field(fields, "template", problems)?;
+fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
+    let template = text_field(fields, "template", check)?;
     Some(Box::new(Template { template }))
 }
 
@@ -29,7 +42,7 @@ impl Node for Template {
         fill(&self.template, scope)
     }
 
-    async fn run(&self, input: Value, _call: &Call<'_>) -> Result<Value, NodeError> {
+    async fn run(&self, input: Value, _call: &Call<'_>) -> Result<Value, Failure> {
         Ok(json!({"text": as_text(&input)}))
     }
 }

@@ -92,11 +92,15 @@ fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
+/// What was taken can be run.
+fn compiles(document: &Value) -> bool {
+    engine::parse(document).is_ok_and(|graph| engine::compile(&graph).is_ok())
+}
+
 proptest! {
     #[test]
     fn no_document_panics(document in any_json()) {
-        let read = engine::parse(&document);
-        prop_assert_eq!(read.is_ok_and(|graph| engine::compile(&graph).is_ok()), engine::check(&document).is_ok());
+        prop_assert!(engine::check(&document).is_err() || compiles(&document));
         let _ = engine::digest(&document);
     }
 
@@ -113,9 +117,8 @@ proptest! {
                 *at = value;
             }
         }
-        let read = engine::parse(&document);
         let checked = engine::check(&document);
-        prop_assert_eq!(read.is_ok_and(|graph| engine::compile(&graph).is_ok()), checked.is_ok());
+        prop_assert!(checked.is_err() || compiles(&document));
         for problem in checked.err().unwrap_or_default() {
             prop_assert!(problem.pointer.is_empty() || problem.pointer.starts_with('/'));
             prop_assert!(!problem.message.contains('\n'));

@@ -5,13 +5,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-use engine::ports::{Journal, JournalError, StepOutcome, StepRecord, TextSink};
-use engine::{Plan, RecordedStep, RunError, RunInfo, RunInput, execute};
+use engine::models::{Model, ModelAnswer, ModelError, ModelRequest, Models, Pieces};
+use engine::ports::{Journal, JournalError, Output, Ports, Resolved, StepOutcome, StepRecord, Workflows};
+use engine::{Cache, NodeError, Plan, RecordedStep, RunError, RunInfo, RunInput, execute};
 use futures_util::future::BoxFuture;
-use kernel::{Clock, ManualClock};
+use kernel::{Clock, ManualClock, SeededRandom};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, VecDeque};
 use tokio::sync::oneshot;
+use wire::chat::NoticeLevel;
 
 type Waiting = (StepRecord, oneshot::Sender<Result<(), JournalError>>);
 
@@ -77,23 +80,109 @@ impl Journal for MemoryJournal {
     }
 }
 
-/// A sink that keeps its pieces.
+/// An output that keeps what it is told.
 #[derive(Default)]
-pub(crate) struct MemorySink {
-    pub(crate) pieces: Mutex<Vec<String>>,
+pub(crate) struct MemoryOutput {
+    /// `node` and piece.
+    pub(crate) pieces: Mutex<Vec<(String, String)>>,
+    said: Mutex<String>,
+    /// Progress and notices.
+    pub(crate) aside: Mutex<Vec<String>>,
 }
 
-impl MemorySink {
+impl MemoryOutput {
+    /// All messages, `|` between them.
     pub(crate) fn text(&self) -> String {
-        self.pieces.lock().concat()
+        self.said.lock().clone()
     }
 }
 
 #[async_trait]
-impl TextSink for MemorySink {
-    async fn write(&self, piece: &str) {
+impl Output for MemoryOutput {
+    async fn text(&self, node: &str, piece: &str) {
         tokio::task::yield_now().await;
-        self.pieces.lock().push(piece.to_owned());
+        self.pieces.lock().push((node.to_owned(), piece.to_owned()));
+        self.said.lock().push_str(piece);
+    }
+
+    async fn rewind(&self, _node: &str, bytes: usize) {
+        let mut said = self.said.lock();
+        let left = said.len() - bytes;
+        said.truncate(left);
+    }
+
+    async fn new_message(&self) {
+        self.said.lock().push('|');
+    }
+
+    async fn progress(&self, text: &str) {
+        self.aside.lock().push(text.to_owned());
+    }
+
+    async fn notice(&self, level: NoticeLevel, message: &str, title: Option<&str>) {
+        self.aside.lock().push(format!("{level:?} {message} {title:?}"));
+    }
+}
+
+/// What the model of a test does with one call: pieces with a second before each, then its end.
+#[derive(Debug, Clone)]
+pub(crate) struct Scripted {
+    pub(crate) pieces: Vec<&'static str>,
+    pub(crate) end: Result<(), ModelError>,
+}
+
+/// `test/<anything>`: answers from a script, and with `<model>: <last message>` where that has ended.
+#[derive(Default)]
+pub(crate) struct TestModel {
+    pub(crate) script: Mutex<VecDeque<Scripted>>,
+    pub(crate) requests: Mutex<Vec<ModelRequest>>,
+    clock: Mutex<Option<ManualClock>>,
+}
+
+#[async_trait]
+impl Model for TestModel {
+    async fn call(&self, request: &ModelRequest, pieces: &dyn Pieces) -> Result<ModelAnswer, ModelError> {
+        self.requests.lock().push(request.clone());
+        let scripted = self.script.lock().pop_front();
+        let clock = self.clock.lock().clone();
+        let Some(scripted) = scripted else {
+            let last = request.messages.last().map(|message| message.content.as_str()).unwrap_or_default();
+            let text = format!("{}: {last}", request.model);
+            pieces.piece(&text).await;
+            return Ok(ModelAnswer { text, ..ModelAnswer::default() });
+        };
+        for piece in &scripted.pieces {
+            if let Some(clock) = &clock {
+                clock.sleep(Duration::from_secs(1)).await;
+            }
+            pieces.piece(piece).await;
+        }
+        scripted.end.map(|()| ModelAnswer { text: scripted.pieces.concat(), ..ModelAnswer::default() })
+    }
+}
+
+/// Workflows by their handle; the version is `<handle>@1`.
+#[derive(Default, Clone)]
+pub(crate) struct MemoryWorkflows(pub(crate) BTreeMap<String, (Arc<Plan>, Map<String, Value>)>);
+
+#[async_trait]
+impl Workflows for MemoryWorkflows {
+    async fn find(&self, workflow: &str, version: Option<u32>) -> Result<Resolved, NodeError> {
+        self.version(&format!("{workflow}@{}", version.unwrap_or(1))).await
+    }
+
+    async fn version(&self, id: &str) -> Result<Resolved, NodeError> {
+        let handle = id.trim_end_matches("@1");
+        let (plan, config) = self
+            .0
+            .get(handle)
+            .ok_or_else(|| NodeError::failed(format!("there is no workflow '{handle}'")))?;
+        Ok(Resolved {
+            version: id.to_owned(),
+            workflow: handle.to_owned(),
+            plan: Arc::clone(plan),
+            config: Arc::new(config.clone()),
+        })
     }
 }
 
@@ -137,7 +226,11 @@ pub(crate) fn reply(name: &str, text: &str) -> Value {
 /// A run and all that it touches.
 pub(crate) struct World {
     pub(crate) journal: Arc<MemoryJournal>,
-    pub(crate) sink: Arc<MemorySink>,
+    pub(crate) sink: Arc<MemoryOutput>,
+    pub(crate) model: Arc<TestModel>,
+    pub(crate) workflows: MemoryWorkflows,
+    pub(crate) cache: Cache,
+    pub(crate) deadline: Option<DateTime<Utc>>,
     pub(crate) clock: ManualClock,
     pub(crate) inputs: Value,
     pub(crate) config: Map<String, Value>,
@@ -150,10 +243,16 @@ impl World {
     }
 
     pub(crate) fn with(journal: MemoryJournal) -> Self {
+        let (model, clock) = (Arc::new(TestModel::default()), ManualClock::new(noon()));
+        *model.clock.lock() = Some(clock.clone());
         Self {
             journal: Arc::new(journal),
             sink: Arc::default(),
-            clock: ManualClock::new(noon()),
+            model,
+            workflows: MemoryWorkflows::default(),
+            cache: Cache::default(),
+            deadline: None,
+            clock,
             inputs: json!({}),
             config: Map::new(),
             recorded: Vec::new(),
@@ -170,6 +269,18 @@ impl World {
         self
     }
 
+    /// Has another workflow beside the one that runs.
+    pub(crate) fn workflow(mut self, handle: &str, graph: &Value) -> Self {
+        self.workflows.0.insert(handle.to_owned(), (plan(graph), Map::new()));
+        self
+    }
+
+    /// The model's next answer.
+    pub(crate) fn answers(self, pieces: &[&'static str], end: Result<(), ModelError>) -> Self {
+        self.model.script.lock().push_back(Scripted { pieces: pieces.to_vec(), end });
+        self
+    }
+
     pub(crate) fn recorded(mut self, recorded: Vec<RecordedStep>) -> Self {
         self.recorded = recorded;
         self
@@ -177,6 +288,11 @@ impl World {
 
     /// Begins the run on a task of its own.
     pub(crate) fn begin(&self, plan: &Arc<Plan>) -> Begun {
+        self.begin_with(plan, Arc::new(self.clock.clone()))
+    }
+
+    /// The same with another clock.
+    pub(crate) fn begin_with(&self, plan: &Arc<Plan>, clock: Arc<dyn Clock>) -> Begun {
         let input = RunInput {
             inputs: self.inputs.clone(),
             messages: vec![json!({"role": "user", "content": "hi"})],
@@ -187,10 +303,25 @@ impl World {
                 thread_id: None,
                 trigger: "api".into(),
             },
+            deadline: self.deadline,
         };
         let (plan, journal, sink) = (Arc::clone(plan), Arc::clone(&self.journal), Arc::clone(&self.sink));
-        let (clock, recorded) = (self.clock.clone(), self.recorded.clone());
-        Begun(tokio::spawn(async move { execute(&plan, input, &recorded, &*journal, &*sink, &clock).await }))
+        let (workflows, cache, recorded) =
+            (self.workflows.clone(), self.cache.clone(), self.recorded.clone());
+        let model: Arc<dyn Model> = self.model.clone();
+        let models = Models::default().with("test", model);
+        Begun(tokio::spawn(async move {
+            let ports = Ports {
+                journal: &*journal,
+                output: &*sink,
+                clock: &*clock,
+                random: &SeededRandom::new(1),
+                models: &models,
+                workflows: &workflows,
+                cache: &cache,
+            };
+            execute(&plan, input, recorded, ports).await
+        }))
     }
 
     /// Runs to the end, with the clock moved on whenever all wait.
@@ -228,12 +359,24 @@ pub(crate) async fn settle() {
 
 /// What an instance that takes the run over reads from the journal's first rows.
 pub(crate) fn recorded(rows: &[StepRecord]) -> Vec<RecordedStep> {
-    rows.iter()
+    let mut last: BTreeMap<(&str, u32, u32), &StepRecord> = BTreeMap::new();
+    for row in rows {
+        last.insert((&row.node, row.visit, row.attempt), row);
+    }
+    last.into_values()
         .map(|row| RecordedStep {
             node: row.node.clone(),
             visit: row.visit,
+            attempt: row.attempt,
+            note: row.note.clone(),
+            finished_at: match &row.outcome {
+                StepOutcome::Started => None,
+                StepOutcome::Succeeded { finished_at, .. } | StepOutcome::Failed { finished_at, .. } => {
+                    Some(*finished_at)
+                }
+            },
             result: match &row.outcome {
-                StepOutcome::Succeeded { result, .. } => Some(result.clone()),
+                StepOutcome::Succeeded { result, .. } => Some(serde_json::from_str(result).unwrap()),
                 _ => None,
             },
             error: match &row.outcome {

@@ -3,14 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Plan, RecordedStep, execute};
+use engine::{Plan, RecordedStep};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use wire::ErrorCode;
 
-use crate::ports::{
-    MemoryJournal, MemorySink, SetBack, World, delay, graph, noon, plan, recorded, reply, settle, template,
-};
+use crate::ports::{SetBack, World, delay, graph, noon, plan, recorded, reply, settle, template};
 
 fn winding() -> Value {
     let nodes = json!([
@@ -48,7 +46,16 @@ fn delayed(seconds: u32) -> Arc<Plan> {
 
 /// A journal that knows that the delay began at noon.
 fn begun() -> Vec<RecordedStep> {
-    vec![RecordedStep { node: "d".into(), visit: 1, result: None, error: None, started_at: noon() }]
+    vec![RecordedStep {
+        node: "d".into(),
+        visit: 1,
+        attempt: 1,
+        result: None,
+        error: None,
+        note: None,
+        started_at: noon(),
+        finished_at: None,
+    }]
 }
 
 #[tokio::test]
@@ -78,28 +85,14 @@ async fn an_overdue_delay_waits_for_nothing() {
 #[tokio::test]
 async fn a_clock_that_was_set_back_waits_for_the_whole_delay_at_most() {
     let world = World::new();
-    let (plan, clock, recorded) = (delayed(10), world.clock.clone(), begun());
-    let run = tokio::spawn(async move {
-        let input = engine::RunInput {
-            inputs: json!({}),
-            messages: Vec::new(),
-            config: serde_json::Map::new(),
-            run: engine::RunInfo {
-                id: "r".into(),
-                workflow_id: "w".into(),
-                thread_id: None,
-                trigger: "api".into(),
-            },
-        };
-        let (journal, sink) = (MemoryJournal::default(), MemorySink::default());
-        execute(&plan, input, &recorded, &journal, &sink, &SetBack(clock)).await
-    });
+    let world = world.recorded(begun());
+    let run = world.begin_with(&delayed(10), Arc::new(SetBack(world.clock.clone())));
     settle().await;
     assert_eq!(world.clock.sleepers(), 1);
     world.clock.advance(Duration::from_secs(10));
     settle().await;
-    assert!(run.is_finished());
-    assert!(run.await.unwrap().is_ok());
+    assert!(run.over());
+    assert!(run.end().await.is_ok());
 }
 
 #[tokio::test]

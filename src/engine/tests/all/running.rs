@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use engine::models::{ModelError, ModelErrorKind};
 use engine::ports::StepOutcome;
+use kernel::Clock;
 use serde_json::{Value, json};
 use wire::ErrorCode;
 
-use crate::ports::{MemoryJournal, World, delay, graph, plan, reply, settle, template};
+use crate::ports::{MemoryJournal, World, delay, graph, noon, plan, reply, settle, template};
 
 /// Runs nodes and edges to the end and yields output and journal.
 async fn ran(nodes: Value, edges: Value, inputs: Value) -> (Value, Vec<String>) {
@@ -165,7 +167,7 @@ async fn start_may_choose_and_may_lead_to_the_end() {
 
 #[tokio::test]
 async fn a_condition_that_cannot_be_judged_names_its_node() {
-    let choice = json!({"from": "a", "cases": [{"when": "results.nobody == 1", "to": "END"}]});
+    let choice = json!({"from": "a", "cases": [{"when": "inputs.nobody == 1", "to": "END"}]});
     let world = World::new();
     let error = world
         .run(&plan(&graph(json!([template("a", "")]), json!([["START", "a"], choice]))))
@@ -233,20 +235,38 @@ async fn a_template_that_cannot_be_filled_fails_its_node() {
 }
 
 #[tokio::test]
-async fn the_siblings_of_a_failed_node_finish_and_the_first_of_the_file_is_blamed() {
+async fn beside_a_failed_node_work_goes_to_its_end_and_waits_do_not() {
     let world = World::new();
     let nodes = json!([
-        {"name": "late", "type": "delay", "seconds": 9, "timeout_seconds": 1},
-        template("early", "{{ nobody }}"),
-        reply("said", "said"),
+        delay("wait", 9),
+        {"name": "slow", "type": "reply", "text": "a b", "pieces": "words", "pause_ms": 1000},
+        template("early", "{{ inputs.nothing }}"),
         template("next", ""),
     ]);
-    let edges = json!([["START", "late"], ["START", "early"], ["START", "said"], ["said", "next"]]);
+    let edges = json!([["START", "wait"], ["START", "early"], ["START", "slow"], ["slow", "next"]]);
     let error = world.run(&plan(&graph(nodes, edges))).await.unwrap_err();
+    assert_eq!(error.node.as_deref(), Some("early"));
+    assert_eq!(world.journal.lines(), ["1 wait.1 started", "1 early.1 failed", "1 slow.1 succeeded"]);
+    assert_eq!(world.sink.text(), "a b");
+    assert_eq!(
+        world.clock.now(),
+        noon() + chrono::TimeDelta::milliseconds(1_000),
+        "nobody waits for the wait"
+    );
+}
+
+#[tokio::test]
+async fn of_two_that_fail_the_first_of_the_file_is_blamed() {
+    let world = World::new().answers(&["half"], Err(rejected())).answers(&[], Err(rejected()));
+    let ask = |name: &str| json!({"name": name, "type": "llm", "model": "test/x", "user": "?"});
+    let edges = json!([["START", "late"], ["START", "early"]]);
+    let error = world.run(&plan(&graph(json!([ask("late"), ask("early")]), edges))).await.unwrap_err();
+    assert_eq!(world.journal.lines(), ["1 early.1 failed", "1 late.1 failed"]);
     assert_eq!(error.node.as_deref(), Some("late"), "also when another failed sooner");
-    let rows = world.journal.lines();
-    assert_eq!(rows, ["1 late.1 started", "1 early.1 failed", "1 said.1 succeeded", "1 late.1 failed"]);
-    assert_eq!(world.sink.text(), "said");
+}
+
+fn rejected() -> ModelError {
+    ModelError { kind: ModelErrorKind::Rejected, message: "no".into(), retry_after: None }
 }
 
 #[tokio::test]
@@ -266,7 +286,7 @@ async fn output_keeps_types() {
             "thread": null,
         })
     );
-    graph["output"] = json!("{{ results.b }}");
+    graph["output"] = json!("{{ results.a.b }}");
     let error = World::new().run(&plan(&graph)).await.unwrap_err();
     assert_eq!((error.code, error.node.as_ref()), (ErrorCode::NodeFailed, None));
     assert!(error.message.starts_with("output: "), "{error}");
@@ -291,10 +311,10 @@ async fn rows_say_what_a_node_was_given_and_when() {
     let rows = world.journal.rows.lock();
     assert_eq!(rows[0].input_digest, rows[1].input_digest);
     assert_ne!(rows[0].input_digest, rows[2].input_digest);
-    assert_eq!((rows[0].attempt, rows[0].started_at), (1, crate::ports::noon()));
+    assert_eq!((rows[0].attempt, rows[0].started_at), (1, noon()));
     assert_eq!(
         rows[2].outcome,
-        StepOutcome::Succeeded { result: json!({"text": "1"}), finished_at: crate::ports::noon() }
+        StepOutcome::Succeeded { result: r#"{"text":"1"}"#.to_owned(), finished_at: noon() }
     );
 }
 
@@ -311,4 +331,30 @@ async fn a_delay_takes_its_length_from_a_template() {
         let error = world.run(&plan(&graph(nodes, json!([["START", "d"]])))).await.unwrap_err();
         assert!(error.message.contains("no delay"), "{error}");
     }
+}
+
+#[tokio::test]
+async fn a_sub_workflow_runs_inside_its_node_on_the_same_journal() {
+    let inner = json!({
+        "format": "graph/1",
+        "nodes": [template("greet", "Hello {{ inputs.who }}"), reply("say", "{{ results.greet.text }}!")],
+        "edges": [{"from": "START", "to": "greet"}, {"from": "greet", "to": "say"}],
+        "output": {"said": "{{ results.say.text }}"},
+    });
+    let call = json!({"name": "call", "type": "sub_workflow", "workflow": "greeter", "inputs": {"who": "{{ inputs.name }}"}});
+    let outer = graph(
+        json!([call, template("after", "{{ results.call.said }}")]),
+        json!([["START", "call"], ["call", "after"], ["after", "END"]]),
+    );
+    let world = World::new().workflow("greeter", &inner).inputs(json!({"name": "Ada"}));
+    let output = world.run(&plan(&outer)).await.unwrap();
+    assert_eq!(output, json!({"after": {"text": "Hello Ada!"}}));
+    assert_eq!(world.sink.text(), "Hello Ada!");
+    let rows = world.journal.rows.lock();
+    let ended: Vec<&str> = rows
+        .iter()
+        .filter(|row| !matches!(row.outcome, StepOutcome::Started))
+        .map(|row| row.node.as_str())
+        .collect();
+    assert_eq!(ended, ["call/greet", "call/say", "call", "after"]);
 }

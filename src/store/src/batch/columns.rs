@@ -1,10 +1,14 @@
 //! A batch turned from rows into columns, as `unnest` takes them.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, NaiveDate, Utc};
 use uuid::Uuid;
 
-use super::{Batch, RunUpdate, StepRow, day_of};
+use super::{Batch, INLINE_RESULT, RunUpdate, StepRow, day_of};
 use crate::RunStatus;
+use crate::blobs::{address, chunks};
+use crate::streams::dialect_name;
 
 type Time = DateTime<Utc>;
 
@@ -15,6 +19,8 @@ pub(super) struct Columns<'a> {
     pub(super) runs: Runs<'a>,
     pub(super) streams: Streams<'a>,
     pub(super) steps: Steps<'a>,
+    pub(super) blobs: Blobs,
+    pub(super) chunks: Chunks<'a>,
     pub(super) updates: Updates<'a>,
     pub(super) events: Events<'a>,
 }
@@ -46,6 +52,7 @@ pub(super) struct Runs<'a> {
     pub(super) thread_id: Vec<Option<Uuid>>,
     pub(super) stream_id: Vec<Option<Uuid>>,
     pub(super) inputs: Vec<&'a str>,
+    pub(super) options: Vec<Option<&'a str>>,
     pub(super) created_at: Vec<Time>,
     pub(super) status: Vec<&'a str>,
     pub(super) started_at: Vec<Option<Time>>,
@@ -74,9 +81,25 @@ pub(super) struct Steps<'a> {
     pub(super) status: Vec<&'a str>,
     pub(super) input_digest: Vec<&'a [u8]>,
     pub(super) result: Vec<Option<&'a str>>,
+    pub(super) result_blob: Vec<Option<Vec<u8>>>,
     pub(super) error: Vec<Option<&'a str>>,
+    pub(super) note: Vec<Option<&'a str>>,
     pub(super) started_at: Vec<Time>,
     pub(super) finished_at: Vec<Option<Time>>,
+}
+
+#[derive(Default)]
+pub(super) struct Blobs {
+    pub(super) digest: Vec<Vec<u8>>,
+    pub(super) size: Vec<i64>,
+    pub(super) created_at: Vec<Time>,
+}
+
+#[derive(Default)]
+pub(super) struct Chunks<'a> {
+    pub(super) digest: Vec<Vec<u8>>,
+    pub(super) number: Vec<i32>,
+    pub(super) bytes: Vec<&'a [u8]>,
 }
 
 #[derive(Default)]
@@ -128,6 +151,7 @@ impl<'a> Columns<'a> {
             to.thread_id.push(row.thread_id.map(|id| id.0));
             to.stream_id.push(row.stream_id);
             to.inputs.push(&row.inputs);
+            to.options.push(row.options.as_deref());
             to.created_at.push(row.created_at);
             // A statement does not see the rows it inserts: what became of a run in the batch that makes it goes
             // into its row at once. The update stays as well, for a run that is already there.
@@ -145,7 +169,7 @@ impl<'a> Columns<'a> {
             to.run_id.push(row.run_id);
             to.workflow_id.push(row.workflow_id);
             to.thread_id.push(row.thread_id.map(|id| id.0));
-            to.dialect.push(row.dialect.as_str());
+            to.dialect.push(dialect_name(row.dialect));
         }
         // One statement cannot touch a row twice: of an attempt's rows the last counts, and none behind its outcome.
         let mut steps: Vec<&StepRow> = Vec::new();
@@ -162,8 +186,16 @@ impl<'a> Columns<'a> {
                 None => steps.push(row),
             }
         }
+        // By digest: two lanes that store the same values wait for each other in one order.
+        let mut large: BTreeMap<[u8; 32], (&str, Time)> = BTreeMap::new();
         for row in steps {
             let to = &mut columns.steps;
+            let blob = row.result.as_deref().filter(|result| result.len() > INLINE_RESULT);
+            let digest = blob.map(|result| {
+                let digest = address(result.as_bytes());
+                large.insert(digest, (result, row.finished_at.unwrap_or(row.started_at)));
+                digest
+            });
             to.run_id.push(row.run_id);
             to.node.push(&row.node);
             to.visit.push(row.visit);
@@ -171,10 +203,22 @@ impl<'a> Columns<'a> {
             to.step.push(row.step);
             to.status.push(row.status);
             to.input_digest.push(&row.input_digest);
-            to.result.push(row.result.as_deref());
+            to.result.push(if blob.is_some() { None } else { row.result.as_deref() });
+            to.result_blob.push(digest.map(|digest| digest.to_vec()));
             to.error.push(row.error.as_deref());
+            to.note.push(row.note.as_deref());
             to.started_at.push(row.started_at);
             to.finished_at.push(row.finished_at);
+        }
+        for (digest, (value, created_at)) in large {
+            columns.blobs.digest.push(digest.to_vec());
+            columns.blobs.size.push(i64::try_from(value.len()).unwrap_or(i64::MAX));
+            columns.blobs.created_at.push(created_at);
+            for (number, bytes) in chunks(value.as_bytes()) {
+                columns.chunks.digest.push(digest.to_vec());
+                columns.chunks.number.push(number);
+                columns.chunks.bytes.push(bytes);
+            }
         }
         for (row, started_at) in updates {
             let to = &mut columns.updates;
@@ -212,8 +256,8 @@ fn latest<'a>(batches: &[&'a Batch]) -> Vec<(&'a RunUpdate, Option<Time>)> {
 
 /// How many rows a table has.
 macro_rules! rows {
-    ($($table:ident . $key:ident),+) => {$(
-        impl $table<'_> {
+    ($($table:ty: $key:ident),+) => {$(
+        impl $table {
             pub(super) fn len(&self) -> usize {
                 self.$key.len()
             }
@@ -225,7 +269,17 @@ macro_rules! rows {
     )+};
 }
 
-rows!(Threads.id, Items.id, Runs.id, Streams.id, Steps.run_id, Updates.id, Events.stream_id);
+rows!(
+    Threads<'_>: id,
+    Items<'_>: id,
+    Runs<'_>: id,
+    Streams<'_>: id,
+    Steps<'_>: run_id,
+    Blobs: digest,
+    Chunks<'_>: digest,
+    Updates<'_>: id,
+    Events<'_>: stream_id
+);
 
 impl Events<'_> {
     /// The day of all events, if it is one.

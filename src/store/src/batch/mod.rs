@@ -17,6 +17,9 @@ pub use connection::{LaneConnection, LaneError};
 
 use crate::RunStatus;
 
+/// Bytes of the largest result that stands in its journal row.
+pub const INLINE_RESULT: usize = 8 << 10;
+
 /// A thread to make.
 #[derive(Debug, Clone)]
 pub struct ThreadRow {
@@ -56,14 +59,16 @@ pub struct RunRow {
     pub workflow_id: Uuid,
     /// The frozen version it runs.
     pub version_id: Uuid,
-    /// What began it: `chat`, later also `api` and others.
+    /// What began it: `chat` or `api`.
     pub trigger: &'static str,
     /// Its thread, for a turn.
     pub thread_id: Option<ThreadId>,
-    /// Its stream, for a turn.
+    /// Its stream.
     pub stream_id: Option<Uuid>,
     /// JSON.
     pub inputs: String,
+    /// What was asked for beside the inputs, JSON.
+    pub options: Option<String>,
     /// When.
     pub created_at: DateTime<Utc>,
 }
@@ -96,8 +101,8 @@ pub struct StreamRow {
     pub workflow_id: Uuid,
     /// The run's thread.
     pub thread_id: Option<ThreadId>,
-    /// Who its texts are written for.
-    pub dialect: Dialect,
+    /// Who its texts are written for; `None`: it is not a chat's, but a run's.
+    pub dialect: Option<Dialect>,
 }
 
 /// A row of the journal. The same attempt may be sent again with its outcome.
@@ -119,10 +124,12 @@ pub struct StepRow {
     pub status: &'static str,
     /// SHA-256 of what the node was given.
     pub input_digest: Vec<u8>,
-    /// JSON.
+    /// JSON; over [`INLINE_RESULT`] it is stored as a blob.
     pub result: Option<String>,
     /// JSON `{code, message}`.
     pub error: Option<String>,
+    /// What a resumed attempt has to know, JSON; of an attempt whose start is sent.
+    pub note: Option<String>,
     /// When it began.
     pub started_at: DateTime<Utc>,
     /// When it ended, if it has.

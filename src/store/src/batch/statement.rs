@@ -15,7 +15,7 @@ use crate::partitions::partition_name;
 
 /// An attempt's outcome follows its start; nothing follows an outcome.
 const STEP_AGAIN: &str = "(run_id, node, visit, attempt) DO UPDATE SET status = excluded.status, \
-     result = excluded.result, error = excluded.error, finished_at = excluded.finished_at \
+     result = excluded.result, result_blob = excluded.result_blob, error = excluded.error, finished_at = excluded.finished_at \
      WHERE run_steps.finished_at IS NULL";
 
 /// The statement; yields 1, or 0 when the writer's lease has gone to somebody else.
@@ -92,7 +92,7 @@ macro_rules! insert {
 
 impl QueryFragment<Pg> for Commit<'_> {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
-        let Columns { threads, items, runs, streams, steps, updates, events } = &self.columns;
+        let Columns { threads, items, runs, streams, steps, blobs, chunks, updates, events } = &self.columns;
         out.push_sql("WITH fence AS MATERIALIZED (SELECT writer_id FROM leases WHERE writer_id = ");
         out.push_bind_param::<SqlUuid, _>(&self.writer_id)?;
         out.push_sql(" AND epoch = ");
@@ -119,13 +119,13 @@ impl QueryFragment<Pg> for Commit<'_> {
         if !runs.is_empty() {
             insert!(
                 out, "runs",
-                "id, workspace_id, workflow_id, version_id, trigger, thread_id, stream_id, inputs, created_at, \
-                 status, started_at, output, error, finished_at, writer_id",
+                "id, workspace_id, workflow_id, version_id, trigger, thread_id, stream_id, inputs, options, \
+                 created_at, status, started_at, output, error, finished_at, writer_id",
                 "t.*, fence.writer_id", runs, skip,
                 [
                     SqlUuid => &runs.id, SqlUuid => &runs.workspace_id, SqlUuid => &runs.workflow_id,
                     SqlUuid => &runs.version_id, Text => &runs.trigger, Nullable<SqlUuid> => &runs.thread_id,
-                    Nullable<SqlUuid> => &runs.stream_id, Text => &runs.inputs,
+                    Nullable<SqlUuid> => &runs.stream_id, Text => &runs.inputs, Nullable<Text> => &runs.options,
                     Timestamptz => &runs.created_at, Text => &runs.status,
                     Nullable<Timestamptz> => &runs.started_at, Nullable<Text> => &runs.output,
                     Nullable<Text> => &runs.error, Nullable<Timestamptz> => &runs.finished_at,
@@ -145,16 +145,31 @@ impl QueryFragment<Pg> for Commit<'_> {
         if !steps.is_empty() {
             insert!(
                 out, "run_steps",
-                "run_id, node, visit, attempt, step, status, input_digest, result, error, started_at, finished_at",
+                "run_id, node, visit, attempt, step, status, input_digest, result, result_blob, error, note, \
+                 started_at, finished_at",
                 "t.*", steps, self.again.then_some(STEP_AGAIN),
                 [
                     SqlUuid => &steps.run_id, Text => &steps.node, Integer => &steps.visit,
                     Integer => &steps.attempt, Integer => &steps.step, Text => &steps.status,
                     Bytea => &steps.input_digest, Nullable<Text> => &steps.result,
-                    Nullable<Text> => &steps.error, Timestamptz => &steps.started_at,
+                    Nullable<Bytea> => &steps.result_blob, Nullable<Text> => &steps.error,
+                    Nullable<Text> => &steps.note, Timestamptz => &steps.started_at,
                     Nullable<Timestamptz> => &steps.finished_at,
                 ]
             );
+        }
+        if !blobs.is_empty() {
+            // The same value may be there, whoever stored it.
+            let known = Some("DO NOTHING");
+            insert!(out, "blobs", "digest, size, created_at", "t.*", blobs, known, [
+                Bytea => &blobs.digest, BigInt => &blobs.size, Timestamptz => &blobs.created_at,
+            ]);
+        }
+        if !chunks.is_empty() {
+            let known = Some("DO NOTHING");
+            insert!(out, "blob_chunks", "digest, number, bytes", "t.*", chunks, known, [
+                Bytea => &chunks.digest, Integer => &chunks.number, Bytea => &chunks.bytes,
+            ]);
         }
         if !updates.is_empty() {
             out.push_sql(

@@ -22,7 +22,7 @@ async fn what_was_committed_is_read_back() {
     assert_eq!((run.inputs.as_str(), run.created_at), (r#"{"text":"Hi"}"#, micros(turn.now)));
     let stream = world.store.stream(turn.stream).await.unwrap().unwrap();
     assert_eq!((stream.run_id, stream.thread_id), (turn.run, Some(turn.thread)));
-    assert_eq!((stream.dialect, stream.ended), (Dialect::Chatkit, false));
+    assert_eq!((stream.dialect, stream.ended), (Some(Dialect::Chatkit), false));
     let thread = world.store.thread(turn.thread).await.unwrap().unwrap();
     assert_eq!((thread.owner_kind.as_str(), thread.owner_id.as_deref()), ("visitor", Some("v1")));
 

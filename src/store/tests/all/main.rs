@@ -6,6 +6,7 @@ mod batch;
 mod blobs;
 mod fencing;
 mod idempotency;
+mod journal;
 mod keys;
 mod leases;
 mod opening;

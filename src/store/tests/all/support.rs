@@ -118,7 +118,7 @@ impl Turn {
                 run_id: self.run,
                 workflow_id: Uuid::from_u128(1),
                 thread_id: Some(self.thread),
-                dialect: Dialect::Chatkit,
+                dialect: Some(Dialect::Chatkit),
             }],
             events: vec![self.events(1..=2)],
             ..Batch::default()
@@ -150,6 +150,7 @@ impl Turn {
             thread_id: Some(self.thread),
             stream_id: Some(self.stream),
             inputs: r#"{"text":"Hi"}"#.to_owned(),
+            options: None,
             created_at: self.now,
         }
     }
@@ -188,6 +189,7 @@ impl Turn {
             input_digest: vec![7; 32],
             result: ended.then(|| r#"{"n":1}"#.to_owned()),
             error: None,
+            note: (!ended).then(|| r#"{"version":1}"#.to_owned()),
             started_at: self.now,
             finished_at: ended.then_some(self.now),
         }

@@ -33,7 +33,9 @@ impl<'a> Fields<'a> {
 
     /// A member as it stands.
     pub(crate) fn value(&mut self, name: &'static str) -> Option<&'a Value> {
-        self.known.push(name);
+        if !self.known.contains(&name) {
+            self.known.push(name);
+        }
         self.members.get(name).filter(|value| !value.is_null())
     }
 
@@ -76,6 +78,33 @@ impl<'a> Fields<'a> {
             problems.push(FieldError::new(self.at(name), "range", message));
         }
         number
+    }
+
+    /// A whole number within bounds, where it is there.
+    pub(crate) fn whole(
+        &mut self,
+        name: &'static str,
+        bounds: std::ops::RangeInclusive<u32>,
+        problems: &mut Problems,
+    ) -> Option<u32> {
+        let value = self.value(name)?;
+        let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
+        let number = number.filter(|number| bounds.contains(number));
+        if number.is_none() {
+            let (low, high) = bounds.into_inner();
+            let message = format!("must be a whole number from {low} to {high}");
+            problems.push(FieldError::new(self.at(name), "range", message));
+        }
+        number
+    }
+
+    /// True or false, where it is there.
+    pub(crate) fn boolean(&mut self, name: &'static str, problems: &mut Problems) -> Option<bool> {
+        let value = self.value(name)?;
+        if !value.is_boolean() {
+            problems.push(FieldError::new(self.at(name), "type", "must be true or false"));
+        }
+        value.as_bool()
     }
 
     /// One of a few words, where it is there.

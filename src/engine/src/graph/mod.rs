@@ -1,8 +1,15 @@
 //! A graph as it was written, after its shape was read.
 
-use std::time::Duration;
+pub(crate) mod common;
+mod edge;
+pub(crate) mod fields;
+pub(crate) mod parse;
 
 use serde_json::{Map, Value};
+
+pub(crate) use common::{Common, OnError, OnUnknown, Retry};
+
+use crate::channel::Channel;
 
 /// The fixed entry.
 pub(crate) const START: &str = "START";
@@ -12,6 +19,10 @@ pub(crate) const END: &str = "END";
 /// A graph of format `graph/1`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Graph {
+    /// JSON Schema of the inputs.
+    pub inputs: Option<Value>,
+    /// What `state` holds, in the order of their names.
+    pub channels: Vec<Channel>,
     /// In the order of the file, which is the order in which parallel results count.
     pub nodes: Vec<NodeSpec>,
     /// In the order of the file.
@@ -29,8 +40,8 @@ pub struct NodeSpec {
     pub kind: String,
     /// For people.
     pub description: Option<String>,
-    /// Limit of one attempt.
-    pub timeout: Option<Duration>,
+    /// What every type has.
+    pub(crate) common: Common,
     /// The members that belong to the type.
     pub fields: Map<String, Value>,
     /// JSON pointer to it.

@@ -1,0 +1,36 @@
+//! Events on their way to a stream.
+
+use serde::Serialize;
+use wire::sse;
+
+use crate::turn::text::json;
+
+/// Events that are not handed over yet, as the text that is sent.
+pub(crate) struct Frames {
+    stream: String,
+    text: String,
+    first_seq: u64,
+    next_seq: u64,
+}
+
+impl Frames {
+    pub(crate) fn new(stream: String, next_seq: u64) -> Self {
+        Self { stream, text: String::new(), first_seq: next_seq, next_seq }
+    }
+
+    /// Appends an event.
+    pub(crate) fn push(&mut self, event: &impl Serialize) {
+        sse::push_event(&mut self.text, &self.stream, self.next_seq, &json(event));
+        self.next_seq += 1;
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.next_seq == self.first_seq
+    }
+
+    /// The events with the numbers of the first and the last.
+    pub(crate) fn take(&mut self) -> (String, u64, u64) {
+        let first = std::mem::replace(&mut self.first_seq, self.next_seq);
+        (std::mem::take(&mut self.text), first, self.next_seq - 1)
+    }
+}

@@ -1,0 +1,103 @@
+//! Between the engine's journal and its rows.
+
+use std::time::Duration;
+
+use engine::ports::{StepOutcome, StepRecord};
+use engine::{NodeError, RecordedStep};
+use serde_json::{Value, json};
+use store::batch::StepRow;
+use store::{Store, StoreError, StoredStep};
+use uuid::Uuid;
+use wire::ErrorCode;
+
+use crate::turn::text::stored_json;
+
+/// The journal of a run's earlier life.
+pub(crate) async fn read_journal(store: &Store, run: Uuid) -> Result<Vec<RecordedStep>, StoreError> {
+    Ok(store.journal(run).await?.into_iter().filter_map(recorded).collect())
+}
+
+fn recorded(row: StoredStep) -> Option<RecordedStep> {
+    let read = |text: Option<String>| text.and_then(|text| stored_json(&text).ok());
+    Some(RecordedStep {
+        visit: u32::try_from(row.visit).ok()?,
+        attempt: u32::try_from(row.attempt).ok()?,
+        node: row.node,
+        result: read(row.result),
+        error: row.error.as_deref().and_then(node_error),
+        note: read(row.note),
+        started_at: row.started_at,
+        finished_at: row.finished_at,
+    })
+}
+
+pub(super) fn step_row(run: Uuid, record: StepRecord) -> StepRow {
+    let (status, result, error, finished_at) = match record.outcome {
+        StepOutcome::Started => ("started", None, None, None),
+        StepOutcome::Succeeded { result, finished_at } => {
+            ("succeeded", Some(result), None, Some(finished_at))
+        }
+        StepOutcome::Failed { error, finished_at } => {
+            ("failed", None, Some(stored_error(&error).to_string()), Some(finished_at))
+        }
+    };
+    let number = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
+    StepRow {
+        run_id: run,
+        node: record.node,
+        visit: number(record.visit),
+        attempt: number(record.attempt),
+        step: number(record.step),
+        begun: record.begun,
+        status,
+        input_digest: record.input_digest.to_vec(),
+        result,
+        error,
+        note: record.note.map(|note| note.to_string()),
+        started_at: record.started_at,
+        finished_at,
+    }
+}
+
+fn stored_error(error: &NodeError) -> Value {
+    let mut stored = json!({
+        "code": error.code.as_str(), "message": error.message, "retryable": error.retryable,
+    });
+    if let (Some(wait), Some(members)) = (error.retry_after, stored.as_object_mut()) {
+        members.insert("retry_after_seconds".to_owned(), json!(wait.as_secs_f64()));
+    }
+    stored
+}
+
+fn node_error(text: &str) -> Option<NodeError> {
+    let stored = stored_json(text).ok()?;
+    let code = stored.get("code").and_then(Value::as_str).and_then(ErrorCode::from_code);
+    let wait = stored.get("retry_after_seconds").and_then(Value::as_f64);
+    Some(NodeError {
+        code: code.unwrap_or(ErrorCode::NodeFailed),
+        message: stored.get("message").and_then(Value::as_str).unwrap_or_default().to_owned(),
+        retryable: stored.get("retryable").and_then(Value::as_bool).unwrap_or(false),
+        retry_after: wait.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_reads_as_it_was_written() {
+        let error = NodeError {
+            code: ErrorCode::ModelRateLimited,
+            message: "slow down".to_owned(),
+            retryable: true,
+            retry_after: Some(Duration::from_millis(1_500)),
+        };
+        for error in [error.clone(), NodeError { retryable: false, retry_after: None, ..error }] {
+            assert_eq!(node_error(&stored_error(&error).to_string()), Some(error));
+        }
+        // As rows of older versions have it.
+        let old = node_error(r#"{"code":"node.timeout","message":"late"}"#).unwrap();
+        assert_eq!(old, NodeError::new(ErrorCode::NodeTimeout, "late"));
+    }
+}

@@ -1,0 +1,114 @@
+//! The journaled run, which chat turns and workflow runs have in common: the engine executes a frozen version, every
+//! result is a journal row before anything depends on it, and readers are told what is committed.
+
+mod frames;
+mod journal;
+mod teller;
+mod workflows;
+mod writer;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use engine::models::Models;
+use engine::ports::Ports;
+use engine::{Cache, RecordedStep, RunError, RunInput};
+use futures_util::FutureExt;
+use kernel::{Clock, Ids, Random};
+use serde_json::{Value, json};
+use store::Store;
+use tokio::sync::Semaphore;
+use uuid::Uuid;
+use wire::ErrorCode;
+
+pub(crate) use frames::Frames;
+pub(crate) use journal::read_journal;
+pub(crate) use teller::{Teller, Urgency};
+pub(crate) use writer::{End, RunWriter};
+
+use crate::db::{Database, WriteError};
+use crate::plans::{LoadedVersion, Plans};
+use crate::publish::Topics;
+use workflows::WorkflowsOf;
+
+/// What every run works with.
+#[derive(Clone)]
+pub(crate) struct RunPorts {
+    /// The database.
+    pub(crate) store: Store,
+    /// The lanes.
+    pub(crate) db: Database,
+    /// Where readers listen.
+    pub(crate) topics: Topics,
+    /// Compiled versions.
+    pub(crate) plans: Arc<Plans>,
+    /// Language models.
+    pub(crate) models: Models,
+    /// Results of pure nodes.
+    pub(crate) cache: Cache,
+    /// Time.
+    pub(crate) clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub(crate) random: Arc<dyn Random>,
+    /// Ids.
+    pub(crate) ids: Ids,
+    /// Runs of an earlier life that may read what they had stored at the same time. There may be thousands, and a
+    /// new one wants a connection too.
+    pub(crate) recovering: Arc<Semaphore>,
+}
+
+/// How a run ended, if it was not stopped.
+pub(crate) enum Ran {
+    /// With this output.
+    Succeeded(Value),
+    /// Without one.
+    Failed(RunError),
+    /// This process may not or cannot write any more; whoever owns the run goes on.
+    Lost(WriteError),
+}
+
+/// Executes a version to its end. Dropped, the run is stopped.
+pub(crate) async fn execute<T: Teller>(
+    version: &LoadedVersion,
+    workspace: Uuid,
+    input: RunInput,
+    recorded: Vec<RecordedStep>,
+    ports: &RunPorts,
+    writer: &RunWriter<T>,
+) -> Ran {
+    let run = input.run.id.clone();
+    let workflows = WorkflowsOf { workspace, plans: Arc::clone(&ports.plans) };
+    let ports = Ports {
+        journal: writer,
+        output: writer,
+        clock: &*ports.clock,
+        random: &*ports.random,
+        models: &ports.models,
+        workflows: &workflows,
+        cache: &ports.cache,
+    };
+    let running = engine::execute(&version.plan, input, recorded, ports);
+    tokio::select! {
+        biased;
+        ended = AssertUnwindSafe(running).catch_unwind() => match ended {
+            Ok(Ok(output)) => Ran::Succeeded(output),
+            Ok(Err(error)) => Ran::Failed(error),
+            Err(panic) => {
+                let text = crate::runtime::panic_text(&*panic);
+                tracing::error!(run, panic = text, "a step panicked");
+                Ran::Failed(whole(ErrorCode::Internal))
+            }
+        },
+        () = writer.keep_flushing() => Ran::Lost(WriteError::Closed),
+    }
+}
+
+/// A run's failure that is no node's.
+pub(crate) fn whole(code: ErrorCode) -> RunError {
+    RunError { code, message: code.message().to_owned(), node: None, retryable: false }
+}
+
+/// A run's error as its row has it.
+pub(crate) fn error_json(error: &RunError) -> Value {
+    json!({"code": error.code.as_str(), "message": error.message, "node": error.node, "retryable": error.retryable})
+}

@@ -1,0 +1,241 @@
+//! Collects what a run writes and hands it to the lanes: at the end of the first poll, then as it coalesces.
+//!
+//! A run that never waits is one commit: nothing is handed over before it gives way or ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use engine::ports::{Journal, JournalError, Output, StepRecord};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
+use store::RunStatus;
+use store::batch::{Batch, RunUpdate};
+use tokio::sync::{Notify, oneshot};
+use uuid::Uuid;
+use wire::chat::NoticeLevel;
+
+use super::journal::step_row;
+use super::{Frames, RunPorts, Teller, Urgency};
+use crate::db::{EventFrames, Then, WriteError};
+
+/// Longest time that a piece waits for more of them.
+const COALESCE: Duration = Duration::from_millis(40);
+
+/// What a run writes, on its way to the lanes.
+pub(crate) struct RunWriter<T> {
+    inner: Arc<Inner<T>>,
+}
+
+impl<T> Clone for RunWriter<T> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner) }
+    }
+}
+
+struct Inner<T> {
+    run: Uuid,
+    stream: Uuid,
+    ports: RunPorts,
+    state: Mutex<State<T>>,
+    changed: Notify,
+}
+
+struct State<T> {
+    batch: Batch,
+    frames: Frames,
+    teller: T,
+    receipts: Vec<oneshot::Sender<Result<(), WriteError>>>,
+    /// When what waits is due, in monotonic time.
+    due: Option<Duration>,
+    lost: Option<WriteError>,
+}
+
+/// How a run stands at its end.
+pub(crate) struct End {
+    pub(crate) status: RunStatus,
+    /// JSON.
+    pub(crate) output: Option<String>,
+    /// JSON.
+    pub(crate) error: Option<String>,
+}
+
+impl<T: Teller> RunWriter<T> {
+    pub(crate) fn new(run: Uuid, stream: Uuid, ports: RunPorts, next_seq: u64, teller: T) -> Self {
+        let state = State {
+            batch: Batch::default(),
+            frames: Frames::new(stream.to_string(), next_seq),
+            teller,
+            receipts: Vec::new(),
+            due: None,
+            lost: None,
+        };
+        let inner = Inner { run, stream, ports, state: Mutex::new(state), changed: Notify::new() };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Notes that the run has begun; goes out with whatever is handed over first.
+    pub(crate) fn started(&self) {
+        let end = End { status: RunStatus::Running, output: None, error: None };
+        let update = self.update(end);
+        self.inner.state.lock().batch.updates.push(update);
+        self.inner.changed.notify_one();
+    }
+
+    /// Looks at or changes what will be told.
+    pub(crate) fn with<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+        change(&mut self.inner.state.lock().teller)
+    }
+
+    /// Hands over what is due, whenever it is; never ends.
+    pub(super) async fn keep_flushing(&self) {
+        loop {
+            self.inner.changed.notified().await;
+            let due = self.inner.state.lock().due;
+            let wait = due.map(|due| due.saturating_sub(self.inner.ports.clock.monotonic()));
+            if let Some(wait) = wait.filter(|wait| !wait.is_zero()) {
+                self.inner.ports.clock.sleep(wait).await;
+            }
+            self.flush();
+        }
+    }
+
+    /// Hands everything over.
+    fn flush(&self) {
+        let mut state = self.inner.state.lock();
+        state.due = None;
+        self.inner.hand_over(&mut state, false);
+    }
+
+    /// Notes what happens, and sees to it that readers are told in time.
+    fn note(&self, happens: impl FnOnce(&mut T) -> Urgency) {
+        let mut state = self.inner.state.lock();
+        match happens(&mut state.teller) {
+            Urgency::Whenever => {}
+            Urgency::Next => self.inner.changed.notify_one(),
+            Urgency::Soon if state.due.is_some() => {}
+            Urgency::Soon => {
+                state.due = Some(self.inner.ports.clock.monotonic() + COALESCE);
+                self.inner.changed.notify_one();
+            }
+            Urgency::Now => {
+                state.due = None;
+                self.inner.hand_over(&mut state, false);
+            }
+        }
+    }
+
+    /// Ends the run; waits for the commit.
+    pub(crate) async fn end(&self, end: End) -> Result<(), WriteError> {
+        let (done, committed) = oneshot::channel();
+        {
+            let update = self.update(end);
+            let mut state = self.inner.state.lock();
+            state.batch.updates.push(update);
+            state.receipts.push(done);
+            self.inner.hand_over(&mut state, true);
+        }
+        // A receipt that was dropped was not taken, because of what became of earlier rows.
+        committed.await.unwrap_or_else(|_| {
+            let lost = self.inner.state.lock().lost.clone();
+            Err(lost.unwrap_or(WriteError::Closed))
+        })
+    }
+
+    fn update(&self, end: End) -> RunUpdate {
+        let now = self.inner.ports.clock.now();
+        RunUpdate {
+            id: self.inner.run,
+            status: end.status,
+            started_at: Some(now),
+            output: end.output,
+            error: end.error,
+            finished_at: end.status.is_terminal().then_some(now),
+        }
+    }
+
+    /// Waits until there is room for more.
+    async fn room(&self) {
+        self.inner.ports.db.room(self.inner.run).await;
+    }
+}
+
+impl<T: Teller> Inner<T> {
+    fn hand_over(&self, state: &mut State<T>, end: bool) {
+        state.teller.tell(&mut state.frames, &mut state.batch.items);
+        let told = !state.frames.is_empty();
+        if state.batch.is_empty() && !told && !end && state.receipts.is_empty() {
+            return;
+        }
+        let events = (told || end).then(|| {
+            let (frames, first_seq, last_seq) = state.frames.take();
+            EventFrames { stream: self.stream, first_seq, last_seq, frames, end }
+        });
+        let receipts = std::mem::take(&mut state.receipts);
+        let batch = std::mem::take(&mut state.batch);
+        let then: Then = Box::new(move |outcome| {
+            for receipt in receipts {
+                let _ = receipt.send(outcome.clone());
+            }
+        });
+        if let Err(error) = self.ports.db.submit_then(self.run, batch, events, then) {
+            state.lost = Some(error);
+        }
+    }
+}
+
+#[async_trait]
+impl<T: Teller> Output for RunWriter<T> {
+    async fn text(&self, node: &str, piece: &str) {
+        self.note(|teller| teller.text(node, piece));
+        self.room().await;
+    }
+
+    async fn rewind(&self, node: &str, bytes: usize) {
+        self.with(|teller| teller.rewind(node, bytes));
+    }
+
+    async fn new_message(&self) {
+        self.note(Teller::new_message);
+        self.room().await;
+    }
+
+    async fn progress(&self, text: &str) {
+        self.note(|teller| teller.progress(text));
+        self.room().await;
+    }
+
+    async fn notice(&self, level: NoticeLevel, message: &str, title: Option<&str>) {
+        self.note(|teller| teller.notice(level, message, title));
+        self.room().await;
+    }
+}
+
+impl<T: Teller> Journal for RunWriter<T> {
+    fn begins(&self, row: &StepRecord) {
+        self.note(|teller| teller.begins(row));
+    }
+
+    fn record(&self, row: StepRecord) -> BoxFuture<'static, Result<(), JournalError>> {
+        let (done, committed) = oneshot::channel();
+        {
+            let mut state = self.inner.state.lock();
+            state.teller.records(&row);
+            state.batch.steps.push(step_row(self.inner.run, row));
+            state.receipts.push(done);
+            if let Some(lost) = &state.lost {
+                let text = lost.to_string();
+                return async { Err(JournalError(text)) }.boxed();
+            }
+        }
+        let writer = self.clone();
+        async move {
+            // Only now does something depend on the row.
+            writer.flush();
+            let committed = committed.await.unwrap_or(Err(WriteError::Closed));
+            committed.map_err(|error| JournalError(error.to_string()))
+        }
+        .boxed()
+    }
+}

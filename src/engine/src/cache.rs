@@ -1,0 +1,56 @@
+//! Results of pure nodes that were asked to be kept for a while. Lost with the process: it only saves work.
+
+use std::time::Duration;
+
+use moka::sync;
+
+/// Bytes of results that are kept; the least used go first.
+const CAPACITY: u64 = 64 << 20;
+
+/// What makes a result the same: the node and its input.
+pub(crate) type Key = [u8; 32];
+
+/// Results of pure nodes. Cheap to clone.
+#[derive(Clone)]
+pub struct Cache(sync::Cache<Key, Kept>);
+
+#[derive(Clone)]
+struct Kept {
+    result: std::sync::Arc<str>,
+    /// In monotonic time.
+    until: Duration,
+}
+
+impl Default for Cache {
+    fn default() -> Self {
+        let size = |_: &Key, kept: &Kept| u32::try_from(kept.result.len() + 100).unwrap_or(u32::MAX);
+        Self(sync::Cache::builder().max_capacity(CAPACITY).weigher(size).build())
+    }
+}
+
+impl Cache {
+    /// The result that is kept, JSON.
+    pub(crate) fn get(&self, key: &Key, now: Duration) -> Option<std::sync::Arc<str>> {
+        let kept = self.0.get(key)?;
+        (now < kept.until).then_some(kept.result)
+    }
+
+    /// Keeps a result until then.
+    pub(crate) fn put(&self, key: Key, result: &str, until: Duration) {
+        self.0.insert(key, Kept { result: result.into(), until });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_is_kept_for_its_time() {
+        let cache = Cache::default();
+        cache.put([1; 32], "3", Duration::from_secs(10));
+        assert_eq!(cache.get(&[1; 32], Duration::from_secs(9)).as_deref(), Some("3"));
+        assert_eq!(cache.get(&[1; 32], Duration::from_secs(10)), None);
+        assert_eq!(cache.get(&[2; 32], Duration::ZERO), None);
+    }
+}

@@ -1,0 +1,172 @@
+//! The channels of `state`: what they begin with and how a write changes them. Pure.
+
+use serde_json::{Map, Value};
+
+/// A channel of `state`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Channel {
+    /// Its name.
+    pub name: String,
+    /// How writes change it.
+    pub rule: Rule,
+    /// What it begins with.
+    pub initial: Value,
+}
+
+/// How a write changes a channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// The last write stays.
+    Replace,
+    /// A list: the write is added at the end; a list's entries one by one.
+    Append,
+    /// An object: the write's members come over those there are.
+    Merge,
+    /// A number: added up.
+    Sum,
+    /// The smallest number.
+    Min,
+    /// The largest number.
+    Max,
+}
+
+impl Rule {
+    /// Their names in a graph.
+    pub(crate) const NAMES: [&'static str; 6] = ["replace", "append", "merge", "sum", "min", "max"];
+
+    pub(crate) fn read(name: &str) -> Self {
+        match name {
+            "append" => Self::Append,
+            "merge" => Self::Merge,
+            "sum" => Self::Sum,
+            "min" => Self::Min,
+            "max" => Self::Max,
+            _ => Self::Replace,
+        }
+    }
+
+    /// What a channel begins with unless the graph says otherwise.
+    pub(crate) fn empty(self) -> Value {
+        match self {
+            Self::Append => Value::Array(Vec::new()),
+            Self::Merge => Value::Object(Map::new()),
+            Self::Sum => Value::from(0),
+            Self::Replace | Self::Min | Self::Max => Value::Null,
+        }
+    }
+
+    /// Whether a channel of this rule may hold `value`.
+    pub(crate) fn holds(self, value: &Value) -> bool {
+        match self {
+            Self::Replace => true,
+            Self::Append => value.is_array(),
+            Self::Merge => value.is_object(),
+            Self::Sum => value.is_number(),
+            Self::Min | Self::Max => value.is_number() || value.is_null(),
+        }
+    }
+
+    /// What a write of it has to be, in words.
+    fn wanted(self) -> &'static str {
+        match self {
+            Self::Merge => "an object",
+            Self::Sum | Self::Min | Self::Max => "a number",
+            Self::Replace | Self::Append => "any value",
+        }
+    }
+}
+
+impl Channel {
+    /// What the channel holds after `write`.
+    ///
+    /// # Errors
+    /// One line when the write does not fit the rule.
+    pub(crate) fn write(&self, before: Value, write: Value) -> Result<Value, String> {
+        match (self.rule, before, write) {
+            (Rule::Replace, _, write) => Ok(write),
+            (Rule::Append, Value::Array(mut list), Value::Array(more)) => {
+                list.extend(more);
+                Ok(Value::Array(list))
+            }
+            (Rule::Append, Value::Array(mut list), one) => {
+                list.push(one);
+                Ok(Value::Array(list))
+            }
+            (Rule::Merge, Value::Object(mut members), Value::Object(more)) => {
+                members.extend(more);
+                Ok(Value::Object(members))
+            }
+            (Rule::Sum, Value::Number(a), Value::Number(b)) => sum(&a, &b),
+            (Rule::Min | Rule::Max, Value::Null, Value::Number(write)) => Ok(Value::Number(write)),
+            (Rule::Min, Value::Number(a), Value::Number(b)) => {
+                Ok(Value::Number(if less(&b, &a) { b } else { a }))
+            }
+            (Rule::Max, Value::Number(a), Value::Number(b)) => {
+                Ok(Value::Number(if less(&a, &b) { b } else { a }))
+            }
+            (rule, _, write) => {
+                Err(format!("state.{} takes {}, not {}", self.name, rule.wanted(), kind(&write)))
+            }
+        }
+    }
+}
+
+fn sum(a: &serde_json::Number, b: &serde_json::Number) -> Result<Value, String> {
+    if let (Some(a), Some(b)) = (a.as_i64(), b.as_i64())
+        && let Some(sum) = a.checked_add(b)
+    {
+        return Ok(Value::from(sum));
+    }
+    let sum = a.as_f64().unwrap_or_default() + b.as_f64().unwrap_or_default();
+    serde_json::Number::from_f64(sum).map(Value::Number).ok_or_else(|| "the sum is no number".to_owned())
+}
+
+fn less(a: &serde_json::Number, b: &serde_json::Number) -> bool {
+    match (a.as_i64(), b.as_i64()) {
+        (Some(a), Some(b)) => a < b,
+        _ => a.as_f64() < b.as_f64(),
+    }
+}
+
+/// The type of a value, in words.
+pub(crate) fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn after(rule: &str, writes: &[Value]) -> Result<Value, String> {
+        let rule = Rule::read(rule);
+        let channel = Channel { name: "x".into(), rule, initial: rule.empty() };
+        writes.iter().try_fold(channel.initial.clone(), |held, write| channel.write(held, write.clone()))
+    }
+
+    #[test]
+    fn each_rule_does_what_it_says() {
+        assert_eq!(after("replace", &[json!(1), json!("b")]), Ok(json!("b")));
+        assert_eq!(after("append", &[json!(1), json!([2, 3]), json!([[4]])]), Ok(json!([1, 2, 3, [4]])));
+        assert_eq!(after("merge", &[json!({"a": 1, "b": 1}), json!({"b": 2})]), Ok(json!({"a": 1, "b": 2})));
+        assert_eq!(after("sum", &[json!(1), json!(2), json!(0.5)]), Ok(json!(3.5)));
+        assert_eq!(after("sum", &[json!(i64::MAX), json!(1)]), Ok(json!(9.223_372_036_854_776e18)));
+        assert_eq!(after("min", &[json!(2), json!(1.5), json!(7)]), Ok(json!(1.5)));
+        assert_eq!(after("max", &[json!(2), json!(1.5), json!(7)]), Ok(json!(7)));
+        assert_eq!(after("max", &[]), Ok(Value::Null));
+    }
+
+    #[test]
+    fn a_write_that_does_not_fit_says_so() {
+        assert_eq!(after("sum", &[json!("3")]).unwrap_err(), "state.x takes a number, not a string");
+        assert_eq!(after("merge", &[json!([1])]).unwrap_err(), "state.x takes an object, not a list");
+        assert!(after("max", &[json!(1), Value::Null]).is_err());
+    }
+}

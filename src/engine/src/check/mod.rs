@@ -1,0 +1,149 @@
+//! Everything that is asked before a graph is taken: what it means, and what is wrong with it, all at once.
+
+mod compile;
+mod names;
+mod reach;
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use wire::FieldError;
+
+pub(crate) use compile::{Destination, PlanNode, PlanTarget, plan_body};
+pub use compile::{Plan, compile};
+
+use crate::Problems;
+use crate::graph::fields::escape;
+use crate::graph::parse::read_graph;
+use crate::template;
+
+/// Reads and compiles a graph: what is asked before one is saved.
+///
+/// # Errors
+/// Every problem of its shape and of its meaning, each with a JSON pointer, a code and, where one can tell, what to
+/// write instead.
+pub fn check(document: &Value) -> Result<Plan, Problems> {
+    let mut check = Check::default();
+    let graph = read_graph(document, &mut check.problems);
+    // An edge that could not be read may have led anywhere.
+    let misread =
+        |problem: &FieldError| problem.pointer.starts_with("/edges") && problem.code != "unknown_field";
+    let edges_are_read = !check.problems.iter().any(misread);
+    let plan = graph.map(|graph| {
+        let plan = compile::plan(&graph, &mut check);
+        let reach = reach::Reach::of(&graph).filter(|_| edges_are_read);
+        // Where nodes cannot be reached at all, it is that which has to be mended first.
+        let sound = reach.filter(|reach| reach::check(&graph, reach, &mut check));
+        names::check(&graph, sound.as_ref(), &mut check);
+        plan
+    });
+    match plan {
+        Some(plan) if check.problems.is_empty() => Ok(plan),
+        _ => {
+            check.problems.sort_by_cached_key(|problem| (place(&problem.pointer), problem.code.clone()));
+            Err(check.problems)
+        }
+    }
+}
+
+/// A pointer by its parts, numbers as numbers, so that problems stand together as their places do.
+fn place(pointer: &str) -> Vec<(u64, String)> {
+    let part = |part: &str| part.parse().map_or_else(|_| (u64::MAX, part.to_owned()), |n| (n, String::new()));
+    pointer.split('/').map(part).collect()
+}
+
+/// What is noted while a graph is compiled.
+#[derive(Default)]
+pub(crate) struct Check {
+    pub(crate) problems: Problems,
+    names: Vec<Named>,
+    owner: Owner,
+    /// Inside the body of a `for_each`, where `item` and `index` are known.
+    items: bool,
+}
+
+/// A name that a template or a condition uses.
+struct Named {
+    /// Dotted: `results.classify.kind`.
+    name: String,
+    pointer: String,
+    owner: Owner,
+    items: bool,
+}
+
+/// Whose template it is: that says which results it may see.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+enum Owner {
+    /// This node's fields: results of nodes before it.
+    Node(String),
+    /// What follows these nodes: their results too.
+    After(Vec<String>),
+    /// The output: everything.
+    #[default]
+    Output,
+}
+
+impl Check {
+    /// Notes a problem.
+    pub(crate) fn note(&mut self, problem: FieldError) {
+        self.problems.push(problem);
+    }
+
+    /// Says whose the next templates are.
+    fn of(&mut self, owner: Owner) {
+        self.owner = owner;
+    }
+
+    /// Takes the templates that `read` notes as those of a `for_each`'s body.
+    pub(crate) fn with_items<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
+        let outer = std::mem::replace(&mut self.items, true);
+        let result = read(self);
+        self.items = outer;
+        result
+    }
+
+    /// Checks a template; says whether it parses.
+    pub(crate) fn template(&mut self, text: &str, pointer: &str) -> bool {
+        self.parsed(template::names_of_template(text), "template", pointer)
+    }
+
+    /// Checks a condition or another bare expression; says whether it parses.
+    pub(crate) fn expression(&mut self, text: &str, pointer: &str, locals: &[&str]) -> bool {
+        let names = template::names_of_expression(text);
+        let names = names.map(|names| {
+            let local = |name: &String| locals.contains(&name.split('.').next().unwrap_or_default());
+            names.into_iter().filter(|name| !local(name)).collect()
+        });
+        self.parsed(names, "condition", pointer)
+    }
+
+    /// Checks every template inside a value; says whether all parse.
+    pub(crate) fn templates(&mut self, value: &Value, pointer: &str) -> bool {
+        match value {
+            Value::String(text) => self.template(text, pointer),
+            // Not `all`: every problem is noted, not the first.
+            Value::Array(items) => items.iter().enumerate().fold(true, |good, (index, item)| {
+                self.templates(item, &format!("{pointer}/{index}")) && good
+            }),
+            Value::Object(members) => members.iter().fold(true, |good, (name, member)| {
+                self.templates(member, &format!("{pointer}/{}", escape(name))) && good
+            }),
+            _ => true,
+        }
+    }
+
+    fn parsed(&mut self, names: Result<BTreeSet<String>, String>, code: &'static str, pointer: &str) -> bool {
+        match names {
+            Ok(names) => {
+                let (owner, items) = (self.owner.clone(), self.items);
+                let named = |name| Named { name, pointer: pointer.to_owned(), owner: owner.clone(), items };
+                self.names.extend(names.into_iter().map(named));
+                true
+            }
+            Err(message) => {
+                self.note(FieldError::new(pointer, code, message));
+                false
+            }
+        }
+    }
+}

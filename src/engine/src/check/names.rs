@@ -1,0 +1,100 @@
+//! Whether the names in templates and conditions mean something where they stand.
+
+use std::collections::BTreeMap;
+
+use wire::FieldError;
+
+use super::reach::{Reach, is_set};
+use super::{Check, Named, Owner};
+use crate::graph::Graph;
+use crate::graph::fields::nearest;
+
+/// What every template sees.
+const SCOPE: [&str; 6] = ["inputs", "results", "messages", "state", "config", "run"];
+/// What the body of a `for_each` sees as well.
+const ITEM: [&str; 2] = ["item", "index"];
+/// What `run` holds.
+const RUN: [&str; 4] = ["id", "workflow_id", "thread_id", "trigger"];
+/// Functions of the template language.
+const FUNCTIONS: [&str; 3] = ["range", "dict", "debug"];
+
+pub(super) fn check(graph: &Graph, reach: Option<&Reach>, check: &mut Check) {
+    let mut before = Before { graph, reach, after: BTreeMap::new() };
+    for named in std::mem::take(&mut check.names) {
+        check.problems.extend(problem(graph, &mut before, &named));
+    }
+}
+
+fn problem(graph: &Graph, before: &mut Before<'_>, named: &Named) -> Option<FieldError> {
+    let mut parts = named.name.split('.');
+    let (first, second) = (parts.next().unwrap_or_default(), parts.next());
+    let note = |code, message, near: Option<&str>, known: String| {
+        let problem = FieldError::new(named.pointer.clone(), code, message);
+        Some(match near {
+            Some(near) => problem.suggest(format!("did you mean '{near}'?")),
+            None => problem.suggest(known),
+        })
+    };
+    match (first, second) {
+        ("results", Some(node)) => {
+            let names = || graph.nodes.iter().map(|node| node.name.as_str());
+            let Some(index) = names().position(|name| name == node) else {
+                let near = nearest(node, names()).map(|near| format!("results.{near}"));
+                let known = names().collect::<Vec<_>>().join(", ");
+                let message = format!("unknown node '{node}' in results.{node}");
+                return note("unknown_node", message, near.as_deref(), format!("nodes: {known}"));
+            };
+            if before.may_have_run(index, &named.owner) {
+                return None;
+            }
+            let message = format!("results.{node} is not there yet: '{node}' never runs before this");
+            let known =
+                format!("lead an edge from '{node}' to here, or use the result of a node before this");
+            note("never_ready", message, None, known)
+        }
+        ("state", Some(channel)) if !graph.channels.iter().any(|known| known.name == channel) => {
+            let near = nearest(channel, graph.channels.iter().map(|known| known.name.as_str()));
+            let near = near.map(|near| format!("state.{near}"));
+            let known = format!("declare it: \"state\": {{\"{channel}\": {{\"merge\": \"replace\"}}}}");
+            note("unknown_channel", format!("unknown channel 'state.{channel}'"), near.as_deref(), known)
+        }
+        ("run", Some(member)) if !RUN.contains(&member) => {
+            let near = nearest(member, RUN.into_iter()).map(|near| format!("run.{near}"));
+            let known = format!("run has {}", RUN.join(", "));
+            note("unknown_name", format!("unknown name 'run.{member}'"), near.as_deref(), known)
+        }
+        (name, _) if SCOPE.contains(&name) || FUNCTIONS.contains(&name) => None,
+        (name, _) if ITEM.contains(&name) && named.items => None,
+        (name, _) if ITEM.contains(&name) => {
+            let message = format!("'{name}' is only known inside the body of a for_each");
+            note("unknown_name", message, None, format!("names here: {}", SCOPE.join(", ")))
+        }
+        (name, _) => {
+            let near = nearest(name, SCOPE.into_iter());
+            let known = format!("names here: {}", SCOPE.join(", "));
+            note("unknown_name", format!("unknown name '{name}'"), near, known)
+        }
+    }
+}
+
+/// Which node runs before which.
+struct Before<'a> {
+    graph: &'a Graph,
+    reach: Option<&'a Reach>,
+    after: BTreeMap<usize, Vec<bool>>,
+}
+
+impl Before<'_> {
+    fn may_have_run(&mut self, node: usize, owner: &Owner) -> bool {
+        let Some(reach) = self.reach else { return true };
+        let after = self.after.entry(node).or_insert_with(|| reach.after(node));
+        let position = |name: &String| self.graph.nodes.iter().position(|node| node.name == *name);
+        match owner {
+            Owner::Output => true,
+            Owner::Node(name) => position(name).is_none_or(|index| is_set(after, index)),
+            Owner::After(names) => names
+                .iter()
+                .any(|name| position(name).is_none_or(|index| index == node || is_set(after, index))),
+        }
+    }
+}

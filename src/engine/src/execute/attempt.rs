@@ -1,0 +1,324 @@
+//! One visit of a node: its attempts, their rows in the journal, and what an earlier life had done of it.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use minijinja::Value as View;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use wire::ErrorCode;
+
+use super::call::Call;
+use super::frame::{Env, Frame};
+use super::output::StepOutput;
+use super::recorded::RecordedStep;
+use crate::NodeError;
+use crate::check::PlanNode;
+use crate::graph::{OnUnknown, Retry};
+use crate::nodes::{Effect, Failure};
+use crate::ports::{JournalError, StepOutcome, StepRecord};
+
+/// Bytes of the largest result, as JSON.
+const LARGEST: usize = 8 << 20;
+/// Longest wait that whoever was called may ask for.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(600);
+
+/// Ends when the row that was handed over last is durable.
+pub(super) type Receipt = BoxFuture<'static, Result<(), JournalError>>;
+
+/// One visit of a node.
+pub(super) struct Visit<'a> {
+    pub(super) env: &'a Env<'a>,
+    pub(super) frame: &'a Frame,
+    pub(super) node: &'a Arc<PlanNode>,
+    /// The node's name in the journal.
+    pub(super) path: String,
+    pub(super) visit: u32,
+    /// The outermost graph's super-step.
+    pub(super) step: u32,
+    pub(super) halt: &'a CancellationToken,
+    pub(super) view: &'a View,
+    /// Whether there is so much in scope that templates are filled away from the actors.
+    pub(super) heavy: bool,
+    pub(super) output: &'a StepOutput<'a>,
+    pub(super) slot: usize,
+}
+
+/// What a visit left.
+pub(super) struct Visited {
+    pub(super) result: Result<Value, Failure>,
+    pub(super) receipt: Option<Receipt>,
+}
+
+impl Visited {
+    fn known(result: Result<Value, Failure>) -> Self {
+        Self { result, receipt: None }
+    }
+}
+
+impl Visit<'_> {
+    /// Makes attempts until one is final.
+    pub(super) async fn run(self) -> Visited {
+        let rows = self.env.recorded.of(&self.path, self.visit);
+        if let Some((row, result)) = rows.iter().find_map(|row| Some((row, row.result.clone()?))) {
+            self.say_again(row, &result).await;
+            return Visited::known(Ok(result));
+        }
+        let retry = self.node.common.retry.unwrap_or_else(|| self.node.node.retry());
+        let mut attempt = 1;
+        let mut begun = None;
+        if let Some(last) = rows.last() {
+            attempt = last.attempt;
+            match &last.error {
+                Some(error) => {
+                    let passed = last.finished_at.map(|at| self.env.ports.clock.now() - at);
+                    let passed = passed.and_then(|passed| passed.to_std().ok()).unwrap_or_default();
+                    if !self.waits_for_another(error, attempt, &retry, passed).await {
+                        return Visited::known(Err(self.failure(error.clone())));
+                    }
+                    attempt += 1;
+                }
+                None if self.on_unknown() == OnUnknown::Fail => return self.give_up(last),
+                None => begun = Some(last),
+            }
+        }
+        loop {
+            self.output.restart(self.slot, &self.path).await;
+            let visited = self.attempt(attempt, begun.take()).await;
+            match &visited.result {
+                Err(Failure::Failed(error))
+                    if self.waits_for_another(error, attempt, &retry, Duration::ZERO).await =>
+                {
+                    attempt += 1;
+                }
+                Err(Failure::Failed(_)) => {
+                    // What a failed attempt has said does not stand.
+                    self.output.restart(self.slot, &self.path).await;
+                    return visited;
+                }
+                _ => return visited,
+            }
+        }
+    }
+
+    /// Waits for the next attempt, if there is to be one.
+    async fn waits_for_another(
+        &self,
+        error: &NodeError,
+        attempt: u32,
+        retry: &Retry,
+        passed: Duration,
+    ) -> bool {
+        if !error.retryable || attempt >= retry.max_attempts {
+            return false;
+        }
+        let asked = error.retry_after.unwrap_or_default().min(RETRY_AFTER_MAX);
+        let pause = self.jittered(retry, attempt).max(asked).saturating_sub(passed);
+        tokio::select! {
+            biased;
+            () = self.halt.cancelled() => false,
+            () = self.env.ports.clock.sleep(pause) => true,
+        }
+    }
+
+    /// Half to all of the wait, so that what failed together does not come back together.
+    fn jittered(&self, retry: &Retry, attempt: u32) -> Duration {
+        let pause = retry.pause(attempt);
+        let mut byte = [u8::MAX];
+        // Without random bytes the whole wait is waited.
+        if !retry.jitter || self.env.ports.random.fill(&mut byte).is_err() {
+            return pause;
+        }
+        let [byte] = byte;
+        pause / 2 + pause / 2 * u32::from(byte) / 255
+    }
+
+    /// A wait that was cut short is no failure.
+    fn failure(&self, error: NodeError) -> Failure {
+        if error.retryable && self.halt.is_cancelled() { Failure::Halted } else { Failure::Failed(error) }
+    }
+
+    fn on_unknown(&self) -> OnUnknown {
+        self.node.common.on_unknown.unwrap_or_else(|| self.node.kind.effect.on_unknown())
+    }
+
+    /// A crash left open whether the attempt has done its work, and it must not be done twice.
+    fn give_up(&self, last: &RecordedStep) -> Visited {
+        let error = NodeError::new(
+            ErrorCode::NodeOutcomeUnknown,
+            "the service ended while the step was at work, and it must not be done twice",
+        );
+        let finished_at = self.env.ports.clock.now();
+        let record = StepRecord {
+            begun: true,
+            started_at: last.started_at,
+            note: last.note.clone(),
+            outcome: StepOutcome::Failed { error: error.clone(), finished_at },
+            ..self.record(last.attempt)
+        };
+        let receipt = self.env.ports.journal.record(record);
+        Visited { result: Err(Failure::Failed(error)), receipt: Some(receipt) }
+    }
+
+    fn record(&self, attempt: u32) -> StepRecord {
+        StepRecord {
+            step: self.step,
+            node: self.path.clone(),
+            visit: self.visit,
+            attempt,
+            begun: false,
+            input_digest: [0; 32],
+            started_at: self.env.ports.clock.now(),
+            note: None,
+            outcome: StepOutcome::Started,
+        }
+    }
+
+    fn call<'b>(&'b self, record: &StepRecord) -> Call<'b> {
+        Call {
+            env: self.env,
+            frame: self.frame,
+            path: &self.path,
+            visit: self.visit,
+            attempt: record.attempt,
+            step: self.step,
+            halt: self.halt,
+            view: self.view,
+            output: self.output,
+            slot: self.slot,
+            started_at: record.started_at,
+            note: record.note.clone(),
+        }
+    }
+
+    /// One attempt and its row. Its panic is its failure.
+    async fn attempt(&self, attempt: u32, begun: Option<&RecordedStep>) -> Visited {
+        let mut record = self.record(attempt);
+        if let Some(row) = begun {
+            record.begun = true;
+            record.started_at = row.started_at;
+            record.note.clone_from(&row.note);
+        }
+        self.env.ports.journal.begins(&record);
+        let worked = AssertUnwindSafe(self.work(&mut record)).catch_unwind().await;
+        let worked = worked.unwrap_or_else(|_| {
+            tracing::error!(node = %self.path, "a step panicked");
+            Err(NodeError::new(ErrorCode::Internal, "the step panicked").into())
+        });
+        let finished_at = self.env.ports.clock.now();
+        let result = match worked {
+            Ok(result) => {
+                let text = result.to_string();
+                if text.len() <= LARGEST {
+                    record.outcome = StepOutcome::Succeeded { result: text, finished_at };
+                    Ok(result)
+                } else {
+                    let code = ErrorCode::NodeResultTooLarge;
+                    Err(NodeError::new(code, format!("{} bytes: {}", text.len(), code.message())))
+                }
+            }
+            Err(Failure::Failed(error)) => Err(error),
+            Err(stopped) => return Visited::known(Err(stopped)),
+        };
+        if let Err(error) = &result {
+            record.outcome = StepOutcome::Failed { error: error.clone(), finished_at };
+        }
+        let receipt = Some(self.env.ports.journal.record(record));
+        Visited { result: result.map_err(Failure::Failed), receipt }
+    }
+
+    async fn work(&self, record: &mut StepRecord) -> Result<Value, Failure> {
+        let node = &self.node.node;
+        let input = self.input().await?;
+        record.input_digest = crate::canonical::sha256(&[input.to_string().as_bytes()]);
+        if let Some(kept) = self.kept(record) {
+            return Ok(kept);
+        }
+        let keeps_start = node.records_start() || self.on_unknown() == OnUnknown::Fail;
+        if keeps_start && !record.begun {
+            record.note = node.begin(&input, &self.call(record)).await?;
+            let stored = self.env.ports.journal.record(record.clone()).await;
+            stored.map_err(|error| Failure::Lost(error.to_string()))?;
+            record.begun = true;
+        }
+        let call = self.call(record);
+        let running = self.within_limit(record, keeps_start, node.run(input, &call));
+        let result = if self.node.kind.effect == Effect::Wait {
+            tokio::select! {
+                biased;
+                result = running => result,
+                () = self.halt.cancelled() => Err(Failure::Halted),
+            }
+        } else {
+            running.await
+        }?;
+        self.keep(record, &result);
+        Ok(result)
+    }
+
+    async fn within_limit(
+        &self,
+        record: &StepRecord,
+        keeps_start: bool,
+        work: impl Future<Output = Result<Value, Failure>>,
+    ) -> Result<Value, Failure> {
+        let clock = self.env.ports.clock;
+        let Some(limit) = self.node.common.timeout.or_else(|| self.node.node.timeout()) else {
+            return work.await;
+        };
+        // Where the start is known across a restart, so is how much of the limit has passed.
+        let passed = keeps_start.then(|| (clock.now() - record.started_at).to_std().unwrap_or_default());
+        let left = limit.saturating_sub(passed.unwrap_or_default());
+        kernel::timeout(clock, left, work).await.unwrap_or_else(|| {
+            let message = format!("took longer than {} s", limit.as_secs_f64());
+            Err(NodeError::retryable(ErrorCode::NodeTimeout, message).into())
+        })
+    }
+
+    /// What the node works on; away from the actors where that may take long.
+    async fn input(&self) -> Result<Value, NodeError> {
+        if !self.heavy && !self.node.heavy {
+            return self.node.node.input(self.view);
+        }
+        let (node, view) = (Arc::clone(self.node), self.view.clone());
+        let filled = tokio::task::spawn_blocking(move || node.node.input(&view)).await;
+        filled.unwrap_or_else(|_| Err(NodeError::new(ErrorCode::Internal, "filling a template panicked")))
+    }
+
+    fn cache_key(&self, record: &StepRecord) -> Option<([u8; 32], Duration)> {
+        let kept_for = self.node.common.cache?;
+        Some((crate::canonical::sha256(&[&self.node.identity, &record.input_digest]), kept_for))
+    }
+
+    fn kept(&self, record: &StepRecord) -> Option<Value> {
+        let (key, _) = self.cache_key(record)?;
+        let kept = self.env.ports.cache.get(&key, self.env.ports.clock.monotonic())?;
+        serde_json::from_str(&kept).ok()
+    }
+
+    fn keep(&self, record: &StepRecord, result: &Value) {
+        if let Some((key, kept_for)) = self.cache_key(record) {
+            let until = self.env.ports.clock.monotonic() + kept_for;
+            self.env.ports.cache.put(key, &result.to_string(), until);
+        }
+    }
+
+    /// A resumed run says everything again from its beginning; who listens knows what was told.
+    async fn say_again(&self, row: &RecordedStep, result: &Value) {
+        let node = &self.node.node;
+        if !node.streams() {
+            return;
+        }
+        let mut record = self.record(row.attempt);
+        record.started_at = row.started_at;
+        record.note.clone_from(&row.note);
+        if let Err(Failure::Failed(error)) =
+            node.say_again(result, &self.call(&record), &self.input().await).await
+        {
+            tracing::warn!(node = %self.path, %error, "a finished step could not say again what it had said");
+        }
+    }
+}

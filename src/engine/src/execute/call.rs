@@ -1,0 +1,209 @@
+//! What a node may use while it works.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use kernel::Clock;
+use minijinja::Value as View;
+use minijinja::value::Serde;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use wire::ErrorCode;
+use wire::chat::NoticeLevel;
+
+use super::attempt::Visit;
+use super::frame::{Env, Frame};
+use super::output::{SlotOutput, StepOutput};
+use super::scope::overlay;
+use super::{RunInfo, RunInput, Stop, steps};
+use crate::NodeError;
+use crate::check::PlanNode;
+use crate::models::{Models, Pieces};
+use crate::nodes::Failure;
+use crate::ports::{Resolved, Workflows};
+
+/// Most sub-workflows inside one another.
+const DEPTH: u32 = 16;
+
+/// What a node may use while it works.
+pub(crate) struct Call<'a> {
+    pub(super) env: &'a Env<'a>,
+    pub(super) frame: &'a Frame,
+    /// The node's name in the journal.
+    pub(super) path: &'a str,
+    pub(super) visit: u32,
+    pub(super) attempt: u32,
+    /// The outermost graph's super-step.
+    pub(super) step: u32,
+    pub(super) halt: &'a CancellationToken,
+    pub(super) view: &'a View,
+    pub(super) output: &'a StepOutput<'a>,
+    pub(super) slot: usize,
+    /// When this attempt first began, also across a restart.
+    pub(crate) started_at: DateTime<Utc>,
+    /// What was noted with its start.
+    pub(crate) note: Option<Value>,
+}
+
+impl Call<'_> {
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        self.env.ports.clock
+    }
+
+    pub(crate) fn models(&self) -> &Models {
+        self.env.ports.models
+    }
+
+    pub(crate) fn workflows(&self) -> &dyn Workflows {
+        self.env.ports.workflows
+    }
+
+    /// The node's name in the journal.
+    pub(crate) fn path(&self) -> &str {
+        self.path
+    }
+
+    /// The same for every attempt of this visit, and for no other.
+    pub(crate) fn idempotency_key(&self) -> String {
+        format!("{}-{}-{}", self.frame.input.run.id, self.path, self.visit)
+    }
+
+    /// Appends to the turn's message.
+    pub(crate) async fn say(&self, piece: &str) {
+        self.output.text(self.slot, self.path, piece).await;
+    }
+
+    /// What the node says next is another message.
+    pub(crate) async fn new_message(&self) {
+        self.output.new_message(self.slot).await;
+    }
+
+    pub(crate) async fn progress(&self, text: &str) {
+        self.output.progress(text).await;
+    }
+
+    pub(crate) async fn notice(&self, level: NoticeLevel, message: &str, title: Option<&str>) {
+        self.output.notice(level, message, title).await;
+    }
+
+    /// The name that what runs inside this attempt has in the journal: no two attempts share one.
+    fn inside(&self) -> String {
+        let mut path = self.path.to_owned();
+        if self.visit > 1 {
+            path.push_str(&format!("#{}", self.visit));
+        }
+        if self.attempt > 1 {
+            path.push_str(&format!("~{}", self.attempt));
+        }
+        path
+    }
+
+    /// Makes ready to run `count` nodes inside this one.
+    pub(crate) fn nested(&self, count: usize) -> Nested<'_> {
+        Nested { call: self, path: self.inside(), halt: self.halt.child_token(), count }
+    }
+
+    /// Runs another workflow inside this node and yields its output.
+    pub(crate) async fn run_workflow(&self, workflow: &Resolved, inputs: Value) -> Result<Value, Failure> {
+        if self.frame.depth >= DEPTH {
+            let message = format!("more than {DEPTH} workflows inside one another");
+            return Err(NodeError::new(ErrorCode::RunRecursionLimit, message).into());
+        }
+        let problems = workflow.plan.check_inputs(&inputs);
+        if let Some(first) = problems.first() {
+            let message = format!("inputs{}: {}", first.pointer, first.message);
+            return Err(NodeError::new(ErrorCode::RunInputsInvalid, message).into());
+        }
+        let outer = &self.frame.input;
+        let frame = Frame {
+            prefix: format!("{}/", self.inside()),
+            step: Some(self.step),
+            depth: self.frame.depth + 1,
+            halt: self.halt.child_token(),
+            input: RunInput {
+                inputs,
+                messages: outer.messages.clone(),
+                config: (*workflow.config).clone(),
+                run: RunInfo {
+                    workflow_id: workflow.workflow.clone(),
+                    trigger: "workflow".to_owned(),
+                    ..outer.run.clone()
+                },
+                deadline: None,
+            },
+        };
+        let ended = steps::run(self.env, &workflow.plan, &frame, self.output, self.slot).await;
+        ended.map_err(|stop| match stop {
+            Stop::Halted => Failure::Halted,
+            Stop::Failed(error) => {
+                let at = error.node.map(|node| format!("{node}: ")).unwrap_or_default();
+                let message = format!("{at}{}", error.message);
+                let (code, retryable) = (error.code, error.retryable);
+                Failure::Failed(NodeError { code, message, retryable, retry_after: None })
+            }
+        })
+    }
+}
+
+/// A model's pieces become the node's text.
+#[async_trait]
+impl Pieces for Call<'_> {
+    async fn piece(&self, text: &str) {
+        self.say(text).await;
+    }
+}
+
+/// Runs one node many times inside another.
+pub(crate) struct Nested<'a> {
+    call: &'a Call<'a>,
+    path: String,
+    halt: CancellationToken,
+    count: usize,
+}
+
+impl Nested<'_> {
+    /// Runs `work` with the output that the items write to, each in a slot of its own.
+    pub(crate) async fn with_output<T>(&self, work: impl AsyncFnOnce(&StepOutput<'_>) -> T) -> T {
+        let slot = SlotOutput { output: self.call.output, slot: self.call.slot };
+        let output = StepOutput::new(&slot, self.count);
+        work(&output).await
+    }
+
+    /// Runs `node` for one item.
+    pub(crate) async fn item(
+        &self,
+        node: &Arc<PlanNode>,
+        index: usize,
+        item: &Value,
+        output: &StepOutput<'_>,
+    ) -> Result<Value, Failure> {
+        let view = overlay(self.call.view, "item", View::from(Serde(item)));
+        let view = overlay(&view, "index", View::from(index));
+        let visit = Visit {
+            env: self.call.env,
+            frame: self.call.frame,
+            node,
+            path: format!("{}[{index}]", self.path),
+            visit: 1,
+            step: self.call.step,
+            halt: &self.halt,
+            view: &view,
+            heavy: false,
+            output,
+            slot: index,
+        };
+        let visited = visit.run().await;
+        output.finish(index).await;
+        visited.result
+    }
+
+    /// The others need not be waited for.
+    pub(crate) fn halt(&self) {
+        self.halt.cancel();
+    }
+
+    pub(crate) fn is_halted(&self) -> bool {
+        self.halt.is_cancelled()
+    }
+}

@@ -1,0 +1,70 @@
+//! What is the same for everything in one run, and for everything in one graph of it.
+
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use wire::ErrorCode;
+
+use super::recorded::Recorded;
+use super::{RunInput, Stop};
+use crate::RunError;
+use crate::ports::{JournalError, Ports};
+
+/// Super-steps of a graph unless its config says otherwise.
+const RECURSION_LIMIT: u32 = 50;
+/// Most super-steps that a config may ask for.
+const RECURSION_MAX: u32 = 250;
+/// Most nodes that run at the same time.
+const CONCURRENCY_MAX: u32 = 32;
+
+/// The same for the whole run.
+pub(crate) struct Env<'a> {
+    pub(crate) ports: Ports<'a>,
+    pub(super) recorded: Recorded,
+}
+
+/// One graph of a run: the outermost, or a sub-workflow's.
+pub(crate) struct Frame {
+    /// What stands before the names of its nodes in the journal: empty, or `outer/`.
+    pub(super) prefix: String,
+    /// The outermost graph's super-step; `None` for that graph itself.
+    pub(super) step: Option<u32>,
+    /// How many sub-workflows it is inside of.
+    pub(super) depth: u32,
+    /// Cancelled when a node has failed: what only waits is not waited for.
+    pub(super) halt: CancellationToken,
+    pub(super) input: RunInput,
+}
+
+impl Frame {
+    pub(super) fn recursion_limit(&self) -> Result<u32, Stop> {
+        self.limit("recursion_limit", RECURSION_LIMIT, RECURSION_MAX)
+    }
+
+    pub(super) fn max_concurrency(&self) -> Result<u32, Stop> {
+        self.limit("max_concurrency", CONCURRENCY_MAX, CONCURRENCY_MAX)
+    }
+
+    fn limit(&self, name: &str, default: u32, max: u32) -> Result<u32, Stop> {
+        let Some(wanted) = self.input.config.get(name).filter(|wanted| !wanted.is_null()) else {
+            return Ok(default);
+        };
+        let limit = wanted.as_u64().and_then(|limit| u32::try_from(limit).ok());
+        limit.filter(|limit| (1..=max).contains(limit)).ok_or_else(|| {
+            let message = format!("{name} must be a whole number from 1 to {max}");
+            Stop::Failed(RunError::whole(ErrorCode::NodeFailed, message))
+        })
+    }
+
+    /// The name of a node in the journal.
+    pub(super) fn path(&self, node: &str) -> String {
+        format!("{}{node}", self.prefix)
+    }
+
+    pub(super) fn inputs(&self) -> &Value {
+        &self.input.inputs
+    }
+}
+
+pub(super) fn lost(error: &JournalError) -> Stop {
+    Stop::Failed(RunError::whole(ErrorCode::Internal, error.to_string()))
+}

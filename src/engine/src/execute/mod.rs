@@ -1,0 +1,97 @@
+//! Running a plan in super-steps, each result a journal row before anything depends on it.
+//!
+//! Every node that is due runs at the same time; then the edges, in the order of the file, say which nodes are due
+//! next. Results that the journal already has are taken from it, so a run goes on after a crash where it was.
+
+mod attempt;
+mod call;
+mod frame;
+mod output;
+mod recorded;
+mod scope;
+mod steps;
+
+use chrono::{DateTime, Utc};
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+use wire::ErrorCode;
+
+pub(crate) use call::Call;
+pub use recorded::RecordedStep;
+
+use crate::ports::Ports;
+use crate::{Plan, RunError};
+use frame::{Env, Frame};
+use output::StepOutput;
+use recorded::Recorded;
+
+/// What a run is given.
+#[derive(Debug, Clone)]
+pub struct RunInput {
+    /// The inputs.
+    pub inputs: Value,
+    /// The thread as `{role, content}`, this turn last; empty where nothing reads it.
+    pub messages: Vec<Value>,
+    /// The runnable config.
+    pub config: Map<String, Value>,
+    /// What the run may know of itself.
+    pub run: RunInfo,
+    /// When it has to be over.
+    pub deadline: Option<DateTime<Utc>>,
+}
+
+/// What a run may know of itself, `run` in templates.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct RunInfo {
+    /// The run.
+    pub id: String,
+    /// Its workflow.
+    pub workflow_id: String,
+    /// Its thread, for a chat turn.
+    pub thread_id: Option<String>,
+    /// What began it.
+    pub trigger: String,
+}
+
+/// Runs a plan to its end and yields its output.
+///
+/// `recorded` is the journal of an earlier life; empty for a new run. Rows of the last super-step are handed to the
+/// journal but not waited for: whoever ends the run writes its end behind them. Dropping the future stops the run.
+///
+/// # Errors
+/// [`RunError`] names the code and, where there is one, the node at fault.
+pub async fn execute(
+    plan: &Plan,
+    input: RunInput,
+    recorded: Vec<RecordedStep>,
+    ports: Ports<'_>,
+) -> Result<Value, RunError> {
+    let deadline = input.deadline;
+    let env = Env { ports, recorded: Recorded::new(recorded) };
+    let frame = Frame { prefix: String::new(), step: None, depth: 0, halt: CancellationToken::new(), input };
+    let root = StepOutput::root(ports.output);
+    let running = steps::run(&env, plan, &frame, &root, 0);
+    let ended = match deadline {
+        Some(deadline) => {
+            let left = (deadline - ports.clock.now()).to_std().unwrap_or_default();
+            kernel::timeout(ports.clock, left, running).await.unwrap_or_else(|| {
+                let message = format!("the run was not over at {}", deadline.format("%FT%TZ"));
+                Err(Stop::Failed(RunError::whole(ErrorCode::RunTimeout, message)))
+            })
+        }
+        None => running.await,
+    };
+    ended.map_err(|stop| match stop {
+        Stop::Failed(error) => error,
+        Stop::Halted => RunError::whole(ErrorCode::Internal, "the run was halted by nobody"),
+    })
+}
+
+/// Why a graph did not come to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// It failed.
+    Failed(RunError),
+    /// What it is a part of has failed, and what only waited was not waited for.
+    Halted,
+}

@@ -1,0 +1,291 @@
+//! What the streaming nodes of one super-step say, put in the order of the file.
+//!
+//! The first unfinished one is live; the others are held until those before them are done. So a turn's text does not
+//! depend on timing. The same is done for the items of a `for_each` and for a sub-workflow inside its node.
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use wire::chat::NoticeLevel;
+
+use crate::ports::Output;
+
+/// What one node said while it was held.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Held {
+    Text { node: String, piece: String },
+    NewMessage,
+}
+
+/// The streaming nodes of one super-step.
+pub(crate) struct StepOutput<'a> {
+    into: &'a dyn Output,
+    state: Mutex<State>,
+    /// Held while a piece is taken, so that the next live node cannot overtake what was held for it.
+    turn: tokio::sync::Mutex<()>,
+}
+
+struct State {
+    live: usize,
+    slots: Vec<Slot>,
+}
+
+#[derive(Default, Clone)]
+struct Slot {
+    held: Vec<Held>,
+    /// Bytes that the current attempt has written to the current message.
+    bytes: usize,
+    done: bool,
+}
+
+impl<'a> StepOutput<'a> {
+    pub(crate) fn new(into: &'a dyn Output, slots: usize) -> Self {
+        let state = Mutex::new(State { live: 0, slots: vec![Slot::default(); slots] });
+        Self { into, state, turn: tokio::sync::Mutex::new(()) }
+    }
+
+    /// A single slot that is always live.
+    pub(super) fn root(into: &'a dyn Output) -> Self {
+        Self::new(into, 1)
+    }
+
+    /// Takes a piece of slot `slot`.
+    pub(crate) async fn text(&self, slot: usize, node: &str, piece: &str) {
+        if piece.is_empty() {
+            return;
+        }
+        let live = self.enter(slot, |slot, live| {
+            slot.bytes += piece.len();
+            if !live {
+                match slot.held.last_mut() {
+                    Some(Held::Text { node: last, piece: held }) if last == node => held.push_str(piece),
+                    _ => slot.held.push(Held::Text { node: node.to_owned(), piece: piece.to_owned() }),
+                }
+            }
+        });
+        if live {
+            let _turn = self.turn.lock().await;
+            self.into.text(node, piece).await;
+        }
+    }
+
+    /// What follows of slot `slot` is another message.
+    pub(crate) async fn new_message(&self, slot: usize) {
+        let live = self.enter(slot, |slot, live| {
+            slot.bytes = 0;
+            if !live {
+                slot.held.push(Held::NewMessage);
+            }
+        });
+        if live {
+            let _turn = self.turn.lock().await;
+            self.into.new_message().await;
+        }
+    }
+
+    /// What slot `slot` has written to the current message is of an attempt that is made again.
+    pub(crate) async fn restart(&self, slot: usize, node: &str) {
+        let bytes = self.state.lock().slots.get(slot).map_or(0, |slot| slot.bytes);
+        self.rewind(slot, node, bytes).await;
+    }
+
+    async fn rewind(&self, slot: usize, node: &str, bytes: usize) {
+        if bytes == 0 {
+            return;
+        }
+        let live = self.enter(slot, |slot, live| {
+            slot.bytes = slot.bytes.saturating_sub(bytes);
+            if !live {
+                take_back(&mut slot.held, bytes);
+            }
+        });
+        if live {
+            let _turn = self.turn.lock().await;
+            self.into.rewind(node, bytes).await;
+        }
+    }
+
+    pub(crate) async fn progress(&self, text: &str) {
+        self.into.progress(text).await;
+    }
+
+    pub(crate) async fn notice(&self, level: NoticeLevel, message: &str, title: Option<&str>) {
+        self.into.notice(level, message, title).await;
+    }
+
+    /// Slot `slot` says no more.
+    pub(crate) async fn finish(&self, slot: usize) {
+        if !self.enter(slot, |slot, _| slot.done = true) {
+            return;
+        }
+        let _turn = self.turn.lock().await;
+        for held in self.release() {
+            match held {
+                Held::Text { node, piece } => self.into.text(&node, &piece).await,
+                Held::NewMessage => self.into.new_message().await,
+            }
+        }
+    }
+
+    /// Changes a slot and says whether it is live.
+    fn enter(&self, index: usize, change: impl FnOnce(&mut Slot, bool)) -> bool {
+        let mut state = self.state.lock();
+        let live = state.live == index;
+        if let Some(slot) = state.slots.get_mut(index) {
+            change(slot, live);
+            return live;
+        }
+        false
+    }
+
+    /// Makes the next unfinished slot live and takes out what was held up to it.
+    fn release(&self) -> Vec<Held> {
+        let mut state = self.state.lock();
+        let mut released = Vec::new();
+        loop {
+            let live = state.live;
+            let Some(slot) = state.slots.get_mut(live) else { break };
+            released.append(&mut slot.held);
+            if !slot.done {
+                break;
+            }
+            state.live += 1;
+        }
+        released
+    }
+}
+
+/// Takes `bytes` bytes off the end of what is held.
+fn take_back(held: &mut Vec<Held>, mut bytes: usize) {
+    while bytes > 0
+        && let Some(Held::Text { piece, .. }) = held.last_mut()
+    {
+        let left = piece.len().saturating_sub(bytes);
+        bytes -= piece.len() - left;
+        piece.truncate(left);
+        if left == 0 {
+            held.pop();
+        }
+    }
+}
+
+/// One slot as the whole output of what runs inside it.
+pub(crate) struct SlotOutput<'a> {
+    pub(crate) output: &'a StepOutput<'a>,
+    pub(crate) slot: usize,
+}
+
+#[async_trait]
+impl Output for SlotOutput<'_> {
+    async fn text(&self, node: &str, piece: &str) {
+        self.output.text(self.slot, node, piece).await;
+    }
+
+    async fn rewind(&self, node: &str, bytes: usize) {
+        self.output.rewind(self.slot, node, bytes).await;
+    }
+
+    async fn new_message(&self) {
+        self.output.new_message(self.slot).await;
+    }
+
+    async fn progress(&self, text: &str) {
+        self.output.progress(text).await;
+    }
+
+    async fn notice(&self, level: NoticeLevel, message: &str, title: Option<&str>) {
+        self.output.notice(level, message, title).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Collected(Mutex<String>);
+
+    #[async_trait]
+    impl Output for Collected {
+        async fn text(&self, _node: &str, piece: &str) {
+            for _ in 0..piece.len() {
+                tokio::task::yield_now().await;
+            }
+            self.0.lock().push_str(piece);
+        }
+
+        async fn rewind(&self, _node: &str, bytes: usize) {
+            let mut text = self.0.lock();
+            let left = text.len() - bytes;
+            text.truncate(left);
+        }
+
+        async fn new_message(&self) {
+            self.0.lock().push('|');
+        }
+
+        async fn progress(&self, _text: &str) {}
+
+        async fn notice(&self, _level: NoticeLevel, _message: &str, _title: Option<&str>) {}
+    }
+
+    #[tokio::test]
+    async fn a_slow_output_does_not_let_a_node_overtake_what_was_held_for_it() {
+        let sink = Collected::default();
+        let output = StepOutput::new(&sink, 2);
+        output.text(1, "b", "held for long, ").await;
+        futures_util::join!(output.finish(0), output.text(1, "b", "now"));
+        assert_eq!(*sink.0.lock(), "held for long, now");
+    }
+
+    #[tokio::test]
+    async fn the_order_of_the_file_wins_over_the_order_of_arrival() {
+        let sink = Collected::default();
+        let output = StepOutput::new(&sink, 3);
+        output.text(2, "c", "c").await;
+        output.text(0, "a", "a").await;
+        output.finish(2).await;
+        output.text(1, "b", "b").await;
+        output.new_message(1).await;
+        assert_eq!(*sink.0.lock(), "a");
+        output.finish(0).await;
+        assert_eq!(*sink.0.lock(), "ab|");
+        output.text(1, "b", "B").await;
+        output.finish(1).await;
+        assert_eq!(*sink.0.lock(), "ab|Bc");
+    }
+
+    #[tokio::test]
+    async fn an_attempt_that_is_made_again_takes_its_text_back() {
+        let sink = Collected::default();
+        let output = StepOutput::new(&sink, 2);
+        output.text(1, "b", "first").await;
+        output.new_message(1).await;
+        output.text(1, "b", "half").await;
+        output.restart(1, "b").await;
+        output.text(1, "b", "whole").await;
+        output.text(0, "a", "a: ").await;
+        output.finish(0).await;
+        assert_eq!(*sink.0.lock(), "a: first|whole");
+        output.restart(1, "b").await;
+        assert_eq!(*sink.0.lock(), "a: first|", "also when it is live by then");
+        output.finish(1).await;
+    }
+
+    #[tokio::test]
+    async fn what_runs_inside_a_slot_keeps_its_own_order() {
+        let sink = Collected::default();
+        let outer = StepOutput::new(&sink, 2);
+        let slot = SlotOutput { output: &outer, slot: 1 };
+        let inner = StepOutput::new(&slot, 2);
+        inner.text(1, "y", "y").await;
+        inner.text(0, "x", "x").await;
+        inner.finish(0).await;
+        inner.restart(1, "y").await;
+        inner.text(1, "y", "Y").await;
+        inner.finish(1).await;
+        assert_eq!(*sink.0.lock(), "");
+        outer.text(0, "a", "a").await;
+        outer.finish(0).await;
+        assert_eq!(*sink.0.lock(), "axY");
+    }
+}

@@ -1,0 +1,140 @@
+//! The names that templates see.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use minijinja::value::{Enumerator, Object, ObjectRepr, Serde};
+use minijinja::{Error, ErrorKind, Value as View};
+use serde_json::{Map, Value};
+
+use super::frame::Frame;
+use crate::Plan;
+use crate::channel::Channel;
+use crate::template::{as_text, fill, has_holes};
+
+/// Bytes in scope from which on templates are filled away from the actors.
+const HEAVY: usize = 256 << 10;
+
+/// The names that templates of one graph see.
+pub(super) struct Scope {
+    fixed: BTreeMap<&'static str, View>,
+    config: View,
+    /// Prompts of the config whose text is a template itself.
+    prompts: Option<View>,
+    results: BTreeMap<String, View>,
+    channels: Vec<(Channel, Value)>,
+    bytes: usize,
+}
+
+impl Scope {
+    pub(super) fn new(plan: &Plan, frame: &Frame) -> Self {
+        let input = &frame.input;
+        let fixed = BTreeMap::from([
+            ("inputs", View::from(Serde(&input.inputs))),
+            ("messages", View::from(Serde(&input.messages))),
+            ("run", View::from(Serde(&input.run))),
+        ]);
+        let channels =
+            plan.channels.iter().map(|channel| (channel.clone(), channel.initial.clone())).collect();
+        let bytes = size(frame.inputs()) + input.messages.iter().map(size).sum::<usize>();
+        let (config, prompts) = (View::from(Serde(&input.config)), live_prompts(&input.config));
+        Self { fixed, config, prompts, results: BTreeMap::new(), channels, bytes }
+    }
+
+    pub(super) fn insert(&mut self, node: &str, result: &Value) {
+        self.bytes += size(result);
+        self.results.insert(node.to_owned(), View::from(Serde(result)));
+    }
+
+    pub(super) fn result(&self, node: &str) -> Option<Value> {
+        self.results.get(node).and_then(|view| serde_json::to_value(view).ok())
+    }
+
+    /// Writes to a channel by its rule.
+    pub(super) fn write(&mut self, channel: &str, write: Value) -> Result<(), String> {
+        let found = self.channels.iter_mut().find(|(known, _)| known.name == channel);
+        let Some((channel, held)) = found else { return Err(format!("there is no channel '{channel}'")) };
+        self.bytes += size(&write);
+        *held = channel.write(std::mem::take(held), write)?;
+        Ok(())
+    }
+
+    /// Whether filling a template may take long.
+    pub(super) fn is_heavy(&self) -> bool {
+        self.bytes > HEAVY
+    }
+
+    pub(super) fn view(&self) -> View {
+        let results = View::from_pairs(self.results.iter().map(|(name, view)| (name.as_str(), view.clone())));
+        let state =
+            self.channels.iter().map(|(channel, held)| (channel.name.as_str(), View::from(Serde(held))));
+        let state = View::from_pairs(state);
+        let fixed = self.fixed.iter().map(|(name, view)| (*name, view.clone()));
+        let named = [("results", results), ("state", state), ("config", self.config.clone())];
+        let plain = View::from_pairs(fixed.chain(named));
+        let Some(prompts) = &self.prompts else { return plain };
+        // A prompt's text is filled with everything in scope, once: inside it, prompts are as they were written.
+        let prompts = View::from_object(Prompts { written: prompts.clone(), scope: plain.clone() });
+        let config = overlay(&self.config, "prompts", prompts);
+        overlay(&plain, "config", config)
+    }
+}
+
+/// The same names with one more, or with another value.
+pub(super) fn overlay(view: &View, name: &'static str, value: View) -> View {
+    minijinja::value::merge_maps([View::from_pairs([(name, value)]), view.clone()])
+}
+
+fn size(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(size).sum(),
+        Value::Object(members) => members.iter().map(|(name, member)| name.len() + size(member)).sum(),
+        _ => 8,
+    }
+}
+
+fn live_prompts(config: &Map<String, Value>) -> Option<View> {
+    let prompts = config.get("prompts")?;
+    let texts = prompts.as_object()?.values().filter_map(|prompt| prompt.get("text")?.as_str());
+    texts.into_iter().any(has_holes).then(|| View::from(Serde(prompts)))
+}
+
+/// `config.prompts`, whose texts are filled when they are read.
+#[derive(Debug)]
+struct Prompts {
+    written: View,
+    scope: View,
+}
+
+impl Object for Prompts {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Map
+    }
+
+    fn get_value(self: &Arc<Self>, name: &View) -> Option<View> {
+        let prompt = self.written.get_item(name).ok().filter(|prompt| !prompt.is_undefined())?;
+        let Some(text) = prompt.get_attr("text").ok().filter(|text| text.as_str().is_some_and(has_holes))
+        else {
+            return Some(prompt);
+        };
+        let written = Value::String(text.as_str().unwrap_or_default().to_owned());
+        let filled = match fill(&written, &self.scope) {
+            Ok(filled) => View::from(as_text(&filled)),
+            // Used, it fails the node that uses it.
+            Err(error) => {
+                let message =
+                    format!("the prompt '{}': {}", name.as_str().unwrap_or_default(), error.message);
+                View::from(Error::new(ErrorKind::InvalidOperation, message))
+            }
+        };
+        Some(overlay(&prompt, "text", filled))
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        match self.written.try_iter() {
+            Ok(names) => Enumerator::Values(names.collect()),
+            Err(_) => Enumerator::Empty,
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! The super-steps of one graph.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
+use minijinja::Value as View;
+use serde_json::{Map, Value};
+use tokio::sync::Semaphore;
+use wire::ErrorCode;
+
+use super::Stop;
+use super::attempt::{Receipt, Visit, Visited};
+use super::frame::{Env, Frame, lost};
+use super::output::{SlotOutput, StepOutput};
+use super::scope::Scope;
+use crate::check::{Destination, PlanNode, PlanTarget};
+use crate::graph::{END, OnError};
+use crate::nodes::Failure;
+use crate::template::{fill, holds};
+use crate::{NodeError, Plan, RunError};
+
+/// Runs one graph to its end and yields its output; what it says goes to slot `slot` of `output`.
+pub(super) fn run<'a>(
+    env: &'a Env<'a>,
+    plan: &'a Plan,
+    frame: &'a Frame,
+    output: &'a StepOutput<'a>,
+    slot: usize,
+) -> BoxFuture<'a, Result<Value, Stop>> {
+    async move {
+        let problems = plan.check_inputs(frame.inputs());
+        if let Some(first) = problems.first() {
+            let message = format!("inputs{}: {}", first.pointer, first.message);
+            return Err(Stop::Failed(RunError::whole(ErrorCode::RunInputsInvalid, message)));
+        }
+        let limit = frame.recursion_limit()?;
+        let concurrency = usize::try_from(frame.max_concurrency()?).unwrap_or(1);
+        let mut run = Execution {
+            env,
+            plan,
+            frame,
+            into: SlotOutput { output, slot },
+            scope: Scope::new(plan, frame),
+            visits: vec![0; plan.nodes.len()],
+            arrived: plan.edges.iter().map(|edge| vec![false; edge.from.len()]).collect(),
+            ended_with: Vec::new(),
+            places: Semaphore::new(concurrency),
+        };
+        run.finish(limit).await
+    }
+    .boxed()
+}
+
+struct Execution<'a> {
+    env: &'a Env<'a>,
+    plan: &'a Plan,
+    frame: &'a Frame,
+    into: SlotOutput<'a>,
+    scope: Scope,
+    visits: Vec<u32>,
+    /// For each edge, which of its sources have finished since it last led on.
+    arrived: Vec<Vec<bool>>,
+    /// Nodes whose edge reached END.
+    ended_with: Vec<usize>,
+    places: Semaphore,
+}
+
+/// What one node of a step left.
+struct Done {
+    index: usize,
+    visited: Visited,
+}
+
+/// What a step left.
+struct Step {
+    receipts: Vec<Receipt>,
+    /// Nodes that have failed and lead somewhere of their own.
+    diverted: BTreeMap<usize, Destination>,
+}
+
+impl Execution<'_> {
+    async fn finish(&mut self, limit: u32) -> Result<Value, Stop> {
+        let mut due = self.after_start()?;
+        let mut number = 0;
+        let mut receipts: Vec<Receipt> = Vec::new();
+        while !due.is_empty() {
+            number += 1;
+            if number > limit {
+                let message = format!("the run is not over after {limit} steps");
+                return Err(Stop::Failed(RunError::whole(ErrorCode::RunRecursionLimit, message)));
+            }
+            for receipt in receipts.drain(..) {
+                receipt.await.map_err(|error| lost(&error))?;
+            }
+            let step = self.step(self.frame.step.unwrap_or(number), &due).await?;
+            receipts = step.receipts;
+            due = self.after(&due, &step.diverted)?;
+        }
+        self.output().await
+    }
+
+    /// Runs the nodes that are due and takes their results into the scope.
+    async fn step(&mut self, step: u32, due: &[usize]) -> Result<Step, Stop> {
+        for index in due {
+            if let Some(visits) = self.visits.get_mut(*index) {
+                *visits += 1;
+            }
+        }
+        let done = self.visit_all(step, due).await;
+        let mut receipts = Vec::new();
+        let mut diverted = BTreeMap::new();
+        let mut writes = Vec::new();
+        let mut halted = false;
+        for Done { index, visited } in done {
+            receipts.extend(visited.receipt);
+            let Some(node) = self.plan.nodes.get(index) else { continue };
+            match visited.result {
+                Ok(result) => {
+                    self.scope.insert(&node.name, &result);
+                    writes.push(Arc::clone(node));
+                }
+                Err(Failure::Halted) => halted = true,
+                Err(Failure::Lost(text)) => {
+                    return Err(Stop::Failed(RunError::whole(ErrorCode::Internal, text)));
+                }
+                Err(Failure::Failed(error)) => match &node.common.on_error {
+                    OnError::Fail => return Err(self.failed_at(node, error)),
+                    OnError::Continue => self.scope.insert(&node.name, &error.as_result()),
+                    OnError::To(to) => {
+                        self.scope.insert(&node.name, &error.as_result());
+                        diverted.extend(self.destination(to).map(|to| (index, to)));
+                    }
+                },
+            }
+        }
+        if halted {
+            return Err(Stop::Halted);
+        }
+        for node in writes {
+            self.write_state(&node)?;
+        }
+        Ok(Step { receipts, diverted })
+    }
+
+    /// What every due node left, in the order of the file, whatever came first.
+    async fn visit_all(&self, step: u32, due: &[usize]) -> Vec<Done> {
+        let view = self.scope.view();
+        let streams = |index: &usize| self.plan.nodes.get(*index).is_some_and(|node| node.node.streams());
+        let streaming: Vec<usize> = due.iter().copied().filter(streams).collect();
+        let output = StepOutput::new(&self.into, streaming.len());
+        let mut running: FuturesUnordered<_> = due
+            .iter()
+            .filter_map(|index| Some((*index, self.plan.nodes.get(*index)?)))
+            .map(|(index, node)| {
+                let slot = streaming.iter().position(|streaming| *streaming == index);
+                self.visit(step, index, node, slot.unwrap_or(usize::MAX), &view, &output)
+            })
+            .collect();
+        let mut done = Vec::with_capacity(due.len());
+        while let Some(one) = running.next().await {
+            let fails =
+                self.plan.nodes.get(one.index).is_some_and(|node| node.common.on_error == OnError::Fail);
+            if fails && one.visited.result.is_err() {
+                // The run fails. What is at work ends in its own time; what only waits is not waited for.
+                self.frame.halt.cancel();
+            }
+            done.push(one);
+        }
+        drop(running);
+        done.sort_by_key(|done| done.index);
+        done
+    }
+
+    async fn visit(
+        &self,
+        step: u32,
+        index: usize,
+        node: &Arc<PlanNode>,
+        slot: usize,
+        view: &View,
+        output: &StepOutput<'_>,
+    ) -> Done {
+        let place = tokio::select! {
+            biased;
+            () = self.frame.halt.cancelled() => None,
+            place = self.places.acquire() => place.ok(),
+        };
+        let visited = match place {
+            Some(_place) => {
+                let visit = Visit {
+                    env: self.env,
+                    frame: self.frame,
+                    node,
+                    path: self.frame.path(&node.name),
+                    visit: self.visits.get(index).copied().unwrap_or_default(),
+                    step,
+                    halt: &self.frame.halt,
+                    view,
+                    heavy: self.scope.is_heavy(),
+                    output,
+                    slot,
+                };
+                visit.run().await
+            }
+            None => Visited { result: Err(Failure::Halted), receipt: None },
+        };
+        output.finish(slot).await;
+        Done { index, visited }
+    }
+
+    fn write_state(&mut self, node: &PlanNode) -> Result<(), Stop> {
+        if node.common.state.is_empty() {
+            return Ok(());
+        }
+        let view = self.scope.view();
+        for (channel, template) in &node.common.state {
+            let written = fill(template, &view).map_err(|error| error.message);
+            let written = written.and_then(|write| self.scope.write(channel, write));
+            if let Err(message) = written {
+                return Err(self.failed_at(node, NodeError::failed(format!("state.{channel}: {message}"))));
+            }
+        }
+        Ok(())
+    }
+
+    fn failed_at(&self, node: &PlanNode, error: NodeError) -> Stop {
+        Stop::Failed(RunError::at(&self.frame.path(&node.name), error))
+    }
+
+    fn destination(&self, name: &str) -> Option<Destination> {
+        if name == END {
+            return Some(Destination::End);
+        }
+        self.plan.nodes.iter().position(|node| node.name == name).map(Destination::Node)
+    }
+
+    fn after_start(&self) -> Result<Vec<usize>, Stop> {
+        let view = self.scope.view();
+        let mut due = Vec::new();
+        for edge in self.plan.edges.iter().filter(|edge| edge.from.is_empty()) {
+            if let Some(Destination::Node(to)) = choose(&edge.target, &view).map_err(unchosen)? {
+                due.push(to);
+            }
+        }
+        Ok(in_file_order(due))
+    }
+
+    /// The nodes that are due after `finished` have run.
+    fn after(
+        &mut self,
+        finished: &[usize],
+        diverted: &BTreeMap<usize, Destination>,
+    ) -> Result<Vec<usize>, Stop> {
+        let view = self.scope.view();
+        let leads_on = |from: &usize| finished.contains(from) && !diverted.contains_key(from);
+        let mut due = Vec::new();
+        for (from, to) in diverted {
+            match to {
+                Destination::Node(to) => due.push(*to),
+                Destination::End => self.ended_with.push(*from),
+            }
+        }
+        for (edge, arrived) in self.plan.edges.iter().zip(&mut self.arrived) {
+            if edge.from.is_empty() || !edge.from.iter().any(leads_on) {
+                continue;
+            }
+            for (from, arrived) in edge.from.iter().zip(arrived.iter_mut()) {
+                *arrived |= leads_on(from);
+            }
+            if !arrived.iter().all(|arrived| *arrived) {
+                continue;
+            }
+            arrived.fill(false);
+            let source = edge.from.first().and_then(|from| self.plan.nodes.get(*from));
+            let chosen = choose(&edge.target, &view).map_err(|error| match source {
+                Some(node) => Stop::Failed(RunError::at(&self.frame.path(&node.name), error)),
+                None => unchosen(error),
+            })?;
+            match chosen {
+                Some(Destination::Node(to)) => due.push(to),
+                Some(Destination::End) => self.ended_with.extend(&edge.from),
+                None => {}
+            }
+        }
+        Ok(in_file_order(due))
+    }
+
+    /// The graph's `output`, or the results of the nodes that reached END.
+    async fn output(&self) -> Result<Value, Stop> {
+        if let Some(template) = &self.plan.output {
+            let (template, view) = (Arc::clone(template), self.scope.view());
+            let filled = if self.scope.is_heavy() {
+                let filled = tokio::task::spawn_blocking(move || fill(&template, &view)).await;
+                filled.unwrap_or_else(|_| {
+                    Err(NodeError::new(ErrorCode::Internal, "filling a template panicked"))
+                })
+            } else {
+                fill(&template, &view)
+            };
+            return filled.map_err(|error| {
+                Stop::Failed(RunError::whole(error.code, format!("output: {}", error.message)))
+            });
+        }
+        let mut output = Map::new();
+        for index in &self.ended_with {
+            let Some(node) = self.plan.nodes.get(*index) else { continue };
+            if let Some(result) = self.scope.result(&node.name) {
+                output.insert(node.name.clone(), result);
+            }
+        }
+        Ok(Value::Object(output))
+    }
+}
+
+fn in_file_order(mut due: Vec<usize>) -> Vec<usize> {
+    due.sort_unstable();
+    due.dedup();
+    due
+}
+
+/// A condition out of START failed: no node is at fault.
+fn unchosen(error: NodeError) -> Stop {
+    Stop::Failed(RunError::whole(error.code, error.message))
+}
+
+fn choose(target: &PlanTarget, view: &View) -> Result<Option<Destination>, NodeError> {
+    match target {
+        PlanTarget::To(to) => Ok(Some(*to)),
+        PlanTarget::Cases { cases, otherwise } => {
+            for (when, to) in cases {
+                if holds(when, view)? {
+                    return Ok(Some(*to));
+                }
+            }
+            Ok(*otherwise)
+        }
+    }
+}

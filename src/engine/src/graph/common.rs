@@ -1,0 +1,229 @@
+//! The members that every node may have, whatever its type.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use wire::FieldError;
+
+use super::fields::{Fields, escape};
+use crate::Problems;
+
+/// Longest limit of an attempt: a day, in seconds.
+const MAX_TIMEOUT: f64 = 86_400.0;
+/// Most attempts of a visit.
+const MAX_ATTEMPTS: u32 = 20;
+/// Longest wait between two attempts: an hour, in seconds.
+const MAX_DELAY: f64 = 3_600.0;
+/// Longest time that a result is kept: 30 days, in seconds.
+const MAX_CACHE: f64 = 2_592_000.0;
+
+/// Their names.
+pub(crate) const NAMES: [&str; 9] = [
+    "name",
+    "type",
+    "description",
+    "timeout_seconds",
+    "retry",
+    "on_error",
+    "on_unknown",
+    "cache_seconds",
+    "state",
+];
+
+/// What every node has.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Common {
+    /// Limit of one attempt.
+    pub(crate) timeout: Option<Duration>,
+    /// How often and when it is tried again.
+    pub(crate) retry: Option<Retry>,
+    /// What becomes of the run when it fails.
+    pub(crate) on_error: OnError,
+    /// What is done about an attempt whose outcome a crash left open.
+    pub(crate) on_unknown: Option<OnUnknown>,
+    /// How long a result is used again for the same input.
+    pub(crate) cache: Option<Duration>,
+    /// Channels it writes to, in the order of their names.
+    pub(crate) state: Vec<(String, Value)>,
+}
+
+/// When a failed attempt is tried again.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Retry {
+    /// Attempts in all.
+    pub(crate) max_attempts: u32,
+    /// Before the second attempt.
+    pub(crate) initial_delay: Duration,
+    /// Factor from one wait to the next.
+    pub(crate) backoff: f64,
+    /// Longest wait.
+    pub(crate) max_delay: Duration,
+    /// Whether a wait is shortened at random, down to its half.
+    pub(crate) jitter: bool,
+}
+
+impl Retry {
+    /// One attempt.
+    pub(crate) const NONE: Self = Self::times(1);
+
+    /// So many attempts with the usual waits.
+    pub(crate) const fn times(max_attempts: u32) -> Self {
+        let (initial_delay, max_delay) = (Duration::from_millis(500), Duration::from_secs(30));
+        Self { max_attempts, initial_delay, backoff: 2.0, max_delay, jitter: true }
+    }
+
+    /// How long to wait behind attempt `attempt`, before jitter.
+    pub(crate) fn pause(&self, attempt: u32) -> Duration {
+        let doublings = i32::try_from(attempt.saturating_sub(1)).unwrap_or(i32::MAX);
+        let seconds = self.initial_delay.as_secs_f64() * self.backoff.powi(doublings);
+        Duration::try_from_secs_f64(seconds).unwrap_or(self.max_delay).min(self.max_delay)
+    }
+}
+
+/// What becomes of the run when a node has failed for good.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum OnError {
+    /// The run fails.
+    #[default]
+    Fail,
+    /// It goes on; the node's result is `{error: {code, message}}`.
+    Continue,
+    /// It goes on at this node only.
+    To(String),
+}
+
+/// What is done about an attempt whose outcome a crash left open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnUnknown {
+    /// It is made again.
+    Retry,
+    /// It counts as failed.
+    Fail,
+}
+
+/// JSON Schema of them, without name and type.
+pub(crate) fn schema() -> Value {
+    json!({
+        "description": {"type": "string", "description": "For people."},
+        "timeout_seconds": {"type": "number", "exclusiveMinimum": 0, "maximum": MAX_TIMEOUT,
+                            "description": "Limit of one attempt."},
+        "retry": {"type": "object", "description": "When a failure that may pass is tried again.", "properties": {
+            "max_attempts": {"type": "integer", "minimum": 1, "maximum": MAX_ATTEMPTS, "default": 3},
+            "initial_delay_seconds": {"type": "number", "minimum": 0, "maximum": MAX_DELAY, "default": 0.5},
+            "backoff": {"type": "number", "minimum": 1, "maximum": 10, "default": 2},
+            "max_delay_seconds": {"type": "number", "minimum": 0, "maximum": MAX_DELAY, "default": 30},
+            "jitter": {"type": "boolean", "default": true}}, "additionalProperties": false},
+        "on_error": {"description": "What becomes of the run when the node has failed for good.", "default": "fail",
+                     "oneOf": [{"enum": ["fail", "continue"]},
+                               {"type": "object", "required": ["to"], "properties": {"to": {"type": "string"}}}]},
+        "on_unknown": {"enum": ["retry", "fail"],
+                       "description": "What is done about an attempt whose outcome a crash left open."},
+        "cache_seconds": {"type": "number", "minimum": 1, "maximum": MAX_CACHE,
+                          "description": "How long the result is used again for the same input; pure nodes only."},
+        "state": {"type": "object", "description": "Channels and what to write to them; texts are templates."},
+    })
+}
+
+/// Reads them.
+pub(crate) fn read(fields: &mut Fields<'_>, problems: &mut Problems) -> Common {
+    let timeout = fields.number("timeout_seconds", 0.001..=MAX_TIMEOUT, problems);
+    let cache = fields.number("cache_seconds", 1.0..=MAX_CACHE, problems);
+    Common {
+        timeout: timeout.map(Duration::from_secs_f64),
+        retry: read_retry(fields, problems),
+        on_error: read_on_error(fields, problems),
+        on_unknown: read_on_unknown(fields, problems),
+        cache: cache.map(Duration::from_secs_f64),
+        state: read_state(fields, problems),
+    }
+}
+
+fn read_retry(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<Retry> {
+    let pointer = fields.at("retry");
+    let mut fields = Fields::of(pointer, fields.value("retry")?, problems)?;
+    let mut retry = Retry::times(3);
+    if let Some(attempts) = fields.whole("max_attempts", 1..=MAX_ATTEMPTS, problems) {
+        retry.max_attempts = attempts;
+    }
+    if let Some(seconds) = fields.number("initial_delay_seconds", 0.0..=MAX_DELAY, problems) {
+        retry.initial_delay = Duration::from_secs_f64(seconds);
+    }
+    if let Some(factor) = fields.number("backoff", 1.0..=10.0, problems) {
+        retry.backoff = factor;
+    }
+    if let Some(seconds) = fields.number("max_delay_seconds", 0.0..=MAX_DELAY, problems) {
+        retry.max_delay = Duration::from_secs_f64(seconds);
+    }
+    if let Some(jitter) = fields.boolean("jitter", problems) {
+        retry.jitter = jitter;
+    }
+    fields.refuse_others(problems);
+    Some(retry)
+}
+
+fn read_on_error(fields: &mut Fields<'_>, problems: &mut Problems) -> OnError {
+    const SUGGESTION: &str = r#"write "fail", "continue" or {"to": "<node>"}"#;
+    let pointer = fields.at("on_error");
+    match fields.value("on_error") {
+        None => OnError::Fail,
+        Some(Value::String(word)) if word == "fail" => OnError::Fail,
+        Some(Value::String(word)) if word == "continue" => OnError::Continue,
+        Some(object @ Value::Object(_)) => {
+            let Some(mut fields) = Fields::of(pointer, object, problems) else { return OnError::Fail };
+            let to = fields.text("to", problems).map(str::to_owned);
+            fields.refuse_others(problems);
+            to.map_or(OnError::Fail, OnError::To)
+        }
+        Some(_) => {
+            let problem = FieldError::new(pointer, "choice", "is no way to go on after an error");
+            problems.push(problem.suggest(SUGGESTION));
+            OnError::Fail
+        }
+    }
+}
+
+fn read_on_unknown(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<OnUnknown> {
+    if fields.value("on_unknown").and_then(Value::as_str) == Some("ask") {
+        let message = super::fields::not_yet("on_unknown: ask");
+        problems.push(FieldError::new(fields.at("on_unknown"), "not_yet", message).suggest("write \"fail\""));
+        return None;
+    }
+    match fields.word("on_unknown", &["retry", "fail", "ask"], problems)? {
+        "retry" => Some(OnUnknown::Retry),
+        _ => Some(OnUnknown::Fail),
+    }
+}
+
+fn read_state(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<(String, Value)> {
+    let pointer = fields.at("state");
+    match fields.value("state") {
+        None => Vec::new(),
+        Some(Value::Object(channels)) => {
+            channels.iter().map(|(channel, template)| (channel.clone(), template.clone())).collect()
+        }
+        Some(_) => {
+            let problem = FieldError::new(pointer, "type", "must be an object");
+            problems.push(problem.suggest(r#"{"<channel>": "<template of what to write>"}"#));
+            Vec::new()
+        }
+    }
+}
+
+/// Pointer to one of a node's writes.
+pub(crate) fn state_pointer(node: &str, channel: &str) -> String {
+    format!("{node}/state/{}", escape(channel))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_grow_to_their_limit() {
+        let retry = Retry { max_delay: Duration::from_secs(3), ..Retry::times(9) };
+        let waits: Vec<f64> = (1..=5).map(|attempt| retry.pause(attempt).as_secs_f64()).collect();
+        assert_eq!(waits, [0.5, 1.0, 2.0, 3.0, 3.0]);
+        let steep = Retry { backoff: 10.0, ..Retry::times(20) };
+        assert_eq!(steep.pause(u32::MAX), steep.max_delay);
+    }
+}

@@ -1,0 +1,152 @@
+//! From JSON to a [`Graph`]: the shape only; whether it makes sense is for `check`.
+
+use serde_json::Value;
+use wire::FieldError;
+
+use super::edge::read_edge;
+use super::fields::{Fields, escape};
+use super::{Graph, NodeSpec, common};
+use crate::Problems;
+use crate::channel::{Channel, Rule, kind};
+
+const FORMAT: &str = "graph/1";
+/// Members of the format that this version does not execute, so it does not take them either.
+const GRAPH_LATER: [&str; 1] = ["modules"];
+
+/// Reads a graph.
+///
+/// # Errors
+/// Every problem of its shape.
+pub fn parse(document: &Value) -> Result<Graph, Problems> {
+    let mut problems = Vec::new();
+    let graph = read_graph(document, &mut problems);
+    match graph {
+        Some(graph) if problems.is_empty() => Ok(graph),
+        _ => Err(problems),
+    }
+}
+
+/// What can be read of a graph; what cannot is noted and left empty, so that the rest can be checked too.
+pub(crate) fn read_graph(document: &Value, problems: &mut Problems) -> Option<Graph> {
+    let mut fields = Fields::of("", document, problems)?;
+    match fields.text("format", problems) {
+        Some(FORMAT) | None => {}
+        Some(other) => problems.push(
+            FieldError::new("/format", "format", format!("unknown format '{other}'"))
+                .suggest(format!("write \"{FORMAT}\"")),
+        ),
+    }
+    fields.refuse_later(&GRAPH_LATER, problems);
+    let inputs = fields.value("inputs").cloned();
+    let channels = read_channels(&mut fields, problems);
+    let nodes = list(&mut fields, "nodes", problems);
+    let nodes = nodes.filter_map(|(pointer, node)| read_node(pointer, node, problems)).collect();
+    let edges = list(&mut fields, "edges", problems);
+    let edges = edges.filter_map(|(pointer, edge)| read_edge(pointer, edge, problems)).collect();
+    let output = fields.value("output").cloned();
+    fields.refuse_others(problems);
+    Some(Graph { inputs, channels, nodes, edges, output })
+}
+
+fn read_channels(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<Channel> {
+    let pointer = fields.at("state");
+    let Some(Value::Object(members)) = fields.value("state") else {
+        if fields.value("state").is_some() {
+            let problem = FieldError::new(pointer, "type", "must be an object");
+            problems.push(problem.suggest(r#"{"<channel>": {"merge": "replace"}}"#));
+        }
+        return Vec::new();
+    };
+    let mut channels = Vec::with_capacity(members.len());
+    for (name, channel) in members {
+        let pointer = format!("{pointer}/{}", escape(name));
+        check_name("channel", name, pointer.clone(), problems);
+        let Some(mut fields) = Fields::of(pointer, channel, problems) else { continue };
+        let rule = Rule::read(fields.word("merge", &Rule::NAMES, problems).unwrap_or("replace"));
+        let initial = fields.value("initial").cloned().unwrap_or_else(|| rule.empty());
+        if !rule.holds(&initial) {
+            let message = format!("{} does not fit the rule of the channel", kind(&initial));
+            problems.push(FieldError::new(fields.at("initial"), "type", message));
+        }
+        fields.refuse_others(problems);
+        channels.push(Channel { name: name.clone(), rule, initial });
+    }
+    channels
+}
+
+/// The entries of an array member with their pointers.
+fn list<'a>(
+    fields: &mut Fields<'a>,
+    name: &'static str,
+    problems: &mut Problems,
+) -> impl Iterator<Item = (String, &'a Value)> + use<'a> {
+    let pointer = fields.at(name);
+    let entries = match fields.required(name, problems) {
+        Some(Value::Array(entries)) => entries.as_slice(),
+        Some(_) => {
+            problems.push(FieldError::new(pointer.clone(), "type", "must be an array"));
+            &[]
+        }
+        None => &[],
+    };
+    entries.iter().enumerate().map(move |(index, entry)| (format!("{pointer}/{index}"), entry))
+}
+
+/// A node; the body of a `for_each` is one without a name.
+pub(crate) fn read_node(pointer: String, node: &Value, problems: &mut Problems) -> Option<NodeSpec> {
+    let mut fields = Fields::of(pointer.clone(), node, problems)?;
+    let name = fields.text("name", problems).unwrap_or_default().to_owned();
+    if !name.is_empty() || fields.value("name").is_some_and(Value::is_string) {
+        check_name("node", &name, fields.at("name"), problems);
+    }
+    let spec = read_rest(fields, node, name, problems);
+    Some(NodeSpec { pointer, ..spec? })
+}
+
+/// The body of a `for_each`: a node that has its name from there.
+pub(crate) fn read_body(
+    pointer: String,
+    node: &Value,
+    name: &str,
+    problems: &mut Problems,
+) -> Option<NodeSpec> {
+    let mut fields = Fields::of(pointer.clone(), node, problems)?;
+    for own in ["name", "state", "on_error"] {
+        if fields.value(own).is_some() {
+            let message = format!("the body of a for_each has no '{own}' of its own");
+            problems.push(FieldError::new(fields.at(own), "unknown_field", message));
+        }
+    }
+    let spec = read_rest(fields, node, name.to_owned(), problems);
+    Some(NodeSpec { pointer, ..spec? })
+}
+
+fn read_rest(
+    mut fields: Fields<'_>,
+    node: &Value,
+    name: String,
+    problems: &mut Problems,
+) -> Option<NodeSpec> {
+    let kind = fields.text("type", problems);
+    if kind == Some("") {
+        problems.push(FieldError::new(fields.at("type"), "required", "is required"));
+    }
+    let description = fields.optional_text("description", problems).map(str::to_owned);
+    let common = common::read(&mut fields, problems);
+    let mut own = node.as_object()?.clone();
+    own.retain(|member, _| !common::NAMES.contains(&member.as_str()));
+    let (kind, pointer) = (kind.unwrap_or_default().to_owned(), String::new());
+    Some(NodeSpec { name, kind, description, common, fields: own, pointer })
+}
+
+/// Names stand in templates as `results.<name>` and `state.<name>`, so they are identifiers.
+fn check_name(what: &str, name: &str, pointer: String, problems: &mut Problems) {
+    let mut letters = name.chars();
+    let begins = letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_');
+    let good = begins && letters.all(|c| c.is_ascii_alphanumeric() || c == '_') && name.len() <= 64;
+    if !good {
+        let message = format!("'{name}' is no {what} name");
+        let problem = FieldError::new(pointer, "name", message);
+        problems.push(problem.suggest("letters, digits and _, beginning with a letter, at most 64"));
+    }
+}

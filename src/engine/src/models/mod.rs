@@ -1,0 +1,125 @@
+//! Language models behind one trait.
+//!
+//! A graph names a model as `<provider>/<model>`. A provider makes one request for each call; retries, limits and the
+//! journal are the engine's.
+
+mod message;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use wire::ErrorCode;
+
+pub use message::{Message, ModelAnswer, ModelRequest, Role, Tool, ToolCall, Usage};
+
+/// A call of a model failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ModelError {
+    /// What went wrong.
+    pub kind: ModelErrorKind,
+    /// For the run's record: what the endpoint said, never a key.
+    pub message: String,
+    /// How long the endpoint asks to wait.
+    pub retry_after: Option<Duration>,
+}
+
+/// What went wrong with a call of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ModelErrorKind {
+    /// No endpoint or key is configured for the provider.
+    NotConfigured,
+    /// 429.
+    RateLimited,
+    /// No connection, a broken one, 408, 425 or 5xx.
+    Unavailable,
+    /// Any other refusal of the endpoint: another request would be refused too.
+    Rejected,
+    /// The answer is none that can be understood.
+    BadAnswer,
+}
+
+impl ModelErrorKind {
+    /// Whether the same request may go well later.
+    #[must_use]
+    pub const fn is_retryable(self) -> bool {
+        matches!(self, Self::RateLimited | Self::Unavailable)
+    }
+
+    /// Its stable code.
+    #[must_use]
+    pub const fn code(self) -> ErrorCode {
+        match self {
+            Self::NotConfigured => ErrorCode::ModelNotConfigured,
+            Self::RateLimited => ErrorCode::ModelRateLimited,
+            Self::Unavailable => ErrorCode::ModelUnavailable,
+            Self::Rejected => ErrorCode::ModelRejected,
+            Self::BadAnswer => ErrorCode::ModelBadAnswer,
+        }
+    }
+}
+
+/// Takes the pieces of an answer as they come.
+#[async_trait]
+pub trait Pieces: Send + Sync {
+    /// The next piece of the text; waits when the receiver cannot keep up.
+    async fn piece(&self, text: &str);
+}
+
+/// Takes no pieces: for answers that nobody watches.
+pub struct NoPieces;
+
+#[async_trait]
+impl Pieces for NoPieces {
+    async fn piece(&self, _text: &str) {}
+}
+
+/// A provider of models.
+#[async_trait]
+pub trait Model: Send + Sync {
+    /// Makes one call and yields the whole answer, whose text went to `pieces` as it came. Dropping the future ends the
+    /// call and its connection.
+    ///
+    /// # Errors
+    /// [`ModelError`]; pieces may have been handed over before.
+    async fn call(&self, request: &ModelRequest, pieces: &dyn Pieces) -> Result<ModelAnswer, ModelError>;
+}
+
+/// The providers there are, by the name that stands before the `/`. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Models {
+    providers: BTreeMap<&'static str, Arc<dyn Model>>,
+}
+
+impl Models {
+    /// Adds a provider.
+    #[must_use]
+    pub fn with(mut self, provider: &'static str, model: Arc<dyn Model>) -> Self {
+        self.providers.insert(provider, model);
+        self
+    }
+
+    /// The provider of `<provider>/<model>`, and the name behind the `/`.
+    ///
+    /// # Errors
+    /// [`ModelErrorKind::NotConfigured`], naming the providers there are.
+    pub fn find<'a>(&self, name: &'a str) -> Result<(&Arc<dyn Model>, &'a str), ModelError> {
+        let found = name
+            .split_once('/')
+            .and_then(|(provider, model)| Some((self.providers.get(provider)?, model)))
+            .filter(|(_, model)| !model.is_empty());
+        found.ok_or_else(|| ModelError {
+            kind: ModelErrorKind::NotConfigured,
+            message: format!("'{name}' is no model; write one of {}", self.forms()),
+            retry_after: None,
+        })
+    }
+
+    fn forms(&self) -> String {
+        let forms: Vec<String> =
+            self.providers.keys().map(|provider| format!("{provider}/<model>")).collect();
+        forms.join(", ")
+    }
+}

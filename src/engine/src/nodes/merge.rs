@@ -1,0 +1,71 @@
+//! `merge`: makes one object of several, or one list.
+
+use async_trait::async_trait;
+use minijinja::Value as View;
+use serde_json::{Map, Value, json};
+
+use super::filter::list;
+use super::{Call, Effect, Failure, Node, NodeType, value_field};
+use crate::NodeError;
+use crate::channel::kind;
+use crate::check::Check;
+use crate::graph::NodeSpec;
+use crate::graph::fields::Fields;
+use crate::template::fill;
+
+pub(super) const TYPE: NodeType = NodeType {
+    name: "merge",
+    group: "logic",
+    summary: "Makes one object of several objects, or one list of several lists.",
+    effect: Effect::Pure,
+    schema,
+    result: "The object, where later members win, or the list.",
+    example: || json!({"name": "all", "type": "merge", "inputs": ["{{ results.defaults }}", "{{ inputs.options }}"]}),
+    build,
+};
+
+struct Merge {
+    inputs: Value,
+}
+
+fn schema() -> Value {
+    json!({"type": "object", "required": ["inputs"], "properties": {
+        "inputs": {"type": ["array", "string"], "description": "Objects, or lists; texts are templates of them."}}})
+}
+
+fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
+    let inputs = value_field(fields, "inputs", check)?;
+    Some(Box::new(Merge { inputs }))
+}
+
+#[async_trait]
+impl Node for Merge {
+    fn input(&self, scope: &View) -> Result<Value, NodeError> {
+        fill(&self.inputs, scope)
+    }
+
+    async fn run(&self, input: Value, _call: &Call<'_>) -> Result<Value, Failure> {
+        let inputs = list(input)?;
+        if inputs.iter().all(Value::is_object) {
+            let members = inputs.into_iter().filter_map(|input| match input {
+                Value::Object(members) => Some(members),
+                _ => None,
+            });
+            return Ok(Value::Object(members.fold(Map::new(), |mut all, more| {
+                all.extend(more);
+                all
+            })));
+        }
+        let mut all = Vec::new();
+        for input in inputs {
+            match input {
+                Value::Array(more) => all.extend(more),
+                other => {
+                    let message = format!("inputs must be all objects or all lists; one is {}", kind(&other));
+                    return Err(NodeError::failed(message).into());
+                }
+            }
+        }
+        Ok(Value::Array(all))
+    }
+}

@@ -1,0 +1,50 @@
+//! `progress`: tells whoever watches what the run is doing.
+
+use async_trait::async_trait;
+use minijinja::Value as View;
+use serde_json::{Value, json};
+
+use super::{Call, Effect, Failure, Node, NodeType, text_field};
+use crate::NodeError;
+use crate::check::Check;
+use crate::graph::NodeSpec;
+use crate::graph::fields::Fields;
+use crate::template::{as_text, fill};
+
+pub(super) const TYPE: NodeType = NodeType {
+    name: "progress",
+    group: "chat",
+    summary: "Tells the chat what the workflow is doing; not kept in the thread.",
+    effect: Effect::Speaks,
+    schema,
+    result: "`{text}`",
+    example: || json!({"name": "reading", "type": "progress", "text": "Reading the order …"}),
+    build,
+};
+
+struct Progress {
+    text: Value,
+}
+
+fn schema() -> Value {
+    json!({"type": "object", "required": ["text"], "properties": {
+        "text": {"type": "string", "description": "One line; a template."}}})
+}
+
+fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
+    let text = text_field(fields, "text", check)?;
+    Some(Box::new(Progress { text }))
+}
+
+#[async_trait]
+impl Node for Progress {
+    fn input(&self, scope: &View) -> Result<Value, NodeError> {
+        Ok(Value::String(as_text(&fill(&self.text, scope)?)))
+    }
+
+    async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
+        let text = as_text(&input);
+        call.progress(&text).await;
+        Ok(json!({"text": text}))
+    }
+}

@@ -1,0 +1,95 @@
+//! The journal of runs.
+
+use chrono::{DateTime, Utc};
+use diesel::prelude::*;
+use diesel_async::RunQueryDsl;
+use uuid::Uuid;
+
+use crate::error::corrupt;
+use crate::schema::run_steps;
+use crate::{Store, StoreError};
+
+/// A journal row, read back.
+#[derive(Debug, Clone)]
+pub struct StoredStep {
+    /// The super-step, from 1.
+    pub step: i32,
+    /// The node's name.
+    pub node: String,
+    /// Which visit, from 1.
+    pub visit: i32,
+    /// Which attempt, from 1.
+    pub attempt: i32,
+    /// `started`, `succeeded` or `failed`.
+    pub status: String,
+    /// SHA-256 of what the node was given.
+    pub input_digest: Vec<u8>,
+    /// JSON, wherever it was stored.
+    pub result: Option<String>,
+    /// JSON.
+    pub error: Option<String>,
+    /// What was noted with the start, JSON.
+    pub note: Option<String>,
+    /// When it began.
+    pub started_at: DateTime<Utc>,
+    /// When it ended.
+    pub finished_at: Option<DateTime<Utc>>,
+}
+
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = run_steps)]
+#[diesel(check_for_backend(diesel::pg::Pg))]
+struct Row {
+    step: i32,
+    node: String,
+    visit: i32,
+    attempt: i32,
+    status: String,
+    input_digest: Vec<u8>,
+    result: Option<String>,
+    result_blob: Option<Vec<u8>>,
+    error: Option<String>,
+    note: Option<String>,
+    started_at: DateTime<Utc>,
+    finished_at: Option<DateTime<Utc>>,
+}
+
+impl Store {
+    /// The journal of a run, in the order of its rows' key.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer, or a large result is not there.
+    pub async fn journal(&self, run: Uuid) -> Result<Vec<StoredStep>, StoreError> {
+        let rows: Vec<Row> = run_steps::table
+            .filter(run_steps::run_id.eq(run))
+            .order((run_steps::node, run_steps::visit, run_steps::attempt))
+            .select(Row::as_select())
+            .load(&mut *self.connection().await?)
+            .await?;
+        let large: Vec<Vec<u8>> = rows.iter().filter_map(|row| row.result_blob.clone()).collect();
+        let large = self.blobs(&large).await?;
+        let read = |row: Row| {
+            let result = match row.result_blob {
+                Some(digest) => {
+                    let bytes = large.get(&digest).ok_or_else(|| corrupt(&row.node, "its result is gone"))?;
+                    Some(String::from_utf8(bytes.clone()).map_err(|error| corrupt(&row.node, error))?)
+                }
+                None => row.result,
+            };
+            Ok(StoredStep {
+                step: row.step,
+                node: row.node,
+                visit: row.visit,
+                attempt: row.attempt,
+                status: row.status,
+                input_digest: row.input_digest,
+                result,
+                error: row.error,
+                note: row.note,
+                started_at: row.started_at,
+                finished_at: row.finished_at,
+            })
+        };
+        rows.into_iter().map(read).collect()
+    }
+}
