@@ -263,22 +263,6 @@ pub(crate) fn domain(text: &str) -> Result<String, Invalid> {
     if name.len() <= 253 && name.split('.').all(label) { Ok(name) } else { Err(refused()) }
 }
 
-/// A PostgreSQL address: a URL, or libpq's `key=value` pairs. Nothing of it is repeated.
-pub(crate) fn dsn(text: &str) -> Result<(), Invalid> {
-    let rest = ["postgres://", "postgresql://"].iter().find_map(|scheme| text.strip_prefix(scheme));
-    let pairs = text.trim_start().split_once('=').is_some_and(|(key, _)| {
-        let key = key.trim_end();
-        !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
-    });
-    if rest.is_some_and(|rest| !rest.trim().is_empty()) || pairs {
-        return Ok(());
-    }
-    Err(Invalid::new(
-        "is no PostgreSQL address",
-        "write postgres://user:password@host:5432/database, or pairs such as host=db user=callboard dbname=callboard",
-    ))
-}
-
 /// An address that may hold a password, one of some schemes. Nothing of it is repeated.
 pub(crate) fn secret_url(text: &str, schemes: &[&str], instead: &str) -> Result<(), Invalid> {
     let url = Url::parse(text).map_err(|_| Invalid::new("is not a URL", instead))?;

@@ -9,6 +9,7 @@ mod apps;
 mod auth;
 mod chat;
 mod client;
+mod dsn;
 mod http;
 mod log;
 mod outbound;

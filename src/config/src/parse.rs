@@ -82,6 +82,9 @@ pub(crate) fn path(text: &str) -> Result<PathBuf, Invalid> {
     if text == "~" || text.starts_with("~/") {
         return Err(Invalid::new("begins with ~, which only a shell replaces", "write the whole path"));
     }
+    if text.contains("://") {
+        return Err(Invalid::new("is a URL, not a path", "write the path of a file or folder"));
+    }
     line(text).map(PathBuf::from)
 }
 

@@ -76,10 +76,10 @@ impl Invalid {
 
 /// A value as a problem repeats it: quoted, one line, short.
 ///
-/// A text that looks like `user:password@host` or holds `password=` is masked too: an address with a password may
+/// A text that looks like `user:password@host` or speaks of a password is masked too: an address with a password may
 /// have ended up in the wrong variable.
 pub(crate) fn shown(value: &str, secret: bool) -> String {
-    if secret || (value.contains('@') && value.contains(':')) || value.to_lowercase().contains("password=") {
+    if secret || (value.contains('@') && value.contains(':')) || value.to_lowercase().contains("password") {
         return kernel::mask(value).to_owned();
     }
     let mut text: String = value.chars().take(SHOWN).flat_map(char::escape_debug).collect();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use kernel::Secret;
 
 use crate::reader::{Reader, Refused};
-use crate::{address, parse};
+use crate::{dsn, parse};
 
 /// The folder that one process owns.
 #[derive(Debug, Clone)]
@@ -54,7 +54,7 @@ fn default_dir(reader: &Reader<'_>) -> Option<PathBuf> {
 }
 
 pub(crate) fn read_database(reader: &mut Reader<'_>) -> Result<Database, Refused> {
-    let dsn = reader.secret("SERVICE_POSTGRES_DSN", address::dsn);
+    let dsn = reader.secret("SERVICE_POSTGRES_DSN", dsn::check);
     let pg_bin = reader.optional("SERVICE_PG_BIN", parse::path);
     let pool = reader.value("SERVICE_DATABASE_POOL", parse::number::<usize>(2..=500));
     let writers = reader.optional("SERVICE_DATABASE_WRITERS", parse::number::<usize>(1..=499));

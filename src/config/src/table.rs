@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use crate::Config;
 use crate::source::{Origin, Source};
 use crate::variables::{Variable, groups, variables};
+use crate::{Config, dsn};
 
 const WIDTH: usize = 100;
 /// The longest name has 39 letters.
@@ -27,7 +27,7 @@ pub struct Row {
     pub meaning: &'static str,
     /// What counts when it is unset, as a value or in words.
     pub default: Option<&'static str>,
-    /// The value that counts; a secret is `********`. None when it is unset and there is no plain default.
+    /// The value that counts; a secret is `********`, and so is the password in a DSN. None when it is unset and there is no plain default.
     pub value: Option<String>,
     /// Where the value comes from.
     pub source: Origin,
@@ -57,6 +57,10 @@ pub fn table(source: &Source, config: &Config) -> Vec<Row> {
 
 fn value(variable: &Variable, source: &Source, config: &Config) -> Option<String> {
     match source.get(&variable.name) {
+        // Where the database is helps whoever looks; the password is not for them, in whatever variable it stands.
+        Some(given) if variable.name == "SERVICE_POSTGRES_DSN" || dsn::is_url(given.trim()) => {
+            Some(dsn::shown(given.trim()))
+        }
         Some(given) if variable.secret => Some(kernel::mask(given).to_owned()),
         Some(given) => Some(given.trim().to_owned()).filter(|given| !given.is_empty()),
         None => None,

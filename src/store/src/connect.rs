@@ -39,8 +39,9 @@ impl Connector {
     /// [`StoreError::Unavailable`] when it cannot be read; the text never holds the DSN.
     pub(crate) fn new(dsn: &str, runtime: Handle) -> Result<Self, StoreError> {
         let (dsn, verify) = verification(dsn);
+        // The parser's own words may hold a piece of the password.
         let mut config = tokio_postgres::Config::from_str(&dsn)
-            .map_err(|error| StoreError::Unavailable(format!("SERVICE_POSTGRES_DSN: {error}")))?;
+            .map_err(|_| StoreError::Unavailable("SERVICE_POSTGRES_DSN cannot be read".to_owned()))?;
         config.connect_timeout(CONNECT_TIMEOUT);
         if config.get_application_name().is_none() {
             config.application_name("callboard");
@@ -101,13 +102,30 @@ enum Verify {
 
 /// tokio-postgres knows `disable`, `prefer` and `require`; the other modes of libpq are translated.
 fn verification(dsn: &str) -> (String, Verify) {
-    for mode in ["verify-full", "verify-ca"] {
-        let wanted = format!("sslmode={mode}");
-        if dsn.contains(&wanted) {
-            return (dsn.replace(&wanted, "sslmode=require"), Verify::Full);
+    for (mode, instead, verify) in [
+        ("verify-full", "require", Verify::Full),
+        ("verify-ca", "require", Verify::Full),
+        ("allow", "prefer", Verify::None),
+    ] {
+        if let Some((before, after)) = around_mode(dsn, mode) {
+            return (format!("{before}{instead}{after}"), verify);
         }
     }
-    (dsn.replace("sslmode=allow", "sslmode=prefer"), Verify::None)
+    (dsn.to_owned(), Verify::None)
+}
+
+/// What stands around the value of `sslmode`, if that is `mode`; blanks and a quote may be around it.
+fn around_mode<'a>(dsn: &'a str, mode: &str) -> Option<(&'a str, &'a str)> {
+    dsn.match_indices("sslmode").find_map(|(at, key)| {
+        let (before, behind) = (dsn.get(..at)?, dsn.get(at.saturating_add(key.len())..)?);
+        let value = behind.trim_start().strip_prefix('=')?.trim_start();
+        let value = value.strip_prefix('\'').unwrap_or(value);
+        let after = value.strip_prefix(mode)?;
+        let key_begins = before.is_empty() || before.ends_with([' ', '\t', '\n', '?', '&']);
+        let value_ends = after.is_empty() || after.starts_with([' ', '\t', '\n', '\'', '&']);
+        let end = dsn.len().saturating_sub(value.len());
+        (key_begins && value_ends).then(|| dsn.get(..end).map(|before| (before, after)))?
+    })
 }
 
 fn tls_config(verify: Verify) -> Result<rustls::ClientConfig, StoreError> {
@@ -195,6 +213,11 @@ mod tests {
             assert_eq!(verification(&dsn).1, verify, "{mode}");
             let config = tokio_postgres::Config::from_str(&verification(&dsn).0).unwrap();
             assert_eq!(config.get_ssl_mode() != SslMode::Disable, encrypts, "{mode}");
+            let spaced = format!("host=localhost sslmode = '{mode}' user=u");
+            assert_eq!(verification(&spaced).1, verify, "{mode}");
+            tokio_postgres::Config::from_str(&verification(&spaced).0).unwrap();
         }
+        let password = "host=localhost password=sslmode=allow";
+        assert_eq!(verification(password), (password.to_owned(), Verify::None));
     }
 }

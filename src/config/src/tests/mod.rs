@@ -1,6 +1,7 @@
 //! Every rule of the configuration, from outside and, for the table of variables, from inside.
 
 mod credentials;
+mod dsn;
 mod given;
 mod rules;
 mod secrets;

@@ -50,7 +50,10 @@ fn good_secrets_are_in_no_text() {
         assert!(!text.contains(numbers.trim_matches(['[', ']'])), "{text}");
     }
     let masked = rows.iter().filter(|row| row.value.as_deref() == Some("********")).count();
-    assert_eq!(masked, secrets.len());
+    // Of the database's address only the password is left out.
+    assert_eq!(masked, secrets.len() - 1);
+    let dsn = rows.iter().find(|row| row.name == "SERVICE_POSTGRES_DSN").unwrap();
+    assert_eq!(dsn.value.as_deref(), Some("postgres://u:********@db/x"));
 }
 
 #[test]
@@ -65,6 +68,8 @@ fn bad_secrets_are_in_no_problem() {
     let blank = format!("{CANARY} {CANARY}");
     let origin = format!(r#"["https://u:{CANARY}@host"]"#);
     let pairs_dsn = format!("host=db password={CANARY}");
+    let spaced_dsn = format!("host = db password = '{CANARY}'");
+    let split_dsn = format!("host=db password=two {CANARY}=words");
     for (name, value) in [
         ("SERVICE_VAULT_KEYS", short.as_str()),
         ("SERVICE_VAULT_KEYS", &extra),
@@ -74,8 +79,11 @@ fn bad_secrets_are_in_no_problem() {
         ("SERVICE_PUBLIC_BASE_URL", &user),
         ("SERVICE_PUBLIC_BASE_URL", &plain),
         ("SERVICE_PORT", &pairs_dsn),
+        ("SERVICE_DATA_DIR", &user),
         ("SERVICE_POSTGRES_DSN", &plain),
         ("SERVICE_POSTGRES_DSN", CANARY),
+        ("SERVICE_POSTGRES_DSN", &split_dsn),
+        ("SERVICE_PORT", &spaced_dsn),
         ("SERVICE_SMTP_URL", &user),
         ("SERVICE_NATS_URL", &user),
         ("SERVICE_AUTH_BOOTSTRAP_SERVICE_TOKEN", &blank),
