@@ -1,12 +1,15 @@
 //! The log.
 
+use tracing_subscriber::filter::{EnvFilter, LevelFilter};
+
 use crate::parse;
+use crate::problem::Invalid;
 use crate::reader::{Reader, Refused};
 
 /// What is logged, and how.
 #[derive(Debug, Clone)]
 pub struct Log {
-    /// `SERVICE_LOG`: a tracing filter.
+    /// `SERVICE_LOG`: a tracing filter, which parses.
     pub filter: String,
     /// `SERVICE_LOG_FORMAT`.
     pub format: LogFormat,
@@ -22,8 +25,31 @@ pub enum LogFormat {
 }
 
 pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Log, Refused> {
-    let filter = reader.value("SERVICE_LOG", parse::line);
+    let filter = reader.value("SERVICE_LOG", filter);
     let formats = [("text", LogFormat::Text), ("json", LogFormat::Json)];
     let format = reader.value("SERVICE_LOG_FORMAT", parse::choice(&formats));
     Ok(Log { filter: filter?, format: format? })
+}
+
+/// A level, or a list of levels and `target=level`.
+///
+/// tracing takes a word that is no level for a target, of which all is logged, and of everything else nothing: a slip
+/// in a level's name would silence the log.
+fn filter(text: &str) -> Result<String, Invalid> {
+    let pieces: Vec<&str> = text.split(',').map(str::trim).filter(|piece| !piece.is_empty()).collect();
+    let plausible = |piece: &&str| match piece.split_once('=') {
+        Some((target, level)) => {
+            let named = target.chars().all(|letter| letter.is_alphanumeric() || "_:.-".contains(letter));
+            !level.is_empty() && (named || target.contains('['))
+        }
+        None => piece.parse::<LevelFilter>().is_ok(),
+    };
+    let filter = pieces.join(",");
+    if filter.is_empty() || !pieces.iter().all(plausible) || EnvFilter::try_new(&filter).is_err() {
+        return Err(Invalid::new(
+            "is no log filter",
+            "write error, warn, info, debug, trace or off, or a list such as info,store=debug",
+        ));
+    }
+    Ok(filter)
 }

@@ -101,6 +101,7 @@ fn a_dozen_bad_values_are_a_dozen_problems_one_line_each() {
         ("SERVICE_OIDC_CLIENT_ID", "half"),
         ("CHAT_TOKEN_TTL_SECONDS", "29"),
         ("SERVICE_VAULT_KEYS", "{}"),
+        ("SERVICE_LOG", "loud"),
         ("SERVICE_LOG_FORMAT", "xml"),
     ];
     let problems = bad(&pairs);

@@ -274,3 +274,27 @@ fn pairs_go_together_and_addresses_have_schemes() {
     refuses("SERVICE_SERVICE_TOKEN", &["a b"]);
     refuses("SERVICE_MODEL_API_KEY", &["a\nb"]);
 }
+
+#[test]
+fn log_filters() {
+    let filter = |text: &str| good(&[("SERVICE_LOG", text)]).log.filter;
+    assert_eq!(filter("WARN"), "WARN");
+    assert_eq!(filter(" info , store::batch=debug,"), "info,store::batch=debug");
+    assert_eq!(filter("off,actors=3,[turn]=trace"), "off,actors=3,[turn]=trace");
+    refuses(
+        "SERVICE_LOG",
+        &[
+            "loud",
+            "debu",
+            "store",
+            "info,store=lod",
+            "a=b=c",
+            "[",
+            "=",
+            "store=",
+            "info store=debug",
+            ",",
+            "info;store=debug",
+        ],
+    );
+}
