@@ -3,12 +3,13 @@
 use std::io::IsTerminal;
 
 use config::{Config, LogFormat};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{EnvFilter, LevelFilter};
 
 /// Starts logging as configured; a second call changes nothing.
 pub fn init(config: &Config) {
     // The configuration has parsed it already.
-    let filter = EnvFilter::try_new(&config.log.filter).unwrap_or_else(|_| EnvFilter::new("info"));
+    let filter =
+        EnvFilter::try_new(directives(&config.log.filter)).unwrap_or_else(|_| EnvFilter::new("info"));
     let mut builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     if !std::io::stderr().is_terminal() {
         builder = builder.with_ansi(false);
@@ -18,4 +19,38 @@ pub fn init(config: &Config) {
         LogFormat::Text => builder.try_init(),
         LogFormat::Json => builder.json().try_init(),
     };
+}
+
+/// What a level for everything does not turn on; whoever wants it names it.
+///
+/// At `info` the HTTP server would tell of each of its threads. At `debug` the database's driver would write every
+/// statement with its values, and those are what people said, and keys.
+fn directives(filter: &str) -> String {
+    let named = |target: &str| filter.split(',').any(|piece| piece.starts_with(target));
+    let level = filter.split(',').filter_map(|piece| piece.parse::<LevelFilter>().ok()).max();
+    let mut directives = Vec::new();
+    if level == Some(LevelFilter::INFO) && !named("actix") {
+        directives.push("actix_server=warn");
+    }
+    if level > Some(LevelFilter::INFO) && !named("tokio_postgres") {
+        directives.push("tokio_postgres=info");
+    }
+    directives.push(filter);
+    directives.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_for_everything_leaves_out_what_is_noise_or_nobodys_business() {
+        assert_eq!(directives("info"), "actix_server=warn,info");
+        assert_eq!(directives("INFO,store=debug"), "actix_server=warn,INFO,store=debug");
+        assert_eq!(directives("debug"), "tokio_postgres=info,debug");
+        assert_eq!(directives("store=debug,trace"), "tokio_postgres=info,store=debug,trace");
+        for filter in ["warn", "store=info", "info,actix_server=info", "debug,tokio_postgres=debug", "off"] {
+            assert_eq!(directives(filter), filter);
+        }
+    }
 }
