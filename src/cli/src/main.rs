@@ -1,7 +1,7 @@
 //! `callboard`: stores and runs workflows and publishes them as chats.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line talks to a terminal")]
 
 mod commands;
+mod output;
 
 use std::process::ExitCode;
 
@@ -11,7 +11,12 @@ use clap::{Parser, Subcommand};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[derive(Parser)]
-#[command(version, about, propagate_version = true)]
+#[command(
+    version,
+    about = "Stores and runs LLM workflows and publishes them as chats.",
+    after_help = "`callboard demo` shows it all at once; `callboard config show` describes every variable.",
+    propagate_version = true
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -52,9 +57,6 @@ fn main() -> ExitCode {
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(reason) => {
-            eprintln!("{reason}");
-            ExitCode::FAILURE
-        }
+        Err(failure) => failure.report(),
     }
 }

@@ -10,7 +10,11 @@ pub fn init(config: &Config) {
     // The configuration has parsed it already.
     let filter =
         EnvFilter::try_new(directives(&config.log.filter)).unwrap_or_else(|_| EnvFilter::new("info"));
-    let mut builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let mut builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        // It would complain on standard error that standard error has gone, and that is a panic.
+        .log_internal_errors(false);
     if !std::io::stderr().is_terminal() {
         builder = builder.with_ansi(false);
     }

@@ -1,7 +1,8 @@
 //! `callboard config show`.
 
 use clap::ValueEnum;
-use config::{Config, Source};
+
+use crate::output::{Failure, complain, say};
 
 /// For people or for programs.
 #[derive(Clone, Copy, Default, ValueEnum)]
@@ -11,19 +12,15 @@ pub(crate) enum Output {
     Json,
 }
 
-pub(crate) fn show(output: Output) -> Result<(), String> {
-    let source = Source::from_env();
-    let config = Config::load(&source).map_err(|problems| problems.to_string())?;
+pub(crate) fn show(output: Output) -> Result<(), Failure> {
+    let (source, config) = super::load()?;
     let rows = config::table(&source, &config);
     match output {
-        Output::Human => println!("{}", config::render(&rows).trim_end()),
-        Output::Json => {
-            let json = serde_json::to_string_pretty(&rows).map_err(|error| error.to_string())?;
-            println!("{json}");
-        }
+        Output::Human => say(config::render(&rows).trim_end())?,
+        Output::Json => say(serde_json::to_string_pretty(&rows).map_err(|error| error.to_string())?)?,
     }
     for warning in config::warnings(&source, &config) {
-        eprintln!("warning: {warning}");
+        complain(format_args!("warning: {warning}"));
     }
     Ok(())
 }

@@ -1,5 +1,27 @@
-//! The commands, one file each. A command's error is the text for the user.
+//! The commands, one file each.
 
 pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod serve;
+mod signals;
+
+use ::config::{Config, Problems, Source};
+
+use crate::output::Failure;
+
+/// The configuration, or all that is wrong with it.
+fn load() -> Result<(Source, Config), Failure> {
+    let source = Source::from_env();
+    let config = Config::load(&source).map_err(|problems| Failure::Told(told(&problems)))?;
+    Ok((source, config))
+}
+
+fn told(problems: &Problems) -> String {
+    match problems.0.as_slice() {
+        [only] => only.to_string(),
+        all => {
+            let lines: String = all.iter().map(|problem| format!("\n  {problem}")).collect();
+            format!("{} problems in the configuration:{lines}", all.len())
+        }
+    }
+}

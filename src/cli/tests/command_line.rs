@@ -1,0 +1,174 @@
+//! The binary as somebody at a terminal meets it.
+
+use std::fs::Permissions;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// A folder of its own, which as root the database's user may pass.
+fn folder() -> tempfile::TempDir {
+    tempfile::Builder::new().permissions(Permissions::from_mode(0o755)).tempdir().unwrap()
+}
+
+/// The binary, with these variables and a few that every test needs.
+fn callboard(folder: &tempfile::TempDir, arguments: &[&str], variables: &[(&str, &str)]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_callboard"));
+    let ours = std::env::vars_os().filter(|(name, _)| {
+        let name = name.to_string_lossy();
+        !name.starts_with("SERVICE_") && !name.starts_with("CHAT_") && name != "RUST_BACKTRACE"
+    });
+    command.env_clear().envs(ours).args(arguments).current_dir(folder.path());
+    command.env("SERVICE_DATA_DIR", folder.path().join("data")).env("SERVICE_PORT", "0");
+    command.envs(variables.iter().copied()).stdin(Stdio::null());
+    command
+}
+
+fn run(arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+    callboard(&folder(), arguments, variables).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// A running binary; killed when it is still there at the end.
+struct Running {
+    child: Child,
+    output: Option<BufReader<ChildStdout>>,
+    log: Option<ChildStderr>,
+}
+
+impl Running {
+    fn start(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (output, log) = (child.stdout.take().map(BufReader::new), child.stderr.take());
+        Self { child, output, log }
+    }
+
+    /// The first line it writes that begins so.
+    fn line(&mut self, beginning: &str) -> String {
+        let lines = self.output.as_mut().unwrap().lines();
+        lines.map(Result::unwrap).find(|line| line.starts_with(beginning)).unwrap()
+    }
+
+    /// Tells it to stop; answers its status and what it wrote to the log.
+    fn stop(mut self) -> (Option<i32>, String) {
+        kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
+        self.end()
+    }
+
+    fn end(&mut self) -> (Option<i32>, String) {
+        let mut log = String::new();
+        if let Some(mut stderr) = self.log.take() {
+            stderr.read_to_string(&mut log).unwrap();
+        }
+        (self.child.wait().unwrap().code(), log)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The embedded database has stopped with the service: it has taken its own file away.
+fn assert_no_database(folder: &tempfile::TempDir) {
+    assert!(!folder.path().join("data/postgres/postmaster.pid").exists(), "a database was left running");
+}
+
+#[test]
+fn every_problem_is_told_at_once_and_the_status_is_1() {
+    for command in [["serve"].as_slice(), &["demo", "--exit"]] {
+        let output =
+            run(command, &[("SERVICE_PORT", "eighty"), ("SERVICE_LOG", "loud"), ("SERVICE_HOST", "[")]);
+        assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(1), ""));
+        let told = text(&output.stderr);
+        assert!(told.starts_with("error: 3 problems in the configuration:\n  SERVICE_HOST: "), "{told}");
+        assert_eq!(told.lines().count(), 4, "{told}");
+    }
+    let told = text(&run(&["serve"], &[("SERVICE_LOG", "loud")]).stderr);
+    assert!(told.starts_with("error: SERVICE_LOG: \"loud\" is no log filter; write "), "{told}");
+    assert_eq!(told.lines().count(), 1, "{told}");
+}
+
+#[test]
+fn no_command_and_a_wrong_one_are_answered_with_help() {
+    let none = run(&[], &[]);
+    assert_eq!(none.status.code(), Some(2));
+    assert!(text(&none.stderr).contains("callboard demo"), "{}", text(&none.stderr));
+    assert_eq!(run(&["srve"], &[]).status.code(), Some(2));
+}
+
+#[test]
+fn a_reader_that_goes_ends_a_command_quietly() {
+    let folder = folder();
+    for arguments in
+        [["config", "show"].as_slice(), &["config", "show", "--output", "json"], &["demo", "--exit"]]
+    {
+        let mut running = Running::start(callboard(&folder, arguments, &[]));
+        // The pipe holds no more than 64 kB, and the demo is not done at its first line.
+        let mut line = String::new();
+        running.output.take().unwrap().read_line(&mut line).unwrap();
+        assert!(!line.is_empty());
+        let (status, told) = running.end();
+        assert!(
+            status == Some(141) || arguments[0] == "config" && status == Some(0),
+            "{arguments:?}: {status:?}"
+        );
+        assert_eq!(told, "", "{arguments:?}");
+    }
+    assert_no_database(&folder);
+}
+
+#[test]
+fn a_full_disk_behind_standard_output_is_named() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = callboard(&folder(), &["config", "show"], &[]).stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).starts_with("error: cannot write to standard output: "));
+}
+
+#[test]
+fn the_log_tells_of_the_stop_and_not_of_the_http_servers_threads() {
+    let folder = folder();
+    let mut running = Running::start(callboard(&folder, &["serve"], &[]));
+    assert!(running.line("listening on ").starts_with("listening on http://127.0.0.1:"));
+    let (status, log) = running.stop();
+    assert_eq!(status, Some(0), "{log}");
+    assert!(log.trim_end().ends_with(" stopped"), "{log}");
+    assert!(!log.contains("actix"), "{log}");
+    assert_no_database(&folder);
+}
+
+#[test]
+fn a_log_that_nobody_reads_any_more_stops_nothing() {
+    let folder = folder();
+    let mut running = Running::start(callboard(&folder, &["serve"], &[]));
+    drop(running.log.take());
+    running.line("listening on ");
+    let (status, _) = running.stop();
+    assert_eq!(status, Some(0));
+    assert_no_database(&folder);
+}
+
+#[test]
+fn a_start_that_is_interrupted_leaves_no_database() {
+    let folder = folder();
+    let mut running = Running::start(callboard(&folder, &["demo"], &[]));
+    running.line("Starting Callboard");
+    let (status, log) = running.stop();
+    assert_eq!((status, log.as_str()), (Some(0), ""));
+    let pid = folder.path().join("data/postgres/postmaster.pid");
+    // It was told to stop, and nobody waited.
+    for _ in 0..200 {
+        if !pid.exists() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("a database was left running");
+}
