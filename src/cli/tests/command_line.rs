@@ -5,7 +5,9 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
 
+use client::Client;
 use rustix::process::{Pid, Signal, kill_process};
+use wire::CreateWorkflow;
 
 /// A folder of its own, which as root the database's user may pass.
 fn folder() -> tempfile::TempDir {
@@ -171,4 +173,42 @@ fn a_start_that_is_interrupted_leaves_no_database() {
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
     panic!("a database was left running");
+}
+
+#[test]
+fn the_demo_leaves_a_users_own_workflows_alone_and_makes_its_own_once() {
+    let folder = folder();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let served = |work: &dyn Fn(Client)| {
+        let mut running = Running::start(callboard(&folder, &["serve"], &[]));
+        let line = running.line("listening on ");
+        work(Client::new(line.trim_start_matches("listening on ")).unwrap());
+        assert_eq!(running.stop().0, Some(0));
+    };
+    served(&|client| {
+        let own = CreateWorkflow {
+            name: "Echo".to_owned(),
+            handle: Some("echo".to_owned()),
+            description: None,
+            tags: Vec::new(),
+        };
+        runtime.block_on(client.create_workflow(&own)).unwrap();
+    });
+    for _ in 0..2 {
+        let output = callboard(&folder, &["demo", "--exit"], &[]).output().unwrap();
+        let said = text(&output.stdout);
+        assert!(output.status.success(), "{said}{}", text(&output.stderr));
+        assert!(
+            said.contains("(callboard-demo-echo)") && said.contains("callboard  You said: Hello"),
+            "{said}"
+        );
+        assert_eq!(text(&output.stderr), "");
+    }
+    served(&|client| {
+        let workflows = runtime.block_on(client.workflows()).unwrap();
+        let mut seen: Vec<_> =
+            workflows.iter().map(|one| (one.handle.as_str(), one.latest_version, one.is_public)).collect();
+        seen.sort_unstable();
+        assert_eq!(seen, [("callboard-demo-echo", Some(1), true), ("echo", None, false)]);
+    });
 }
