@@ -8,10 +8,12 @@ use diesel_async::{AsyncPgConnection, SimpleAsyncConnection};
 use tokio::runtime::Handle;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::StoreError;
+use crate::{StoreError, unreachable};
 
-/// How long opening a connection may take.
+/// How long reaching a host may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long the server may take after that until it has let us in.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Opens connections to one database, on one runtime.
 #[derive(Clone)]
@@ -42,7 +44,9 @@ impl Connector {
         // The parser's own words may hold a piece of the password.
         let mut config = tokio_postgres::Config::from_str(&dsn)
             .map_err(|_| StoreError::Unavailable("SERVICE_POSTGRES_DSN cannot be read".to_owned()))?;
-        config.connect_timeout(CONNECT_TIMEOUT);
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(CONNECT_TIMEOUT);
+        }
         if config.get_application_name().is_none() {
             config.application_name("callboard");
         }
@@ -53,8 +57,13 @@ impl Connector {
     pub(crate) async fn open(&self, session: Session<'_>) -> Result<AsyncPgConnection, StoreError> {
         let (config, tls) = (self.config.clone(), self.tls.clone());
         let settings = settings(session);
+        let limit = self.limit();
         let opening = self.runtime.spawn(async move {
-            let (client, connection) = config.connect(tls).await.map_err(|e| unreachable_database(&e))?;
+            let clock = kernel::SystemClock::new();
+            let (client, connection) = match kernel::timeout(&clock, limit, config.connect(tls)).await {
+                Some(connected) => connected.map_err(|error| unreachable::explain(&config, &error))?,
+                None => return Err(unreachable::silent(&config, limit.as_secs())),
+            };
             let mut connection =
                 AsyncPgConnection::try_from_client_and_connection(client, connection).await?;
             connection.batch_execute(&settings).await?;
@@ -62,11 +71,13 @@ impl Connector {
         });
         opening.await.map_err(|error| StoreError::Unavailable(error.to_string()))?
     }
-}
 
-fn unreachable_database(error: &tokio_postgres::Error) -> StoreError {
-    let cause = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
-    StoreError::Unavailable(format!("{error}: {cause}"))
+    /// How long all hosts together may take: what listens there may be something that waits for us to say more.
+    fn limit(&self) -> Duration {
+        let hosts = self.config.get_hosts().len().max(self.config.get_hostaddrs().len()).max(1);
+        let each = self.config.get_connect_timeout().copied().unwrap_or(CONNECT_TIMEOUT);
+        each.saturating_mul(u32::try_from(hosts).unwrap_or(u32::MAX)).saturating_add(ANSWER_TIMEOUT)
+    }
 }
 
 fn settings(session: Session<'_>) -> String {

@@ -18,6 +18,9 @@ pub enum StoreError {
     /// The settings of the database would lose acknowledged writes.
     #[error("the database has {0}, so an acknowledged write could be lost; set it back")]
     Unsafe(String),
+    /// The database is none that the service can work in; the text says what to change.
+    #[error("{0}")]
+    Unfit(String),
     /// A stored value is not what this version writes.
     #[error("stored data cannot be read: {0}")]
     Corrupt(String),

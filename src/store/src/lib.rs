@@ -17,6 +17,7 @@ mod leases;
 mod migrate;
 mod partitions;
 mod pool;
+mod requirements;
 mod roles;
 mod runs;
 mod runtime;
@@ -25,6 +26,7 @@ mod streams;
 #[cfg(feature = "test-util")]
 pub mod testing;
 mod threads;
+mod unreachable;
 mod versions;
 mod workflows;
 mod workspaces;

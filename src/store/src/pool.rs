@@ -18,7 +18,7 @@ use secrecy::ExposeSecret;
 
 use crate::batch::LaneConnection;
 use crate::connect::{Connector, Session};
-use crate::{DatabaseRuntime, StoreError, migrate, partitions, roles};
+use crate::{DatabaseRuntime, StoreError, migrate, partitions, requirements, roles};
 
 /// How long a query waits for a connection before the caller is told that the database is busy.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -58,12 +58,12 @@ impl Store {
     /// Connects, applies missing migrations, makes the role and the partitions ahead.
     ///
     /// # Errors
-    /// [`StoreError`] when the database cannot be reached, is set to lose writes, or a migration fails.
+    /// [`StoreError`] when the database cannot be reached or used, is set to lose writes, or a migration fails.
     pub async fn open(options: Options) -> Result<Self, StoreError> {
         let runtime = DatabaseRuntime::start().map_err(|error| StoreError::Unavailable(error.to_string()))?;
         let connector = Connector::new(options.dsn.expose_secret(), runtime.handle())?;
         let mut owner = connector.open(Session::Owner).await?;
-        roles::check_durability(&mut owner).await?;
+        requirements::check(&mut owner).await?;
         let (mut owner, applied) = migrate::up(owner).await?;
         if applied > 0 {
             tracing::info!(applied, "migrations applied");

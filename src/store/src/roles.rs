@@ -1,6 +1,6 @@
 //! The role that the service works as: neither owner nor superuser.
 
-use diesel_async::{AsyncPgConnection, RunQueryDsl, SimpleAsyncConnection};
+use diesel_async::{AsyncPgConnection, SimpleAsyncConnection};
 
 use crate::StoreError;
 
@@ -61,35 +61,23 @@ fn grants() -> String {
     sql
 }
 
-#[derive(diesel::QueryableByName)]
-struct Setting {
-    #[diesel(sql_type = diesel::sql_types::Text)]
-    value: String,
-}
-
-/// Refuses a database that would lose what it acknowledged.
-pub(crate) async fn check_durability(connection: &mut AsyncPgConnection) -> Result<(), StoreError> {
-    for (name, bad) in [("fsync", "off"), ("full_page_writes", "off"), ("synchronous_commit", "off")] {
-        let setting: Setting = diesel::sql_query(format!("SELECT current_setting('{name}') AS value"))
-            .get_result(connection)
-            .await?;
-        if setting.value == bad {
-            return Err(StoreError::Unsafe(format!("{name} = {bad}")));
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
+    use diesel_async::RunQueryDsl;
     use kernel::{Ids, SystemClock, SystemRandom};
 
     use super::*;
     use crate::connect::Session;
     use crate::testing::TestDatabase;
     use crate::{Options, Store};
+
+    #[derive(diesel::QueryableByName)]
+    struct Setting {
+        #[diesel(sql_type = diesel::sql_types::Text)]
+        value: String,
+    }
 
     async fn ask(connection: &mut AsyncPgConnection, sql: &str) -> String {
         let row: Setting =

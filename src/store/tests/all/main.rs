@@ -16,5 +16,6 @@ mod pool;
 mod streams;
 mod support;
 mod tls;
+mod unreachable;
 mod versions;
 mod workflows;

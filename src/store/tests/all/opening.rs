@@ -4,7 +4,7 @@ use futures_util::future::join_all;
 use store::StoreError;
 use store::testing::TestDatabase;
 
-use crate::support::{World, open};
+use crate::support::{World, open, without};
 
 const APPLIED: &str =
     "SELECT string_agg(version || ' ' || run_on, ',' ORDER BY version) FROM __diesel_schema_migrations";
@@ -71,6 +71,37 @@ async fn an_error_never_shows_the_password() {
         assert!(matches!(error, StoreError::Unavailable(_)), "{error:?}");
         assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
     }
+}
+
+#[tokio::test]
+async fn a_database_that_the_service_cannot_work_in_is_refused_before_anything_is_done() {
+    let admin = TestDatabase::create().await;
+    let name =
+        admin.scalar("SELECT 'user_' || oid FROM pg_database WHERE datname = current_database()").await;
+    let as_user = format!("{} user={name}", without(admin.dsn(), "user"));
+    let told = async |sql: &str, dsn: &str| {
+        admin.execute(sql).await.unwrap();
+        let Err(error) = open(dsn, 1).await else { panic!("it was opened after {sql}") };
+        assert!(matches!(error, StoreError::Unfit(_)), "{error:?}");
+        assert!(error.to_string().contains("SERVICE_POSTGRES_DSN"), "{error}");
+        error.to_string()
+    };
+    let make = format!("CREATE ROLE {name} LOGIN; REVOKE CREATE ON SCHEMA public FROM public");
+    let text = told(&make, &as_user).await;
+    assert!(
+        text.starts_with(&format!("the user \"{name}\" may not create tables in the database \"")),
+        "{text}"
+    );
+    let text = told(&format!("ALTER ROLE {name} SET default_transaction_read_only = on"), &as_user).await;
+    assert!(text.contains("is read-only"), "{text}");
+    let text = told("DROP SCHEMA public CASCADE", admin.dsn()).await;
+    assert!(text.contains("has no schema public"), "{text}");
+    let latin =
+        format!("CREATE DATABASE {name} TEMPLATE template0 ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'");
+    let text = told(&latin, &format!("{} dbname={name}", without(admin.dsn(), "dbname"))).await;
+    assert!(text.contains("stores texts as LATIN1"), "{text}");
+    admin.execute(&format!("DROP DATABASE {name} WITH (FORCE)")).await.unwrap();
+    admin.execute(&format!("DROP ROLE {name}")).await.unwrap();
 }
 
 #[tokio::test]

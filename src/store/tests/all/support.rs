@@ -89,6 +89,12 @@ pub(crate) async fn open(dsn: &str, connections: usize) -> Result<Store, StoreEr
     Store::open(Options { dsn: dsn.to_owned().into(), connections, clock, random, ids }).await
 }
 
+/// A DSN of pairs without one of its options.
+pub(crate) fn without(dsn: &str, option: &str) -> String {
+    let keep = |part: &&str| !part.starts_with(&format!("{option}="));
+    dsn.split(' ').filter(keep).collect::<Vec<_>>().join(" ")
+}
+
 /// A chat turn as the lanes write it.
 #[derive(Clone, Copy)]
 pub(crate) struct Turn {
