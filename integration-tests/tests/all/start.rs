@@ -87,8 +87,34 @@ async fn a_second_service_on_the_same_folder_or_port_is_refused() {
     );
     let port = t.address().port().to_string();
     let text = refusal(TestService::builder().set("SERVICE_PORT", &port)).await;
-    assert!(text.starts_with(&format!("cannot listen on 127.0.0.1:{port}")), "{text}");
+    assert_eq!(
+        text,
+        format!(
+            "cannot listen on 127.0.0.1:{port}: another program listens on port {port} already; stop it, or set \
+             SERVICE_PORT to another port (0 picks a free one)"
+        )
+    );
     t.assert_healthy().await;
+}
+
+#[tokio::test]
+async fn an_address_that_is_none_of_this_machine_is_named() {
+    let elsewhere = TestService::builder()
+        .set("SERVICE_HOST", "192.0.2.1")
+        .set("SERVICE_AUTH_MODE", "disabled")
+        .set("SERVICE_ALLOW_INSECURE", "true");
+    assert_snapshot!(refusal(elsewhere).await, @"cannot listen on 192.0.2.1:0: this machine has no such address; set SERVICE_HOST to one of its own, such as 127.0.0.1");
+    let unknown = refusal(TestService::builder().set("SERVICE_HOST", "callboard.invalid")).await;
+    assert_snapshot!(unknown, @"SERVICE_HOST: no address is known for the name callboard.invalid; write an address, such as 127.0.0.1");
+}
+
+#[tokio::test]
+async fn a_data_folder_that_is_a_file_is_named() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let path = file.path().display().to_string();
+    let text = refusal(TestService::builder().set("SERVICE_DATA_DIR", &path)).await;
+    assert!(text.starts_with(&format!("the data folder {path} cannot be used: {path} is a file")), "{text}");
+    assert!(text.contains("SERVICE_DATA_DIR"), "{text}");
 }
 
 #[tokio::test]

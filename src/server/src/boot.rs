@@ -1,5 +1,6 @@
 //! Brings the parts up in order, and takes them down in order.
 
+use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
@@ -59,12 +60,12 @@ pub enum StartError {
     #[error("{0}")]
     Keys(String),
     /// The address.
-    #[error("cannot listen on {address}: {error}")]
+    #[error("cannot listen on {address}: {reason}")]
     Listen {
         /// Where.
         address: String,
-        /// Why not.
-        error: std::io::Error,
+        /// Why not, and what to change.
+        reason: String,
     },
     /// Anything else of the system.
     #[error(transparent)]
@@ -171,9 +172,30 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
 }
 
 fn listen(config: &Config) -> Result<TcpListener, StartError> {
-    let address = format!("{}:{}", config.http.host, config.http.port);
-    let listener = TcpListener::bind((config.http.host.as_str(), config.http.port));
-    listener.map_err(|error| StartError::Listen { address, error })
+    let (host, port) = (config.http.host.as_str(), config.http.port);
+    TcpListener::bind((host, port)).map_err(|error| {
+        let address = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+        StartError::Listen { address, reason: not_listening(port, &error) }
+    })
+}
+
+/// Why nobody can listen there, and what to change.
+fn not_listening(port: u16, error: &std::io::Error) -> String {
+    match error.kind() {
+        ErrorKind::AddrInUse => format!(
+            "another program listens on port {port} already; stop it, or set SERVICE_PORT to another port (0 picks a \
+             free one)"
+        ),
+        ErrorKind::AddrNotAvailable => {
+            "this machine has no such address; set SERVICE_HOST to one of its own, such as 127.0.0.1"
+                .to_owned()
+        }
+        ErrorKind::PermissionDenied => format!(
+            "port {port} is one of the low ports that only root may take; set SERVICE_PORT to 1024 or higher (0 picks a \
+             free one)"
+        ),
+        _ => format!("{error}; check SERVICE_HOST and SERVICE_PORT"),
+    }
 }
 
 async fn open_data_dir(path: &Path) -> Result<DataDir, StartError> {

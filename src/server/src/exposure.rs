@@ -12,7 +12,9 @@ use config::{AuthMode, Config};
 pub(crate) fn allowed(config: &Config) -> Result<(), String> {
     let host = config.http.host.as_str();
     let resolved = (host, config.http.port).to_socket_addrs();
-    let resolved = resolved.map_err(|error| format!("SERVICE_HOST={host} cannot be resolved: {error}"))?;
+    let resolved = resolved.map_err(|_| {
+        format!("SERVICE_HOST: no address is known for the name {host}; write an address, such as 127.0.0.1")
+    })?;
     let listen: Vec<IpAddr> = resolved.map(|address| address.ip()).collect();
     let mode = config.auth.mode.map(|mode| match mode {
         AuthMode::Disabled => Mode::Disabled,

@@ -24,6 +24,14 @@ pub enum DataDirError {
         /// The process that said it holds it.
         pid: Option<u32>,
     },
+    /// It cannot be made, or not be written.
+    #[error("the data folder {} cannot be used: {reason}; set SERVICE_DATA_DIR to a folder that this user may write to", path.display())]
+    Unusable {
+        /// The folder.
+        path: PathBuf,
+        /// What is in the way.
+        reason: String,
+    },
     /// A file of ours holds something else.
     #[error("{} does not hold {expected}: restore it from a backup, or remove it to have a new one made", path.display())]
     Malformed {
@@ -42,7 +50,9 @@ pub enum DataDirError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The system refused.
-    #[error("cannot {doing} {}: {source}", path.display())]
+    #[error(
+        "cannot {doing} {}: {source}; put that right, or set SERVICE_DATA_DIR to another folder", path.display()
+    )]
     Io {
         /// What was tried.
         doing: &'static str,
@@ -72,20 +82,13 @@ impl DataDir {
     /// Makes the folder when it is missing, and takes it.
     ///
     /// # Errors
-    /// [`DataDirError::InUse`] when another service holds it; [`DataDirError::Io`] when it cannot be made or written.
+    /// [`DataDirError::InUse`] when another service holds it; [`DataDirError::Unusable`] when it cannot be made or written.
     pub fn open(path: &Path) -> Result<Self, DataDirError> {
         // As root the database runs as another user, who must get through to the cluster below.
         let mode = if rustix::process::geteuid().is_root() { 0o711 } else { 0o700 };
-        if let Some(parent) = path.parent() {
-            std::fs::create_dir_all(parent).map_err(DataDirError::io("create", parent))?;
-        }
-        match DirBuilder::new().mode(mode).create(path) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                return Err(DataDirError::io("create", path)(error));
-            }
-            _ => {}
-        }
-        let path = path.canonicalize().map_err(DataDirError::io("read", path))?;
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let made = make(&path, mode).and_then(|()| path.canonicalize());
+        let path = made.map_err(|error| unusable(&path, &path, &error))?;
         let lock = lock(&path)?;
         Ok(Self { path, _lock: lock })
     }
@@ -141,6 +144,44 @@ impl DataDir {
     }
 }
 
+fn make(path: &Path, mode: u32) -> io::Result<()> {
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent)?;
+    }
+    match DirBuilder::new().mode(mode).create(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            if path.metadata()?.is_dir() {
+                Ok(())
+            } else {
+                Err(io::ErrorKind::NotADirectory.into())
+            }
+        }
+        made => made,
+    }
+}
+
+/// Says what is in the way: `failed` itself, or the nearest thing above it that is there.
+fn unusable(folder: &Path, failed: &Path, error: &io::Error) -> DataDirError {
+    let there = failed.ancestors().find(|path| path.symlink_metadata().is_ok()).unwrap_or(failed);
+    let shown = there.display();
+    let reason = match error.kind() {
+        _ if there.metadata().is_err() => format!("{shown} is a link to something that is not there"),
+        io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
+            format!("{shown} is a file, not a folder")
+        }
+        io::ErrorKind::PermissionDenied => {
+            let uid = rustix::process::geteuid().as_raw();
+            format!("the user with the number {uid} may not write to {shown}")
+        }
+        io::ErrorKind::ReadOnlyFilesystem => format!("{shown} is on a file system that is read-only"),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            format!("the disk of {shown} is full")
+        }
+        _ => format!("{shown}: {error}"),
+    };
+    DataDirError::Unusable { path: folder.to_owned(), reason }
+}
+
 /// Takes the folder's lock, and leaves our process id in the lock file for whoever is refused.
 fn lock(folder: &Path) -> Result<File, DataDirError> {
     let path = folder.join("callboard.lock");
@@ -151,7 +192,7 @@ fn lock(folder: &Path) -> Result<File, DataDirError> {
         .truncate(false)
         .mode(0o600)
         .open(&path)
-        .map_err(DataDirError::io("open", &path))?;
+        .map_err(|error| unusable(folder, &path, &error))?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
@@ -163,7 +204,7 @@ fn lock(folder: &Path) -> Result<File, DataDirError> {
     }
     file.set_len(0)
         .and_then(|()| writeln!(file, "{}", std::process::id()))
-        .map_err(DataDirError::io("write", &path))?;
+        .map_err(|error| unusable(folder, &path, &error))?;
     Ok(file)
 }
 
@@ -218,6 +259,48 @@ mod tests {
         assert!(text.contains(&format!("process {}", std::process::id())), "{text}");
         drop(held);
         DataDir::open(&path).unwrap();
+    }
+
+    #[test]
+    fn what_is_in_the_way_of_the_folder_is_named() {
+        let temp = tempfile::tempdir().unwrap();
+        let temp = temp.path().canonicalize().unwrap();
+        let told = |path: &Path| DataDir::open(path).unwrap_err().to_string();
+        let file = temp.join("file");
+        std::fs::write(&file, "").unwrap();
+        let shown = file.display();
+        assert_eq!(
+            told(&file),
+            format!(
+                "the data folder {shown} cannot be used: {shown} is a file, not a folder; set SERVICE_DATA_DIR to a \
+                 folder that this user may write to"
+            )
+        );
+        let below = told(&file.join("deep/data"));
+        assert!(
+            below.contains(&format!("deep/data cannot be used: {shown} is a file, not a folder;")),
+            "{below}"
+        );
+        let link = temp.join("link");
+        std::os::unix::fs::symlink(temp.join("nowhere"), &link).unwrap();
+        assert!(
+            told(&link).contains(&format!("{} is a link to something that is not there", link.display()))
+        );
+        let closed = temp.join("closed");
+        std::fs::create_dir(&closed).unwrap();
+        for (kind, expected) in [
+            (io::ErrorKind::PermissionDenied, "may not write to "),
+            (io::ErrorKind::ReadOnlyFilesystem, "is on a file system that is read-only"),
+            (io::ErrorKind::StorageFull, "the disk of "),
+        ] {
+            let text = unusable(&closed, &closed.join("callboard.lock"), &kind.into()).to_string();
+            assert!(text.contains(expected) && text.contains("SERVICE_DATA_DIR"), "{text}");
+        }
+        std::fs::set_permissions(&closed, Permissions::from_mode(0o500)).unwrap();
+        if !rustix::process::geteuid().is_root() {
+            let text = told(&closed.join("data"));
+            assert!(text.contains(&format!("may not write to {};", closed.display())), "{text}");
+        }
     }
 
     #[test]
