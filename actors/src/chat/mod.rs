@@ -60,6 +60,8 @@ pub enum BeginError {
 pub struct Begun {
     /// Its stream, from the first event on.
     pub reader: Reader,
+    /// The thread it belongs to.
+    pub thread: ThreadId,
     /// Whether an earlier request began it.
     pub replayed: bool,
 }
@@ -132,17 +134,17 @@ impl Chat {
                 Reserved::Same(known) => {
                     token.finished();
                     if self.store.stream(known.stream).await?.is_some() {
-                        return Ok(Begun { reader: self.open(known.stream, 0), replayed: true });
+                        return Ok(self.replayed(known));
                     }
                     // The first request died, or is dying, between its key and its start: begin it for it.
                     match self.in_flight.adopt(known.run) {
                         Some(adopted) => token = adopted,
-                        None => return self.joined(known.stream).await,
+                        None => return self.joined(known).await,
                     }
                     // Between the two looks it may have been stored, answered and forgotten; the sweeper sees to
                     // the token then.
                     if self.store.stream(known.stream).await?.is_some() {
-                        return Ok(Begun { reader: self.open(known.stream, 0), replayed: true });
+                        return Ok(self.replayed(known));
                     }
                     // The run has an id from back then, where recovery may not look any more.
                     {
@@ -157,16 +159,22 @@ impl Chat {
                 self.store.reserve_key(wanted).await?;
             }
         }
-        let slot = self.threads.slot(ThreadId(ids.thread)).map_err(|_| BeginError::ThreadBusy)?;
+        let thread = ThreadId(ids.thread);
+        let slot = self.threads.slot(thread).map_err(|_| BeginError::ThreadBusy)?;
         let reader = self.store_start(new, ids, token, slot).await?;
-        Ok(Begun { reader, replayed: false })
+        Ok(Begun { reader, thread, replayed: false })
+    }
+
+    /// What an earlier request with the same key began.
+    fn replayed(&self, known: TurnIds) -> Begun {
+        Begun { reader: self.open(known.stream, 0), thread: ThreadId(known.thread), replayed: true }
     }
 
     /// The same request is being stored at this moment; waits for it.
-    async fn joined(&self, stream: Uuid) -> Result<Begun, BeginError> {
+    async fn joined(&self, known: TurnIds) -> Result<Begun, BeginError> {
         let stored = async {
             loop {
-                match self.store.stream(stream).await {
+                match self.store.stream(known.stream).await {
                     Ok(None) => self.clock.sleep(Duration::from_millis(20)).await,
                     Ok(Some(_)) => return Ok(()),
                     Err(error) => return Err(error),
@@ -174,7 +182,7 @@ impl Chat {
             }
         };
         kernel::timeout(&*self.clock, START_LIMIT, stored).await.ok_or(BeginError::Unacknowledged)??;
-        Ok(Begun { reader: self.open(stream, 0), replayed: true })
+        Ok(self.replayed(known))
     }
 
     async fn store_start(

@@ -134,6 +134,105 @@ async fn a_retry_that_brings_the_new_cookie_along_is_the_same_request() {
     assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "1");
 }
 
+const SECRET: &str = "8d2f0c52-7f0b-4d3a-9d53-2a4a4d6f7c11";
+
+fn cookie(answer: &Answer) -> Option<String> {
+    let cookie = answer.header("set-cookie")?;
+    cookie.split(';').next().map(str::to_owned)
+}
+
+/// The first answer is lost with its cookie: the retry has the same, and with it the visitor goes on.
+#[tokio::test]
+async fn a_retry_after_a_lost_answer_is_given_the_same_cookie() {
+    let mut t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let body = chat::create(&workflow, "hi").to_string();
+    let lost = send(&t, &body, SECRET).await;
+    for _ in 0..2 {
+        let retry = send(&t, &body, SECRET).await;
+        assert_eq!(retry.header("idempotency-replayed"), Some("true"));
+        assert_eq!(retry.header("set-cookie"), lost.header("set-cookie"));
+        t.restart().await;
+    }
+    let cookie = cookie(&lost).unwrap();
+    let thread = integration_tests::events(&lost.text())[0]["thread"]["id"].as_str().unwrap().to_owned();
+    let more = chat::add(&workflow, &thread, "more").to_string();
+    let answer = t.send("POST", "/api/chat", &[JSON, ("cookie", &cookie)], &more).await;
+    assert_eq!(answer.status, 200, "the thread is the cookie's: {}", answer.text());
+    assert_eq!(t.scalar("SELECT count(DISTINCT owner_id) FROM threads").await, "1");
+    // Who has it already is not given it again.
+    let with = [JSON, ("cookie", cookie.as_str()), ("idempotency-key", SECRET)];
+    let answer = t.send("POST", "/api/chat", &with, &body).await;
+    let head = (answer.header("idempotency-replayed"), answer.header("set-cookie"));
+    assert_eq!(head, (Some("true"), None));
+}
+
+#[tokio::test]
+async fn equal_requests_at_once_are_one_visitor() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let body = chat::create(&workflow, "hi").to_string();
+    let answers = futures_util::future::join_all((0..16).map(|_| send(&t, &body, SECRET))).await;
+    let first = cookie(&answers[0]);
+    assert!(first.is_some() && answers.iter().all(|answer| cookie(answer) == first), "{first:?}");
+    assert_eq!(t.scalar("SELECT count(*) FROM threads").await, "1");
+}
+
+/// What of a request differs from the first one's, and what it must not get by it.
+#[tokio::test]
+async fn nobody_gets_the_cookie_of_another() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let elsewhere = t.workflow().echo().published().create().await;
+    let body = chat::create(&workflow, "hi").to_string();
+    let own = cookie(&send(&t, &body, SECRET).await).unwrap();
+    let thread = t.scalar("SELECT id FROM threads").await;
+    // Another body: refused, and no cookie. Another workflow, another key: somebody new.
+    let other = send(&t, &chat::create(&workflow, "ho").to_string(), SECRET).await;
+    assert_eq!((other.refusal().as_str(), cookie(&other)), ("422 idempotency.key_reused", None));
+    for (body, key) in [
+        (chat::create(&elsewhere, "hi").to_string(), SECRET.to_owned()),
+        (body.clone(), SECRET.to_uppercase()),
+    ] {
+        let given = cookie(&send(&t, &body, &key).await).unwrap();
+        assert_ne!(given, own);
+    }
+    // Another visitor's request is theirs, whatever the key.
+    let stranger = t.visitor();
+    stranger.say(&workflow.id, "hello").await.unwrap();
+    let cookie_of_stranger = format!("callboard_visitor={}", stranger.cookie("callboard_visitor").unwrap());
+    let headers = [JSON, ("cookie", cookie_of_stranger.as_str()), ("idempotency-key", SECRET)];
+    let answer = t.send("POST", "/api/chat", &headers, &body).await;
+    assert_eq!((answer.status, answer.header("idempotency-replayed"), cookie(&answer)), (200, None, None));
+    // A key that others may hit upon: the stream, and no cookie.
+    send(&t, &body, "retry-1").await;
+    let guessed = send(&t, &body, "retry-1").await;
+    assert_eq!((guessed.header("idempotency-replayed"), cookie(&guessed)), (Some("true"), None));
+    // Too late for an answer that was lost on its way.
+    let age = |by: &str| {
+        format!("UPDATE threads SET created_at = created_at - interval '{by}' WHERE id = '{thread}'")
+    };
+    t.execute(&age("9 minutes 30 seconds")).await;
+    assert_eq!(cookie(&send(&t, &body, SECRET).await), Some(own));
+    t.execute(&age("31 seconds")).await;
+    let late = send(&t, &body, SECRET).await;
+    assert_eq!((late.header("idempotency-replayed"), cookie(&late)), (Some("true"), None));
+}
+
+/// The thread's id lets a client without cookies go on with it, but does not make it the thread's visitor.
+#[tokio::test]
+async fn a_retried_message_to_anothers_thread_gives_no_cookie() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let owner = t.visitor();
+    let thread = owner.say(&workflow.id, "hi").await.unwrap().thread_id;
+    let body = chat::add(&workflow, &thread, "me too").to_string();
+    for replayed in [None, Some("true")] {
+        let answer = send(&t, &body, SECRET).await;
+        assert_eq!((answer.header("idempotency-replayed"), cookie(&answer)), (replayed, None));
+    }
+}
+
 #[tokio::test]
 async fn sixteen_requests_with_one_key_at_once_store_one_message() {
     let t = TestService::start().await;

@@ -18,6 +18,13 @@ impl Visitor {
     pub fn id(&self) -> &str {
         &self.0
     }
+
+    /// The visitor that a thread keeps as its owner. Whoever makes a cookie of it hands that visitor's threads to
+    /// whom the cookie is sent.
+    #[must_use]
+    pub fn of_thread(owner: String) -> Self {
+        Self(owner)
+    }
 }
 
 /// Signs and checks visitor cookies.
@@ -66,6 +73,14 @@ fn signed(id: &str) -> Vec<u8> {
 mod tests {
     use super::*;
     use kernel::SeededRandom;
+
+    #[test]
+    fn the_owner_of_a_thread_gets_the_same_cookie_as_before() {
+        let key = VisitorKey::new(&[7; 32]);
+        let visitor = key.fresh(&SeededRandom::new(1)).unwrap();
+        let again = Visitor::of_thread(visitor.id().to_owned());
+        assert_eq!(key.cookie(&again), key.cookie(&visitor));
+    }
 
     #[test]
     fn only_genuine_cookies_are_read() {

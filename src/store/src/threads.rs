@@ -1,5 +1,6 @@
 //! Threads and their items.
 
+use chrono::{DateTime, Utc};
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use kernel::ThreadId;
@@ -21,6 +22,8 @@ pub struct StoredThread {
     pub owner_kind: String,
     /// Who, where the kind has somebody.
     pub owner_id: Option<String>,
+    /// When it was begun.
+    pub created_at: DateTime<Utc>,
 }
 
 impl Store {
@@ -29,17 +32,18 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn thread(&self, id: ThreadId) -> Result<Option<StoredThread>, StoreError> {
-        let row: Option<(Uuid, String, Option<String>)> = threads::table
+        let row: Option<(Uuid, String, Option<String>, DateTime<Utc>)> = threads::table
             .find(id.0)
-            .select((threads::workflow_id, threads::owner_kind, threads::owner_id))
+            .select((threads::workflow_id, threads::owner_kind, threads::owner_id, threads::created_at))
             .first(&mut *self.connection().await?)
             .await
             .optional()?;
-        Ok(row.map(|(workflow_id, owner_kind, owner_id)| StoredThread {
+        Ok(row.map(|(workflow_id, owner_kind, owner_id, created_at)| StoredThread {
             id,
             workflow_id,
             owner_kind,
             owner_id,
+            created_at,
         }))
     }
 

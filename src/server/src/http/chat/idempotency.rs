@@ -1,15 +1,39 @@
 //! The `Idempotency-Key` of a chat request.
+//!
+//! Who has no cookie yet is known by nothing but an address, which a whole office or everybody behind a proxy may
+//! share, and by the key. So a retry is given the cookie of the first answer only when its key is one that others do
+//! not hit upon, and only for as long as an answer may count as lost: otherwise it gets the stream and no cookie, and
+//! goes on by the thread's id.
 
 use actix_web::HttpRequest;
 use actors::chat::IdempotencyKey;
 use auth::visitor::Visitor;
+use chrono::TimeDelta;
+use kernel::ThreadId;
 use ring::digest::{SHA256, digest};
 use wire::ErrorCode;
 
 use super::access::Access;
+use crate::http::App;
 use crate::http::error::{ApiError, ApiResult};
 
 const LONGEST: usize = 255;
+/// Characters of a key that nobody hits upon by chance, as every usual kind of random id has them.
+const SECRET: usize = 20;
+/// How long an answer may count as lost.
+const LOST_FOR: TimeDelta = TimeDelta::minutes(10);
+
+/// Whether the key tells its caller from others who have no cookie yet.
+pub(super) fn is_secret(key: &str) -> bool {
+    key.len() >= SECRET
+}
+
+/// The visitor that the first of equal requests made, when the retry may have its cookie.
+pub(super) async fn first_visitor(app: &App, thread: ThreadId) -> ApiResult<Option<Visitor>> {
+    let begun_by_visitor = app.chat().thread(thread).await?.filter(|thread| thread.owner_kind == "visitor");
+    let fresh = begun_by_visitor.filter(|thread| app.clock().now() - thread.created_at < LOST_FOR);
+    Ok(fresh.and_then(|thread| thread.owner_id).map(Visitor::of_thread))
+}
 
 /// A visitor's keys.
 pub(super) fn scope_of(access: &Access, visitor: &Visitor) -> String {

@@ -40,9 +40,11 @@ async fn chat(app: Data<App>, request: HttpRequest, payload: Payload) -> ApiResu
         .map_err(|errors| ApiError::problems(ErrorCode::ChatInvalidRequest, errors))?;
     let mut key = idempotency::key(&request, &access, &bytes)?;
     let (target, input, visitor) = target(&app, &access, typed.operation).await?;
-    // The cookie goes out with the answer's head, so a retry after that brings it along.
+    let mut retry_gets_cookie = false;
     if let (Some(key), Some(visitor)) = (&mut key, &visitor) {
+        // The cookie goes out with the answer's head, so a retry after that brings it along.
         key.also = Some(idempotency::scope_of(&access, visitor));
+        retry_gets_cookie = idempotency::is_secret(&key.key);
     }
     let version = access.version()?;
     let begun = app
@@ -59,9 +61,13 @@ async fn chat(app: Data<App>, request: HttpRequest, payload: Payload) -> ApiResu
         })
         .await?;
     let mut response = events::headers(begun.reader.stream());
+    let mut visitor = visitor;
     if begun.replayed {
         response.insert_header(("Idempotency-Replayed", "true"));
-    } else if let Some(visitor) = visitor {
+        visitor =
+            if retry_gets_cookie { idempotency::first_visitor(&app, begun.thread).await? } else { None };
+    }
+    if let Some(visitor) = visitor {
         response.cookie(cookie::make(&app, &visitor, &request));
     }
     Ok(response.streaming(events::body(begun.reader, &app)))
