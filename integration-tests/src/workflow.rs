@@ -92,7 +92,7 @@ impl WorkflowBuilder {
             self.client.save_version(&made.id, &version).await.expect("a version");
         }
         if self.published {
-            let publish = PublishRequest { require_login: self.require_login };
+            let publish = PublishRequest { require_login: Some(self.require_login) };
             self.client.publish(&made.id, &publish).await.expect("published");
         }
         Workflow { id: made.id, handle: made.handle }

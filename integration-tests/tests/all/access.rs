@@ -104,7 +104,7 @@ async fn a_revoked_publication_counts_at_once() {
             t.get(&format!("/api/workflows/{}/public", workflow.id)).await.refusal(),
             "404 workflow.not_found"
         );
-        t.client().publish(&workflow.id, &PublishRequest { require_login: false }).await.unwrap();
+        t.client().publish(&workflow.id, &PublishRequest { require_login: Some(false) }).await.unwrap();
         assert_eq!(t.chat(&chat::create(&workflow, "hi")).await.status, 200);
     }
 }
@@ -115,7 +115,8 @@ async fn a_login_can_be_asked_for_and_no_longer_asked_for() {
     let workflow = t.workflow().echo().published().create().await;
     let stream = t.visitor().say(&workflow.id, "hi").await.unwrap().stream_id;
     for (require_login, status) in [(true, 401), (false, 200), (true, 401)] {
-        let published = t.client().publish(&workflow.id, &PublishRequest { require_login }).await.unwrap();
+        let wanted = PublishRequest { require_login: Some(require_login) };
+        let published = t.client().publish(&workflow.id, &wanted).await.unwrap();
         assert_eq!(published.workflow.require_login, require_login);
         assert_eq!(t.chat(&chat::create(&workflow, "hi")).await.status, status);
         assert_eq!(t.get(&format!("/api/chat/streams/{stream}")).await.status, status);

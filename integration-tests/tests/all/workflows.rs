@@ -244,6 +244,33 @@ async fn publishing_makes_a_share_url_and_publishing_again_changes_the_login() {
 }
 
 #[tokio::test]
+async fn publishing_again_changes_only_what_it_says() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().create().await;
+    let path = format!("/api/workflows/{}/publish", workflow.id);
+    for (body, status, asks) in [
+        (r#"{"require_login": true}"#, 201, true),
+        ("", 200, true),
+        ("{}", 200, true),
+        (r#"{"require_login": null}"#, 200, true),
+        (r#"{"require_login": false}"#, 200, false),
+        ("", 200, false),
+        (r#"{"require_login": true}"#, 200, true),
+    ] {
+        let answer = t.post(&path, body).await;
+        assert_eq!(
+            (answer.status, &answer.value()["workflow"]["require_login"]),
+            (status, &json!(asks)),
+            "{body}"
+        );
+        assert_eq!(t.get(&format!("/api/workflows/{}", workflow.id)).await.value()["require_login"], asks);
+    }
+    t.post(&format!("{path}/revoke"), "").await;
+    let anew = t.post(&path, "").await;
+    assert_eq!((anew.status, &anew.value()["workflow"]["require_login"]), (201, &json!(false)), "a new one");
+}
+
+#[tokio::test]
 async fn the_share_url_begins_with_the_public_base() {
     let t = TestService::builder()
         .set("SERVICE_PUBLIC_BASE_URL", "https://chat.example.org/callboard/")

@@ -65,6 +65,7 @@ impl Client {
     }
 
     /// `POST /api/workflows/{ref}/publish`: opens the chat to the public, or changes whether it asks for a login.
+    /// What the request does not say stays as it is.
     ///
     /// # Errors
     /// See above.

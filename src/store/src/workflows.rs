@@ -196,14 +196,14 @@ impl Store {
         rows.into_iter().map(TryInto::try_into).collect()
     }
 
-    /// Publishes a workflow, or changes whether its chat asks for a login.
+    /// Publishes a workflow, or changes whether its chat asks for a login; `None` leaves that as it is.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn publish_workflow(
         &self,
         id: Uuid,
-        require_login: bool,
+        require_login: Option<bool>,
         by: Option<&str>,
     ) -> Result<StoredWorkflow, StoreError> {
         let now = self.now();
@@ -218,7 +218,8 @@ impl Store {
                     Some(now).into_sql::<diesel::sql_types::Nullable<diesel::sql_types::Timestamptz>>(),
                 )),
                 workflows::is_public.eq(true),
-                workflows::require_login.eq(require_login),
+                // A private workflow asks for none: taking a publication back has seen to that.
+                require_login.map(|asked| workflows::require_login.eq(asked)),
                 workflows::published_by.eq(diesel::dsl::case_when(
                     workflows::is_public,
                     workflows::published_by,

@@ -133,9 +133,9 @@ pub struct VersionRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishRequest {
-    /// Whether chatting asks for a login.
-    #[serde(default)]
-    pub require_login: bool,
+    /// Whether chatting asks for a login; absent: as it is, and not at the first publication.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub require_login: Option<bool>,
 }
 
 /// Answer to publishing.

@@ -70,22 +70,25 @@ async fn the_first_publication_stays_until_it_is_taken_back() {
     let world = World::at(Arc::new(clock.clone())).await;
     let id = world.workflow("w").await.unwrap().id;
     let first = clock.now();
-    let published = world.store.publish_workflow(id, false, Some("ann")).await.unwrap();
+    let published = world.store.publish_workflow(id, Some(false), Some("ann")).await.unwrap();
     assert!(published.is_public && !published.require_login);
     assert_eq!((published.published_at, published.published_by.as_deref()), (Some(first), Some("ann")));
 
     clock.advance(Duration::from_secs(60));
-    let again = world.store.publish_workflow(id, true, Some("bob")).await.unwrap();
+    let again = world.store.publish_workflow(id, Some(true), Some("bob")).await.unwrap();
     assert!(again.is_public && again.require_login);
     assert_eq!((again.published_at, again.published_by.as_deref()), (Some(first), Some("ann")));
     assert_eq!(again.updated_at, clock.now());
+    let as_it_is = world.store.publish_workflow(id, None, None).await.unwrap();
+    assert!(as_it_is.is_public && as_it_is.require_login);
 
     let private = world.store.unpublish_workflow(id).await.unwrap();
     assert!(!private.is_public && !private.require_login);
     assert_eq!((private.published_at, private.published_by), (None, None));
 
     clock.advance(Duration::from_secs(60));
-    let anew = world.store.publish_workflow(id, false, Some("bob")).await.unwrap();
+    let anew = world.store.publish_workflow(id, None, Some("bob")).await.unwrap();
+    assert!(anew.is_public && !anew.require_login);
     assert_eq!((anew.published_at, anew.published_by.as_deref()), (Some(clock.now()), Some("bob")));
 }
 

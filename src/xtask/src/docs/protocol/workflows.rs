@@ -88,7 +88,7 @@ pub(super) fn version() -> Result<String> {
 }
 
 pub(super) fn publish() -> Result<String> {
-    let request = serde_json::to_string_pretty(&PublishRequest { require_login: false })?;
+    let request = serde_json::to_string_pretty(&PublishRequest { require_login: Some(false) })?;
     let published = serde_json::to_value(Published { workflow: record(), share_url: share_url() })?;
     let members = published.as_object().map(|object| object.keys().cloned().collect::<Vec<_>>());
     let members = members.unwrap_or_default().join("` and `");
