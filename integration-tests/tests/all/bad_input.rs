@@ -220,7 +220,7 @@ async fn a_nul_in_a_workflow_is_refused_or_kept_but_never_500() {
         assert!(answer.problems()[0].starts_with(pointer));
     }
     let tags = t.post("/api/workflows", &json!({"name": "x", "tags": ["ok", "a\0b"]}).to_string()).await;
-    assert_eq!(tags.problems(), ["/tags/1 length"]);
+    assert_eq!(tags.problems(), ["/tags/1 format"]);
     t.assert_no_rows("workflows").await;
     let workflow = t.workflow().without_version().create().await;
     let versions = format!("/api/workflows/{}/versions", workflow.id);

@@ -19,6 +19,7 @@ mod database;
 mod errors;
 mod idempotency;
 mod order;
+mod requests;
 mod resume;
 mod shutdown;
 mod start;

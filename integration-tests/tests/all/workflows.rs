@@ -80,13 +80,13 @@ async fn what_is_wrong_with_a_new_workflow_is_listed_at_once() {
     assert_eq!(answer.refusal(), "422 request.invalid");
     assert_snapshot!(answer.problems().join("\n"), @r"
     /name length
+    /handle format
     /description length
     /tags/0 length
     /tags/1 length
-    /handle format
     ");
     for (body, pointer) in [
-        (json!({}), ""),
+        (json!({}), "/name"),
         (json!({"name": 7}), "/name"),
         (json!({"name": null}), "/name"),
         (json!({"name": "x", "tags": "y"}), "/tags"),

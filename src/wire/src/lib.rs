@@ -5,11 +5,13 @@
 pub mod chat;
 mod error;
 mod error_code;
+mod near;
 pub mod sse;
 mod workflow;
 
 pub use error::{ErrorBody, ErrorDetail, FieldError};
 pub use error_code::ErrorCode;
+pub use near::nearest;
 pub use workflow::{
     ChatSettings, CreateVersion, CreateWorkflow, PublicWorkflow, PublishRequest, Published, StopAnswer,
     StopStatus, VersionRecord, WorkflowRecord,

@@ -8,8 +8,7 @@ use actix_web::web::{Bytes, BytesMut, Payload};
 use futures_util::StreamExt;
 use kernel::Clock;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use wire::{ErrorCode, FieldError};
 
 use super::error::{ApiError, ApiResult};
@@ -91,47 +90,27 @@ fn not_json(error: &serde_json::Error) -> ApiError {
         .with_message(format!("The request body is not valid JSON: {error}."))
 }
 
-/// The body as a typed request.
-pub(super) fn typed<T: DeserializeOwned>(request: &HttpRequest, body: &[u8]) -> ApiResult<T> {
+/// The body as the object of a request.
+pub(super) fn object(request: &HttpRequest, body: &[u8]) -> ApiResult<Map<String, Value>> {
     if !is_json(request) {
         return Err(ApiError::new(ErrorCode::UnsupportedMediaType));
     }
-    let value = json(body)?;
-    // A derived reader would take an array's entries for the members in their order.
-    if !value.is_object() {
-        let problem = FieldError::new("", "type", "must be an object");
-        return Err(ApiError::problems(ErrorCode::InvalidRequest, vec![problem]));
+    match json(body)? {
+        Value::Object(members) => Ok(members),
+        _ => {
+            let problem = FieldError::new("", "type", "must be an object");
+            Err(ApiError::problems(ErrorCode::InvalidRequest, vec![problem]))
+        }
     }
-    serde_path_to_error::deserialize(&value).map_err(|error| {
-        let pointer = pointer(error.path());
-        let problem = FieldError::new(pointer, "invalid", error.inner().to_string());
-        ApiError::problems(ErrorCode::InvalidRequest, vec![problem])
-    })
 }
 
-/// The body as a typed request, or its default when there is no body.
-pub(super) fn typed_or_default<T: DeserializeOwned + Default>(
-    request: &HttpRequest,
-    body: &[u8],
-) -> ApiResult<T> {
-    if body.is_empty() { Ok(T::default()) } else { typed(request, body) }
+/// The same where a request may do without a body: one of white space is none, whatever type it claims to be.
+pub(super) fn object_or_nothing(request: &HttpRequest, body: &[u8]) -> ApiResult<Map<String, Value>> {
+    if body.trim_ascii().is_empty() { Ok(Map::new()) } else { object(request, body) }
 }
 
 pub(super) fn is_json(request: &HttpRequest) -> bool {
     let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = kind.map(|kind| kind.split(';').next().unwrap_or(kind).trim().to_ascii_lowercase());
     kind.as_deref() == Some("application/json")
-}
-
-fn pointer(path: &serde_path_to_error::Path) -> String {
-    use serde_path_to_error::Segment;
-    let mut pointer = String::new();
-    for segment in path {
-        match segment {
-            Segment::Seq { index } => pointer.push_str(&format!("/{index}")),
-            Segment::Map { key } | Segment::Enum { variant: key } => pointer.push_str(&format!("/{key}")),
-            Segment::Unknown => {}
-        }
-    }
-    pointer
 }

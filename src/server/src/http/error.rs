@@ -38,6 +38,11 @@ impl ApiError {
         Self { errors, ..Self::new(code) }
     }
 
+    /// Nothing, when there are no problems.
+    pub(crate) fn refuse(problems: Vec<FieldError>) -> ApiResult<()> {
+        if problems.is_empty() { Ok(()) } else { Err(Self::problems(ErrorCode::InvalidRequest, problems)) }
+    }
+
     /// A public message other than the table's.
     pub(crate) fn with_message(mut self, message: impl Into<String>) -> Self {
         self.message = Some(message.into());

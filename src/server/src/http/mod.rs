@@ -6,20 +6,21 @@ mod chat;
 mod cors;
 mod error;
 mod extract;
+mod fields;
 mod health;
+mod query;
 mod request_id;
 mod workflows;
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
-use actix_web::error::QueryPayloadError;
 use actix_web::middleware::from_fn;
-use actix_web::web::{PathConfig, QueryConfig};
+use actix_web::web::PathConfig;
 use actix_web::{HttpResponse, Route, guard, web};
 
 pub(crate) use app::{App, AppParts};
 use error::{ApiError, ApiResult};
-use wire::{ErrorCode, FieldError};
+use wire::ErrorCode;
 
 /// Every route.
 pub(crate) fn application(
@@ -35,7 +36,6 @@ pub(crate) fn application(
 > {
     actix_web::App::new()
         .app_data(web::Data::new(app))
-        .app_data(QueryConfig::default().error_handler(|error, _| bad_query(&error).into()))
         .app_data(PathConfig::default().error_handler(|_, _| ApiError::new(ErrorCode::RouteNotFound).into()))
         .wrap(from_fn(cors::middleware))
         .wrap(from_fn(request_id::middleware))
@@ -47,14 +47,6 @@ pub(crate) fn application(
 
 async fn not_found() -> ApiResult<HttpResponse> {
     Err(ApiError::new(ErrorCode::RouteNotFound))
-}
-
-fn bad_query(error: &QueryPayloadError) -> ApiError {
-    let message = match error {
-        QueryPayloadError::Deserialize(error) => error.to_string(),
-        _ => "cannot be read".to_owned(),
-    };
-    ApiError::problems(ErrorCode::InvalidRequest, vec![FieldError::new("/query", "invalid", message)])
 }
 
 /// A route for GET, and for HEAD, which is GET without the body.

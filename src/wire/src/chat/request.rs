@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::FieldError;
+use crate::{FieldError, nearest};
 
 /// A chat request after its `workflow_id` and its access were settled.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -145,6 +145,7 @@ pub struct ToolChoice {
     pub id: String,
 }
 
+const SERVED_TYPES: [&str; 2] = ["threads.create", "threads.add_user_message"];
 /// Request types of the protocol that this service does not serve yet.
 const LATER_TYPES: [&str; 14] = [
     "threads.add_client_tool_output",
@@ -207,12 +208,16 @@ fn parse_operation(body: &Map<String, Value>, problems: &mut Vec<FieldError>) ->
         }
     };
     if LATER_TYPES.contains(&kind) {
-        problems.push(FieldError::new("/type", "unsupported", format!("`{kind}` is not served yet")));
+        let problem = FieldError::new("/type", "unsupported", format!("`{kind}` is not served yet"));
+        problems.push(problem.suggest("`threads.create` or `threads.add_user_message`"));
         return None;
     }
-    if kind != "threads.create" && kind != "threads.add_user_message" {
+    if !SERVED_TYPES.contains(&kind) {
         let problem = FieldError::new("/type", "unknown", "is no request type of the chat");
-        problems.push(problem.suggest("`threads.create` or `threads.add_user_message`"));
+        problems.push(problem.suggest(match nearest(kind, SERVED_TYPES.into_iter().chain(LATER_TYPES)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "`threads.create` or `threads.add_user_message`".to_owned(),
+        }));
         return None;
     }
     let params = match body.get("params") {
@@ -305,7 +310,15 @@ fn parse_part(part: &Value, index: usize, problems: &mut Vec<FieldError>) -> Opt
             let interactive = part.get("interactive").and_then(Value::as_bool).unwrap_or(false);
             Some(UserMessageContent::InputTag { id: id?, text: text?, data, group, interactive })
         }
-        _ => {
+        None if matches!(part.get("type"), None | Some(Value::Null)) => {
+            problems.push(missing(format!("{at}/type")).suggest("`input_text` or `input_tag`"));
+            None
+        }
+        None => {
+            problems.push(wrong(format!("{at}/type"), "a string"));
+            None
+        }
+        Some(_) => {
             let problem = FieldError::new(format!("{at}/type"), "unknown", "is no kind of message content");
             problems.push(problem.suggest("`input_text` or `input_tag`"));
             None

@@ -1,8 +1,7 @@
 //! Streams: read again from any event on, and stopped.
 
-use actix_web::web::{Data, Json, Path, Query};
+use actix_web::web::{Data, Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
-use serde::Deserialize;
 use store::StoredStream;
 use uuid::Uuid;
 use wire::{ErrorCode, FieldError, StopAnswer, sse};
@@ -11,21 +10,16 @@ use super::access::Access;
 use super::events;
 use crate::http::App;
 use crate::http::error::{ApiError, ApiResult};
-
-#[derive(Deserialize)]
-pub(super) struct ReadQuery {
-    after: Option<String>,
-}
+use crate::http::query::Params;
 
 /// Goes on exactly behind the last event that was seen; 204 when there is none.
-pub(super) async fn read(
-    app: Data<App>,
-    id: Path<String>,
-    query: Query<ReadQuery>,
-    request: HttpRequest,
-) -> ApiResult<HttpResponse> {
+pub(super) async fn read(app: Data<App>, id: Path<String>, request: HttpRequest) -> ApiResult<HttpResponse> {
     let (stream, _) = open(&app, &id, &request).await?;
-    let after = seen(&request, query.after.as_deref(), stream.id)?;
+    let mut query = Params::of(&request);
+    let after = query.text("after");
+    // What the chat does not know it ignores, here too.
+    ApiError::refuse(query.finish_leniently())?;
+    let after = seen(&request, after.as_deref(), stream.id)?;
     if app.chat().all_seen(&stream, after).await? {
         return Ok(HttpResponse::NoContent().finish());
     }

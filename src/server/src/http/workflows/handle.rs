@@ -15,8 +15,13 @@ pub(super) fn is_valid(handle: &str) -> bool {
 
 /// A handle that reads like the name.
 pub(super) fn from_name(name: &str) -> String {
+    near(name).unwrap_or_else(|| "workflow".to_owned())
+}
+
+/// The handle that a text comes nearest to, if there is any.
+pub(super) fn near(text: &str) -> Option<String> {
     let mut handle = String::new();
-    for letter in name.to_lowercase().chars() {
+    for letter in text.to_lowercase().chars() {
         if letter.is_ascii_alphanumeric() {
             handle.push(letter);
         } else if !handle.is_empty() && !handle.ends_with('-') {
@@ -25,7 +30,7 @@ pub(super) fn from_name(name: &str) -> String {
     }
     let handle: String = handle.chars().take(LONGEST - 4).collect();
     let handle = handle.trim_end_matches('-');
-    if is_valid(handle) { handle.to_owned() } else { "workflow".to_owned() }
+    is_valid(handle).then(|| handle.to_owned())
 }
 
 /// The handle itself, then with -2, -3 and so on.

@@ -3,16 +3,17 @@
 mod handle;
 mod publish;
 mod records;
+mod requests;
 mod versions;
 
-use actix_web::web::{self, Data, Json, Path, Payload, Query, ServiceConfig};
+use actix_web::web::{self, Data, Json, Path, Payload, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};
-use serde::Deserialize;
 use store::{NewWorkflow, StoreError, StoredWorkflow, WorkflowRef};
-use wire::{CreateWorkflow, ErrorCode, FieldError, PublicWorkflow, WorkflowRecord};
+use wire::{CreateWorkflow, ErrorCode, PublicWorkflow, WorkflowRecord};
 
 use super::error::{ApiError, ApiResult};
 use super::extract::{Caller, WorkflowsRead, WorkflowsWrite};
+use super::query::Params;
 use super::{App, body, get, resource};
 
 pub(super) fn routes(config: &mut ServiceConfig) {
@@ -33,19 +34,12 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         );
 }
 
-#[derive(Deserialize)]
-struct ListQuery {
-    #[serde(default)]
-    include_archived: bool,
-}
-
-async fn list(
-    caller: Caller<WorkflowsRead>,
-    query: Query<ListQuery>,
-    request: HttpRequest,
-) -> ApiResult<Json<Vec<WorkflowRecord>>> {
+async fn list(caller: Caller<WorkflowsRead>, request: HttpRequest) -> ApiResult<Json<Vec<WorkflowRecord>>> {
     let workspace = caller.workspace().await?;
-    let found = caller.store().workflows(workspace, query.include_archived).await?;
+    let mut query = Params::of(&request);
+    let with_archived = query.flag("include_archived");
+    ApiError::refuse(query.finish())?;
+    let found = caller.store().workflows(workspace, with_archived).await?;
     let base = caller.app().public_base(&request);
     Ok(Json(found.into_iter().map(|workflow| records::workflow(workflow, &base)).collect()))
 }
@@ -56,38 +50,11 @@ async fn create(
     payload: Payload,
 ) -> ApiResult<HttpResponse> {
     let body = body::read(&request, payload, body::BODY_LIMIT, &**caller.app().clock()).await?;
-    let wanted: CreateWorkflow = body::typed(&request, &body)?;
-    check_create(&wanted)?;
+    let body = body::object(&request, &body)?;
+    let wanted = Params::of(&request).and(requests::create_workflow(&body))?;
     let stored = store_new(&caller, wanted).await?;
     let base = caller.app().public_base(&request);
     Ok(HttpResponse::Created().json(records::workflow(stored, &base)))
-}
-
-fn check_create(wanted: &CreateWorkflow) -> ApiResult<()> {
-    let mut problems = Vec::new();
-    let mut bounded = |pointer: &str, text: &str, least: usize, most: usize| {
-        let length = text.chars().count();
-        if length < least || length > most || text.contains('\0') {
-            let message = format!("must have {least} to {most} characters, none of them NUL");
-            problems.push(FieldError::new(pointer, "length", message));
-        }
-    };
-    bounded("/name", wanted.name.trim(), 1, 200);
-    bounded("/description", wanted.description.as_deref().unwrap_or_default(), 0, 4_000);
-    for (index, tag) in wanted.tags.iter().enumerate() {
-        bounded(&format!("/tags/{index}"), tag, 1, 64);
-    }
-    if wanted.tags.len() > 32 {
-        problems.push(FieldError::new("/tags", "length", "must have at most 32 entries"));
-    }
-    if let Some(handle) = &wanted.handle
-        && !handle::is_valid(handle)
-    {
-        let problem = FieldError::new("/handle", "format", "is no handle");
-        problems
-            .push(problem.suggest("lower-case letters and digits in words joined by -, at most 64, no UUID"));
-    }
-    if problems.is_empty() { Ok(()) } else { Err(ApiError::problems(ErrorCode::InvalidRequest, problems)) }
 }
 
 /// A handle that was asked for is taken or not; one made from the name gets a number when it is.
@@ -100,7 +67,7 @@ async fn store_new(caller: &Caller<WorkflowsWrite>, wanted: CreateWorkflow) -> A
         let new = NewWorkflow {
             workspace_id,
             handle: handle::numbered(&base, attempt),
-            name: wanted.name.trim().to_owned(),
+            name: wanted.name.clone(),
             description: wanted.description.clone(),
             tags: wanted.tags.clone(),
         };
@@ -118,6 +85,7 @@ async fn show(
     request: HttpRequest,
 ) -> ApiResult<Json<WorkflowRecord>> {
     let workflow = caller.workflow(&name).await?;
+    ApiError::refuse(Params::of(&request).finish())?;
     Ok(Json(records::workflow(workflow, &caller.app().public_base(&request))))
 }
 
@@ -128,5 +96,6 @@ async fn public(app: Data<App>, name: Path<String>, request: HttpRequest) -> Api
     let found = app.store().workflow(&WorkflowRef::parse(&name), workspace).await?;
     let published = found.filter(|workflow| workflow.is_public && workflow.archived_at.is_none());
     let workflow = published.ok_or_else(not_found)?;
+    ApiError::refuse(Params::of(&request).finish())?;
     Ok(Json(records::public(workflow, &app.public_base(&request))))
 }

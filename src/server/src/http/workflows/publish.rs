@@ -2,12 +2,13 @@
 
 use actix_web::web::{Json, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
-use wire::{ErrorCode, PublishRequest, Published, WorkflowRecord};
+use wire::{ErrorCode, Published, WorkflowRecord};
 
-use super::records;
+use super::{records, requests};
 use crate::http::body;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::{Caller, WorkflowsWrite};
+use crate::http::query::Params;
 
 /// 201 the first time, 200 when it only changes whether a login is asked for.
 pub(super) async fn publish(
@@ -18,7 +19,8 @@ pub(super) async fn publish(
 ) -> ApiResult<HttpResponse> {
     let workflow = caller.workflow(&name).await?;
     let body = body::read(&request, payload, body::BODY_LIMIT, &**caller.app().clock()).await?;
-    let wanted: PublishRequest = body::typed_or_default(&request, &body)?;
+    let body = body::object_or_nothing(&request, &body)?;
+    let wanted = Params::of(&request).and(requests::publish(&body))?;
     if workflow.archived_at.is_some() {
         return Err(ApiError::new(ErrorCode::WorkflowArchived));
     }
@@ -37,8 +39,11 @@ pub(super) async fn revoke(
     caller: Caller<WorkflowsWrite>,
     name: Path<String>,
     request: HttpRequest,
+    payload: Payload,
 ) -> ApiResult<Json<WorkflowRecord>> {
     let workflow = caller.workflow(&name).await?;
+    let body = body::read(&request, payload, body::BODY_LIMIT, &**caller.app().clock()).await?;
+    Params::of(&request).and(requests::nothing(&body::object_or_nothing(&request, &body)?))?;
     let private = caller.store().unpublish_workflow(workflow.id).await?;
     caller.app().chat().forget(workflow.id);
     Ok(Json(records::workflow(private, &caller.app().public_base(&request))))

@@ -2,15 +2,15 @@
 
 use actix_web::web::{Json, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use store::NewVersion;
 use wire::{CreateVersion, ErrorCode, FieldError, VersionRecord};
 
-use super::records;
+use super::{records, requests};
 use crate::http::body;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::{Caller, WorkflowsRead, WorkflowsWrite};
+use crate::http::query::Params;
 
 pub(super) async fn create(
     caller: Caller<WorkflowsWrite>,
@@ -20,14 +20,10 @@ pub(super) async fn create(
 ) -> ApiResult<HttpResponse> {
     let workflow = caller.workflow(&name).await?;
     let body = body::read(&request, payload, body::VERSION_LIMIT, &**caller.app().clock()).await?;
-    let wanted: CreateVersion = body::typed(&request, &body)?;
+    let body = body::object(&request, &body)?;
+    let wanted = Params::of(&request).and(requests::create_version(&body))?;
     if workflow.archived_at.is_some() {
         return Err(ApiError::new(ErrorCode::WorkflowArchived));
-    }
-    // PostgreSQL's text cannot hold it.
-    if wanted.notes.as_ref().is_some_and(|notes| notes.contains('\0')) {
-        let problem = FieldError::new("/notes", "format", "must not hold NUL");
-        return Err(ApiError::problems(ErrorCode::InvalidRequest, vec![problem]));
     }
     let problems = problems(&wanted.graph);
     if !problems.is_empty() {
@@ -66,21 +62,15 @@ fn frozen(
 pub(super) async fn show(
     caller: Caller<WorkflowsRead>,
     path: Path<(String, String)>,
+    request: HttpRequest,
 ) -> ApiResult<Json<VersionRecord>> {
     let (name, number) = path.into_inner();
     let workflow = caller.workflow(&name).await?;
     let not_found = || ApiError::new(ErrorCode::VersionNotFound);
     let number: i32 = number.parse().map_err(|_| not_found())?;
-    let version = caller.store().version(workflow.id, number).await?;
-    Ok(Json(records::version(version.ok_or_else(not_found)?)))
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct CheckRequest {
-    graph: Value,
-    #[serde(default, rename = "runnable_config")]
-    _runnable_config: Option<Map<String, Value>>,
+    let version = caller.store().version(workflow.id, number).await?.ok_or_else(not_found)?;
+    ApiError::refuse(Params::of(&request).finish())?;
+    Ok(Json(records::version(version)))
 }
 
 /// Says everything that is wrong with a graph, without saving it.
@@ -90,7 +80,8 @@ pub(super) async fn check(
     payload: Payload,
 ) -> ApiResult<Json<Value>> {
     let body = body::read(&request, payload, body::VERSION_LIMIT, &**caller.app().clock()).await?;
-    let wanted: CheckRequest = body::typed(&request, &body)?;
+    let body = body::object(&request, &body)?;
+    let wanted = Params::of(&request).and(requests::check(&body))?;
     let errors = problems(&wanted.graph);
     Ok(Json(json!({"valid": errors.is_empty(), "errors": errors, "warnings": []})))
 }

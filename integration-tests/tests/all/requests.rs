@@ -1,0 +1,191 @@
+//! What is wrong with a request is said all at once, each problem with its place and, where there is one, the name that
+//! was meant.
+
+use insta::assert_snapshot;
+use integration_tests::{Answer, AnswerExt, TestService, chat, graphs};
+use serde_json::{Value, json};
+
+/// Pointer, code, message and suggestion of every problem.
+fn told(answer: &Answer) -> String {
+    let body = answer.value();
+    let errors = body["detail"]["errors"].as_array().cloned().unwrap_or_default();
+    let text = |error: &Value, member: &str| error[member].as_str().unwrap_or("-").to_owned();
+    let line = |error: &Value| {
+        let [pointer, code, message, suggestion] =
+            ["pointer", "code", "message", "suggestion"].map(|member| text(error, member));
+        format!("{pointer} | {code} | {message} | {suggestion}")
+    };
+    errors.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[tokio::test]
+async fn a_body_is_judged_as_a_whole() {
+    let t = TestService::start().await;
+    let wrong = json!({"name": "", "handle": "My Desk", "description": 7, "tags": ["ok", 3, ""], "nmae": "Desk",
+                       "owner": "me", "a/b": 1});
+    let answer = t.post("/api/workflows", &wrong.to_string()).await;
+    assert_eq!(answer.refusal(), "422 request.invalid");
+    assert_snapshot!(told(&answer), @r"
+    /name | length | must have 1 to 200 characters; it has 0 | -
+    /handle | format | is no handle | 'my-desk' would do; lower-case letters and digits in words joined by -, at most 64, no UUID
+    /description | type | must be a string | -
+    /tags/1 | type | must be a string | -
+    /tags/2 | length | must have 1 to 64 characters; it has 0 | -
+    /a~1b | unknown_field | unknown field 'a/b' | known here: name, handle, description, tags
+    /nmae | unknown_field | unknown field 'nmae' | did you mean 'name'?
+    /owner | unknown_field | unknown field 'owner' | known here: name, handle, description, tags
+    ");
+    let workflow = t.workflow().without_version().create().await;
+    let path = format!("/api/workflows/{}", workflow.id);
+    let wrong = json!({"grpah": graphs::reply("x"), "runnable_config": "x", "metadata": [], "notes": 1});
+    assert_snapshot!(told(&t.post(&format!("{path}/versions"), &wrong.to_string()).await), @r"
+    /graph | required | is required | -
+    /runnable_config | type | must be an object | -
+    /metadata | type | must be an object | -
+    /notes | type | must be a string | -
+    /grpah | unknown_field | unknown field 'grpah' | did you mean 'graph'?
+    ");
+    let wrong = json!({"requireLogin": true, "require_login": "yes"});
+    assert_snapshot!(told(&t.post(&format!("{path}/publish"), &wrong.to_string()).await), @r"
+    /require_login | type | must be true or false | -
+    /requireLogin | unknown_field | unknown field 'requireLogin' | did you mean 'require_login'?
+    ");
+    assert_snapshot!(told(&t.post("/api/workflows/check", r#"{"graph": 1, "config": {}, "runnable_config": 1}"#).await), @r"
+    /runnable_config | type | must be an object | -
+    /config | unknown_field | unknown field 'config' | known here: graph, runnable_config
+    ");
+    assert_snapshot!(told(&t.post(&format!("{path}/publish/revoke"), r#"{"reason": "x"}"#).await), @"/reason | unknown_field | unknown field 'reason' | leave it out; none is known here");
+    assert_eq!(t.get(&path).await.value()["is_public"], false);
+    t.assert_no_rows("workflow_versions").await;
+}
+
+#[tokio::test]
+async fn a_query_is_judged_as_a_whole_and_with_the_body() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().published().create().await;
+    let path = format!("/api/workflows/{}", workflow.id);
+    let answer = t.get("/api/workflows?include_archived=yes&include_archive=true&page=2").await;
+    assert_eq!(answer.refusal(), "422 request.invalid");
+    assert_snapshot!(told(&answer), @r"
+    /include_archived | type | must be true or false | -
+    /include_archive | unknown_parameter | unknown query parameter 'include_archive' | did you mean 'include_archived'?
+    /page | unknown_parameter | unknown query parameter 'page' | known here: include_archived
+    ");
+    // A login that was asked for in the wrong place must not be passed over.
+    let open = t.workflow().create().await;
+    let publish = format!("/api/workflows/{}/publish?require_login=true", open.id);
+    assert_snapshot!(told(&t.post(&publish, r#"{"require_login": 1}"#).await), @r"
+    /require_login | unknown_parameter | unknown query parameter 'require_login' | leave it out; none is known here
+    /require_login | type | must be true or false | -
+    ");
+    assert_eq!(t.post(&publish, "").await.refusal(), "422 request.invalid");
+    assert_eq!(t.get(&format!("/api/workflows/{}", open.id)).await.value()["is_public"], false);
+    for path in [path.clone(), format!("{path}/public"), format!("{path}/versions/1")] {
+        assert_eq!(t.get(&format!("{path}?x=1")).await.problems(), ["/x unknown_parameter"], "{path}");
+    }
+    for path in [format!("{path}/publish/revoke"), format!("{path}/versions"), "/api/workflows".to_owned()] {
+        let answer = t.post(&format!("{path}?x=1"), "{}").await;
+        assert_eq!(answer.problems().first().map(String::as_str), Some("/x unknown_parameter"), "{path}");
+    }
+    // What is not there, and who may not, comes before what is wrong with the question.
+    assert_eq!(t.get("/api/workflows/nobody?x=1").await.refusal(), "404 workflow.not_found");
+}
+
+#[tokio::test]
+async fn a_chat_request_of_an_unknown_type_is_told_the_near_one() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().published().create().await;
+    let mut lines = Vec::new();
+    for kind in ["thread.create", "threads.add_message", "threads.lists", "threads.list", "hello", ""] {
+        let mut body = chat::create(&workflow, "hi");
+        body["type"] = json!(kind);
+        let answer = t.chat(&body).await;
+        assert_eq!(answer.refusal(), "422 chat.invalid_request");
+        lines.push(format!("{kind}: {}", told(&answer)));
+    }
+    assert_snapshot!(lines.join("\n"), @r"
+    thread.create: /type | unknown | is no request type of the chat | did you mean `threads.create`?
+    threads.add_message: /type | unknown | is no request type of the chat | did you mean `threads.add_user_message`?
+    threads.lists: /type | unknown | is no request type of the chat | did you mean `threads.list`?
+    threads.list: /type | unsupported | `threads.list` is not served yet | `threads.create` or `threads.add_user_message`
+    hello: /type | unknown | is no request type of the chat | `threads.create` or `threads.add_user_message`
+    : /type | unknown | is no request type of the chat | `threads.create` or `threads.add_user_message`
+    ");
+    let mut body = chat::create(&workflow, "hi");
+    body["params"]["input"]["content"] = json!([{"text": "hi"}, {"type": 1, "text": "hi"}, {"type": "text"}]);
+    assert_snapshot!(told(&t.chat(&body).await), @r"
+    /params/input/content/0/type | required | is required | `input_text` or `input_tag`
+    /params/input/content/1/type | type | must be a string | -
+    /params/input/content/2/type | unknown | is no kind of message content | `input_text` or `input_tag`
+    ");
+}
+
+/// `curl -X POST` sends no body and no type; some clients send a type all the same, some an empty object.
+#[tokio::test]
+async fn where_a_body_is_optional_none_is_as_good_as_an_empty_object() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().create().await;
+    let publish = format!("/api/workflows/{}/publish", workflow.id);
+    let revoke = format!("{publish}/revoke");
+    let json = ("content-type", "application/json");
+    let form = ("content-type", "application/x-www-form-urlencoded");
+    let length = ("content-length", "0");
+    for path in [&publish, &revoke] {
+        for (headers, body) in [
+            (&[][..], ""),
+            (&[length][..], ""),
+            (&[json][..], ""),
+            (&[json, length][..], ""),
+            (&[form][..], ""),
+            (&[json][..], "{}"),
+            (&[json][..], " \r\n"),
+            (&[][..], " \n"),
+        ] {
+            let answer = t.send("POST", path, headers, body).await;
+            assert!(matches!(answer.status, 200 | 201), "{path} {headers:?} {body:?}: {}", answer.text());
+        }
+        for (headers, body, refusal) in [
+            (&[json][..], "{", "400 request.invalid_json"),
+            (&[json][..], "null", "422 request.invalid"),
+            (&[json][..], "[]", "422 request.invalid"),
+            (&[json][..], r#"{"x": 1}"#, "422 request.invalid"),
+            (&[][..], "{}", "415 request.unsupported_media_type"),
+            (&[form][..], "require_login=true", "415 request.unsupported_media_type"),
+        ] {
+            assert_eq!(
+                t.send("POST", path, headers, body).await.refusal(),
+                refusal,
+                "{path} {headers:?} {body:?}"
+            );
+        }
+    }
+}
+
+/// To stop must not fail for what was sent along.
+#[tokio::test]
+async fn a_stop_takes_any_body_and_looks_at_none() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let stream = t.visitor().say(&workflow.id, "hi").await.unwrap().stream_id;
+    let path = format!("/api/chat/streams/{stream}/stop");
+    let json = ("content-type", "application/json");
+    for (headers, body) in [
+        (&[][..], "".to_owned()),
+        (&[json][..], "".to_owned()),
+        (&[json][..], "{}".to_owned()),
+        (&[json][..], "{".to_owned()),
+        (&[("content-type", "text/plain")][..], "stop".to_owned()),
+        (&[][..], "x".repeat(100_000)),
+    ] {
+        let answer = t.send("POST", &path, headers, &body).await;
+        assert_eq!(
+            (answer.status, answer.text().as_str()),
+            (200, r#"{"status":"completed"}"#),
+            "{headers:?}"
+        );
+    }
+    // The connection is as good as before for the next request.
+    let raw = t.raw().await;
+    let raw = raw.request("POST", &path, &[json], r#"{"why": "enough"}"#).await.finish().await;
+    assert_eq!(raw.request("GET", "/healthz", &[], "").await.status, 200);
+}

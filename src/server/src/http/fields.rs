@@ -1,0 +1,154 @@
+//! Reading a request member by member, with every problem noted: who sends it learns of all of them at once.
+
+use serde_json::{Map, Value};
+use wire::{FieldError, nearest};
+
+/// A member's name inside a JSON pointer (RFC 6901).
+pub(super) fn escape(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+/// What is said of a name that is not known: the near one, or all there are.
+pub(super) fn unknown(pointer: String, code: &str, what: &str, name: &str, known: &[&str]) -> FieldError {
+    let problem = FieldError::new(pointer, code, format!("unknown {what} '{name}'"));
+    match nearest(name, known.iter().copied()) {
+        Some(near) => problem.suggest(format!("did you mean '{near}'?")),
+        None if known.is_empty() => problem.suggest("leave it out; none is known here"),
+        None => problem.suggest(format!("known here: {}", known.join(", "))),
+    }
+}
+
+/// The object of a request. A member that is null counts as absent.
+pub(super) struct Fields<'a> {
+    members: &'a Map<String, Value>,
+    known: Vec<&'static str>,
+    problems: Vec<FieldError>,
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn of(members: &'a Map<String, Value>) -> Self {
+        Self { members, known: Vec::new(), problems: Vec::new() }
+    }
+
+    /// Notes a problem.
+    pub(super) fn note(&mut self, problem: FieldError) {
+        self.problems.push(problem);
+    }
+
+    fn wrong(&mut self, pointer: String, expected: &str) {
+        self.note(FieldError::new(pointer, "type", format!("must be {expected}")));
+    }
+
+    /// A member as it stands, even null.
+    pub(super) fn stands(&mut self, name: &'static str) -> Option<&'a Value> {
+        self.known.push(name);
+        self.members.get(name)
+    }
+
+    /// Notes that a member must be there when it is not; null is not there.
+    pub(super) fn require(&mut self, name: &'static str) {
+        if self.members.get(name).is_none_or(Value::is_null) {
+            self.note(FieldError::new(format!("/{name}"), "required", "is required"));
+        }
+    }
+
+    fn typed<T>(
+        &mut self,
+        name: &'static str,
+        expected: &str,
+        read: impl FnOnce(&'a Value) -> Option<T>,
+    ) -> Option<T> {
+        let value = self.stands(name).filter(|value| !value.is_null())?;
+        let read = read(value);
+        if read.is_none() {
+            self.wrong(format!("/{name}"), expected);
+        }
+        read
+    }
+
+    /// A text, where it is there.
+    pub(super) fn text(&mut self, name: &'static str) -> Option<&'a str> {
+        self.typed(name, "a string", Value::as_str)
+    }
+
+    /// True or false, where it is there.
+    pub(super) fn flag(&mut self, name: &'static str) -> Option<bool> {
+        self.typed(name, "true or false", Value::as_bool)
+    }
+
+    /// An object, where it is there.
+    pub(super) fn object(&mut self, name: &'static str) -> Option<&'a Map<String, Value>> {
+        self.typed(name, "an object", Value::as_object)
+    }
+
+    /// A list of texts with their places, where it is there; entries that are no text are noted and left out.
+    pub(super) fn texts(&mut self, name: &'static str) -> Option<Vec<(String, &'a str)>> {
+        let entries = self.typed(name, "an array of strings", Value::as_array)?;
+        let mut texts = Vec::with_capacity(entries.len());
+        for (index, entry) in entries.iter().enumerate() {
+            let pointer = format!("/{name}/{index}");
+            match entry.as_str() {
+                Some(text) => texts.push((pointer, text)),
+                None => self.wrong(pointer, "a string"),
+            }
+        }
+        Some(texts)
+    }
+
+    /// Every problem, members that nobody asked for included.
+    pub(super) fn finish(mut self) -> Vec<FieldError> {
+        for name in self.members.keys().filter(|name| !self.known.contains(&name.as_str())) {
+            let pointer = format!("/{}", escape(name));
+            self.problems.push(unknown(pointer, "unknown_field", "field", name, &self.known));
+        }
+        self.problems
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn lines(problems: Vec<FieldError>) -> Vec<String> {
+        let line = |problem: FieldError| {
+            let suggestion = problem.suggestion.unwrap_or_default();
+            format!("{} {}: {} {suggestion}", problem.pointer, problem.code, problem.message)
+        };
+        problems.into_iter().map(|problem| line(problem).trim_end().to_owned()).collect()
+    }
+
+    #[test]
+    fn every_problem_is_noted() {
+        let body = json!({"name": 1, "on": "yes", "more": [], "tags": ["a", 2, null], "nme": 1, "a/b~c": 2});
+        let mut fields = Fields::of(body.as_object().unwrap());
+        assert_eq!(fields.text("name"), None);
+        assert_eq!(fields.flag("on"), None);
+        assert_eq!(fields.object("more"), None);
+        assert_eq!(fields.texts("tags").unwrap().len(), 1);
+        fields.require("graph");
+        assert_eq!(
+            lines(fields.finish()),
+            [
+                "/name type: must be a string",
+                "/on type: must be true or false",
+                "/more type: must be an object",
+                "/tags/1 type: must be a string",
+                "/tags/2 type: must be a string",
+                "/graph required: is required",
+                "/a~1b~0c unknown_field: unknown field 'a/b~c' known here: name, on, more, tags",
+                "/nme unknown_field: unknown field 'nme' did you mean 'name'?",
+            ]
+        );
+    }
+
+    #[test]
+    fn null_is_as_good_as_absent() {
+        let body = json!({"name": null, "tags": null});
+        let mut fields = Fields::of(body.as_object().unwrap());
+        assert!(fields.text("name").is_none() && fields.texts("tags").is_none());
+        fields.require("name");
+        assert_eq!(lines(fields.finish()), ["/name required: is required"]);
+    }
+}

@@ -1,0 +1,156 @@
+//! Reading the query of a request: every problem is noted, and a parameter that nobody knows is one.
+
+use std::ops::RangeInclusive;
+
+use actix_web::HttpRequest;
+use url::form_urlencoded;
+use wire::{ErrorCode, FieldError};
+
+use super::error::{ApiError, ApiResult};
+use super::fields;
+
+/// The parameters of a query. An empty one counts as wrong where something is expected.
+pub(super) struct Params {
+    given: Vec<(String, String)>,
+    known: Vec<&'static str>,
+    problems: Vec<FieldError>,
+}
+
+impl Params {
+    pub(super) fn of(request: &HttpRequest) -> Self {
+        Self::parse(request.query_string())
+    }
+
+    fn parse(query: &str) -> Self {
+        let given = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+        Self { given, known: Vec::new(), problems: Vec::new() }
+    }
+
+    /// Notes a problem of a parameter.
+    pub(super) fn note(&mut self, name: &str, code: &str, message: impl Into<String>) {
+        self.problems.push(FieldError::new(format!("/{name}"), code, message));
+    }
+
+    /// A parameter as it was given.
+    pub(super) fn text(&mut self, name: &'static str) -> Option<String> {
+        self.known.push(name);
+        let mut given = self.given.iter().filter(|(known, _)| known == name);
+        let text = given.next().map(|(_, text)| text.clone());
+        if given.next().is_some() {
+            self.note(name, "repeated", "may be given once");
+            return None;
+        }
+        text
+    }
+
+    /// `true` or `false`; false where it is not given.
+    pub(super) fn flag(&mut self, name: &'static str) -> bool {
+        match self.text(name).as_deref() {
+            None | Some("false") => false,
+            Some("true") => true,
+            Some(_) => {
+                self.note(name, "type", "must be true or false");
+                false
+            }
+        }
+    }
+
+    /// A whole number within bounds, where it is given.
+    pub(super) fn whole(&mut self, name: &'static str, bounds: RangeInclusive<i64>) -> Option<i64> {
+        let text = self.text(name)?;
+        // Parsing alone would take `+1` too.
+        let digits = text.bytes().all(|b| b.is_ascii_digit());
+        let number = text.parse().ok().filter(|number| digits && bounds.contains(number));
+        if number.is_none() {
+            let message = format!("must be a whole number from {} to {}", bounds.start(), bounds.end());
+            self.note(name, "range", message);
+        }
+        number
+    }
+
+    /// Every problem, parameters that nobody asked for included.
+    pub(super) fn finish(mut self) -> Vec<FieldError> {
+        let mut told: Vec<&str> = Vec::new();
+        for (name, _) in self.given.iter().filter(|(name, _)| !self.known.contains(&name.as_str())) {
+            // A stray `&` is no parameter.
+            if name.is_empty() || told.contains(&name.as_str()) {
+                continue;
+            }
+            told.push(name);
+            let pointer = format!("/{}", fields::escape(name));
+            let (code, what) = ("unknown_parameter", "query parameter");
+            self.problems.push(fields::unknown(pointer, code, what, name, &self.known));
+        }
+        self.problems
+    }
+
+    /// What was read of the request besides, unless anything is wrong with that or with the query.
+    pub(super) fn and<T>(self, read: Result<T, Vec<FieldError>>) -> ApiResult<T> {
+        let mut problems = self.finish();
+        match read {
+            Ok(value) => ApiError::refuse(problems).map(|()| value),
+            Err(more) => {
+                problems.extend(more);
+                Err(ApiError::problems(ErrorCode::InvalidRequest, problems))
+            }
+        }
+    }
+
+    /// Every problem of the parameters that were asked for.
+    pub(super) fn finish_leniently(self) -> Vec<FieldError> {
+        self.problems
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(query: &str) -> Vec<String> {
+        let mut params = Params::parse(query);
+        params.flag("include_archived");
+        params.whole("limit", 1..=200);
+        let line = |problem: FieldError| {
+            format!("{} {} {}", problem.pointer, problem.code, problem.suggestion.unwrap_or_default())
+        };
+        params.finish().into_iter().map(|problem| line(problem).trim_end().to_owned()).collect()
+    }
+
+    #[test]
+    fn what_is_right_is_read() {
+        let mut params = Params::parse("include_archived=true&limit=007&cursor=a%20b+c");
+        assert!(params.flag("include_archived"));
+        assert_eq!(params.whole("limit", 1..=200), Some(7));
+        assert_eq!(params.text("cursor").as_deref(), Some("a b c"));
+        assert_eq!(params.text("more"), None);
+        assert_eq!(params.finish(), []);
+        for query in ["", "&&", "=", "include_archived=false", "limit=200"] {
+            assert_eq!(problems(query), [""; 0], "{query}");
+        }
+    }
+
+    #[test]
+    fn every_problem_is_noted() {
+        assert_eq!(
+            problems("include_archived=maybe&limit=201&include_archive=true&x=1&x=2&a%2Fb"),
+            [
+                "/include_archived type",
+                "/limit range",
+                "/include_archive unknown_parameter did you mean 'include_archived'?",
+                "/x unknown_parameter known here: include_archived, limit",
+                "/a~1b unknown_parameter known here: include_archived, limit",
+            ]
+        );
+        assert_eq!(problems("limit=1&limit=1"), ["/limit repeated"]);
+        for limit in ["", "0", "-1", "+1", "1.5", "%ff", "99999999999999999999", "x"] {
+            assert_eq!(problems(&format!("limit={limit}")), ["/limit range"], "{limit}");
+        }
+        for flag in ["include_archived", "include_archived=", "include_archived=1", "include_archived=TRUE"] {
+            assert_eq!(problems(flag), ["/include_archived type"], "{flag}");
+        }
+        assert_eq!(
+            Params::parse("require_login=true").finish()[0].suggestion.as_deref(),
+            Some("leave it out; none is known here")
+        );
+    }
+}

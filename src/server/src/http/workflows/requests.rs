@@ -1,0 +1,202 @@
+//! The bodies of requests about workflows, read and checked. Pure: every problem at once, and nothing else.
+
+use serde_json::{Map, Value};
+use wire::{CreateVersion, CreateWorkflow, FieldError, PublishRequest};
+
+use super::handle;
+use crate::http::fields::Fields;
+
+/// A request, or every problem of it.
+pub(super) type Read<T> = Result<T, Vec<FieldError>>;
+
+fn read<T>(fields: Fields<'_>, value: T) -> Read<T> {
+    let problems = fields.finish();
+    if problems.is_empty() { Ok(value) } else { Err(problems) }
+}
+
+/// `POST /api/workflows`.
+pub(super) fn create_workflow(body: &Map<String, Value>) -> Read<CreateWorkflow> {
+    let mut fields = Fields::of(body);
+    fields.require("name");
+    let name = fields.text("name").map(|name| name.trim().to_owned());
+    if let Some(name) = &name {
+        bounded(&mut fields, "/name", name, 1, 200);
+    }
+    let given = fields.text("handle");
+    if let Some(handle) = given.filter(|handle| !handle::is_valid(handle)) {
+        fields.note(FieldError::new("/handle", "format", "is no handle").suggest(better_handle(handle)));
+    }
+    let description = fields.text("description");
+    bounded(&mut fields, "/description", description.unwrap_or_default(), 0, 4_000);
+    let tags = fields.texts("tags").unwrap_or_default();
+    if tags.len() > 32 {
+        fields.note(FieldError::new("/tags", "length", "must have at most 32 entries"));
+    }
+    for (pointer, tag) in &tags {
+        bounded(&mut fields, pointer, tag, 1, 64);
+    }
+    read(
+        fields,
+        CreateWorkflow {
+            name: name.unwrap_or_default(),
+            handle: given.map(str::to_owned),
+            description: description.map(str::to_owned),
+            tags: tags.into_iter().map(|(_, tag)| tag.to_owned()).collect(),
+        },
+    )
+}
+
+fn bounded(fields: &mut Fields<'_>, pointer: &str, text: &str, least: usize, most: usize) {
+    let length = text.chars().count();
+    if length < least || length > most {
+        let message = format!("must have {least} to {most} characters; it has {length}");
+        fields.note(FieldError::new(pointer, "length", message));
+    }
+    not_nul(fields, pointer, text);
+}
+
+/// PostgreSQL's text cannot hold it.
+fn not_nul(fields: &mut Fields<'_>, pointer: &str, text: &str) {
+    if text.contains('\0') {
+        fields.note(FieldError::new(pointer, "format", "must not hold the character NUL"));
+    }
+}
+
+fn better_handle(handle: &str) -> String {
+    let form = "lower-case letters and digits in words joined by -, at most 64, no UUID";
+    match handle::near(handle) {
+        Some(near) => format!("'{near}' would do; {form}"),
+        None => form.to_owned(),
+    }
+}
+
+/// `POST /api/workflows/{ref}/publish`.
+pub(super) fn publish(body: &Map<String, Value>) -> Read<PublishRequest> {
+    let mut fields = Fields::of(body);
+    let require_login = fields.flag("require_login");
+    read(fields, PublishRequest { require_login })
+}
+
+/// A request that says nothing in its body.
+pub(super) fn nothing(body: &Map<String, Value>) -> Read<()> {
+    read(Fields::of(body), ())
+}
+
+/// `POST /api/workflows/{ref}/versions`, but for what its graph and config say.
+pub(super) fn create_version(body: &Map<String, Value>) -> Read<CreateVersion> {
+    let mut fields = Fields::of(body);
+    let graph = graph(&mut fields);
+    let runnable_config = fields.object("runnable_config");
+    let metadata = fields.object("metadata");
+    let notes = fields.text("notes");
+    not_nul(&mut fields, "/notes", notes.unwrap_or_default());
+    read(
+        fields,
+        CreateVersion {
+            graph,
+            runnable_config: runnable_config.cloned(),
+            metadata: metadata.cloned(),
+            notes: notes.map(str::to_owned),
+        },
+    )
+}
+
+/// A graph and a config to check.
+pub(super) struct CheckRequest {
+    pub(super) graph: Value,
+    pub(super) runnable_config: Option<Map<String, Value>>,
+}
+
+/// `POST /api/workflows/check`.
+pub(super) fn check(body: &Map<String, Value>) -> Read<CheckRequest> {
+    let mut fields = Fields::of(body);
+    let graph = graph(&mut fields);
+    let runnable_config = fields.object("runnable_config").cloned();
+    read(fields, CheckRequest { graph, runnable_config })
+}
+
+/// Whatever stands there, even null: what is wrong with it the graph's own check says.
+fn graph(fields: &mut Fields<'_>) -> Value {
+    match fields.stands("graph") {
+        Some(graph) => graph.clone(),
+        None => {
+            fields.note(FieldError::new("/graph", "required", "is required"));
+            Value::Null
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn problems<T>(read: impl FnOnce(&Map<String, Value>) -> Read<T>, body: &Value) -> Vec<String> {
+        let line = |problem: &FieldError| format!("{} {}", problem.pointer, problem.code);
+        read(body.as_object().unwrap()).err().unwrap_or_default().iter().map(line).collect()
+    }
+
+    #[test]
+    fn what_is_right_is_read() {
+        let body = json!({"name": " A name ", "handle": "a", "description": null, "tags": ["x"]});
+        let wanted = create_workflow(body.as_object().unwrap()).unwrap();
+        assert_eq!((wanted.name.as_str(), wanted.handle.as_deref()), ("A name", Some("a")));
+        assert_eq!((wanted.description, wanted.tags), (None, vec!["x".to_owned()]));
+        for (body, asked) in [(json!({}), None), (json!({"require_login": true}), Some(true))] {
+            assert_eq!(publish(body.as_object().unwrap()).unwrap().require_login, asked);
+        }
+        let body = json!({"graph": null, "runnable_config": {"a": 1}});
+        let wanted = create_version(body.as_object().unwrap()).unwrap();
+        assert_eq!(wanted.graph, Value::Null);
+        assert!(wanted.runnable_config.is_some() && wanted.metadata.is_none());
+        assert!(nothing(&Map::new()).is_ok());
+    }
+
+    #[test]
+    fn all_problems_come_at_once() {
+        let body =
+            json!({"name": "\0", "handle": "No", "description": 7, "tags": ["", 3], "nmae": 1, "id": 2});
+        assert_eq!(
+            problems(create_workflow, &body),
+            [
+                "/name format",
+                "/handle format",
+                "/description type",
+                "/tags/1 type",
+                "/tags/0 length",
+                "/id unknown_field",
+                "/nmae unknown_field"
+            ]
+        );
+        let body = json!({"runnable_config": [], "metadata": 1, "notes": "\0", "note": "x"});
+        assert_eq!(
+            problems(create_version, &body),
+            [
+                "/graph required",
+                "/runnable_config type",
+                "/metadata type",
+                "/notes format",
+                "/note unknown_field"
+            ]
+        );
+        assert_eq!(problems(check, &json!({"graf": 1})), ["/graph required", "/graf unknown_field"]);
+        assert_eq!(
+            problems(publish, &json!({"require_login": "yes", "login": 1})),
+            ["/require_login type", "/login unknown_field"]
+        );
+        assert_eq!(problems(nothing, &json!({"reason": "x"})), ["/reason unknown_field"]);
+    }
+
+    #[test]
+    fn a_wrong_handle_gets_a_right_one() {
+        for (handle, near) in
+            [("My Flow", Some("my-flow")), ("a_b", Some("a-b")), ("check", None), ("é", None)]
+        {
+            let body = json!({"name": "x", "handle": handle});
+            let problem = create_workflow(body.as_object().unwrap()).unwrap_err().remove(0);
+            let begins = near.map_or("lower-case".to_owned(), |near| format!("'{near}' would do"));
+            assert!(problem.suggestion.unwrap().starts_with(&begins), "{handle}");
+        }
+    }
+}
