@@ -145,6 +145,62 @@ async fn a_graph_with_several_mistakes_is_refused_with_all_of_them() {
 }
 
 #[tokio::test]
+async fn a_config_that_no_run_could_use_is_not_saved() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().without_version().create().await;
+    let path = format!("/api/workflows/{}/versions", workflow.id);
+    let config = json!({"prompts": {"answer": "Be kind.", "sort": {"txet": "x"}}, "recursion_limit": 1000,
+                        "tags": "x", "configurable": []});
+    let body = json!({"graph": graphs::reply("x"), "runnable_config": config});
+    let saved = t.post(&path, &body.to_string()).await;
+    assert_eq!(saved.refusal(), "422 request.invalid");
+    assert_snapshot!(saved.problems().join("\n"), @r"
+    /runnable_config/configurable type
+    /runnable_config/tags type
+    /runnable_config/recursion_limit range
+    /runnable_config/prompts/answer type
+    /runnable_config/prompts/sort/text required
+    ");
+    let checked = t.post("/api/workflows/check", &body.to_string()).await.value();
+    assert_eq!(checked["valid"], false);
+    assert_eq!(checked["errors"], saved.value()["detail"]["errors"], "the same, with and without saving");
+    assert_eq!(checked["warnings"][0]["pointer"], "/runnable_config/prompts/sort/txet");
+    // With a bad graph, and with a bad request around both, everything is told at once.
+    let both = json!({"graph": {"format": "graph/1"}, "runnable_config": config});
+    let saved = t.post(&path, &both.to_string()).await;
+    assert_eq!(saved.refusal(), "422 graph.invalid");
+    assert_eq!(
+        saved.value()["detail"]["errors"],
+        t.post("/api/workflows/check", &both.to_string()).await.value()["errors"]
+    );
+    let all = json!({"graph": {"format": "graph/1"}, "runnable_config": {"tags": 1}, "note": "x"});
+    let saved = t.post(&path, &all.to_string()).await;
+    assert_eq!(saved.refusal(), "422 request.invalid");
+    assert_snapshot!(saved.problems().join("\n"), @r"
+    /note unknown_field
+    /runnable_config/tags type
+    /graph/nodes required
+    /graph/edges required
+    ");
+    t.assert_no_rows("workflow_versions").await;
+    // A number that is not kept exactly would make two versions one.
+    let large = json!({"graph": graphs::reply("x"), "runnable_config": {"seed": 9_007_199_254_740_993_u64}});
+    assert_eq!(t.post(&path, &large.to_string()).await.problems(), ["/runnable_config canonical"]);
+    let mut large = json!({"graph": graphs::reply("x")});
+    large["graph"]["inputs"] = json!({"const": 9_007_199_254_740_993_u64});
+    let saved = t.post(&path, &large.to_string()).await;
+    assert_eq!(saved.refusal(), "422 graph.invalid", "{}", saved.text());
+    let checked = t.post("/api/workflows/check", &large.to_string()).await.value();
+    assert_eq!(checked["errors"], saved.value()["detail"]["errors"]);
+    // What is documented, and what is plain data, is saved as it is.
+    let config = json!({"prompts": {"answer": {"text": "Be kind.", "requires_grad": true, "type": "TextTensor"}},
+                        "configurable": {"x": 1}, "recursion_limit": 250, "models": {"fast": "practice/echo"}, "mine": null});
+    let body = json!({"graph": graphs::reply("x"), "runnable_config": config});
+    let saved = t.post(&path, &body.to_string()).await;
+    assert_eq!((saved.status, &saved.value()["runnable_config"]), (201, &config));
+}
+
+#[tokio::test]
 async fn a_version_may_be_8_mib_and_no_more() {
     let t = TestService::start().await;
     let workflow = t.workflow().without_version().create().await;

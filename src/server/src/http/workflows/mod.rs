@@ -4,6 +4,7 @@ mod handle;
 mod publish;
 mod records;
 mod requests;
+mod runnable_config;
 mod versions;
 
 use actix_web::web::{self, Data, Json, Path, Payload, ServiceConfig};

@@ -2,11 +2,12 @@
 
 use actix_web::web::{Json, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use store::NewVersion;
 use wire::{CreateVersion, ErrorCode, FieldError, VersionRecord};
 
-use super::{records, requests};
+use super::requests::Read;
+use super::{records, requests, runnable_config};
 use crate::http::body;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::{Caller, WorkflowsRead, WorkflowsWrite};
@@ -21,14 +22,16 @@ pub(super) async fn create(
     let workflow = caller.workflow(&name).await?;
     let body = body::read(&request, payload, body::VERSION_LIMIT, &**caller.app().clock()).await?;
     let body = body::object(&request, &body)?;
-    let wanted = Params::of(&request).and(requests::create_version(&body))?;
+    let wanted = Params::of(&request).and(read(&body))?;
     if workflow.archived_at.is_some() {
         return Err(ApiError::new(ErrorCode::WorkflowArchived));
     }
-    let problems = problems(&wanted.graph);
-    if !problems.is_empty() {
-        return Err(ApiError::problems(ErrorCode::GraphInvalid, problems));
+    let graph = graph_problems(&wanted.graph);
+    let config = config_problems(wanted.runnable_config.as_ref());
+    if !graph.is_empty() {
+        return Err(ApiError::problems(ErrorCode::GraphInvalid, [graph, config].concat()));
     }
+    ApiError::refuse(config)?;
     let new = frozen(&caller, workflow.id, wanted)?;
     let (version, created) = caller.store().save_version(new).await?;
     caller.app().chat().forget(workflow.id);
@@ -36,15 +39,25 @@ pub(super) async fn create(
     Ok(answer.json(records::version(version)))
 }
 
+/// A version to save; when anything is wrong with the request itself, what is wrong inside is told with it.
+fn read(body: &Map<String, Value>) -> Read<CreateVersion> {
+    requests::create_version(body).map_err(|mut problems| {
+        problems.extend(config_problems(body.get("runnable_config").and_then(Value::as_object)));
+        let graph = body.get("graph").map(graph_problems).unwrap_or_default();
+        let inside =
+            |problem: FieldError| FieldError { pointer: format!("/graph{}", problem.pointer), ..problem };
+        problems.extend(graph.into_iter().map(inside));
+        problems
+    })
+}
+
 fn frozen(
     caller: &Caller<WorkflowsWrite>,
     workflow_id: uuid::Uuid,
     wanted: CreateVersion,
 ) -> ApiResult<NewVersion> {
-    let no_form = |error: engine::CanonicalError| {
-        let problem = FieldError::new("/graph", "canonical", error.to_string());
-        ApiError::problems(ErrorCode::GraphInvalid, vec![problem])
-    };
+    // Both were looked at before.
+    let no_form = |error: engine::CanonicalError| ApiError::new(ErrorCode::Internal).with_cause(error);
     let digest = engine::digest(&wanted.graph).map_err(no_form)?;
     let identity = engine::identity(&wanted.graph, wanted.runnable_config.as_ref()).map_err(no_form)?;
     Ok(NewVersion {
@@ -73,7 +86,7 @@ pub(super) async fn show(
     Ok(Json(records::version(version)))
 }
 
-/// Says everything that is wrong with a graph, without saving it.
+/// Says everything that is wrong with a graph and its config, without saving them.
 pub(super) async fn check(
     caller: Caller<WorkflowsRead>,
     request: HttpRequest,
@@ -82,11 +95,30 @@ pub(super) async fn check(
     let body = body::read(&request, payload, body::VERSION_LIMIT, &**caller.app().clock()).await?;
     let body = body::object(&request, &body)?;
     let wanted = Params::of(&request).and(requests::check(&body))?;
-    let errors = problems(&wanted.graph);
-    Ok(Json(json!({"valid": errors.is_empty(), "errors": errors, "warnings": []})))
+    let config = wanted.runnable_config.as_ref();
+    let errors = [graph_problems(&wanted.graph), config_problems(config)].concat();
+    let warnings = config.map(runnable_config::warnings).unwrap_or_default();
+    Ok(Json(json!({"valid": errors.is_empty(), "errors": errors, "warnings": warnings})))
 }
 
 /// Pointers begin at the graph.
-fn problems(graph: &Value) -> Vec<FieldError> {
-    engine::check(graph).err().unwrap_or_default()
+fn graph_problems(graph: &Value) -> Vec<FieldError> {
+    match engine::check(graph) {
+        Ok(_) => without_form(graph, "").into_iter().collect(),
+        Err(problems) => problems,
+    }
+}
+
+/// Pointers begin with `/runnable_config`.
+fn config_problems(config: Option<&Map<String, Value>>) -> Vec<FieldError> {
+    let Some(config) = config else { return Vec::new() };
+    let mut problems = runnable_config::check(config);
+    problems.extend(without_form(&Value::Object(config.clone()), "/runnable_config"));
+    problems
+}
+
+/// What has no canonical form cannot be told from another version.
+fn without_form(document: &Value, at: &str) -> Option<FieldError> {
+    let error = engine::digest(document).err()?;
+    Some(FieldError::new(at, "canonical", error.to_string()).suggest("write such a number as a string"))
 }

@@ -1,0 +1,284 @@
+//! What a version's `runnable_config` may hold. Pure.
+//!
+//! It is an open object: what is not named here is plain data that templates read as `config.*`. What is named is read
+//! by the service itself, so a wrong type is refused when the version is saved, and not when somebody chats with it.
+
+use serde_json::{Map, Value, json};
+use wire::{FieldError, nearest};
+
+use crate::http::fields::escape;
+
+const AT: &str = "/runnable_config";
+
+/// What a member must be.
+#[derive(Clone, Copy)]
+enum Kind {
+    Text,
+    Flag,
+    Object,
+    Array,
+    /// Every entry is of the other kind.
+    Entries(&'static Kind),
+    TextOrTexts,
+    /// A whole number within bounds.
+    Whole(u64, u64),
+    /// This word and no other.
+    Word(&'static str),
+}
+
+const TEXTS: Kind = Kind::Entries(&Kind::Text);
+
+const MEMBERS: [(&str, Kind); 7] = [
+    ("prompts", Kind::Object),
+    ("configurable", Kind::Object),
+    ("tags", TEXTS),
+    ("metadata", Kind::Object),
+    ("recursion_limit", Kind::Whole(1, 250)),
+    ("max_concurrency", Kind::Whole(1, 32)),
+    ("run_name", Kind::Text),
+];
+
+/// Members of a prompt; only `text` is required.
+const PROMPT: [(&str, Kind); 12] = [
+    ("text", Kind::Text),
+    ("type", Kind::Word("TextTensor")),
+    ("requires_grad", Kind::Flag),
+    ("metadata", Kind::Object),
+    ("model_kwargs", Kind::Object),
+    ("role", Kind::Text),
+    ("constraints", Kind::TextOrTexts),
+    ("max_chars", Kind::Whole(1, 10_000_000)),
+    ("frozen_spans", Kind::Array),
+    ("demos", Kind::Entries(&Kind::Object)),
+    ("demos_trainable", Kind::Flag),
+    ("choices", Kind::Array),
+];
+
+/// Every problem; pointers begin with `/runnable_config`.
+pub(super) fn check(config: &Map<String, Value>) -> Vec<FieldError> {
+    let mut problems = Vec::new();
+    members(AT, config, &MEMBERS, &mut problems);
+    for (at, prompt) in prompts(config) {
+        match prompt {
+            Value::Object(prompt) => {
+                if !prompt.contains_key("text") {
+                    problems.push(FieldError::new(format!("{at}/text"), "required", "is required"));
+                }
+                members(&at, prompt, &PROMPT, &mut problems);
+            }
+            Value::String(text) => {
+                let problem = FieldError::new(at, "type", "must be an object with the member `text`");
+                problems.push(problem.suggest(json!({"text": shortened(text)}).to_string()));
+            }
+            _ => problems.push(FieldError::new(at, "type", "must be an object with the member `text`")),
+        }
+    }
+    problems
+}
+
+/// Names that are plain data here and look like something else was meant.
+pub(super) fn warnings(config: &Map<String, Value>) -> Vec<FieldError> {
+    let mut warnings = Vec::new();
+    lookalikes(AT, config, &MEMBERS, &mut warnings);
+    for (at, prompt) in prompts(config) {
+        if let Value::Object(prompt) = prompt {
+            lookalikes(&at, prompt, &PROMPT, &mut warnings);
+        }
+    }
+    warnings
+}
+
+fn prompts(config: &Map<String, Value>) -> impl Iterator<Item = (String, &Value)> {
+    let prompts = config.get("prompts").and_then(Value::as_object).into_iter().flatten();
+    prompts.map(|(name, prompt)| (format!("{AT}/prompts/{}", escape(name)), prompt))
+}
+
+fn members(
+    at: &str,
+    object: &Map<String, Value>,
+    known: &'static [(&'static str, Kind)],
+    problems: &mut Vec<FieldError>,
+) {
+    for (name, kind) in known {
+        if let Some(value) = object.get(*name) {
+            kind.check(&format!("{at}/{name}"), value, problems);
+        }
+    }
+}
+
+fn lookalikes(
+    at: &str,
+    object: &Map<String, Value>,
+    known: &[(&'static str, Kind)],
+    warnings: &mut Vec<FieldError>,
+) {
+    let names = || known.iter().map(|(name, _)| *name);
+    for name in object.keys().filter(|name| names().all(|known| known != name.as_str())) {
+        // One that is there under its right name was not misspelt.
+        let missing = names().filter(|known| !object.contains_key(*known));
+        if let Some(near) = nearest(name, missing) {
+            let warning = FieldError::new(
+                format!("{at}/{}", escape(name)),
+                "lookalike",
+                format!("'{name}' is taken as plain data"),
+            );
+            warnings.push(warning.suggest(format!("did you mean '{near}'?")));
+        }
+    }
+}
+
+/// Enough of a text to recognise it by.
+fn shortened(text: &str) -> String {
+    let mut short: String = text.chars().take(60).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    short
+}
+
+impl Kind {
+    fn check(self, at: &str, value: &Value, problems: &mut Vec<FieldError>) {
+        if !self.fits(value) {
+            let code = match self {
+                Self::Whole(..) if value.is_number() => "range",
+                Self::Word(_) => "choice",
+                _ => "type",
+            };
+            problems.push(FieldError::new(at, code, format!("must be {}", self.name())));
+            return;
+        }
+        let entry = match self {
+            Self::Entries(entry) => *entry,
+            Self::TextOrTexts => Self::Text,
+            _ => return,
+        };
+        for (index, value) in value.as_array().into_iter().flatten().enumerate() {
+            entry.check(&format!("{at}/{index}"), value, problems);
+        }
+    }
+
+    fn fits(self, value: &Value) -> bool {
+        match self {
+            Self::Text => value.is_string(),
+            Self::Flag => value.is_boolean(),
+            Self::Object => value.is_object(),
+            Self::Array | Self::Entries(_) => value.is_array(),
+            Self::TextOrTexts => value.is_string() || value.is_array(),
+            Self::Whole(least, most) => value.as_u64().is_some_and(|number| (least..=most).contains(&number)),
+            Self::Word(word) => value.as_str() == Some(word),
+        }
+    }
+
+    fn name(self) -> String {
+        match self {
+            Self::Text => "a string".to_owned(),
+            Self::Flag => "true or false".to_owned(),
+            Self::Object => "an object".to_owned(),
+            Self::Array => "an array".to_owned(),
+            Self::Entries(Self::Text) => "an array of strings".to_owned(),
+            Self::Entries(_) => "an array of objects".to_owned(),
+            Self::TextOrTexts => "a string or an array of strings".to_owned(),
+            Self::Whole(least, most) => format!("a whole number from {least} to {most}"),
+            Self::Word(word) => format!("\"{word}\""),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(problems: Vec<FieldError>) -> Vec<String> {
+        let line = |problem: FieldError| {
+            let suggestion = problem.suggestion.map(|text| format!(" ({text})")).unwrap_or_default();
+            format!("{} {}: {}{suggestion}", problem.pointer, problem.code, problem.message)
+        };
+        problems.into_iter().map(line).collect()
+    }
+
+    fn checked(config: &Value) -> Vec<String> {
+        lines(check(config.as_object().unwrap()))
+    }
+
+    #[test]
+    fn what_is_documented_is_taken() {
+        let config = json!({
+            "prompts": {
+                "short": {"text": ""},
+                "a/b": {"text": "You sort {{ inputs.message }}.", "type": "TextTensor", "requires_grad": true,
+                        "metadata": {}, "model_kwargs": {"temperature": 0}, "role": "system",
+                        "constraints": ["be brief"], "max_chars": 400, "frozen_spans": ["You"],
+                        "demos": [{"inputs": {}, "output": "x"}], "demos_trainable": false,
+                        "choices": ["a"], "mine": [null]},
+                "one": {"text": "x", "constraints": "be brief"}
+            },
+            "configurable": {"thread_id": "t"}, "tags": ["a"], "metadata": {"b": null},
+            "recursion_limit": 250, "max_concurrency": 32, "run_name": "n",
+            "models": {"fast": "practice/echo"}, "anything": null
+        });
+        assert_eq!(checked(&config), [""; 0]);
+        assert_eq!(checked(&json!({})), [""; 0]);
+        assert_eq!(checked(&json!({"prompts": {}, "recursion_limit": 1})), [""; 0]);
+    }
+
+    #[test]
+    fn every_problem_has_its_place() {
+        let config = json!({
+            "prompts": {
+                "a/b": "You are a desk.",
+                "c": {"txet": "x", "requires_grad": "yes", "type": "Tensor", "max_chars": 0},
+                "d": {"text": null, "metadata": [], "model_kwargs": "x", "role": 1, "constraints": [1, "x"],
+                      "demos": [{}, "x"], "demos_trainable": 1, "frozen_spans": "x", "choices": {}},
+                "e": 7
+            },
+            "configurable": [], "tags": ["a", 1], "metadata": "x", "recursion_limit": 251,
+            "max_concurrency": "4", "run_name": null
+        });
+        assert_eq!(
+            checked(&config),
+            [
+                "/runnable_config/configurable type: must be an object",
+                "/runnable_config/tags/1 type: must be a string",
+                "/runnable_config/metadata type: must be an object",
+                "/runnable_config/recursion_limit range: must be a whole number from 1 to 250",
+                "/runnable_config/max_concurrency type: must be a whole number from 1 to 32",
+                "/runnable_config/run_name type: must be a string",
+                "/runnable_config/prompts/a~1b type: must be an object with the member `text` ({\"text\":\"You are a desk.\"})",
+                "/runnable_config/prompts/c/text required: is required",
+                "/runnable_config/prompts/c/type choice: must be \"TextTensor\"",
+                "/runnable_config/prompts/c/requires_grad type: must be true or false",
+                "/runnable_config/prompts/c/max_chars range: must be a whole number from 1 to 10000000",
+                "/runnable_config/prompts/d/text type: must be a string",
+                "/runnable_config/prompts/d/metadata type: must be an object",
+                "/runnable_config/prompts/d/model_kwargs type: must be an object",
+                "/runnable_config/prompts/d/role type: must be a string",
+                "/runnable_config/prompts/d/constraints/0 type: must be a string",
+                "/runnable_config/prompts/d/frozen_spans type: must be an array",
+                "/runnable_config/prompts/d/demos/1 type: must be an object",
+                "/runnable_config/prompts/d/demos_trainable type: must be true or false",
+                "/runnable_config/prompts/d/choices type: must be an array",
+                "/runnable_config/prompts/e type: must be an object with the member `text`",
+            ]
+        );
+        assert_eq!(checked(&json!({"prompts": ["x"]})), ["/runnable_config/prompts type: must be an object"]);
+        for limit in [json!(0), json!(-1), json!(1.5)] {
+            assert_eq!(checked(&json!({"recursion_limit": limit})).len(), 1);
+        }
+    }
+
+    #[test]
+    fn what_looks_misspelt_is_warned_of() {
+        let config = json!({"promts": {}, "recursionLimit": 3, "models": {}, "tag": 1, "tags": [],
+                            "prompts": {"a": {"text": "x", "requires_gard": true, "mine": 1}}});
+        assert_eq!(
+            lines(warnings(config.as_object().unwrap())),
+            [
+                "/runnable_config/recursionLimit lookalike: 'recursionLimit' is taken as plain data (did you mean 'recursion_limit'?)",
+                "/runnable_config/prompts/a/requires_gard lookalike: 'requires_gard' is taken as plain data (did you mean 'requires_grad'?)",
+            ]
+        );
+        let config = json!({"promts": {}});
+        assert_eq!(warnings(config.as_object().unwrap()).len(), 1);
+        assert_eq!(checked(&json!({"promts": 1})), [""; 0]);
+    }
+}
