@@ -161,7 +161,7 @@ async fn a_listed_origin_may_read_with_cookies() {
     assert_snapshot!(permissions(&answer).join("\n"), @r"
     access-control-allow-credentials: true
     access-control-allow-origin: https://app.example.org
-    access-control-expose-headers: X-Chat-Stream-Id, X-Request-Id, Retry-After, Idempotency-Replayed
+    access-control-expose-headers: X-Chat-Stream-Id, X-Request-Id, X-Next-Cursor, Retry-After, Idempotency-Replayed
     ");
     // Also on errors, so that the page can tell what is wrong.
     for (method, path) in [("POST", "/api/chat"), ("GET", "/nowhere"), ("PUT", "/api/chat")] {
@@ -181,7 +181,7 @@ async fn a_listed_origin_may_read_with_cookies() {
     access-control-allow-headers: content-type, chatkit-frame-instance-id, idempotency-key
     access-control-allow-methods: GET, POST, PUT, PATCH, DELETE, HEAD
     access-control-allow-origin: https://app.example.org
-    access-control-expose-headers: X-Chat-Stream-Id, X-Request-Id, Retry-After, Idempotency-Replayed
+    access-control-expose-headers: X-Chat-Stream-Id, X-Request-Id, X-Next-Cursor, Retry-After, Idempotency-Replayed
     access-control-max-age: 600
     ");
 }

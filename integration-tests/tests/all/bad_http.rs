@@ -44,9 +44,9 @@ async fn unknown_paths_are_404_and_wrong_verbs_405() {
         ("POST", "/api/chat/streams/x", "GET"),
         ("GET", "/api/chat/streams/x/stop", "POST"),
         ("DELETE", "/api/workflows", "GET, HEAD, POST"),
-        ("PATCH", "/api/workflows/x", "GET, HEAD"),
+        ("PATCH", "/api/workflows/x", "DELETE, GET, HEAD"),
         ("POST", "/api/workflows/x/public", "GET, HEAD"),
-        ("GET", "/api/workflows/x/versions", "POST"),
+        ("DELETE", "/api/workflows/x/versions", "GET, HEAD, POST"),
         ("POST", "/api/workflows/x/versions/1", "GET, HEAD"),
         ("GET", "/api/workflows/x/publish", "POST"),
         ("GET", "/api/workflows/x/publish/revoke", "POST"),
@@ -75,6 +75,7 @@ async fn head_answers_as_get_without_a_body() {
         "/api/workflows".to_owned(),
         format!("/api/workflows/{}", workflow.id),
         format!("/api/workflows/{}/public", workflow.id),
+        format!("/api/workflows/{}/versions", workflow.id),
         format!("/api/workflows/{}/versions/1", workflow.id),
         "/api/workflows/nobody".to_owned(),
         "/nowhere".to_owned(),
@@ -144,7 +145,8 @@ async fn odd_path_segments_name_nothing() {
         "A",
         &"x".repeat(7000),
     ] {
-        let paths = ["", "/public", "/versions/1"].map(|rest| format!("/api/workflows/{name}{rest}"));
+        let paths =
+            ["", "/public", "/versions", "/versions/1"].map(|rest| format!("/api/workflows/{name}{rest}"));
         for path in paths {
             assert_eq!(t.get(&path).await.refusal(), "404 workflow.not_found", "{path}");
         }
@@ -154,7 +156,7 @@ async fn odd_path_segments_name_nothing() {
         }
     }
     let workflow = t.workflow().create().await;
-    for number in ["0", "-1", "x", "2", "99999999999", "1.0", "%00", "latest"] {
+    for number in ["0", "-1", "x", "+1", "01", "2", "99999999999", "1.0", "%00", "latest"] {
         let answer = t.get(&format!("/api/workflows/{}/versions/{number}", workflow.id)).await;
         assert_eq!(answer.refusal(), "404 version.not_found", "{number}");
     }

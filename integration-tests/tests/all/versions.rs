@@ -1,5 +1,6 @@
 //! Versions: checked, frozen, numbered.
 
+use client::Part;
 use insta::assert_snapshot;
 use integration_tests::{AnswerExt, TestService, graphs};
 use serde_json::json;
@@ -54,6 +55,64 @@ async fn a_version_is_frozen_and_the_same_again_is_the_same() {
     assert_eq!(t.get(&format!("{versions}/1")).await.value(), first.value());
     assert_eq!(t.get(&format!("/api/workflows/{}", workflow.id)).await.value()["latest_version"], 2);
     assert_eq!(t.get(&format!("{versions}/3")).await.refusal(), "404 version.not_found");
+}
+
+#[tokio::test]
+async fn versions_are_listed_newest_first_without_what_is_large() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().without_version().create().await;
+    let path = format!("/api/workflows/{}/versions", workflow.handle);
+    assert_eq!(t.get(&path).await.value(), json!({"data": [], "next_cursor": null}));
+    for n in 1..=5 {
+        t.post(
+            &path,
+            &json!({"graph": graphs::reply(&n.to_string()), "notes": format!("no. {n}")}).to_string(),
+        )
+        .await;
+    }
+    let all = t.get(&path).await.value();
+    assert_eq!(all["next_cursor"], json!(null));
+    assert_eq!(all["data"].as_array().unwrap().len(), 5);
+    let mut first = all["data"][0].clone();
+    assert_eq!(first["digest"], t.get(&format!("{path}/5")).await.value()["digest"]);
+    first.as_object_mut().unwrap().remove("digest");
+    assert_snapshot!(tidy(first), @r#"
+    {
+      "created_at": "[time]",
+      "created_by": null,
+      "id": "[id]",
+      "notes": "no. 5",
+      "version": 5,
+      "workflow_id": "[id]"
+    }
+    "#);
+    let (mut seen, mut cursor) = (Vec::new(), None);
+    loop {
+        let listed = t.client().versions(&workflow.id, &Part { limit: Some(2), cursor }).await.unwrap();
+        seen.push(listed.data.iter().map(|version| version.version).collect::<Vec<_>>());
+        // One that is saved meanwhile moves nothing.
+        t.post(&path, &json!({"graph": graphs::reply(&format!("new {}", seen.len()))}).to_string()).await;
+        cursor = listed.next_cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!(seen, [vec![5, 4], vec![3, 2], vec![1]]);
+    let of_workflows = t.get("/api/workflows?limit=1").await.header("x-next-cursor").map(str::to_owned);
+    assert_eq!(of_workflows, None, "there is one workflow");
+    for (query, problems) in [
+        ("limit=0", vec!["/limit range"]),
+        ("limit=201", vec!["/limit range"]),
+        ("limit=x&cursor=x&page=2", vec!["/limit range", "/cursor format", "/page unknown_parameter"]),
+        ("cursor=776f726b666c6f77733a31", vec!["/cursor format"]),
+    ] {
+        let answer = t.get(&format!("{path}?{query}")).await;
+        assert_eq!(
+            (answer.refusal().as_str(), answer.problems()),
+            ("422 request.invalid", problems.iter().map(|p| (*p).to_owned()).collect())
+        );
+    }
+    assert_eq!(t.get("/api/workflows/nobody/versions").await.refusal(), "404 workflow.not_found");
 }
 
 #[tokio::test]

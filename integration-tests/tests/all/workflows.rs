@@ -1,5 +1,6 @@
 //! Making, reading and publishing workflows.
 
+use client::Part;
 use insta::assert_snapshot;
 use integration_tests::{Answer, AnswerExt, TestService, chat, graphs};
 use serde_json::{Value, json};
@@ -168,7 +169,7 @@ async fn the_list_is_a_bare_array_newest_first() {
         all.as_array().unwrap().iter().map(|record| record["name"].as_str().unwrap().to_owned()).collect()
     };
     assert_eq!(names(t.get("/api/workflows").await), ["three", "two", "one"]);
-    t.execute("UPDATE workflows SET archived_at = now() WHERE name = 'two'").await;
+    t.client().archive("two").await.unwrap();
     assert_eq!(names(t.get("/api/workflows").await), ["three", "one"]);
     assert_eq!(names(t.get("/api/workflows?include_archived=true").await), ["three", "two", "one"]);
 }
@@ -284,16 +285,87 @@ async fn the_share_url_begins_with_the_public_base() {
 #[tokio::test]
 async fn an_archived_workflow_is_read_but_neither_changed_nor_published_nor_chatted_with() {
     let t = TestService::start().await;
-    let workflow = t.workflow().published().create().await;
-    t.execute("UPDATE workflows SET archived_at = now(), is_public = false").await;
-    let path = format!("/api/workflows/{}", workflow.id);
-    assert_eq!(t.get(&path).await.value()["is_archived"], true);
+    let workflow = t.workflow().published().require_login().create().await;
+    let path = format!("/api/workflows/{}", workflow.handle);
+    let archived = t.client().archive(&workflow.handle).await.unwrap();
+    assert!(archived.is_archived && !archived.is_public && !archived.require_login);
+    assert_eq!((archived.share_url, archived.published_at), (None, None));
+    // At once, and as often as one likes.
+    assert_eq!(t.chat(&chat::create(&workflow, "hi")).await.refusal(), "404 workflow.not_found");
+    assert_eq!(t.get(&format!("{path}/public")).await.refusal(), "404 workflow.not_found");
+    let record = t.get(&path).await.value();
+    assert_eq!(record["is_archived"], true);
+    for (headers, body) in [
+        (&[][..], ""),
+        (&[("content-type", "application/json")][..], ""),
+        (&[("content-type", "application/json")][..], "{}"),
+    ] {
+        let again = t.send("DELETE", &path, headers, body).await;
+        assert_eq!((again.status, again.value()), (200, record.clone()), "{headers:?} {body:?}");
+    }
+    assert_eq!(t.send("DELETE", "/api/workflows/nobody", &[], "").await.refusal(), "404 workflow.not_found");
+    assert_eq!(
+        t.send("DELETE", &format!("{path}?force=true"), &[], "").await.problems(),
+        ["/force unknown_parameter"]
+    );
+    // What was there can still be read.
+    assert_eq!(t.get(&format!("{path}/versions/1")).await.status, 200);
+    assert_eq!(t.get(&format!("{path}/versions")).await.value()["data"][0]["version"], 1);
     assert_eq!(t.post(&format!("{path}/publish"), "").await.refusal(), "409 workflow.archived");
+    assert_eq!(t.post(&format!("{path}/publish/revoke"), "").await.value(), record);
     let version = json!({"graph": graphs::reply("new")}).to_string();
     assert_eq!(t.post(&format!("{path}/versions"), &version).await.refusal(), "409 workflow.archived");
-    assert_eq!(t.get(&format!("{path}/public")).await.refusal(), "404 workflow.not_found");
-    integration_tests::pause(1_050).await;
-    assert_eq!(t.chat(&chat::create(&workflow, "hi")).await.refusal(), "404 workflow.not_found");
-    // There is no route to archive one yet.
-    assert_eq!(t.send("DELETE", &path, &[], "").await.refusal(), "405 request.method_not_allowed");
+}
+
+#[tokio::test]
+async fn the_handle_of_an_archived_workflow_stays_its_own() {
+    let t = TestService::start().await;
+    let made = create(&t, json!({"name": "Desk", "handle": "desk"})).await.value();
+    t.client().archive("desk").await.unwrap();
+    let taken = create(&t, json!({"name": "Desk", "handle": "desk"})).await;
+    assert_eq!(taken.refusal(), "409 workflow.handle_taken");
+    assert_eq!(taken.message(), "An archived workflow has this handle.");
+    assert_eq!(create(&t, json!({"name": "Desk"})).await.value()["handle"], "desk-2");
+    assert_eq!(t.get("/api/workflows/desk").await.value()["id"], made["id"]);
+}
+
+#[tokio::test]
+async fn a_turn_under_way_ends_though_its_workflow_is_archived() {
+    let t = TestService::with_manual_clock().await;
+    let workflow = t.workflow().graph(graphs::delayed(2.0, "said")).published().create().await;
+    let mut answer = t.open_chat(&chat::create(&workflow, "hi")).await;
+    answer.until("stream_options").await;
+    t.client().archive(&workflow.id).await.unwrap();
+    let rest = t.while_time_passes(answer.rest()).await;
+    assert!(rest.contains("said"), "{rest}");
+}
+
+#[tokio::test]
+async fn a_long_list_is_read_part_by_part() {
+    let t = TestService::start().await;
+    for n in 1..=5 {
+        create(&t, json!({"name": format!("w{n}")})).await;
+    }
+    t.client().archive("w3").await.unwrap();
+    let all = t.client().workflows().await.unwrap();
+    for (with_archived, expected) in
+        [(false, vec!["w5", "w4", "w2", "w1"]), (true, vec!["w5", "w4", "w3", "w2", "w1"])]
+    {
+        let (mut seen, mut cursor) = (Vec::new(), None);
+        loop {
+            let part = Part { limit: Some(2), cursor };
+            let listed = t.client().list_workflows(with_archived, &part).await.unwrap();
+            assert!(listed.data.len() <= 2);
+            seen.extend(listed.data.into_iter().map(|record| record.name));
+            cursor = listed.next_cursor;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        assert_eq!(seen, expected);
+    }
+    assert_eq!(all.len(), 4);
+    assert_eq!(t.get("/api/workflows").await.header("x-next-cursor"), None);
+    let answer = t.get("/api/workflows?limit=1001&cursor=abc").await;
+    assert_eq!(answer.problems(), ["/limit range", "/cursor format"]);
 }

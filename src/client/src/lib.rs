@@ -27,3 +27,4 @@ pub use follow::ResumingChat;
 pub use reqwest::header::HeaderMap;
 pub use stream::{ChatStream, StreamEvent};
 pub use turn::{Turn, TurnError};
+pub use workflows::Part;

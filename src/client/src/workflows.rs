@@ -3,11 +3,29 @@
 use reqwest::{Method, RequestBuilder};
 use serde::Serialize;
 use wire::{
-    CreateVersion, CreateWorkflow, PublicWorkflow, PublishRequest, Published, VersionRecord, WorkflowRecord,
+    CreateVersion, CreateWorkflow, Listed, PublicWorkflow, PublishRequest, Published, VersionRecord,
+    VersionSummary, WorkflowRecord,
 };
 
 use crate::client::{Bearer, Client};
 use crate::{Answer, ClientError};
+
+/// Which part of a list to answer; the service chooses what is not said.
+#[derive(Debug, Clone, Default)]
+pub struct Part {
+    /// Most entries to answer.
+    pub limit: Option<u32>,
+    /// Where to go on: the `next_cursor` of the part before.
+    pub cursor: Option<String>,
+}
+
+impl Part {
+    fn query(&self) -> Vec<(&'static str, String)> {
+        let limit = self.limit.map(|limit| ("limit", limit.to_string()));
+        let cursor = self.cursor.clone().map(|cursor| ("cursor", cursor));
+        limit.into_iter().chain(cursor).collect()
+    }
+}
 
 /// Every call takes a workflow's id or handle, and fails as [`Answer::ok`] does.
 impl Client {
@@ -19,12 +37,30 @@ impl Client {
         self.post(&["api", "workflows"], Some(new)).await?.ok()
     }
 
-    /// `GET /api/workflows`: the newest workflows.
+    /// `GET /api/workflows`: the newest workflows, up to 1,000.
     ///
     /// # Errors
     /// See above.
     pub async fn workflows(&self) -> Result<Vec<WorkflowRecord>, ClientError> {
-        self.get(&["api", "workflows"]).await?.ok()
+        self.get(&["api", "workflows"], &[]).await?.ok()
+    }
+
+    /// `GET /api/workflows`: part of the list, the newest first. Archived ones are in it only when they are asked for.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn list_workflows(
+        &self,
+        include_archived: bool,
+        part: &Part,
+    ) -> Result<Listed<WorkflowRecord>, ClientError> {
+        let mut query = part.query();
+        if include_archived {
+            query.push(("include_archived", "true".to_owned()));
+        }
+        let answer = self.get(&["api", "workflows"], &query).await?;
+        let next_cursor = answer.header("x-next-cursor").map(str::to_owned);
+        Ok(Listed { data: answer.ok()?, next_cursor })
     }
 
     /// `GET /api/workflows/{ref}`: one workflow.
@@ -32,7 +68,16 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn workflow(&self, workflow: &str) -> Result<WorkflowRecord, ClientError> {
-        self.get(&["api", "workflows", workflow]).await?.ok()
+        self.get(&["api", "workflows", workflow], &[]).await?.ok()
+    }
+
+    /// `DELETE /api/workflows/{ref}`: archives a workflow and takes its publication back.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn archive(&self, workflow: &str) -> Result<WorkflowRecord, ClientError> {
+        let url = self.url(&["api", "workflows", workflow])?;
+        self.answer(self.request(Method::DELETE, url, Bearer::Service)).await?.ok()
     }
 
     /// `GET /api/workflows/{ref}/public`: what anybody may know of a published workflow.
@@ -40,7 +85,7 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn public_workflow(&self, workflow: &str) -> Result<PublicWorkflow, ClientError> {
-        self.get(&["api", "workflows", workflow, "public"]).await?.ok()
+        self.get(&["api", "workflows", workflow, "public"], &[]).await?.ok()
     }
 
     /// `POST /api/workflows/{ref}/versions`: saves a version. The flag is false when the newest was the same already.
@@ -61,7 +106,15 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn version(&self, workflow: &str, number: i32) -> Result<VersionRecord, ClientError> {
-        self.get(&["api", "workflows", workflow, "versions", &number.to_string()]).await?.ok()
+        self.get(&["api", "workflows", workflow, "versions", &number.to_string()], &[]).await?.ok()
+    }
+
+    /// `GET /api/workflows/{ref}/versions`: part of the list of versions, the newest first.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn versions(&self, workflow: &str, part: &Part) -> Result<Listed<VersionSummary>, ClientError> {
+        self.get(&["api", "workflows", workflow, "versions"], &part.query()).await?.ok()
     }
 
     /// `POST /api/workflows/{ref}/publish`: opens the chat to the public, or changes whether it asks for a login.
@@ -81,8 +134,12 @@ impl Client {
         self.post(&["api", "workflows", workflow, "publish", "revoke"], None::<&()>).await?.ok()
     }
 
-    async fn get(&self, segments: &[&str]) -> Result<Answer, ClientError> {
-        self.answer(self.request(Method::GET, self.url(segments)?, Bearer::Service)).await
+    async fn get(&self, segments: &[&str], query: &[(&str, String)]) -> Result<Answer, ClientError> {
+        let mut url = self.url(segments)?;
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        self.answer(self.request(Method::GET, url, Bearer::Service)).await
     }
 
     async fn post(&self, segments: &[&str], body: Option<&impl Serialize>) -> Result<Answer, ClientError> {

@@ -15,6 +15,9 @@ pub enum StoreError {
     /// A unique key is taken; the text is the constraint's name.
     #[error("the unique key {0} is taken")]
     Taken(String),
+    /// The workflow is archived, so nothing about it changes.
+    #[error("the workflow is archived")]
+    Archived,
     /// The settings of the database would lose acknowledged writes.
     #[error("the database has {0}, so an acknowledged write could be lost; set it back")]
     Unsafe(String),
@@ -45,6 +48,7 @@ impl StoreError {
         match self {
             Self::Unavailable(_) => ErrorCode::DatabaseUnavailable,
             Self::Full(_) => ErrorCode::StorageFull,
+            Self::Archived => ErrorCode::WorkflowArchived,
             _ => ErrorCode::Internal,
         }
     }

@@ -42,6 +42,6 @@ pub use runs::{RunFilter, RunStatus, StoredRun, UnfinishedRun};
 pub use runtime::DatabaseRuntime;
 pub use streams::{StoredFrames, StoredStream};
 pub use threads::StoredThread;
-pub use versions::{NewVersion, StoredVersion};
+pub use versions::{ListedVersion, NewVersion, StoredVersion};
 pub use workflows::{NewWorkflow, StoredWorkflow, WorkflowRef};
 pub use workspaces::DEFAULT_WORKSPACE;

@@ -35,6 +35,27 @@ pub struct StoredVersion {
     pub created_at: DateTime<Utc>,
 }
 
+/// A version's row without what may be large.
+#[derive(Debug, Clone, Queryable, Selectable)]
+#[diesel(table_name = workflow_versions)]
+#[diesel(check_for_backend(diesel::pg::Pg))]
+pub struct ListedVersion {
+    /// UUIDv7.
+    pub id: Uuid,
+    /// Its workflow.
+    pub workflow_id: Uuid,
+    /// Counts from 1 within the workflow.
+    pub number: i32,
+    /// SHA-256 of the canonical graph.
+    pub digest: Vec<u8>,
+    /// What is new.
+    pub notes: Option<String>,
+    /// Who saved it.
+    pub created_by: Option<String>,
+    /// When.
+    pub created_at: DateTime<Utc>,
+}
+
 /// A version to save.
 #[derive(Debug, Clone)]
 pub struct NewVersion {
@@ -96,7 +117,7 @@ impl Store {
     /// Saves a version; the same content again is the version that is already there (`false`).
     ///
     /// # Errors
-    /// [`StoreError`] when the database does not answer.
+    /// [`StoreError::Archived`] when its workflow is archived.
     pub async fn save_version(&self, new: NewVersion) -> Result<(StoredVersion, bool), StoreError> {
         let id = self.ids().uuid()?;
         let now = self.now();
@@ -104,12 +125,15 @@ impl Store {
         let saved = connection
             .transaction(async |connection| {
                 // The workflow's row orders those who save at the same time, so numbers have no gaps.
-                let latest: Option<i32> = workflows::table
+                let (latest, archived_at): (Option<i32>, Option<DateTime<Utc>>) = workflows::table
                     .find(new.workflow_id)
-                    .select(workflows::latest_version)
+                    .select((workflows::latest_version, workflows::archived_at))
                     .for_update()
                     .first(connection)
                     .await?;
+                if archived_at.is_some() {
+                    return Err(StoreError::Archived);
+                }
                 let same: Option<Row> = workflow_versions::table
                     .filter(workflow_versions::workflow_id.eq(new.workflow_id))
                     .filter(workflow_versions::identity.eq(&new.identity))
@@ -146,6 +170,27 @@ impl Store {
             })
             .await?;
         Ok((saved.0.try_into()?, saved.1))
+    }
+
+    /// The versions of a workflow, newest first: those with a number under `before`, at most `limit`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn versions(
+        &self,
+        workflow: Uuid,
+        before: Option<i32>,
+        limit: i64,
+    ) -> Result<Vec<ListedVersion>, StoreError> {
+        let before = before.unwrap_or(i32::MAX);
+        Ok(workflow_versions::table
+            .filter(workflow_versions::workflow_id.eq(workflow))
+            .filter(workflow_versions::number.lt(before))
+            .order(workflow_versions::number.desc())
+            .limit(limit)
+            .select(ListedVersion::as_select())
+            .load(&mut *self.connection().await?)
+            .await?)
     }
 
     /// A version by its number.

@@ -78,9 +78,6 @@ pub struct NewWorkflow {
     pub tags: Vec<String>,
 }
 
-/// Most workflows that a list shows.
-const LIST_LIMIT: i64 = 1000;
-
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = workflows)]
 #[diesel(check_for_backend(diesel::pg::Pg))]
@@ -174,7 +171,7 @@ impl Store {
         row.map(TryInto::try_into).transpose()
     }
 
-    /// The workflows of a workspace, newest first.
+    /// The workflows of a workspace, newest first: those made before `before`, at most `limit`.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -182,15 +179,20 @@ impl Store {
         &self,
         workspace: Uuid,
         with_archived: bool,
+        before: Option<Uuid>,
+        limit: i64,
     ) -> Result<Vec<StoredWorkflow>, StoreError> {
         let mut query = workflows::table
             .filter(workflows::workspace_id.eq(workspace))
             .order(workflows::id.desc())
-            .limit(LIST_LIMIT)
+            .limit(limit)
             .select(Row::as_select())
             .into_boxed();
         if !with_archived {
             query = query.filter(workflows::archived_at.is_null());
+        }
+        if let Some(before) = before {
+            query = query.filter(workflows::id.lt(before));
         }
         let rows: Vec<Row> = query.load(&mut *self.connection().await?).await?;
         rows.into_iter().map(TryInto::try_into).collect()
@@ -199,7 +201,7 @@ impl Store {
     /// Publishes a workflow, or changes whether its chat asks for a login; `None` leaves that as it is.
     ///
     /// # Errors
-    /// [`StoreError`] when the database does not answer.
+    /// [`StoreError::Archived`] for an archived one.
     pub async fn publish_workflow(
         &self,
         id: Uuid,
@@ -208,7 +210,8 @@ impl Store {
     ) -> Result<StoredWorkflow, StoreError> {
         let now = self.now();
         // The first publication's time and author stay while it is published.
-        let row: Row = diesel::update(workflows::table.find(id))
+        let row: Option<Row> = diesel::update(workflows::table.find(id))
+            .filter(workflows::archived_at.is_null())
             .set((
                 workflows::published_at.eq(diesel::dsl::case_when(
                     workflows::is_public,
@@ -230,8 +233,9 @@ impl Store {
             .returning(Row::as_returning())
             .get_results(&mut *self.connection().await?)
             .await
-            .and_then(committed)?;
-        row.try_into()
+            .and_then(committed)
+            .optional()?;
+        row.ok_or(StoreError::Archived)?.try_into()
     }
 
     /// Takes a workflow's publication back; a private one stays as it is.
@@ -248,6 +252,35 @@ impl Store {
                 workflows::published_at.eq(None::<DateTime<Utc>>),
                 workflows::published_by.eq(None::<String>),
                 workflows::updated_at.eq(self.now()),
+            ))
+            .returning(Row::as_returning())
+            .get_results(&mut *connection)
+            .await
+            .and_then(committed)
+            .optional()?;
+        let row = match changed {
+            Some(row) => row,
+            None => workflows::table.find(id).select(Row::as_select()).first(&mut *connection).await?,
+        };
+        row.try_into()
+    }
+
+    /// Archives a workflow and takes its publication back; an archived one stays as it is. Its handle stays taken.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn archive_workflow(&self, id: Uuid) -> Result<StoredWorkflow, StoreError> {
+        let now = self.now();
+        let mut connection = self.connection().await?;
+        let changed: Option<Row> = diesel::update(workflows::table.find(id))
+            .filter(workflows::archived_at.is_null())
+            .set((
+                workflows::archived_at.eq(Some(now)),
+                workflows::is_public.eq(false),
+                workflows::require_login.eq(false),
+                workflows::published_at.eq(None::<DateTime<Utc>>),
+                workflows::published_by.eq(None::<String>),
+                workflows::updated_at.eq(now),
             ))
             .returning(Row::as_returning())
             .get_results(&mut *connection)

@@ -13,8 +13,8 @@ pub use error::{ErrorBody, ErrorDetail, FieldError};
 pub use error_code::ErrorCode;
 pub use near::nearest;
 pub use workflow::{
-    ChatSettings, CreateVersion, CreateWorkflow, PublicWorkflow, PublishRequest, Published, StopAnswer,
-    StopStatus, VersionRecord, WorkflowRecord,
+    ChatSettings, CreateVersion, CreateWorkflow, Listed, PublicWorkflow, PublishRequest, Published,
+    StopAnswer, StopStatus, VersionRecord, VersionSummary, WorkflowRecord,
 };
 
 /// An instant on the wire: RFC 3339, UTC, with `Z`.

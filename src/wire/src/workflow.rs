@@ -129,6 +129,34 @@ pub struct VersionRecord {
     pub created_at: Timestamp,
 }
 
+/// A version in a list: everything that is small. The whole is read by its number.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VersionSummary {
+    /// UUIDv7.
+    pub id: String,
+    /// Its workflow.
+    pub workflow_id: String,
+    /// Counts from 1 within the workflow.
+    pub version: i32,
+    /// SHA-256 of the graph's canonical form (RFC 8785), lower-case hexadecimal.
+    pub digest: String,
+    /// What is new.
+    pub notes: Option<String>,
+    /// Who saved it.
+    pub created_by: Option<String>,
+    /// When.
+    pub created_at: Timestamp,
+}
+
+/// A part of a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Listed<T> {
+    /// The entries.
+    pub data: Vec<T>,
+    /// Given as `cursor`, it answers the next part; null at the end.
+    pub next_cursor: Option<String>,
+}
+
 /// `POST /api/workflows/{ref}/publish`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -19,7 +19,7 @@ use super::error::ApiError;
 /// Seconds that a browser may remember a preflight.
 const MAX_AGE: &str = "600";
 const METHODS: &str = "GET, POST, PUT, PATCH, DELETE, HEAD";
-const EXPOSED: &str = "X-Chat-Stream-Id, X-Request-Id, Retry-After, Idempotency-Replayed";
+const EXPOSED: &str = "X-Chat-Stream-Id, X-Request-Id, X-Next-Cursor, Retry-After, Idempotency-Replayed";
 
 /// What a page of an origin may do.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,6 +8,7 @@ mod error;
 mod extract;
 mod fields;
 mod health;
+mod paging;
 mod query;
 mod request_id;
 mod workflows;

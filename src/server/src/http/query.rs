@@ -21,7 +21,7 @@ impl Params {
         Self::parse(request.query_string())
     }
 
-    fn parse(query: &str) -> Self {
+    pub(super) fn parse(query: &str) -> Self {
         let given = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
         Self { given, known: Vec::new(), problems: Vec::new() }
     }

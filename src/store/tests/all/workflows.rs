@@ -57,11 +57,18 @@ async fn the_list_is_newest_first_and_leaves_archived_ones_out() {
     let archive = format!("UPDATE workflows SET archived_at = now() WHERE id = '{}'", made[1]);
     world.database.execute(&archive).await.unwrap();
     let ids = async |archived| -> Vec<Uuid> {
-        world.store.workflows(workspace, archived).await.unwrap().iter().map(|workflow| workflow.id).collect()
+        world
+            .store
+            .workflows(workspace, archived, None, 1000)
+            .await
+            .unwrap()
+            .iter()
+            .map(|workflow| workflow.id)
+            .collect()
     };
     assert_eq!(ids(false).await, [made[2], made[0]]);
     assert_eq!(ids(true).await, [made[2], made[1], made[0]]);
-    assert!(world.store.workflows(Uuid::nil(), true).await.unwrap().is_empty());
+    assert!(world.store.workflows(Uuid::nil(), true, None, 1000).await.unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -90,6 +97,27 @@ async fn the_first_publication_stays_until_it_is_taken_back() {
     let anew = world.store.publish_workflow(id, None, Some("bob")).await.unwrap();
     assert!(anew.is_public && !anew.require_login);
     assert_eq!((anew.published_at, anew.published_by.as_deref()), (Some(clock.now()), Some("bob")));
+}
+
+#[tokio::test]
+async fn an_archived_workflow_is_private_and_changes_no_more() {
+    let clock = ManualClock::new(DateTime::from_timestamp(1_795_000_000, 0).unwrap());
+    let world = World::at(Arc::new(clock.clone())).await;
+    let id = world.workflow("w").await.unwrap().id;
+    world.store.publish_workflow(id, Some(true), Some("ann")).await.unwrap();
+    let at = clock.now();
+    for _ in 0..2 {
+        let archived = world.store.archive_workflow(id).await.unwrap();
+        assert_eq!((archived.archived_at, archived.updated_at), (Some(at), at));
+        assert!(!archived.is_public && !archived.require_login && archived.published_at.is_none());
+        clock.advance(Duration::from_secs(60));
+    }
+    let published = world.store.publish_workflow(id, None, None).await;
+    assert!(matches!(published, Err(StoreError::Archived)), "{published:?}");
+    let saved = world.store.save_version(crate::versions::version(id, "a", 1)).await;
+    assert!(matches!(saved, Err(StoreError::Archived)), "{saved:?}");
+    assert!(!world.store.unpublish_workflow(id).await.unwrap().is_public);
+    assert!(matches!(world.workflow("w").await, Err(StoreError::Taken(_))), "its handle stays taken");
 }
 
 #[tokio::test]

@@ -27,6 +27,7 @@ pub(super) fn page() -> Result<String> {
             ("public_workflow", workflows::public_workflow()?),
             ("create_version", workflows::create_version()?),
             ("version", workflows::version()?),
+            ("versions", workflows::versions()?),
             ("publish", workflows::publish()?),
             ("check", workflows::check()?),
         ],

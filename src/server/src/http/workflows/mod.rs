@@ -14,8 +14,14 @@ use wire::{CreateWorkflow, ErrorCode, PublicWorkflow, WorkflowRecord};
 
 use super::error::{ApiError, ApiResult};
 use super::extract::{Caller, WorkflowsRead, WorkflowsWrite};
+use super::paging::Part;
 use super::query::Params;
 use super::{App, body, get, resource};
+
+/// In a cursor.
+const LIST: &str = "workflows";
+/// Most workflows that a list answers at once.
+const LIST_LIMIT: i64 = 1000;
 
 pub(super) fn routes(config: &mut ServiceConfig) {
     config
@@ -23,9 +29,17 @@ pub(super) fn routes(config: &mut ServiceConfig) {
             resource("/api/workflows", "GET, HEAD, POST").route(get().to(list)).route(web::post().to(create)),
         )
         .service(resource("/api/workflows/check", "POST").route(web::post().to(versions::check)))
-        .service(resource("/api/workflows/{ref}", "GET, HEAD").route(get().to(show)))
+        .service(
+            resource("/api/workflows/{ref}", "DELETE, GET, HEAD")
+                .route(get().to(show))
+                .route(web::delete().to(archive)),
+        )
         .service(resource("/api/workflows/{ref}/public", "GET, HEAD").route(get().to(public)))
-        .service(resource("/api/workflows/{ref}/versions", "POST").route(web::post().to(versions::create)))
+        .service(
+            resource("/api/workflows/{ref}/versions", "GET, HEAD, POST")
+                .route(get().to(versions::list))
+                .route(web::post().to(versions::create)),
+        )
         .service(
             resource("/api/workflows/{ref}/versions/{number}", "GET, HEAD").route(get().to(versions::show)),
         )
@@ -35,14 +49,23 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         );
 }
 
-async fn list(caller: Caller<WorkflowsRead>, request: HttpRequest) -> ApiResult<Json<Vec<WorkflowRecord>>> {
+/// A bare array, the newest first; where more follows, a header says how to go on.
+async fn list(caller: Caller<WorkflowsRead>, request: HttpRequest) -> ApiResult<HttpResponse> {
     let workspace = caller.workspace().await?;
     let mut query = Params::of(&request);
     let with_archived = query.flag("include_archived");
+    let part = Part::within(&mut query, LIST, LIST_LIMIT, LIST_LIMIT);
     ApiError::refuse(query.finish())?;
-    let found = caller.store().workflows(workspace, with_archived).await?;
+    let mut found = caller.store().workflows(workspace, with_archived, part.after, part.wanted()).await?;
+    let next = part.cut(LIST, &mut found, |workflow| workflow.id);
     let base = caller.app().public_base(&request);
-    Ok(Json(found.into_iter().map(|workflow| records::workflow(workflow, &base)).collect()))
+    let records: Vec<WorkflowRecord> =
+        found.into_iter().map(|workflow| records::workflow(workflow, &base)).collect();
+    let mut response = HttpResponse::Ok();
+    if let Some(next) = next {
+        response.insert_header(("X-Next-Cursor", next));
+    }
+    Ok(response.json(records))
 }
 
 async fn create(
@@ -77,7 +100,13 @@ async fn store_new(caller: &Caller<WorkflowsWrite>, wanted: CreateWorkflow) -> A
             other => return Ok(other?),
         }
     }
-    Err(ApiError::new(ErrorCode::WorkflowHandleTaken))
+    let taken = ApiError::new(ErrorCode::WorkflowHandleTaken);
+    let by = caller.store().workflow(&WorkflowRef::Handle(base), workspace_id).await?;
+    Err(match by {
+        // It would not be seen in a list.
+        Some(by) if by.archived_at.is_some() => taken.with_message("An archived workflow has this handle."),
+        _ => taken,
+    })
 }
 
 async fn show(
@@ -88,6 +117,21 @@ async fn show(
     let workflow = caller.workflow(&name).await?;
     ApiError::refuse(Params::of(&request).finish())?;
     Ok(Json(records::workflow(workflow, &caller.app().public_base(&request))))
+}
+
+/// Archives: what was there can still be read, and nothing else. As often as one likes.
+async fn archive(
+    caller: Caller<WorkflowsWrite>,
+    name: Path<String>,
+    request: HttpRequest,
+    payload: Payload,
+) -> ApiResult<Json<WorkflowRecord>> {
+    let workflow = caller.workflow(&name).await?;
+    let body = body::read(&request, payload, body::BODY_LIMIT, &**caller.app().clock()).await?;
+    Params::of(&request).and(requests::nothing(&body::object_or_nothing(&request, &body)?))?;
+    let archived = caller.store().archive_workflow(workflow.id).await?;
+    caller.app().chat().forget(workflow.id);
+    Ok(Json(records::workflow(archived, &caller.app().public_base(&request))))
 }
 
 /// What anybody may know; an unpublished workflow is not there for them.

@@ -1,8 +1,8 @@
 //! From rows to the wire.
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use store::{StoredVersion, StoredWorkflow};
-use wire::{PublicWorkflow, Timestamp, VersionRecord, WorkflowRecord};
+use store::{ListedVersion, StoredVersion, StoredWorkflow};
+use wire::{PublicWorkflow, Timestamp, VersionRecord, VersionSummary, WorkflowRecord};
 
 pub(super) fn share_url(base: &str, id: uuid::Uuid) -> String {
     format!("{base}/chat/{id}")
@@ -49,6 +49,18 @@ pub(super) fn version(row: StoredVersion) -> VersionRecord {
         graph: row.graph,
         runnable_config: row.runnable_config,
         metadata: row.metadata,
+        notes: row.notes,
+        created_by: row.created_by,
+        created_at: time(row.created_at),
+    }
+}
+
+pub(super) fn version_summary(row: ListedVersion) -> VersionSummary {
+    VersionSummary {
+        id: row.id.to_string(),
+        workflow_id: row.workflow_id.to_string(),
+        version: row.number,
+        digest: hex::encode(row.digest),
         notes: row.notes,
         created_by: row.created_by,
         created_at: time(row.created_at),

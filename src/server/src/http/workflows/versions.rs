@@ -4,14 +4,18 @@ use actix_web::web::{Json, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use serde_json::{Map, Value, json};
 use store::NewVersion;
-use wire::{CreateVersion, ErrorCode, FieldError, VersionRecord};
+use wire::{CreateVersion, ErrorCode, FieldError, Listed, VersionRecord, VersionSummary};
 
 use super::requests::Read;
 use super::{records, requests, runnable_config};
 use crate::http::body;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::{Caller, WorkflowsRead, WorkflowsWrite};
+use crate::http::paging::Part;
 use crate::http::query::Params;
+
+/// In a cursor.
+const LIST: &str = "versions";
 
 pub(super) async fn create(
     caller: Caller<WorkflowsWrite>,
@@ -72,6 +76,21 @@ fn frozen(
     })
 }
 
+/// The newest first, without what may be large.
+pub(super) async fn list(
+    caller: Caller<WorkflowsRead>,
+    name: Path<String>,
+    request: HttpRequest,
+) -> ApiResult<Json<Listed<VersionSummary>>> {
+    let workflow = caller.workflow(&name).await?;
+    let mut query = Params::of(&request);
+    let part = Part::of(&mut query, LIST);
+    ApiError::refuse(query.finish())?;
+    let mut found = caller.store().versions(workflow.id, part.after, part.wanted()).await?;
+    let next_cursor = part.cut(LIST, &mut found, |version| version.number);
+    Ok(Json(Listed { data: found.into_iter().map(records::version_summary).collect(), next_cursor }))
+}
+
 pub(super) async fn show(
     caller: Caller<WorkflowsRead>,
     path: Path<(String, String)>,
@@ -80,7 +99,9 @@ pub(super) async fn show(
     let (name, number) = path.into_inner();
     let workflow = caller.workflow(&name).await?;
     let not_found = || ApiError::new(ErrorCode::VersionNotFound);
-    let number: i32 = number.parse().map_err(|_| not_found())?;
+    // Each version has one address: parsing alone would take `+1` and `01` too.
+    let number = number.parse().ok().filter(|parsed: &i32| parsed.to_string() == number);
+    let number = number.ok_or_else(not_found)?;
     let version = caller.store().version(workflow.id, number).await?.ok_or_else(not_found)?;
     ApiError::refuse(Params::of(&request).finish())?;
     Ok(Json(records::version(version)))

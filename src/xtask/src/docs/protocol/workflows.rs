@@ -3,8 +3,8 @@
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 use wire::{
-    ChatSettings, CreateVersion, CreateWorkflow, FieldError, PublicWorkflow, PublishRequest, Published,
-    VersionRecord, WorkflowRecord,
+    ChatSettings, CreateVersion, CreateWorkflow, FieldError, Listed, PublicWorkflow, PublishRequest,
+    Published, VersionRecord, VersionSummary, WorkflowRecord,
 };
 
 use super::block;
@@ -85,6 +85,19 @@ pub(super) fn version() -> Result<String> {
         created_by: None,
         created_at: AT.into(),
     })
+}
+
+pub(super) fn versions() -> Result<String> {
+    let summary = VersionSummary {
+        id: "0198c2e9-0c44-7f21-a3b2-4d5e6f708192".into(),
+        workflow_id: WORKFLOW.into(),
+        version: 1,
+        digest: "9f2c…".into(),
+        notes: Some("First.".into()),
+        created_by: None,
+        created_at: AT.into(),
+    };
+    block(&Listed { data: vec![summary], next_cursor: None })
 }
 
 pub(super) fn publish() -> Result<String> {

@@ -1,0 +1,101 @@
+//! Reading a long list part by part.
+//!
+//! A cursor names the last entry that was answered, and the list it belongs to. Clients give it back as it is.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use super::query::Params;
+
+/// Entries of a part where the request does not say.
+const DEFAULT: i64 = 50;
+/// Most entries of a part.
+const MOST: i64 = 200;
+
+/// Where a part begins and how long it may be.
+pub(super) struct Part<K> {
+    pub(super) after: Option<K>,
+    pub(super) limit: i64,
+}
+
+impl<K: FromStr> Part<K> {
+    /// `limit` and `cursor` of a query.
+    pub(super) fn of(params: &mut Params, list: &str) -> Self {
+        Self::within(params, list, DEFAULT, MOST)
+    }
+
+    /// The same with other bounds.
+    pub(super) fn within(params: &mut Params, list: &str, default: i64, most: i64) -> Self {
+        let limit = params.whole("limit", 1..=most).unwrap_or(default);
+        let cursor = params.text("cursor").filter(|cursor| !cursor.is_empty());
+        let after = cursor.as_deref().and_then(|cursor| read(list, cursor));
+        if cursor.is_some() && after.is_none() {
+            params.note("cursor", "format", "is no cursor of this list; take next_cursor as it was answered");
+        }
+        Self { after, limit }
+    }
+
+    /// One entry more than asked for, to see whether anything follows.
+    pub(super) fn wanted(&self) -> i64 {
+        self.limit + 1
+    }
+
+    /// Drops the entry too many, and says where the next part begins.
+    pub(super) fn cut<T>(&self, list: &str, entries: &mut Vec<T>, key: impl FnOnce(&T) -> K) -> Option<String>
+    where
+        K: Display,
+    {
+        let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
+        if entries.len() <= limit {
+            return None;
+        }
+        entries.truncate(limit);
+        entries.last().map(|last| hex::encode(format!("{list}:{}", key(last))))
+    }
+}
+
+fn read<K: FromStr>(list: &str, cursor: &str) -> Option<K> {
+    let text = String::from_utf8(hex::decode(cursor).ok()?).ok()?;
+    text.strip_prefix(list)?.strip_prefix(':')?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(query: &str) -> (Part<i32>, Vec<String>) {
+        let mut params = Params::parse(query);
+        let part = Part::of(&mut params, "numbers");
+        (part, params.finish().into_iter().map(|problem| problem.pointer).collect())
+    }
+
+    #[test]
+    fn a_list_is_read_part_by_part() {
+        let all: Vec<i32> = (1..=5).rev().collect();
+        let (mut seen, mut query) = (Vec::new(), "limit=2".to_owned());
+        loop {
+            let (part, problems) = part(&query);
+            assert_eq!(problems, [""; 0]);
+            let rest = all.iter().copied().filter(|n| part.after.is_none_or(|after| *n < after));
+            let mut entries: Vec<i32> = rest.take(part.wanted().try_into().unwrap()).collect();
+            let next = part.cut("numbers", &mut entries, |n| *n);
+            seen.extend(entries);
+            match next {
+                Some(cursor) => query = format!("limit=2&cursor={cursor}"),
+                None => break,
+            }
+        }
+        assert_eq!(seen, all);
+    }
+
+    #[test]
+    fn only_cursors_of_the_same_list_are_taken() {
+        assert_eq!(part("").0.limit, DEFAULT);
+        assert_eq!(part("cursor=").1, [""; 0]);
+        let of_another = hex::encode("letters:3");
+        for bad in ["x", "3", "zz", &of_another, &hex::encode("numbers:x"), &hex::encode("numbers")] {
+            assert_eq!(part(&format!("cursor={bad}")).1, ["/cursor"], "{bad}");
+        }
+        assert_eq!(part("limit=201&cursor=x").1, ["/limit", "/cursor"]);
+    }
+}
