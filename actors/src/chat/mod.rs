@@ -250,6 +250,15 @@ impl Chat {
         Ok(stream.ended && self.store.frames_after(stream.id, after, 1).await?.is_empty())
     }
 
+    /// Whether a stream has got as far as event `seq`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn reaches(&self, stream: &StoredStream, seq: u64) -> Result<bool, StoreError> {
+        let Some(before) = seq.checked_sub(1) else { return Ok(true) };
+        Ok(!self.store.frames_after(stream.id, before, 1).await?.is_empty())
+    }
+
     /// Stores that a stream's turn shall end, and waits for its end for a moment.
     ///
     /// # Errors

@@ -111,7 +111,7 @@ async fn the_place_is_named_by_header_or_query() {
     assert_eq!(t.get(&format!("/api/chat/streams/{}", stream.to_uppercase())).await.text(), all);
     let of_another = t.send("GET", &path, &[("last-event-id", &format!("{other}.2"))], "").await;
     assert_eq!(of_another.refusal(), "422 request.invalid");
-    assert_eq!(of_another.problems(), ["/Last-Event-ID format"]);
+    assert_eq!(of_another.problems(), ["/Last-Event-ID other_stream"]);
     for bad in
         ["2", "x", ".2", &stream, &format!("{stream}."), &format!("{stream}.-1"), &format!("{stream}.2.3")]
     {
@@ -121,7 +121,19 @@ async fn the_place_is_named_by_header_or_query() {
             "{bad}"
         );
     }
-    assert_eq!(t.get(&format!("{path}?after={other}.2")).await.problems(), ["/after format"]);
+    assert_eq!(t.get(&format!("{path}?after={other}.2")).await.problems(), ["/after other_stream"]);
+    // Both are looked at, and what is no text is not taken for nothing.
+    let both = t.send("GET", &format!("{path}?after=x"), &[("last-event-id", "2")], "").await;
+    assert_eq!(both.problems(), ["/Last-Event-ID format", "/after format"]);
+    let good = format!("{stream}.2");
+    let both = t.send("GET", &format!("{path}?after=x"), &[("last-event-id", &good)], "").await;
+    assert_eq!(both.problems(), ["/after format"]);
+    let twice = [("last-event-id", good.as_str()), ("last-event-id", good.as_str())];
+    assert_eq!(t.send("GET", &path, &twice, "").await.problems(), ["/Last-Event-ID repeated"]);
+    let mut raw = t.raw().await;
+    raw.write(format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nLast-Event-ID: ")).await;
+    raw.write(b"\xff\xfe\r\n\r\n").await;
+    assert_eq!(raw.answer().await.whole().await.problems(), ["/Last-Event-ID format"]);
 }
 
 #[tokio::test]
@@ -138,20 +150,28 @@ async fn nothing_is_left_once_all_was_seen() {
     }
 }
 
+/// Who claims to have seen more than there is would wait for the end and miss everything until then.
 #[tokio::test]
-async fn a_place_nobody_has_reached_harms_no_running_turn() {
-    let t = TestService::start().await;
-    let workflow = t.workflow().graph(graphs::words("a b c d e f g h", 20)).published().create().await;
+async fn a_place_that_a_running_turn_has_not_reached_is_refused_and_harms_nobody() {
+    let t = TestService::with_manual_clock().await;
+    let workflow = t.workflow().graph(graphs::interrupted("so far", 5.0, " done")).published().create().await;
     let mut answer = t.open_chat(&chat::create(&workflow, "hi")).await;
     let stream = answer.header("x-chat-stream-id").unwrap().to_owned();
-    let mut liars = Vec::new();
-    for beyond in ["999", "9223372036854775807", "18446744073709551615"] {
-        liars.push(t.resume(&stream, Some(&format!("{stream}.{beyond}"))).await);
+    let seen = answer.until("so far").await;
+    let last: u64 = last_id(&seen).unwrap().rsplit_once('.').unwrap().1.parse().unwrap();
+    for beyond in [last + 1, 999, u64::try_from(i64::MAX).unwrap(), u64::MAX] {
+        let refused = t.resume(&stream, Some(&format!("{stream}.{beyond}"))).await.whole().await;
+        assert_eq!(refused.refusal(), "422 request.invalid", "{beyond}");
+        assert_eq!(refused.problems(), ["/Last-Event-ID range"], "{beyond}");
+        let refused = t.get(&format!("/api/chat/streams/{stream}?after={beyond}")).await;
+        assert_eq!(refused.problems(), ["/after range"], "{beyond}");
     }
-    assert!(answer.rest().await.contains("a b c d e f g h"));
-    for mut liar in liars {
-        assert_eq!(liar.rest().await, "");
-    }
+    // Behind the last event it waits for the next one.
+    let mut reader = t.resume(&stream, Some(&format!("{stream}.{last}"))).await;
+    assert_eq!(reader.status, 200);
+    let (rest, read) = t.while_time_passes(async { (answer.rest().await, reader.rest().await) }).await;
+    assert!(rest.contains("so far done"), "{rest}");
+    assert_eq!(rest, read);
 }
 
 #[tokio::test]
