@@ -121,7 +121,7 @@ async fn a_workflow_that_says_nothing_ends_with_an_error_event() {
         assert_eq!(
             last(&body),
             json!({"type": "error", "code": "custom", "error_code": "chat.no_reply",
-            "message": "The workflow ended without a reply.", "allow_retry": true})
+            "message": "The workflow ended without a reply.", "allow_retry": false})
         );
         let failed =
             "SELECT count(*) FROM runs WHERE status = 'failed' AND error::json->>'code' = 'chat.no_reply'";
@@ -161,7 +161,9 @@ async fn a_run_that_never_ends_by_itself_is_ended() {
         "edges": [{"from": "START", "to": "round"},
                   {"from": "round", "cases": [{"when": "false", "to": "END"}], "else": "round"}]});
     let workflow = t.workflow().graph(graph).published().create().await;
-    assert_eq!(last(&said(&t, &workflow, "hi").await)["error_code"], "run.recursion_limit");
+    let failure = last(&said(&t, &workflow, "hi").await);
+    assert_eq!(failure["error_code"], "run.recursion_limit");
+    assert_eq!(failure["allow_retry"], false, "the loop ends no sooner the second time");
     assert_eq!(t.scalar("SELECT count(*) FROM run_steps").await, "50");
 }
 

@@ -176,8 +176,8 @@ mod tests {
 
     #[test]
     fn the_error_is_kept() {
-        let turn = collect(vec![ChatEvent::failure(ErrorCode::ChatNoReply, true)]);
+        let turn = collect(vec![ChatEvent::failure(ErrorCode::NodeTimeout, true)]);
         let error = turn.error.unwrap();
-        assert_eq!((error.code.as_deref(), error.allow_retry), (Some("chat.no_reply"), true));
+        assert_eq!((error.code.as_deref(), error.allow_retry), (Some("node.timeout"), true));
     }
 }

@@ -1,8 +1,9 @@
-//! The one table of error codes: code, HTTP status, public message, and what to do about it.
+//! The one table of error codes: code, HTTP status, public message, when it happens, and what to do about it.
 
-/// Declares the table; each row is `Variant, "code", status, "public message", "what to do";`.
+/// Declares the table; each row is
+/// `Variant, "code", status, whether a retry may help, "public message", "when", "what to do";`.
 macro_rules! error_codes {
-    ($($variant:ident, $code:literal, $status:literal, $message:literal, $help:literal;)*) => {
+    ($($variant:ident, $code:literal, $status:literal, $retry:literal, $message:literal, $when:literal, $help:literal;)*) => {
         /// A stable error code.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum ErrorCode {
@@ -25,10 +26,22 @@ macro_rules! error_codes {
                 match self { $(Self::$variant => $status,)* }
             }
 
+            /// Whether the same request may succeed a little later, without anybody changing anything.
+            #[must_use]
+            pub const fn retry_may_help(self) -> bool {
+                match self { $(Self::$variant => $retry,)* }
+            }
+
             /// The public message; never holds inner text.
             #[must_use]
             pub const fn message(self) -> &'static str {
                 match self { $(Self::$variant => $message,)* }
+            }
+
+            /// When it happens.
+            #[must_use]
+            pub const fn when(self) -> &'static str {
+                match self { $(Self::$variant => $when,)* }
             }
 
             /// What the reader of the error can do.
@@ -41,115 +54,237 @@ macro_rules! error_codes {
 }
 
 error_codes! {
-    InvalidJson, "request.invalid_json", 400, "The request body is not valid JSON.",
-        "Send one JSON document in UTF-8, at most 128 levels deep. The message names line and column.";
-    InvalidRequest, "request.invalid", 422, "The request does not validate.",
-        "`detail.errors` lists each problem with a JSON pointer to its place.";
-    TooLarge, "request.too_large", 413, "The request body is too large.",
-        "1 MiB is the limit of a request body, 8 MiB that of a workflow version.";
-    UnsupportedMediaType, "request.unsupported_media_type", 415, "The request body must be application/json.",
-        "Set the header `Content-Type: application/json`.";
-    RouteNotFound, "request.not_found", 404, "There is nothing at this path.",
+    InvalidJson, "request.invalid_json", 400, false,
+        "The request body is not valid JSON.",
+        "The body is empty where one is needed, is not one JSON document in UTF-8, has more than 128 \
+         levels, or broke off.",
+        "The message names line and column. Send one document and nothing behind it.";
+    InvalidRequest, "request.invalid", 422, false,
+        "The request does not validate.",
+        "A member of the body or a parameter of the query is missing, unknown, of the wrong type or out of \
+         bounds.",
+        "`detail.errors` lists every problem with a JSON pointer to its place and, where one can tell, what \
+         to write instead.";
+    TooLarge, "request.too_large", 413, false,
+        "The request body is too large.",
+        "The body has more than 1 MiB, or, where a workflow version is saved or checked, more than 8 MiB.",
+        "Send less.";
+    UnsupportedMediaType, "request.unsupported_media_type", 415, false,
+        "The request body must be application/json.",
+        "A body came with another content type or with none. The chat looks at the type only of requests \
+         with a visitor's cookie.",
+        "Set the header `Content-Type: application/json`; `curl -d` sends another one by itself.";
+    RouteNotFound, "request.not_found", 404, false,
+        "There is nothing at this path.",
+        "No route has this path. Paths are compared letter by letter: a slash at the end, a double slash or \
+         a capital makes another.",
         "Compare the path with `docs/PROTOCOL.md`.";
-    MethodNotAllowed, "request.method_not_allowed", 405, "This path does not take this method.",
+    MethodNotAllowed, "request.method_not_allowed", 405, false,
+        "This path does not take this method.",
+        "The path exists, and the method is none of its own.",
         "The header `Allow` names the methods it takes.";
-    RequestTimeout, "request.timeout", 408, "The request body did not arrive in time.",
-        "Send the request again; the body has to arrive within 30 seconds.";
-    IdempotencyKeyInvalid, "idempotency.key_invalid", 400, "The Idempotency-Key header is not valid.",
-        "Send the header once, with 1 to 255 visible ASCII characters.";
-    IdempotencyKeyReused, "idempotency.key_reused", 422,
+    RequestTimeout, "request.timeout", 408, true,
+        "The request body did not arrive in time.",
+        "The body was not complete after 30 seconds.",
+        "Send the request again.";
+    IdempotencyKeyInvalid, "idempotency.key_invalid", 400, false,
+        "The Idempotency-Key header is not valid.",
+        "On `POST /api/chat`: the header came twice, is empty, is longer than 255 characters, or holds \
+         white space or something other than ASCII.",
+        "Send it once, with 1 to 255 visible ASCII characters; a UUID does well.";
+    IdempotencyKeyReused, "idempotency.key_reused", 422, false,
         "This Idempotency-Key was already used with another request body.",
+        "On `POST /api/chat`: the same caller sent the same key within 24 hours, and the bodies differ in \
+         at least one byte.",
         "Make a new key for each new request; repeat a key only with exactly the same body.";
-    OriginMismatch, "auth.origin_mismatch", 403, "This origin may not make this request.",
+    OriginMismatch, "auth.origin_mismatch", 403, false,
+        "This origin may not make this request.",
+        "A page of an origin that is not listed asked in a preflight, wanted to change a workflow, or used \
+         a visitor's cookie in the chat.",
         "Add the page's scheme, host and port to SERVICE_CORS_ALLOW_ORIGINS.";
 
-    HostMismatch, "auth.host_mismatch", 403, "This service is not known under this host name.",
-        "A service on loopback without authentication answers the API only as localhost, so that no web page can \
-         reach it under a name of its own. Set SERVICE_PUBLIC_BASE_URL to the name it shall have.";
+    HostMismatch, "auth.host_mismatch", 403, false,
+        "This service is not known under this host name.",
+        "A service on loopback without authentication was asked for its API under a name other than \
+         localhost, as a web page could do that points a name of its own there.",
+        "Ask for it as localhost, or set SERVICE_PUBLIC_BASE_URL to the name it shall have.";
 
-    ChatWorkflowIdRequired, "chat.workflow_id_required", 400, "workflow_id is required.",
+    ChatWorkflowIdRequired, "chat.workflow_id_required", 400, false,
+        "workflow_id is required.",
+        "The body of a chat request is no object, or its top level has no `workflow_id`, or an empty one. \
+         One inside `metadata` does not count.",
         "Put `workflow_id` at the top level of the chat request.";
-    ChatWorkflowIdInvalid, "chat.workflow_id_invalid", 400, "workflow_id must be a valid UUID.",
+    ChatWorkflowIdInvalid, "chat.workflow_id_invalid", 400, false,
+        "workflow_id must be a valid UUID.",
+        "`workflow_id` is there and is no UUID.",
         "Use the workflow's id, the last segment of its share URL; a handle does not do here.";
-    ChatNotPublished, "chat.not_published", 403,
+    ChatNotPublished, "chat.not_published", 403, false,
         "Publish authentication failed: workflow is not published.",
-        "Publish the workflow, or send a session token for it.";
-    ChatLoginRequired, "chat.login_required", 401,
+        "The workflow of a chat request or of a stream is private.",
+        "Publish it with `POST /api/workflows/{ref}/publish`.";
+    ChatLoginRequired, "chat.login_required", 401, false,
         "Publish authentication failed: OAuth login is required to access this workflow.",
-        "Sign in and send the session cookie with the request.";
-    ChatSessionInvalid, "chat.session_invalid", 401, "Chat session token authentication failed",
-        "Get a fresh token from `POST /api/chat/session` for exactly this workflow.";
-    ChatInvalidRequest, "chat.invalid_request", 422, "The chat request does not validate.",
-        "`detail.errors` lists each problem with a JSON pointer to its place.";
-    ChatThreadBusy, "chat.thread_busy", 429, "Too many messages wait in this thread.",
-        "At most 32 messages wait for the running turn; wait for its end and send again.";
-    ChatNoReply, "chat.no_reply", 200, "The workflow ended without a reply.",
+        "The workflow is published with `require_login`, and nobody is signed in. This version cannot sign \
+         anybody in yet.",
+        "Publish the workflow again with `\"require_login\": false`, or wait for a version that signs in.";
+    ChatSessionInvalid, "chat.session_invalid", 401, false,
+        "Chat session token authentication failed",
+        "The request has the header `Authorization`, which is judged alone, and it holds no good session \
+         token for this workflow. This version issues none yet, so no such header is good.",
+        "Leave the header out: a published workflow needs none.";
+    ChatInvalidRequest, "chat.invalid_request", 422, false,
+        "The chat request does not validate.",
+        "The caller may chat with the workflow, and the rest of the request is wrong. Members that nobody \
+         knows are ignored here.",
+        "`detail.errors` lists every problem with a JSON pointer to its place.";
+    ChatThreadBusy, "chat.thread_busy", 429, true,
+        "Too many messages wait in this thread.",
+        "A turn runs in the thread and 32 messages wait behind it.",
+        "Wait for the end of the running turn and send the message again.";
+    ChatNoReply, "chat.no_reply", 200, false,
+        "The workflow ended without a reply.",
+        "The graph came to its end, no `reply` node had written anything, and its `output` has no text.",
         "Give the graph a `reply` node, or an `output` with the member `reply`.";
-    ThreadNotFound, "thread.not_found", 404, "There is no such thread.",
-        "The thread may belong to another workflow or to another visitor.";
-    StreamNotFound, "stream.not_found", 404, "There is no such stream.",
-        "Streams are kept for 24 hours after they ended.";
-    AttachmentNotFound, "attachment.not_found", 404, "There is no such attachment.",
-        "Upload the file first and send the id that the upload answered.";
+    ThreadNotFound, "thread.not_found", 404, false,
+        "There is no such thread.",
+        "No thread has this id, or it belongs to another workflow or to the visitor of another cookie.",
+        "Take `thread.id` of the event `thread.created`, and send the cookie that came with it or none.";
+    StreamNotFound, "stream.not_found", 404, false,
+        "There is no such stream.",
+        "No stream has this id, it ended more than 24 hours ago, or it belongs to the thread of another \
+         visitor.",
+        "Take the id from the header `X-Chat-Stream-Id` of the answer that began the turn.";
+    AttachmentNotFound, "attachment.not_found", 404, false,
+        "There is no such attachment.",
+        "A message names an attachment. This version cannot take any yet, so none is there.",
+        "Send the message without attachments.";
 
-    WorkflowNotFound, "workflow.not_found", 404, "There is no such workflow.",
-        "List the workflows with `GET /api/workflows`.";
-    WorkflowHandleTaken, "workflow.handle_taken", 409, "Another workflow has this handle.",
+    WorkflowNotFound, "workflow.not_found", 404, false,
+        "There is no such workflow.",
+        "No workflow has this id or handle. For the chat and the public record, an archived one is not \
+         there either; for the public record, nor is a private one.",
+        "List the workflows with `GET /api/workflows`; `?include_archived=true` shows archived ones too.";
+    WorkflowHandleTaken, "workflow.handle_taken", 409, false,
+        "Another workflow has this handle.",
+        "A workflow is made with a handle that another one has; an archived one keeps its own.",
         "Choose another handle, or leave it out and one is made from the name.";
-    WorkflowArchived, "workflow.archived", 409, "The workflow is archived.",
-        "Archived workflows can be read, but neither changed, published nor run.";
-    WorkflowNoVersion, "workflow.no_version", 409, "The workflow has no version yet.",
+    WorkflowArchived, "workflow.archived", 409, false,
+        "The workflow is archived.",
+        "An archived workflow is to be published or to be given a new version.",
+        "Make a new workflow; what the archived one held can still be read.";
+    WorkflowNoVersion, "workflow.no_version", 409, false,
+        "The workflow has no version yet.",
+        "Somebody chats with a workflow that was published before its first version was saved.",
         "Save one with `POST /api/workflows/{ref}/versions`.";
-    VersionNotFound, "version.not_found", 404, "There is no such version.",
-        "`latest_version` of the workflow names the newest.";
-    GraphInvalid, "graph.invalid", 422, "The graph does not check.",
-        "`detail.errors` lists every problem with a JSON pointer, a code and a suggestion.";
+    VersionNotFound, "version.not_found", 404, false,
+        "There is no such version.",
+        "The workflow is there and has no version of this number.",
+        "`latest_version` of the workflow names the newest; numbers count from 1.";
+    GraphInvalid, "graph.invalid", 422, false,
+        "The graph does not check.",
+        "A version is saved whose graph has a mistake.",
+        "`detail.errors` lists every problem with a code, a suggestion and a JSON pointer that begins at \
+         the graph.";
 
-    RunTimeout, "run.timeout", 200, "The run took longer than its limit.",
+    RunTimeout, "run.timeout", 200, true,
+        "The run took longer than its limit.",
+        "A run with a time limit of its own reached it. Turns of the chat have none in this version; their \
+         nodes may.",
         "Raise the limit or split the workflow.";
-    RunRecursionLimit, "run.recursion_limit", 200, "The run took more steps than its recursion limit.",
-        "Raise `recursion_limit` in the runnable config (at most 250), or end the loop earlier.";
-    RunCancelled, "run.cancelled", 200, "The run was stopped.",
+    RunRecursionLimit, "run.recursion_limit", 200, false,
+        "The run took more steps than its recursion limit.",
+        "A graph went on for more super-steps than `recursion_limit` of its runnable config allows, 50 \
+         unless it says otherwise. Most often a loop does not end.",
+        "End the loop earlier, or raise `recursion_limit` (at most 250) and save the version.";
+    RunCancelled, "run.cancelled", 200, false,
+        "The run was stopped.",
+        "Somebody stopped the turn. It stands in the run's record; the stream ends with a notice or with \
+         the text so far.",
         "Nothing: somebody asked for it.";
-    RunAbandoned, "run.abandoned", 200, "The turn was stopped because its last reader had gone.",
-        "SERVICE_CHAT_DISCONNECT_GRACE says how long a turn goes on without a reader.";
-    NodeFailed, "node.failed", 200, "A step of the workflow failed.",
-        "The run's record names the node and the reason.";
-    NodeTimeout, "node.timeout", 200, "A step of the workflow took longer than its limit.",
+    RunAbandoned, "run.abandoned", 200, true,
+        "The turn was stopped because its last reader had gone.",
+        "Nobody read the stream for SERVICE_CHAT_DISCONNECT_GRACE seconds. It stands in the run's record; \
+         the stream ends as if it had been stopped.",
+        "Send the message again and read its stream, or raise SERVICE_CHAT_DISCONNECT_GRACE.";
+    NodeFailed, "node.failed", 200, true,
+        "A step of the workflow failed.",
+        "A node could not do its work, for example because a template names something that is not there or \
+         a server it asked failed.",
+        "The column `error` of the run's row names the node and the reason; clients are not told, because \
+         it may hold anything.";
+    NodeTimeout, "node.timeout", 200, true,
+        "A step of the workflow took longer than its limit.",
+        "A node ran for longer than its `timeout_seconds`.",
         "Raise `timeout_seconds` of the node.";
-    NodeResultTooLarge, "node.result_too_large", 200, "A step's result is larger than 8 MiB.",
+    NodeResultTooLarge, "node.result_too_large", 200, false,
+        "A step's result is larger than 8 MiB.",
+        "A node's result, or the run's output, has more than 8 MiB as JSON.",
         "Let the step keep less, or cut the value into parts.";
-    NodeOutcomeUnknown, "node.outcome_unknown", 200,
+    NodeOutcomeUnknown, "node.outcome_unknown", 200, false,
         "The service ended while a step was at work, and it must not be done twice.",
-        "See what the step has done, then start another run; `on_unknown` or `idempotent` of the node say otherwise.";
-    RunNotFound, "run.not_found", 404, "There is no such run.",
+        "A crash left open whether the step had done its work, and its `on_unknown` is `fail`.",
+        "See what the step has done, then start another run; `on_unknown` of the node says otherwise.";
+    RunNotFound, "run.not_found", 404, false,
+        "There is no such run.",
+        "No run that the caller may see has this id.",
         "List a workflow's runs with `GET /api/workflows/{ref}/runs`.";
-    RunInputsInvalid, "run.inputs_invalid", 422, "The inputs do not fit the workflow.",
-        "`detail.errors` lists what the graph's `inputs` schema asks for. No run was begun.";
-    ModelNotConfigured, "model.not_configured", 200, "The model is not configured.",
+    RunInputsInvalid, "run.inputs_invalid", 422, false,
+        "The inputs do not fit the workflow.",
+        "The inputs of a run, or of a sub-workflow, do not fit the `inputs` schema of the graph. Asked for over \
+         HTTP, no run was begun.",
+        "`detail.errors` lists what the schema asks for.";
+    ModelNotConfigured, "model.not_configured", 200, false,
+        "The model is not configured.",
+        "A node names a model of a provider that is not there, or that has no address or key.",
         "Name a provider that there is, and set SERVICE_MODEL_BASE_URL and SERVICE_MODEL_API_KEY for it.";
-    ModelRateLimited, "model.rate_limited", 200, "The model's endpoint takes no more requests now.",
+    ModelRateLimited, "model.rate_limited", 200, true,
+        "The model's endpoint takes no more requests now.",
+        "The endpoint answered 429, and went on doing so through all attempts of the node.",
         "Try again later, or raise the limit at the provider.";
-    ModelUnavailable, "model.unavailable", 200, "The model's endpoint cannot be reached.",
+    ModelUnavailable, "model.unavailable", 200, true,
+        "The model's endpoint cannot be reached.",
+        "The endpoint could not be reached, broke off or answered with a server error, through all attempts of \
+         the node.",
         "Try again later; the run's record holds what the endpoint said.";
-    ModelRejected, "model.rejected", 200, "The model's endpoint refused the request.",
+    ModelRejected, "model.rejected", 200, false,
+        "The model's endpoint refused the request.",
+        "The endpoint answered that the request, the model's name or the key is wrong.",
         "The run's record holds what the endpoint said.";
-    ModelBadAnswer, "model.bad_answer", 200, "The model's answer cannot be used.",
-        "The run's record says why; with a `response_schema` the answer has to fit it.";
-    EgressRefused, "egress.refused", 200, "The address may not be called from a workflow.",
+    ModelBadAnswer, "model.bad_answer", 200, true,
+        "The model's answer cannot be used.",
+        "The answer is none that can be read, or it does not fit the node's `response_schema`.",
+        "The run's record says why; another answer may be better.";
+    EgressRefused, "egress.refused", 200, false,
+        "The address may not be called from a workflow.",
+        "A node wanted to call an address that is not public.",
         "Only public addresses may be called; SERVICE_EGRESS_ALLOW names exceptions as host:port.";
-    ActorFailed, "run.actor_failed", 200, "The turn failed too often and was given up.",
+    ActorFailed, "run.actor_failed", 200, true,
+        "The turn failed too often and was given up.",
+        "The part of the service that runs a thread's turns failed more than five times in a minute.",
         "Send the message again; the log names the cause.";
 
-    Overloaded, "service.overloaded", 503, "The service is busy; try again shortly.",
+    Overloaded, "service.overloaded", 503, true,
+        "The service is busy; try again shortly.",
+        "More waits to be written than the service takes at a time.",
         "Wait the seconds of `Retry-After`, then send the same request again.";
-    Draining, "service.draining", 503, "The service is shutting down.",
+    Draining, "service.draining", 503, true,
+        "The service is shutting down.",
+        "The service takes no new turns because it is about to stop, or another instance has taken over its \
+         work.",
         "Send the request again; another instance or the restarted one answers it.";
-    DatabaseUnavailable, "service.database_unavailable", 503, "The database cannot be reached.",
-        "Wait the seconds of `Retry-After`; `GET /readyz` says what is wrong.";
-    StorageFull, "service.storage_full", 507, "The database has no space left.",
+    DatabaseUnavailable, "service.database_unavailable", 503, true,
+        "The database cannot be reached.",
+        "No connection to PostgreSQL could be had or it broke, or a write was not acknowledged in time.",
+        "Wait the seconds of `Retry-After`; `GET /readyz` says what is wrong. A chat message may have been \
+         taken all the same: send it again with the same `Idempotency-Key`.";
+    StorageFull, "service.storage_full", 507, false,
+        "The database has no space left.",
+        "PostgreSQL could not write because its disk is full.",
         "Free space on the database's disk; no restart is needed.";
-    Internal, "service.internal", 500, "Something went wrong on our side.",
+    Internal, "service.internal", 500, true,
+        "Something went wrong on our side.",
+        "A defect, or something that nobody expected. Inside a stream the event has no message, and its \
+         `code` is `stream.error`.",
         "Quote `request_id` to whoever runs the service; the log has the cause under it.";
 }
 
@@ -173,6 +308,15 @@ mod tests {
                 let plain = |c: char| c.is_ascii_lowercase() || c == '_';
                 !group.is_empty() && !name.is_empty() && group.chars().all(plain) && name.chars().all(plain)
             }));
+        }
+    }
+
+    #[test]
+    fn a_retry_may_help_where_waiting_changes_something() {
+        for code in ErrorCode::ALL {
+            let asks_to_wait = matches!(code.status(), 408 | 429 | 500 | 503);
+            let in_stream = code.status() == 200;
+            assert!(in_stream || code.retry_may_help() == asks_to_wait, "{}", code.as_str());
         }
     }
 

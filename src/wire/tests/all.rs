@@ -108,7 +108,7 @@ fn events() -> Vec<ChatEvent> {
     for code in [StreamErrorCode::Stream, StreamErrorCode::Custom] {
         events.push(ChatEvent::Error { code, message: None, allow_retry: true, error_code: None });
     }
-    events.push(ChatEvent::failure(wire::ErrorCode::ChatNoReply, true));
+    events.extend(wire::ErrorCode::ALL.iter().map(|code| ChatEvent::failure(*code, true)));
     events
 }
 
@@ -195,4 +195,17 @@ fn bad_requests_are_told_everything_at_once() {
         let body = json!({"type": "threads.create", "params": {"input": {"content": content}}});
         assert_eq!(pointers(body), ["/params/input/content empty"]);
     }
+}
+
+#[test]
+fn a_failure_allows_a_retry_only_where_one_may_help() {
+    let allows = |code, allow| match ChatEvent::failure(code, allow) {
+        ChatEvent::Error { allow_retry, .. } => allow_retry,
+        _ => panic!("an error"),
+    };
+    for code in wire::ErrorCode::ALL {
+        assert_eq!(allows(*code, true), code.retry_may_help());
+        assert!(!allows(*code, false));
+    }
+    assert!(allows(wire::ErrorCode::NodeTimeout, true) && !allows(wire::ErrorCode::ChatNoReply, true));
 }

@@ -202,13 +202,14 @@ pub enum StreamErrorCode {
 }
 
 impl ChatEvent {
-    /// An error that names one of our codes, with its public message.
+    /// An error that names one of our codes, with its public message. What a retry cannot help is never said to allow
+    /// one, whatever the turn would allow.
     #[must_use]
     pub fn failure(code: crate::ErrorCode, allow_retry: bool) -> Self {
         Self::Error {
             code: StreamErrorCode::Custom,
             message: Some(code.message().to_owned()),
-            allow_retry,
+            allow_retry: allow_retry && code.retry_may_help(),
             error_code: Some(code.as_str().to_owned()),
         }
     }

@@ -19,7 +19,9 @@ pub(super) fn page() -> Result<String> {
         write!(page, "\n<a id=\"{name}\"></a>\n\n## `{name}`\n\n")?;
         writeln!(page, "- Status: {}", status_in_words(*code))?;
         writeln!(page, "- Message: {}", code.message())?;
+        writeln!(page, "- When: {}", code.when())?;
         writeln!(page, "- What to do: {}", code.help())?;
+        writeln!(page, "- A retry may help: {}", if code.retry_may_help() { "yes" } else { "no" })?;
     }
     Ok(page)
 }
@@ -52,7 +54,7 @@ Every answer that is not a success has the same body: an object `detail` with a 
 for programs. Compare codes, never messages: a code keeps its meaning, a message may be worded better one day.
 
 A request that does not validate lists every problem in `detail.errors`. Each has a JSON pointer (RFC 6901) to its
-place in the body, a code of its own, a message, and a suggestion where there is one:
+place in the body (or to the query parameter or header of that name), a code of its own, a message, and a suggestion where there is one:
 
 ```json
 {invalid}
@@ -68,7 +70,7 @@ bad, has it in the header `X-Request-Id` too.
 Statuses 429 and 503 have the header `Retry-After`, in seconds.
 
 Once a chat stream has begun, its status is 200 and stays so. A turn that fails ends with an `error` event, and
-`error_code` is the code:
+`error_code` is the code. `allow_retry` is true only where the same message may succeed a second time:
 
 ```json
 {event}
@@ -101,7 +103,7 @@ mod tests {
         for code in ErrorCode::ALL {
             let anchor = format!("<a id=\"{}\"></a>", code.as_str());
             assert_eq!(page.matches(&anchor).count(), 1, "{anchor}");
-            assert!(page.contains(code.help()));
+            assert!(page.contains(code.help()) && page.contains(code.when()));
         }
     }
 }
