@@ -2,8 +2,11 @@
 //!
 //! Every long-lived thing is a supervised actor: [`runtime`] holds the guardian, the handle and the policy table;
 //! [`db`] the lanes; [`publish`] the topics that streams are read from; [`thread`] orders the turns of a chat thread
-//! and [`turn`] runs one. [`System`] puts them together.
+//! and `turn` runs one, [`runs`] runs workflows by themselves; `run` is what both stand on. [`System`] puts them
+//! together.
 
+mod begin;
+mod cancel;
 pub mod chat;
 pub mod db;
 mod lease;
@@ -12,9 +15,10 @@ pub mod plans;
 pub mod publish;
 mod recovery;
 mod run;
+pub mod runs;
 pub mod runtime;
 mod system;
 pub mod thread;
-pub mod turn;
+mod turn;
 
 pub use system::{Settings, System};

@@ -10,7 +10,10 @@ use uuid::Uuid;
 use wire::chat::Dialect;
 
 use crate::db::WriteError;
+use crate::lease::RunToken;
 use crate::plans::{LoadedVersion, PlanError};
+use crate::run::RunPorts;
+use crate::runs::{self, AcceptedRun, Registry, RunOptions};
 use crate::thread::{Accepted, Threads};
 use crate::turn::text::stored_json;
 use crate::turn::{Progress, Turn};
@@ -26,126 +29,195 @@ pub(crate) enum RecoveryError {
     Unreadable(Uuid, String),
 }
 
+/// Runs that one look at the database reads.
+const PAGE: i64 = 500;
+/// How long runs are taken up before the lease is looked after again; what is left stays for the next round.
+const ADOPT: Duration = Duration::from_secs(2);
+
+/// Hands unfinished runs to their actors. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Recovery {
+    pub(crate) threads: Threads,
+    pub(crate) runs: Registry,
+}
+
+/// An unfinished run that nobody else looks after, and what it is.
+enum TakenUp {
+    Turn(Accepted),
+    Run(AcceptedRun),
+}
+
+impl Recovery {
+    /// Takes up every run that an earlier life of this writer left, from `since` on; says how many.
+    ///
+    /// It has to end before anything new is begun, because the turns of a thread go on in their order. Nothing of
+    /// these runs is on its way in this process, so a page of them takes a single look.
+    pub(crate) async fn earlier_life(&self, mut since: Uuid) -> Result<usize, StoreError> {
+        let ports = self.runs.ports();
+        let mut taken = 0;
+        loop {
+            let page = ports.store.unfinished_runs(ports.writer, since, PAGE).await?;
+            let Some((last, _)) = page.last() else { return Ok(taken) };
+            since = Uuid::from_u128(last.id.as_u128().saturating_add(1));
+            for (run, dialect) in page {
+                let id = run.id;
+                match taken_up(&self.threads, ports, run, dialect).await {
+                    Ok(found) => taken += usize::from(self.accept(found)),
+                    Err(error) => {
+                        tracing::error!(run = %id, %error, "an unfinished run cannot be taken up now");
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes these runs up, whatever became of them, as many as there is time for; says how many.
+    pub(crate) async fn adopt(&self, runs: &[Uuid]) -> usize {
+        let ports = self.runs.ports();
+        let end = ports.clock.monotonic() + ADOPT;
+        let mut taken = 0;
+        for run in runs {
+            match take_up(&self.threads, ports, *run).await {
+                Ok(found) => taken += usize::from(self.accept(found)),
+                Err(error) => tracing::error!(%run, %error, "an unfinished run cannot be taken up now"),
+            }
+            if ports.clock.monotonic() >= end {
+                break;
+            }
+        }
+        taken
+    }
+
+    fn accept(&self, found: Option<TakenUp>) -> bool {
+        match found {
+            Some(TakenUp::Turn(turn)) => self.threads.accept(turn),
+            Some(TakenUp::Run(run)) => self.runs.accept(run),
+            None => return false,
+        }
+        true
+    }
+}
+
 /// The unfinished turns of a thread that nobody looks after.
 pub(crate) async fn of_thread(threads: &Threads, thread: ThreadId) -> Result<Vec<Accepted>, RecoveryError> {
-    let runs = threads.inner.ports.run.store.unfinished_of_thread(thread, threads.inner.writer).await?;
+    let ports = &threads.inner.ports.run;
+    let runs = ports.store.unfinished_of_thread(thread, ports.writer).await?;
     let mut accepted = Vec::with_capacity(runs.len());
     for run in runs {
-        accepted.extend(take_up(threads, run.id).await?);
+        if let Some(TakenUp::Turn(turn)) = take_up(threads, ports, run.id).await? {
+            accepted.push(turn);
+        }
     }
     Ok(accepted)
 }
 
-/// Runs that one look at the database reads.
-const PAGE: i64 = 500;
-
-/// Takes up every turn that an earlier life of this writer left, from `since` on; says how many.
-///
-/// It has to end before anything new is begun, because the turns of a thread go on in their order. Nothing of these
-/// runs is on its way in this process, so a page of them takes a single look.
-pub(crate) async fn earlier_life(threads: &Threads, mut since: Uuid) -> Result<usize, StoreError> {
-    let mut taken = 0;
-    loop {
-        let page = threads.inner.ports.run.store.unfinished_runs(threads.inner.writer, since, PAGE).await?;
-        let Some((last, _)) = page.last() else { return Ok(taken) };
-        since = Uuid::from_u128(last.id.as_u128().saturating_add(1));
-        for (run, dialect) in page {
-            let id = run.id;
-            match accepted(threads, run, dialect).await {
-                Ok(Some(accepted)) => {
-                    threads.accept(accepted);
-                    taken += 1;
-                }
-                Ok(None) => {}
-                Err(error) => tracing::error!(run = %id, %error, "an unfinished run cannot be taken up now"),
-            }
-        }
-    }
+/// An unfinished run that is no turn, if nobody looks after it.
+pub(crate) async fn of_run(runs: &Registry, id: Uuid) -> Result<Option<AcceptedRun>, RecoveryError> {
+    let Some((run, token)) = unfinished(runs.ports(), id).await? else { return Ok(None) };
+    accepted_run(runs.ports(), run, token).await.map(Some)
 }
 
-/// How long runs are taken up before the lease is looked after again; what is left stays for the next round.
-const ADOPT: Duration = Duration::from_secs(2);
-
-/// Takes these runs up, whatever became of them, as many as there is time for; says how many.
-pub(crate) async fn adopt(threads: &Threads, runs: &[Uuid]) -> usize {
-    let clock = &threads.inner.ports.run.clock;
-    let end = clock.monotonic() + ADOPT;
-    let mut taken = 0;
-    for run in runs {
-        match adopt_one(threads, *run).await {
-            Ok(true) => taken += 1,
-            Ok(false) => {}
-            Err(error) => tracing::error!(%run, %error, "an unfinished run cannot be taken up now"),
-        }
-        if clock.monotonic() >= end {
-            break;
-        }
-    }
-    taken
+/// `None` when the run is over, or somebody looks after it already.
+async fn take_up(threads: &Threads, ports: &RunPorts, id: Uuid) -> Result<Option<TakenUp>, RecoveryError> {
+    let Some((run, token)) = unfinished(ports, id).await? else { return Ok(None) };
+    let stream = match run.stream_id {
+        Some(stream) => ports.store.stream(stream).await?,
+        None => None,
+    };
+    let stored = stream.ok_or_else(|| RecoveryError::Unreadable(id, "its stream is not there".to_owned()))?;
+    made(threads, ports, run, stored.dialect, token).await.map(Some)
 }
 
-async fn adopt_one(threads: &Threads, id: Uuid) -> Result<bool, RecoveryError> {
-    let Some(accepted) = take_up(threads, id).await? else { return Ok(false) };
-    threads.accept(accepted);
-    Ok(true)
+async fn taken_up(
+    threads: &Threads,
+    ports: &RunPorts,
+    run: StoredRun,
+    dialect: Option<Dialect>,
+) -> Result<Option<TakenUp>, RecoveryError> {
+    let Some(token) = ports.in_flight.adopt(run.id) else { return Ok(None) };
+    made(threads, ports, run, dialect, token).await.map(Some)
 }
 
-/// `None` when the run is over, somebody looks after it already, or it is no turn.
-async fn take_up(threads: &Threads, id: Uuid) -> Result<Option<Accepted>, RecoveryError> {
-    let ports = &threads.inner.ports.run;
+/// The run as it is stored, if it is unfinished, and the right to look after it.
+async fn unfinished(ports: &RunPorts, id: Uuid) -> Result<Option<(StoredRun, RunToken)>, RecoveryError> {
     // An earlier life's last writes may still be on their way, and its end among them.
     if let Err(WriteError::Poisoned(_)) = ports.db.flush(id).await {
         ports.db.forgive(id);
     }
     let run = ports.store.run(id).await?;
     let Some(run) = run.filter(|run| !run.status.is_terminal()) else {
-        threads.inner.in_flight.forget(id);
+        ports.in_flight.forget(id);
         return Ok(None);
     };
-    let Some(stream) = run.stream_id else { return Ok(None) };
-    let stored = ports.store.stream(stream).await?;
-    let stored = stored.ok_or_else(|| RecoveryError::Unreadable(id, "its stream is not there".to_owned()))?;
-    accepted(threads, run, stored.dialect).await
+    Ok(ports.in_flight.adopt(id).map(|token| (run, token)))
 }
 
-/// An unfinished run as a turn of its thread.
-async fn accepted(
+async fn made(
     threads: &Threads,
+    ports: &RunPorts,
     run: StoredRun,
     dialect: Option<Dialect>,
-) -> Result<Option<Accepted>, RecoveryError> {
-    let id = run.id;
-    let (Some(thread), Some(stream), Some(dialect)) = (run.thread_id, run.stream_id, dialect) else {
-        return Ok(None);
-    };
-    let (version, inputs) = match readable(threads, &run).await {
-        Ok((version, inputs)) => (Some(version), inputs),
-        Err(RecoveryError::Store(error) | RecoveryError::Plan(PlanError::Store(error))) => {
-            return Err(error.into());
+    token: RunToken,
+) -> Result<TakenUp, RecoveryError> {
+    match (run.thread_id, run.stream_id, dialect) {
+        (Some(thread), Some(stream), Some(dialect)) => {
+            let (version, inputs) = readable_or_none(ports, &run).await?;
+            let turn = Turn {
+                run: run.id,
+                stream,
+                thread,
+                workspace: run.workspace_id,
+                workflow: run.workflow_id,
+                version,
+                dialect,
+                inputs: Arc::new(inputs),
+                progress: Progress::Recovered,
+            };
+            let stop = run.cancel_requested;
+            Ok(TakenUp::Turn(Accepted { turn, _slot: threads.old_slot(thread), token, stop }))
         }
-        // It will not be better next time, and its readers wait.
-        Err(error) => {
-            tracing::error!(run = %id, %error, "a run cannot be read; it is ended");
-            (None, Value::Null)
-        }
-    };
-    let Some(token) = threads.inner.in_flight.adopt(id) else { return Ok(None) };
-    let turn = Turn {
-        run: id,
-        stream,
-        thread,
+        _ => accepted_run(ports, run, token).await.map(TakenUp::Run),
+    }
+}
+
+async fn accepted_run(
+    ports: &RunPorts,
+    run: StoredRun,
+    token: RunToken,
+) -> Result<AcceptedRun, RecoveryError> {
+    let (version, inputs) = readable_or_none(ports, &run).await?;
+    let options: Option<RunOptions> = run.options.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    let made = runs::Run {
+        id: run.id,
         workspace: run.workspace_id,
         workflow: run.workflow_id,
         version,
-        dialect,
         inputs: Arc::new(inputs),
-        progress: Progress::Recovered,
+        options: Arc::new(options.unwrap_or_default()),
+        trigger: run.trigger,
+        progress: runs::Progress::Recovered { started_at: run.started_at },
     };
-    Ok(Some(Accepted { turn, _slot: threads.old_slot(thread), token, stop: run.cancel_requested }))
+    Ok(AcceptedRun { run: made, token, stop: run.cancel_requested })
 }
 
-async fn readable(threads: &Threads, run: &StoredRun) -> Result<(Arc<LoadedVersion>, Value), RecoveryError> {
-    let version = threads.inner.ports.run.plans.version(run.version_id).await?;
+/// The run's version and inputs; no version when they cannot be read and never will be.
+async fn readable_or_none(
+    ports: &RunPorts,
+    run: &StoredRun,
+) -> Result<(Option<Arc<LoadedVersion>>, Value), RecoveryError> {
+    match readable(ports, run).await {
+        Ok((version, inputs)) => Ok((Some(version), inputs)),
+        Err(RecoveryError::Store(error) | RecoveryError::Plan(PlanError::Store(error))) => Err(error.into()),
+        // It will not be better next time, and its readers wait.
+        Err(error) => {
+            tracing::error!(run = %run.id, %error, "a run cannot be read; it is ended");
+            Ok((None, Value::Null))
+        }
+    }
+}
+
+async fn readable(ports: &RunPorts, run: &StoredRun) -> Result<(Arc<LoadedVersion>, Value), RecoveryError> {
+    let version = ports.plans.version(run.version_id).await?;
     let inputs = stored_json(&run.inputs);
     Ok((version, inputs.map_err(|error| RecoveryError::Unreadable(run.id, error.to_string()))?))
 }

@@ -13,14 +13,16 @@ use tokio::runtime::Handle as Runtime;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
+use crate::cancel::Cancel;
 use crate::chat::Chat;
 use crate::db::Database;
 use crate::lease::{InFlight, Renewals};
 use crate::maintenance::{Periodic, Round};
 use crate::plans::Plans;
 use crate::publish::Topics;
-use crate::recovery;
+use crate::recovery::Recovery;
 use crate::run::RunPorts;
+use crate::runs::{Registry, Runs};
 use crate::runtime::{ActorKind, ArbiterPool, Guardian, Health};
 use crate::thread::Threads;
 use crate::turn::TurnPorts;
@@ -64,13 +66,9 @@ pub struct System {
     lease: Lease,
     guardian: Guardian,
     health: Health,
-    db: Database,
-    topics: Topics,
-    plans: Arc<Plans>,
+    ports: RunPorts,
     threads: Threads,
-    in_flight: InFlight,
-    clock: Arc<dyn Clock>,
-    ids: Ids,
+    runs: Registry,
 }
 
 impl System {
@@ -90,22 +88,23 @@ impl System {
         let guardian = Guardian::new(pool, children, Arc::clone(&clock), Arc::clone(&random), health.clone());
         let plans = Arc::new(Plans::new(store.clone(), Arc::clone(&clock)));
         let in_flight = InFlight::new(ids.clone());
-        let run = RunPorts {
+        let ports = RunPorts {
             store: store.clone(),
-            db: db.clone(),
-            topics: topics.clone(),
-            plans: Arc::clone(&plans),
+            db,
+            topics,
+            plans,
             models,
             cache: Cache::default(),
-            clock: Arc::clone(&clock),
+            clock,
             random,
-            ids: ids.clone(),
+            ids,
+            in_flight,
+            writer: instance,
             recovering: Arc::new(Semaphore::new(RECOVERING)),
         };
-        let ports = TurnPorts { run, grace };
-        let threads = Threads::new(guardian.clone(), ports, instance, in_flight.clone());
-        let system =
-            Self { store, lease, guardian, health, db, topics, plans, threads, in_flight, clock, ids };
+        let threads = Threads::new(guardian.clone(), TurnPorts { run: ports.clone(), grace });
+        let runs = Registry::new(guardian.clone(), ports.clone());
+        let system = Self { store, lease, guardian, health, ports, threads, runs };
         system.recover(since).await?;
         system.start_periodic();
         Ok(system)
@@ -115,16 +114,30 @@ impl System {
     #[must_use]
     pub fn chat(&self) -> Chat {
         Chat {
-            store: self.store.clone(),
-            db: self.db.clone(),
-            topics: self.topics.clone(),
-            plans: Arc::clone(&self.plans),
+            ports: self.ports.clone(),
             threads: self.threads.clone(),
-            in_flight: self.in_flight.clone(),
-            clock: Arc::clone(&self.clock),
-            ids: self.ids.clone(),
+            cancel: self.cancel(),
             draining: self.guardian.draining().clone(),
         }
+    }
+
+    /// Runs of workflows by themselves.
+    #[must_use]
+    pub fn runs(&self) -> Runs {
+        Runs {
+            ports: self.ports.clone(),
+            registry: self.runs.clone(),
+            cancel: self.cancel(),
+            draining: self.guardian.draining().clone(),
+        }
+    }
+
+    fn cancel(&self) -> Cancel {
+        Cancel { ports: self.ports.clone(), threads: self.threads.clone(), runs: self.runs.clone() }
+    }
+
+    fn recovery(&self) -> Recovery {
+        Recovery { threads: self.threads.clone(), runs: self.runs.clone() }
     }
 
     /// Whether the process is sound.
@@ -142,7 +155,7 @@ impl System {
     /// The streams that are written or read here.
     #[must_use]
     pub fn topics(&self) -> &Topics {
-        &self.topics
+        &self.ports.topics
     }
 
     /// Lets running turns end, at most for `limit`, and begins no new ones; says whether all have ended.
@@ -161,7 +174,7 @@ impl System {
         let guardian = self.guardian.clone();
         // Joining threads blocks.
         let _ = tokio::task::spawn_blocking(move || guardian.stop()).await;
-        if kernel::timeout(&*self.clock, limit, self.db.close()).await.is_none() {
+        if kernel::timeout(&*self.ports.clock, limit, self.ports.db.close()).await.is_none() {
             tracing::error!("not every write was committed in time");
         }
         if let Err(error) = self.store.release_lease(self.lease).await {
@@ -173,8 +186,8 @@ impl System {
         let unfinished = self.store.unfinished_of_writer(self.lease.writer_id, since).await?;
         let runs: Vec<Uuid> = unfinished.into_iter().map(|run| run.id).collect();
         if !runs.is_empty() {
-            self.in_flight.abandon(&runs);
-            let taken = recovery::earlier_life(&self.threads, since).await?;
+            self.ports.in_flight.abandon(&runs);
+            let taken = self.recovery().earlier_life(since).await?;
             tracing::info!(found = runs.len(), taken, "unfinished runs of an earlier life");
         }
         Ok(())
@@ -184,25 +197,25 @@ impl System {
         // One after the other: a renewal names the oldest run, and must not overtake a takeover.
         self.every(ActorKind::Lease, "lease", LEASE, {
             let (store, lease, health) = (self.store.clone(), self.lease, self.health.clone());
-            let (threads, runs, clock) =
-                (self.threads.clone(), self.in_flight.clone(), Arc::clone(&self.clock));
+            let (recovery, runs, clock) =
+                (self.recovery(), self.ports.in_flight.clone(), Arc::clone(&self.ports.clock));
             let renewals = Arc::new(Mutex::new(Renewals::new(clock.monotonic())));
             Arc::new(move || {
                 let (store, health) = (store.clone(), health.clone());
-                let (threads, runs) = (threads.clone(), runs.clone());
+                let (recovery, runs) = (recovery.clone(), runs.clone());
                 let (clock, renewals) = (Arc::clone(&clock), Arc::clone(&renewals));
                 Box::pin(async move {
                     let renewed = renew(&store, lease, &runs, &health).await?;
                     if renewed && renewals.lock().renewed(clock.monotonic()) {
                         take_over(&store, lease, &runs).await;
                     }
-                    sweep(&threads, &runs).await;
+                    sweep(&recovery, &runs).await;
                     Ok(())
                 })
             })
         });
         self.every(ActorKind::Maintenance, "maintain", MAINTAIN, {
-            let (store, clock) = (self.store.clone(), Arc::clone(&self.clock));
+            let (store, clock) = (self.store.clone(), Arc::clone(&self.ports.clock));
             Arc::new(move || {
                 let (store, clock) = (store.clone(), Arc::clone(&clock));
                 Box::pin(async move {
@@ -218,7 +231,7 @@ impl System {
     }
 
     fn every(&self, kind: ActorKind, name: &'static str, every: Duration, round: Round) {
-        let clock = Arc::clone(&self.clock);
+        let clock = Arc::clone(&self.ports.clock);
         let _ = self.guardian.supervise(kind, Periodic { name, every, round, clock });
     }
 }
@@ -248,10 +261,10 @@ async fn take_over(store: &Store, lease: Lease, runs: &InFlight) {
     }
 }
 
-async fn sweep(threads: &Threads, runs: &InFlight) {
+async fn sweep(recovery: &Recovery, runs: &InFlight) {
     let found = runs.orphans();
     if !found.is_empty() {
-        let taken = recovery::adopt(threads, &found).await;
+        let taken = recovery.adopt(&found).await;
         tracing::info!(found = found.len(), taken, "runs that nobody looked after");
     }
 }

@@ -13,6 +13,7 @@ use wire::chat::{
 };
 use wire::sse;
 
+use crate::begin::{IdempotencyKey, StartIds};
 use crate::db::EventFrames;
 use crate::plans::LoadedVersion;
 use crate::turn::text::{json as to_json, timestamp};
@@ -34,19 +35,6 @@ pub enum Target {
     NewThread(Owner),
     /// A thread that exists.
     Thread(ThreadId),
-}
-
-/// The `Idempotency-Key` of a request.
-#[derive(Debug, Clone)]
-pub struct IdempotencyKey {
-    /// Caller and route.
-    pub scope: String,
-    /// The same for who the caller becomes with the answer: a retry may come under the new name.
-    pub also: Option<String>,
-    /// The header's value.
-    pub key: String,
-    /// SHA-256 of the request.
-    pub digest: Vec<u8>,
 }
 
 /// A turn to begin.
@@ -76,6 +64,16 @@ pub(super) struct TurnIds {
     pub(super) stream: Uuid,
     pub(super) thread: Uuid,
     pub(super) item: [u8; ItemKey::LENGTH],
+}
+
+impl StartIds for TurnIds {
+    fn run(&self) -> Uuid {
+        self.run
+    }
+
+    fn stream(&self) -> Uuid {
+        self.stream
+    }
 }
 
 /// Everything that a turn's start stores, and its first events.

@@ -18,6 +18,11 @@ impl Frames {
         Self { stream, text: String::new(), first_seq: next_seq, next_seq }
     }
 
+    /// The number of the next event.
+    pub(crate) fn next_seq(&self) -> u64 {
+        self.next_seq
+    }
+
     /// Appends an event.
     pub(crate) fn push(&mut self, event: &impl Serialize) {
         sse::push_event(&mut self.text, &self.stream, self.next_seq, &json(event));

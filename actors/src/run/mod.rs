@@ -27,8 +27,9 @@ pub(crate) use teller::{Teller, Urgency};
 pub(crate) use writer::{End, RunWriter};
 
 use crate::db::{Database, WriteError};
+use crate::lease::InFlight;
 use crate::plans::{LoadedVersion, Plans};
-use crate::publish::Topics;
+use crate::publish::{Reader, Topics};
 use workflows::WorkflowsOf;
 
 /// What every run works with.
@@ -52,9 +53,31 @@ pub(crate) struct RunPorts {
     pub(crate) random: Arc<dyn Random>,
     /// Ids.
     pub(crate) ids: Ids,
+    /// Which runs of this instance are not over.
+    pub(crate) in_flight: InFlight,
+    /// Whose lease everything is written under.
+    pub(crate) writer: Uuid,
     /// Runs of an earlier life that may read what they had stored at the same time. There may be thousands, and a
     /// new one wants a connection too.
     pub(crate) recovering: Arc<Semaphore>,
+}
+
+impl RunPorts {
+    /// Reads a stream behind event `after`. A new stream has nothing stored yet, which `fresh` says.
+    pub(crate) fn read(&self, stream: Uuid, after: u64, fresh: bool) -> Reader {
+        Reader::open(&self.topics, self.store.clone(), Arc::clone(&self.clock), stream, after, fresh)
+    }
+}
+
+/// How far a run was driven.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Driven {
+    /// Its end is stored, whatever it was.
+    Ended,
+    /// This process may not or cannot write any more; whoever owns the run goes on.
+    Lost(WriteError),
+    /// The database could not be read; try again.
+    Unreadable(String),
 }
 
 /// How a run ended, if it was not stopped.

@@ -7,6 +7,8 @@ use std::time::Duration;
 pub enum ActorKind {
     /// Orders the turns of one chat thread.
     Thread,
+    /// Runs one workflow run.
+    Run,
     /// Renews the lease and takes over from the dead.
     Lease,
     /// Makes partitions ahead, forgets what is too old.
@@ -57,6 +59,7 @@ impl ActorKind {
     pub const fn policy(self) -> RestartPolicy {
         match self {
             Self::Thread => BASE,
+            Self::Run => RestartPolicy { mailbox: 8, ..BASE },
             Self::Lease | Self::Maintenance => {
                 RestartPolicy { exhausted: Exhausted::Escalate, mailbox: 8, ..BASE }
             }
@@ -68,6 +71,7 @@ impl ActorKind {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Thread => "thread",
+            Self::Run => "run",
             Self::Lease => "lease",
             Self::Maintenance => "maintenance",
         }

@@ -13,8 +13,9 @@ use wire::ErrorCode;
 use super::registry::{Accepted, Threads};
 use super::state::{Effect, Event, State};
 use crate::recovery;
+use crate::run::Driven;
 use crate::runtime::{Blueprint, ChildExit, Envelope, ExitReason, Handle, Life, Supervised};
-use crate::turn::{self, TurnEnd};
+use crate::turn;
 
 /// What a thread is told.
 pub(super) enum Message {
@@ -71,7 +72,7 @@ impl Blueprint for ThreadBlueprint {
         for accepted in unfinished {
             let Accepted { turn, token, .. } = accepted;
             let ports = self.threads.inner.ports.clone();
-            if turn::fail(turn, ports, ErrorCode::ActorFailed).await == TurnEnd::Ended {
+            if turn::fail(turn, ports, ErrorCode::ActorFailed).await == Driven::Ended {
                 token.finished();
             }
         }
@@ -170,17 +171,17 @@ impl ThreadActor {
         );
     }
 
-    fn child_ended(&mut self, run: Uuid, exit: ChildExit<TurnEnd>, context: &mut Context<Self>) {
+    fn child_ended(&mut self, run: Uuid, exit: ChildExit<Driven>, context: &mut Context<Self>) {
         let reason = match exit {
-            ChildExit::Done(TurnEnd::Ended) => {
+            ChildExit::Done(Driven::Ended) => {
                 if let Some(accepted) = self.turns.remove(&run).and_then(|held| held.accepted) {
                     accepted.token.finished();
                 }
                 self.on(Event::Ended(run), context);
                 return;
             }
-            ChildExit::Done(TurnEnd::Lost(error)) => format!("a turn's writes are refused: {error}"),
-            ChildExit::Done(TurnEnd::Unreadable(text)) => format!("a turn cannot be read: {text}"),
+            ChildExit::Done(Driven::Lost(error)) => format!("a turn's writes are refused: {error}"),
+            ChildExit::Done(Driven::Unreadable(text)) => format!("a turn cannot be read: {text}"),
             ChildExit::Panicked(text) => format!("a turn panicked: {text}"),
             ChildExit::TimedOut | ChildExit::Cut => "a turn was cut off".to_owned(),
         };

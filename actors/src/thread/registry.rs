@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::WAITING_TURNS;
 use super::actor::{Message, ThreadBlueprint};
-use crate::lease::{InFlight, RunToken};
+use crate::lease::RunToken;
 use crate::runtime::{ActorKind, Guardian, Handle, TellError};
 use crate::turn::{Turn, TurnPorts};
 
@@ -53,17 +53,15 @@ pub struct Threads {
 
 pub(crate) struct Inner {
     pub(crate) ports: TurnPorts,
-    pub(crate) writer: Uuid,
-    pub(crate) in_flight: InFlight,
     guardian: Guardian,
     actors: DashMap<ThreadId, Handle<Message>>,
     slots: Arc<DashMap<ThreadId, usize>>,
 }
 
 impl Threads {
-    pub(crate) fn new(guardian: Guardian, ports: TurnPorts, writer: Uuid, in_flight: InFlight) -> Self {
+    pub(crate) fn new(guardian: Guardian, ports: TurnPorts) -> Self {
         let (actors, slots) = (DashMap::new(), Arc::default());
-        Self { inner: Arc::new(Inner { ports, writer, in_flight, guardian, actors, slots }) }
+        Self { inner: Arc::new(Inner { ports, guardian, actors, slots }) }
     }
 
     /// A place for one more turn.

@@ -18,37 +18,26 @@ use super::text::{json as to_json, timestamp};
 use super::{Progress, Turn, TurnPorts};
 use crate::db::WriteError;
 use crate::plans::LoadedVersion;
-use crate::run::{self, End, Ran, RunPorts, RunWriter, Teller};
+use crate::run::{self, Driven, End, Ran, RunPorts, RunWriter, Teller};
 
 /// Stored commits read at once when a turn is resumed.
 const ROWS: i64 = 1_000;
 /// What the model is told of a turn that the user stopped.
 const STOPPED_NOTE: &str = "The user stopped the previous answer before it was complete.";
 
-/// How a turn ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TurnEnd {
-    /// Its end is stored, whatever it was.
-    Ended,
-    /// This process may not or cannot write any more; whoever owns the run goes on.
-    Lost(WriteError),
-    /// The database could not be read; try again.
-    Unreadable(String),
-}
-
 /// Runs a turn to its end, or until `stop` is cancelled.
-pub async fn drive(turn: Turn, ports: TurnPorts, stop: CancellationToken) -> TurnEnd {
+pub(crate) async fn drive(turn: Turn, ports: TurnPorts, stop: CancellationToken) -> Driven {
     let Some(version) = turn.version.clone() else { return fail(turn, ports, ErrorCode::Internal).await };
     let grace = ports.grace;
     let run_ports = &ports.run;
     let topic = run_ports.topics.produce(turn.stream);
     let (resumed, recorded) = match earlier(&turn, run_ports).await {
         Ok(earlier) => earlier,
-        Err(error) => return TurnEnd::Unreadable(error.to_string()),
+        Err(error) => return Driven::Unreadable(error.to_string()),
     };
     let input = match run_input(&turn, &version, run_ports, resumed.user_item).await {
         Ok(input) => input,
-        Err(error) => return TurnEnd::Unreadable(error.to_string()),
+        Err(error) => return Driven::Unreadable(error.to_string()),
     };
     let writer = writer(&turn, run_ports, resumed);
     writer.started();
@@ -61,33 +50,33 @@ pub async fn drive(turn: Turn, ports: TurnPorts, stop: CancellationToken) -> Tur
         ran = run::execute(&version, turn.workspace, input, recorded, run_ports, &writer) => match ran {
             Ran::Succeeded(output) => succeeded(&writer, &output),
             Ran::Failed(error) => failed(&writer, &error),
-            Ran::Lost(error) => return TurnEnd::Lost(error),
+            Ran::Lost(error) => return Driven::Lost(error),
         },
     };
     match writer.end(end).await {
-        Ok(()) => TurnEnd::Ended,
+        Ok(()) => Driven::Ended,
         Err(WriteError::Poisoned(_)) => {
             // Nothing of this key is taken any more; what was committed before stands.
             run_ports.db.forgive(turn.run);
             fail(turn, ports, ErrorCode::Internal).await
         }
-        Err(error) => TurnEnd::Lost(error),
+        Err(error) => Driven::Lost(error),
     }
 }
 
 /// Ends a turn that cannot be driven: its readers get a terminal error event behind what is stored.
-pub async fn fail(turn: Turn, ports: TurnPorts, code: ErrorCode) -> TurnEnd {
+pub(crate) async fn fail(turn: Turn, ports: TurnPorts, code: ErrorCode) -> Driven {
     let _topic = ports.run.topics.produce(turn.stream);
     let turn = Turn { progress: Progress::Recovered, ..turn };
     let resumed = match earlier(&turn, &ports.run).await {
         Ok((resumed, _)) => resumed,
-        Err(error) => return TurnEnd::Unreadable(error.to_string()),
+        Err(error) => return Driven::Unreadable(error.to_string()),
     };
     let writer = writer(&turn, &ports.run, resumed);
     let end = failed(&writer, &run::whole(code));
     match writer.end(end).await {
-        Ok(()) => TurnEnd::Ended,
-        Err(error) => TurnEnd::Lost(error),
+        Ok(()) => Driven::Ended,
+        Err(error) => Driven::Lost(error),
     }
 }
 

@@ -13,37 +13,37 @@ use kernel::{ItemKey, ThreadId};
 use uuid::Uuid;
 use wire::chat::Dialect;
 
-pub use driver::{TurnEnd, drive, fail};
+pub(crate) use driver::{drive, fail};
 
 use crate::plans::LoadedVersion;
 use crate::run::RunPorts;
 
 /// A turn that was accepted.
 #[derive(Clone)]
-pub struct Turn {
+pub(crate) struct Turn {
     /// Its run.
-    pub run: Uuid,
+    pub(crate) run: Uuid,
     /// Its stream.
-    pub stream: Uuid,
+    pub(crate) stream: Uuid,
     /// Its thread.
-    pub thread: ThreadId,
+    pub(crate) thread: ThreadId,
     /// Its workspace.
-    pub workspace: Uuid,
+    pub(crate) workspace: Uuid,
     /// Its workflow.
-    pub workflow: Uuid,
+    pub(crate) workflow: Uuid,
     /// The version it runs; `None` when it cannot be read any more, and the turn can only be ended.
-    pub version: Option<Arc<LoadedVersion>>,
+    pub(crate) version: Option<Arc<LoadedVersion>>,
     /// Who its texts are written for.
-    pub dialect: Dialect,
+    pub(crate) dialect: Dialect,
     /// The run's inputs, JSON.
-    pub inputs: Arc<serde_json::Value>,
+    pub(crate) inputs: Arc<serde_json::Value>,
     /// What is stored of it.
-    pub progress: Progress,
+    pub(crate) progress: Progress,
 }
 
 /// What is stored of a turn when it is handed to its thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
+pub(crate) enum Progress {
     /// Only its start: the next event has this number, and its user message this key.
     New {
         /// Sequence number of the next event.
@@ -57,7 +57,7 @@ pub enum Progress {
 
 /// What a turn works with.
 #[derive(Clone)]
-pub struct TurnPorts {
+pub(crate) struct TurnPorts {
     /// What every run works with.
     pub(crate) run: RunPorts,
     /// How long a turn goes on without a reader; `None`: for ever.

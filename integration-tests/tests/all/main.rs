@@ -21,6 +21,7 @@ mod idempotency;
 mod order;
 mod requests;
 mod resume;
+mod runs;
 mod shutdown;
 mod start;
 mod stop;

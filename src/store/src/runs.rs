@@ -29,7 +29,8 @@ pub enum RunStatus {
 }
 
 impl RunStatus {
-    const ALL: [Self; 6] =
+    /// Every state.
+    pub const ALL: [Self; 6] =
         [Self::Queued, Self::Running, Self::Waiting, Self::Succeeded, Self::Failed, Self::Cancelled];
 
     /// Its name in rows and on the wire.

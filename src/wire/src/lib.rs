@@ -6,12 +6,14 @@ pub mod chat;
 mod error;
 mod error_code;
 mod near;
+mod run;
 pub mod sse;
 mod workflow;
 
 pub use error::{ErrorBody, ErrorDetail, FieldError};
 pub use error_code::ErrorCode;
 pub use near::nearest;
+pub use run::{CreateRun, RunEvent, RunFrame, RunProblem, RunRecord, RunState, Trace, TraceStep};
 pub use workflow::{
     ChatSettings, CreateVersion, CreateWorkflow, Listed, PublicWorkflow, PublishRequest, Published,
     StopAnswer, StopStatus, VersionRecord, VersionSummary, WorkflowRecord,

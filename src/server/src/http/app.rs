@@ -7,6 +7,7 @@ use std::sync::Arc;
 use actix_web::HttpRequest;
 use actors::System;
 use actors::chat::Chat;
+use actors::runs::Runs;
 use auth::visitor::VisitorKey;
 use config::Config;
 use kernel::{Clock, Ids, Random};
@@ -34,16 +35,18 @@ pub(crate) struct App {
 struct Inner {
     parts: AppParts,
     chat: Chat,
+    runs: Runs,
     shutting_down: CancellationToken,
     streams_closing: CancellationToken,
 }
 
 impl App {
     pub(crate) fn new(parts: AppParts) -> Self {
-        let chat = parts.system.chat();
+        let (chat, runs) = (parts.system.chat(), parts.system.runs());
         let inner = Inner {
             parts,
             chat,
+            runs,
             shutting_down: CancellationToken::new(),
             streams_closing: CancellationToken::new(),
         };
@@ -100,6 +103,11 @@ impl App {
     /// For the chat's own access rules.
     pub(super) fn chat(&self) -> &Chat {
         &self.inner.chat
+    }
+
+    /// For callers that may start or read runs.
+    pub(super) fn runs(&self) -> &Runs {
+        &self.inner.runs
     }
 
     /// Whether the request names this service as it is known. A page can point a name of its own at loopback (DNS

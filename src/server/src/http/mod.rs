@@ -5,12 +5,16 @@ mod body;
 mod chat;
 mod cors;
 mod error;
+mod events;
 mod extract;
 mod fields;
 mod health;
+mod idempotency;
 mod paging;
+mod place;
 mod query;
 mod request_id;
+mod runs;
 mod workflows;
 
 use actix_web::body::MessageBody;
@@ -18,10 +22,11 @@ use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
 use actix_web::middleware::from_fn;
 use actix_web::web::PathConfig;
 use actix_web::{HttpResponse, Route, guard, web};
+use chrono::{DateTime, SecondsFormat, Utc};
 
 pub(crate) use app::{App, AppParts};
 use error::{ApiError, ApiResult};
-use wire::ErrorCode;
+use wire::{ErrorCode, Timestamp};
 
 /// Every route.
 pub(crate) fn application(
@@ -42,6 +47,7 @@ pub(crate) fn application(
         .wrap(from_fn(request_id::middleware))
         .configure(health::routes)
         .configure(workflows::routes)
+        .configure(runs::routes)
         .configure(chat::routes)
         .default_service(web::to(not_found))
 }
@@ -61,4 +67,9 @@ fn resource(path: &str, allow: &'static str) -> actix_web::Resource {
         let refused = ApiError::new(ErrorCode::MethodNotAllowed).with_header("Allow", allow);
         ApiResult::<HttpResponse>::Err(refused)
     }))
+}
+
+/// An instant on the wire.
+fn time(at: DateTime<Utc>) -> Timestamp {
+    at.to_rfc3339_opts(SecondsFormat::Micros, true)
 }

@@ -11,13 +11,12 @@ use auth::visitor::Visitor;
 use chrono::TimeDelta;
 use kernel::ThreadId;
 use ring::digest::{SHA256, digest};
-use wire::ErrorCode;
 
 use super::access::Access;
 use crate::http::App;
-use crate::http::error::{ApiError, ApiResult};
+use crate::http::error::ApiResult;
+use crate::http::idempotency;
 
-const LONGEST: usize = 255;
 /// Characters of a key that nobody hits upon by chance, as every usual kind of random id has them.
 const SECRET: usize = 20;
 /// How long an answer may count as lost.
@@ -43,13 +42,7 @@ pub(super) fn scope_of(access: &Access, visitor: &Visitor) -> String {
 /// The request's key, if it has one. Keys of different callers never meet: a caller is a visitor, or an address
 /// where there is no cookie.
 pub(super) fn key(request: &HttpRequest, access: &Access, body: &[u8]) -> ApiResult<Option<IdempotencyKey>> {
-    let mut values = request.headers().get_all("idempotency-key");
-    let Some(value) = values.next() else { return Ok(None) };
-    let text = value.to_str().unwrap_or_default().trim();
-    let good = !text.is_empty() && text.len() <= LONGEST && text.bytes().all(|b| b.is_ascii_graphic());
-    if !good || values.next().is_some() {
-        return Err(ApiError::new(ErrorCode::IdempotencyKeyInvalid));
-    }
+    let Some(key) = idempotency::key(request)? else { return Ok(None) };
     let scope = match access.visitor() {
         Some(visitor) => scope_of(access, visitor),
         None => {
@@ -57,10 +50,5 @@ pub(super) fn key(request: &HttpRequest, access: &Access, body: &[u8]) -> ApiRes
             format!("chat|{}|address:{}", access.workflow(), address.unwrap_or_default())
         }
     };
-    Ok(Some(IdempotencyKey {
-        scope,
-        also: None,
-        key: text.to_owned(),
-        digest: digest(&SHA256, body).as_ref().to_vec(),
-    }))
+    Ok(Some(IdempotencyKey { scope, also: None, key, digest: digest(&SHA256, body).as_ref().to_vec() }))
 }

@@ -2,20 +2,20 @@
 
 mod access;
 mod cookie;
-mod events;
 mod idempotency;
 mod streams;
 
 use actix_web::http::header;
 use actix_web::web::{self, Data, Payload, ServiceConfig};
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use actors::chat::{NewTurn, Owner, Target};
 use kernel::ThreadId;
+use uuid::Uuid;
 use wire::ErrorCode;
 use wire::chat::{ChatOperation, ChatRequest, Dialect, UserMessageInput};
 
 use super::error::{ApiError, ApiResult};
-use super::{App, body, resource};
+use super::{App, body, events, resource};
 use access::Access;
 
 /// Sent by the hosted widget with each of its requests.
@@ -60,7 +60,7 @@ async fn chat(app: Data<App>, request: HttpRequest, payload: Payload) -> ApiResu
             idempotency: key,
         })
         .await?;
-    let mut response = events::headers(begun.reader.stream());
+    let mut response = headers(begun.reader.stream());
     let mut visitor = visitor;
     if begun.replayed {
         response.insert_header(("Idempotency-Replayed", "true"));
@@ -71,6 +71,13 @@ async fn chat(app: Data<App>, request: HttpRequest, payload: Payload) -> ApiResu
         response.cookie(cookie::make(&app, &visitor, &request));
     }
     Ok(response.streaming(events::body(begun.reader, &app)))
+}
+
+/// The head of a chat stream's answer.
+fn headers(stream: Uuid) -> HttpResponseBuilder {
+    let mut head = events::headers();
+    head.insert_header(("X-Chat-Stream-Id", stream.to_string()));
+    head
 }
 
 /// Where the message goes, and the visitor whose cookie is to be set.

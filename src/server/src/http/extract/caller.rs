@@ -28,6 +28,12 @@ pub(in crate::http) struct WorkflowsRead;
 /// Create, change and publish workflows.
 pub(in crate::http) struct WorkflowsWrite;
 
+/// Start and stop runs.
+pub(in crate::http) struct WorkflowsExecute;
+
+impl Scope for WorkflowsExecute {
+    const WRITES: bool = true;
+}
 impl Scope for WorkflowsRead {
     const WRITES: bool = false;
 }

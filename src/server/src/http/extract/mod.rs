@@ -2,4 +2,4 @@
 
 mod caller;
 
-pub(super) use caller::{Caller, WorkflowsRead, WorkflowsWrite};
+pub(super) use caller::{Caller, WorkflowsExecute, WorkflowsRead, WorkflowsWrite};

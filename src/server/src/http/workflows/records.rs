@@ -1,8 +1,9 @@
 //! From rows to the wire.
 
-use chrono::{DateTime, SecondsFormat, Utc};
 use store::{ListedVersion, StoredVersion, StoredWorkflow};
-use wire::{PublicWorkflow, Timestamp, VersionRecord, VersionSummary, WorkflowRecord};
+use wire::{PublicWorkflow, VersionRecord, VersionSummary, WorkflowRecord};
+
+use crate::http::time;
 
 pub(super) fn share_url(base: &str, id: uuid::Uuid) -> String {
     format!("{base}/chat/{id}")
@@ -65,8 +66,4 @@ pub(super) fn version_summary(row: ListedVersion) -> VersionSummary {
         created_by: row.created_by,
         created_at: time(row.created_at),
     }
-}
-
-fn time(at: DateTime<Utc>) -> Timestamp {
-    at.to_rfc3339_opts(SecondsFormat::Micros, true)
 }

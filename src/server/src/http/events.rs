@@ -3,30 +3,55 @@
 use std::time::Duration;
 
 use actix_web::web::Bytes;
-use actix_web::{HttpResponse, HttpResponseBuilder};
+use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use actors::publish::{Reader, ReaderError, Readout};
 use futures_util::Stream;
 use futures_util::stream::unfold;
-use uuid::Uuid;
+use store::StoredStream;
+use wire::{ErrorCode, FieldError};
 
-use crate::http::App;
+use super::App;
+use super::error::{ApiError, ApiResult};
+use super::place::place;
 
 /// How often an idle stream shows that it is alive.
 const PING: Duration = Duration::from_secs(10);
 /// The client shall come back, soon and to whoever answers then.
 const RECONNECT: &str = "retry: 1000\n: reconnect\n\n";
 
-pub(super) fn headers(stream: Uuid) -> HttpResponseBuilder {
+/// The head of a stream's answer; the chat's streams also say their id.
+pub(super) fn headers() -> HttpResponseBuilder {
     let mut response = HttpResponse::Ok();
     response
         .content_type("text/event-stream")
         .insert_header(("Cache-Control", "no-cache, no-transform"))
-        .insert_header(("X-Accel-Buffering", "no"))
-        .insert_header(("X-Chat-Stream-Id", stream.to_string()));
+        .insert_header(("X-Accel-Buffering", "no"));
     response
 }
 
-/// The events, pings between them, and at a shutdown the request to come back. The turn does not depend on it: the
+/// A stored stream, exactly behind the last event that the client has seen; 204 when there is nothing more.
+pub(super) async fn serve(
+    app: &App,
+    stream: &StoredStream,
+    request: &HttpRequest,
+    mut head: HttpResponseBuilder,
+) -> ApiResult<HttpResponse> {
+    let place = place(request, stream.id)?;
+    if app.chat().all_seen(stream, place.after).await? {
+        return Ok(HttpResponse::NoContent().finish());
+    }
+    // Nobody is told of an event before it is stored. Who asks for more than there is would wait for the end and miss
+    // everything until then.
+    if !app.chat().reaches(stream, place.after).await? {
+        let message = "the stream has not got that far; go on behind an event that it has sent";
+        let problem = FieldError::new(place.pointer, "range", message);
+        return Err(ApiError::problems(ErrorCode::InvalidRequest, vec![problem]));
+    }
+    let reader = app.chat().open(stream.id, place.after);
+    Ok(head.streaming(body(reader, app)))
+}
+
+/// The events, pings between them, and at a shutdown the request to come back. The run does not depend on it: the
 /// body is only a reader.
 pub(super) fn body(reader: Reader, app: &App) -> impl Stream<Item = Result<Bytes, ReaderError>> + use<> {
     let (clock, closing) = (app.clock().clone(), app.streams_closing().clone());

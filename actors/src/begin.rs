@@ -1,0 +1,171 @@
+//! Beginning something under an `Idempotency-Key`: a retry finds what the first request began.
+
+use std::time::Duration;
+
+use kernel::RandomError;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use store::batch::Batch;
+use store::{Reservation, Reserved, StoreError};
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+use crate::db::{EventFrames, WriteError};
+use crate::lease::RunToken;
+use crate::run::RunPorts;
+
+/// How long a caller waits for the commit of what it begins.
+const START_LIMIT: Duration = Duration::from_secs(5);
+/// How often it is looked whether a start that is being stored has been.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The `Idempotency-Key` of a request.
+#[derive(Debug, Clone)]
+pub struct IdempotencyKey {
+    /// Caller and route.
+    pub scope: String,
+    /// The same for who the caller becomes with the answer: a retry may come under the new name.
+    pub also: Option<String>,
+    /// The header's value.
+    pub key: String,
+    /// SHA-256 of the request.
+    pub digest: Vec<u8>,
+}
+
+/// A turn or a run was not begun.
+#[derive(Debug, thiserror::Error)]
+pub enum BeginError {
+    /// As many turns wait in the thread as may.
+    #[error("too many turns wait in the thread")]
+    ThreadBusy,
+    /// Too much waits to be written.
+    #[error("too much waits to be written")]
+    Overloaded,
+    /// The service is shutting down.
+    #[error("the service is shutting down")]
+    Draining,
+    /// The key was used with another request.
+    #[error("the key was used with another request")]
+    KeyReused,
+    /// The commit was not acknowledged in time; it may still come.
+    #[error("the commit was not acknowledged in time")]
+    Unacknowledged,
+    /// The start cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// The database did not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// No random bytes for ids.
+    #[error(transparent)]
+    Random(#[from] RandomError),
+}
+
+/// The ids of what is begun, made before anything is stored under them.
+pub(crate) trait StartIds: Copy + Serialize + DeserializeOwned {
+    fn run(&self) -> Uuid;
+    fn stream(&self) -> Uuid;
+}
+
+/// What a request with a key has to do.
+pub(crate) enum Claimed<I> {
+    /// Begin it, under these ids.
+    Begin(I, RunToken),
+    /// Nothing: an earlier request has begun it.
+    Begun(I),
+}
+
+/// Reserves the key for `ids`, or finds what it stands for.
+pub(crate) async fn claim<I: StartIds>(
+    ports: &RunPorts,
+    key: &IdempotencyKey,
+    mut ids: I,
+    mut token: RunToken,
+) -> Result<Claimed<I>, BeginError> {
+    let wanted = Reservation { scope: &key.scope, key: &key.key, digest: &key.digest, outcome: &ids };
+    match ports.store.reserve_key(wanted).await? {
+        Reserved::New => {}
+        Reserved::Different => {
+            token.finished();
+            return Err(BeginError::KeyReused);
+        }
+        Reserved::Same(known) => {
+            token.finished();
+            if ports.store.stream(known.stream()).await?.is_some() {
+                return Ok(Claimed::Begun(known));
+            }
+            // The first request died, or is dying, between its key and its start: begin it for it.
+            match ports.in_flight.adopt(known.run()) {
+                Some(adopted) => token = adopted,
+                None => return joined(ports, known).await,
+            }
+            // Between the two looks it may have been stored, answered and forgotten; the sweeper sees to the token
+            // then.
+            if ports.store.stream(known.stream()).await?.is_some() {
+                return Ok(Claimed::Begun(known));
+            }
+            // The run has an id from back then, where recovery may not look any more.
+            let _naming = ports.in_flight.naming().await;
+            ports.store.reach_back(ports.writer, known.run()).await?;
+            ids = known;
+        }
+    }
+    if let Some(also) = &key.also {
+        let wanted = Reservation { scope: also, key: &key.key, digest: &key.digest, outcome: &ids };
+        ports.store.reserve_key(wanted).await?;
+    }
+    Ok(Claimed::Begin(ids, token))
+}
+
+/// The same request is being stored at this moment; waits for it.
+async fn joined<I: StartIds>(ports: &RunPorts, ids: I) -> Result<Claimed<I>, BeginError> {
+    let stored = async {
+        while ports.store.stream(ids.stream()).await?.is_none() {
+            ports.clock.sleep(LOOK).await;
+        }
+        Ok::<_, StoreError>(())
+    };
+    kernel::timeout(&*ports.clock, START_LIMIT, stored).await.ok_or(BeginError::Unacknowledged)??;
+    Ok(Claimed::Begun(ids))
+}
+
+/// Commits a start and waits until it is acknowledged. The lane itself calls `accept`, so a caller that goes away
+/// meanwhile changes nothing.
+pub(crate) async fn commit_start(
+    ports: &RunPorts,
+    stream: Uuid,
+    token: RunToken,
+    batch: Batch,
+    events: Option<EventFrames>,
+    accept: impl FnOnce(RunToken) + Send + 'static,
+) -> Result<(), BeginError> {
+    let key = token.run();
+    let _topic = ports.topics.produce(stream);
+    let (acknowledge, acknowledged) = oneshot::channel();
+    let topics = ports.topics.clone();
+    let then = Box::new(move |outcome: Result<(), WriteError>| {
+        match &outcome {
+            Ok(()) => accept(token),
+            Err(error) => {
+                topics.abandon(stream);
+                if matches!(error, WriteError::Poisoned(_)) {
+                    token.finished();
+                }
+            }
+        }
+        let _ = acknowledge.send(outcome);
+    });
+    if let Err(error) = ports.db.submit_then(key, batch, events, then) {
+        ports.topics.abandon(stream);
+        return Err(error.into());
+    }
+    match kernel::timeout(&*ports.clock, START_LIMIT, acknowledged).await {
+        Some(Ok(Ok(()))) => Ok(()),
+        Some(Ok(Err(error))) => {
+            ports.db.forgive(key);
+            Err(BeginError::Write(error))
+        }
+        Some(Err(_)) => Err(BeginError::Draining),
+        None => Err(BeginError::Unacknowledged),
+    }
+}

@@ -1,0 +1,197 @@
+//! Drives one run to its end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use engine::{RunError, RunInfo, RunInput};
+use serde_json::{Map, Value};
+use store::{RunStatus, StoreError};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+use wire::{ErrorCode, RunEvent, RunProblem};
+
+use super::start::RunOptions;
+use super::teller::RunTeller;
+use crate::db::WriteError;
+use crate::plans::LoadedVersion;
+use crate::run::{self, Driven, End, Ran, RunPorts, RunWriter};
+
+/// A run that was accepted.
+#[derive(Clone)]
+pub(crate) struct Run {
+    pub(crate) id: Uuid,
+    pub(crate) workspace: Uuid,
+    pub(crate) workflow: Uuid,
+    /// The version it runs; `None` when it cannot be read any more, and the run can only be ended.
+    pub(crate) version: Option<Arc<LoadedVersion>>,
+    pub(crate) inputs: Arc<Value>,
+    pub(crate) options: Arc<RunOptions>,
+    pub(crate) trigger: String,
+    pub(crate) progress: Progress,
+}
+
+/// What is stored of a run when it is handed to its actor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// Only its start.
+    New,
+    /// An earlier life may have got further; the database knows.
+    Recovered {
+        /// When it first began, if that is known.
+        started_at: Option<DateTime<Utc>>,
+    },
+}
+
+/// Runs it to its end, or until `stop` is cancelled.
+pub(crate) async fn drive(run: Run, ports: RunPorts, stop: CancellationToken) -> Driven {
+    let Some(version) = run.version.clone() else { return fail(run, ports, ErrorCode::Internal).await };
+    let _topic = ports.topics.produce(run.id);
+    let (next_seq, recorded) = match earlier(&run, &ports).await {
+        Ok(earlier) => earlier,
+        Err(error) => return Driven::Unreadable(error.to_string()),
+    };
+    let writer = writer(&run, &ports, next_seq);
+    writer.started();
+    writer.with(|teller| {
+        teller.event(RunEvent::RunStarted {
+            workflow_id: run.workflow.to_string(),
+            version: version.number,
+            resumed: run.progress != Progress::New,
+        });
+    });
+    let input = run_input(&run, &version, &ports);
+    let (end, event) = tokio::select! {
+        biased;
+        () = stop.cancelled() => stopped(),
+        ran = run::execute(&version, run.workspace, input, recorded, &ports, &writer) => match ran {
+            Ran::Succeeded(output) => succeeded(output),
+            Ran::Failed(error) => failed(&error),
+            Ran::Lost(error) => return Driven::Lost(error),
+        },
+    };
+    writer.with(|teller| teller.event(event));
+    match writer.end(end).await {
+        Ok(()) => Driven::Ended,
+        Err(WriteError::Poisoned(_)) => {
+            // Nothing of this key is taken any more; what was committed before stands.
+            ports.db.forgive(run.id);
+            fail(run, ports, ErrorCode::Internal).await
+        }
+        Err(error) => Driven::Lost(error),
+    }
+}
+
+/// Ends a run that cannot be driven: its readers get a terminal event behind what is stored.
+pub(crate) async fn fail(run: Run, ports: RunPorts, code: ErrorCode) -> Driven {
+    let _topic = ports.topics.produce(run.id);
+    let next_seq = match ports.store.last_seq(run.id).await {
+        Ok(last) => last + 1,
+        Err(error) => return Driven::Unreadable(error.to_string()),
+    };
+    let writer = writer(&run, &ports, next_seq);
+    let (end, event) = failed(&run::whole(code));
+    writer.with(|teller| teller.event(event));
+    match writer.end(end).await {
+        Ok(()) => Driven::Ended,
+        Err(error) => Driven::Lost(error),
+    }
+}
+
+fn writer(run: &Run, ports: &RunPorts, next_seq: u64) -> RunWriter<RunTeller> {
+    let teller = RunTeller::new(run.id, Arc::clone(&ports.clock));
+    RunWriter::new(run.id, run.id, ports.clone(), next_seq, teller)
+}
+
+/// Number of the next event, and the journal of an earlier life.
+async fn earlier(run: &Run, ports: &RunPorts) -> Result<(u64, Vec<engine::RecordedStep>), StoreError> {
+    if run.progress == Progress::New {
+        return Ok((1, Vec::new()));
+    }
+    let _turn = ports.recovering.acquire().await;
+    Ok((ports.store.last_seq(run.id).await? + 1, run::read_journal(&ports.store, run.id).await?))
+}
+
+fn run_input(run: &Run, version: &LoadedVersion, ports: &RunPorts) -> RunInput {
+    let began = match run.progress {
+        Progress::Recovered { started_at: Some(started_at) } => started_at,
+        _ => ports.clock.now(),
+    };
+    let limit = run.options.timeout_seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let limit = limit.and_then(|limit| chrono::Duration::from_std(limit).ok());
+    RunInput {
+        inputs: (*run.inputs).clone(),
+        messages: Vec::new(),
+        config: overlaid(&version.config, &run.options.config),
+        run: RunInfo {
+            id: run.id.to_string(),
+            workflow_id: run.workflow.to_string(),
+            thread_id: None,
+            trigger: run.trigger.clone(),
+        },
+        deadline: limit.and_then(|limit| began.checked_add_signed(limit)),
+    }
+}
+
+/// A config over another: each member replaces the one below, prompts one by one.
+fn overlaid(below: &Map<String, Value>, above: &Map<String, Value>) -> Map<String, Value> {
+    let mut config = below.clone();
+    for (name, value) in above {
+        match (config.get_mut(name), value) {
+            (Some(Value::Object(prompts)), Value::Object(more)) if name == "prompts" => {
+                prompts.extend(more.iter().map(|(name, prompt)| (name.clone(), prompt.clone())));
+            }
+            _ => _ = config.insert(name.clone(), value.clone()),
+        }
+    }
+    config
+}
+
+fn succeeded(output: Value) -> (End, RunEvent) {
+    let end = End { status: RunStatus::Succeeded, output: Some(output.to_string()), error: None };
+    (end, RunEvent::RunCompleted { output })
+}
+
+fn failed(error: &RunError) -> (End, RunEvent) {
+    let stored = Some(run::error_json(error).to_string());
+    (
+        End { status: RunStatus::Failed, output: None, error: stored },
+        RunEvent::RunFailed { error: problem(error) },
+    )
+}
+
+fn stopped() -> (End, RunEvent) {
+    let error = run::whole(ErrorCode::RunCancelled);
+    let stored = Some(run::error_json(&error).to_string());
+    (
+        End { status: RunStatus::Cancelled, output: None, error: stored },
+        RunEvent::RunCancelled { error: problem(&error) },
+    )
+}
+
+fn problem(error: &RunError) -> RunProblem {
+    RunProblem {
+        code: error.code.as_str().to_owned(),
+        message: error.message.clone(),
+        node: error.node.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_config_is_laid_over_member_by_member_and_prompt_by_prompt() {
+        let map = |value: Value| value.as_object().unwrap().clone();
+        let below =
+            map(json!({"model": "a", "prompts": {"x": {"text": "1", "type": "t"}, "y": {"text": "2"}}}));
+        let above = map(json!({"seed": 1, "prompts": {"x": {"text": "3"}}}));
+        let expected = json!({"model": "a", "seed": 1, "prompts": {"x": {"text": "3"}, "y": {"text": "2"}}});
+        assert_eq!(overlaid(&below, &above), map(expected));
+        assert_eq!(overlaid(&Map::new(), &above), above);
+        assert_eq!(overlaid(&below, &Map::new()), below);
+    }
+}

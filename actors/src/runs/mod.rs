@@ -1,0 +1,156 @@
+//! Runs of workflows by themselves: begun, read, waited for, stopped; each is a supervised actor.
+
+mod actor;
+mod driver;
+mod registry;
+mod start;
+mod teller;
+
+use std::time::Duration;
+
+use store::{RunFilter, StoreError, StoredRun, StoredStep};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+pub use crate::begin::{BeginError, IdempotencyKey};
+pub(crate) use driver::{Progress, Run};
+pub(crate) use registry::{AcceptedRun, Registry};
+pub use start::{NewRun, RunOptions};
+
+use crate::begin::{self, Claimed};
+use crate::cancel::Cancel;
+use crate::plans::{LoadedVersion, PlanError};
+use crate::publish::{Reader, Readout};
+use crate::run::RunPorts;
+use start::RunIds;
+use std::sync::Arc;
+use store::WorkflowRef;
+
+/// A run that was begun, now or by an earlier request with the same key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BegunRun {
+    /// The run.
+    pub run: Uuid,
+    /// Whether an earlier request began it.
+    pub replayed: bool,
+}
+
+/// Begins, reads and stops runs. Cheap to clone.
+#[derive(Clone)]
+pub struct Runs {
+    pub(crate) ports: RunPorts,
+    pub(crate) registry: Registry,
+    pub(crate) cancel: Cancel,
+    pub(crate) draining: CancellationToken,
+}
+
+impl Runs {
+    /// A version of a workflow of this workspace by its number, or its latest.
+    ///
+    /// # Errors
+    /// [`PlanError`] when it cannot be read or compiled.
+    pub async fn version(
+        &self,
+        workspace: Uuid,
+        workflow: Uuid,
+        number: Option<i32>,
+    ) -> Result<Option<Arc<LoadedVersion>>, PlanError> {
+        self.ports.plans.find(workspace, &WorkflowRef::Id(workflow), number).await
+    }
+
+    /// Stores a run's start. Once this returns, it runs whatever becomes of the caller.
+    ///
+    /// # Errors
+    /// [`BeginError`]; only [`BeginError::Unacknowledged`] leaves open whether the run was stored.
+    pub async fn begin(&self, new: NewRun) -> Result<BegunRun, BeginError> {
+        if self.draining.is_cancelled() {
+            return Err(BeginError::Draining);
+        }
+        if !self.ports.db.takes_new_work() {
+            return Err(BeginError::Overloaded);
+        }
+        let mut token = self.ports.in_flight.begin()?;
+        if let Some(key) = &new.idempotency {
+            let ids = RunIds { run: token.run() };
+            token = match begin::claim(&self.ports, key, ids, token).await? {
+                Claimed::Begin(_, token) => token,
+                Claimed::Begun(known) => return Ok(BegunRun { run: known.run, replayed: true }),
+            };
+        }
+        let id = token.run();
+        let (batch, run) = start::rows(new, id, self.ports.clock.now());
+        let registry = self.registry.clone();
+        let accept = move |token| registry.accept(AcceptedRun { run, token, stop: false });
+        begin::commit_start(&self.ports, id, token, batch, None, accept).await?;
+        Ok(BegunRun { run: id, replayed: false })
+    }
+
+    /// A run with the number of its version.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn run(&self, id: Uuid) -> Result<Option<(StoredRun, i32)>, StoreError> {
+        self.ports.store.numbered_run(id).await
+    }
+
+    /// A workflow's runs, newest first, at most `limit`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn of_workflow(
+        &self,
+        workflow: Uuid,
+        filter: RunFilter,
+        limit: i64,
+    ) -> Result<Vec<(StoredRun, i32)>, StoreError> {
+        self.ports.store.runs_of_workflow(workflow, filter, limit).await
+    }
+
+    /// A run's journal.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn journal(&self, run: Uuid) -> Result<Vec<StoredStep>, StoreError> {
+        self.ports.store.journal(run).await
+    }
+
+    /// Reads a run's stream behind event `after`.
+    #[must_use]
+    pub fn read(&self, stream: Uuid, after: u64) -> Reader {
+        self.ports.read(stream, after, false)
+    }
+
+    /// Waits until a run has ended, at most for `limit`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn wait(&self, stream: Uuid, limit: Duration) -> Result<(), StoreError> {
+        // Behind every event: all it ever reads is the end.
+        let mut reader = self.ports.read(stream, u64::MAX - 1, false);
+        let ended = async {
+            while reader.next().await? != Readout::End {}
+            Ok(())
+        };
+        kernel::timeout(&*self.ports.clock, limit, ended).await.unwrap_or(Ok(()))
+    }
+
+    /// Stores that a run shall end, and waits for its end for a moment. A run that has ended stays as it is.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn stop(&self, run: Uuid) -> Result<(), StoreError> {
+        self.cancel.cancel(run).await.map(drop)
+    }
+
+    /// How many runs have an actor here.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.registry.len()
+    }
+
+    /// Whether no run has an actor here.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

@@ -1,0 +1,98 @@
+//! What a run's start is made of: what the caller wants, and the rows it becomes. Pure.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use store::batch::{Batch, RunRow, StreamRow};
+use uuid::Uuid;
+
+use super::driver::{Progress, Run};
+use crate::begin::{IdempotencyKey, StartIds};
+use crate::plans::LoadedVersion;
+use crate::turn::text::json;
+
+/// What is asked for beside the inputs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunOptions {
+    /// Laid over the version's runnable config; prompts one by one.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub config: Map<String, Value>,
+    /// Seconds until the run fails, from its start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<f64>,
+    /// For the caller's own use.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub metadata: Map<String, Value>,
+}
+
+/// A run to begin.
+pub struct NewRun {
+    /// Workspace of the workflow.
+    pub workspace: Uuid,
+    /// The version to run.
+    pub version: Arc<LoadedVersion>,
+    /// What it is given; fits the version's `inputs` schema.
+    pub inputs: Value,
+    /// What is asked for beside the inputs.
+    pub options: RunOptions,
+    /// What begins it.
+    pub trigger: &'static str,
+    /// The request's key, if it has one.
+    pub idempotency: Option<IdempotencyKey>,
+}
+
+/// The id of a run, which is its stream's too.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(super) struct RunIds {
+    pub(super) run: Uuid,
+}
+
+impl StartIds for RunIds {
+    fn run(&self) -> Uuid {
+        self.run
+    }
+
+    fn stream(&self) -> Uuid {
+        self.run
+    }
+}
+
+/// Everything that a run's start stores.
+pub(super) fn rows(new: NewRun, id: Uuid, now: DateTime<Utc>) -> (Batch, Run) {
+    let options = (new.options != RunOptions::default()).then(|| json(&new.options));
+    let batch = Batch {
+        runs: vec![RunRow {
+            id,
+            workspace_id: new.workspace,
+            workflow_id: new.version.workflow,
+            version_id: new.version.id,
+            trigger: new.trigger,
+            thread_id: None,
+            stream_id: Some(id),
+            inputs: new.inputs.to_string(),
+            options,
+            created_at: now,
+        }],
+        streams: vec![StreamRow {
+            id,
+            run_id: id,
+            workflow_id: new.version.workflow,
+            thread_id: None,
+            dialect: None,
+        }],
+        ..Batch::default()
+    };
+    let run = Run {
+        id,
+        workspace: new.workspace,
+        workflow: new.version.workflow,
+        version: Some(new.version),
+        inputs: Arc::new(new.inputs),
+        options: Arc::new(new.options),
+        trigger: new.trigger.to_owned(),
+        progress: Progress::New,
+    };
+    (batch, run)
+}

@@ -1,0 +1,341 @@
+//! Runs of workflows over HTTP: begun, waited for, listed, watched, traced, stopped.
+
+use integration_tests::{Answer, AnswerExt, TestService, Workflow, graphs, until, within};
+use serde_json::{Value, json};
+
+use crate::workflows::tidy;
+
+async fn begin(t: &TestService, workflow: &Workflow, query: &str, body: Value) -> Answer {
+    t.post(&format!("/api/workflows/{}/runs{query}", workflow.id), &body.to_string()).await
+}
+
+async fn record(t: &TestService, run: &str) -> Value {
+    t.get(&format!("/api/runs/{run}")).await.value()
+}
+
+/// The run's events, from the first on.
+async fn events(t: &TestService, run: &str) -> Vec<Value> {
+    let body = t.open("GET", &format!("/api/runs/{run}/events"), &[], "").await.rest().await;
+    body.lines()
+        .filter_map(|line| line.strip_prefix("data: "))
+        .map(|event| serde_json::from_str(event).unwrap())
+        .collect()
+}
+
+fn id(answer: &Answer) -> String {
+    answer.value()["id"].as_str().unwrap().to_owned()
+}
+
+/// Adds up two numbers, and asks for them.
+fn sum() -> Value {
+    json!({
+        "format": "graph/1",
+        "inputs": {"type": "object", "required": ["a", "b"], "additionalProperties": false,
+                   "properties": {"a": {"type": "number"}, "b": {"type": "number"}}},
+        "nodes": [{"name": "sum", "type": "transform", "expression": "inputs.a + inputs.b"},
+                  {"name": "tell", "type": "template", "template": "{{ config.word | default('It is') }} {{ results.sum }}."}],
+        "edges": [{"from": "START", "to": "sum"}, {"from": "sum", "to": "tell"}, {"from": "tell", "to": "END"}],
+        "output": {"text": "{{ results.tell.text }}", "sum": "{{ results.sum }}"},
+    })
+}
+
+#[tokio::test]
+async fn a_run_is_accepted_at_once_and_ends_by_itself() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().graph(sum()).config(json!({"word": "Sum:"})).create().await;
+    let body = json!({"inputs": {"a": 1, "b": 2}, "metadata": {"ticket": 7}});
+    let begun = begin(&t, &workflow, "", body).await;
+    assert_eq!(begun.status, 202);
+    insta::assert_snapshot!(tidy(begun.value()), @r#"
+    {
+      "created_at": "[time]",
+      "error": null,
+      "finished_at": null,
+      "id": "[id]",
+      "inputs": {
+        "a": 1,
+        "b": 2
+      },
+      "metadata": {
+        "ticket": 7
+      },
+      "origin_run_id": null,
+      "output": null,
+      "started_at": null,
+      "status": "queued",
+      "trigger": "api",
+      "version": 1,
+      "workflow_id": "[id]"
+    }
+    "#);
+    let run = id(&begun);
+    until("the run ends", async || record(&t, &run).await["status"] == "succeeded").await;
+    let ended = record(&t, &run).await;
+    assert_eq!(ended["output"], json!({"text": "Sum: 3.", "sum": 3}));
+    assert!(ended["started_at"].is_string() && ended["finished_at"].is_string());
+}
+
+#[tokio::test]
+async fn who_waits_gets_the_result() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().graph(sum()).create().await;
+    let inputs = json!({"a": 1.5, "b": 2});
+    let done = begin(&t, &workflow, "?wait=10", json!({"inputs": inputs, "config": {"word": "Here:"}})).await;
+    assert_eq!((done.status, done.value()["status"].as_str()), (200, Some("succeeded")));
+    assert_eq!(done.value()["output"], json!({"text": "Here: 3.5.", "sum": 3.5}));
+    let slow = t.workflow().graph(graphs::delayed(30.0, "late")).create().await;
+    let late = begin(&t, &slow, "?wait=1", json!({})).await;
+    assert_eq!((late.status, late.value()["status"].as_str()), (202, Some("running")));
+    let stopped = t.post(&format!("/api/runs/{}/cancel", id(&late)), "").await;
+    assert_eq!((stopped.status, stopped.value()["status"].as_str()), (200, Some("cancelled")));
+    assert_eq!(stopped.value()["error"]["code"], "run.cancelled");
+}
+
+#[tokio::test]
+async fn inputs_that_do_not_fit_begin_no_run() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().graph(sum()).create().await;
+    let refused = begin(&t, &workflow, "", json!({"inputs": {"a": "1", "c": 2}})).await;
+    assert_eq!(refused.refusal(), "422 run.inputs_invalid");
+    assert_eq!(refused.problems(), ["/inputs schema", "/inputs/a schema", "/inputs schema"]);
+    t.assert_no_rows("runs").await;
+    for (query, body, expected) in [
+        ("", json!({"inputs": [], "verson": 1}), "422 request.invalid"),
+        ("?wait=61", json!({"inputs": {"a": 1, "b": 2}}), "422 request.invalid"),
+        ("?weit=6", json!({"inputs": {"a": 1, "b": 2}}), "422 request.invalid"),
+        ("", json!({"inputs": {"a": 1, "b": 2}, "version": 2}), "404 version.not_found"),
+    ] {
+        assert_eq!(begin(&t, &workflow, query, body).await.refusal(), expected);
+    }
+    let empty = t.workflow().without_version().create().await;
+    assert_eq!(begin(&t, &empty, "", json!({})).await.refusal(), "409 workflow.no_version");
+    assert_eq!(t.post("/api/workflows/none/runs", "{}").await.refusal(), "404 workflow.not_found");
+    for path in ["/api/runs/none", "/api/runs/01890000-0000-7000-8000-000000000000"] {
+        assert_eq!(t.get(path).await.refusal(), "404 run.not_found");
+        for part in ["events", "trace"] {
+            assert_eq!(t.get(&format!("{path}/{part}")).await.refusal(), "404 run.not_found");
+        }
+        assert_eq!(t.post(&format!("{path}/cancel"), "").await.refusal(), "404 run.not_found");
+    }
+    t.assert_no_rows("runs").await;
+}
+
+#[tokio::test]
+async fn a_run_that_fails_says_where_and_why() {
+    let t = TestService::start().await;
+    let nodes = [
+        json!({"name": "look", "type": "assert", "when": "inputs.n > 1", "message": "{{ inputs.n }} is too small"}),
+    ];
+    let workflow = t.workflow().graph(graphs::chain(&nodes, None)).create().await;
+    let failed = begin(&t, &workflow, "?wait=10", json!({"inputs": {"n": 1}})).await;
+    assert_eq!((failed.status, failed.value()["status"].as_str()), (200, Some("failed")));
+    let error = json!({"code": "node.failed", "message": "1 is too small", "node": "look"});
+    assert_eq!(failed.value()["error"], error);
+    let last = events(&t, &id(&failed)).await.pop().unwrap();
+    assert_eq!((last["type"].as_str(), &last["payload"]["error"]), (Some("run_failed"), &error));
+    let slow = t.workflow().graph(graphs::delayed(30.0, "late")).create().await;
+    let late = begin(&t, &slow, "?wait=10", json!({"timeout_seconds": 0.2})).await;
+    assert_eq!(late.value()["error"]["code"], "run.timeout");
+}
+
+#[tokio::test]
+async fn events_tell_all_that_happens_and_go_on_behind_any_of_them() {
+    let t = TestService::start().await;
+    let graph = json!({
+        "format": "graph/1",
+        "nodes": [{"name": "say", "type": "reply", "text": "one two three", "pieces": "words", "pause_ms": 60},
+                  {"name": "note", "type": "progress", "text": "nearly"},
+                  {"name": "warn", "type": "notice", "level": "warning", "message": "careful"}],
+        "edges": [{"from": "START", "to": "say"}, {"from": "say", "to": "note"}, {"from": "note", "to": "warn"},
+                  {"from": "warn", "to": "END"}],
+        "output": "{{ results.say.text }}",
+    });
+    let workflow = t.workflow().graph(graph).create().await;
+    let run = id(&begin(&t, &workflow, "", json!({})).await);
+    let mut live = t.open("GET", &format!("/api/runs/{run}/events"), &[], "").await;
+    assert_eq!(live.header("content-type"), Some("text/event-stream"));
+    let body = within("the run ends", live.rest()).await;
+    let all = events(&t, &run).await;
+    for (index, event) in all.iter().enumerate() {
+        assert_eq!(
+            (event["run_id"].as_str(), event["seq"].as_u64()),
+            (Some(run.as_str()), Some(index as u64 + 1))
+        );
+    }
+    let kinds: Vec<&str> = all.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    assert_eq!((kinds[0], kinds[1], kinds[2]), ("run_started", "step_started", "output_delta"));
+    assert_eq!(kinds.last(), Some(&"run_completed"));
+    assert_eq!(all.last().unwrap()["payload"], json!({"output": "one two three"}));
+    for kind in ["step_completed", "progress", "notice"] {
+        assert!(kinds.contains(&kind), "{kinds:?}");
+    }
+    let said: String = all
+        .iter()
+        .filter(|event| event["type"] == "output_delta")
+        .map(|event| event["payload"]["text"].as_str().unwrap())
+        .collect();
+    assert_eq!(said, "one two three");
+    // What was read live is what is stored, and each event is a place to go on from.
+    let stored = t.open("GET", &format!("/api/runs/{run}/events"), &[], "").await.rest().await;
+    assert_eq!(body, stored);
+    for index in 0..=all.len() {
+        let after = format!("/api/runs/{run}/events?after={index}");
+        let rest = t.open("GET", &after, &[], "").await.whole().await;
+        let expected: String = stored.split_inclusive("\n\n").skip(index).collect();
+        assert_eq!((rest.text(), rest.status == 204), (expected.as_str().into(), index == all.len()));
+    }
+}
+
+#[tokio::test]
+async fn the_trace_holds_every_attempt() {
+    let t = TestService::start().await;
+    let large = "x".repeat(20_000);
+    let graph = json!({
+        "format": "graph/1",
+        "nodes": [{"name": "big", "type": "template", "template": large},
+                  {"name": "bad", "type": "assert", "when": "false", "on_error": "continue"}],
+        "edges": [{"from": "START", "to": "big"}, {"from": "big", "to": "bad"}, {"from": "bad", "to": "END"}],
+        "output": "{{ results.bad.error.code }}",
+    });
+    let workflow = t.workflow().graph(graph).create().await;
+    let run = begin(&t, &workflow, "?wait=10", json!({})).await;
+    assert_eq!(run.value()["output"], "node.failed", "{}", run.text());
+    let trace = t.get(&format!("/api/runs/{}/trace", id(&run))).await.value();
+    assert_eq!(trace["run"], record(&t, &id(&run)).await);
+    let steps: Vec<(i64, &str, &str)> = trace["steps"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|step| {
+            assert_eq!((step["visit"].as_i64(), step["attempt"].as_i64()), (Some(1), Some(1)));
+            assert_eq!(step["input_digest"].as_str().unwrap().len(), 64);
+            (step["step"].as_i64().unwrap(), step["node"].as_str().unwrap(), step["status"].as_str().unwrap())
+        })
+        .collect();
+    assert_eq!(steps, [(1, "big", "succeeded"), (2, "bad", "failed")]);
+    assert_eq!(trace["steps"][0]["result"]["text"].as_str().unwrap().len(), 20_000);
+    assert_eq!(trace["steps"][1]["error"]["code"], "node.failed");
+    assert_eq!(t.scalar("SELECT count(*) FROM blobs").await, "1");
+}
+
+#[tokio::test]
+async fn a_retry_with_the_same_key_begins_no_second_run() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().graph(sum()).create().await;
+    let path = format!("/api/workflows/{}/runs", workflow.id);
+    let body = json!({"inputs": {"a": 1, "b": 2}}).to_string();
+    let headers = [("content-type", "application/json"), ("idempotency-key", "k-1")];
+    let first = t.send("POST", &path, &headers, &body).await;
+    until("the run ends", async || record(&t, &id(&first)).await["status"] == "succeeded").await;
+    let again = t.send("POST", &path, &headers, &body).await;
+    assert_eq!((again.status, again.value()), (202, first.value()));
+    assert_eq!(
+        (first.header("idempotency-replayed"), again.header("idempotency-replayed")),
+        (None, Some("true"))
+    );
+    let other = json!({"inputs": {"a": 1, "b": 3}}).to_string();
+    assert_eq!(t.send("POST", &path, &headers, &other).await.refusal(), "422 idempotency.key_reused");
+    assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "1");
+}
+
+#[tokio::test]
+async fn a_list_shows_the_newest_first_and_page_by_page() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().graph(sum()).create().await;
+    let mut begun = Vec::new();
+    for n in 0..5 {
+        begun.push(id(&begin(&t, &workflow, "?wait=10", json!({"inputs": {"a": n, "b": 0}})).await));
+    }
+    begun.reverse();
+    let (mut seen, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let page =
+            t.get(&format!("/api/workflows/{}/runs?limit=2&cursor={cursor}", workflow.id)).await.value();
+        let ids = page["data"].as_array().unwrap().iter().map(|run| run["id"].as_str().unwrap().to_owned());
+        seen.extend(ids);
+        match page["next_cursor"].as_str() {
+            Some(next) => cursor = next.to_owned(),
+            None => break,
+        }
+    }
+    assert_eq!(seen, begun);
+    let list = |status: &str| format!("/api/workflows/{}/runs?status={status}", workflow.id);
+    assert_eq!(t.get(&list("succeeded")).await.value()["data"].as_array().unwrap().len(), 5);
+    assert_eq!(t.get(&list("failed")).await.value()["data"], json!([]));
+    assert_eq!(t.get(&list("done")).await.refusal(), "422 request.invalid");
+}
+
+#[tokio::test]
+async fn a_stop_is_durable_and_as_often_as_one_likes() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().graph(graphs::delayed(60.0, "late")).create().await;
+    let run = id(&begin(&t, &workflow, "", json!({})).await);
+    let path = format!("/api/runs/{run}/cancel");
+    let stopped = t.post(&path, "{}").await;
+    assert_eq!((stopped.status, stopped.value()["status"].as_str()), (200, Some("cancelled")));
+    assert_eq!(t.post(&path, "").await.value(), stopped.value());
+    assert_eq!(events(&t, &run).await.last().unwrap()["type"], "run_cancelled");
+    let done = t.workflow().graph(sum()).create().await;
+    let done = begin(&t, &done, "?wait=10", json!({"inputs": {"a": 1, "b": 2}})).await;
+    let after = t.post(&format!("/api/runs/{}/cancel", id(&done)), "").await;
+    assert_eq!((after.status, after.value()), (200, done.value()));
+}
+
+#[tokio::test]
+async fn a_run_goes_on_after_a_restart_without_repeating_what_it_has_done() {
+    let mut t = TestService::start().await;
+    let graph = json!({
+        "format": "graph/1",
+        "nodes": [{"name": "first", "type": "template", "template": "done"},
+                  {"name": "wait", "type": "delay", "seconds": 7},
+                  {"name": "last", "type": "reply", "text": "{{ results.first.text }}!"}],
+        "edges": [{"from": "START", "to": "first"}, {"from": "first", "to": "wait"}, {"from": "wait", "to": "last"},
+                  {"from": "last", "to": "END"}],
+        "output": "{{ results.last.text }}",
+    });
+    let workflow = t.workflow().graph(graph).create().await;
+    let run = id(&begin(&t, &workflow, "", json!({})).await);
+    until("the first step is stored", async || {
+        t.scalar("SELECT count(*) FROM run_steps WHERE node = 'first' AND status = 'succeeded'").await == "1"
+    })
+    .await;
+    t.restart().await;
+    until("the run ends", async || record(&t, &run).await["status"] == "succeeded").await;
+    assert_eq!(record(&t, &run).await["output"], "done!");
+    let all = events(&t, &run).await;
+    for (index, event) in all.iter().enumerate() {
+        assert_eq!(event["seq"].as_u64(), Some(index as u64 + 1));
+    }
+    let count = |kind: &str, node: &str| {
+        all.iter().filter(|event| event["type"] == kind && event["payload"]["node"] == node).count()
+    };
+    assert_eq!((count("step_started", "first"), count("step_completed", "first")), (1, 1));
+    assert_eq!(count("step_completed", "last"), 1);
+    let resumed: Vec<bool> = all
+        .iter()
+        .filter(|event| event["type"] == "run_started")
+        .map(|event| event["payload"]["resumed"].as_bool().unwrap())
+        .collect();
+    assert_eq!(resumed, [false, true]);
+}
+
+#[tokio::test]
+async fn a_sub_workflow_is_found_in_the_workspace_by_its_handle() {
+    let t = TestService::start().await;
+    let inner = t.workflow().named("Adder").graph(sum()).create().await;
+    let handle =
+        t.get(&format!("/api/workflows/{}", inner.id)).await.value()["handle"].as_str().unwrap().to_owned();
+    let call = |workflow: &str| {
+        let node = json!({"name": "add", "type": "sub_workflow", "workflow": workflow, "inputs": {"a": 20, "b": 22}});
+        graphs::chain(&[node], Some(json!("{{ results.add.sum }}")))
+    };
+    for name in [handle.as_str(), inner.id.as_str()] {
+        let outer = t.workflow().graph(call(name)).create().await;
+        let done = begin(&t, &outer, "?wait=10", json!({})).await;
+        assert_eq!(done.value()["output"], 42, "{}", done.text());
+    }
+    let outer = t.workflow().graph(call("nobody")).create().await;
+    let failed = begin(&t, &outer, "?wait=10", json!({})).await;
+    assert_eq!(failed.value()["error"]["code"], "workflow.not_found");
+    assert_eq!(failed.value()["error"]["node"], "add");
+}

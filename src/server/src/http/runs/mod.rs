@@ -1,0 +1,118 @@
+//! Runs of workflows: begun, listed, read, watched, traced, stopped.
+
+mod create;
+mod records;
+mod requests;
+
+use actix_web::web::{self, Json, Path, Payload, ServiceConfig};
+use actix_web::{HttpRequest, HttpResponse};
+use store::{RunFilter, RunStatus, StoredRun};
+use uuid::Uuid;
+use wire::{ErrorCode, Listed, RunRecord, Trace};
+
+use super::error::{ApiError, ApiResult};
+use super::extract::{Caller, WorkflowsExecute, WorkflowsRead};
+use super::paging::Part;
+use super::query::Params;
+use super::{body, events, get, resource};
+
+/// In a cursor.
+const LIST: &str = "runs";
+
+pub(super) fn routes(config: &mut ServiceConfig) {
+    config
+        .service(
+            resource("/api/workflows/{ref}/runs", "GET, HEAD, POST")
+                .route(get().to(list))
+                .route(web::post().to(create::create)),
+        )
+        .service(resource("/api/runs/{id}", "GET, HEAD").route(get().to(show)))
+        .service(resource("/api/runs/{id}/events", "GET, HEAD").route(get().to(watch)))
+        .service(resource("/api/runs/{id}/trace", "GET, HEAD").route(get().to(trace)))
+        .service(resource("/api/runs/{id}/cancel", "POST").route(web::post().to(cancel)));
+}
+
+/// The newest first.
+async fn list(
+    caller: Caller<WorkflowsRead>,
+    name: Path<String>,
+    request: HttpRequest,
+) -> ApiResult<Json<Listed<RunRecord>>> {
+    let workflow = caller.workflow(&name).await?;
+    let mut query = Params::of(&request);
+    let part: Part<Uuid> = Part::of(&mut query, LIST);
+    let status = query.text("status");
+    let wanted = status.as_deref().and_then(RunStatus::from_name);
+    if status.is_some() && wanted.is_none() {
+        let names = RunStatus::ALL.map(RunStatus::as_str).join(", ");
+        query.note("status", "choice", format!("must be one of {names}"));
+    }
+    ApiError::refuse(query.finish())?;
+    let filter = RunFilter { status: wanted, before: part.after };
+    let mut found = caller.app().runs().of_workflow(workflow.id, filter, part.wanted()).await?;
+    let next_cursor = part.cut(LIST, &mut found, |(run, _)| run.id);
+    let data = found.into_iter().map(|(run, version)| records::run(run, version)).collect();
+    Ok(Json(Listed { data, next_cursor }))
+}
+
+async fn show(
+    caller: Caller<WorkflowsRead>,
+    id: Path<String>,
+    request: HttpRequest,
+) -> ApiResult<Json<RunRecord>> {
+    let (run, version) = found(&caller, &id).await?;
+    ApiError::refuse(Params::of(&request).finish())?;
+    Ok(Json(records::run(run, version)))
+}
+
+/// What happens in the run, from any event on.
+async fn watch(
+    caller: Caller<WorkflowsRead>,
+    id: Path<String>,
+    request: HttpRequest,
+) -> ApiResult<HttpResponse> {
+    let (run, _) = found(&caller, &id).await?;
+    let app = caller.app();
+    let stream = match run.stream_id {
+        Some(stream) => app.chat().stream(stream).await?,
+        None => None,
+    };
+    let stream = stream.ok_or_else(|| ApiError::new(ErrorCode::StreamNotFound))?;
+    events::serve(app, &stream, &request, events::headers()).await
+}
+
+async fn trace(
+    caller: Caller<WorkflowsRead>,
+    id: Path<String>,
+    request: HttpRequest,
+) -> ApiResult<Json<Trace>> {
+    let (run, version) = found(&caller, &id).await?;
+    ApiError::refuse(Params::of(&request).finish())?;
+    let journal = caller.app().runs().journal(run.id).await?;
+    Ok(Json(Trace { run: records::run(run, version), steps: records::steps(journal) }))
+}
+
+/// Stops the run; as often as one likes.
+async fn cancel(
+    caller: Caller<WorkflowsExecute>,
+    id: Path<String>,
+    request: HttpRequest,
+    payload: Payload,
+) -> ApiResult<Json<RunRecord>> {
+    let (run, _) = found(&caller, &id).await?;
+    let body = body::read(&request, payload, body::BODY_LIMIT, &**caller.app().clock()).await?;
+    let body = body::object_or_nothing(&request, &body)?;
+    Params::of(&request).and(requests::nothing(&body))?;
+    caller.app().runs().stop(run.id).await?;
+    let (run, version) = found(&caller, &id).await?;
+    Ok(Json(records::run(run, version)))
+}
+
+/// The run that a path names, in the caller's workspace.
+async fn found<S>(caller: &Caller<S>, id: &str) -> ApiResult<(StoredRun, i32)> {
+    let not_found = || ApiError::new(ErrorCode::RunNotFound);
+    let id = Uuid::parse_str(id).map_err(|_| not_found())?;
+    let workspace = caller.workspace().await?;
+    let run = caller.app().runs().run(id).await?;
+    run.filter(|(run, _)| run.workspace_id == workspace).ok_or_else(not_found)
+}

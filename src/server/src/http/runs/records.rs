@@ -1,0 +1,85 @@
+//! From rows to the wire.
+
+use actors::runs::RunOptions;
+use serde::Deserialize;
+use serde_json::Value;
+use store::{RunStatus, StoredRun, StoredStep};
+use wire::{RunProblem, RunRecord, RunState, TraceStep};
+
+use crate::http::time;
+
+pub(super) fn run(row: StoredRun, version: i32) -> RunRecord {
+    let options: Option<RunOptions> = row.options.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    RunRecord {
+        id: row.id.to_string(),
+        workflow_id: row.workflow_id.to_string(),
+        version,
+        status: state(row.status),
+        inputs: value(Some(&row.inputs)),
+        output: value(row.output.as_deref()),
+        error: row.error.as_deref().and_then(problem),
+        trigger: row.trigger,
+        origin_run_id: None,
+        metadata: options.unwrap_or_default().metadata,
+        created_at: time(row.created_at),
+        started_at: row.started_at.map(time),
+        finished_at: row.finished_at.map(time),
+    }
+}
+
+/// The record as it was when the run was accepted.
+pub(super) fn as_begun(row: StoredRun, version: i32) -> RunRecord {
+    let begun = StoredRun {
+        status: RunStatus::Queued,
+        output: None,
+        error: None,
+        started_at: None,
+        finished_at: None,
+        ..row
+    };
+    run(begun, version)
+}
+
+/// The journal in the order in which attempts began.
+pub(super) fn steps(mut journal: Vec<StoredStep>) -> Vec<TraceStep> {
+    journal.sort_by(|a, b| (a.step, a.started_at).cmp(&(b.step, b.started_at)));
+    journal.into_iter().map(step).collect()
+}
+
+fn step(row: StoredStep) -> TraceStep {
+    TraceStep {
+        step: row.step,
+        node: row.node,
+        visit: row.visit,
+        attempt: row.attempt,
+        status: row.status,
+        started_at: time(row.started_at),
+        finished_at: row.finished_at.map(time),
+        input_digest: hex::encode(row.input_digest),
+        result: value(row.result.as_deref()),
+        error: row.error.as_deref().and_then(problem),
+    }
+}
+
+const fn state(status: RunStatus) -> RunState {
+    match status {
+        RunStatus::Queued => RunState::Queued,
+        RunStatus::Running => RunState::Running,
+        RunStatus::Waiting => RunState::Waiting,
+        RunStatus::Succeeded => RunState::Succeeded,
+        RunStatus::Failed => RunState::Failed,
+        RunStatus::Cancelled => RunState::Cancelled,
+    }
+}
+
+/// JSON that this service has stored itself, as deep as it was taken; null where there is none.
+fn value(text: Option<&str>) -> Value {
+    let Some(text) = text else { return Value::Null };
+    let mut reader = serde_json::Deserializer::from_str(text);
+    reader.disable_recursion_limit();
+    Value::deserialize(&mut reader).unwrap_or_default()
+}
+
+fn problem(text: &str) -> Option<RunProblem> {
+    serde_json::from_str(text).ok()
+}

@@ -1,0 +1,223 @@
+//! Runs of workflows: what starts one, its record, its events, its trace.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::Timestamp;
+use crate::chat::NoticeLevel;
+
+/// `POST /api/workflows/{ref}/runs`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CreateRun {
+    /// What the graph's `inputs` schema asks for; `{}` unless given.
+    #[serde(default)]
+    pub inputs: Option<Value>,
+    /// Which version; the latest unless given.
+    #[serde(default)]
+    pub version: Option<i32>,
+    /// Laid over the version's runnable config; prompts one by one.
+    #[serde(default)]
+    pub config: Option<Map<String, Value>>,
+    /// Seconds until the run fails with `run.timeout`, from its start.
+    #[serde(default)]
+    pub timeout_seconds: Option<f64>,
+    /// For the caller's own use.
+    #[serde(default)]
+    pub metadata: Option<Map<String, Value>>,
+}
+
+/// State of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunState {
+    /// Accepted, not begun.
+    Queued,
+    /// Under way.
+    Running,
+    /// Waits for a time or for somebody.
+    Waiting,
+    /// Ended well.
+    Succeeded,
+    /// Ended with an error.
+    Failed,
+    /// Stopped.
+    Cancelled,
+}
+
+/// Why a run failed or was stopped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunProblem {
+    /// Stable dotted code.
+    pub code: String,
+    /// For people.
+    pub message: String,
+    /// The node at fault, where there is one; a node of a sub-workflow as `outer/inner`.
+    #[serde(default)]
+    pub node: Option<String>,
+}
+
+/// A run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// UUIDv7.
+    pub id: String,
+    /// Its workflow.
+    pub workflow_id: String,
+    /// The number of the version it runs.
+    pub version: i32,
+    /// How it stands.
+    pub status: RunState,
+    /// What it was given.
+    pub inputs: Value,
+    /// What it came to, once it has succeeded.
+    pub output: Value,
+    /// Why it did not.
+    pub error: Option<RunProblem>,
+    /// What began it: `api` or `chat`.
+    pub trigger: String,
+    /// The run that it repeats from a step on.
+    pub origin_run_id: Option<String>,
+    /// For the caller's own use.
+    pub metadata: Map<String, Value>,
+    /// When it was accepted.
+    pub created_at: Timestamp,
+    /// When it began.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub finished_at: Option<Timestamp>,
+}
+
+/// `GET /api/runs/{id}/trace`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Trace {
+    /// The run.
+    pub run: RunRecord,
+    /// Its journal, in the order of the steps' starts.
+    pub steps: Vec<TraceStep>,
+}
+
+/// An attempt of a node.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TraceStep {
+    /// The super-step, from 1.
+    pub step: i32,
+    /// The node; `outer/inner` inside a sub-workflow, `outer[3]` for an item of a `for_each`.
+    pub node: String,
+    /// Which visit of the node, from 1.
+    pub visit: i32,
+    /// Which attempt of the visit, from 1.
+    pub attempt: i32,
+    /// `started`, `succeeded` or `failed`.
+    pub status: String,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub finished_at: Option<Timestamp>,
+    /// SHA-256 of what the node was given, lower-case hexadecimal.
+    pub input_digest: String,
+    /// Its result.
+    pub result: Value,
+    /// Why it failed.
+    pub error: Option<RunProblem>,
+}
+
+/// An event of a run, as SSE and the websocket send it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunFrame {
+    /// What happened: `type` and `payload`.
+    #[serde(flatten)]
+    pub event: RunEvent,
+    /// The run.
+    pub run_id: String,
+    /// Counts from 1 without gaps.
+    pub seq: u64,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// What happens in a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "payload", rename_all = "snake_case")]
+pub enum RunEvent {
+    /// It begins, or goes on after a restart of the service.
+    RunStarted {
+        /// Its workflow.
+        workflow_id: String,
+        /// The number of the version it runs.
+        version: i32,
+        /// Whether an earlier life had begun it.
+        resumed: bool,
+    },
+    /// An attempt of a node begins. The same attempt again, or the next one, makes void what it had put out.
+    StepStarted {
+        /// The node.
+        node: String,
+        /// Which visit of the node, from 1.
+        visit: u32,
+        /// Which attempt of the visit, from 1.
+        attempt: u32,
+    },
+    /// An attempt has a result.
+    StepCompleted {
+        /// The node.
+        node: String,
+        /// Which visit of the node, from 1.
+        visit: u32,
+        /// Which attempt of the visit, from 1.
+        attempt: u32,
+        /// The result; null where it is too large for an event, see `result_bytes` and the trace.
+        result: Value,
+        /// Bytes of a result that is too large for an event.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result_bytes: Option<usize>,
+    },
+    /// An attempt failed.
+    StepFailed {
+        /// The node.
+        node: String,
+        /// Which visit of the node, from 1.
+        visit: u32,
+        /// Which attempt of the visit, from 1.
+        attempt: u32,
+        /// Why.
+        error: RunProblem,
+    },
+    /// A piece of a node's text.
+    OutputDelta {
+        /// The node.
+        node: String,
+        /// The text to append to what the node's current attempt has put out.
+        text: String,
+    },
+    /// What the run is doing.
+    Progress {
+        /// One line.
+        text: String,
+    },
+    /// A message for whoever watches.
+    Notice {
+        /// How urgent.
+        level: NoticeLevel,
+        /// Markdown.
+        message: String,
+        /// A heading.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        title: Option<String>,
+    },
+    /// It has ended well; nothing follows.
+    RunCompleted {
+        /// What it came to.
+        output: Value,
+    },
+    /// It has failed; nothing follows.
+    RunFailed {
+        /// Why.
+        error: RunProblem,
+    },
+    /// It was stopped; nothing follows.
+    RunCancelled {
+        /// Why.
+        error: RunProblem,
+    },
+}
