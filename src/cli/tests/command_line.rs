@@ -98,6 +98,28 @@ fn every_problem_is_told_at_once_and_the_status_is_1() {
 }
 
 #[test]
+fn the_configuration_is_shown_also_when_it_cannot_be_used_and_never_with_its_passwords() {
+    let dsn = "host=db.example user=u password=hunter2";
+    let good = run(&["config", "show"], &[("SERVICE_POSTGRES_DSN", dsn)]);
+    let shown = text(&good.stdout);
+    assert!(
+        good.status.success() && shown.contains(" environment  host=db.example user=u password=********\n"),
+        "{shown}"
+    );
+    for output in ["human", "json"] {
+        let variables = [("SERVICE_POSTGRES_DSN", "postgres://u:hunter2@db:x/y"), ("SERVICE_LOG", "loud")];
+        let bad = run(&["config", "show", "--output", output], &variables);
+        let (shown, told) = (text(&bad.stdout), text(&bad.stderr));
+        assert_eq!(bad.status.code(), Some(1));
+        assert!(
+            shown.contains("is no log filter") && told.starts_with("error: 2 problems in the configuration:"),
+            "{told}"
+        );
+        assert!(!shown.contains("hunter2") && !told.contains("hunter2"), "{shown}{told}");
+    }
+}
+
+#[test]
 fn no_command_and_a_wrong_one_are_answered_with_help() {
     let none = run(&[], &[]);
     assert_eq!(none.status.code(), Some(2));

@@ -39,7 +39,7 @@ pub use problem::{Problem, Problems};
 pub use sign_in::{Mail, Oidc, SignIn, Signup};
 pub use source::{Origin, Source};
 pub use storage::{Data, Database};
-pub use table::{Row, render, table};
+pub use table::{Look, Row, render, table, table_of_problems};
 pub use variables::{Variable, variables};
 pub use vault::{Vault, VaultKey, VaultKeys};
 pub use warnings::warnings;

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
+use crate::problem::{Problem, Problems};
 use crate::source::{Origin, Source};
 use crate::variables::{Variable, groups, variables};
 use crate::{Config, dsn};
@@ -35,27 +36,57 @@ pub struct Row {
     pub secret: bool,
     /// Why setting it has no effect yet.
     pub pending: Option<&'static str>,
+    /// What is wrong with the value, and what to write instead.
+    pub problem: Option<String>,
+}
+
+/// Whom [`render()`] writes for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// Somebody at a terminal: names stand out, and no line is longer than 100 columns.
+    Terminal,
+    /// As [`Look::Terminal`], without anything standing out.
+    Plain,
+    /// A pipe or a file: each variable's name, source and whole value are on one line.
+    Lines,
 }
 
 /// All variables in the order of their groups.
 #[must_use]
 pub fn table(source: &Source, config: &Config) -> Vec<Row> {
-    variables()
-        .iter()
-        .map(|variable| Row {
+    rows(source, Some(config), &[])
+}
+
+/// The same of a configuration that cannot be used: whoever mends it needs the table most.
+#[must_use]
+pub fn table_of_problems(source: &Source, problems: &Problems) -> Vec<Row> {
+    rows(source, None, &problems.0)
+}
+
+fn rows(source: &Source, config: Option<&Config>, problems: &[Problem]) -> Vec<Row> {
+    let row = |variable: &'static Variable| {
+        let ours = || problems.iter().filter(|problem| problem.variable == variable.name);
+        let wrong = ours().map(|problem| format!("{}; {}", problem.wrong, problem.instead));
+        Row {
             name: &variable.name,
             group: &variable.group,
             meaning: &variable.meaning,
             default: variable.default.as_deref().or(variable.computed_default.as_deref()),
-            value: value(variable, source, config),
+            // As the problem shows it: a secret may stand in the wrong variable.
+            value: match ours().find_map(|problem| problem.value.clone()) {
+                Some(refused) => Some(refused),
+                None => value(variable, source, config),
+            },
             source: source.origin(&variable.name),
             secret: variable.secret,
             pending: variable.pending.as_deref(),
-        })
-        .collect()
+            problem: wrong.reduce(|all, next| format!("{all}; {next}")),
+        }
+    };
+    variables().iter().map(row).collect()
 }
 
-fn value(variable: &Variable, source: &Source, config: &Config) -> Option<String> {
+fn value(variable: &Variable, source: &Source, config: Option<&Config>) -> Option<String> {
     match source.get(&variable.name) {
         // Where the database is helps whoever looks; the password is not for them, in whatever variable it stands.
         Some(given) if variable.name == "SERVICE_POSTGRES_DSN" || dsn::is_url(given.trim()) => {
@@ -66,7 +97,7 @@ fn value(variable: &Variable, source: &Source, config: &Config) -> Option<String
         None => None,
     }
     .or_else(|| variable.default.clone())
-    .or_else(|| worked_out(&variable.name, config))
+    .or_else(|| worked_out(&variable.name, config?))
 }
 
 /// The defaults that depend on the machine or on other values.
@@ -79,9 +110,9 @@ fn worked_out(name: &str, config: &Config) -> Option<String> {
     }
 }
 
-/// The table as text for people, at most 100 columns wide.
+/// The table as text for people.
 #[must_use]
-pub fn render(rows: &[Row]) -> String {
+pub fn render(rows: &[Row], look: Look) -> String {
     let mut text = String::new();
     for group in groups() {
         let mut rows = rows.iter().filter(|row| row.group == group.id).peekable();
@@ -91,21 +122,31 @@ pub fn render(rows: &[Row]) -> String {
         if !text.is_empty() {
             text.push('\n');
         }
-        text.push_str(&group.title);
+        text.push_str(&strong(&group.title, look));
         text.push('\n');
         for row in rows {
-            render_row(&mut text, row);
+            render_row(&mut text, row, look);
         }
     }
     text
 }
 
-fn render_row(text: &mut String, row: &Row) {
-    let value = row.value.as_deref().unwrap_or("(not set)");
-    let mut lines = wrap(&one_line(value), WIDTH.saturating_sub(VALUE_INDENT)).into_iter();
+fn strong(text: &str, look: Look) -> String {
+    if look == Look::Terminal { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
+}
+
+fn render_row(text: &mut String, row: &Row, look: Look) {
+    let value = one_line(row.value.as_deref().unwrap_or("(not set)"));
+    let mut lines = match look {
+        Look::Lines => vec![value],
+        Look::Terminal | Look::Plain => wrap(&value, WIDTH.saturating_sub(VALUE_INDENT)),
+    }
+    .into_iter();
     let first = lines.next().unwrap_or_default();
+    // Aligned before it is made to stand out, for that takes letters too.
+    let name = strong(&format!("{:<NAME$}", row.name), look);
     // Writing to a String cannot fail.
-    let _ = writeln!(text, "\n  {:<NAME$} {:<ORIGIN$}  {first}", row.name, row.source);
+    let _ = writeln!(text, "\n  {name} {:<ORIGIN$}  {first}", row.source);
     for line in lines {
         let _ = writeln!(text, "{:VALUE_INDENT$}{line}", "");
     }
@@ -113,11 +154,12 @@ fn render_row(text: &mut String, row: &Row) {
     if let Some(default) = row.default.filter(|default| row.value.as_deref() != Some(default)) {
         let _ = write!(meaning, " Default: {default}.");
     }
-    if let Some(pending) = row.pending {
-        let _ = write!(meaning, " No effect yet: {pending}.");
-    }
-    for line in wrap(&meaning, WIDTH.saturating_sub(TEXT_INDENT)) {
-        let _ = writeln!(text, "{:TEXT_INDENT$}{line}", "");
+    let wrong = row.problem.as_ref().map(|problem| format!("Wrong: {problem}."));
+    let pending = row.pending.map(|pending| format!("No effect yet: {pending}."));
+    for said in [wrong, Some(meaning), pending].into_iter().flatten() {
+        for line in wrap(&said, WIDTH.saturating_sub(TEXT_INDENT)) {
+            let _ = writeln!(text, "{:TEXT_INDENT$}{line}", "");
+        }
     }
 }
 

@@ -1,6 +1,9 @@
 //! `callboard config show`.
 
+use std::io::IsTerminal;
+
 use clap::ValueEnum;
+use config::{Config, Look, Source};
 
 use crate::output::{Failure, complain, say};
 
@@ -13,14 +16,28 @@ pub(crate) enum Output {
 }
 
 pub(crate) fn show(output: Output) -> Result<(), Failure> {
-    let (source, config) = super::load()?;
-    let rows = config::table(&source, &config);
+    let source = Source::from_env();
+    let loaded = Config::load(&source);
+    let rows = match &loaded {
+        Ok(config) => config::table(&source, config),
+        Err(problems) => config::table_of_problems(&source, problems),
+    };
     match output {
-        Output::Human => say(config::render(&rows).trim_end())?,
+        Output::Human => say(config::render(&rows, look()).trim_end())?,
         Output::Json => say(serde_json::to_string_pretty(&rows).map_err(|error| error.to_string())?)?,
     }
+    let config = loaded.map_err(|problems| Failure::Told(super::told(&problems)))?;
     for warning in config::warnings(&source, &config) {
         complain(format_args!("warning: {warning}"));
     }
     Ok(())
+}
+
+fn look() -> Look {
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    match (std::io::stdout().is_terminal(), plain) {
+        (true, false) => Look::Terminal,
+        (true, true) => Look::Plain,
+        (false, _) => Look::Lines,
+    }
 }

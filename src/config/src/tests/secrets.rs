@@ -1,7 +1,7 @@
 //! No secret is ever printed.
 
 use super::{bad, good, source};
-use crate::{Config, Problems, render, table, variables};
+use crate::{Config, Look, Problems, render, table, table_of_problems, variables};
 
 const CANARY: &str = "canary7QxZ";
 /// Base64 of 32 bytes in which the canary can be recognised.
@@ -42,7 +42,7 @@ fn good_secrets_are_in_no_text() {
     for text in [
         format!("{config:?} {config:#?} {:?}", config.clone()),
         format!("{source:?}"),
-        render(&rows),
+        render(&rows, Look::Lines),
         serde_json::to_string(&rows).unwrap(),
         crate::warnings(&source, &config).join("\n"),
     ] {
@@ -93,6 +93,8 @@ fn bad_secrets_are_in_no_problem() {
         let problems = Problems(bad(&[(name, value)]));
         let text = format!("{problems} {problems:?}");
         assert!(!text.contains(CANARY) && text.contains("********"), "{text}");
+        let shown = render(&table_of_problems(&source(&[(name, value)]), &problems), Look::Lines);
+        assert!(!shown.contains(CANARY) && shown.contains("Wrong: "), "{shown}");
     }
     // An id is named when it is short enough not to be a key.
     let text = Problems(bad(&[("SERVICE_VAULT_KEYS", &deep)])).to_string();

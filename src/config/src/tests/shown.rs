@@ -1,7 +1,7 @@
 //! What `callboard config show` prints.
 
 use super::source;
-use crate::{Config, Origin, render, table};
+use crate::{Config, Look, Origin, render, table, table_of_problems};
 
 #[test]
 fn rows_carry_value_default_and_origin() {
@@ -29,7 +29,8 @@ fn the_text_is_grouped_aligned_and_narrow() {
         ("SERVICE_DATA_DIR", &format!("/{}", "§".repeat(200))),
         ("SERVICE_PORT", "9000"),
     ]);
-    let text = render(&table(&given, &Config::load(&given).unwrap()));
+    let rows = table(&given, &Config::load(&given).unwrap());
+    let text = render(&rows, Look::Plain);
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
     assert!(text.starts_with("Listening and HTTP\n\n  SERVICE_HOST "), "{text}");
     let columns: std::collections::BTreeSet<usize> = text
@@ -42,4 +43,27 @@ fn the_text_is_grouped_aligned_and_narrow() {
         assert!(text.contains(expected), "{expected}:\n{text}");
     }
     assert_eq!(text.matches('§').count(), 200, "the long path is whole: {text}");
+    let bold = render(&rows, Look::Terminal);
+    assert!(bold.starts_with("\x1b[1mListening and HTTP\x1b[0m\n"), "{bold}");
+    assert_eq!(bold.replace("\x1b[1m", "").replace("\x1b[0m", ""), text);
+    let lines = render(&rows, Look::Lines);
+    let line = |name: &str| lines.lines().find(|line| line.trim_start().starts_with(name)).unwrap();
+    assert!(line("SERVICE_CORS_ALLOW_ORIGINS ").ends_with(&format!(" environment  {long}")), "{lines}");
+    assert_eq!(line("SERVICE_DATA_DIR ").matches('§').count(), 200);
+}
+
+#[test]
+fn a_configuration_that_cannot_be_used_is_shown_with_what_is_wrong() {
+    let given =
+        source(&[("SERVICE_PORT", "eighty"), ("SERVICE_HOST", "::1"), ("SERVICE_TLS_CERT", "/c.pem")]);
+    let rows = table_of_problems(&given, &Config::load(&given).unwrap_err());
+    let row = |name: &str| rows.iter().find(|row| row.name == name).unwrap();
+    assert_eq!(row("SERVICE_PORT").value.as_deref(), Some("\"eighty\""));
+    assert_eq!(row("SERVICE_HOST").value.as_deref(), Some("::1"));
+    let wrong = "is not set although SERVICE_TLS_CERT is; set both or neither";
+    assert_eq!(row("SERVICE_TLS_KEY").problem.as_deref(), Some(wrong));
+    let text = render(&rows, Look::Plain);
+    let expected = "\n      Wrong: is not a whole number; write a whole number from 0 to 65535.\n      Port to listen on, ";
+    assert!(text.contains(expected), "{text}");
+    assert_eq!(text.matches("Wrong: ").count(), 2, "{text}");
 }
