@@ -1,4 +1,5 @@
 //! The binary as somebody at a terminal meets it.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read};
