@@ -22,6 +22,15 @@ pub(crate) async fn up(mut connection: AsyncPgConnection) -> Result<(AsyncPgConn
     Ok((connection, applied))
 }
 
+/// Tables of somebody else are the one cause that a user can do something about.
+fn told(error: &str) -> String {
+    if error.contains("already exists") {
+        format!("{error}; name a database in SERVICE_POSTGRES_DSN that is this service's alone")
+    } else {
+        error.to_owned()
+    }
+}
+
 /// Undoes every migration; for the test that each `down.sql` works.
 #[cfg(test)]
 pub(crate) async fn down(connection: AsyncPgConnection) -> Result<(AsyncPgConnection, usize), StoreError> {
@@ -37,7 +46,7 @@ async fn blocking<T: Send + 'static>(
 ) -> Result<(AsyncPgConnection, T), StoreError> {
     let work = tokio::task::spawn_blocking(move || {
         let mut harness = AsyncMigrationHarness::new(connection);
-        let outcome = run(&mut harness).map_err(|error| StoreError::Migration(error.to_string()));
+        let outcome = run(&mut harness).map_err(|error| StoreError::Migration(told(&error.to_string())));
         outcome.map(|value| (harness.into_inner(), value))
     });
     work.await.map_err(|error| StoreError::Migration(error.to_string()))?

@@ -14,6 +14,8 @@ struct Facts {
     read_only: bool,
     #[diesel(sql_type = diesel::sql_types::Nullable<diesel::sql_types::Bool>)]
     may_create: Option<bool>,
+    #[diesel(sql_type = diesel::sql_types::Nullable<diesel::sql_types::Text>)]
+    other_owner: Option<String>,
     #[diesel(sql_type = diesel::sql_types::Text)]
     encoding: String,
     #[diesel(sql_type = diesel::sql_types::Nullable<diesel::sql_types::Text>)]
@@ -24,6 +26,8 @@ struct Facts {
 const FACTS: &str = "SELECT current_user::text AS user_name, current_database()::text AS database,
     pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS read_only,
     (SELECT has_schema_privilege(oid, 'CREATE') FROM pg_namespace WHERE nspname = 'public') AS may_create,
+    (SELECT pg_get_userbyid(relowner)::text FROM pg_class
+     WHERE oid = to_regclass('public.__diesel_schema_migrations') AND NOT pg_has_role(relowner, 'USAGE')) AS other_owner,
     current_setting('server_encoding') AS encoding,
     (SELECT name || ' = off' FROM unnest(ARRAY['fsync', 'full_page_writes', 'synchronous_commit']) AS name
      WHERE current_setting(name) = 'off' LIMIT 1) AS lossy";
@@ -46,6 +50,12 @@ pub(crate) async fn check(connection: &mut AsyncPgConnection) -> Result<(), Stor
             "the database \"{database}\" stores texts as {}; create one with ENCODING 'UTF8' and name it in \
              SERVICE_POSTGRES_DSN",
             facts.encoding
+        )));
+    }
+    if let Some(owner) = &facts.other_owner {
+        return Err(StoreError::Unfit(format!(
+            "the tables in the database \"{database}\" belong to the user \"{owner}\"; name that user in \
+             SERVICE_POSTGRES_DSN, or let \"{user_name}\" work as it (GRANT \"{owner}\" TO \"{user_name}\")"
         )));
     }
     match facts.may_create {

@@ -87,21 +87,37 @@ async fn a_database_that_the_service_cannot_work_in_is_refused_before_anything_i
         error.to_string()
     };
     let make = format!("CREATE ROLE {name} LOGIN; REVOKE CREATE ON SCHEMA public FROM public");
-    let text = told(&make, &as_user).await;
+    admin.execute(&make).await.unwrap();
+    let grant = format!("GRANT CREATE ON SCHEMA public TO {name}");
+    let text = told(&grant, &as_user).await;
     assert!(
-        text.starts_with(&format!("the user \"{name}\" may not create tables in the database \"")),
+        text.contains("belong to the user \"postgres\"; name that user in SERVICE_POSTGRES_DSN"),
         "{text}"
     );
+    admin.execute(&format!("REVOKE CREATE ON SCHEMA public FROM {name}")).await.unwrap();
     let text = told(&format!("ALTER ROLE {name} SET default_transaction_read_only = on"), &as_user).await;
     assert!(text.contains("is read-only"), "{text}");
     let text = told("DROP SCHEMA public CASCADE", admin.dsn()).await;
     assert!(text.contains("has no schema public"), "{text}");
+    admin.execute(&format!("CREATE SCHEMA public; GRANT USAGE ON SCHEMA public TO {name}")).await.unwrap();
+    let text = told(&format!("ALTER ROLE {name} RESET default_transaction_read_only"), &as_user).await;
+    assert!(
+        text.starts_with(&format!("the user \"{name}\" may not create tables in the database \"")),
+        "{text}"
+    );
+    let text = {
+        admin.execute("CREATE TABLE workflows ()").await.unwrap();
+        let Err(error) = open(admin.dsn(), 1).await else { panic!("it was opened") };
+        error.to_string()
+    };
+    assert!(text.ends_with("name a database in SERVICE_POSTGRES_DSN that is this service's alone"), "{text}");
+    admin.execute("DROP TABLE workflows").await.unwrap();
     let latin =
         format!("CREATE DATABASE {name} TEMPLATE template0 ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'");
     let text = told(&latin, &format!("{} dbname={name}", without(admin.dsn(), "dbname"))).await;
     assert!(text.contains("stores texts as LATIN1"), "{text}");
     admin.execute(&format!("DROP DATABASE {name} WITH (FORCE)")).await.unwrap();
-    admin.execute(&format!("DROP ROLE {name}")).await.unwrap();
+    admin.execute(&format!("DROP OWNED BY {name}; DROP ROLE {name}")).await.unwrap();
 }
 
 #[tokio::test]
