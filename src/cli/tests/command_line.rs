@@ -58,8 +58,12 @@ impl Running {
 
     /// Tells it to stop; answers its status and what it wrote to the log.
     fn stop(mut self) -> (Option<i32>, String) {
-        kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
+        self.tell(Signal::INT);
         self.end()
+    }
+
+    fn tell(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
     fn end(&mut self) -> (Option<i32>, String) {
@@ -177,6 +181,27 @@ fn a_log_that_nobody_reads_any_more_stops_nothing() {
     running.line("listening on ");
     let (status, _) = running.stop();
     assert_eq!(status, Some(0));
+    assert_no_database(&folder);
+}
+
+#[test]
+fn a_closed_terminal_stops_it_in_order_but_not_under_nohup() {
+    let folder = folder();
+    let mut running = Running::start(callboard(&folder, &["serve"], &[]));
+    running.line("listening on ");
+    running.tell(Signal::HUP);
+    assert_eq!(running.end().0, Some(0));
+    assert_no_database(&folder);
+    let plain = callboard(&folder, &["serve"], &[]);
+    let mut nohup = Command::new("nohup");
+    nohup.arg(plain.get_program()).args(plain.get_args()).current_dir(folder.path()).stdin(Stdio::null());
+    nohup.env_clear().envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let mut running = Running::start(nohup);
+    running.line("listening on ");
+    running.tell(Signal::HUP);
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert!(running.child.try_wait().unwrap().is_none(), "it outlives its terminal");
+    assert_eq!(running.stop().0, Some(0));
     assert_no_database(&folder);
 }
 
