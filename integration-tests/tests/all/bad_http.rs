@@ -14,13 +14,9 @@ async fn unknown_paths_are_404_and_wrong_verbs_405() {
         "/",
         "/api",
         "/api/",
-        "/api/chats",
-        "/api/chat/",
-        "//api/chat",
-        "/API/CHAT",
         "/api/chat/streams",
         "/api/chat/streams/",
-        "/api/workflows/",
+        "/api/workflows/x/unpublish",
         "/%",
         "/%zz",
         "/%ff",
@@ -36,6 +32,21 @@ async fn unknown_paths_are_404_and_wrong_verbs_405() {
     content-type: application/json
     {"detail":{"message":"There is nothing at this path.","code":"request.not_found"}}
     "#);
+    for (path, near) in [
+        ("/api/chats", "/api/chat"),
+        ("/api/chat/", "/api/chat"),
+        ("//api/chat", "/api/chat"),
+        ("/API/CHAT", "/api/chat"),
+        ("/api/workflows/", "/api/workflows"),
+        ("/api/workflow/desk/publsh?x=1", "/api/workflows/desk/publish"),
+        ("/api/workflows/%64%22esk/versions/", "/api/workflows/%64%22esk/versions"),
+    ] {
+        for method in ["GET", "POST", "DELETE"] {
+            let answer = t.send(method, path, &[], "").await;
+            assert_eq!(answer.refusal(), "404 request.not_found", "{method} {path}");
+            assert_eq!(answer.message(), format!("There is nothing at this path; did you mean {near}?"));
+        }
+    }
     let wrong = [
         ("GET", "/api/chat", "POST"),
         ("PUT", "/api/chat", "POST"),

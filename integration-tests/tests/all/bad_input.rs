@@ -1,7 +1,7 @@
 //! Bodies that no client should send: each is refused in our own words, and the service is well afterwards.
 
 use insta::assert_snapshot;
-use integration_tests::{AnswerExt, TestService, chat, shown};
+use integration_tests::{AnswerExt, TestService, chat, shown, shown_alike};
 use serde_json::{Value, json};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
@@ -20,15 +20,12 @@ async fn stored_text(t: &TestService, thread: &str, index: usize) -> String {
 #[tokio::test]
 async fn what_is_not_json_is_400_and_says_where() {
     let t = TestService::start().await;
-    let bodies: [&[u8]; 12] = [
-        b"",
-        b" ",
+    let bodies: [&[u8]; 9] = [
         b"{",
         b"nonsense",
         b"{'a': 1}",
         b"{\"a\": 1,}",
         b"{} {}",
-        b"\xef\xbb\xbf{}",
         b"{\"a\": \"\xff\"}",
         b"{\"a\": \"\\ud800\"}",
         b"{\"a\": \"\x00\"}",
@@ -39,6 +36,23 @@ async fn what_is_not_json_is_400_and_says_where() {
         assert_eq!(answer.refusal(), "400 request.invalid_json", "{:?}", String::from_utf8_lossy(body));
         assert!(answer.message().contains("line 1 column"), "{}", answer.message());
     }
+    let named: [(&[u8], &str); 5] = [
+        (b"", "The request body is empty; it must be a JSON document."),
+        (b" \n", "The request body is empty; it must be a JSON document."),
+        (b"\xef\xbb\xbf{}", "The request body begins with a byte order mark; send UTF-8 without one."),
+        (b"\xff\xfe{\0}\0", "The request body is UTF-16; send UTF-8 without a byte order mark."),
+        (b"\xfe\xff\0{\0}", "The request body is UTF-16; send UTF-8 without a byte order mark."),
+    ];
+    for (body, message) in named {
+        for (path, headers) in [("/api/chat", &[JSON][..]), ("/api/workflows", &[JSON][..])] {
+            let answer = t.send("POST", path, headers, body).await;
+            assert_eq!(answer.refusal(), "400 request.invalid_json", "{path} {body:?}");
+            assert_eq!(answer.message(), message, "{path}");
+        }
+    }
+    // That nothing came says more than that it has no type.
+    let nothing = t.send("POST", "/api/workflows", &[], "").await;
+    assert_eq!(nothing.refusal(), "400 request.invalid_json");
     t.assert_healthy().await;
     t.assert_no_rows("threads").await;
 }
@@ -130,6 +144,58 @@ async fn wrong_types_everywhere_are_422_and_never_500() {
         }
     }
     t.assert_healthy().await;
+}
+
+#[tokio::test]
+async fn a_small_request_makes_no_large_answer() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().published().create().await;
+    let versions = format!("/api/workflows/{}/versions", workflow.id);
+    let unknown: serde_json::Map<String, Value> = (0..60_000).map(|n| (format!("k{n}"), json!(1))).collect();
+    let mut chat = chat::create(&workflow, "hi");
+    chat["params"]["input"]["content"] = json!(vec![1; 300_000]);
+    let requests = [
+        ("/api/workflows".to_owned(), Value::Object(unknown.clone())),
+        ("/api/workflows".to_owned(), json!({"name": "x", "tags": vec![1; 300_000]})),
+        (versions.clone(), json!({"graph": {}, "runnable_config": {"tags": vec![1; 300_000]}})),
+        (versions.clone(), json!({"graph": {}, "runnable_config": {"prompts": unknown}})),
+        ("/api/chat".to_owned(), chat),
+        ("/api/workflows".to_owned(), json!({"name": "x", "x".repeat(900_000): 1})),
+    ];
+    for (path, body) in requests {
+        let body = body.to_string();
+        let answer = t.post(&path, &body).await;
+        assert_eq!(answer.status, 422, "{path}: {}", &body[..100]);
+        assert!(answer.problems().len() <= 100);
+        assert!(answer.body.len() < 20_000 + body.len(), "{path}: {} bytes", answer.body.len());
+        let more = answer.message().ends_with("The first 100 problems are listed.");
+        assert_eq!(more, answer.problems().len() == 100, "{}", answer.message());
+    }
+    let query: Vec<String> = (0..5000).map(|n| format!("k{n}=1")).collect();
+    let answer = t.get(&format!("/api/workflows?{}", query.join("&"))).await;
+    assert_eq!((answer.status, answer.problems().len()), (422, 100));
+}
+
+#[tokio::test]
+async fn a_compressed_body_is_refused_as_such() {
+    let t = TestService::start().await;
+    let mut refused = Vec::new();
+    for path in ["/api/chat", "/api/workflows"] {
+        for encoding in ["gzip", "br", "x"] {
+            refused.push(t.send("POST", path, &[JSON, ("content-encoding", encoding)], "{}").await);
+        }
+    }
+    assert_snapshot!(shown_alike(&refused), @r#"
+    415
+    content-type: application/json
+    {"detail":{"message":"The request body must not be compressed: leave out the header Content-Encoding.","code":"request.unsupported_media_type"}}
+    "#);
+    let plain =
+        t.send("POST", "/api/workflows", &[JSON, ("content-encoding", "identity")], r#"{"name": "x"}"#).await;
+    assert_eq!(plain.status, 201);
+    let twice = [JSON, ("content-type", "text/plain")];
+    let answer = t.send("POST", "/api/workflows", &twice, r#"{"name": "x"}"#).await;
+    assert_eq!(answer.refusal(), "415 request.unsupported_media_type");
 }
 
 fn places_of(value: &Value, at: String, places: &mut Vec<String>) {

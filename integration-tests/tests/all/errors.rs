@@ -154,7 +154,7 @@ async fn a_request_that_does_not_validate_is_422_with_every_problem() {
     assert_snapshot!(shown(&no_type), @r#"
     422
     content-type: application/json
-    {"detail":{"message":"The chat request does not validate.","code":"chat.invalid_request","errors":[{"pointer":"/type","code":"required","message":"is required"}]}}
+    {"detail":{"message":"The chat request does not validate.","code":"chat.invalid_request","errors":[{"pointer":"/type","code":"required","message":"is required","suggestion":"`threads.create` or `threads.add_user_message`"}]}}
     "#);
     assert_nothing_stored(&t).await;
 }

@@ -69,7 +69,7 @@ async fn a_query_is_judged_as_a_whole_and_with_the_body() {
     assert_snapshot!(told(&answer), @r"
     /include_archived | type | must be true or false | -
     /include_archive | unknown_parameter | unknown query parameter 'include_archive' | did you mean 'include_archived'?
-    /page | unknown_parameter | unknown query parameter 'page' | known here: include_archived
+    /page | unknown_parameter | unknown query parameter 'page' | known here: include_archived, limit, cursor
     ");
     // A login that was asked for in the wrong place must not be passed over.
     let open = t.workflow().create().await;
@@ -118,6 +118,51 @@ async fn a_chat_request_of_an_unknown_type_is_told_the_near_one() {
     /params/input/content/1/type | type | must be a string | -
     /params/input/content/2/type | unknown | is no kind of message content | `input_text` or `input_tag`
     ");
+}
+
+/// What somebody sends who has read half of the protocol.
+#[tokio::test]
+async fn a_chat_request_that_lacks_something_is_told_what_to_send() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().published().create().await;
+    let id = &workflow.id;
+    let mut lines = Vec::new();
+    for body in [
+        json!({"workflow_id": id}),
+        json!({"workflow_id": id, "type": "threads.create", "input": "hi"}),
+        json!({"workflow_id": id, "type": "threads.create", "params": {"message": "hi"}}),
+        json!({"workflow_id": id, "type": "threads.create", "params": {"input": "hi"}}),
+        json!({"workflow_id": id, "type": "threads.create", "params": {"input": {"content": "hi"}}}),
+        json!({"workflow_id": id, "type": "threads.create", "params": {"input": {"text": "hi"}}}),
+        json!({"workflow_id": id, "type": "threads.add_user_message",
+               "params": {"thread": "x", "input": {"content": [{"type": "input_text", "txt": "hi"}]}}}),
+    ] {
+        let answer = t.chat(&body).await;
+        assert_eq!(answer.refusal(), "422 chat.invalid_request");
+        lines.push(told(&answer));
+    }
+    assert_snapshot!(lines.join("\n"), @r#"
+    /type | required | is required | `threads.create` or `threads.add_user_message`
+    /params | required | is required | {"input": {"content": [{"type": "input_text", "text": "Hello"}]}}
+    /params/input | required | is required | {"content": [{"type": "input_text", "text": "Hello"}]}
+    /params/input | type | must be an object | {"content": [{"type": "input_text", "text": "Hello"}]}
+    /params/input/content | type | must be an array | [{"type": "input_text", "text": "Hello"}]
+    /params/input/content | required | is required | [{"type": "input_text", "text": "Hello"}]
+    /params/thread_id | required | is required | did you mean `thread_id` by `thread`?
+    /params/input/content/0/text | required | is required | did you mean `text` by `txt`?
+    "#);
+}
+
+#[tokio::test]
+async fn a_graph_that_was_sent_bare_is_told_where_it_goes() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().without_version().create().await;
+    let bare = graphs::reply("x").to_string();
+    for path in [format!("/api/workflows/{}/versions", workflow.id), "/api/workflows/check".to_owned()] {
+        let expected =
+            r#"/graph | required | is required | put the graph inside: {"graph": {"format": "graph/1", …}}"#;
+        assert_eq!(told(&t.post(&path, &bare).await), expected, "{path}");
+    }
 }
 
 /// `curl -X POST` sends no body and no type; some clients send a type all the same, some an empty object.

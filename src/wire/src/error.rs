@@ -40,6 +40,10 @@ pub struct FieldError {
     pub suggestion: Option<String>,
 }
 
+/// Most problems that an answer lists. Who finds problems stops soon after, so that a small request makes no large
+/// answer.
+pub const MOST_PROBLEMS: usize = 100;
+
 impl FieldError {
     /// A problem without a suggestion.
     #[must_use]

@@ -71,14 +71,14 @@ error_codes! {
         "Send less.";
     UnsupportedMediaType, "request.unsupported_media_type", 415, false,
         "The request body must be application/json.",
-        "A body came with another content type or with none. The chat looks at the type only of requests \
-         with a visitor's cookie.",
+        "A body came with another content type, with two, with none, or compressed. The chat looks at the type \
+         only of requests with a visitor's cookie.",
         "Set the header `Content-Type: application/json`; `curl -d` sends another one by itself.";
     RouteNotFound, "request.not_found", 404, false,
         "There is nothing at this path.",
         "No route has this path. Paths are compared letter by letter: a slash at the end, a double slash or \
          a capital makes another.",
-        "Compare the path with `docs/PROTOCOL.md`.";
+        "The message names the path that was probably meant; `docs/PROTOCOL.md` has all of them.";
     MethodNotAllowed, "request.method_not_allowed", 405, false,
         "This path does not take this method.",
         "The path exists, and the method is none of its own.",

@@ -10,7 +10,7 @@ mod run;
 pub mod sse;
 mod workflow;
 
-pub use error::{ErrorBody, ErrorDetail, FieldError};
+pub use error::{ErrorBody, ErrorDetail, FieldError, MOST_PROBLEMS};
 pub use error_code::ErrorCode;
 pub use near::nearest;
 pub use run::{CreateRun, RunEvent, RunFrame, RunProblem, RunRecord, RunState, Trace, TraceStep};

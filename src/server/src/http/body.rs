@@ -27,6 +27,11 @@ pub(super) async fn read(
     limit: usize,
     clock: &dyn Clock,
 ) -> ApiResult<Bytes> {
+    let encoding = request.headers().get(header::CONTENT_ENCODING).map(|name| name.as_bytes());
+    if encoding.is_some_and(|name| !name.is_empty() && !name.eq_ignore_ascii_case(b"identity")) {
+        let message = "The request body must not be compressed: leave out the header Content-Encoding.";
+        return Err(ApiError::new(ErrorCode::UnsupportedMediaType).with_message(message));
+    }
     let declared = request.headers().get(header::CONTENT_LENGTH);
     let declared = declared.and_then(|length| length.to_str().ok()).and_then(|length| length.parse().ok());
     if declared.is_some_and(|declared: usize| declared > limit) {
@@ -54,15 +59,25 @@ const DEEPEST: usize = 128;
 
 /// The body as JSON of any shape; deeper than 128 levels is refused.
 pub(super) fn json(body: &[u8]) -> ApiResult<Value> {
+    let not_json = |message: &str| Err(ApiError::new(ErrorCode::InvalidJson).with_message(message));
+    if body.trim_ascii().is_empty() {
+        return not_json("The request body is empty; it must be a JSON document.");
+    }
+    if body.starts_with(b"\xef\xbb\xbf") {
+        return not_json("The request body begins with a byte order mark; send UTF-8 without one.");
+    }
+    if body.starts_with(b"\xff\xfe") || body.starts_with(b"\xfe\xff") {
+        return not_json("The request body is UTF-16; send UTF-8 without a byte order mark.");
+    }
     if !is_flat_enough(body) {
         let message = format!("The request body is deeper than {DEEPEST} levels.");
-        return Err(ApiError::new(ErrorCode::InvalidJson).with_message(message));
+        return not_json(&message);
     }
     let mut reader = serde_json::Deserializer::from_slice(body);
     // Its own limit is one level lower than ours.
     reader.disable_recursion_limit();
     let document = Value::deserialize(&mut reader).and_then(|document| reader.end().map(|()| document));
-    document.map_err(|error| not_json(&error))
+    document.or_else(|error| not_json(&format!("The request body is not valid JSON: {error}.")))
 }
 
 /// Whether no more than [`DEEPEST`] brackets are open at once. A parser that stops at the first error never gets
@@ -85,14 +100,10 @@ fn is_flat_enough(body: &[u8]) -> bool {
     true
 }
 
-fn not_json(error: &serde_json::Error) -> ApiError {
-    ApiError::new(ErrorCode::InvalidJson)
-        .with_message(format!("The request body is not valid JSON: {error}."))
-}
-
 /// The body as the object of a request.
 pub(super) fn object(request: &HttpRequest, body: &[u8]) -> ApiResult<Map<String, Value>> {
-    if !is_json(request) {
+    // That there is no body says more than that it has no type.
+    if !body.trim_ascii().is_empty() && !is_json(request) {
         return Err(ApiError::new(ErrorCode::UnsupportedMediaType));
     }
     match json(body)? {
@@ -110,7 +121,9 @@ pub(super) fn object_or_nothing(request: &HttpRequest, body: &[u8]) -> ApiResult
 }
 
 pub(super) fn is_json(request: &HttpRequest) -> bool {
-    let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let mut kinds = request.headers().get_all(header::CONTENT_TYPE);
+    let (kind, None) = (kinds.next(), kinds.next()) else { return false };
+    let kind = kind.and_then(|kind| kind.to_str().ok());
     let kind = kind.map(|kind| kind.split(';').next().unwrap_or(kind).trim().to_ascii_lowercase());
     kind.as_deref() == Some("application/json")
 }

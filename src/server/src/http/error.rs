@@ -11,7 +11,7 @@ use actors::chat::BeginError;
 use actors::db::WriteError;
 use actors::plans::PlanError;
 use store::StoreError;
-use wire::{ErrorBody, ErrorCode, FieldError};
+use wire::{ErrorBody, ErrorCode, FieldError, MOST_PROBLEMS};
 
 /// Seconds that a client should wait after a 503 or 429.
 const RETRY_AFTER: &str = "1";
@@ -33,9 +33,15 @@ impl ApiError {
         Self { code, message: None, errors: Vec::new(), header: None, cause: None }
     }
 
-    /// Every problem of a request that did not validate.
-    pub(crate) fn problems(code: ErrorCode, errors: Vec<FieldError>) -> Self {
-        Self { errors, ..Self::new(code) }
+    /// Every problem of a request that did not validate; of very many the first ones.
+    pub(crate) fn problems(code: ErrorCode, mut errors: Vec<FieldError>) -> Self {
+        let mut error = Self::new(code);
+        if errors.len() > MOST_PROBLEMS {
+            errors.truncate(MOST_PROBLEMS);
+            let message = code.message();
+            error = error.with_message(format!("{message} The first {MOST_PROBLEMS} problems are listed."));
+        }
+        Self { errors, ..error }
     }
 
     /// Nothing, when there are no problems.

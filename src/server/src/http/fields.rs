@@ -1,16 +1,25 @@
 //! Reading a request member by member, with every problem noted: who sends it learns of all of them at once.
 
 use serde_json::{Map, Value};
-use wire::{FieldError, nearest};
+use wire::{FieldError, MOST_PROBLEMS, nearest};
 
 /// A member's name inside a JSON pointer (RFC 6901).
 pub(super) fn escape(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
+/// Enough of a text to recognise it by.
+pub(super) fn shortened(text: &str) -> String {
+    let mut short: String = text.chars().take(60).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    short
+}
+
 /// What is said of a name that is not known: the near one, or all there are.
 pub(super) fn unknown(pointer: String, code: &str, what: &str, name: &str, known: &[&str]) -> FieldError {
-    let problem = FieldError::new(pointer, code, format!("unknown {what} '{name}'"));
+    let problem = FieldError::new(pointer, code, format!("unknown {what} '{}'", shortened(name)));
     match nearest(name, known.iter().copied()) {
         Some(near) => problem.suggest(format!("did you mean '{near}'?")),
         None if known.is_empty() => problem.suggest("leave it out; none is known here"),
@@ -30,9 +39,15 @@ impl<'a> Fields<'a> {
         Self { members, known: Vec::new(), problems: Vec::new() }
     }
 
-    /// Notes a problem.
+    /// Notes a problem, unless there are enough.
     pub(super) fn note(&mut self, problem: FieldError) {
-        self.problems.push(problem);
+        if !self.has_enough() {
+            self.problems.push(problem);
+        }
+    }
+
+    fn has_enough(&self) -> bool {
+        self.problems.len() > MOST_PROBLEMS
     }
 
     fn wrong(&mut self, pointer: String, expected: &str) {
@@ -71,6 +86,16 @@ impl<'a> Fields<'a> {
         self.typed(name, "a string", Value::as_str)
     }
 
+    /// Members that something else is said of.
+    pub(super) fn pass_over(&mut self, names: &[&'static str]) {
+        self.known.extend(names);
+    }
+
+    /// Whether there is such a member.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.members.contains_key(name)
+    }
+
     /// True or false, where it is there.
     pub(super) fn flag(&mut self, name: &'static str) -> Option<bool> {
         self.typed(name, "true or false", Value::as_bool)
@@ -98,6 +123,9 @@ impl<'a> Fields<'a> {
     /// Every problem, members that nobody asked for included.
     pub(super) fn finish(mut self) -> Vec<FieldError> {
         for name in self.members.keys().filter(|name| !self.known.contains(&name.as_str())) {
+            if self.has_enough() {
+                break;
+            }
             let pointer = format!("/{}", escape(name));
             self.problems.push(unknown(pointer, "unknown_field", "field", name, &self.known));
         }
@@ -141,6 +169,18 @@ mod tests {
                 "/nme unknown_field: unknown field 'nme' did you mean 'name'?",
             ]
         );
+    }
+
+    #[test]
+    fn nobody_is_told_more_than_enough() {
+        let many: Map<String, Value> = (0..1000).map(|n| (format!("k{n}"), json!(1))).collect();
+        assert_eq!(Fields::of(&many).finish().len(), MOST_PROBLEMS + 1);
+        let body = json!({"tags": vec![1; 1000]});
+        let mut fields = Fields::of(body.as_object().unwrap());
+        fields.texts("tags");
+        assert_eq!(fields.finish().len(), MOST_PROBLEMS + 1);
+        let long: Map<String, Value> = [("x".repeat(1000), json!(1))].into_iter().collect();
+        assert!(Fields::of(&long).finish()[0].message.len() < 100);
     }
 
     #[test]

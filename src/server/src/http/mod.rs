@@ -11,6 +11,7 @@ mod fields;
 mod health;
 mod idempotency;
 mod paging;
+mod paths;
 mod place;
 mod query;
 mod request_id;
@@ -21,6 +22,7 @@ use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
 use actix_web::middleware::from_fn;
 use actix_web::web::PathConfig;
+use actix_web::{HttpRequest, HttpResponse, Route, guard, web};
 use actix_web::{HttpResponse, Route, guard, web};
 use chrono::{DateTime, SecondsFormat, Utc};
 
@@ -52,8 +54,12 @@ pub(crate) fn application(
         .default_service(web::to(not_found))
 }
 
-async fn not_found() -> ApiResult<HttpResponse> {
-    Err(ApiError::new(ErrorCode::RouteNotFound))
+async fn not_found(request: HttpRequest) -> ApiResult<HttpResponse> {
+    let error = ApiError::new(ErrorCode::RouteNotFound);
+    Err(match paths::near(request.path()) {
+        Some(near) => error.with_message(format!("There is nothing at this path; did you mean {near}?")),
+        None => error,
+    })
 }
 
 /// A route for GET, and for HEAD, which is GET without the body.

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use actix_web::HttpRequest;
 use url::form_urlencoded;
-use wire::{ErrorCode, FieldError};
+use wire::{ErrorCode, FieldError, MOST_PROBLEMS};
 
 use super::error::{ApiError, ApiResult};
 use super::fields;
@@ -72,6 +72,9 @@ impl Params {
     pub(super) fn finish(mut self) -> Vec<FieldError> {
         let mut told: Vec<&str> = Vec::new();
         for (name, _) in self.given.iter().filter(|(name, _)| !self.known.contains(&name.as_str())) {
+            if self.problems.len() > MOST_PROBLEMS {
+                break;
+            }
             // A stray `&` is no parameter.
             if name.is_empty() || told.contains(&name.as_str()) {
                 continue;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{FieldError, nearest};
+use crate::{FieldError, MOST_PROBLEMS, nearest};
 
 /// A chat request after its `workflow_id` and its access were settled.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -145,6 +145,10 @@ pub struct ToolChoice {
     pub id: String,
 }
 
+const EXAMPLE_CONTENT: &str = r#"[{"type": "input_text", "text": "Hello"}]"#;
+const EXAMPLE_INPUT: &str = r#"{"content": [{"type": "input_text", "text": "Hello"}]}"#;
+const EXAMPLE_PARAMS: &str = r#"{"input": {"content": [{"type": "input_text", "text": "Hello"}]}}"#;
+
 const SERVED_TYPES: [&str; 2] = ["threads.create", "threads.add_user_message"];
 /// Request types of the protocol that this service does not serve yet.
 const LATER_TYPES: [&str; 14] = [
@@ -199,7 +203,7 @@ fn parse_operation(body: &Map<String, Value>, problems: &mut Vec<FieldError>) ->
     let kind = match body.get("type") {
         Some(Value::String(kind)) => kind.as_str(),
         None | Some(Value::Null) => {
-            problems.push(missing("/type"));
+            problems.push(missing("/type").suggest("`threads.create` or `threads.add_user_message`"));
             return None;
         }
         Some(_) => {
@@ -223,7 +227,7 @@ fn parse_operation(body: &Map<String, Value>, problems: &mut Vec<FieldError>) ->
     let params = match body.get("params") {
         Some(Value::Object(params)) => params,
         None | Some(Value::Null) => {
-            problems.push(missing("/params"));
+            problems.push(missing("/params").suggest(EXAMPLE_PARAMS));
             return None;
         }
         Some(_) => {
@@ -239,11 +243,11 @@ fn parse_operation(body: &Map<String, Value>, problems: &mut Vec<FieldError>) ->
     let input = match params.get("input") {
         Some(Value::Object(input)) => parse_input(input, problems),
         None | Some(Value::Null) => {
-            problems.push(missing("/params/input"));
+            problems.push(missing("/params/input").suggest(EXAMPLE_INPUT));
             None
         }
         Some(_) => {
-            problems.push(wrong("/params/input", "an object"));
+            problems.push(wrong("/params/input", "an object").suggest(EXAMPLE_INPUT));
             None
         }
     }?;
@@ -280,16 +284,22 @@ fn parse_content(input: &Map<String, Value>, problems: &mut Vec<FieldError>) -> 
     let parts = match input.get("content") {
         Some(Value::Array(parts)) => parts,
         None | Some(Value::Null) => {
-            problems.push(missing("/params/input/content"));
+            problems.push(missing("/params/input/content").suggest(EXAMPLE_CONTENT));
             return Vec::new();
         }
         Some(_) => {
-            problems.push(wrong("/params/input/content", "an array"));
+            problems.push(wrong("/params/input/content", "an array").suggest(EXAMPLE_CONTENT));
             return Vec::new();
         }
     };
-    let parts = parts.iter().enumerate();
-    parts.filter_map(|(index, part)| parse_part(part, index, problems)).collect()
+    let mut content = Vec::with_capacity(parts.len());
+    for (index, part) in parts.iter().enumerate() {
+        if problems.len() > MOST_PROBLEMS {
+            break;
+        }
+        content.extend(parse_part(part, index, problems));
+    }
+    content
 }
 
 fn parse_part(part: &Value, index: usize, problems: &mut Vec<FieldError>) -> Option<UserMessageContent> {
@@ -337,6 +347,9 @@ fn parse_attachments(input: &Map<String, Value>, problems: &mut Vec<FieldError>)
     };
     let mut attachments = Vec::with_capacity(list.len());
     for (index, entry) in list.iter().enumerate() {
+        if problems.len() > MOST_PROBLEMS {
+            break;
+        }
         let id = entry.as_str().or_else(|| entry.get("id").and_then(Value::as_str));
         match id {
             Some(id) => attachments.push(AttachmentRef::Id(id.to_owned())),
@@ -380,7 +393,12 @@ fn text_member(
     problems: &mut Vec<FieldError>,
 ) -> Option<String> {
     if matches!(object.get(name), None | Some(Value::Null)) {
-        problems.push(missing(format!("{at}/{name}")));
+        let problem = missing(format!("{at}/{name}"));
+        // Members that nobody knows are ignored; one that was meant for this is better named.
+        problems.push(match nearest(name, object.keys().map(String::as_str).take(MOST_PROBLEMS)) {
+            Some(near) if near != name => problem.suggest(format!("did you mean `{name}` by `{near}`?")),
+            _ => problem,
+        });
         return None;
     }
     optional_text(object, name, at, problems)

@@ -120,7 +120,15 @@ fn graph(fields: &mut Fields<'_>) -> Value {
     match fields.stands("graph") {
         Some(graph) => graph.clone(),
         None => {
-            fields.note(FieldError::new("/graph", "required", "is required"));
+            let problem = FieldError::new("/graph", "required", "is required");
+            if fields.has("nodes") {
+                // The graph itself was sent.
+                fields.pass_over(&["format", "inputs", "state", "modules", "nodes", "edges", "output"]);
+                fields
+                    .note(problem.suggest("put the graph inside: {\"graph\": {\"format\": \"graph/1\", …}}"));
+            } else {
+                fields.note(problem);
+            }
             Value::Null
         }
     }
@@ -179,6 +187,10 @@ mod tests {
                 "/notes format",
                 "/note unknown_field"
             ]
+        );
+        assert_eq!(
+            problems(check, &json!({"format": "graph/1", "nodes": [], "edges": []})),
+            ["/graph required"]
         );
         assert_eq!(problems(check, &json!({"graf": 1})), ["/graph required", "/graf unknown_field"]);
         assert_eq!(

@@ -4,9 +4,9 @@
 //! by the service itself, so a wrong type is refused when the version is saved, and not when somebody chats with it.
 
 use serde_json::{Map, Value, json};
-use wire::{FieldError, nearest};
+use wire::{FieldError, MOST_PROBLEMS, nearest};
 
-use crate::http::fields::escape;
+use crate::http::fields::{escape, shortened};
 
 const AT: &str = "/runnable_config";
 
@@ -59,6 +59,9 @@ pub(super) fn check(config: &Map<String, Value>) -> Vec<FieldError> {
     let mut problems = Vec::new();
     members(AT, config, &MEMBERS, &mut problems);
     for (at, prompt) in prompts(config) {
+        if problems.len() > MOST_PROBLEMS {
+            break;
+        }
         match prompt {
             Value::Object(prompt) => {
                 if !prompt.contains_key("text") {
@@ -116,24 +119,18 @@ fn lookalikes(
     for name in object.keys().filter(|name| names().all(|known| known != name.as_str())) {
         // One that is there under its right name was not misspelt.
         let missing = names().filter(|known| !object.contains_key(*known));
+        if warnings.len() >= MOST_PROBLEMS {
+            break;
+        }
         if let Some(near) = nearest(name, missing) {
             let warning = FieldError::new(
                 format!("{at}/{}", escape(name)),
                 "lookalike",
-                format!("'{name}' is taken as plain data"),
+                format!("'{}' is taken as plain data", shortened(name)),
             );
             warnings.push(warning.suggest(format!("did you mean '{near}'?")));
         }
     }
-}
-
-/// Enough of a text to recognise it by.
-fn shortened(text: &str) -> String {
-    let mut short: String = text.chars().take(60).collect();
-    if short.len() < text.len() {
-        short.push('…');
-    }
-    short
 }
 
 impl Kind {
@@ -153,6 +150,9 @@ impl Kind {
             _ => return,
         };
         for (index, value) in value.as_array().into_iter().flatten().enumerate() {
+            if problems.len() > MOST_PROBLEMS {
+                break;
+            }
             entry.check(&format!("{at}/{index}"), value, problems);
         }
     }

@@ -1,0 +1,91 @@
+//! Which path somebody meant who asked for one that is not there.
+
+use wire::nearest;
+
+/// Every path, a parameter as `*`.
+const PATHS: [&str; 14] = [
+    "/healthz",
+    "/readyz",
+    "/api/system/health",
+    "/api/chat",
+    "/api/chat/streams/*",
+    "/api/chat/streams/*/stop",
+    "/api/workflows",
+    "/api/workflows/check",
+    "/api/workflows/*",
+    "/api/workflows/*/public",
+    "/api/workflows/*/publish",
+    "/api/workflows/*/publish/revoke",
+    "/api/workflows/*/versions",
+    "/api/workflows/*/versions/*",
+];
+
+/// The path that was most likely meant: other slashes, other capitals, or a letter or two in a word.
+pub(super) fn near(path: &str) -> Option<String> {
+    let given: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+    // What is long was not typed by hand.
+    if given.is_empty() || path.len() > 200 {
+        return None;
+    }
+    let candidates: Vec<String> = PATHS.iter().filter_map(|known| meant(&given, known)).collect();
+    let clean = format!("/{}", given.join("/")).to_lowercase();
+    let near = nearest(&clean, candidates.iter().map(String::as_str))?;
+    (near != path).then(|| near.to_owned())
+}
+
+fn meant(given: &[&str], known: &str) -> Option<String> {
+    let known: Vec<&str> = known.split('/').skip(1).collect();
+    if given.len() != known.len() {
+        return None;
+    }
+    let mut path = String::new();
+    for (given, known) in given.iter().zip(known) {
+        let word = if known == "*" { (*given).to_owned() } else { word(given, known)?.to_owned() };
+        path.push('/');
+        path.push_str(&word);
+    }
+    Some(path)
+}
+
+/// `known`, when `given` is that word but for a slip. A word that only holds it is another word: `unpublish` is no
+/// `publish`.
+fn word<'a>(given: &str, known: &'a str) -> Option<&'a str> {
+    let slip = given.len().abs_diff(known.len()) <= 1;
+    nearest(&given.to_lowercase(), [known]).filter(|_| slip)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_is_seen() {
+        for (path, meant) in [
+            ("/api/workflows/", "/api/workflows"),
+            ("//api/chat", "/api/chat"),
+            ("/API/Chat", "/api/chat"),
+            ("/api/chats", "/api/chat"),
+            ("/api/workflow/desk/publsh", "/api/workflows/desk/publish"),
+            ("/api/workflows/desk/version", "/api/workflows/desk/versions"),
+            ("/api/workflows/Desk/Public/", "/api/workflows/Desk/public"),
+            ("/api/workflows/check/", "/api/workflows/check"),
+            ("/health", "/healthz"),
+            ("/api/chat/stream/x/stop", "/api/chat/streams/x/stop"),
+        ] {
+            assert_eq!(near(path).as_deref(), Some(meant), "{path}");
+        }
+    }
+
+    #[test]
+    fn what_is_something_else_gets_no_guess() {
+        let long = format!("/api/workflows/{}/publsh", "x".repeat(300));
+        for path in
+            ["/", "", "/api", "/favicon.ico", "/api/workflows/x/unpublish", "/api/users", "/chat/x", &long]
+        {
+            assert_eq!(near(path), None, "{path}");
+        }
+        for path in PATHS {
+            assert_eq!(near(path), None, "{path} is there");
+        }
+    }
+}
