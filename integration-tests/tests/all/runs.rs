@@ -156,11 +156,8 @@ async fn events_tell_all_that_happens_and_go_on_behind_any_of_them() {
     assert_eq!(live.header("content-type"), Some("text/event-stream"));
     let body = within("the run ends", live.rest()).await;
     let all = events(&t, &run).await;
-    for (index, event) in all.iter().enumerate() {
-        assert_eq!(
-            (event["run_id"].as_str(), event["seq"].as_u64()),
-            (Some(run.as_str()), Some(index as u64 + 1))
-        );
+    for (seq, event) in (1_u64..).zip(&all) {
+        assert_eq!((event["run_id"].as_str(), event["seq"].as_u64()), (Some(run.as_str()), Some(seq)));
     }
     let kinds: Vec<&str> = all.iter().map(|event| event["type"].as_str().unwrap()).collect();
     assert_eq!((kinds[0], kinds[1], kinds[2]), ("run_started", "step_started", "output_delta"));
@@ -303,8 +300,8 @@ async fn a_run_goes_on_after_a_restart_without_repeating_what_it_has_done() {
     until("the run ends", async || record(&t, &run).await["status"] == "succeeded").await;
     assert_eq!(record(&t, &run).await["output"], "done!");
     let all = events(&t, &run).await;
-    for (index, event) in all.iter().enumerate() {
-        assert_eq!(event["seq"].as_u64(), Some(index as u64 + 1));
+    for (seq, event) in (1_u64..).zip(&all) {
+        assert_eq!(event["seq"].as_u64(), Some(seq));
     }
     let count = |kind: &str, node: &str| {
         all.iter().filter(|event| event["type"] == kind && event["payload"]["node"] == node).count()

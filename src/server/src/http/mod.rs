@@ -23,7 +23,6 @@ use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
 use actix_web::middleware::from_fn;
 use actix_web::web::PathConfig;
 use actix_web::{HttpRequest, HttpResponse, Route, guard, web};
-use actix_web::{HttpResponse, Route, guard, web};
 use chrono::{DateTime, SecondsFormat, Utc};
 
 pub(crate) use app::{App, AppParts};

@@ -3,7 +3,7 @@
 use wire::nearest;
 
 /// Every path, a parameter as `*`.
-const PATHS: [&str; 14] = [
+const PATHS: [&str; 19] = [
     "/healthz",
     "/readyz",
     "/api/system/health",
@@ -18,6 +18,11 @@ const PATHS: [&str; 14] = [
     "/api/workflows/*/publish/revoke",
     "/api/workflows/*/versions",
     "/api/workflows/*/versions/*",
+    "/api/workflows/*/runs",
+    "/api/runs/*",
+    "/api/runs/*/events",
+    "/api/runs/*/trace",
+    "/api/runs/*/cancel",
 ];
 
 /// The path that was most likely meant: other slashes, other capitals, or a letter or two in a word.

@@ -42,7 +42,7 @@ pub(super) fn as_begun(row: StoredRun, version: i32) -> RunRecord {
 
 /// The journal in the order in which attempts began.
 pub(super) fn steps(mut journal: Vec<StoredStep>) -> Vec<TraceStep> {
-    journal.sort_by(|a, b| (a.step, a.started_at).cmp(&(b.step, b.started_at)));
+    journal.sort_by_key(|row| (row.step, row.started_at));
     journal.into_iter().map(step).collect()
 }
 
