@@ -238,8 +238,8 @@ async fn a_config_that_no_run_could_use_is_not_saved() {
     assert_snapshot!(saved.problems().join("\n"), @r"
     /note unknown_field
     /runnable_config/tags type
-    /graph/nodes required
     /graph/edges required
+    /graph/nodes required
     ");
     t.assert_no_rows("workflow_versions").await;
     // A number that is not kept exactly would make two versions one.
