@@ -98,6 +98,10 @@ async fn a_body_over_the_limit_is_413_however_it_is_announced() {
         raw.write(&chunk).await;
     }
     assert_eq!(raw.answer().await.whole().await.refusal(), "413 request.too_large");
+    let mut raw = t.raw().await;
+    raw.write("POST /api/chat HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n").await;
+    let broken = raw.answer().await.whole().await;
+    assert_eq!(broken.message(), "The request body broke off before its end.");
     let lying = [JSON, ("content-length", "99999999999999999999999")];
     let mut raw = t.raw().await;
     raw.write(format!("POST /api/chat HTTP/1.1\r\nHost: x\r\n{}: {}\r\n\r\n{{}}", lying[1].0, lying[1].1))
@@ -171,6 +175,11 @@ async fn a_small_request_makes_no_large_answer() {
         let more = answer.message().ends_with("The first 100 problems are listed.");
         assert_eq!(more, answer.problems().len() == 100, "{}", answer.message());
     }
+    let wide =
+        json!({"graph": {"format": "graph/1", "nodes": vec![json!({}); 1000], "edges": []}}).to_string();
+    let checked = t.post("/api/workflows/check", &wide).await;
+    assert_eq!((checked.status, checked.value()["errors"].as_array().map(Vec::len)), (200, Some(100)));
+    assert_eq!(t.post(&versions, &wide).await.problems().len(), 100);
     let query: Vec<String> = (0..5000).map(|n| format!("k{n}=1")).collect();
     let answer = t.get(&format!("/api/workflows?{}", query.join("&"))).await;
     assert_eq!((answer.status, answer.problems().len()), (422, 100));

@@ -41,7 +41,9 @@ pub(super) async fn read(
         let mut body = BytesMut::new();
         while let Some(chunk) = payload.next().await {
             let chunk = chunk.map_err(|error| {
-                ApiError::new(ErrorCode::InvalidJson).with_message(format!("The body broke off: {error}"))
+                ApiError::new(ErrorCode::InvalidJson)
+                    .with_message("The request body broke off before its end.")
+                    .with_cause(error)
             })?;
             if body.len() + chunk.len() > limit {
                 return Err(ApiError::new(ErrorCode::TooLarge));

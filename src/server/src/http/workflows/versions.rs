@@ -4,7 +4,7 @@ use actix_web::web::{Json, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use serde_json::{Map, Value, json};
 use store::NewVersion;
-use wire::{CreateVersion, ErrorCode, FieldError, Listed, VersionRecord, VersionSummary};
+use wire::{CreateVersion, ErrorCode, FieldError, Listed, MOST_PROBLEMS, VersionRecord, VersionSummary};
 
 use super::requests::Read;
 use super::{records, requests, runnable_config};
@@ -117,7 +117,8 @@ pub(super) async fn check(
     let body = body::object(&request, &body)?;
     let wanted = Params::of(&request).and(requests::check(&body))?;
     let config = wanted.runnable_config.as_ref();
-    let errors = [graph_problems(&wanted.graph), config_problems(config)].concat();
+    let mut errors = [graph_problems(&wanted.graph), config_problems(config)].concat();
+    errors.truncate(MOST_PROBLEMS);
     let warnings = config.map(runnable_config::warnings).unwrap_or_default();
     Ok(Json(json!({"valid": errors.is_empty(), "errors": errors, "warnings": warnings})))
 }
