@@ -7,6 +7,7 @@
 
 mod oracle;
 mod retry;
+mod runs;
 mod service;
 mod tables;
 mod workflows;

@@ -1,33 +1,21 @@
 //! Measures chat turns beside the floor and prints both.
 
 use std::env;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use super::load::{self, Taken};
 use super::process::{cpu_alone, cpu_with_children, resident_mib};
+use super::server::{self, Server, count, post};
 use crate::cluster::{self, Cluster};
 
 /// Twenty words: twenty pieces.
 const TEXT: &str = "one two three four five six seven eight nine ten \
     eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty";
 const CONCURRENCY: [usize; 3] = [1, 8, 64];
-
-struct Server {
-    child: Child,
-    address: String,
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 /// What one measurement gave.
 struct Figures {
@@ -117,32 +105,19 @@ async fn one(
     Ok(figures)
 }
 
-fn count(n: usize) -> f64 {
-    u32::try_from(n).map_or(f64::NAN, f64::from)
-}
-
 /// Milliseconds.
 fn percentile(taken: &[Taken], percent: usize, of: impl Fn(&Taken) -> Duration) -> f64 {
-    let mut times: Vec<Duration> = taken.iter().map(of).collect();
-    times.sort_unstable();
-    let at = (times.len() * percent / 100).min(times.len().saturating_sub(1));
-    times.get(at).map_or(0.0, |time| time.as_secs_f64() * 1e3)
+    server::percentile(taken.iter().map(of).collect(), percent)
 }
 
 fn start_floor(cluster: &Cluster) -> Result<Server> {
     let mut command = Command::new(env::current_exe()?);
     command.args(["floor", &cluster.dsn()]);
-    start(&mut command)
+    Server::start(&mut command)
 }
 
 async fn start_service(target: &Path, cluster: &Cluster) -> Result<(Server, Duration, String)> {
-    let data = target.join(format!("bench-data-{}", std::process::id()));
-    let mut command = Command::new(target.join("release/callboard"));
-    command.arg("serve").env("SERVICE_POSTGRES_DSN", cluster.dsn()).env("SERVICE_DATA_DIR", &data);
-    command.env("SERVICE_PORT", "0").env("SERVICE_LOG", "warn");
-    let began = now();
-    let server = start(&mut command)?;
-    let ready = began.elapsed();
+    let (server, ready) = server::callboard(target, cluster)?;
     let graph = serde_json::json!({
         "format": "graph/1",
         "nodes": [{"name": "echo", "type": "reply", "text": "{{ inputs.message }}", "pieces": "words"}],
@@ -157,30 +132,6 @@ async fn start_service(target: &Path, cluster: &Cluster) -> Result<(Server, Dura
     Ok((server, ready, id))
 }
 
-fn start(command: &mut Command) -> Result<Server> {
-    let mut child = command.stdout(Stdio::piped()).spawn().context("start a server")?;
-    let mut lines = BufReader::new(child.stdout.take().context("no output")?).lines();
-    let line = lines.next().context("the server ended before it listened")??;
-    let Some(address) = line.strip_prefix("listening on http://") else { bail!("unexpected: {line}") };
-    Ok(Server { address: address.to_owned(), child })
-}
-
-async fn post(address: &str, path: &str, body: &str) -> Result<serde_json::Value> {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let mut stream = tokio::net::TcpStream::connect(address).await?;
-    let head = format!("POST {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n");
-    let head =
-        format!("{head}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}", body.len());
-    stream.write_all(head.as_bytes()).await?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await?;
-    let (head, body) = answer.split_once("\r\n\r\n").context("no body")?;
-    if !head.starts_with("HTTP/1.1 20") {
-        bail!("{path}: {answer}");
-    }
-    Ok(serde_json::from_str(body)?)
-}
-
 fn request(address: &str, workflow: &str) -> String {
     let body = serde_json::json!({
         "type": "threads.create", "workflow_id": workflow,
@@ -190,9 +141,4 @@ fn request(address: &str, workflow: &str) -> String {
     .to_string();
     let head = format!("POST /api/chat HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n");
     format!("{head}Content-Length: {}\r\n\r\n{body}", body.len())
-}
-
-#[expect(clippy::disallowed_methods, reason = "a benchmark measures the machine's time")]
-fn now() -> Instant {
-    Instant::now()
 }

@@ -6,11 +6,15 @@
 #[cfg(feature = "bench")]
 mod chat;
 #[cfg(feature = "bench")]
+mod engine;
+#[cfg(feature = "bench")]
 mod floor;
 #[cfg(feature = "bench")]
 mod load;
 #[cfg(feature = "bench")]
 mod process;
+#[cfg(feature = "bench")]
+mod server;
 
 use std::path::Path;
 
@@ -28,15 +32,23 @@ pub(crate) enum Bench {
         #[arg(long, default_value_t = 8_000)]
         turns: usize,
     },
+    /// Durable steps of runs, beside bare inserts of the same rows; checking a graph of 500 nodes.
+    Engine {
+        /// Runs of 40 steps for each measurement.
+        #[arg(long, default_value_t = 200)]
+        runs: usize,
+    },
 }
 
 /// Builds and measures.
 pub(crate) fn run(root: &Path, bench: &Bench) -> Result<()> {
-    let Bench::Chat { turns } = bench;
+    let (program, amount) = match bench {
+        Bench::Chat { turns } => ("measure-chat", turns.to_string()),
+        Bench::Engine { runs } => ("measure-engine", runs.to_string()),
+    };
     run::run(&mut run::cargo(root, &["build", "--release", "--locked", "-p", "callboard"]))?;
-    let turns = turns.to_string();
     let arguments =
-        ["run", "--release", "--locked", "-p", "xtask", "--features", "bench", "--", "measure-chat", &turns];
+        ["run", "--release", "--locked", "-p", "xtask", "--features", "bench", "--", program, &amount];
     run::run(&mut run::cargo(root, &arguments))
 }
 
@@ -48,6 +60,12 @@ pub(crate) enum Program {
     MeasureChat {
         /// Turns at concurrency 64.
         turns: usize,
+    },
+    /// Measures the steps of runs.
+    #[command(hide = true)]
+    MeasureEngine {
+        /// Runs for each measurement.
+        runs: usize,
     },
     /// The floor's server.
     #[command(hide = true)]
@@ -62,6 +80,7 @@ pub(crate) enum Program {
 pub(crate) fn program(target: &Path, program: Program) -> Result<()> {
     match program {
         Program::MeasureChat { turns } => chat::run(target, turns),
+        Program::MeasureEngine { runs } => engine::run(target, runs),
         Program::Floor { dsn } => floor::run(&dsn),
     }
 }
@@ -69,5 +88,5 @@ pub(crate) fn program(target: &Path, program: Program) -> Result<()> {
 /// Runs a measuring program.
 #[cfg(not(feature = "bench"))]
 pub(crate) fn program(_target: &Path, _program: Program) -> Result<()> {
-    anyhow::bail!("call `cargo xtask bench chat`, which builds this with the feature `bench`")
+    anyhow::bail!("call `cargo xtask bench …`, which builds this with the feature `bench`")
 }

@@ -1,0 +1,80 @@
+//! The servers that are measured, and small figures.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::cluster::Cluster;
+
+/// A server that is measured.
+pub(super) struct Server {
+    pub(super) child: Child,
+    pub(super) address: String,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Server {
+    /// Starts a server and waits until it listens.
+    pub(super) fn start(command: &mut Command) -> Result<Self> {
+        let mut child = command.stdout(Stdio::piped()).spawn().context("start a server")?;
+        let mut lines = BufReader::new(child.stdout.take().context("no output")?).lines();
+        let line = lines.next().context("the server ended before it listened")??;
+        let Some(address) = line.strip_prefix("listening on http://") else { bail!("unexpected: {line}") };
+        Ok(Self { address: address.to_owned(), child })
+    }
+}
+
+/// The service on this database, and how long it took to be ready.
+pub(super) fn callboard(target: &Path, cluster: &Cluster) -> Result<(Server, Duration)> {
+    let data = target.join(format!("bench-data-{}", std::process::id()));
+    let mut command = Command::new(target.join("release/callboard"));
+    command.arg("serve").env("SERVICE_POSTGRES_DSN", cluster.dsn()).env("SERVICE_DATA_DIR", &data);
+    command.env("SERVICE_PORT", "0").env("SERVICE_LOG", "warn");
+    let began = now();
+    let server = Server::start(&mut command)?;
+    Ok((server, began.elapsed()))
+}
+
+/// Posts JSON and reads the JSON of an answer that is none of failure.
+pub(super) async fn post(address: &str, path: &str, body: &str) -> Result<serde_json::Value> {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut stream = tokio::net::TcpStream::connect(address).await?;
+    let head = format!("POST {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n");
+    let head =
+        format!("{head}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    stream.write_all(head.as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    let (head, body) = answer.split_once("\r\n\r\n").context("no body")?;
+    if !head.starts_with("HTTP/1.1 20") {
+        bail!("{path}: {answer}");
+    }
+    Ok(serde_json::from_str(body)?)
+}
+
+/// A number of things as what one divides by.
+pub(super) fn count(n: usize) -> f64 {
+    u32::try_from(n).map_or(f64::NAN, f64::from)
+}
+
+/// Milliseconds.
+pub(super) fn percentile(mut times: Vec<Duration>, percent: usize) -> f64 {
+    times.sort_unstable();
+    let at = (times.len() * percent / 100).min(times.len().saturating_sub(1));
+    times.get(at).map_or(0.0, |time| time.as_secs_f64() * 1e3)
+}
+
+/// The machine's time.
+#[expect(clippy::disallowed_methods, reason = "a benchmark measures the machine's time")]
+pub(super) fn now() -> Instant {
+    Instant::now()
+}
