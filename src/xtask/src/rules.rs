@@ -9,7 +9,7 @@ pub(crate) const ARROWS: &[(&str, &[&str])] = &[
     ("auth", &["kernel", "wire"]),
     ("bundle", &["kernel", "wire"]),
     ("sandbox", &["kernel"]),
-    ("net", &["kernel"]),
+    ("net", &["kernel", "wire"]),
     ("store", &["auth", "kernel", "wire"]),
     ("engine", &["sandbox", "net", "kernel", "wire"]),
     ("training", &["engine"]),

@@ -1,0 +1,132 @@
+//! The client.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::{Clock, timeout};
+use reqwest::header::{ACCEPT_ENCODING, AUTHORIZATION, HeaderValue};
+use url::Url;
+
+use crate::pool::Pool;
+use crate::{Guard, Limits, NetError, NetErrorKind, Request, Response, redirect};
+
+/// The client could not be made; only a broken build of its libraries does that.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("the HTTP client cannot be made: {0}")]
+pub struct ClientError(pub(crate) String);
+
+/// Sends requests. Cheap to clone; copies share connections.
+#[derive(Clone)]
+pub struct Client {
+    parts: Arc<Parts>,
+}
+
+struct Parts {
+    face: Face,
+    clock: Arc<dyn Clock>,
+}
+
+enum Face {
+    Guarded { guard: Arc<Guard>, pool: Box<Pool> },
+    Operator { http: reqwest::Client },
+}
+
+impl Client {
+    /// For addresses that come from graphs and users.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn guarded(guard: Arc<Guard>, clock: Arc<dyn Clock>) -> Result<Self, ClientError> {
+        let face = Face::Guarded { guard, pool: Box::new(Pool::new()?) };
+        Ok(Self { parts: Arc::new(Parts { face, clock }) })
+    }
+
+    /// For addresses that the operator set.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn operator(clock: Arc<dyn Clock>) -> Result<Self, ClientError> {
+        let face = Face::Operator { http: Pool::new()?.open()? };
+        Ok(Self { parts: Arc::new(Parts { face, clock }) })
+    }
+
+    /// Sends a request and waits for the head of its answer. Dropping the future, or the answer, ends the connection.
+    ///
+    /// # Errors
+    /// [`NetError`]. A status that says no is an answer, not an error.
+    pub async fn send(&self, request: Request, limits: &Limits) -> Result<Response, NetError> {
+        let clock = &self.parts.clock;
+        let started = clock.monotonic();
+        let mut request = request;
+        let mut url = web(&request.url)?;
+        let mut hops = 0_u8;
+        loop {
+            let passed = clock.monotonic().saturating_sub(started);
+            let left =
+                limits.total.map_or(limits.head, |total| total.saturating_sub(passed).min(limits.head));
+            let place = place(&url);
+            let answer = timeout(&**clock, left, self.hop(&request, &url, &place)).await;
+            let answer = answer.unwrap_or_else(|| Err(too_slow(&place, left)))?;
+            let follows = matches!(self.parts.face, Face::Guarded { .. });
+            let to = if follows { redirect::target(answer.status(), answer.headers(), &url)? } else { None };
+            let Some(to) = to else {
+                return Response::new(answer, url, place, limits, started, Arc::clone(clock));
+            };
+            if hops >= limits.redirects {
+                return Err(NetError::refused(format!(
+                    "{place} redirects more than {} times",
+                    limits.redirects
+                )));
+            }
+            hops = hops.saturating_add(1);
+            request = redirect::next(request, answer.status(), &url, &to);
+            url = web(to.as_str())?;
+        }
+    }
+
+    async fn hop(&self, request: &Request, url: &Url, place: &str) -> Result<reqwest::Response, NetError> {
+        let http = match &self.parts.face {
+            Face::Operator { http } => http.clone(),
+            Face::Guarded { guard, pool } => {
+                if !url.username().is_empty() || url.password().is_some() {
+                    return Err(NetError::refused(format!(
+                        "{place}: the address holds a user or a password"
+                    )));
+                }
+                let addresses = guard.open_url(url).await?;
+                let pinned = pool.pinned(url.host_str().unwrap_or_default(), addresses);
+                pinned.map_err(|error| NetError::new(NetErrorKind::Broken, error.to_string()))?
+            }
+        };
+        let mut headers = request.headers.clone();
+        headers.entry(ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));
+        let mut url = url.clone();
+        if headers.contains_key(AUTHORIZATION) {
+            // Otherwise the library sends the user of the address besides.
+            let _ = url.set_username("");
+            let _ = url.set_password(None);
+        }
+        let sending = http.request(request.method.clone(), url).headers(headers).body(request.body.clone());
+        sending.send().await.map_err(|error| NetError::of(error, place))
+    }
+}
+
+/// An http or https address with a host. A fragment stays here.
+fn web(text: &str) -> Result<Url, NetError> {
+    let mut url = Url::parse(text).map_err(|error| NetError::refused(format!("no address: {error}")))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(NetError::refused(format!("'{}:' is neither http nor https", url.scheme())));
+    }
+    url.set_fragment(None);
+    Ok(url)
+}
+
+/// What may be said of an address: host and port.
+fn place(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    url.port_or_known_default().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+}
+
+fn too_slow(place: &str, limit: Duration) -> NetError {
+    NetError::new(NetErrorKind::TimedOut, format!("{place} did not answer within {} s", limit.as_secs_f32()))
+}

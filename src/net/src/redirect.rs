@@ -1,0 +1,86 @@
+//! Following redirects by hand.
+
+use bytes::Bytes;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, LOCATION};
+use reqwest::{Method, StatusCode};
+use url::Url;
+
+use crate::{NetError, Request};
+
+/// What another origin may see of a request's head. All else may be a secret: besides `Authorization` and `Cookie`,
+/// keys stand in headers of any name.
+const HARMLESS: [&str; 8] = [
+    "accept",
+    "accept-encoding",
+    "accept-language",
+    "content-type",
+    "if-modified-since",
+    "if-none-match",
+    "range",
+    "user-agent",
+];
+
+/// Where an answer sends the caller; `None` when it is no redirect.
+///
+/// # Errors
+/// When the target is none, or is plain http after https.
+pub(crate) fn target(status: StatusCode, headers: &HeaderMap, from: &Url) -> Result<Option<Url>, NetError> {
+    let moved = matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308);
+    let Some(location) = headers.get(LOCATION).filter(|_| moved) else { return Ok(None) };
+    let bad = |what: &str| NetError::refused(format!("a redirect {what}"));
+    let location = location.to_str().map_err(|_| bad("to what is no address"))?;
+    let to = from.join(location).map_err(|_| bad("to what is no address"))?;
+    if from.scheme() == "https" && to.scheme() != "https" {
+        return Err(bad("from https to plain http"));
+    }
+    Ok(Some(to))
+}
+
+/// The request to the redirect's target.
+pub(crate) fn next(mut request: Request, status: StatusCode, from: &Url, to: &Url) -> Request {
+    let becomes_get = match status.as_u16() {
+        303 => request.method != Method::HEAD,
+        301 | 302 => request.method == Method::POST,
+        _ => false,
+    };
+    if becomes_get {
+        request.method = Method::GET;
+        request.body = Bytes::new();
+        request.headers.remove(CONTENT_TYPE);
+    }
+    if from.origin() != to.origin() {
+        let kept = request.headers.iter().filter(|(name, _)| HARMLESS.contains(&name.as_str()));
+        request.headers = kept.map(|(name, value)| (name.clone(), value.clone())).collect();
+    }
+    request
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judge(from: &str, to: &str) -> Result<Option<Url>, NetError> {
+        let headers = HeaderMap::from_iter([(LOCATION, to.parse().unwrap())]);
+        target(StatusCode::FOUND, &headers, &Url::parse(from).unwrap())
+    }
+
+    #[test]
+    fn https_is_never_left() {
+        assert!(judge("https://a.test/", "http://a.test/").is_err());
+        assert!(judge("https://a.test/", "HTTP://b.test/").is_err());
+        for to in ["https://b.test/", "/x", "//b.test/"] {
+            assert!(judge("https://a.test/", to).unwrap().is_some(), "{to}");
+        }
+        assert!(judge("http://a.test/", "http://b.test/").unwrap().is_some());
+    }
+
+    #[test]
+    fn other_statuses_send_nobody_anywhere() {
+        let headers = HeaderMap::from_iter([(LOCATION, "/x".parse().unwrap())]);
+        let from = Url::parse("http://a.test/").unwrap();
+        for status in [StatusCode::CREATED, StatusCode::NOT_MODIFIED, StatusCode::MULTIPLE_CHOICES] {
+            assert_eq!(target(status, &headers, &from).unwrap(), None);
+        }
+        assert_eq!(target(StatusCode::FOUND, &HeaderMap::new(), &from).unwrap(), None);
+    }
+}

@@ -1,0 +1,76 @@
+//! What is sent.
+
+use bytes::Bytes;
+use kernel::Secret;
+use reqwest::Method;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use secrecy::ExposeSecret as _;
+
+use crate::NetError;
+
+/// Headers that belong to the connection, not to its user.
+const CONNECTION: [&str; 12] = [
+    "connection",
+    "content-length",
+    "host",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "expect",
+];
+
+/// A request. Its address is judged when it is sent.
+#[derive(Clone)]
+pub struct Request {
+    pub(crate) method: Method,
+    pub(crate) url: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl Request {
+    /// A request without headers and body.
+    #[must_use]
+    pub fn new(method: Method, url: impl Into<String>) -> Self {
+        Self { method, url: url.into(), headers: HeaderMap::new(), body: Bytes::new() }
+    }
+
+    /// Adds a header. Those that belong to the connection (`Host`, `Content-Length`, `Transfer-Encoding` and the like)
+    /// are left out.
+    ///
+    /// # Errors
+    /// [`crate::NetErrorKind::Refused`] when name or value cannot stand in a head; the value is not repeated.
+    pub fn header(mut self, name: &str, value: &str) -> Result<Self, NetError> {
+        let bad = |what: &str| NetError::refused(format!("no {what} of a header"));
+        let name = HeaderName::try_from(name).map_err(|_| bad("name"))?;
+        let value = HeaderValue::try_from(value).map_err(|_| bad("value"))?;
+        if !CONNECTION.contains(&name.as_str()) {
+            self.headers.append(name, value);
+        }
+        Ok(self)
+    }
+
+    /// Sends a secret as `Authorization: Bearer`.
+    ///
+    /// # Errors
+    /// [`crate::NetErrorKind::Refused`] when it cannot stand in a head; it is not repeated.
+    pub fn bearer(mut self, secret: &Secret) -> Result<Self, NetError> {
+        let value = HeaderValue::try_from(format!("Bearer {}", secret.expose_secret()));
+        let mut value = value.map_err(|_| NetError::refused("the key cannot stand in a header"))?;
+        value.set_sensitive(true);
+        self.headers.insert(AUTHORIZATION, value);
+        Ok(self)
+    }
+
+    /// Sets the body.
+    #[must_use]
+    pub fn body(mut self, body: impl Into<Bytes>) -> Self {
+        self.body = body.into();
+        self
+    }
+}
