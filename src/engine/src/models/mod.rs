@@ -4,6 +4,7 @@
 //! journal are the engine's.
 
 mod message;
+mod openai;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use wire::ErrorCode;
 
+pub use self::openai::OpenAi;
 pub use message::{Message, ModelAnswer, ModelRequest, Role, Tool, ToolCall, Usage};
 
 /// A call of a model failed.
@@ -39,6 +41,8 @@ pub enum ModelErrorKind {
     Rejected,
     /// The answer is none that can be understood.
     BadAnswer,
+    /// The endpoint's address may not be called from a workflow.
+    EgressRefused,
 }
 
 impl ModelErrorKind {
@@ -57,6 +61,7 @@ impl ModelErrorKind {
             Self::Unavailable => ErrorCode::ModelUnavailable,
             Self::Rejected => ErrorCode::ModelRejected,
             Self::BadAnswer => ErrorCode::ModelBadAnswer,
+            Self::EgressRefused => ErrorCode::EgressRefused,
         }
     }
 }

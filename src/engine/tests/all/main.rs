@@ -3,6 +3,9 @@
 
 mod big;
 mod checking;
+mod models_endpoint;
+mod models_openai;
+mod models_openai_faults;
 mod panics;
 mod ports;
 mod reply;

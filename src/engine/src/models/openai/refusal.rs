@@ -1,0 +1,133 @@
+//! What an endpoint's refusal means.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use kernel::Secret;
+use net::header::{HeaderMap, RETRY_AFTER};
+use secrecy::ExposeSecret as _;
+use serde_json::Value;
+
+use crate::models::ModelErrorKind;
+
+/// Bytes of a refusal's body that are looked at.
+pub(super) const MOST_READ: usize = 16 * 1024;
+/// Letters of it that are repeated.
+const MOST_SAID: usize = 500;
+/// The longest that an endpoint may ask to wait.
+const LONGEST: Duration = Duration::from_secs(300);
+
+/// What a status other than 2xx means.
+pub(super) fn kind(status: u16) -> ModelErrorKind {
+    match status {
+        429 => ModelErrorKind::RateLimited,
+        408 | 425 | 500..=599 => ModelErrorKind::Unavailable,
+        _ => ModelErrorKind::Rejected,
+    }
+}
+
+/// What an error inside a stream means, by the words that endpoints use.
+pub(super) fn kind_of_error(error: &Value) -> ModelErrorKind {
+    let code = error.get("code").or_else(|| error.get("status"));
+    if let Some(status) = code.and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok()) {
+        return kind(status);
+    }
+    let words = ["type", "code"].map(|name| error.get(name).and_then(Value::as_str).unwrap_or_default());
+    let says = |word: &str| words.iter().any(|said| said.contains(word));
+    if says("rate_limit") || says("quota") {
+        ModelErrorKind::RateLimited
+    } else if says("invalid") || says("authentication") || says("permission") || says("not_found") {
+        ModelErrorKind::Rejected
+    } else {
+        ModelErrorKind::Unavailable
+    }
+}
+
+/// How long the endpoint asks to wait: milliseconds, seconds or a date.
+pub(super) fn retry_after(headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    let number = |text: &str| text.parse::<f64>().ok().filter(|number| *number >= 0.0);
+    let wait = if let Some(millis) = text("retry-after-ms").and_then(number) {
+        Duration::try_from_secs_f64(millis / 1000.0).unwrap_or(LONGEST)
+    } else {
+        let given = text(RETRY_AFTER.as_str())?;
+        if let Some(seconds) = number(given) {
+            Duration::try_from_secs_f64(seconds).unwrap_or(LONGEST)
+        } else {
+            let until = DateTime::parse_from_rfc2822(given).ok()?;
+            (until.to_utc() - now).to_std().unwrap_or_default()
+        }
+    };
+    Some(wait.min(LONGEST))
+}
+
+/// What a refusal's body says, in one line.
+pub(super) fn said(body: &str) -> String {
+    let message = serde_json::from_str::<Value>(body).ok().and_then(|body| said_in(&body));
+    shorten(message.as_deref().unwrap_or(body))
+}
+
+/// The message of an error object, wherever endpoints put it.
+pub(super) fn said_in(body: &Value) -> Option<String> {
+    let places = ["/error/message", "/error", "/message", "/detail", "/0/error/message"];
+    places.iter().find_map(|place| body.pointer(place)?.as_str()).map(shorten)
+}
+
+fn shorten(text: &str) -> String {
+    let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    plain.trim().chars().take(MOST_SAID).collect()
+}
+
+/// The text without the key.
+pub(super) fn hide(text: String, key: Option<&Secret>) -> String {
+    match key.map(|key| key.expose_secret()) {
+        Some(key) if !key.is_empty() => text.replace(key, "***"),
+        _ => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wait(name: &'static str, value: &str) -> Option<Duration> {
+        let now = DateTime::from_timestamp(784_111_777, 0).unwrap();
+        retry_after(&HeaderMap::from_iter([(name.parse().unwrap(), value.parse().unwrap())]), now)
+    }
+
+    #[test]
+    fn waits_are_read_in_every_form_and_have_an_end() {
+        for (name, value, seconds) in [
+            ("retry-after", "7", Some(7.0)),
+            ("retry-after", " 1.5 ", Some(1.5)),
+            ("retry-after-ms", "250", Some(0.25)),
+            ("retry-after", "Sun, 06 Nov 1994 08:50:07 GMT", Some(30.0)),
+            ("retry-after", "Sun, 06 Nov 1994 08:49:00 GMT", Some(0.0)),
+            ("retry-after", "86400", Some(300.0)),
+            ("retry-after", "1e30", Some(300.0)),
+            ("retry-after", "Fri, 31 Dec 2100 23:59:59 GMT", Some(300.0)),
+            ("retry-after", "soon", None),
+            ("retry-after", "-5", None),
+            ("retry-after", "NaN", None),
+            ("x-other", "7", None),
+        ] {
+            assert_eq!(wait(name, value), seconds.map(Duration::from_secs_f64), "{name}: {value}");
+        }
+    }
+
+    #[test]
+    fn what_was_said_is_found_and_made_one_short_line() {
+        for (body, expected) in [
+            (r#"{"error": {"message": "no such model"}}"#, "no such model"),
+            (r#"{"error": "gone"}"#, "gone"),
+            (r#"{"detail": "Not Found"}"#, "Not Found"),
+            (r#"[{"error": {"message": "bad"}}]"#, "bad"),
+            (r#"{"object": "error", "message": "too\nlong"}"#, "too long"),
+            ("<html>502</html>", "<html>502</html>"),
+            ("", ""),
+        ] {
+            assert_eq!(said(body), expected);
+        }
+        assert_eq!(said(&"é".repeat(2000)).chars().count(), MOST_SAID);
+    }
+}
