@@ -5,6 +5,7 @@
 
 mod message;
 mod openai;
+mod practice;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use async_trait::async_trait;
 use wire::ErrorCode;
 
 pub use self::openai::OpenAi;
+pub use self::practice::{Practice, SKILLS as PRACTICE_SKILLS};
 pub use message::{Message, ModelAnswer, ModelRequest, Role, Tool, ToolCall, Usage};
 
 /// A call of a model failed.

@@ -6,6 +6,8 @@ mod checking;
 mod models_endpoint;
 mod models_openai;
 mod models_openai_faults;
+mod models_practice;
+mod models_practice_learning;
 mod panics;
 mod ports;
 mod reply;

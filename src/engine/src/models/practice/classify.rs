@@ -1,0 +1,83 @@
+//! One label of several.
+
+use super::instruction::Action;
+use super::reading::Reading;
+use super::text::{mentions, topics};
+
+/// How alike an example has to be to be followed, as the share of topics that both have.
+const ALIKE: f64 = 0.5;
+/// Labels that are told apart where no list says which there are.
+const MOST: usize = 100;
+/// How often a hint is followed that is no instruction.
+const HINTED: f64 = 0.6;
+
+/// The label of the input. `options` are those that a schema lists.
+pub(super) fn label(reading: &Reading<'_>, options: &[String]) -> String {
+    let labels = if options.is_empty() { known(reading) } else { options.to_vec() };
+    let found = reading
+        .given()
+        .map(str::to_owned)
+        .or_else(|| alike(reading))
+        .or_else(|| hinted(reading, &labels))
+        .or_else(|| labels.iter().find(|label| reading.heard.mentions(label)).cloned())
+        .or_else(|| reading.otherwise().map(str::to_owned))
+        .or_else(|| reading.noise.pick(&labels, "guess", &reading.input).cloned())
+        .unwrap_or_else(|| "unknown".to_owned());
+    // As it is spelt in the list.
+    let spelt = labels.iter().find(|label| label.eq_ignore_ascii_case(&found));
+    match spelt {
+        Some(label) => label.clone(),
+        None if options.is_empty() => found,
+        None => labels.first().cloned().unwrap_or(found),
+    }
+}
+
+/// The labels that the prompt lists, else those that its instructions and examples give.
+fn known(reading: &Reading<'_>) -> Vec<String> {
+    let listed = reading.asked().find_map(|action| match action {
+        Action::Labels(labels) => Some(labels.clone()),
+        _ => None,
+    });
+    listed.unwrap_or_else(|| {
+        let given = reading.instructions.iter().filter_map(|found| match &found.action {
+            Action::Answer(label) => Some(label.clone()),
+            _ => None,
+        });
+        let mut labels: Vec<String> = Vec::new();
+        for label in given.chain(reading.demos.iter().map(|(_, label)| label.clone())) {
+            if labels.len() < MOST && !labels.contains(&label) {
+                labels.push(label);
+            }
+        }
+        labels
+    })
+}
+
+/// The answer of the example that is most like the input.
+pub(super) fn alike(reading: &Reading<'_>) -> Option<String> {
+    let input = topics(&reading.input);
+    let mut best: Option<(f64, &String)> = None;
+    for (demo, answer) in &reading.demos {
+        let demo = topics(demo);
+        let both = u32::try_from(input.intersection(&demo).count()).unwrap_or(0);
+        let all = u32::try_from(input.len().min(demo.len())).unwrap_or(0);
+        let share = if all == 0 { 0.0 } else { f64::from(both) / f64::from(all) };
+        if share >= ALIKE && best.is_none_or(|(most, _)| share > most) {
+            best = Some((share, answer));
+        }
+    }
+    best.map(|(_, answer)| answer.clone())
+}
+
+/// A sentence that is no instruction, names a label and has a topic of the input: followed more often than not.
+fn hinted(reading: &Reading<'_>, labels: &[String]) -> Option<String> {
+    let input = topics(&reading.input);
+    let hint = |sentence: &&String| -> Option<&String> {
+        let label = labels.iter().find(|label| mentions(sentence, label))?;
+        let own = topics(label);
+        topics(sentence).iter().any(|topic| !own.contains(topic) && input.contains(topic)).then_some(label)
+    };
+    let (sentence, label) = reading.hints.iter().find_map(|sentence| Some((sentence, hint(&sentence)?)))?;
+    let key = format!("{sentence}\n{}", reading.input);
+    reading.noise.happens(HINTED, "hint", &key).then(|| label.clone())
+}

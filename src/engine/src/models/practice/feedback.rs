@@ -1,0 +1,164 @@
+//! Reading what went wrong: cases with their inputs, what was expected and what came.
+
+use serde_json::Value;
+
+use super::parse::parse;
+use super::text::{Token, sentences, tokens};
+
+const INPUT: [&str; 6] = ["input", "inputs", "message", "case", "question", "ticket"];
+const EXPECTED: [&str; 5] = ["expected", "expected output", "expected_output", "expected answer", "want"];
+const GOT: [&str; 7] = ["got", "output", "answer", "actual", "actual output", "response", "came"];
+const ADVICE: [&str; 7] = ["feedback", "reason", "advice", "critique", "hint", "error", "note"];
+
+/// A case that did not go well, as far as it is told.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Item {
+    /// What was asked.
+    pub(super) input: String,
+    /// What should have come.
+    pub(super) expected: String,
+    /// What came.
+    pub(super) got: String,
+    /// Instructions that the feedback spells out.
+    pub(super) advice: Vec<String>,
+}
+
+/// The cases of a text: lines `Input: …`, `Expected: …`, `Got: …`, `Feedback: …`, or lines of JSON with such members.
+pub(super) fn items(text: &str) -> Vec<Item> {
+    let mut items: Vec<Item> = Vec::new();
+    let mut current = Item::default();
+    for line in text.lines() {
+        let bare = line.trim().trim_start_matches(['-', '*', '#', '>', ' ']);
+        if let Some(item) = serde_json::from_str(bare).ok().and_then(|value| of_json(&value)) {
+            items.push(std::mem::take(&mut current));
+            items.push(item);
+            continue;
+        }
+        let (label, rest) = match bare.split_once(':') {
+            Some((label, rest)) => {
+                (label.trim().trim_matches('*').to_lowercase(), rest.trim().trim_matches('*').trim())
+            }
+            None => (String::new(), bare),
+        };
+        // "Case 3", "Input 1"
+        let label = label.trim_end_matches(|c: char| c.is_ascii_digit() || c == ' ');
+        if INPUT.contains(&label) {
+            if current != Item::default() {
+                items.push(std::mem::take(&mut current));
+            }
+            current.input = plain(rest);
+        } else if EXPECTED.contains(&label) {
+            current.expected = plain(rest);
+        } else if GOT.contains(&label) {
+            current.got = plain(rest);
+        } else if ADVICE.contains(&label) {
+            advise(&mut current, rest);
+        } else if current != Item::default() || bare.to_lowercase().contains("expected") {
+            advise(&mut current, bare);
+        }
+    }
+    items.push(current);
+    items.retain(|item| !item.expected.is_empty() || !item.advice.is_empty());
+    items
+}
+
+fn of_json(value: &Value) -> Option<Item> {
+    let object = value.as_object()?;
+    let member = |names: &[&str]| {
+        let found = names.iter().find_map(|name| object.get(*name));
+        found.map(text_of).unwrap_or_default()
+    };
+    let mut item =
+        Item { input: member(&INPUT), expected: member(&EXPECTED), got: member(&GOT), advice: Vec::new() };
+    advise(&mut item, &member(&ADVICE));
+    Some(item)
+}
+
+/// A text, or the texts inside a JSON value.
+fn text_of(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(text_of).collect::<Vec<_>>().join(" "),
+        Value::Object(members) => members.values().map(text_of).collect::<Vec<_>>().join(" "),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+/// What stands there, without quotes around it, or the texts inside where it is JSON.
+fn plain(text: &str) -> String {
+    match serde_json::from_str::<Value>(text) {
+        Ok(value) => text_of(&value),
+        Err(_) => text.trim_matches(['"', '`', '“', '”']).to_owned(),
+    }
+}
+
+/// Takes what a sentence of feedback says: `expected "a", got "b"`, what is missing, and instructions.
+fn advise(item: &mut Item, text: &str) {
+    for sentence in sentences(text) {
+        let parts = tokens(&sentence);
+        let behind = |wanted: &[&str]| {
+            let at = parts.iter().position(|part| part.word().is_some_and(|word| wanted.contains(&word)))?;
+            parts.iter().skip(at).take(4).find_map(Token::quote).map(str::to_owned)
+        };
+        let says =
+            |wanted: &[&str]| parts.iter().any(|part| part.word().is_some_and(|word| wanted.contains(&word)));
+        if says(&["expected"]) && says(&["got", "but", "was"]) {
+            if let Some(expected) = behind(&["expected"]).filter(|_| item.expected.is_empty()) {
+                item.expected = expected;
+            }
+            if let Some(got) = behind(&["got", "but", "was"]).filter(|_| item.got.is_empty()) {
+                item.got = got;
+            }
+            continue;
+        }
+        let lacks =
+            says(&["missing", "lacks", "lack"]) || says(&["contain", "mention"]) && says(&["not", "doesnt"]);
+        let must_not = says(&["must", "should", "never"]) && says(&["not", "never"]);
+        if let Some(phrase) =
+            behind(&["missing", "lacks", "lack", "contain", "mention"]).filter(|_| lacks && !must_not)
+        {
+            item.advice.push(format!("Include \"{phrase}\"."));
+        } else if let Some(phrase) = behind(&["not", "never"]).filter(|_| must_not) {
+            item.advice.push(format!("Never say \"{phrase}\"."));
+        } else if parse(&sentence).is_some() {
+            item.advice.push(sentence);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn item(input: &str, expected: &str, got: &str) -> Item {
+        Item { input: input.into(), expected: expected.into(), got: got.into(), advice: Vec::new() }
+    }
+
+    #[test]
+    fn cases_are_read_in_every_form() {
+        let lines = "### Case 1\nInput: where is my parcel?\nExpected: shipping\nGot: other\n\n\
+                     - Input 2: {\"message\": \"pay\"}\n  Expected: \"billing\"\n  Output: other";
+        let both = [item("where is my parcel?", "shipping", "other"), item("pay", "billing", "other")];
+        assert_eq!(items(lines), both);
+        let json = r#"{"inputs": {"message": "pay"}, "expected_output": "billing", "output": "other"}"#;
+        assert_eq!(items(json), [item("pay", "billing", "other")]);
+        let told = "Input: pay\nFeedback: expected \"billing\", got \"other\".";
+        assert_eq!(items(told), [item("pay", "billing", "other")]);
+        assert!(items("Improve the prompt.\nThank you.").is_empty());
+    }
+
+    #[test]
+    fn advice_becomes_instructions() {
+        for (said, advice) in [
+            ("The answer must begin with \"Dear\".", "The answer must begin with \"Dear\"."),
+            ("It does not contain \"order\".", "Include \"order\"."),
+            ("missing \"order\"", "Include \"order\"."),
+            ("It must not mention \"price\".", "Never say \"price\"."),
+            ("Use at most 20 words.", "Use at most 20 words."),
+        ] {
+            let found = items(&format!("Input: x\nFeedback: {said}"));
+            assert_eq!(found.first().map(|item| &item.advice[..]), Some(&[advice.to_owned()][..]), "{said}");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Instructions of manner and form, applied to a draft in a fixed order: what is replaced and left out, what has to be
+//! in it, tone, length, list, letters, beginning and end.
+
+use super::instruction::{Action, Tone};
+use super::reading::Reading;
+use super::text::{mentions, sentences, unended};
+
+/// Bytes of the longest text that instructions make.
+const MOST: usize = 64 * 1024;
+
+/// The draft as the instructions want it.
+pub(super) fn follow(reading: &Reading<'_>, draft: String) -> String {
+    let mut text = draft;
+    for action in reading.asked() {
+        match action {
+            Action::Replace(old, new) => text = replace(&text, old, new),
+            Action::Avoid(phrases) => {
+                for phrase in phrases {
+                    text = tidy(&replace(&text, phrase, ""));
+                }
+            }
+            _ => {}
+        }
+    }
+    for action in reading.asked() {
+        match action {
+            Action::Include(phrases) => {
+                for phrase in phrases {
+                    if !holds(&text, phrase) {
+                        text = joined(&text, phrase);
+                    }
+                }
+            }
+            Action::Tone(tone) => text = spoken(&text, *tone),
+            _ => {}
+        }
+    }
+    for action in reading.asked() {
+        match action {
+            Action::Sentences(most) => {
+                text = sentences(&text).into_iter().take(*most).collect::<Vec<_>>().join(" ");
+            }
+            Action::Words(most) => {
+                let words: Vec<&str> = text.split_whitespace().collect();
+                if words.len() > *most {
+                    text = unended(&words.into_iter().take(*most).collect::<Vec<_>>().join(" ")).to_owned();
+                }
+            }
+            _ => {}
+        }
+    }
+    for action in reading.asked() {
+        match action {
+            Action::List { numbered, most } => text = listed(&text, *numbered, *most),
+            Action::Upper => text = text.to_uppercase(),
+            Action::Lower => text = text.to_lowercase(),
+            _ => {}
+        }
+    }
+    for action in reading.asked() {
+        match action {
+            Action::Begin(start) if !text.starts_with(start.as_str()) => {
+                let gap = if start.ends_with(char::is_whitespace) || text.is_empty() { "" } else { " " };
+                text = format!("{start}{gap}{text}");
+            }
+            Action::End(end) if !text.ends_with(end.as_str()) => {
+                let gap = if end.starts_with([' ', ',', '.', '!', '?', '\n']) { "" } else { " " };
+                text = format!("{text}{gap}{end}");
+            }
+            _ => {}
+        }
+    }
+    text
+}
+
+/// Whether the text has the phrase, in these letters or others.
+fn holds(text: &str, phrase: &str) -> bool {
+    text.to_lowercase().contains(&phrase.to_lowercase()) || mentions(text, phrase)
+}
+
+/// Puts a phrase in place of another, whatever its letters' case.
+fn replace(text: &str, old: &str, new: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while !rest.is_empty() && out.len() < MOST {
+        if let Some(tail) = without_start(rest, old) {
+            out.push_str(new);
+            rest = tail;
+        } else {
+            let mut letters = rest.chars();
+            out.extend(letters.next());
+            rest = letters.as_str();
+        }
+    }
+    out
+}
+
+/// What stands behind a phrase, whatever its letters' case; `None` where the text does not begin with it, or where it
+/// is empty.
+fn without_start<'a>(text: &'a str, phrase: &str) -> Option<&'a str> {
+    let mut letters = text.chars();
+    for wanted in phrase.chars() {
+        let letter = letters.next()?;
+        if letter != wanted && !letter.to_lowercase().eq(wanted.to_lowercase()) {
+            return None;
+        }
+    }
+    (!phrase.is_empty()).then_some(letters.as_str())
+}
+
+/// One blank between words, none before a sign.
+fn tidy(text: &str) -> String {
+    let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+    let mut text = lines.collect::<Vec<_>>().join("\n");
+    for sign in [".", ",", "!", "?"] {
+        text = text.replace(&format!(" {sign}"), sign);
+    }
+    text.trim_matches([' ', ',']).to_owned()
+}
+
+fn joined(text: &str, phrase: &str) -> String {
+    match text.trim_end() {
+        "" => phrase.to_owned(),
+        text if text.ends_with(['.', '!', '?']) => format!("{text} {phrase}"),
+        text => format!("{text}. {phrase}"),
+    }
+}
+
+fn spoken(text: &str, tone: Tone) -> String {
+    const SHORT: [(&str, &str); 8] = [
+        ("don't", "do not"),
+        ("can't", "cannot"),
+        ("I'm", "I am"),
+        ("you're", "you are"),
+        ("it's", "it is"),
+        ("we're", "we are"),
+        ("isn't", "is not"),
+        ("won't", "will not"),
+    ];
+    match tone {
+        Tone::Polite => format!("Thank you for your message. {text}"),
+        Tone::Friendly => joined(text, "I am happy to help with anything else!"),
+        Tone::Formal => {
+            let text = SHORT.iter().fold(text.to_owned(), |text, (short, long)| text.replace(short, long));
+            text.replace('!', ".")
+        }
+    }
+}
+
+fn listed(text: &str, numbered: bool, most: Option<usize>) -> String {
+    let items = sentences(text).into_iter().take(most.unwrap_or(usize::MAX));
+    let lines = (1_usize..)
+        .zip(items)
+        .map(|(at, item)| if numbered { format!("{at}. {item}") } else { format!("- {item}") });
+    lines.collect::<Vec<_>>().join("\n")
+}
