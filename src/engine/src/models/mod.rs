@@ -3,6 +3,7 @@
 //! A graph names a model as `<provider>/<model>`. A provider makes one request for each call; retries, limits and the
 //! journal are the engine's.
 
+mod configured;
 mod message;
 mod openai;
 mod practice;
@@ -14,6 +15,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use wire::ErrorCode;
 
+pub use self::configured::ModelSettings;
 pub use self::openai::OpenAi;
 pub use self::practice::{Practice, SKILLS as PRACTICE_SKILLS};
 pub use message::{Message, ModelAnswer, ModelRequest, Role, Tool, ToolCall, Usage};

@@ -3,6 +3,7 @@
 
 mod big;
 mod checking;
+mod models_configured;
 mod models_endpoint;
 mod models_openai;
 mod models_openai_faults;

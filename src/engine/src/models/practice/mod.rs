@@ -34,6 +34,8 @@ use super::{Model, ModelAnswer, ModelError, ModelErrorKind, ModelRequest, Pieces
 
 /// Bytes of a message that are read; the rest only counts.
 const READ: usize = 64 * 1024;
+/// Bytes of a request that is answered at once; larger ones do not hold up what shares the thread.
+const INLINE: usize = 2 * 1024;
 /// The slowest pace that a name may ask for.
 const SLOWEST: Duration = Duration::from_secs(10);
 
@@ -78,7 +80,13 @@ impl Practice {
 impl Model for Practice {
     async fn call(&self, request: &ModelRequest, pieces: &dyn Pieces) -> Result<ModelAnswer, ModelError> {
         let (skill, pace) = named(&request.model)?;
-        let (text, tool_calls) = answer(skill, request);
+        let (text, tool_calls) = if size(request) > INLINE {
+            let request = request.clone();
+            let answering = tokio::task::spawn_blocking(move || answer(skill, &request));
+            answering.await.map_err(|_| failed())?
+        } else {
+            answer(skill, request)
+        };
         let (text, cut) = match request.max_tokens {
             Some(most) => tokens::cut(&text, most),
             None => (text.as_str(), false),
@@ -131,6 +139,20 @@ fn named(model: &str) -> Result<(Skill, Option<Duration>), ModelError> {
         _ => return Err(unknown(format!("the practice model has no skill '{name}'"))),
     };
     Ok((skill, pace))
+}
+
+/// Bytes of what was said.
+fn size(request: &ModelRequest) -> usize {
+    request.messages.iter().map(|message| message.content.len()).sum()
+}
+
+/// A panic, or the end of the process: neither says more.
+fn failed() -> ModelError {
+    ModelError {
+        kind: ModelErrorKind::Unavailable,
+        message: "the practice model broke down".to_owned(),
+        retry_after: None,
+    }
 }
 
 /// The whole answer: a function of the request alone.

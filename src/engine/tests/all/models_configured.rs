@@ -1,0 +1,50 @@
+//! The providers that a service has from its configuration.
+
+use std::sync::Arc;
+
+use engine::models::{ModelErrorKind, ModelRequest, ModelSettings, Models, NoPieces};
+use kernel::{Secret, SystemClock};
+use net::Client;
+
+use crate::models_endpoint::{DONE, Endpoint, KEY, request, says};
+
+fn models(base_url: Option<String>) -> Result<Models, ModelErrorKind> {
+    let clock = Arc::new(SystemClock::new());
+    let settings = ModelSettings { base_url, api_key: Some(Secret::from(KEY)) };
+    let operator = Client::operator(clock.clone()).unwrap();
+    Models::configured(settings, operator, clock).map_err(|error| error.kind)
+}
+
+#[tokio::test]
+async fn the_operators_endpoint_may_be_on_this_machine() {
+    let endpoint = Endpoint::streaming(&(says("hello") + DONE)).await;
+    let models = models(Some(endpoint.base())).unwrap();
+    let (provider, model) = models.find("openai/some/model-1").unwrap();
+    let asked = ModelRequest { model: model.to_owned(), ..request() };
+    assert_eq!(provider.call(&asked, &NoPieces).await.unwrap().text, "hello");
+    let seen = endpoint.requests.lock()[0].clone();
+    assert!(
+        seen.contains(&format!("authorization: Bearer {KEY}")) && seen.contains("\"model\":\"some/model-1\"")
+    );
+}
+
+#[tokio::test]
+async fn the_practice_model_is_always_there() {
+    let models = models(None).unwrap();
+    let (provider, model) = models.find("practice/rewrite").unwrap();
+    let asked = ModelRequest { model: model.to_owned(), ..request() };
+    assert_eq!(provider.call(&asked, &NoPieces).await.unwrap().text, "hi");
+}
+
+#[tokio::test]
+async fn what_is_missing_is_said() {
+    let without = models(None).unwrap();
+    let (provider, _) = without.find("openai/gpt-4.1-mini").unwrap();
+    let error = provider.call(&request(), &NoPieces).await.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::NotConfigured);
+    assert!(error.message.contains("SERVICE_MODEL_BASE_URL"), "{error}");
+    assert_eq!(without.find("mistral/x").err().unwrap().kind, ModelErrorKind::NotConfigured);
+    assert_eq!(models(Some("no address".into())).err(), Some(ModelErrorKind::NotConfigured));
+    let settings = ModelSettings { base_url: None, api_key: Some(Secret::from(KEY)) };
+    assert!(!format!("{settings:?}").contains(KEY));
+}
