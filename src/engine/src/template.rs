@@ -5,7 +5,8 @@ use std::io;
 use std::sync::LazyLock;
 
 use minijinja::syntax::SyntaxConfig;
-use minijinja::{Environment, Expression, UndefinedBehavior, Value as View};
+use minijinja::value::ValueKind;
+use minijinja::{Environment, ErrorKind, Expression, Output, State, UndefinedBehavior, Value as View};
 use serde_json::Value;
 
 use crate::{NodeError, tags};
@@ -23,10 +24,23 @@ static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
         environment.set_syntax(syntax);
     }
     environment.set_fuel(Some(FUEL));
+    environment.set_formatter(format);
     // What a loop may carry over it may nest without end, and dropping a value nested so deep overflows the stack.
     environment.remove_global("namespace");
     environment
 });
+
+/// What is no text and no number stands in a text as JSON, as it does where it stands alone.
+fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &View) -> Result<(), minijinja::Error> {
+    let json = match value.kind() {
+        ValueKind::None => "null".to_owned(),
+        ValueKind::Bool => value.is_true().to_string(),
+        ValueKind::Seq | ValueKind::Map | ValueKind::Iterable => json(value)
+            .map_err(|error| minijinja::Error::new(ErrorKind::BadSerialization, error.to_string()))?,
+        _ => return minijinja::escape_formatter(out, state, value),
+    };
+    out.write_str(&json).map_err(minijinja::Error::from)
+}
 
 /// What a template is, once its text has been looked at.
 enum Shape<'a> {
@@ -91,9 +105,15 @@ fn value_of(expression: &Expression<'_, '_>, scope: &View) -> Result<Value, Stri
     if value.is_undefined() {
         return Err("the name is not defined".to_owned());
     }
+    let json = json(&value).map_err(|error| error.to_string())?;
+    serde_json::from_str(&json).map_err(|error| error.to_string())
+}
+
+fn json(value: &View) -> Result<String, serde_json::Error> {
     let mut out = Limited(Vec::new());
-    serde_json::to_writer(&mut out, &value).map_err(|error| error.to_string())?;
-    serde_json::from_slice(&out.0).map_err(|error| error.to_string())
+    serde_json::to_writer(&mut out, value)?;
+    // JSON is UTF-8.
+    Ok(String::from_utf8(out.0).unwrap_or_default())
 }
 
 fn condition(text: &str) -> Result<Expression<'_, '_>, String> {
@@ -105,7 +125,11 @@ fn condition(text: &str) -> Result<Expression<'_, '_>, String> {
 pub(crate) fn holds(condition: &str, scope: &View) -> Result<bool, NodeError> {
     let failed = |message| NodeError::failed(format!("condition {}: {message}", quoted(condition)));
     let expression = self::condition(condition).map_err(failed)?;
-    Ok(expression.eval(scope.clone()).map_err(|error| failed(one_line(&error)))?.is_true())
+    let value = expression.eval(scope.clone()).map_err(|error| failed(one_line(&error)))?;
+    if value.is_undefined() {
+        return Err(failed("the name is not defined".to_owned()));
+    }
+    Ok(value.is_true())
 }
 
 /// Fills every text inside `value`.
@@ -162,7 +186,9 @@ impl io::Write for Limited {
 }
 
 fn one_line(error: &minijinja::Error) -> String {
-    error.to_string().lines().next().unwrap_or_default().to_owned()
+    let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>());
+    let text = source.map_or_else(|| error.to_string(), io::Error::to_string);
+    text.lines().next().unwrap_or_default().to_owned()
 }
 
 /// The first letters of a text, so that a message stays a line.
@@ -194,6 +220,8 @@ mod tests {
         assert_eq!(text("{{ inputs.n }}").unwrap(), json!(3));
         assert_eq!(text(" {{ inputs.list }} ").unwrap(), json!([1, 2]));
         assert_eq!(text("n={{ inputs.n }}").unwrap(), json!("n=3"));
+        let values = text("{{ none }} {{ true }} {{ 0.5 }} {{ ['a', none] }} {{ {'b': false} }} {{ 'c' }}");
+        assert_eq!(values.unwrap(), json!(r#"null true 0.5 ["a",null] {"b":false} c"#), "as JSON");
         assert_eq!(text("{{ inputs.n }}{{ inputs.n }}").unwrap(), json!("33"));
         assert_eq!(text("plain").unwrap(), json!("plain"));
         assert_eq!(text("{% if inputs.n > 2 %}big{% endif %}").unwrap(), json!("big"));
@@ -241,7 +269,8 @@ mod tests {
             "{% set ns = namespace(x=[]) %}{% for i in range(15000) %}{% set ns.x = [ns.x] %}{% endfor %}";
         assert!(text(nested).unwrap_err().message.contains("namespace"));
         assert!(text("{{ ['x' * 1000000] * 9 }}").is_err(), "also where a value keeps its type");
-        assert!(text("{% for a in range(9999) %}{{ 'x' * 100000 }}{% endfor %}").is_err());
+        let huge = text("{% for a in range(9999) %}{{ 'x' * 100000 }}{% endfor %}").unwrap_err();
+        assert!(huge.message.contains("larger than 8 MiB"), "{huge}");
     }
 
     #[test]
@@ -249,5 +278,7 @@ mod tests {
         assert!(holds("inputs.n == 3", &scope()).unwrap());
         assert!(!holds("inputs.n > 3", &scope()).unwrap());
         assert!(holds("inputs.missing == 1", &scope()).is_err());
+        assert!(holds("inputs.missing", &scope()).is_err(), "a misspelt name is no way to else");
+        assert!(!holds("inputs.missing is defined", &scope()).unwrap());
     }
 }
