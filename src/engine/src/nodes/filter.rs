@@ -5,7 +5,7 @@ use minijinja::Value as View;
 use minijinja::value::Serde;
 use serde_json::{Value, json};
 
-use super::{Call, Effect, Failure, Node, NodeType, expression_field, value_field};
+use super::{Call, Effect, Failure, Node, NodeType, expression_field, list_field};
 use crate::NodeError;
 use crate::channel::kind;
 use crate::check::Check;
@@ -36,7 +36,7 @@ fn schema() -> Value {
 }
 
 fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
-    let items = value_field(fields, "items", check);
+    let items = list_field(fields, "items", check);
     let when = expression_field(fields, "when", &["item", "index"], check);
     Some(Box::new(Filter { items: items?, when: when? }))
 }

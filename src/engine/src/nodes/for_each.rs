@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 use wire::FieldError;
 
 use super::filter::list;
-use super::{Call, Effect, Failure, Node, NodeType, value_field};
+use super::{Call, Effect, Failure, Node, NodeType, list_field};
 use crate::NodeError;
 use crate::check::{Check, PlanNode, plan_body};
 use crate::graph::NodeSpec;
@@ -58,7 +58,7 @@ fn schema() -> Value {
 }
 
 fn build(fields: &mut Fields<'_>, spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
-    let items = value_field(fields, "items", check);
+    let items = list_field(fields, "items", check);
     let concurrency = fields.whole("concurrency", 1..=CONCURRENCY_MAX, &mut check.problems).unwrap_or(4);
     let on_item_error = fields.word("on_item_error", &["fail", "continue"], &mut check.problems);
     let body = read(fields, spec, check);

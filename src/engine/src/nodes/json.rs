@@ -5,7 +5,7 @@ use minijinja::Value as View;
 use serde_json::{Value, json};
 use wire::FieldError;
 
-use super::{Call, Effect, Failure, Node, NodeType, value_field};
+use super::{Call, Effect, Failure, Node, NodeType, text_field, value_field};
 use crate::NodeError;
 use crate::check::Check;
 use crate::graph::NodeSpec;
@@ -37,7 +37,7 @@ fn schema() -> Value {
 
 fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
     let node = match (fields.value("parse").is_some(), fields.value("stringify").is_some()) {
-        (true, false) => Json::Parse(value_field(fields, "parse", check)?),
+        (true, false) => Json::Parse(text_field(fields, "parse", check)?),
         (false, true) => Json::Stringify(value_field(fields, "stringify", check)?),
         (both, _) => {
             let (code, message) = if both {

@@ -5,7 +5,7 @@ use minijinja::Value as View;
 use serde_json::{Map, Value, json};
 
 use super::filter::list;
-use super::{Call, Effect, Failure, Node, NodeType, value_field};
+use super::{Call, Effect, Failure, Node, NodeType, list_field};
 use crate::NodeError;
 use crate::channel::kind;
 use crate::check::Check;
@@ -34,7 +34,7 @@ fn schema() -> Value {
 }
 
 fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
-    let inputs = value_field(fields, "inputs", check)?;
+    let inputs = list_field(fields, "inputs", check)?;
     Some(Box::new(Merge { inputs }))
 }
 

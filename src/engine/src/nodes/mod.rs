@@ -9,6 +9,7 @@ mod llm;
 mod log;
 mod merge;
 mod notice;
+mod path;
 mod progress;
 mod reply;
 mod set;
@@ -21,6 +22,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use minijinja::Value as View;
 use serde_json::{Value, json};
+use wire::FieldError;
 
 pub(crate) use crate::execute::Call;
 
@@ -29,6 +31,7 @@ use crate::check::Check;
 use crate::graph::common;
 use crate::graph::fields::Fields;
 use crate::graph::{NodeSpec, OnUnknown, Retry};
+use crate::template::has_holes;
 
 /// A node of a compiled graph.
 #[async_trait]
@@ -254,6 +257,21 @@ fn optional_text_field(fields: &mut Fields<'_>, name: &'static str, check: &mut 
 fn value_field(fields: &mut Fields<'_>, name: &'static str, check: &mut Check) -> Option<Value> {
     let value = fields.required(name, &mut check.problems)?;
     check.templates(value, &fields.at(name)).then(|| value.clone())
+}
+
+/// A list, or a template of one, that must be there and parse.
+fn list_field(fields: &mut Fields<'_>, name: &'static str, check: &mut Check) -> Option<Value> {
+    let good = match fields.required(name, &mut check.problems)? {
+        Value::Array(_) => true,
+        Value::String(text) => has_holes(text),
+        _ => false,
+    };
+    if !good {
+        let problem = FieldError::new(fields.at(name), "type", "must be a list, or a template of one");
+        check.note(problem.suggest(format!("\"{name}\": \"{{{{ inputs.list }}}}\"")));
+        return None;
+    }
+    value_field(fields, name, check)
 }
 
 /// A bare expression that must be there and parse; `locals` are names that only it knows.

@@ -4,9 +4,9 @@ use async_trait::async_trait;
 use minijinja::Value as View;
 use minijinja::value::Serde;
 use serde_json::{Value, json};
-use serde_json_path::JsonPath;
 use wire::FieldError;
 
+use super::path::Path;
 use super::{Call, Effect, Failure, Node, NodeType, expression_field};
 use crate::NodeError;
 use crate::check::Check;
@@ -35,14 +35,14 @@ struct Transform {
 
 enum How {
     Expression(String),
-    Path { path: Box<JsonPath>, single: bool },
+    Path(Path),
 }
 
 fn schema() -> Value {
     json!({"type": "object", "properties": {
         "input": {"description": "What it works on; texts inside are templates. `input` in the expression."},
         "expression": {"type": "string", "description": "An expression of the template language."},
-        "path": {"type": "string", "description": "A JSONPath (RFC 9535) into `input`."}},
+        "path": {"type": "string", "description": "A JSONPath (RFC 9535) into `input`; at most two `..`."}},
         "oneOf": [{"required": ["expression"]}, {"required": ["path", "input"]}]})
 }
 
@@ -53,7 +53,8 @@ fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option
         (true, false) => How::Expression(expression_field(fields, "expression", &["input"], check)?),
         (false, true) => {
             if input.is_none() {
-                check.note(FieldError::new(fields.at("input"), "required", "a path needs an input"));
+                let problem = FieldError::new(fields.at("input"), "required", "a path needs an input");
+                check.note(problem.suggest(r#""input": "{{ inputs }}""#));
             }
             read_path(fields, check)?
         }
@@ -73,14 +74,10 @@ fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option
 
 fn read_path(fields: &mut Fields<'_>, check: &mut Check) -> Option<How> {
     let text = fields.text("path", &mut check.problems)?;
-    match JsonPath::parse(text) {
-        Ok(path) => {
-            let single = !["*", "..", "?", ":", ","].iter().any(|many| text.contains(many));
-            Some(How::Path { path: Box::new(path), single })
-        }
-        Err(error) => {
-            let problem = FieldError::new(fields.at("path"), "path", format!("is no JSONPath: {error}"));
-            check.note(problem.suggest("$.orders[0].id"));
+    match Path::read(text) {
+        Ok(path) => Some(How::Path(path)),
+        Err(message) => {
+            check.note(FieldError::new(fields.at("path"), "path", message).suggest("$.orders[0].id"));
             None
         }
     }
@@ -95,17 +92,14 @@ impl Node for Transform {
                 let input = View::from_pairs([("input", View::from(Serde(&input)))]);
                 evaluate(expression, &minijinja::value::merge_maps([input, scope.clone()]))
             }
-            How::Path { .. } => Ok(input.unwrap_or_default()),
+            How::Path(_) => Ok(input.unwrap_or_default()),
         }
     }
 
     async fn run(&self, input: Value, _call: &Call<'_>) -> Result<Value, Failure> {
-        let How::Path { path, single } = &self.how else { return Ok(input) };
-        let found = path.query(&input);
-        Ok(if *single {
-            found.first().cloned().unwrap_or_default()
-        } else {
-            Value::Array(found.iter().map(|found| (*found).clone()).collect())
-        })
+        match &self.how {
+            How::Expression(_) => Ok(input),
+            How::Path(path) => Ok(path.query(input).await?),
+        }
     }
 }
