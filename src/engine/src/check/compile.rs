@@ -15,6 +15,9 @@ use crate::graph::{Common, END, EdgeSpec, Graph, NodeSpec, START, Target};
 use crate::nodes::{CATALOGUE, Effect, Node, NodeType, TYPES_LATER, build};
 use crate::schema::Schema;
 
+/// Most nodes that a suggestion lists.
+const NAMED: usize = 20;
+
 /// A graph that is ready to run.
 pub struct Plan {
     pub(crate) inputs: Option<Schema>,
@@ -136,7 +139,8 @@ pub(crate) fn plan_body(spec: &NodeSpec, check: &mut Check) -> Option<PlanNode> 
     };
     if spec.common.cache.is_some() && kind.effect != Effect::Pure {
         let message = format!("the result of '{}' is not kept: it depends on more than its input", kind.name);
-        check.note(FieldError::new(format!("{}/cache_seconds", spec.pointer), "not_pure", message));
+        let problem = FieldError::new(format!("{}/cache_seconds", spec.pointer), "not_pure", message);
+        check.note(problem.suggest("leave 'cache_seconds' out"));
     }
     let node = build(kind, spec, check)?;
     let fields = Value::Object(spec.fields.clone());
@@ -184,9 +188,11 @@ fn index_names<'a>(graph: &'a Graph, problems: &mut Problems) -> BTreeMap<&'a st
     for (index, node) in graph.nodes.iter().enumerate() {
         let pointer = format!("{}/name", node.pointer);
         if node.name == START || node.name == END {
-            problems.push(FieldError::new(pointer, "reserved", format!("'{}' is reserved", node.name)));
+            let problem = FieldError::new(pointer, "reserved", format!("'{}' is reserved", node.name));
+            problems.push(problem.suggest(format!("another name, as '{}_1'", node.name.to_lowercase())));
         } else if names.contains_key(node.name.as_str()) {
-            problems.push(FieldError::new(pointer, "duplicate", format!("'{}' stands twice", node.name)));
+            let problem = FieldError::new(pointer, "duplicate", format!("'{}' stands twice", node.name));
+            problems.push(problem.suggest(format!("another name, as '{}_2'", node.name)));
         } else if !node.name.is_empty() {
             names.insert(node.name.as_str(), index);
         }
@@ -229,7 +235,8 @@ fn sources(edge: &EdgeSpec, names: &BTreeMap<&str, usize>, problems: &mut Proble
     for name in &edge.from {
         let Some(index) = source(name, names, &pointer, problems) else { continue };
         if found.contains(&index) {
-            problems.push(FieldError::new(pointer.clone(), "duplicate", format!("'{name}' stands twice")));
+            let problem = FieldError::new(pointer.clone(), "duplicate", format!("'{name}' stands twice"));
+            problems.push(problem.suggest("name it once"));
         } else {
             found.push(index);
         }
@@ -277,8 +284,13 @@ fn destination(
 }
 
 fn with_near(problem: FieldError, name: &str, names: &BTreeMap<&str, usize>) -> FieldError {
-    match nearest(name, names.keys().copied()) {
-        Some(near) => problem.suggest(format!("did you mean '{near}'?")),
-        None => problem,
+    match (name, nearest(name, names.keys().copied())) {
+        (START, _) => problem.suggest(r#"an edge of its own: {"from": "START", "to": "<node>"}"#),
+        (_, Some(near)) => problem.suggest(format!("did you mean '{near}'?")),
+        (_, None) => {
+            let known: Vec<&str> = names.keys().copied().take(NAMED).collect();
+            let more = if names.len() > NAMED { ", …" } else { "" };
+            problem.suggest(format!("nodes: {}{more}", known.join(", ")))
+        }
     }
 }

@@ -141,7 +141,12 @@ impl Check {
                 true
             }
             Err(message) => {
-                self.note(FieldError::new(pointer, code, message));
+                let example = if code == "condition" {
+                    "an expression, as results.check.ok and inputs.n > 3"
+                } else {
+                    "text with {{ expressions }}, as Good day, {{ inputs.name }}"
+                };
+                self.note(FieldError::new(pointer, code, message).suggest(example));
                 false
             }
         }

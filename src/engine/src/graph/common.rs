@@ -8,6 +8,8 @@ use wire::FieldError;
 use super::fields::{Fields, escape};
 use crate::Problems;
 
+/// Shortest limit of an attempt: a millisecond, in seconds.
+const MIN_TIMEOUT: f64 = 0.001;
 /// Longest limit of an attempt: a day, in seconds.
 const MAX_TIMEOUT: f64 = 86_400.0;
 /// Most attempts of a visit.
@@ -105,7 +107,7 @@ pub(crate) enum OnUnknown {
 pub(crate) fn schema() -> Value {
     json!({
         "description": {"type": "string", "description": "For people."},
-        "timeout_seconds": {"type": "number", "exclusiveMinimum": 0, "maximum": MAX_TIMEOUT,
+        "timeout_seconds": {"type": "number", "minimum": MIN_TIMEOUT, "maximum": MAX_TIMEOUT,
                             "description": "Limit of one attempt."},
         "retry": {"type": "object", "description": "When a failure that may pass is tried again.", "properties": {
             "max_attempts": {"type": "integer", "minimum": 1, "maximum": MAX_ATTEMPTS, "default": 3},
@@ -115,7 +117,8 @@ pub(crate) fn schema() -> Value {
             "jitter": {"type": "boolean", "default": true}}, "additionalProperties": false},
         "on_error": {"description": "What becomes of the run when the node has failed for good.", "default": "fail",
                      "oneOf": [{"enum": ["fail", "continue"]},
-                               {"type": "object", "required": ["to"], "properties": {"to": {"type": "string"}}}]},
+                               {"type": "object", "required": ["to"], "properties": {"to": {"type": "string"}},
+                                "additionalProperties": false}]},
         "on_unknown": {"enum": ["retry", "fail"],
                        "description": "What is done about an attempt whose outcome a crash left open."},
         "cache_seconds": {"type": "number", "minimum": 1, "maximum": MAX_CACHE,
@@ -126,7 +129,7 @@ pub(crate) fn schema() -> Value {
 
 /// Reads them.
 pub(crate) fn read(fields: &mut Fields<'_>, problems: &mut Problems) -> Common {
-    let timeout = fields.number("timeout_seconds", 0.001..=MAX_TIMEOUT, problems);
+    let timeout = fields.number("timeout_seconds", MIN_TIMEOUT..=MAX_TIMEOUT, problems);
     let cache = fields.number("cache_seconds", 1.0..=MAX_CACHE, problems);
     Common {
         timeout: timeout.map(Duration::from_secs_f64),

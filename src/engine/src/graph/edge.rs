@@ -7,6 +7,8 @@ use super::fields::Fields;
 use super::{Case, EdgeSpec, Target};
 use crate::Problems;
 
+const CASES: &str = r#""cases": [{"when": "<condition>", "to": "<node>"}], "else": "<node>""#;
+
 pub(super) fn read_edge(pointer: String, edge: &Value, problems: &mut Problems) -> Option<EdgeSpec> {
     let mut fields = Fields::of(pointer.clone(), edge, problems)?;
     let from = read_from(&mut fields, problems);
@@ -25,7 +27,8 @@ fn read_from(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<String> {
     let names = names.filter(|names| !names.is_empty());
     if names.is_none() {
         let message = "must be the name of a node, START, or a list of names to wait for";
-        problems.push(FieldError::new(fields.at("from"), "type", message));
+        let problem = FieldError::new(fields.at("from"), "type", message);
+        problems.push(problem.suggest(r#""from": "START" or "from": ["<a node>", "<another>"]"#));
     }
     names.unwrap_or_default()
 }
@@ -35,7 +38,8 @@ fn read_target(fields: &mut Fields<'_>, problems: &mut Problems) -> Target {
     let cases = match fields.value("cases") {
         Some(Value::Array(cases)) => Some(read_cases(&fields.at("cases"), cases, problems)),
         Some(_) => {
-            problems.push(FieldError::new(fields.at("cases"), "type", "must be an array"));
+            let problem = FieldError::new(fields.at("cases"), "type", "must be an array");
+            problems.push(problem.suggest(CASES));
             Some(Vec::new())
         }
         None => None,
@@ -45,14 +49,17 @@ fn read_target(fields: &mut Fields<'_>, problems: &mut Problems) -> Target {
     match (has_to, cases.is_some(), fields.value("else").is_some()) {
         (true, true, _) => {
             let message = "an edge has either 'to' or 'cases'";
-            problems.push(FieldError::new(fields.at("cases"), "exclusive", message));
+            let problem = FieldError::new(fields.at("cases"), "exclusive", message);
+            problems.push(problem.suggest("leave 'to' out, and name where it leads in 'else'"));
         }
         (true, false, true) => {
             let message = "'else' belongs to 'cases', not to 'to'";
-            problems.push(FieldError::new(fields.at("else"), "exclusive", message));
+            let problem = FieldError::new(fields.at("else"), "exclusive", message);
+            problems.push(problem.suggest(CASES));
         }
         (false, false, _) => {
-            problems.push(FieldError::new(fields.at("to"), "required", "an edge needs 'to' or 'cases'"));
+            let problem = FieldError::new(fields.at("to"), "required", "an edge needs 'to' or 'cases'");
+            problems.push(problem.suggest(r#""to": "END""#));
         }
         (true, false, false) | (false, true, _) => {}
     }
@@ -64,7 +71,7 @@ fn read_target(fields: &mut Fields<'_>, problems: &mut Problems) -> Target {
 
 fn read_cases(pointer: &str, cases: &[Value], problems: &mut Problems) -> Vec<Case> {
     if cases.is_empty() {
-        problems.push(FieldError::new(pointer, "empty", "needs at least one case"));
+        problems.push(FieldError::new(pointer, "empty", "needs at least one case").suggest(CASES));
     }
     let mut read = Vec::with_capacity(cases.len());
     for (index, case) in cases.iter().enumerate() {

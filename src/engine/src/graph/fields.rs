@@ -19,7 +19,7 @@ impl<'a> Fields<'a> {
         match value {
             Value::Object(members) => Some(Self { pointer, members, known: Vec::new() }),
             _ => {
-                problems.push(FieldError::new(pointer, "type", "must be an object"));
+                problems.push(FieldError::new(pointer, "type", "must be an object").suggest("{…}"));
                 None
             }
         }
@@ -43,7 +43,8 @@ impl<'a> Fields<'a> {
     pub(crate) fn required(&mut self, name: &'static str, problems: &mut Problems) -> Option<&'a Value> {
         let value = self.value(name);
         if value.is_none() {
-            problems.push(FieldError::new(self.at(name), "required", "is required"));
+            let problem = FieldError::new(self.at(name), "required", "is required");
+            problems.push(problem.suggest(format!("add \"{name}\": …")));
         }
         value
     }
@@ -53,7 +54,8 @@ impl<'a> Fields<'a> {
         let value = self.required(name, problems)?;
         let text = value.as_str();
         if text.is_none() {
-            problems.push(FieldError::new(self.at(name), "type", "must be a string"));
+            let problem = FieldError::new(self.at(name), "type", "must be a string");
+            problems.push(problem.suggest(format!("\"{name}\": \"{}\"", simple(value))));
         }
         text
     }
@@ -75,7 +77,9 @@ impl<'a> Fields<'a> {
         if number.is_none() {
             let (low, high) = bounds.into_inner();
             let message = format!("must be a number from {low} to {high}");
-            problems.push(FieldError::new(self.at(name), "range", message));
+            let near = written_number(value).map_or(low, |number| number.clamp(low, high));
+            let problem = FieldError::new(self.at(name), "range", message);
+            problems.push(problem.suggest(format!("\"{name}\": {near}")));
         }
         number
     }
@@ -93,7 +97,10 @@ impl<'a> Fields<'a> {
         if number.is_none() {
             let (low, high) = bounds.into_inner();
             let message = format!("must be a whole number from {low} to {high}");
-            problems.push(FieldError::new(self.at(name), "range", message));
+            let near = written_number(value).map(|number| number.round().clamp(low.into(), high.into()));
+            let near = near.unwrap_or(low.into());
+            let problem = FieldError::new(self.at(name), "range", message);
+            problems.push(problem.suggest(format!("\"{name}\": {near}")));
         }
         number
     }
@@ -102,7 +109,8 @@ impl<'a> Fields<'a> {
     pub(crate) fn boolean(&mut self, name: &'static str, problems: &mut Problems) -> Option<bool> {
         let value = self.value(name)?;
         if !value.is_boolean() {
-            problems.push(FieldError::new(self.at(name), "type", "must be true or false"));
+            let problem = FieldError::new(self.at(name), "type", "must be true or false");
+            problems.push(problem.suggest(format!("\"{name}\": true")));
         }
         value.as_bool()
     }
@@ -118,7 +126,12 @@ impl<'a> Fields<'a> {
         let word = words.iter().find(|word| value.as_str() == Some(word)).copied();
         if word.is_none() {
             let message = format!("must be one of {}", words.join(", "));
-            problems.push(FieldError::new(self.at(name), "choice", message));
+            let problem = FieldError::new(self.at(name), "choice", message);
+            let near = value.as_str().and_then(|text| nearest(text, words.iter().copied()));
+            problems.push(match near {
+                Some(near) => problem.suggest(format!("did you mean '{near}'?")),
+                None => problem.suggest(format!("\"{name}\": \"{}\"", words.first().unwrap_or(&""))),
+            });
         }
         word
     }
@@ -127,7 +140,8 @@ impl<'a> Fields<'a> {
     pub(crate) fn refuse_later(&mut self, later: &[&'static str], problems: &mut Problems) {
         for name in later {
             if self.value(name).is_some() {
-                problems.push(FieldError::new(self.at(name), "not_yet", not_yet(name)));
+                let problem = FieldError::new(self.at(name), "not_yet", not_yet(name));
+                problems.push(problem.suggest(format!("leave '{name}' out")));
             }
         }
     }
@@ -146,6 +160,20 @@ impl<'a> Fields<'a> {
                 None => problem.suggest(format!("known here: {}", self.known.join(", "))),
             });
         }
+    }
+}
+
+/// The number that a text or a number says.
+fn written_number(value: &Value) -> Option<f64> {
+    let number = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok());
+    number.filter(|number| number.is_finite())
+}
+
+/// What a text would say in place of a simple value.
+fn simple(value: &Value) -> String {
+    match value {
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        _ => "…".to_owned(),
     }
 }
 

@@ -66,7 +66,8 @@ fn read_channels(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<Channe
         let initial = fields.value("initial").cloned().unwrap_or_else(|| rule.empty());
         if !rule.holds(&initial) {
             let message = format!("{} does not fit the rule of the channel", kind(&initial));
-            problems.push(FieldError::new(fields.at("initial"), "type", message));
+            let problem = FieldError::new(fields.at("initial"), "type", message);
+            problems.push(problem.suggest(format!("\"initial\": {}", rule.empty())));
         }
         fields.refuse_others(problems);
         channels.push(Channel { name: name.clone(), rule, initial });
@@ -84,7 +85,8 @@ fn list<'a>(
     let entries = match fields.required(name, problems) {
         Some(Value::Array(entries)) => entries.as_slice(),
         Some(_) => {
-            problems.push(FieldError::new(pointer.clone(), "type", "must be an array"));
+            let problem = FieldError::new(pointer.clone(), "type", "must be an array");
+            problems.push(problem.suggest(format!("\"{name}\": […]")));
             &[]
         }
         None => &[],
@@ -114,7 +116,12 @@ pub(crate) fn read_body(
     for own in ["name", "state", "on_error"] {
         if fields.value(own).is_some() {
             let message = format!("the body of a for_each has no '{own}' of its own");
-            problems.push(FieldError::new(fields.at(own), "unknown_field", message));
+            let problem = FieldError::new(fields.at(own), "unknown_field", message);
+            problems.push(problem.suggest(if own == "on_error" {
+                r#""on_item_error": "continue" of the for_each"#.to_owned()
+            } else {
+                format!("put '{own}' beside 'body'")
+            }));
         }
     }
     let spec = read_rest(fields, node, name.to_owned(), problems);
@@ -129,7 +136,8 @@ fn read_rest(
 ) -> Option<NodeSpec> {
     let kind = fields.text("type", problems);
     if kind == Some("") {
-        problems.push(FieldError::new(fields.at("type"), "required", "is required"));
+        let problem = FieldError::new(fields.at("type"), "required", "is required");
+        problems.push(problem.suggest("add \"type\": …"));
     }
     let description = fields.optional_text("description", problems).map(str::to_owned);
     let common = common::read(&mut fields, problems);

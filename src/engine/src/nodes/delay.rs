@@ -48,7 +48,8 @@ fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option
         }
     } else if length(seconds).is_none() {
         let message = format!("must be a number from 0 to {LONGEST}, or a template of one");
-        check.note(FieldError::new(fields.at("seconds"), "range", message));
+        let problem = FieldError::new(fields.at("seconds"), "range", message);
+        check.note(problem.suggest(r#""seconds": 1.5 or "seconds": "{{ inputs.seconds }}""#));
         return None;
     }
     Some(Box::new(Delay { seconds: seconds.clone() }))
