@@ -9,6 +9,7 @@ mod models_openai;
 mod models_openai_faults;
 mod models_practice;
 mod models_practice_learning;
+mod nodes;
 mod panics;
 mod ports;
 mod reply;

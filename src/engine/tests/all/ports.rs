@@ -1,6 +1,7 @@
 //! The ports in memory, and a run that a test turns by hand.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -100,9 +101,9 @@ impl MemoryOutput {
 #[async_trait]
 impl Output for MemoryOutput {
     async fn text(&self, node: &str, piece: &str) {
-        tokio::task::yield_now().await;
         self.pieces.lock().push((node.to_owned(), piece.to_owned()));
         self.said.lock().push_str(piece);
+        tokio::task::yield_now().await;
     }
 
     async fn rewind(&self, _node: &str, bytes: usize) {
@@ -136,6 +137,8 @@ pub(crate) struct Scripted {
 pub(crate) struct TestModel {
     pub(crate) script: Mutex<VecDeque<Scripted>>,
     pub(crate) requests: Mutex<Vec<ModelRequest>>,
+    /// Calls that have begun and not ended.
+    pub(crate) open: Arc<AtomicUsize>,
     clock: Mutex<Option<ManualClock>>,
 }
 
@@ -143,6 +146,7 @@ pub(crate) struct TestModel {
 impl Model for TestModel {
     async fn call(&self, request: &ModelRequest, pieces: &dyn Pieces) -> Result<ModelAnswer, ModelError> {
         self.requests.lock().push(request.clone());
+        let _open = Open::new(&self.open);
         let scripted = self.script.lock().pop_front();
         let clock = self.clock.lock().clone();
         let Some(scripted) = scripted else {
@@ -161,22 +165,41 @@ impl Model for TestModel {
     }
 }
 
-/// Workflows by their handle; the version is `<handle>@1`.
+struct Open(Arc<AtomicUsize>);
+
+impl Open {
+    fn new(open: &Arc<AtomicUsize>) -> Self {
+        open.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(open))
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Versions of workflows, from 1, by their handle; a version's id is `<handle>@<version>`.
 #[derive(Default, Clone)]
-pub(crate) struct MemoryWorkflows(pub(crate) BTreeMap<String, (Arc<Plan>, Map<String, Value>)>);
+pub(crate) struct MemoryWorkflows(BTreeMap<String, Vec<Version>>);
+
+type Version = (Arc<Plan>, Map<String, Value>);
 
 #[async_trait]
 impl Workflows for MemoryWorkflows {
     async fn find(&self, workflow: &str, version: Option<u32>) -> Result<Resolved, NodeError> {
-        self.version(&format!("{workflow}@{}", version.unwrap_or(1))).await
+        let latest = self.0.get(workflow).map_or(0, Vec::len);
+        let version = version.map_or(latest, |version| usize::try_from(version).unwrap());
+        self.version(&format!("{workflow}@{version}")).await
     }
 
     async fn version(&self, id: &str) -> Result<Resolved, NodeError> {
-        let handle = id.trim_end_matches("@1");
-        let (plan, config) = self
-            .0
-            .get(handle)
-            .ok_or_else(|| NodeError::failed(format!("there is no workflow '{handle}'")))?;
+        let (handle, version) = id.split_once('@').unwrap();
+        let version: usize = version.parse().unwrap();
+        let found = self.0.get(handle).and_then(|versions| versions.get(version.checked_sub(1)?));
+        let (plan, config) =
+            found.ok_or_else(|| NodeError::failed(format!("there is no workflow '{id}'")))?;
         Ok(Resolved {
             version: id.to_owned(),
             workflow: handle.to_owned(),
@@ -223,11 +246,38 @@ pub(crate) fn reply(name: &str, text: &str) -> Value {
     json!({"name": name, "type": "reply", "text": text})
 }
 
+/// A graph of this one node, whose result is the output.
+pub(crate) fn alone(node: &Value) -> Value {
+    let name = node["name"].as_str().unwrap();
+    let mut graph = graph(json!([node]), json!([["START", name], [name, "END"]]));
+    graph["output"] = json!(format!("{{{{ results.{name} }}}}"));
+    graph
+}
+
+/// The result of a node that runs alone.
+pub(crate) async fn result(node: Value, inputs: Value) -> Result<Value, RunError> {
+    World::new().inputs(inputs).run(&plan(&alone(&node))).await
+}
+
+/// What a graph of this one node is refused for, as `pointer code` with pointers below the node.
+pub(crate) fn refused(node: &Value) -> Vec<String> {
+    let problems = engine::check(&alone(node)).err().unwrap_or_default();
+    for problem in &problems {
+        assert!(problem.suggestion.is_some(), "no suggestion: {problem:?}");
+    }
+    let below = |problem: &wire::FieldError| {
+        format!("{} {}", problem.pointer.trim_start_matches("/nodes/0"), problem.code)
+    };
+    problems.iter().map(below).collect()
+}
+
 /// A run and all that it touches.
 pub(crate) struct World {
     pub(crate) journal: Arc<MemoryJournal>,
     pub(crate) sink: Arc<MemoryOutput>,
     pub(crate) model: Arc<TestModel>,
+    /// Others.
+    pub(crate) models: Models,
     pub(crate) workflows: MemoryWorkflows,
     pub(crate) cache: Cache,
     pub(crate) deadline: Option<DateTime<Utc>>,
@@ -249,6 +299,7 @@ impl World {
             journal: Arc::new(journal),
             sink: Arc::default(),
             model,
+            models: Models::default(),
             workflows: MemoryWorkflows::default(),
             cache: Cache::default(),
             deadline: None,
@@ -269,9 +320,15 @@ impl World {
         self
     }
 
-    /// Has another workflow beside the one that runs.
-    pub(crate) fn workflow(mut self, handle: &str, graph: &Value) -> Self {
-        self.workflows.0.insert(handle.to_owned(), (plan(graph), Map::new()));
+    /// Has another workflow beside the one that runs; again: its next version.
+    pub(crate) fn workflow(self, handle: &str, graph: &Value) -> Self {
+        self.configured(handle, graph, json!({}))
+    }
+
+    /// The same with a runnable config.
+    pub(crate) fn configured(mut self, handle: &str, graph: &Value, config: Value) -> Self {
+        let config = config.as_object().unwrap().clone();
+        self.workflows.0.entry(handle.to_owned()).or_default().push((plan(graph), config));
         self
     }
 
@@ -309,7 +366,7 @@ impl World {
         let (workflows, cache, recorded) =
             (self.workflows.clone(), self.cache.clone(), self.recorded.clone());
         let model: Arc<dyn Model> = self.model.clone();
-        let models = Models::default().with("test", model);
+        let models = self.models.clone().with("test", model);
         Begun(tokio::spawn(async move {
             let ports = Ports {
                 journal: &*journal,
@@ -341,6 +398,11 @@ impl World {
 pub(crate) struct Begun(tokio::task::JoinHandle<Result<Value, RunError>>);
 
 impl Begun {
+    /// Drops the run where it is.
+    pub(crate) fn drop_it(&self) {
+        self.0.abort();
+    }
+
     pub(crate) fn over(&self) -> bool {
         self.0.is_finished()
     }

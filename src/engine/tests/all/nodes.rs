@@ -1,0 +1,8 @@
+//! Every node type of the catalogue: fields, results, errors, limits.
+
+mod chat;
+mod delay;
+mod for_each;
+mod llm;
+mod logic;
+mod sub_workflow;
