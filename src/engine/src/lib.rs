@@ -10,6 +10,7 @@ mod check;
 mod error;
 mod execute;
 mod graph;
+mod limits;
 pub mod models;
 pub mod nodes;
 pub mod ports;

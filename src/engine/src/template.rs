@@ -9,12 +9,11 @@ use minijinja::value::ValueKind;
 use minijinja::{Environment, ErrorKind, Expression, Output, State, UndefinedBehavior, Value as View};
 use serde_json::Value;
 
+use crate::limits::{LARGEST, too_deep, too_large};
 use crate::{NodeError, tags};
 
 /// Steps of the template machine for one rendering.
 const FUEL: u64 = 200_000;
-/// Bytes that one rendering may produce.
-const OUTPUT_LIMIT: usize = 8 << 20;
 
 static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut environment = Environment::new();
@@ -35,7 +34,7 @@ fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &View) -> Resu
     let json = match value.kind() {
         ValueKind::None => "null".to_owned(),
         ValueKind::Bool => value.is_true().to_string(),
-        ValueKind::Seq | ValueKind::Map | ValueKind::Iterable => json(value)
+        ValueKind::Seq | ValueKind::Map | ValueKind::Iterable => json(value, LARGEST)
             .map_err(|error| minijinja::Error::new(ErrorKind::BadSerialization, error.to_string()))?,
         _ => return minijinja::escape_formatter(out, state, value),
     };
@@ -94,26 +93,43 @@ pub(crate) fn names_of_expression(text: &str) -> Result<BTreeSet<String>, String
 
 /// What a bare expression yields.
 pub(crate) fn evaluate(expression: &str, scope: &View) -> Result<Value, NodeError> {
-    let failed = |message| NodeError::failed(format!("expression {}: {message}", quoted(expression)));
-    let compiled = condition(expression).map_err(failed)?;
-    value_of(&compiled, scope).map_err(failed)
+    let compiled = condition(expression).map_err(NodeError::failed);
+    let value = compiled.and_then(|compiled| value_of(&compiled, scope, LARGEST));
+    value.map(|(value, _)| value).map_err(|error| within("expression", expression, error))
 }
 
-/// An expression's value, its type kept.
-fn value_of(expression: &Expression<'_, '_>, scope: &View) -> Result<Value, String> {
-    let value = expression.eval(scope.clone()).map_err(|error| one_line(&error))?;
+/// An expression's value, its type kept, and how many bytes of JSON it has.
+fn value_of(
+    expression: &Expression<'_, '_>,
+    scope: &View,
+    limit: usize,
+) -> Result<(Value, usize), NodeError> {
+    let value = expression.eval(scope.clone()).map_err(|error| failed(&error))?;
     if value.is_undefined() {
-        return Err("the name is not defined".to_owned());
+        return Err(NodeError::failed("the name is not defined"));
     }
-    let json = json(&value).map_err(|error| error.to_string())?;
-    serde_json::from_str(&json).map_err(|error| error.to_string())
+    let json = json(&value, limit).map_err(|error| unwritten(&error))?;
+    let read = serde_json::from_str(&json).map_err(|error| unwritten(&error))?;
+    Ok((read, json.len()))
 }
 
-fn json(value: &View) -> Result<String, serde_json::Error> {
-    let mut out = Limited(Vec::new());
+fn json(value: &View, limit: usize) -> Result<String, serde_json::Error> {
+    let mut out = Limited { bytes: Vec::new(), limit };
     serde_json::to_writer(&mut out, value)?;
     // JSON is UTF-8.
-    Ok(String::from_utf8(out.0).unwrap_or_default())
+    Ok(String::from_utf8(out.bytes).unwrap_or_default())
+}
+
+/// Why a value could not become JSON and a value again.
+fn unwritten(error: &serde_json::Error) -> NodeError {
+    let text = error.to_string();
+    if error.is_io() {
+        too_large("the value")
+    } else if text.starts_with("recursion limit") {
+        too_deep()
+    } else {
+        NodeError::failed(text)
+    }
 }
 
 fn condition(text: &str) -> Result<Expression<'_, '_>, String> {
@@ -123,42 +139,65 @@ fn condition(text: &str) -> Result<Expression<'_, '_>, String> {
 
 /// Whether a condition holds.
 pub(crate) fn holds(condition: &str, scope: &View) -> Result<bool, NodeError> {
-    let failed = |message| NodeError::failed(format!("condition {}: {message}", quoted(condition)));
-    let expression = self::condition(condition).map_err(failed)?;
-    let value = expression.eval(scope.clone()).map_err(|error| failed(one_line(&error)))?;
+    let value = self::condition(condition)
+        .map_err(NodeError::failed)
+        .and_then(|expression| expression.eval(scope.clone()).map_err(|error| failed(&error)))
+        .map_err(|error| within("condition", condition, error))?;
     if value.is_undefined() {
-        return Err(failed("the name is not defined".to_owned()));
+        let error = NodeError::failed("the name is not defined");
+        return Err(within("condition", condition, error));
     }
     Ok(value.is_true())
 }
 
 /// Fills every text inside `value`.
 pub(crate) fn fill(value: &Value, scope: &View) -> Result<Value, NodeError> {
-    Ok(match value {
-        Value::String(text) => fill_text(text, scope)?,
-        Value::Array(items) => {
-            Value::Array(items.iter().map(|item| fill(item, scope)).collect::<Result<_, _>>()?)
-        }
-        Value::Object(members) => {
-            let filled = members.iter().map(|(name, value)| Ok((name.clone(), fill(value, scope)?)));
-            Value::Object(filled.collect::<Result<_, NodeError>>()?)
-        }
-        other => other.clone(),
-    })
+    Filling { scope, left: LARGEST }.fill(value)
 }
 
-fn fill_text(text: &str, scope: &View) -> Result<Value, NodeError> {
-    let failed = |message| NodeError::failed(format!("template {}: {message}", quoted(text)));
-    match shape(text).map_err(failed)? {
-        Shape::Plain => Ok(Value::String(text.to_owned())),
-        Shape::Expression(expression) => value_of(&expression, scope).map_err(failed),
-        Shape::Mixed => {
-            let template = ENVIRONMENT.template_from_str(text).map_err(|error| failed(one_line(&error)))?;
-            let mut out = Limited(Vec::new());
-            template.render_captured_to(scope.clone(), &mut out).map_err(|error| failed(one_line(&error)))?;
-            String::from_utf8(out.0).map(Value::String).map_err(|error| failed(error.to_string()))
-        }
+/// One value that is filled, and how many bytes all its templates may still make.
+struct Filling<'a> {
+    scope: &'a View,
+    left: usize,
+}
+
+impl Filling<'_> {
+    fn fill(&mut self, value: &Value) -> Result<Value, NodeError> {
+        Ok(match value {
+            Value::String(text) => self.fill_text(text).map_err(|error| within("template", text, error))?,
+            Value::Array(items) => {
+                Value::Array(items.iter().map(|item| self.fill(item)).collect::<Result<_, _>>()?)
+            }
+            Value::Object(members) => {
+                let filled = members.iter().map(|(name, value)| Ok((name.clone(), self.fill(value)?)));
+                Value::Object(filled.collect::<Result<_, NodeError>>()?)
+            }
+            other => other.clone(),
+        })
     }
+
+    fn fill_text(&mut self, text: &str) -> Result<Value, NodeError> {
+        let (value, bytes) = match shape(text).map_err(NodeError::failed)? {
+            Shape::Plain => return Ok(Value::String(text.to_owned())),
+            Shape::Expression(expression) => value_of(&expression, self.scope, self.left)?,
+            Shape::Mixed => {
+                let template = ENVIRONMENT.template_from_str(text).map_err(|error| failed(&error))?;
+                let mut out = Limited { bytes: Vec::new(), limit: self.left };
+                template.render_captured_to(self.scope.clone(), &mut out).map_err(|error| failed(&error))?;
+                let bytes = out.bytes.len();
+                let text =
+                    String::from_utf8(out.bytes).map_err(|error| NodeError::failed(error.to_string()))?;
+                (Value::String(text), bytes)
+            }
+        };
+        self.left = self.left.saturating_sub(bytes);
+        Ok(value)
+    }
+}
+
+/// The same error with the text at fault.
+fn within(what: &str, text: &str, error: NodeError) -> NodeError {
+    NodeError { message: format!("{what} {}: {}", quoted(text), error.message), ..error }
 }
 
 /// A value of any type as text: strings as they are, the rest as JSON.
@@ -169,14 +208,17 @@ pub(crate) fn as_text(value: &Value) -> String {
     }
 }
 
-struct Limited(Vec<u8>);
+struct Limited {
+    bytes: Vec<u8>,
+    limit: usize,
+}
 
 impl io::Write for Limited {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.0.len() + bytes.len() > OUTPUT_LIMIT {
-            return Err(io::Error::other("the rendered text is larger than 8 MiB"));
+        if self.bytes.len() + bytes.len() > self.limit {
+            return Err(io::Error::other("too large"));
         }
-        self.0.extend_from_slice(bytes);
+        self.bytes.extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
@@ -185,10 +227,21 @@ impl io::Write for Limited {
     }
 }
 
+/// Why a template or an expression could not be filled.
+fn failed(error: &minijinja::Error) -> NodeError {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        // Only the limit of the output fails with an error of this kind.
+        if error.is::<io::Error>() {
+            return too_large("the text");
+        }
+        cause = error.source();
+    }
+    NodeError::failed(one_line(error))
+}
+
 fn one_line(error: &minijinja::Error) -> String {
-    let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>());
-    let text = source.map_or_else(|| error.to_string(), io::Error::to_string);
-    text.lines().next().unwrap_or_default().to_owned()
+    error.to_string().lines().next().unwrap_or_default().to_owned()
 }
 
 /// The first letters of a text, so that a message stays a line.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, OptionFuture};
 use minijinja::Value as View;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -15,14 +15,12 @@ use super::call::Call;
 use super::frame::{Env, Frame};
 use super::output::StepOutput;
 use super::recorded::RecordedStep;
-use crate::NodeError;
 use crate::check::PlanNode;
 use crate::graph::{OnUnknown, Retry};
 use crate::nodes::{Effect, Failure};
 use crate::ports::{JournalError, StepOutcome, StepRecord};
+use crate::{NodeError, limits};
 
-/// Bytes of the largest result, as JSON.
-const LARGEST: usize = 8 << 20;
 /// Longest wait that whoever was called may ask for.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(600);
 
@@ -45,6 +43,16 @@ pub(super) struct Visit<'a> {
     pub(super) heavy: bool,
     pub(super) output: &'a StepOutput<'a>,
     pub(super) slot: usize,
+}
+
+/// What follows a failed attempt.
+enum Next {
+    /// Nothing: it was the last.
+    None,
+    /// Another attempt.
+    Attempt,
+    /// Nothing: what it is a part of has failed, and the wait was cut short.
+    Halted,
 }
 
 /// What a visit left.
@@ -76,51 +84,45 @@ impl Visit<'_> {
                 Some(error) => {
                     let passed = last.finished_at.map(|at| self.env.ports.clock.now() - at);
                     let passed = passed.and_then(|passed| passed.to_std().ok()).unwrap_or_default();
-                    if !self.waits_for_another(error, attempt, &retry, passed).await {
-                        return Visited::known(Err(self.failure(error.clone())));
+                    match self.next(error, attempt, &retry, passed).await {
+                        Next::None => return Visited::known(Err(Failure::Failed(error.clone()))),
+                        Next::Halted => return Visited::known(Err(Failure::Halted)),
+                        Next::Attempt => attempt += 1,
                     }
-                    attempt += 1;
                 }
                 None if self.on_unknown() == OnUnknown::Fail => return self.give_up(last),
                 None => begun = Some(last),
             }
         }
         loop {
+            let mut visited = self.attempt(attempt, begun.take()).await;
+            let Err(Failure::Failed(error)) = &visited.result else { return visited };
+            // What a failed attempt has said does not stand.
             self.output.restart(self.slot, &self.path).await;
-            let visited = self.attempt(attempt, begun.take()).await;
-            match &visited.result {
-                Err(Failure::Failed(error))
-                    if self.waits_for_another(error, attempt, &retry, Duration::ZERO).await =>
-                {
-                    attempt += 1;
-                }
-                Err(Failure::Failed(_)) => {
-                    // What a failed attempt has said does not stand.
-                    self.output.restart(self.slot, &self.path).await;
-                    return visited;
-                }
-                _ => return visited,
+            match self.next(error, attempt, &retry, Duration::ZERO).await {
+                Next::None => return visited,
+                Next::Halted => return Visited { result: Err(Failure::Halted), ..visited },
+                Next::Attempt => {}
             }
+            // The next attempt depends on the row of this one.
+            if let Some(Err(error)) = OptionFuture::from(visited.receipt.take()).await {
+                return Visited::known(Err(Failure::Lost(error.to_string())));
+            }
+            attempt += 1;
         }
     }
 
     /// Waits for the next attempt, if there is to be one.
-    async fn waits_for_another(
-        &self,
-        error: &NodeError,
-        attempt: u32,
-        retry: &Retry,
-        passed: Duration,
-    ) -> bool {
+    async fn next(&self, error: &NodeError, attempt: u32, retry: &Retry, passed: Duration) -> Next {
         if !error.retryable || attempt >= retry.max_attempts {
-            return false;
+            return Next::None;
         }
         let asked = error.retry_after.unwrap_or_default().min(RETRY_AFTER_MAX);
         let pause = self.jittered(retry, attempt).max(asked).saturating_sub(passed);
         tokio::select! {
             biased;
-            () = self.halt.cancelled() => false,
-            () = self.env.ports.clock.sleep(pause) => true,
+            () = self.halt.cancelled() => Next::Halted,
+            () = self.env.ports.clock.sleep(pause) => Next::Attempt,
         }
     }
 
@@ -134,11 +136,6 @@ impl Visit<'_> {
         }
         let [byte] = byte;
         pause / 2 + pause / 2 * u32::from(byte) / 255
-    }
-
-    /// A wait that was cut short is no failure.
-    fn failure(&self, error: NodeError) -> Failure {
-        if error.retryable && self.halt.is_cancelled() { Failure::Halted } else { Failure::Failed(error) }
     }
 
     fn on_unknown(&self) -> OnUnknown {
@@ -210,16 +207,10 @@ impl Visit<'_> {
         });
         let finished_at = self.env.ports.clock.now();
         let result = match worked {
-            Ok(result) => {
-                let text = result.to_string();
-                if text.len() <= LARGEST {
-                    record.outcome = StepOutcome::Succeeded { result: text, finished_at };
-                    Ok(result)
-                } else {
-                    let code = ErrorCode::NodeResultTooLarge;
-                    Err(NodeError::new(code, format!("{} bytes: {}", text.len(), code.message())))
-                }
-            }
+            Ok(value) => limits::json(&value).map(|result| {
+                record.outcome = StepOutcome::Succeeded { result, finished_at };
+                value
+            }),
             Err(Failure::Failed(error)) => Err(error),
             Err(stopped) => return Visited::known(Err(stopped)),
         };

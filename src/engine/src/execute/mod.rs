@@ -20,7 +20,7 @@ pub(crate) use call::Call;
 pub use recorded::RecordedStep;
 
 use crate::ports::Ports;
-use crate::{Plan, RunError};
+use crate::{Plan, RunError, limits};
 use frame::{Env, Frame};
 use output::StepOutput;
 use recorded::Recorded;
@@ -81,10 +81,13 @@ pub async fn execute(
         }
         None => running.await,
     };
-    ended.map_err(|stop| match stop {
+    let output = ended.map_err(|stop| match stop {
         Stop::Failed(error) => error,
         Stop::Halted => RunError::whole(ErrorCode::Internal, "the run was halted by nobody"),
-    })
+    })?;
+    let fits = limits::json(&output);
+    fits.map_err(|error| RunError::whole(error.code, format!("output: {}", error.message)))?;
+    Ok(output)
 }
 
 /// Why a graph did not come to its end.

@@ -8,9 +8,10 @@ use minijinja::{Error, ErrorKind, Value as View};
 use serde_json::{Map, Value};
 
 use super::frame::Frame;
-use crate::Plan;
 use crate::channel::Channel;
+use crate::limits::{LARGEST, size, too_large};
 use crate::template::{as_text, fill, has_holes};
+use crate::{NodeError, Plan};
 
 /// Bytes in scope from which on templates are filled away from the actors.
 const HEAVY: usize = 256 << 10;
@@ -22,8 +23,15 @@ pub(super) struct Scope {
     /// Prompts of the config whose text is a template itself.
     prompts: Option<View>,
     results: BTreeMap<String, View>,
-    channels: Vec<(Channel, Value)>,
+    channels: Vec<Held>,
     bytes: usize,
+}
+
+/// What a channel holds.
+struct Held {
+    channel: Channel,
+    value: Value,
+    view: View,
 }
 
 impl Scope {
@@ -34,8 +42,11 @@ impl Scope {
             ("messages", View::from(Serde(&input.messages))),
             ("run", View::from(Serde(&input.run))),
         ]);
-        let channels =
-            plan.channels.iter().map(|channel| (channel.clone(), channel.initial.clone())).collect();
+        let held = |channel: &Channel| {
+            let (channel, value) = (channel.clone(), channel.initial.clone());
+            Held { channel, view: View::from(Serde(&value)), value }
+        };
+        let channels = plan.channels.iter().map(held).collect();
         let bytes = size(frame.inputs()) + input.messages.iter().map(size).sum::<usize>();
         let (config, prompts) = (View::from(Serde(&input.config)), live_prompts(&input.config));
         Self { fixed, config, prompts, results: BTreeMap::new(), channels, bytes }
@@ -51,11 +62,19 @@ impl Scope {
     }
 
     /// Writes to a channel by its rule.
-    pub(super) fn write(&mut self, channel: &str, write: Value) -> Result<(), String> {
-        let found = self.channels.iter_mut().find(|(known, _)| known.name == channel);
-        let Some((channel, held)) = found else { return Err(format!("there is no channel '{channel}'")) };
+    pub(super) fn write(&mut self, channel: &str, write: Value) -> Result<(), NodeError> {
+        let found = self.channels.iter_mut().find(|held| held.channel.name == channel);
+        let Some(held) = found else {
+            return Err(NodeError::failed(format!("there is no channel 'state.{channel}'")));
+        };
         self.bytes += size(&write);
-        *held = channel.write(std::mem::take(held), write)?;
+        let before = std::mem::take(&mut held.value);
+        held.value = held.channel.write(before, write).map_err(NodeError::failed)?;
+        let size = size(&held.value);
+        if size > LARGEST {
+            return Err(too_large(&format!("state.{channel} would hold {size} bytes")));
+        }
+        held.view = View::from(Serde(&held.value));
         Ok(())
     }
 
@@ -66,8 +85,7 @@ impl Scope {
 
     pub(super) fn view(&self) -> View {
         let results = View::from_pairs(self.results.iter().map(|(name, view)| (name.as_str(), view.clone())));
-        let state =
-            self.channels.iter().map(|(channel, held)| (channel.name.as_str(), View::from(Serde(held))));
+        let state = self.channels.iter().map(|held| (held.channel.name.as_str(), held.view.clone()));
         let state = View::from_pairs(state);
         let fixed = self.fixed.iter().map(|(name, view)| (*name, view.clone()));
         let named = [("results", results), ("state", state), ("config", self.config.clone())];
@@ -83,15 +101,6 @@ impl Scope {
 /// The same names with one more, or with another value.
 pub(super) fn overlay(view: &View, name: &'static str, value: View) -> View {
     minijinja::value::merge_maps([View::from_pairs([(name, value)]), view.clone()])
-}
-
-fn size(value: &Value) -> usize {
-    match value {
-        Value::String(text) => text.len(),
-        Value::Array(items) => items.iter().map(size).sum(),
-        Value::Object(members) => members.iter().map(|(name, member)| name.len() + size(member)).sum(),
-        _ => 8,
-    }
 }
 
 fn live_prompts(config: &Map<String, Value>) -> Option<View> {

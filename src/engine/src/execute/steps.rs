@@ -161,9 +161,13 @@ impl Execution<'_> {
             .collect();
         let mut done = Vec::with_capacity(due.len());
         while let Some(one) = running.next().await {
-            let fails =
-                self.plan.nodes.get(one.index).is_some_and(|node| node.common.on_error == OnError::Fail);
-            if fails && one.visited.result.is_err() {
+            let node = self.plan.nodes.get(one.index);
+            let fails = match &one.visited.result {
+                Ok(_) | Err(Failure::Halted) => false,
+                Err(Failure::Failed(_)) => node.is_some_and(|node| node.common.on_error == OnError::Fail),
+                Err(Failure::Lost(_)) => true,
+            };
+            if fails {
                 // The run fails. What is at work ends in its own time; what only waits is not waited for.
                 self.frame.halt.cancel();
             }
@@ -217,11 +221,12 @@ impl Execution<'_> {
         }
         let view = self.scope.view();
         for (channel, template) in &node.common.state {
-            let written = fill(template, &view).map_err(|error| error.message);
-            let written = written.and_then(|write| self.scope.write(channel, write));
-            if let Err(message) = written {
-                return Err(self.failed_at(node, NodeError::failed(format!("state.{channel}: {message}"))));
-            }
+            let filled = fill(template, &view).map_err(|error| {
+                let message = format!("state.{channel}: {}", error.message);
+                NodeError { message, ..error }
+            });
+            let written = filled.and_then(|write| self.scope.write(channel, write));
+            written.map_err(|error| self.failed_at(node, error))?;
         }
         Ok(())
     }

@@ -110,7 +110,12 @@ impl Node for ForEach {
                                 return (index, Err(Failure::Halted));
                             }
                             let result = nested.item(&self.body, index, item, output).await;
-                            if result.is_err() && !self.go_on {
+                            let fails = match &result {
+                                Ok(_) | Err(Failure::Halted) => false,
+                                Err(Failure::Failed(_)) => !self.go_on,
+                                Err(Failure::Lost(_)) => true,
+                            };
+                            if fails {
                                 nested.halt();
                             }
                             (index, result)

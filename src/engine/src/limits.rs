@@ -1,0 +1,51 @@
+//! How large and how deep a value may be that goes into the journal.
+
+use serde_json::Value;
+use wire::ErrorCode;
+
+use crate::NodeError;
+
+/// Bytes of the largest value, as JSON.
+pub(crate) const LARGEST: usize = 8 << 20;
+/// Most lists and objects inside one another: what is deeper could not be read back from the journal.
+const DEEPEST: usize = 100;
+
+/// The value as JSON.
+///
+/// # Errors
+/// `node.result_too_large` when it is too large or too deep.
+pub(crate) fn json(value: &Value) -> Result<String, NodeError> {
+    if depth(value) > DEEPEST {
+        return Err(too_deep());
+    }
+    let text = value.to_string();
+    if text.len() > LARGEST { Err(too_large(&format!("{} bytes", text.len()))) } else { Ok(text) }
+}
+
+pub(crate) fn too_large(what: &str) -> NodeError {
+    let code = ErrorCode::NodeResultTooLarge;
+    NodeError::new(code, format!("{what}: {}", code.message()))
+}
+
+pub(crate) fn too_deep() -> NodeError {
+    let message = format!("more than {DEEPEST} lists and objects inside one another");
+    NodeError::new(ErrorCode::NodeResultTooLarge, message)
+}
+
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
+        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or_default(),
+        _ => 0,
+    }
+}
+
+/// About as many bytes as the value has as JSON.
+pub(crate) fn size(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(size).sum(),
+        Value::Object(members) => members.iter().map(|(name, member)| name.len() + size(member)).sum(),
+        _ => 8,
+    }
+}
