@@ -3,6 +3,8 @@
 
 mod big;
 mod checking;
+mod common;
+mod limits;
 mod models_configured;
 mod models_endpoint;
 mod models_openai;
@@ -15,3 +17,4 @@ mod ports;
 mod reply;
 mod resume;
 mod running;
+mod state;

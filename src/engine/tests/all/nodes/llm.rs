@@ -124,7 +124,7 @@ async fn a_stream_is_said_as_it_comes_and_a_failed_one_is_taken_back() {
         world.clock.advance(Duration::from_millis(250));
     }
     assert!(run.over());
-    assert_eq!(seen, ["1 ", "1 half ", "1 half of it", "1 ", "1 all ", "1 all of it 3"]);
+    assert_eq!(seen, ["1 ", "1 half ", "1 ", "1 all ", "1 all of it 3"]);
 }
 
 #[tokio::test]

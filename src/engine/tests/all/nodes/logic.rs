@@ -92,9 +92,6 @@ async fn template_fills_a_text() {
             .await
             .starts_with("template")
     );
-    let huge = "{% for i in range(9000) %}{{ 'x' * 1000 }}{% endfor %}";
-    let message = fails("template", json!({"template": huge})).await;
-    assert!(message.contains("8 MiB"), "{message}");
 }
 
 #[tokio::test]

@@ -1,0 +1,252 @@
+//! The fields that every node has: limits, attempts, what a failure leads to, what a crash leaves open, caching.
+
+use chrono::TimeDelta;
+use engine::models::{ModelError, ModelErrorKind};
+use engine::ports::StepOutcome;
+use serde_json::{Value, json};
+use wire::ErrorCode;
+
+use crate::ports::{World, alone, delay, graph, plan, recorded, refused, reply, settle, template};
+
+fn ask(name: &str, more: Value) -> Value {
+    let mut node = json!({"name": name, "type": "llm", "model": "test/x", "user": "?"});
+    node.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    node
+}
+
+fn busy() -> Result<(), ModelError> {
+    Err(ModelError { kind: ModelErrorKind::Unavailable, message: "busy".into(), retry_after: None })
+}
+
+/// The waits between the attempts of a node that fails every time, in milliseconds.
+async fn waits(retry: Value) -> Vec<i64> {
+    let mut world = World::new();
+    for _ in 0..20 {
+        world = world.answers(&[], busy());
+    }
+    world.run(&plan(&alone(&ask("a", json!({"retry": retry}))))).await.unwrap_err();
+    let rows = world.journal.rows.lock();
+    let ends = rows.iter().map(|row| match &row.outcome {
+        StepOutcome::Failed { finished_at, .. } => *finished_at,
+        _ => panic!("{row:?}"),
+    });
+    rows.iter().skip(1).zip(ends).map(|(next, end)| (next.started_at - end).num_milliseconds()).collect()
+}
+
+#[tokio::test]
+async fn waits_between_attempts_grow_as_the_retry_says() {
+    assert_eq!(waits(json!({"jitter": false})).await, [500, 1_000]);
+    assert_eq!(
+        waits(json!({"jitter": false, "max_attempts": 6, "initial_delay_seconds": 1, "backoff": 3,
+                     "max_delay_seconds": 10}))
+        .await,
+        [1_000, 3_000, 9_000, 10_000, 10_000]
+    );
+    assert_eq!(waits(json!({"jitter": false, "backoff": 1, "max_attempts": 4})).await, [500, 500, 500]);
+    assert_eq!(waits(json!({"jitter": false, "initial_delay_seconds": 0})).await, [0, 0]);
+    assert_eq!(waits(json!({"max_attempts": 1})).await, Vec::<i64>::new());
+    let jittered =
+        waits(json!({"max_attempts": 20, "initial_delay_seconds": 6, "max_delay_seconds": 6})).await;
+    assert_eq!(jittered.len(), 19);
+    // The test's clock moves by a tenth of a second.
+    assert!(jittered.iter().all(|wait| (3_000..=6_100).contains(wait)), "{jittered:?}");
+    assert!(jittered.iter().any(|wait| *wait != jittered[0]), "{jittered:?}");
+}
+
+#[tokio::test]
+async fn a_failure_that_would_come_again_is_not_tried_again() {
+    let mut node = template("a", "{{ inputs.x }}");
+    node["retry"] = json!({"max_attempts": 5});
+    let world = World::new();
+    world.run(&plan(&alone(&node))).await.unwrap_err();
+    assert_eq!(world.journal.lines(), ["1 a.1 failed"]);
+}
+
+#[tokio::test]
+async fn a_wait_for_another_attempt_is_cut_short_by_a_failure_beside_it() {
+    let world = World::new().answers(&[], busy());
+    let nodes = json!([
+        ask("again", json!({"retry": {"initial_delay_seconds": 3600, "max_delay_seconds": 3600}})),
+        ask("bad", json!({"model": "test/x/", "timeout_seconds": 0.5, "retry": {"max_attempts": 1}})),
+    ]);
+    let world = world.answers(&["late"], Ok(()));
+    let error =
+        world.run(&plan(&graph(nodes, json!([["START", "again"], ["START", "bad"]])))).await.unwrap_err();
+    assert_eq!(
+        (error.code, error.node.as_deref()),
+        (ErrorCode::NodeTimeout, Some("bad")),
+        "not who was waiting"
+    );
+    assert_eq!(world.clock.sleepers(), 0);
+}
+
+#[tokio::test]
+async fn on_error_says_where_a_failure_leads() {
+    let bad = |on_error: Value| {
+        let mut node = template("bad", "{{ inputs.x }}");
+        node["on_error"] = on_error;
+        node["state"] = json!({"written": 1});
+        node
+    };
+    let ran = async |on_error: Value| {
+        let nodes =
+            json!([bad(on_error), template("next", ""), template("rescue", "{{ results.bad.error.code }}")]);
+        let mut graph =
+            graph(nodes, json!([["START", "bad"], ["bad", "next"], ["next", "END"], ["rescue", "END"]]));
+        graph["state"] = json!({"written": {"merge": "sum"}});
+        if graph["nodes"][0]["on_error"].get("to").is_none() {
+            graph["edges"].as_array_mut().unwrap().push(json!({"from": "START", "to": "rescue"}));
+            graph["nodes"][2]["template"] = json!("");
+        }
+        graph["output"] = json!({"ran": "{{ results | list | sort }}", "bad": "{{ results.bad }}",
+                                 "rescue": "{{ results.rescue | default(none) }}", "written": "{{ state.written }}"});
+        World::new().run(&plan(&graph)).await
+    };
+    let error = ran(json!("fail")).await.unwrap_err();
+    assert_eq!((error.code, error.node.as_deref()), (ErrorCode::NodeFailed, Some("bad")));
+    let went_on = ran(json!("continue")).await.unwrap();
+    assert_eq!((&went_on["ran"], &went_on["written"]), (&json!(["bad", "next", "rescue"]), &json!(0)));
+    assert_eq!(went_on["bad"]["error"]["code"], json!("node.failed"));
+    assert!(went_on["bad"]["error"]["message"].as_str().unwrap().contains("inputs.x"));
+    let diverted = ran(json!({"to": "rescue"})).await.unwrap();
+    assert_eq!(diverted["ran"], json!(["bad", "rescue"]), "its own edges are not followed");
+    assert_eq!(diverted["rescue"], json!({"text": "node.failed"}));
+}
+
+#[tokio::test]
+async fn on_error_may_lead_to_the_end() {
+    let mut node = template("bad", "{{ inputs.x }}");
+    node["on_error"] = json!({"to": "END"});
+    let nodes = json!([node, template("next", "")]);
+    let output =
+        World::new().run(&plan(&graph(nodes, json!([["START", "bad"], ["bad", "next"]])))).await.unwrap();
+    assert_eq!(output["bad"]["error"]["code"], json!("node.failed"));
+    assert_eq!(output.as_object().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_join_is_not_met_by_a_node_that_leads_elsewhere() {
+    let mut bad = template("bad", "{{ inputs.x }}");
+    bad["on_error"] = json!({"to": "rescue"});
+    let nodes = json!([bad, template("good", ""), template("join", ""), template("rescue", "r")]);
+    let edges = json!([["START", "bad"], ["START", "good"], {"from": ["bad", "good"], "to": "join"}, ["rescue", "END"]]);
+    let world = World::new();
+    let output = world.run(&plan(&graph(nodes, edges))).await.unwrap();
+    assert_eq!(output, json!({"rescue": {"text": "r"}}));
+    assert_eq!(world.journal.lines(), ["1 bad.1 failed", "1 good.1 succeeded", "2 rescue.1 succeeded"]);
+}
+
+#[tokio::test]
+async fn an_attempt_that_a_crash_left_open_is_made_again_or_counts_as_failed() {
+    for (on_unknown, calls) in [(json!(null), 1), (json!("retry"), 1), (json!("fail"), 0)] {
+        let node = ask("a", json!({"on_unknown": on_unknown, "state": {}}));
+        let nodes = json!([
+            node,
+            reply(
+                "after",
+                "{% if results.a.error is defined %}{{ results.a.error.code }}{% else %}fine{% endif %}"
+            )
+        ]);
+        let mut graph = graph(nodes, json!([["START", "a"], ["a", "after"]]));
+        graph["nodes"][0]["on_error"] = json!("continue");
+        let graph = plan(&graph);
+        let first = World::new().answers(&["x"], Ok(()));
+        let run = first.begin(&graph);
+        settle().await;
+        run.drop_it();
+        let rows = first.journal.rows.lock().clone();
+        assert_eq!(
+            rows.len(),
+            usize::from(calls == 0),
+            "only what must not be done twice is noted before it begins"
+        );
+        let again = World::new().recorded(recorded(&rows));
+        again.run(&graph).await.unwrap();
+        assert_eq!(again.model.requests.lock().len(), calls);
+        assert_eq!(again.sink.text(), if calls == 0 { "node.outcome_unknown" } else { "fine" });
+        let noted = again.journal.rows.lock();
+        assert!(calls == 1 || noted[0].started_at == rows[0].started_at);
+    }
+}
+
+#[tokio::test]
+async fn a_limit_counts_from_the_first_start_where_that_is_known() {
+    let slow = json!({"name": "d", "type": "delay", "seconds": 100, "timeout_seconds": 10});
+    let graph = plan(&alone(&slow));
+    let first = World::new();
+    let run = first.begin(&graph);
+    settle().await;
+    run.drop_it();
+    let again = World::new().recorded(recorded(&first.journal.rows.lock()));
+    again.clock.advance(std::time::Duration::from_secs(9));
+    let run = again.begin(&graph);
+    settle().await;
+    assert!(!run.over());
+    again.clock.advance(std::time::Duration::from_secs(1));
+    settle().await;
+    assert_eq!(run.end().await.unwrap_err().code, ErrorCode::NodeTimeout);
+}
+
+#[tokio::test]
+async fn a_pure_result_is_kept_and_a_failure_is_not() {
+    let mut node = json!({"name": "a", "type": "transform", "path": "$.n", "input": "{{ inputs }}", "cache_seconds": 60});
+    let world = World::new().inputs(json!({"n": 1}));
+    for _ in 0..3 {
+        assert_eq!(world.run(&plan(&alone(&node))).await, Ok(json!(1)));
+    }
+    node["path"] = json!("$.m");
+    assert_eq!(
+        world.run(&plan(&alone(&node))).await,
+        Ok(json!(null)),
+        "another node, although the input is the same"
+    );
+    assert_eq!(world.journal.lines(), ["1 a.1 succeeded"; 4], "each visit has its row");
+    let failing = json!({"name": "a", "type": "assert", "when": "inputs.n > 1", "cache_seconds": 60});
+    for _ in 0..2 {
+        assert!(world.run(&plan(&alone(&failing))).await.is_err());
+    }
+}
+
+#[tokio::test]
+async fn attempts_and_their_times_stand_in_the_rows() {
+    let world = World::new().answers(&["half"], busy()).answers(&["ok"], Ok(()));
+    world.run(&plan(&alone(&ask("a", json!({"retry": {"jitter": false}}))))).await.unwrap();
+    let rows = world.journal.rows.lock();
+    assert_eq!(rows.iter().map(|row| (row.visit, row.attempt)).collect::<Vec<_>>(), [(1, 1), (1, 2)]);
+    assert_eq!(rows[0].input_digest, rows[1].input_digest);
+    assert_eq!(rows[1].started_at - rows[0].started_at, TimeDelta::milliseconds(1_500));
+}
+
+#[test]
+fn common_fields_have_limits() {
+    let with = |name: &str, value: Value| {
+        let mut node = delay("n", 1);
+        node[name] = value;
+        refused(&node)
+    };
+    for (name, value, problem) in [
+        ("timeout_seconds", json!(86_401), "/timeout_seconds range"),
+        ("timeout_seconds", json!(0.0005), "/timeout_seconds range"),
+        ("retry", json!({"max_attempts": 21}), "/retry/max_attempts range"),
+        ("retry", json!({"initial_delay_seconds": -1}), "/retry/initial_delay_seconds range"),
+        ("retry", json!({"max_delay_seconds": 3_601}), "/retry/max_delay_seconds range"),
+        ("retry", json!({"backoff": 0.5}), "/retry/backoff range"),
+        ("retry", json!({"backoff": 11}), "/retry/backoff range"),
+        ("on_error", json!("ignore"), "/on_error choice"),
+        ("on_error", json!({"to": "n"}), "/on_error/to self"),
+        ("on_unknown", json!(true), "/on_unknown choice"),
+        ("cache_seconds", json!(60), "/cache_seconds not_pure"),
+        ("description", json!(["x"]), "/description type"),
+        ("state", json!({"no": 1}), "/state/no unknown_channel"),
+    ] {
+        assert_eq!(with(name, value.clone()), [problem], "{name} = {value}");
+    }
+    let mut pure = template("n", "");
+    pure["cache_seconds"] = json!(2_592_001);
+    assert_eq!(refused(&pure), ["/cache_seconds range"]);
+    for (name, value) in
+        [("description", json!("For people.")), ("on_unknown", json!("fail")), ("retry", json!({}))]
+    {
+        assert_eq!(with(name, value), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,108 @@
+//! Channels of `state`: the six rules through a whole run, and writes that do not fit.
+
+use serde_json::{Value, json};
+use wire::ErrorCode;
+
+use crate::ports::{World, delay, graph, plan, template};
+
+fn writing(name: &str, state: Value) -> Value {
+    let mut node = template(name, name);
+    node["state"] = state;
+    node
+}
+
+/// The state after nodes that run at the same time have written this, in the order of the file.
+async fn after(channel: Value, writes: &[Value]) -> Result<Value, engine::RunError> {
+    let nodes: Vec<Value> = writes
+        .iter()
+        .enumerate()
+        .map(|(index, write)| {
+            // The first of the file ends last.
+            let mut node = delay(&format!("n{index}"), writes.len() - index);
+            node["state"] = json!({"x": write});
+            node
+        })
+        .collect();
+    let edges: Vec<Value> =
+        (0..writes.len()).rev().map(|index| json!(["START", format!("n{index}")])).collect();
+    let mut graph = graph(json!(nodes), json!(edges));
+    graph["state"] = json!({"x": channel});
+    graph["output"] = json!("{{ state.x }}");
+    World::new().inputs(json!({"n": 2, "list": [8, 9]})).run(&plan(&graph)).await
+}
+
+#[tokio::test]
+async fn each_rule_merges_in_the_order_of_the_file() {
+    for (channel, writes, expected) in [
+        (json!({}), vec![json!("a"), json!("b")], json!("b")),
+        (
+            json!({"merge": "append"}),
+            vec![json!("a"), json!("{{ inputs.list }}"), json!(["b"])],
+            json!(["a", 8, 9, "b"]),
+        ),
+        (json!({"merge": "append", "initial": [0]}), vec![json!({"a": 1})], json!([0, {"a": 1}])),
+        (
+            json!({"merge": "merge"}),
+            vec![json!({"a": 1, "b": 1}), json!({"b": "{{ inputs.n }}"})],
+            json!({"a": 1, "b": 2}),
+        ),
+        (json!({"merge": "sum", "initial": 0.5}), vec![json!(1), json!("{{ inputs.n }}")], json!(3.5)),
+        (json!({"merge": "min"}), vec![json!(3), json!("{{ inputs.n }}"), json!(9)], json!(2)),
+        (json!({"merge": "max", "initial": 4}), vec![json!(3), json!("{{ inputs.n }}")], json!(4)),
+    ] {
+        assert_eq!(after(channel.clone(), &writes).await, Ok(expected), "{channel} {writes:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_channel_begins_with_its_initial_value_or_with_nothing() {
+    let mut graph = graph(json!([template("a", "")]), json!([["START", "a"]]));
+    graph["state"] = json!({"r": {}, "a": {"merge": "append"}, "m": {"merge": "merge"}, "s": {"merge": "sum"},
+                            "i": {"merge": "min"}, "x": {"merge": "max"}, "given": {"initial": [1]}});
+    graph["output"] = json!("{{ state }}");
+    let output = World::new().run(&plan(&graph)).await.unwrap();
+    assert_eq!(output, json!({"r": null, "a": [], "m": {}, "s": 0, "i": null, "x": null, "given": [1]}));
+}
+
+#[tokio::test]
+async fn a_write_that_does_not_fit_fails_its_node() {
+    for (rule, write, message) in [
+        ("sum", json!("3"), "state.x takes a number, not a string"),
+        ("merge", json!([]), "state.x takes an object, not a list"),
+        ("min", json!(null), "state.x takes a number, not null"),
+        ("append", json!("{{ inputs.nobody }}"), "inputs.nobody"),
+    ] {
+        let error = after(json!({"merge": rule}), &[write]).await.unwrap_err();
+        assert_eq!(error.code, ErrorCode::NodeFailed);
+        assert!(error.message.contains(message), "{rule}: {error}");
+        assert!(error.node.is_some());
+    }
+}
+
+#[tokio::test]
+async fn a_write_sees_what_its_node_has_made() {
+    let nodes = json!([
+        writing("a", json!({"texts": "{{ results.a.text }}", "seen": "{{ state.texts | length }}"})),
+        writing("b", json!({"texts": "{{ results.b.text }}", "seen": "{{ state.texts | length }}"})),
+    ]);
+    let again =
+        json!({"from": "b", "cases": [{"when": "state.texts | length < 6", "to": "a"}], "else": "END"});
+    let mut graph = graph(nodes, json!([["START", "a"], ["a", "b"], again]));
+    graph["state"] = json!({"texts": {"merge": "append"}, "seen": {"merge": "append"}});
+    graph["output"] = json!("{{ state }}");
+    let output = World::new().run(&plan(&graph)).await.unwrap();
+    // Channels are written in the order of their names: `seen` first.
+    assert_eq!(output, json!({"texts": ["a", "b", "a", "b", "a", "b"], "seen": [0, 1, 2, 3, 4, 5]}));
+}
+
+#[tokio::test]
+async fn a_channel_that_grows_too_large_is_refused() {
+    let nodes = json!([writing("a", json!({"x": "{{ 'x' * 3000000 }}"}))]);
+    let again = json!({"from": "a", "cases": [{"when": "state.x | length < 50", "to": "a"}], "else": "END"});
+    let mut graph = graph(nodes, json!([["START", "a"], again]));
+    graph["state"] = json!({"x": {"merge": "append"}});
+    let world = World::new();
+    let error = world.run(&plan(&graph)).await.unwrap_err();
+    assert_eq!((error.code, error.node.as_deref()), (ErrorCode::NodeResultTooLarge, Some("a")));
+    assert_eq!(world.journal.lines().len(), 3);
+}
