@@ -91,6 +91,9 @@ pub trait Journal: Send + Sync {
 }
 
 /// Where what a run says goes: to a chat's message, or to whoever watches the run.
+///
+/// What is handed over is taken when its future is polled first, and stays taken if that is dropped then: a node may be
+/// given up while it waits for room.
 #[async_trait]
 pub trait Output: Send + Sync {
     /// Takes the next piece of the current message; waits when the receiver cannot keep up.

@@ -3,6 +3,8 @@
 //! The first unfinished one is live; the others are held until those before them are done. So a turn's text does not
 //! depend on timing. The same is done for the items of a `for_each` and for a sub-workflow inside its node.
 
+use std::collections::VecDeque;
+
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use wire::chat::NoticeLevel;
@@ -20,7 +22,7 @@ enum Held {
 pub(crate) struct StepOutput<'a> {
     into: &'a dyn Output,
     state: Mutex<State>,
-    /// Held while a piece is taken, so that the next live node cannot overtake what was held for it.
+    /// Held while something is handed on, so that nothing overtakes what was held before it.
     turn: tokio::sync::Mutex<()>,
 }
 
@@ -31,8 +33,10 @@ struct State {
 
 #[derive(Default, Clone)]
 struct Slot {
-    held: Vec<Held>,
-    /// Bytes that the current attempt has written to the current message.
+    /// What was said and is not handed on yet: of a live slot only what waits for its turn. So a piece is not lost,
+    /// and is taken back rightly, when whoever says it is dropped while it waits.
+    held: VecDeque<Held>,
+    /// Bytes that the current attempt has written to the current message, held ones included.
     bytes: usize,
     done: bool,
 }
@@ -53,54 +57,48 @@ impl<'a> StepOutput<'a> {
         if piece.is_empty() {
             return;
         }
-        let live = self.enter(slot, |slot, live| {
+        let live = self.enter(slot, |slot| {
             slot.bytes += piece.len();
-            if !live {
-                match slot.held.last_mut() {
-                    Some(Held::Text { node: last, piece: held }) if last == node => held.push_str(piece),
-                    _ => slot.held.push(Held::Text { node: node.to_owned(), piece: piece.to_owned() }),
-                }
+            match slot.held.back_mut() {
+                Some(Held::Text { node: last, piece: held }) if last == node => held.push_str(piece),
+                _ => slot.held.push_back(Held::Text { node: node.to_owned(), piece: piece.to_owned() }),
             }
         });
         if live {
-            let _turn = self.turn.lock().await;
-            self.into.text(node, piece).await;
+            self.hand_on().await;
         }
     }
 
     /// What follows of slot `slot` is another message.
     pub(crate) async fn new_message(&self, slot: usize) {
-        let live = self.enter(slot, |slot, live| {
+        let live = self.enter(slot, |slot| {
             slot.bytes = 0;
-            if !live {
-                slot.held.push(Held::NewMessage);
-            }
+            slot.held.push_back(Held::NewMessage);
         });
         if live {
-            let _turn = self.turn.lock().await;
-            self.into.new_message().await;
+            self.hand_on().await;
         }
     }
 
-    /// What slot `slot` has written to the current message is of an attempt that is made again.
+    /// What slot `slot` has written to the current message is of an attempt that has failed.
     pub(crate) async fn restart(&self, slot: usize, node: &str) {
-        let bytes = self.state.lock().slots.get(slot).map_or(0, |slot| slot.bytes);
-        self.rewind(slot, node, bytes).await;
+        self.rewind(slot, node, usize::MAX).await;
     }
 
+    /// Takes back the last bytes of slot `slot`, at most all of them.
     async fn rewind(&self, slot: usize, node: &str, bytes: usize) {
-        if bytes == 0 {
+        if self.state.lock().slots.get(slot).is_none_or(|slot| slot.bytes == 0) {
             return;
         }
-        let live = self.enter(slot, |slot, live| {
-            slot.bytes = slot.bytes.saturating_sub(bytes);
-            if !live {
-                take_back(&mut slot.held, bytes);
-            }
+        let _turn = self.turn.lock().await;
+        let mut told = 0;
+        self.enter(slot, |slot| {
+            let bytes = bytes.min(slot.bytes);
+            slot.bytes -= bytes;
+            told = take_back(&mut slot.held, bytes);
         });
-        if live {
-            let _turn = self.turn.lock().await;
-            self.into.rewind(node, bytes).await;
+        if told > 0 {
+            self.into.rewind(node, told).await;
         }
     }
 
@@ -114,11 +112,24 @@ impl<'a> StepOutput<'a> {
 
     /// Slot `slot` says no more.
     pub(crate) async fn finish(&self, slot: usize) {
-        if !self.enter(slot, |slot, _| slot.done = true) {
-            return;
+        if self.enter(slot, |slot| slot.done = true) {
+            self.hand_on().await;
         }
+    }
+
+    /// Changes a slot and says whether it is live.
+    fn enter(&self, index: usize, change: impl FnOnce(&mut Slot)) -> bool {
+        let mut state = self.state.lock();
+        let live = state.live == index;
+        let Some(slot) = state.slots.get_mut(index) else { return false };
+        change(slot);
+        live
+    }
+
+    /// Hands on what the live slot holds, and makes the next one live when it is done.
+    async fn hand_on(&self) {
         let _turn = self.turn.lock().await;
-        for held in self.release() {
+        while let Some(held) = self.next_held() {
             match held {
                 Held::Text { node, piece } => self.into.text(&node, &piece).await,
                 Held::NewMessage => self.into.new_message().await,
@@ -126,46 +137,35 @@ impl<'a> StepOutput<'a> {
         }
     }
 
-    /// Changes a slot and says whether it is live.
-    fn enter(&self, index: usize, change: impl FnOnce(&mut Slot, bool)) -> bool {
+    fn next_held(&self) -> Option<Held> {
         let mut state = self.state.lock();
-        let live = state.live == index;
-        if let Some(slot) = state.slots.get_mut(index) {
-            change(slot, live);
-            return live;
-        }
-        false
-    }
-
-    /// Makes the next unfinished slot live and takes out what was held up to it.
-    fn release(&self) -> Vec<Held> {
-        let mut state = self.state.lock();
-        let mut released = Vec::new();
         loop {
             let live = state.live;
-            let Some(slot) = state.slots.get_mut(live) else { break };
-            released.append(&mut slot.held);
+            let slot = state.slots.get_mut(live)?;
+            if let Some(held) = slot.held.pop_front() {
+                return Some(held);
+            }
             if !slot.done {
-                break;
+                return None;
             }
             state.live += 1;
         }
-        released
     }
 }
 
-/// Takes `bytes` bytes off the end of what is held.
-fn take_back(held: &mut Vec<Held>, mut bytes: usize) {
+/// Takes `bytes` bytes off the end of what is held; says how many of them are not there.
+fn take_back(held: &mut VecDeque<Held>, mut bytes: usize) -> usize {
     while bytes > 0
-        && let Some(Held::Text { piece, .. }) = held.last_mut()
+        && let Some(Held::Text { piece, .. }) = held.back_mut()
     {
         let left = piece.len().saturating_sub(bytes);
         bytes -= piece.len() - left;
         piece.truncate(left);
         if left == 0 {
-            held.pop();
+            held.pop_back();
         }
     }
+    bytes
 }
 
 /// One slot as the whole output of what runs inside it.
@@ -207,10 +207,10 @@ mod tests {
     #[async_trait]
     impl Output for Collected {
         async fn text(&self, _node: &str, piece: &str) {
+            self.0.lock().push_str(piece);
             for _ in 0..piece.len() {
                 tokio::task::yield_now().await;
             }
-            self.0.lock().push_str(piece);
         }
 
         async fn rewind(&self, _node: &str, bytes: usize) {
@@ -235,6 +235,30 @@ mod tests {
         output.text(1, "b", "held for long, ").await;
         futures_util::join!(output.finish(0), output.text(1, "b", "now"));
         assert_eq!(*sink.0.lock(), "held for long, now");
+    }
+
+    #[tokio::test]
+    async fn a_piece_whose_speaker_is_dropped_while_it_waits_is_taken_back_rightly() {
+        let sink = Collected::default();
+        let output = StepOutput::new(&sink, 2);
+        output.text(0, "a", "kept ").await;
+        output.text(1, "b", "long and longer, ").await;
+        // The output is busy with what was held when the second one is dropped with a piece of its own.
+        let dropped = async {
+            for _ in 0..3 {
+                tokio::task::yield_now().await;
+            }
+            tokio::select! {
+                biased;
+                () = output.text(1, "b", "dropped") => panic!("it did not wait"),
+                () = std::future::ready(()) => {}
+            }
+            output.restart(1, "b").await;
+            output.text(1, "b", "again").await;
+        };
+        futures_util::join!(output.finish(0), dropped);
+        output.finish(1).await;
+        assert_eq!(*sink.0.lock(), "kept again");
     }
 
     #[tokio::test]
