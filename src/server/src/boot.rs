@@ -12,6 +12,7 @@ use actors::{Settings, System};
 use auth::keyring::KeyringError;
 use auth::visitor::VisitorKey;
 use config::Config;
+use engine::models::{ModelSettings, Models};
 use kernel::{Clock, Ids, Random, RandomError, SystemClock, SystemRandom};
 use store::data_dir::{DataDir, DataDirError};
 use store::embedded::{Embedded, EmbeddedError, Options as EmbeddedOptions};
@@ -67,6 +68,9 @@ pub enum StartError {
         /// Why not, and what to change.
         reason: String,
     },
+    /// The language models.
+    #[error("the language models cannot be set up: {0}")]
+    Models(String),
     /// Anything else of the system.
     #[error(transparent)]
     Io(#[from] std::io::Error),
@@ -153,7 +157,7 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
             random: Arc::clone(&random),
             ids: ids.clone(),
             grace: config.chat.disconnect_grace.duration(),
-            models: engine::models::Models::default(),
+            models: models(config, &clock)?,
         })
         .await?,
     );
@@ -169,6 +173,18 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
     });
     let (server, serving) = serve(config, &app, listener)?;
     Ok(Running { address, system, app, server, serving, children, clock, embedded, _data_dir: data_dir })
+}
+
+/// The language models that the configuration names, and those that need nothing.
+fn models(config: &Config, clock: &Arc<dyn Clock>) -> Result<Models, StartError> {
+    let operator =
+        net::Client::operator(Arc::clone(clock)).map_err(|error| StartError::Models(error.to_string()))?;
+    let settings = ModelSettings {
+        base_url: config.model.base_url.as_ref().map(|base| base.as_str().to_owned()),
+        api_key: config.model.api_key.clone(),
+    };
+    let models = Models::configured(settings, operator, Arc::clone(clock));
+    models.map_err(|error| StartError::Models(error.to_string()))
 }
 
 fn listen(config: &Config) -> Result<TcpListener, StartError> {
