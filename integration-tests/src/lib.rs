@@ -10,6 +10,7 @@
 
 mod answer;
 pub mod chat;
+mod endpoint;
 pub mod graphs;
 mod process;
 mod raw;
@@ -20,6 +21,7 @@ mod workflow;
 
 pub use answer::{AnswerExt, shown, shown_alike};
 pub use client::{Answer, Client};
+pub use endpoint::Endpoint;
 pub use process::Stopping;
 pub use raw::{Raw, RawAnswer};
 pub use service::{Builder, TestService, owner_of_all_databases};

@@ -18,6 +18,7 @@ mod crash;
 mod database;
 mod errors;
 mod idempotency;
+mod models;
 mod order;
 mod requests;
 mod resume;

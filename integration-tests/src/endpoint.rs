@@ -1,0 +1,161 @@
+//! A model's endpoint that speaks OpenAI's protocol and answers when the test says so.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Mutex, watch};
+
+/// An endpoint for `SERVICE_MODEL_BASE_URL`. Answers `You said: <the last message>`, word by word.
+pub struct Endpoint {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    released: watch::Sender<bool>,
+    asked: AtomicUsize,
+    gone: AtomicUsize,
+    requests: Mutex<Vec<Value>>,
+    keys: Mutex<Vec<String>>,
+}
+
+impl Endpoint {
+    /// Answers at once.
+    pub async fn quick() -> Self {
+        Self::start(true).await
+    }
+
+    /// Answers no request before [`Endpoint::release`].
+    pub async fn holding() -> Self {
+        Self::start(false).await
+    }
+
+    async fn start(released: bool) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let shared = Arc::new(Shared {
+            released: watch::Sender::new(released),
+            asked: AtomicUsize::new(0),
+            gone: AtomicUsize::new(0),
+            requests: Mutex::default(),
+            keys: Mutex::default(),
+        });
+        let serving = Arc::clone(&shared);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let shared = Arc::clone(&serving);
+                tokio::spawn(async move { while_open(stream, &shared).await });
+            }
+        });
+        Self { address, shared }
+    }
+
+    /// What `SERVICE_MODEL_BASE_URL` has to be.
+    #[must_use]
+    pub fn base_url(&self) -> String {
+        format!("http://{}/v1", self.address)
+    }
+
+    /// Answers everything from now on.
+    pub fn release(&self) {
+        self.shared.released.send_replace(true);
+    }
+
+    /// How many requests have come.
+    #[must_use]
+    pub fn asked(&self) -> usize {
+        self.shared.asked.load(Ordering::SeqCst)
+    }
+
+    /// How many callers went away before their answer.
+    #[must_use]
+    pub fn gone(&self) -> usize {
+        self.shared.gone.load(Ordering::SeqCst)
+    }
+
+    /// The bodies of all requests.
+    pub async fn requests(&self) -> Vec<Value> {
+        self.shared.requests.lock().await.clone()
+    }
+
+    /// The `Idempotency-Key` of each request.
+    pub async fn keys(&self) -> Vec<String> {
+        self.shared.keys.lock().await.clone()
+    }
+}
+
+/// Answers the requests of one connection.
+async fn while_open(mut stream: TcpStream, shared: &Shared) {
+    let mut unread = Vec::new();
+    while let Some((head, body)) = request(&mut stream, &mut unread).await {
+        shared.asked.fetch_add(1, Ordering::SeqCst);
+        let key = head.lines().find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            name.eq_ignore_ascii_case("idempotency-key").then(|| value.trim().to_owned())
+        });
+        shared.keys.lock().await.extend(key);
+        shared.requests.lock().await.push(body.clone());
+        let mut released = shared.released.subscribe();
+        let mut byte = [0];
+        tokio::select! {
+            ready = released.wait_for(|released| *released) => assert!(ready.is_ok(), "the endpoint is there"),
+            // Nothing more is sent before the answer: whatever is read is the end.
+            _ = stream.read(&mut byte) => {
+                shared.gone.fetch_add(1, Ordering::SeqCst);
+                return;
+            }
+        }
+        if stream.write_all(answer(&body).as_bytes()).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn request(stream: &mut TcpStream, unread: &mut Vec<u8>) -> Option<(String, Value)> {
+    loop {
+        if let Some(end) = unread.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
+            let head = String::from_utf8(unread[..end].to_vec()).ok()?;
+            let length = head.lines().find_map(|line| {
+                let (name, value) = line.split_once(':')?;
+                name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
+            })?;
+            if unread.len() >= end + 4 + length {
+                let body = serde_json::from_slice(&unread[end + 4..end + 4 + length]).ok()?;
+                unread.drain(..end + 4 + length);
+                return Some((head, body));
+            }
+        }
+        if stream.read_buf(unread).await.ok()? == 0 {
+            return None;
+        }
+    }
+}
+
+/// The answer as a stream of words.
+fn answer(request: &Value) -> String {
+    let last =
+        request["messages"].as_array().and_then(|messages| messages.last()).cloned().unwrap_or_default();
+    let text = format!("You said: {}", last["content"].as_str().unwrap_or_default());
+    let chunk = |delta: Value, reason: Value| {
+        let choice = json!({"index": 0, "delta": delta, "finish_reason": reason});
+        format!(
+            "data: {}\n\n",
+            json!({"id": "c", "object": "chat.completion.chunk", "model": "test", "choices": [choice]})
+        )
+    };
+    let mut body = String::new();
+    for word in text.split_inclusive(' ') {
+        body.push_str(&chunk(json!({"content": word}), Value::Null));
+    }
+    body.push_str(&chunk(json!({}), json!("stop")));
+    let usage = json!({"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7});
+    let last =
+        json!({"id": "c", "object": "chat.completion.chunk", "model": "test", "choices": [], "usage": usage});
+    body.push_str(&format!("data: {last}\n\ndata: [DONE]\n\n"));
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n";
+    format!("{head}content-length: {}\r\n\r\n{body}", body.len())
+}
