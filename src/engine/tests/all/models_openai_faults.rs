@@ -191,6 +191,7 @@ async fn neither_key_nor_user_of_the_address_is_ever_said() {
     let bad =
         endpoint.model_at(&endpoint.base(), Some("sk\n1")).call(&request(), &NoPieces).await.unwrap_err();
     assert!(!bad.message.contains("sk"), "{bad}");
+    assert_eq!(bad.kind, ModelErrorKind::NotConfigured);
 }
 
 #[tokio::test]

@@ -168,6 +168,10 @@ async fn an_assistant_knows_what_it_is_told() {
         ("Is the boss there?", "Ask Kim."),
         ("Do you sell pizza?", "Please call us."),
         ("Thanks!", "You are welcome."),
+        (
+            "What can you do?",
+            "I can tell what my instructions say, for example: We open at 9:00 and close at 18:00.",
+        ),
     ] {
         assert_eq!(said("assistant", system, input).await, expected, "{input}");
     }

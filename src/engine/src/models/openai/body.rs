@@ -7,6 +7,9 @@ use crate::models::{Message, ModelRequest, Role, Tool, ToolCall};
 /// Models that refuse `max_tokens` and want it called otherwise.
 const RENAMED_LIMIT: [&str; 5] = ["gpt-5", "gpt-6", "o1", "o3", "o4"];
 
+/// The largest seed that every reader of JSON takes for what it is.
+const MOST_SEED: u64 = (1 << 53) - 1;
+
 /// The body of a request.
 pub(super) fn write(request: &ModelRequest) -> Value {
     let messages: Vec<Value> = request.messages.iter().map(message).collect();
@@ -26,7 +29,7 @@ pub(super) fn write(request: &ModelRequest) -> Value {
         set(if renamed { "max_completion_tokens" } else { "max_tokens" }, json!(most));
     }
     if let Some(seed) = request.seed {
-        set("seed", json!(seed));
+        set("seed", json!(seed & MOST_SEED));
     }
     if let Some(schema) = &request.response_schema {
         let format = json!({"name": "answer", "schema": schema, "strict": is_strict(schema)});
@@ -131,6 +134,13 @@ mod tests {
         assert_eq!((&body["max_completion_tokens"], &body["max_tokens"]), (&json!(9), &Value::Null));
         assert_eq!(body["response_format"]["json_schema"]["strict"], false);
         assert_eq!(body["tools"][0]["function"]["name"], "add");
+    }
+
+    #[test]
+    fn a_seed_is_a_number_that_everybody_can_read() {
+        for (seed, sent) in [(0, 0_u64), (MOST_SEED, MOST_SEED), (u64::MAX, MOST_SEED), (MOST_SEED + 3, 2)] {
+            assert_eq!(write(&ModelRequest { seed: Some(seed), ..ModelRequest::default() })["seed"], sent);
+        }
     }
 
     #[test]

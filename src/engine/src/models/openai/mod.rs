@@ -76,15 +76,21 @@ impl OpenAi {
     }
 
     async fn send(&self, request: &ModelRequest) -> Result<Response, ModelError> {
+        let unsendable = |_: NetError| {
+            error(
+                ModelErrorKind::NotConfigured,
+                format!("{}: a header of the request is not valid", self.place),
+            )
+        };
         let mut sending = Request::new(Method::POST, self.url.as_str())
             .header("Content-Type", "application/json")
             .and_then(|sending| sending.header("Accept", "text/event-stream, application/json"))
-            .map_err(|error| self.fault(&error))?;
+            .map_err(unsendable)?;
         if let Some(key) = &request.idempotency_key {
-            sending = sending.header("Idempotency-Key", key).map_err(|error| self.fault(&error))?;
+            sending = sending.header("Idempotency-Key", key).map_err(unsendable)?;
         }
         if let Some(key) = &self.key {
-            sending = sending.bearer(key).map_err(|error| self.fault(&error))?;
+            sending = sending.bearer(key).map_err(unsendable)?;
         }
         let body = body::write(request).to_string();
         let answer = self.client.send(sending.body(body), &self.limits).await;

@@ -45,6 +45,14 @@ fn small_talk(reading: &Reading<'_>) -> Option<String> {
     if let Some(persona) = persona(reading).filter(|_| asks_who && !any(&["my"])) {
         return Some(format!("I am {persona}."));
     }
+    let asks_help = any(&["help"]) || any(&["can"]) && any(&["you"]) && any(&["do"]);
+    if asks_help && said.len() <= 6 {
+        let fact = reading.hints.iter().find(|hint| !hint.starts_with("You are "));
+        return Some(fact.map_or_else(
+            || "I follow the instructions that I am given.".to_owned(),
+            |fact| format!("I can tell what my instructions say, for example: {fact}"),
+        ));
+    }
     // More than a courtesy is answered as what it is.
     if said.len() > 4 || !topics(&reading.input).iter().all(|topic| is_courtesy(topic)) {
         return None;
