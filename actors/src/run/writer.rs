@@ -79,8 +79,9 @@ impl<T: Teller> RunWriter<T> {
     pub(crate) fn started(&self) {
         let end = End { status: RunStatus::Running, output: None, error: None };
         let update = self.update(end);
-        self.inner.state.lock().batch.updates.push(update);
-        self.inner.changed.notify_one();
+        let mut state = self.inner.state.lock();
+        state.batch.updates.push(update);
+        self.inner.due(&mut state, Duration::ZERO);
     }
 
     /// Looks at or changes what will be told.
@@ -90,14 +91,23 @@ impl<T: Teller> RunWriter<T> {
 
     /// Hands over what is due, whenever it is; never ends.
     pub(super) async fn keep_flushing(&self) {
+        let Inner { ports, changed, .. } = &*self.inner;
         loop {
-            self.inner.changed.notified().await;
             let due = self.inner.state.lock().due;
-            let wait = due.map(|due| due.saturating_sub(self.inner.ports.clock.monotonic()));
-            if let Some(wait) = wait.filter(|wait| !wait.is_zero()) {
-                self.inner.ports.clock.sleep(wait).await;
+            let Some(due) = due else {
+                changed.notified().await;
+                continue;
+            };
+            let wait = due.saturating_sub(ports.clock.monotonic());
+            if wait.is_zero() {
+                self.flush();
+                continue;
             }
-            self.flush();
+            tokio::select! {
+                () = ports.clock.sleep(wait) => self.flush(),
+                // It may be due sooner by now.
+                () = changed.notified() => {}
+            }
         }
     }
 
@@ -113,12 +123,8 @@ impl<T: Teller> RunWriter<T> {
         let mut state = self.inner.state.lock();
         match happens(&mut state.teller) {
             Urgency::Whenever => {}
-            Urgency::Next => self.inner.changed.notify_one(),
-            Urgency::Soon if state.due.is_some() => {}
-            Urgency::Soon => {
-                state.due = Some(self.inner.ports.clock.monotonic() + COALESCE);
-                self.inner.changed.notify_one();
-            }
+            Urgency::Next => self.inner.due(&mut state, Duration::ZERO),
+            Urgency::Soon => self.inner.due(&mut state, COALESCE),
             Urgency::Now => {
                 state.due = None;
                 self.inner.hand_over(&mut state, false);
@@ -162,6 +168,15 @@ impl<T: Teller> RunWriter<T> {
 }
 
 impl<T: Teller> Inner<T> {
+    /// What waits is due after `wait` at the latest.
+    fn due(&self, state: &mut State<T>, wait: Duration) {
+        let at = self.ports.clock.monotonic() + wait;
+        if state.due.is_none_or(|due| at < due) {
+            state.due = Some(at);
+            self.changed.notify_one();
+        }
+    }
+
     fn hand_over(&self, state: &mut State<T>, end: bool) {
         state.teller.tell(&mut state.frames, &mut state.batch.items);
         let told = !state.frames.is_empty();
@@ -224,6 +239,8 @@ impl<T: Teller> Journal for RunWriter<T> {
             state.teller.records(&row);
             state.batch.steps.push(step_row(self.inner.run, row));
             state.receipts.push(done);
+            // Nothing may depend on it for long, and yet it need not be done twice.
+            self.inner.due(&mut state, COALESCE);
             if let Some(lost) = &state.lost {
                 let text = lost.to_string();
                 return async { Err(JournalError(text)) }.boxed();

@@ -1,7 +1,7 @@
 //! One turn: its events, its rows, its headers.
 
 use insta::assert_snapshot;
-use integration_tests::{TestService, Workflow, chat, events, graphs, shown, tidy};
+use integration_tests::{AnswerExt, TestService, Workflow, chat, events, graphs, shown, tidy, until};
 use serde_json::{Value, json};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
@@ -232,4 +232,21 @@ async fn the_dialect_is_asked_for_or_fixed() {
         assert_eq!(body.contains("\"content_part_added\""), !chatkit);
         assert_eq!(t.scalar("SELECT dialect FROM streams").await, expected);
     }
+}
+
+#[tokio::test]
+async fn what_a_step_has_done_is_stored_though_another_goes_on() {
+    let t = TestService::start().await;
+    let graph = json!({
+        "format": "graph/1",
+        "nodes": [{"name": "quick", "type": "delay", "seconds": 0.3}, {"name": "slow", "type": "delay", "seconds": 60}],
+        "edges": [{"from": "START", "to": "quick"}, {"from": "START", "to": "slow"}],
+        "output": "done",
+    });
+    let workflow = t.workflow().graph(graph).published().create().await;
+    let answer = t.open_chat(&chat::create(&workflow, "hi")).await;
+    let stream = answer.header("x-chat-stream-id").unwrap().to_owned();
+    let rows = "SELECT count(*) FROM run_steps WHERE node = 'quick' AND status = 'succeeded'";
+    until("the row of the quick step is stored", async || t.scalar(rows).await == "1").await;
+    assert_eq!(t.stop_turn(&stream).await.value()["status"], "stopped");
 }
