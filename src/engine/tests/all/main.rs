@@ -14,6 +14,7 @@ mod models_practice_learning;
 mod nodes;
 mod panics;
 mod ports;
+mod random;
 mod reply;
 mod resume;
 mod running;

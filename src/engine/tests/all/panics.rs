@@ -75,7 +75,7 @@ fn good() -> Value {
 }
 
 /// JSON pointers to everything inside a document.
-fn places(value: &Value, at: &str, found: &mut Vec<String>) {
+pub(crate) fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     found.push(at.to_owned());
     match value {
         Value::Array(items) => {

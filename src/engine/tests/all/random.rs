@@ -1,0 +1,157 @@
+//! Random graphs: they are refused with reasons or come to an end; neither timing nor a crash changes what they come to.
+
+mod graphs;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use engine::ports::{StepOutcome, StepRecord};
+use engine::{Plan, RunError};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use wire::ErrorCode;
+
+use crate::ports::{World, plan, recorded};
+use graphs::{Oracle, inner, random_graph, wild_graph};
+
+const STEPS: u32 = 8;
+
+/// So many cases, or as many as `PROPTEST_CASES` says.
+fn cases(usual: u32) -> ProptestConfig {
+    let asked = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
+    ProptestConfig { cases: asked.unwrap_or(usual), ..ProptestConfig::default() }
+}
+
+struct Ran {
+    end: Result<Value, RunError>,
+    text: String,
+    rows: Vec<StepRecord>,
+    asked: BTreeSet<String>,
+}
+
+/// Runs a graph with the answers of `answers`, which come in the order of `timing`, behind these rows of an earlier life.
+fn run(plan: &Arc<Plan>, answers: u64, timing: u64, rows: &[StepRecord]) -> Ran {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let mut world = World::new()
+        .workflow("inner", &inner())
+        .config("recursion_limit", json!(STEPS))
+        .config("max_concurrency", json!(1 + timing % 5))
+        .recorded(recorded(rows));
+    let oracle = Arc::new(Oracle::new(answers, timing, rows, &world.clock));
+    world.models = engine::models::Models::default().with("say", oracle.clone());
+    let end = runtime.block_on(world.run(plan));
+    let rows = world.journal.rows.lock().clone();
+    Ran { end, text: world.sink.text(), rows, asked: oracle.asked() }
+}
+
+type Ended = BTreeMap<(String, u32, u32), String>;
+
+/// What stands in the journal about ended attempts, without when.
+///
+/// Of what ran inside an attempt that failed nothing: what beside a failure is still done depends on what came first.
+fn ended(rows: &[StepRecord]) -> Ended {
+    let said = |row: &StepRecord| match &row.outcome {
+        StepOutcome::Started => None,
+        StepOutcome::Succeeded { result, .. } => Some(result.clone()),
+        StepOutcome::Failed { error, .. } => Some(error.to_string()),
+    };
+    let failed: Vec<String> = rows
+        .iter()
+        .filter(|row| matches!(row.outcome, StepOutcome::Failed { .. }))
+        .map(|row| {
+            let visit = if row.visit > 1 { format!("#{}", row.visit) } else { String::new() };
+            let attempt = if row.attempt > 1 { format!("~{}", row.attempt) } else { String::new() };
+            format!("{}{visit}{attempt}", row.node)
+        })
+        .collect();
+    let inside = |row: &StepRecord, outer: &String| {
+        row.node.strip_prefix(outer).is_some_and(|rest| rest.starts_with(['/', '[']))
+    };
+    rows.iter()
+        .filter(|row| !failed.iter().any(|outer| inside(row, outer)))
+        .filter_map(|row| {
+            let told = format!("{} {:?} {}", row.step, row.input_digest, said(row)?);
+            Some(((row.node.clone(), row.visit, row.attempt), told))
+        })
+        .collect()
+}
+
+/// Rows that one of two journals lacks, or has otherwise.
+fn other_than(one: &Ended, two: &Ended) -> Vec<String> {
+    let names: BTreeSet<_> = one.keys().chain(two.keys()).collect();
+    let other = names.into_iter().filter(|name| one.get(name) != two.get(name));
+    other.map(|name| format!("{name:?}: {:?} / {:?}", one.get(name), two.get(name))).collect()
+}
+
+fn done(rows: &[StepRecord]) -> BTreeSet<(&str, u32)> {
+    let succeeded = |row: &&StepRecord| matches!(row.outcome, StepOutcome::Succeeded { .. });
+    rows.iter().filter(succeeded).map(|row| (row.node.as_str(), row.visit)).collect()
+}
+
+proptest! {
+    #![proptest_config(cases(64))]
+
+    #[test]
+    fn a_graph_is_refused_with_reasons_or_comes_to_an_end(graph in wild_graph(), answers: u64) {
+        match engine::check(&graph) {
+            Err(problems) => {
+                prop_assert!(!problems.is_empty());
+                for problem in problems {
+                    prop_assert!(graph.pointer(&problem.pointer).is_some() || problem.code == "required", "{:?}", problem);
+                    prop_assert!(problem.suggestion.is_some(), "{:?}", problem);
+                }
+            }
+            Ok(plan) => {
+                let ran = run(&Arc::new(plan), answers, 0, &[]);
+                prop_assert!(ran.rows.iter().all(|row| row.step <= STEPS));
+                if let Err(error) = ran.end {
+                    prop_assert!(error.code != ErrorCode::Internal, "{}", error);
+                    prop_assert!(error.node.is_some() || error.code == ErrorCode::RunRecursionLimit || error.code == ErrorCode::NodeFailed);
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(32))]
+
+    #[test]
+    fn timing_changes_nothing(graph in random_graph(), answers: u64, timings in prop::collection::vec(any::<u64>(), 1..4)) {
+        let plan = plan(&graph);
+        let first = run(&plan, answers, 0, &[]);
+        for timing in timings {
+            let again = run(&plan, answers, timing, &[]);
+            // Where the run fails, what beside the failure is still done depends on what came first.
+            prop_assert_eq!(first.end.is_ok(), again.end.is_ok());
+            if first.end.is_ok() {
+                prop_assert_eq!(&first.end, &again.end);
+                prop_assert_eq!(&first.text, &again.text);
+                prop_assert_eq!(other_than(&ended(&first.rows), &ended(&again.rows)), Vec::<String>::new());
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(8))]
+
+    #[test]
+    fn a_crash_after_any_row_changes_nothing(graph in random_graph(), answers: u64, timing: u64, other: u64) {
+        let plan = plan(&graph);
+        let first = run(&plan, answers, timing, &[]);
+        for crash in 0..=first.rows.len() {
+            let rows = &first.rows[..crash];
+            let again = run(&plan, answers, other, rows);
+            prop_assert_eq!(first.end.is_ok(), again.end.is_ok(), "after {} rows", crash);
+            if first.end.is_ok() {
+                prop_assert_eq!(&first.end, &again.end, "after {} rows", crash);
+                prop_assert_eq!(&first.text, &again.text, "after {} rows", crash);
+            }
+            for (node, visit) in done(rows) {
+                prop_assert!(!again.rows.iter().any(|row| row.node == node && row.visit == visit), "{} runs again", node);
+                prop_assert!(!again.asked.contains(&format!("run_1-{node}-{visit}")), "{} asks again", node);
+            }
+        }
+    }
+}
