@@ -8,5 +8,6 @@ mod handle;
 mod lanes;
 mod publish;
 mod recovery;
+mod runs;
 mod support;
 mod turns;

@@ -146,6 +146,10 @@ pub(crate) struct Instance {
 }
 
 impl Instance {
+    pub(crate) fn workspace(&self) -> Uuid {
+        self.workspace
+    }
+
     pub(crate) fn turn(&self, target: Target, text: &str) -> NewTurn {
         NewTurn {
             workspace: self.workspace,
