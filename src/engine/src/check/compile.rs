@@ -10,13 +10,10 @@ use super::{Check, Owner};
 use crate::Problems;
 use crate::channel::Channel;
 use crate::graph::common::state_pointer;
-use crate::graph::fields::{nearest, not_yet};
+use crate::graph::fields::{listed, nearest, not_yet};
 use crate::graph::{Common, END, EdgeSpec, Graph, NodeSpec, START, Target};
 use crate::nodes::{CATALOGUE, Effect, Node, NodeType, TYPES_LATER, build};
 use crate::schema::Schema;
-
-/// Most nodes that a suggestion lists.
-const NAMED: usize = 20;
 
 /// A graph that is ready to run.
 pub struct Plan {
@@ -257,7 +254,12 @@ fn source(
             END => "nothing leads out of END".to_owned(),
             _ => format!("unknown node '{name}'"),
         };
-        problems.push(with_near(FieldError::new(pointer, "unknown_node", message), name, names));
+        let problem = FieldError::new(pointer, "unknown_node", message);
+        problems.push(if name == START {
+            problem.suggest(r#"an edge of its own: {"from": "START", "to": "<node>"}"#)
+        } else {
+            with_near(problem, name, names)
+        });
     }
     found
 }
@@ -284,13 +286,8 @@ fn destination(
 }
 
 fn with_near(problem: FieldError, name: &str, names: &BTreeMap<&str, usize>) -> FieldError {
-    match (name, nearest(name, names.keys().copied())) {
-        (START, _) => problem.suggest(r#"an edge of its own: {"from": "START", "to": "<node>"}"#),
-        (_, Some(near)) => problem.suggest(format!("did you mean '{near}'?")),
-        (_, None) => {
-            let known: Vec<&str> = names.keys().copied().take(NAMED).collect();
-            let more = if names.len() > NAMED { ", …" } else { "" };
-            problem.suggest(format!("nodes: {}{more}", known.join(", ")))
-        }
+    match nearest(name, names.keys().copied()) {
+        Some(near) => problem.suggest(format!("did you mean '{near}'?")),
+        None => problem.suggest(listed("nodes", names.keys().copied())),
     }
 }

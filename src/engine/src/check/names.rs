@@ -7,7 +7,7 @@ use wire::FieldError;
 use super::reach::{Reach, is_set};
 use super::{Check, Named, Owner};
 use crate::graph::Graph;
-use crate::graph::fields::nearest;
+use crate::graph::fields::{listed, nearest};
 
 /// What every template sees.
 const SCOPE: [&str; 6] = ["inputs", "results", "messages", "state", "config", "run"];
@@ -19,7 +19,10 @@ const RUN: [&str; 4] = ["id", "workflow_id", "thread_id", "trigger"];
 const FUNCTIONS: [&str; 3] = ["range", "dict", "debug"];
 
 pub(super) fn check(graph: &Graph, reach: Option<&Reach>, check: &mut Check) {
-    let mut before = Before { graph, reach, after: BTreeMap::new() };
+    // Of two nodes with one name the first counts: the later overwrite, so they come first.
+    let places =
+        graph.nodes.iter().enumerate().rev().map(|(index, node)| (node.name.as_str(), index)).collect();
+    let mut before = Before { places, reach, after: BTreeMap::new() };
     for named in std::mem::take(&mut check.names) {
         check.problems.extend(problem(graph, &mut before, &named));
     }
@@ -38,11 +41,10 @@ fn problem(graph: &Graph, before: &mut Before<'_>, named: &Named) -> Option<Fiel
     match (first, second) {
         ("results", Some(node)) => {
             let names = || graph.nodes.iter().map(|node| node.name.as_str());
-            let Some(index) = names().position(|name| name == node) else {
+            let Some(index) = before.places.get(node).copied() else {
                 let near = nearest(node, names()).map(|near| format!("results.{near}"));
-                let known = names().collect::<Vec<_>>().join(", ");
                 let message = format!("unknown node '{node}' in results.{node}");
-                return note("unknown_node", message, near.as_deref(), format!("nodes: {known}"));
+                return note("unknown_node", message, near.as_deref(), listed("nodes", names()));
             };
             if before.may_have_run(index, &named.owner) {
                 return None;
@@ -79,7 +81,7 @@ fn problem(graph: &Graph, before: &mut Before<'_>, named: &Named) -> Option<Fiel
 
 /// Which node runs before which.
 struct Before<'a> {
-    graph: &'a Graph,
+    places: BTreeMap<&'a str, usize>,
     reach: Option<&'a Reach>,
     after: BTreeMap<usize, Vec<bool>>,
 }
@@ -88,7 +90,7 @@ impl Before<'_> {
     fn may_have_run(&mut self, node: usize, owner: &Owner) -> bool {
         let Some(reach) = self.reach else { return true };
         let after = self.after.entry(node).or_insert_with(|| reach.after(node));
-        let position = |name: &String| self.graph.nodes.iter().position(|node| node.name == *name);
+        let position = |name: &String| self.places.get(name.as_str()).copied();
         match owner {
             Owner::Output => true,
             Owner::Node(name) => position(name).is_none_or(|index| is_set(after, index)),

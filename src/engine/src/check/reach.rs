@@ -1,6 +1,6 @@
 //! How nodes lead to one another: whether every node can be reached, every join can be met, and START leads somewhere.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use wire::FieldError;
 
@@ -18,7 +18,8 @@ struct Link {
 /// Which node leads to which, however directly.
 pub(super) struct Reach {
     links: Vec<Link>,
-    nodes: usize,
+    /// For each node, the links that come out of it.
+    out: Vec<Vec<usize>>,
 }
 
 impl Reach {
@@ -60,20 +61,28 @@ impl Reach {
                 links.push(Link { edge: None, from: vec![index], to: vec![meant(to)?] });
             }
         }
-        Some(Self { links, nodes: graph.nodes.len() })
+        let mut out = vec![Vec::new(); graph.nodes.len()];
+        for (index, link) in links.iter().enumerate() {
+            for from in &link.from {
+                if let Some(out) = out.get_mut(*from) {
+                    out.push(index);
+                }
+            }
+        }
+        Some(Self { links, out })
     }
 
     /// Which nodes a run can come to.
     fn reached(&self) -> Vec<bool> {
-        let mut reached = vec![false; self.nodes];
-        let mut changed = true;
-        while changed {
-            changed = false;
-            for link in &self.links {
+        let mut reached = vec![false; self.out.len()];
+        let mut open: Vec<usize> = Vec::new();
+        for link in self.links.iter().filter(|link| link.from.is_empty()) {
+            open.extend(link.to.iter().filter(|to| set(&mut reached, **to)));
+        }
+        while let Some(node) = open.pop() {
+            for link in self.out_of(node) {
                 if link.from.iter().all(|from| is_set(&reached, *from)) {
-                    for to in &link.to {
-                        changed |= set(&mut reached, *to);
-                    }
+                    open.extend(link.to.iter().filter(|to| set(&mut reached, **to)));
                 }
             }
         }
@@ -82,18 +91,18 @@ impl Reach {
 
     /// Which nodes may run after this one.
     pub(super) fn after(&self, node: usize) -> Vec<bool> {
-        let mut reached = vec![false; self.nodes];
+        let mut reached = vec![false; self.out.len()];
         let mut open = vec![node];
         while let Some(from) = open.pop() {
-            for link in self.links.iter().filter(|link| link.from.contains(&from)) {
-                for to in &link.to {
-                    if set(&mut reached, *to) {
-                        open.push(*to);
-                    }
-                }
+            for link in self.out_of(from) {
+                open.extend(link.to.iter().filter(|to| set(&mut reached, **to)));
             }
         }
         reached
+    }
+
+    fn out_of(&self, node: usize) -> impl Iterator<Item = &Link> {
+        self.out.get(node).into_iter().flatten().filter_map(|link| self.links.get(*link))
     }
 }
 
@@ -128,8 +137,9 @@ pub(super) fn check(graph: &Graph, reach: &Reach, check: &mut Check) -> bool {
                 .push(problem.suggest(format!("lead an edge to '{0}', or do not wait for it", node.name)));
         }
     }
+    let mut seen = BTreeSet::new();
     for (index, node) in graph.nodes.iter().enumerate() {
-        let first = graph.nodes.iter().position(|other| other.name == node.name) == Some(index);
+        let first = seen.insert(node.name.as_str());
         // A node without a name of its own cannot be led to.
         if !is_set(&reached, index) && first && !node.name.is_empty() {
             let problem = FieldError::new(
