@@ -228,6 +228,10 @@ fn twenty_mistakes_are_named_at_once_in_the_order_of_the_file() {
         ],
         "output": "{{",
     });
+    for problem in check(&document).err().unwrap_or_default() {
+        assert!(problem.suggestion.is_some(), "{problem:?}");
+        assert!(!problem.message.is_empty() && !problem.message.contains('\n'), "{problem:?}");
+    }
     assert_eq!(
         problems(&document),
         [
@@ -260,3 +264,55 @@ fn twenty_mistakes_are_named_at_once_in_the_order_of_the_file() {
         ]
     );
 }
+
+#[test]
+fn every_suggestion_says_something_that_can_be_written() {
+    let document = json!({
+        "format": "graph/1",
+        "state": {"n": {"merge": "sum", "initial": "0"}},
+        "nodes": [
+            {"name": "a", "type": "template", "template": 5, "retry": {"max_attempts": 99, "jitter": "no"}},
+            {"name": "b", "type": "log", "message": "", "level": "warning", "timeout_seconds": "30"},
+            {"name": "c", "type": "for_each", "items": "a, b", "body": {"type": "log", "message": "", "state": {}}},
+            {"name": "d", "type": "transform", "path": "$.a"},
+            {"name": "e", "type": "set", "values": {}, "cache_seconds": 0.5, "on_error": {"to": "zebra"}},
+            {"name": "e", "type": "delay", "seconds": 1, "cache_seconds": 5},
+        ],
+        "edges": [
+            {"from": ["START", "a"], "to": "b"},
+            {"from": ["b", "b"], "to": "START"},
+            {"from": "c", "to": "d", "else": "e"},
+            {"from": "d", "to": "e", "cases": [{"when": "x +", "to": "END"}]},
+            {"from": "e"},
+        ],
+    });
+    let found = check(&document).err().unwrap_or_default();
+    let found: Vec<String> = found
+        .into_iter()
+        .map(|problem| format!("{}: {}", problem.pointer, problem.suggestion.unwrap()))
+        .collect();
+    assert_eq!(found, EXPECTED);
+}
+
+const EXPECTED: [&str; 20] = [
+    r#"/edges/0/from: an edge of its own: {"from": "START", "to": "<node>"}"#,
+    "/edges/1/from: name it once",
+    "/edges/1/to: nodes: a, b, c, d, e",
+    r#"/edges/2/else: "cases": [{"when": "<condition>", "to": "<node>"}], "else": "<node>""#,
+    "/edges/3/cases: leave 'to' out, and name where it leads in 'else'",
+    "/edges/3/cases/0/when: an expression, as results.check.ok and inputs.n > 3",
+    r#"/edges/4/to: "to": "END""#,
+    r#"/nodes/0/retry/jitter: "jitter": true"#,
+    r#"/nodes/0/retry/max_attempts: "max_attempts": 20"#,
+    r#"/nodes/0/template: "template": "5""#,
+    "/nodes/1/level: did you mean 'warn'?",
+    r#"/nodes/1/timeout_seconds: "timeout_seconds": 30"#,
+    "/nodes/2/body/state: put 'state' beside 'body'",
+    r#"/nodes/2/items: "items": "{{ inputs.list }}""#,
+    r#"/nodes/3/input: "input": "{{ inputs }}""#,
+    r#"/nodes/4/cache_seconds: "cache_seconds": 1"#,
+    "/nodes/4/on_error/to: nodes: a, b, c, d, e",
+    "/nodes/5/cache_seconds: leave 'cache_seconds' out",
+    "/nodes/5/name: another name, as 'e_2'",
+    r#"/state/n/initial: "initial": 0"#,
+];
