@@ -54,7 +54,8 @@ fn schema() -> Value {
                  "required": ["type"]},
         "concurrency": {"type": "integer", "minimum": 1, "maximum": CONCURRENCY_MAX, "default": 4,
                         "description": "Entries at the same time."},
-        "on_item_error": {"enum": ["fail", "continue"], "default": "fail"}}})
+        "on_item_error": {"enum": ["fail", "continue"], "default": "fail",
+                          "description": "Whether an entry that fails ends it, or is listed in `errors`."}}})
 }
 
 fn build(fields: &mut Fields<'_>, spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {

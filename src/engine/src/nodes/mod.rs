@@ -161,8 +161,9 @@ impl NodeType {
     pub fn whole_schema(&self) -> Value {
         let mut schema = (self.schema)();
         let mut properties = serde_json::Map::new();
-        properties
-            .insert("name".to_owned(), json!({"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,63}$"}));
+        let name = json!({"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,63}$",
+                          "description": "Its name in edges and in `results`; unique in the graph."});
+        properties.insert("name".to_owned(), name);
         properties.insert("type".to_owned(), json!({"const": self.name}));
         if let Some(own) = schema.get_mut("properties").and_then(Value::as_object_mut) {
             properties.append(own);

@@ -2,6 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 mod big;
+mod catalogue;
 mod checking;
 mod common;
 mod limits;

@@ -1,0 +1,105 @@
+//! The catalogue says the truth about each node type: its example runs through the check, and its schema and the check
+//! take the same members.
+
+use std::collections::BTreeSet;
+
+use engine::nodes::{CATALOGUE, NodeType};
+use serde_json::{Value, json};
+
+use crate::ports::{graph, template};
+
+/// A small graph around a node.
+fn around(node: &Value) -> Value {
+    let name = node["name"].as_str().unwrap();
+    graph(
+        json!([template("defaults", ""), node]),
+        json!([["START", "defaults"], ["defaults", name], [name, "END"]]),
+    )
+}
+
+fn fits(kind: &NodeType, node: &Value) -> bool {
+    jsonschema::draft202012::new(&kind.whole_schema()).unwrap().is_valid(node)
+}
+
+fn is_taken(node: &Value) -> bool {
+    engine::check(&around(node)).is_ok()
+}
+
+#[test]
+fn each_example_is_taken_and_fits_its_schema() {
+    for kind in &CATALOGUE {
+        let example = (kind.example)();
+        assert_eq!(example["type"], json!(kind.name));
+        let problems = engine::check(&around(&example)).err();
+        assert!(problems.is_none(), "{}: {problems:#?}", kind.name);
+        assert!(fits(kind, &example), "{}", kind.name);
+        for (name, value) in [
+            ("zebra", json!(1)),
+            ("type", json!("zebra")),
+            ("name", json!("a b")),
+            ("timeout_seconds", json!(0)),
+            ("timeout_seconds", json!(0.0005)),
+            ("retry", json!({"max_attempts": 21})),
+            ("retry", json!({"times": 2})),
+            ("on_error", json!("ignore")),
+            ("on_error", json!({"to": "END", "too": 1})),
+            ("on_unknown", json!("guess")),
+            ("state", json!([])),
+            ("description", json!(5)),
+        ] {
+            let mut wrong = example.clone();
+            wrong[name] = value;
+            assert!(!fits(kind, &wrong), "{} with {name}: the schema takes it", kind.name);
+            assert!(!is_taken(&wrong), "{} with {name}: the check takes it", kind.name);
+        }
+        for required in kind.whole_schema()["required"].as_array().unwrap() {
+            let mut wrong = example.clone();
+            wrong.as_object_mut().unwrap().remove(required.as_str().unwrap());
+            assert!(!fits(kind, &wrong), "{} without {required}", kind.name);
+            // Without a name there is nothing that an edge could lead to.
+            assert!(required == "name" || !is_taken(&wrong), "{} without {required}", kind.name);
+        }
+    }
+}
+
+/// The members that the check knows, as it names them to who writes another.
+fn known(kind: &NodeType) -> BTreeSet<String> {
+    let mut node = (kind.example)();
+    node["zzzzzzzzzzzzzzzzzzzzzzzzzzzzzz"] = json!(1);
+    let problems = engine::check(&around(&node)).err().unwrap_or_default();
+    let suggestion = problems[0].suggestion.clone().unwrap();
+    suggestion.trim_start_matches("known here: ").split(", ").map(str::to_owned).collect()
+}
+
+#[test]
+fn a_schema_names_every_member_that_the_check_knows() {
+    for kind in &CATALOGUE {
+        let schema = kind.whole_schema();
+        let mut named: BTreeSet<String> = schema["properties"].as_object().unwrap().keys().cloned().collect();
+        let later: &[&str] = match kind.name {
+            "llm" => &["tools", "credential", "base_url"],
+            "reply" => &["annotations", "widget"],
+            _ => &[],
+        };
+        named.extend(later.iter().map(|name| (*name).to_owned()));
+        assert_eq!(named, known(kind), "{}", kind.name);
+    }
+}
+
+#[test]
+fn each_type_is_described() {
+    let mut names = BTreeSet::new();
+    for kind in &CATALOGUE {
+        assert!(names.insert(kind.name), "{} stands twice", kind.name);
+        assert!(kind.summary.ends_with('.') && !kind.summary.contains('\n'), "{}", kind.name);
+        assert!(!kind.result.is_empty() && !kind.group.is_empty(), "{}", kind.name);
+        for (name, property) in kind.whole_schema()["properties"].as_object().unwrap() {
+            let said = property.get("description").or(property.get("const")).and_then(Value::as_str);
+            // What models take under these names is known.
+            if ["temperature", "max_tokens", "seed"].contains(&name.as_str()) {
+                continue;
+            }
+            assert!(said.is_some_and(|said| !said.is_empty()), "{}.{name} is not described", kind.name);
+        }
+    }
+}
