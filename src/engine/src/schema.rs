@@ -122,6 +122,22 @@ mod tests {
     }
 
     #[test]
+    fn checking_a_value_comes_to_an_end() {
+        // Each level of the value is checked twice as often as the one above it.
+        let again = json!({"properties": {"c": {"$ref": "#"}}, "required": ["c"]});
+        let schema = Schema::read(&json!({"anyOf": [again, again, {"const": 1}]})).unwrap();
+        let mut value = json!(2);
+        for _ in 0..60 {
+            value = json!({"c": value});
+        }
+        let problems = schema.problems(&value, "/inputs");
+        assert_eq!(problems.len(), 1);
+        assert!(problems[0].message.contains("too long"), "{problems:?}");
+        assert_eq!(schema.problems(&json!({"c": 2}), "").len(), 1, "afterwards as before");
+        assert!(schema.problems(&json!({"c": 1}), "").is_empty());
+    }
+
+    #[test]
     fn schemas_that_are_none_are_refused() {
         for bad in [
             json!(3),

@@ -5,6 +5,7 @@ mod big;
 mod catalogue;
 mod checking;
 mod common;
+mod examples;
 mod limits;
 mod models_configured;
 mod models_endpoint;
