@@ -1,7 +1,10 @@
 //! JSON Schemas: of a graph's inputs and of a model's answer.
 
-use jsonschema::{PatternOptions, Validator};
-use serde_json::Value;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use jsonschema::{Keyword, PatternOptions, ValidationError, Validator};
+use serde_json::{Map, Value, json};
 use wire::FieldError;
 
 use crate::Problems;
@@ -9,6 +12,10 @@ use crate::check::Check;
 
 /// Most problems that one value is answered with.
 const MOST_PROBLEMS: usize = 50;
+
+/// Most references that are followed while one value is checked: a schema that refers to itself twice at one place takes
+/// twice as long for each level of the value.
+const MOST_STEPS: u32 = 200_000;
 
 /// A schema that is ready to check values.
 #[derive(Debug)]
@@ -36,20 +43,99 @@ impl Schema {
         }
         // Patterns of the linear kind: a schema may come from anybody who may save a graph.
         let options = jsonschema::options().with_pattern_options(PatternOptions::regex());
-        options.build(schema).map(Self).map_err(|error| error.to_string())
+        let options = options.with_keyword(STEP, |_, _, _| Ok(Box::new(Step)));
+        options.build(&counted(schema)).map(Self).map_err(|error| error.to_string())
     }
 
     /// What the schema has against a value, with pointers below `base`.
     pub(crate) fn problems(&self, value: &Value, base: &str) -> Problems {
-        let errors = self.0.iter_errors(value).take(MOST_PROBLEMS);
-        errors
-            .map(|error| {
-                let pointer = format!("{base}{}", error.instance_path());
-                // The value itself may be large, or nobody else's business.
-                FieldError::new(pointer, "schema", error.masked().to_string())
-            })
-            .collect()
+        let problem = |error: ValidationError<'_>| {
+            let pointer = format!("{base}{}", error.instance_path());
+            // The value itself may be large, or nobody else's business.
+            FieldError::new(pointer, "schema", error.masked().to_string())
+        };
+        LEFT.set(MOST_STEPS);
+        let checked = catch_unwind(AssertUnwindSafe(|| {
+            self.0.iter_errors(value).take(MOST_PROBLEMS).map(problem).collect()
+        }));
+        checked.unwrap_or_else(|why| {
+            if !why.is::<TooLong>() {
+                resume_unwind(why);
+            }
+            let message = "checking the value takes too long: the schema refers to itself too often";
+            vec![FieldError::new(base, "schema", message)]
+        })
     }
+}
+
+/// The keyword that counts: each reference that is followed is a step.
+const STEP: &str = "x-callboard-step";
+
+thread_local! {
+    /// Steps that the check at work on this thread may still make.
+    static LEFT: Cell<u32> = const { Cell::new(0) };
+}
+
+/// What ends a check that makes too many steps: the validator has no other way out.
+struct TooLong;
+
+struct Step;
+
+impl Step {
+    fn count() {
+        match LEFT.get().checked_sub(1) {
+            Some(left) => LEFT.set(left),
+            None => resume_unwind(Box::new(TooLong)),
+        }
+    }
+}
+
+impl<'i> Keyword<'i> for Step {
+    fn validate(&self, _instance: &'i Value) -> Result<(), ValidationError<'i>> {
+        Self::count();
+        Ok(())
+    }
+
+    fn is_valid(&self, _instance: &'i Value) -> bool {
+        Self::count();
+        true
+    }
+}
+
+const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+
+/// The same schema, with a step before each reference.
+fn counted(schema: &Value) -> Value {
+    let members = match schema {
+        Value::Array(items) => return Value::Array(items.iter().map(counted).collect()),
+        Value::Object(members) => members,
+        other => return other.clone(),
+    };
+    let mut counting: Map<String, Value> = members
+        .iter()
+        .map(|(keyword, value)| {
+            let value = match (keyword.as_str(), value) {
+                ("const" | "enum" | "default" | "examples", value) => value.clone(),
+                (
+                    "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas"
+                    | "dependencies",
+                    Value::Object(named),
+                ) => named.iter().map(|(name, schema)| (name.clone(), counted(schema))).collect(),
+                (_, value) => counted(value),
+            };
+            (keyword.clone(), value)
+        })
+        .collect();
+    let taken = REFERENCES.into_iter().filter(|keyword| members.get(*keyword).is_some_and(Value::is_string));
+    let references: Map<String, Value> = taken.filter_map(|keyword| counting.remove_entry(keyword)).collect();
+    if !references.is_empty() {
+        // Behind what stands there: references may name its places.
+        let all = counting.entry("allOf").or_insert_with(|| Value::Array(Vec::new()));
+        if let Value::Array(all) = all {
+            all.extend([json!({STEP: true}), Value::Object(references)]);
+        }
+    }
+    Value::Object(counting)
 }
 
 /// A reference that leads back to itself without going down into the value: checking it would never end.
@@ -103,7 +189,6 @@ fn circle(schema: &Value) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn what_does_not_fit_is_named_without_the_value() {
@@ -125,16 +210,45 @@ mod tests {
     fn checking_a_value_comes_to_an_end() {
         // Each level of the value is checked twice as often as the one above it.
         let again = json!({"properties": {"c": {"$ref": "#"}}, "required": ["c"]});
-        let schema = Schema::read(&json!({"anyOf": [again, again, {"const": 1}]})).unwrap();
-        let mut value = json!(2);
-        for _ in 0..60 {
-            value = json!({"c": value});
+        for how in ["anyOf", "allOf"] {
+            let schema = Schema::read(&json!({"type": ["object", "null"], how: [again, again]})).unwrap();
+            let mut value = json!(2);
+            for _ in 0..60 {
+                value = json!({"c": value});
+            }
+            let problems = schema.problems(&value, "/inputs");
+            assert_eq!((problems.len(), problems[0].pointer.as_str()), (1, "/inputs"));
+            assert!(problems[0].message.contains("too long"), "{problems:?}");
+            assert!(!schema.problems(&json!({"c": 2}), "").is_empty(), "afterwards as before");
         }
-        let problems = schema.problems(&value, "/inputs");
-        assert_eq!(problems.len(), 1);
-        assert!(problems[0].message.contains("too long"), "{problems:?}");
-        assert_eq!(schema.problems(&json!({"c": 2}), "").len(), 1, "afterwards as before");
-        assert!(schema.problems(&json!({"c": 1}), "").is_empty());
+    }
+
+    #[test]
+    fn references_mean_what_they_meant() {
+        let schema = json!({
+            "$defs": {"name": {"type": "string"}, "short": {"allOf": [{"maxLength": 3}], "$ref": "#/$defs/name"}},
+            "properties": {
+                "a": {"$ref": "#/$defs/short"},
+                "b": {"$ref": "#/$defs/short/allOf/0", "minLength": 2},
+                "$ref": {"$ref": "#/$defs/name"},
+                "c": {"const": {"$ref": "#/$defs/name"}},
+            },
+            "unevaluatedProperties": false,
+        });
+        let schema = Schema::read(&schema).unwrap();
+        let fits = |value: Value| schema.problems(&value, "").is_empty();
+        assert!(fits(json!({"a": "abc", "b": "ab", "$ref": "x", "c": {"$ref": "#/$defs/name"}})));
+        for wrong in [
+            json!({"a": "abcd"}),
+            json!({"a": 1}),
+            json!({"b": "a"}),
+            json!({"b": "abcd"}),
+            json!({"$ref": 1}),
+            json!({"c": {}}),
+            json!({"d": 1}),
+        ] {
+            assert!(!fits(wrong.clone()), "{wrong}");
+        }
     }
 
     #[test]
