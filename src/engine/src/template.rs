@@ -150,6 +150,12 @@ pub(crate) fn holds(condition: &str, scope: &View) -> Result<bool, NodeError> {
     Ok(value.is_true())
 }
 
+/// The same names with more, which hide those there are.
+pub(crate) fn overlay(scope: &View, names: View) -> View {
+    // Of several maps the last wins.
+    minijinja::value::merge_maps([scope.clone(), names])
+}
+
 /// Fills every text inside `value`.
 pub(crate) fn fill(value: &Value, scope: &View) -> Result<Value, NodeError> {
     Filling { scope, left: LARGEST }.fill(value)

@@ -147,7 +147,9 @@ pub(crate) fn plan_body(spec: &NodeSpec, check: &mut Check) -> Option<PlanNode> 
         kind,
         common: spec.common.clone(),
         node,
-        heavy: text.contains("{%"),
+        heavy: text.contains("{%")
+            || kind.name == "filter"
+            || spec.common.state.iter().any(|(_, write)| write.to_string().contains("{%")),
         identity: crate::canonical::sha256(&[kind.name.as_bytes(), b"\n", text.as_bytes()]),
     })
 }

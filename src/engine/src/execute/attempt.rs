@@ -55,6 +55,18 @@ enum Next {
     Halted,
 }
 
+/// Does work on templates, away from the actors where that may take long.
+pub(super) async fn aside<T: Send + 'static>(
+    heavy: bool,
+    work: impl FnOnce() -> Result<T, NodeError> + Send + 'static,
+) -> Result<T, NodeError> {
+    if !heavy {
+        return work();
+    }
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|_| Err(NodeError::new(ErrorCode::Internal, "filling a template panicked")))
+}
+
 /// What a visit left.
 pub(super) struct Visited {
     pub(super) result: Result<Value, Failure>,
@@ -184,6 +196,7 @@ impl Visit<'_> {
             step: self.step,
             halt: self.halt,
             view: self.view,
+            heavy: self.heavy,
             output: self.output,
             slot: self.slot,
             started_at: record.started_at,
@@ -271,12 +284,8 @@ impl Visit<'_> {
 
     /// What the node works on; away from the actors where that may take long.
     async fn input(&self) -> Result<Value, NodeError> {
-        if !self.heavy && !self.node.heavy {
-            return self.node.node.input(self.view);
-        }
         let (node, view) = (Arc::clone(self.node), self.view.clone());
-        let filled = tokio::task::spawn_blocking(move || node.node.input(&view)).await;
-        filled.unwrap_or_else(|_| Err(NodeError::new(ErrorCode::Internal, "filling a template panicked")))
+        aside(self.heavy || self.node.heavy, move || node.node.input(&view)).await
     }
 
     fn cache_key(&self, record: &StepRecord) -> Option<([u8; 32], Duration)> {

@@ -15,13 +15,13 @@ use wire::chat::NoticeLevel;
 use super::attempt::Visit;
 use super::frame::{Env, Frame};
 use super::output::{SlotOutput, StepOutput};
-use super::scope::overlay;
 use super::{RunInfo, RunInput, Stop, steps};
 use crate::NodeError;
 use crate::check::PlanNode;
 use crate::models::{Models, Pieces};
 use crate::nodes::Failure;
 use crate::ports::{Resolved, Workflows};
+use crate::template::overlay;
 
 /// Most sub-workflows inside one another.
 const DEPTH: u32 = 16;
@@ -38,6 +38,8 @@ pub(crate) struct Call<'a> {
     pub(super) step: u32,
     pub(super) halt: &'a CancellationToken,
     pub(super) view: &'a View,
+    /// As in [`Visit::heavy`].
+    pub(super) heavy: bool,
     pub(super) output: &'a StepOutput<'a>,
     pub(super) slot: usize,
     /// When this attempt first began, also across a restart.
@@ -178,8 +180,8 @@ impl Nested<'_> {
         item: &Value,
         output: &StepOutput<'_>,
     ) -> Result<Value, Failure> {
-        let view = overlay(self.call.view, "item", View::from(Serde(item)));
-        let view = overlay(&view, "index", View::from(index));
+        let names = View::from_pairs([("item", View::from(Serde(item))), ("index", View::from(index))]);
+        let view = overlay(self.call.view, names);
         let visit = Visit {
             env: self.call.env,
             frame: self.call.frame,
@@ -189,7 +191,7 @@ impl Nested<'_> {
             step: self.call.step,
             halt: &self.halt,
             view: &view,
-            heavy: false,
+            heavy: self.call.heavy,
             output,
             slot: index,
         };

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use minijinja::value::{Enumerator, Object, ObjectRepr, Serde};
 use minijinja::{Error, ErrorKind, Value as View};
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use super::frame::Frame;
 use crate::channel::Channel;
 use crate::limits::{LARGEST, size, too_large};
-use crate::template::{as_text, fill, has_holes};
+use crate::template::{as_text, fill, has_holes, overlay};
 use crate::{NodeError, Plan};
 
 /// Bytes in scope from which on templates are filled away from the actors.
@@ -80,7 +81,7 @@ impl Scope {
 
     /// Whether filling a template may take long.
     pub(super) fn is_heavy(&self) -> bool {
-        self.bytes > HEAVY
+        self.bytes > HEAVY || self.prompts.is_some()
     }
 
     pub(super) fn view(&self) -> View {
@@ -92,15 +93,11 @@ impl Scope {
         let plain = View::from_pairs(fixed.chain(named));
         let Some(prompts) = &self.prompts else { return plain };
         // A prompt's text is filled with everything in scope, once: inside it, prompts are as they were written.
-        let prompts = View::from_object(Prompts { written: prompts.clone(), scope: plain.clone() });
-        let config = overlay(&self.config, "prompts", prompts);
-        overlay(&plain, "config", config)
+        let filled = Mutex::default();
+        let prompts = View::from_object(Prompts { written: prompts.clone(), scope: plain.clone(), filled });
+        let config = overlay(&self.config, View::from_pairs([("prompts", prompts)]));
+        overlay(&plain, View::from_pairs([("config", config)]))
     }
-}
-
-/// The same names with one more, or with another value.
-pub(super) fn overlay(view: &View, name: &'static str, value: View) -> View {
-    minijinja::value::merge_maps([View::from_pairs([(name, value)]), view.clone()])
 }
 
 fn live_prompts(config: &Map<String, Value>) -> Option<View> {
@@ -114,6 +111,21 @@ fn live_prompts(config: &Map<String, Value>) -> Option<View> {
 struct Prompts {
     written: View,
     scope: View,
+    /// Those that were read: however often a template reads one, it is filled once.
+    filled: Mutex<BTreeMap<String, View>>,
+}
+
+impl Prompts {
+    fn fill(&self, name: &str, text: &str) -> View {
+        match fill(&Value::String(text.to_owned()), &self.scope) {
+            Ok(filled) => View::from(as_text(&filled)),
+            // Used, it fails the node that uses it.
+            Err(error) => {
+                let message = format!("the prompt '{name}': {}", error.message);
+                View::from(Error::new(ErrorKind::InvalidOperation, message))
+            }
+        }
+    }
 }
 
 impl Object for Prompts {
@@ -127,17 +139,14 @@ impl Object for Prompts {
         else {
             return Some(prompt);
         };
-        let written = Value::String(text.as_str().unwrap_or_default().to_owned());
-        let filled = match fill(&written, &self.scope) {
-            Ok(filled) => View::from(as_text(&filled)),
-            // Used, it fails the node that uses it.
-            Err(error) => {
-                let message =
-                    format!("the prompt '{}': {}", name.as_str().unwrap_or_default(), error.message);
-                View::from(Error::new(ErrorKind::InvalidOperation, message))
-            }
-        };
-        Some(overlay(&prompt, "text", filled))
+        let name = name.as_str().unwrap_or_default();
+        let known = self.filled.lock().get(name).cloned();
+        let filled = known.unwrap_or_else(|| {
+            let filled = self.fill(name, text.as_str().unwrap_or_default());
+            self.filled.lock().insert(name.to_owned(), filled.clone());
+            filled
+        });
+        Some(overlay(&prompt, View::from_pairs([("text", filled)])))
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {

@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use wire::ErrorCode;
 
 use super::Stop;
-use super::attempt::{Receipt, Visit, Visited};
+use super::attempt::{Receipt, Visit, Visited, aside};
 use super::frame::{Env, Frame, lost};
 use super::output::{SlotOutput, StepOutput};
 use super::scope::Scope;
@@ -83,7 +83,7 @@ struct Step {
 
 impl Execution<'_> {
     async fn finish(&mut self, limit: u32) -> Result<Value, Stop> {
-        let mut due = self.after_start()?;
+        let mut due = self.after_start().await?;
         let mut number = 0;
         let mut receipts: Vec<Receipt> = Vec::new();
         while !due.is_empty() {
@@ -97,7 +97,7 @@ impl Execution<'_> {
             }
             let step = self.step(self.frame.step.unwrap_or(number), &due).await?;
             receipts = step.receipts;
-            due = self.after(&due, &step.diverted)?;
+            due = self.after(&due, &step.diverted).await?;
         }
         self.output().await
     }
@@ -140,7 +140,7 @@ impl Execution<'_> {
             return Err(Stop::Halted);
         }
         for node in writes {
-            self.write_state(&node)?;
+            self.write_state(&node).await?;
         }
         Ok(Step { receipts, diverted })
     }
@@ -215,18 +215,23 @@ impl Execution<'_> {
         Done { index, visited }
     }
 
-    fn write_state(&mut self, node: &PlanNode) -> Result<(), Stop> {
+    async fn write_state(&mut self, node: &Arc<PlanNode>) -> Result<(), Stop> {
         if node.common.state.is_empty() {
             return Ok(());
         }
-        let view = self.scope.view();
-        for (channel, template) in &node.common.state {
-            let filled = fill(template, &view).map_err(|error| {
-                let message = format!("state.{channel}: {}", error.message);
-                NodeError { message, ..error }
+        let (view, writing) = (self.scope.view(), Arc::clone(node));
+        let filled = aside(self.scope.is_heavy() || node.heavy, move || {
+            let filled = writing.common.state.iter().map(|(channel, template)| {
+                fill(template, &view).map_err(|error| {
+                    let message = format!("state.{channel}: {}", error.message);
+                    NodeError { message, ..error }
+                })
             });
-            let written = filled.and_then(|write| self.scope.write(channel, write));
-            written.map_err(|error| self.failed_at(node, error))?;
+            filled.collect::<Result<Vec<Value>, NodeError>>()
+        });
+        let filled = filled.await.map_err(|error| self.failed_at(node, error))?;
+        for ((channel, _), write) in node.common.state.iter().zip(filled) {
+            self.scope.write(channel, write).map_err(|error| self.failed_at(node, error))?;
         }
         Ok(())
     }
@@ -242,11 +247,12 @@ impl Execution<'_> {
         self.plan.nodes.iter().position(|node| node.name == name).map(Destination::Node)
     }
 
-    fn after_start(&self) -> Result<Vec<usize>, Stop> {
+    async fn after_start(&self) -> Result<Vec<usize>, Stop> {
         let view = self.scope.view();
         let mut due = Vec::new();
         for edge in self.plan.edges.iter().filter(|edge| edge.from.is_empty()) {
-            if let Some(Destination::Node(to)) = choose(&edge.target, &view).map_err(unchosen)? {
+            let chosen = choose(&edge.target, &view, self.scope.is_heavy()).await;
+            if let Some(Destination::Node(to)) = chosen.map_err(unchosen)? {
                 due.push(to);
             }
         }
@@ -254,12 +260,13 @@ impl Execution<'_> {
     }
 
     /// The nodes that are due after `finished` have run.
-    fn after(
+    async fn after(
         &mut self,
         finished: &[usize],
         diverted: &BTreeMap<usize, Destination>,
     ) -> Result<Vec<usize>, Stop> {
         let view = self.scope.view();
+        let heavy = self.scope.is_heavy();
         let leads_on = |from: &usize| finished.contains(from) && !diverted.contains_key(from);
         let mut due = Vec::new();
         for (from, to) in diverted {
@@ -280,7 +287,7 @@ impl Execution<'_> {
             }
             arrived.fill(false);
             let source = edge.from.first().and_then(|from| self.plan.nodes.get(*from));
-            let chosen = choose(&edge.target, &view).map_err(|error| match source {
+            let chosen = choose(&edge.target, &view, heavy).await.map_err(|error| match source {
                 Some(node) => Stop::Failed(RunError::at(&self.frame.path(&node.name), error)),
                 None => unchosen(error),
             })?;
@@ -297,14 +304,7 @@ impl Execution<'_> {
     async fn output(&self) -> Result<Value, Stop> {
         if let Some(template) = &self.plan.output {
             let (template, view) = (Arc::clone(template), self.scope.view());
-            let filled = if self.scope.is_heavy() {
-                let filled = tokio::task::spawn_blocking(move || fill(&template, &view)).await;
-                filled.unwrap_or_else(|_| {
-                    Err(NodeError::new(ErrorCode::Internal, "filling a template panicked"))
-                })
-            } else {
-                fill(&template, &view)
-            };
+            let filled = aside(self.scope.is_heavy(), move || fill(&template, &view)).await;
             return filled.map_err(|error| {
                 Stop::Failed(RunError::whole(error.code, format!("output: {}", error.message)))
             });
@@ -331,12 +331,13 @@ fn unchosen(error: NodeError) -> Stop {
     Stop::Failed(RunError::whole(error.code, error.message))
 }
 
-fn choose(target: &PlanTarget, view: &View) -> Result<Option<Destination>, NodeError> {
+async fn choose(target: &PlanTarget, view: &View, heavy: bool) -> Result<Option<Destination>, NodeError> {
     match target {
         PlanTarget::To(to) => Ok(Some(*to)),
         PlanTarget::Cases { cases, otherwise } => {
             for (when, to) in cases {
-                if holds(when, view)? {
+                let (when, view) = (when.clone(), view.clone());
+                if aside(heavy, move || holds(&when, &view)).await? {
                     return Ok(Some(*to));
                 }
             }

@@ -11,7 +11,7 @@ use crate::channel::kind;
 use crate::check::Check;
 use crate::graph::NodeSpec;
 use crate::graph::fields::Fields;
-use crate::template::{fill, holds};
+use crate::template::{fill, holds, overlay};
 
 pub(super) const TYPE: NodeType = NodeType {
     name: "filter",
@@ -48,7 +48,7 @@ impl Node for Filter {
         let mut kept = Vec::new();
         for (index, item) in items.into_iter().enumerate() {
             let names = View::from_pairs([("item", View::from(Serde(&item))), ("index", View::from(index))]);
-            if holds(&self.when, &minijinja::value::merge_maps([names, scope.clone()]))? {
+            if holds(&self.when, &overlay(scope, names))? {
                 kept.push(item);
             }
         }

@@ -12,7 +12,7 @@ use crate::NodeError;
 use crate::check::Check;
 use crate::graph::NodeSpec;
 use crate::graph::fields::Fields;
-use crate::template::{evaluate, fill};
+use crate::template::{evaluate, fill, overlay};
 
 pub(super) const TYPE: NodeType = NodeType {
     name: "transform",
@@ -90,7 +90,7 @@ impl Node for Transform {
         match &self.how {
             How::Expression(expression) => {
                 let input = View::from_pairs([("input", View::from(Serde(&input)))]);
-                evaluate(expression, &minijinja::value::merge_maps([input, scope.clone()]))
+                evaluate(expression, &overlay(scope, input))
             }
             How::Path(_) => Ok(input.unwrap_or_default()),
         }

@@ -16,6 +16,7 @@ mod models_practice_learning;
 mod nodes;
 mod panics;
 mod ports;
+mod prompts;
 mod random;
 mod reply;
 mod resume;

@@ -256,6 +256,13 @@ async fn ten_thousand_entries_are_done() {
 }
 
 #[tokio::test]
+async fn a_filter_inside_has_its_own_item() {
+    let body = json!({"type": "filter", "items": "{{ item }}", "when": "item > 1 and index < 2"});
+    let done = result(each(json!([[1, 2, 3], [4, 5, 6]]), body, json!({})), json!({})).await.unwrap();
+    assert_eq!(done["items"], json!([[2], [4, 5]]));
+}
+
+#[tokio::test]
 async fn a_delay_inside_survives_a_restart() {
     let graph =
         plan(&alone(&each(json!([10, 20]), json!({"type": "delay", "seconds": "{{ item }}"}), json!({}))));
