@@ -19,6 +19,7 @@ mod database;
 mod errors;
 mod idempotency;
 mod models;
+mod nodes;
 mod order;
 mod requests;
 mod resume;

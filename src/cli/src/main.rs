@@ -37,6 +37,30 @@ enum Command {
         #[command(subcommand)]
         command: ConfigCommand,
     },
+    /// Look at the types of nodes that a workflow may be made of. Needs no service.
+    Node {
+        #[command(subcommand)]
+        command: NodeCommand,
+    },
+}
+
+#[derive(Subcommand)]
+enum NodeCommand {
+    /// List every type with its group and what it does.
+    List {
+        /// Print JSON, as `GET /api/nodes` has it.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Describe one type: its fields, its result, an example.
+    Show {
+        /// The type, such as `llm`.
+        #[arg(value_name = "TYPE")]
+        name: String,
+        /// Print JSON, as `GET /api/nodes/{type}` has it.
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(Subcommand)]
@@ -54,6 +78,8 @@ fn main() -> ExitCode {
         Command::Serve => commands::serve::run(),
         Command::Demo { exit } => commands::demo::run(exit),
         Command::Config { command: ConfigCommand::Show { output } } => commands::config::show(output),
+        Command::Node { command: NodeCommand::List { json } } => commands::node::list(json),
+        Command::Node { command: NodeCommand::Show { name, json } } => commands::node::show(&name, json),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -260,3 +260,39 @@ fn the_demo_leaves_a_users_own_workflows_alone_and_makes_its_own_once() {
         assert_eq!(seen, [("callboard-demo-echo", Some(1), true), ("echo", None, false)]);
     });
 }
+
+#[test]
+fn the_node_catalogue_is_listed_and_described_without_a_service() {
+    let list = run(&["node", "list"], &[]);
+    let listed = text(&list.stdout);
+    assert!(
+        list.status.success() && listed.starts_with("TYPE           GROUP   WHAT IT DOES\nset "),
+        "{listed}"
+    );
+    assert!(
+        listed.lines().any(|line| line.starts_with("llm            models  Asks a language model;")),
+        "{listed}"
+    );
+    let json: Vec<wire::NodeTypeRecord> =
+        serde_json::from_slice(&run(&["node", "list", "--json"], &[]).stdout).unwrap();
+    assert!(json.iter().any(|kind| kind.name == "reply" && kind.group == "chat"));
+
+    let shown = text(&run(&["node", "show", "llm"], &[]).stdout);
+    assert!(shown.starts_with("llm (models)\nAsks a language model;"), "{shown}");
+    assert!(
+        shown.contains("\n  model                required   string. `<provider>/<model>`; a template.\n"),
+        "{shown}"
+    );
+    assert!(shown.contains("\nExample\n{\n  \""), "{shown}");
+    assert!(shown.lines().all(|line| line.len() <= 120), "{shown}");
+    let json: wire::NodeTypeRecord =
+        serde_json::from_slice(&run(&["node", "show", "llm", "--json"], &[]).stdout).unwrap();
+    assert_eq!((json.name.as_str(), json.effect.as_str()), ("llm", "model"));
+
+    let slip = run(&["node", "show", "replay"], &[]);
+    assert_eq!((slip.status.code(), text(&slip.stdout).as_str()), (Some(1), ""));
+    assert_eq!(text(&slip.stderr), "error: there is no node type 'replay'; did you mean 'reply'?\n");
+    let later = text(&run(&["node", "show", "agent"], &[]).stderr);
+    assert_eq!(later, "error: 'agent' is part of the format, but this version does not execute it yet\n");
+    assert_eq!(run(&["node", "show"], &[]).status.code(), Some(2));
+}

@@ -180,6 +180,11 @@ error_codes! {
         "There is no such version.",
         "The workflow is there and has no version of this number.",
         "`latest_version` of the workflow names the newest; numbers count from 1.";
+    NodeTypeNotFound, "node_type.not_found", 404, false,
+        "There is no such type of node.",
+        "The node catalogue is asked for a type that it does not have, or for one that the format knows and this \
+         version does not execute yet.",
+        "List the types with `GET /api/nodes` or `callboard node list`.";
     GraphInvalid, "graph.invalid", 422, false,
         "The graph does not check.",
         "A version is saved whose graph has a mistake.",

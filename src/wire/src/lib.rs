@@ -6,6 +6,7 @@ pub mod chat;
 mod error;
 mod error_code;
 mod near;
+mod node;
 mod run;
 pub mod sse;
 mod workflow;
@@ -13,6 +14,7 @@ mod workflow;
 pub use error::{ErrorBody, ErrorDetail, FieldError, MOST_PROBLEMS};
 pub use error_code::ErrorCode;
 pub use near::nearest;
+pub use node::NodeTypeRecord;
 pub use run::{CreateRun, RunEvent, RunFrame, RunProblem, RunRecord, RunState, Trace, TraceStep};
 pub use workflow::{
     ChatSettings, CreateVersion, CreateWorkflow, Listed, PublicWorkflow, PublishRequest, Published,

@@ -2,6 +2,7 @@
 
 mod errors;
 mod protocol;
+mod workflows;
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +12,11 @@ use anyhow::{Context, Result, ensure};
 /// A page's path from the root of the workspace, and what makes its text.
 type Generator = (&'static str, fn() -> Result<String>);
 
-const GENERATORS: &[Generator] = &[("docs/ERRORS.md", errors::page), ("docs/PROTOCOL.md", protocol::page)];
+const GENERATORS: &[Generator] = &[
+    ("docs/ERRORS.md", errors::page),
+    ("docs/PROTOCOL.md", protocol::page),
+    ("docs/WORKFLOWS.md", workflows::page),
+];
 
 /// Writes every generated page, or only compares them.
 ///

@@ -1,6 +1,7 @@
 //! The node catalogue: one file for each type.
 
 mod assert;
+mod catalogue;
 mod delay;
 mod filter;
 mod for_each;
@@ -14,6 +15,7 @@ mod progress;
 mod reply;
 mod set;
 mod sub_workflow;
+mod table;
 mod template;
 mod transform;
 
@@ -23,6 +25,9 @@ use async_trait::async_trait;
 use minijinja::Value as View;
 use serde_json::{Value, json};
 use wire::FieldError;
+
+pub use catalogue::{Unknown, find};
+pub use table::{FieldRow, Needed, common_fields};
 
 pub(crate) use crate::execute::Call;
 

@@ -10,6 +10,7 @@ mod extract;
 mod fields;
 mod health;
 mod idempotency;
+mod nodes;
 mod paging;
 mod paths;
 mod place;
@@ -49,6 +50,7 @@ pub(crate) fn application(
         .configure(health::routes)
         .configure(workflows::routes)
         .configure(runs::routes)
+        .configure(nodes::routes)
         .configure(chat::routes)
         .default_service(web::to(not_found))
 }

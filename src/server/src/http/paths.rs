@@ -3,7 +3,7 @@
 use wire::nearest;
 
 /// Every path, a parameter as `*`.
-const PATHS: [&str; 19] = [
+const PATHS: [&str; 21] = [
     "/healthz",
     "/readyz",
     "/api/system/health",
@@ -23,6 +23,8 @@ const PATHS: [&str; 19] = [
     "/api/runs/*/events",
     "/api/runs/*/trace",
     "/api/runs/*/cancel",
+    "/api/nodes",
+    "/api/nodes/*",
 ];
 
 /// The path that was most likely meant: other slashes, other capitals, or a letter or two in a word.

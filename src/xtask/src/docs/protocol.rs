@@ -34,7 +34,7 @@ pub(super) fn page() -> Result<String> {
     )
 }
 
-fn fill(prose: &str, parts: &[(&str, String)]) -> Result<String> {
+pub(super) fn fill(prose: &str, parts: &[(&str, String)]) -> Result<String> {
     let mut page = prose.to_owned();
     for (name, text) in parts {
         let marker = format!("\n{{{{{name}}}}}\n");
@@ -46,7 +46,7 @@ fn fill(prose: &str, parts: &[(&str, String)]) -> Result<String> {
 }
 
 /// A fenced block of indented JSON.
-fn block(value: &impl Serialize) -> Result<String> {
+pub(super) fn block(value: &impl Serialize) -> Result<String> {
     Ok(format!("```json\n{}\n```", serde_json::to_string_pretty(value)?))
 }
 

@@ -1,0 +1,94 @@
+//! `callboard node list` and `callboard node show`: the node catalogue. Neither needs a service.
+
+use std::fmt::Write as _;
+
+use engine::nodes::{CATALOGUE, FieldRow, Needed, NodeType, common_fields, find};
+use serde::Serialize;
+
+use crate::output::{Failure, say};
+
+/// Letters of a line.
+const WIDTH: usize = 100;
+/// Where the text of a field begins.
+const INDENT: usize = 34;
+
+pub(crate) fn list(json: bool) -> Result<(), Failure> {
+    if json {
+        return say(pretty(&CATALOGUE.iter().map(NodeType::record).collect::<Vec<_>>())?);
+    }
+    let mut text = row("TYPE", "GROUP", "WHAT IT DOES");
+    for kind in &CATALOGUE {
+        text.push_str(&row(kind.name, kind.group, kind.summary));
+    }
+    text.push_str("\n`callboard node show <type>` describes one.");
+    say(text)
+}
+
+fn row(name: &str, group: &str, summary: &str) -> String {
+    format!("{name:<14} {group:<7} {summary}\n")
+}
+
+pub(crate) fn show(name: &str, json: bool) -> Result<(), Failure> {
+    let kind = find(name).map_err(|unknown| unknown.to_string())?;
+    if json { say(pretty(&kind.record())?) } else { say(page(kind)?) }
+}
+
+fn page(kind: &NodeType) -> Result<String, Failure> {
+    let mut text = format!("{} ({})\n", kind.name, kind.group);
+    paragraph(&mut text, "", kind.summary);
+    paragraph(&mut text, "Effect: ", &format!("{}. {}", kind.effect.as_str(), kind.effect.meaning()));
+    paragraph(&mut text, "Result: ", kind.result);
+    fields(&mut text, "Fields", &kind.fields());
+    fields(&mut text, "Fields of every node, besides name and type", &common_fields());
+    let _ = write!(text, "\nExample\n{}", pretty(&(kind.example)())?);
+    Ok(text)
+}
+
+fn paragraph(text: &mut String, label: &str, words: &str) {
+    for (index, line) in wrap(&format!("{label}{words}"), WIDTH).iter().enumerate() {
+        let indent = if index == 0 { 0 } else { label.len() };
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{:indent$}{line}", "");
+    }
+}
+
+fn fields(text: &mut String, title: &str, rows: &[FieldRow]) {
+    let _ = writeln!(text, "\n{title}");
+    for row in rows {
+        let needed = match row.needed {
+            Needed::Yes => "required",
+            Needed::OneOf => "one of",
+            Needed::No => "",
+        };
+        let default = row.default.as_ref().map(|value| format!("; {value} unless given")).unwrap_or_default();
+        let described =
+            if row.description.is_empty() { String::new() } else { format!(" {}", row.description) };
+        let words = format!("{}{default}.{described}", row.kind);
+        for (index, line) in wrap(&words, WIDTH - INDENT).iter().enumerate() {
+            let (name, needed) = if index == 0 { (row.name.as_str(), needed) } else { ("", "") };
+            let _ = writeln!(text, "  {name:<20} {needed:<10} {line}");
+        }
+    }
+}
+
+/// Breaks a text between words.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let full = lines.last().is_some_and(|line| line.len() + 1 + word.len() > width && !line.is_empty());
+        if full {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines
+}
+
+fn pretty(value: &impl Serialize) -> Result<String, Failure> {
+    serde_json::to_string_pretty(value).map_err(|error| Failure::Told(error.to_string()))
+}

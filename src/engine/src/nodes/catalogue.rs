@@ -1,0 +1,123 @@
+//! The catalogue from outside: a type by its name, and what is told of it.
+
+use wire::{NodeTypeRecord, nearest};
+
+use super::{CATALOGUE, Effect, NodeType, TYPES_LATER};
+use crate::graph::fields::not_yet;
+
+/// Why there is no such type; the text says what was most likely meant.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Unknown {
+    message: String,
+    /// The known type that the name comes nearest to.
+    pub near: Option<&'static str>,
+}
+
+/// The type of this name.
+///
+/// # Errors
+/// [`Unknown`], with the near name.
+pub fn find(name: &str) -> Result<&'static NodeType, Unknown> {
+    if let Some(found) = CATALOGUE.iter().find(|kind| kind.name == name) {
+        return Ok(found);
+    }
+    if TYPES_LATER.contains(&name) {
+        return Err(Unknown { message: not_yet(name), near: None });
+    }
+    let near = nearest(&name.to_lowercase(), CATALOGUE.iter().map(|kind| kind.name));
+    let shown: String = name.chars().filter(|letter| !letter.is_control()).take(60).collect();
+    let message = match near {
+        Some(near) => format!("there is no node type '{shown}'; did you mean '{near}'?"),
+        None => {
+            let known: Vec<&str> = CATALOGUE.iter().map(|kind| kind.name).collect();
+            format!("there is no node type '{shown}'; there are {}", known.join(", "))
+        }
+    };
+    Err(Unknown { message, near })
+}
+
+impl Effect {
+    /// Its name on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pure => "pure",
+            Self::Wait => "wait",
+            Self::Speaks => "speaks",
+            Self::Model => "model",
+            Self::Nested => "nested",
+        }
+    }
+
+    /// What that means, in a sentence.
+    #[must_use]
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Pure => "The same input gives the same result; nothing outside changes.",
+            Self::Wait => "It only waits.",
+            Self::Speaks => "It says something to whoever watches the run.",
+            Self::Model => {
+                "It asks a language model, which may cost money and answers differently each time."
+            }
+            Self::Nested => "It does what the nodes inside it do.",
+        }
+    }
+}
+
+impl NodeType {
+    /// What is told of it over HTTP.
+    #[must_use]
+    pub fn record(&self) -> NodeTypeRecord {
+        NodeTypeRecord {
+            name: self.name.to_owned(),
+            group: self.group.to_owned(),
+            summary: self.summary.to_owned(),
+            effect: self.effect.as_str().to_owned(),
+            schema: self.whole_schema(),
+            result: self.result.to_owned(),
+            example: (self.example)(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_type_is_found_or_the_near_one_is_named() {
+        assert_eq!(find("reply").map(|kind| kind.name), Ok("reply"));
+        for (name, near) in
+            [("replay", Some("reply")), ("LLM", Some("llm")), ("subworkflow", Some("sub_workflow"))]
+        {
+            let unknown = find(name).err().unwrap();
+            assert_eq!(unknown.near, near, "{name}");
+            assert!(unknown.to_string().contains("did you mean"), "{unknown}");
+        }
+        assert!(find("zebra").err().unwrap().to_string().ends_with("progress, notice"));
+        assert!(find("agent").err().unwrap().to_string().contains("does not execute it yet"));
+        assert!(!find("\u{1b}[31m").err().unwrap().to_string().contains('\u{1b}'));
+    }
+
+    #[test]
+    fn every_example_is_a_node_of_its_schema_and_checks() {
+        for kind in &CATALOGUE {
+            let record = kind.record();
+            let schema = jsonschema::validator_for(&record.schema).unwrap();
+            let problems: Vec<String> =
+                schema.iter_errors(&record.example).map(|error| error.to_string()).collect();
+            assert_eq!(problems, [""; 0], "{}", kind.name);
+            let name = record.example["name"].clone();
+            // Some speak of a node before them.
+            let graph = json!({
+                "format": "graph/1",
+                "nodes": [{"name": "defaults", "type": "set", "values": {}}, record.example],
+                "edges": [{"from": "START", "to": "defaults"}, {"from": "defaults", "to": name}, {"from": name, "to": "END"}],
+            });
+            assert_eq!(crate::check(&graph).err(), None, "{}", kind.name);
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! The node catalogue: what a graph may be made of.
+
+use actix_web::HttpRequest;
+use actix_web::web::{Json, Path, ServiceConfig};
+use engine::nodes::{CATALOGUE, find};
+use wire::{ErrorCode, Listed, NodeTypeRecord};
+
+use super::error::{ApiError, ApiResult};
+use super::extract::{Caller, WorkflowsRead};
+use super::paging::Part;
+use super::query::Params;
+use super::{get, resource};
+
+/// In a cursor.
+const LIST: &str = "nodes";
+
+pub(super) fn routes(config: &mut ServiceConfig) {
+    config
+        .service(resource("/api/nodes", "GET, HEAD").route(get().to(list)))
+        .service(resource("/api/nodes/{type}", "GET, HEAD").route(get().to(show)));
+}
+
+/// In the order of the documentation.
+async fn list(
+    _caller: Caller<WorkflowsRead>,
+    request: HttpRequest,
+) -> ApiResult<Json<Listed<NodeTypeRecord>>> {
+    let mut query = Params::of(&request);
+    let part: Part<usize> = Part::of(&mut query, LIST);
+    ApiError::refuse(query.finish())?;
+    let wanted = usize::try_from(part.wanted()).unwrap_or(usize::MAX);
+    // A cursor holds how many types were answered before.
+    let skipped = part.after.unwrap_or(0);
+    let mut found: Vec<_> = CATALOGUE.iter().enumerate().skip(skipped).take(wanted).collect();
+    let next_cursor = part.cut(LIST, &mut found, |(index, _)| index + 1);
+    Ok(Json(Listed { data: found.into_iter().map(|(_, kind)| kind.record()).collect(), next_cursor }))
+}
+
+async fn show(
+    _caller: Caller<WorkflowsRead>,
+    name: Path<String>,
+    request: HttpRequest,
+) -> ApiResult<Json<NodeTypeRecord>> {
+    let kind = find(&name).map_err(|unknown| {
+        let mut message = unknown.to_string();
+        if let Some(first) = message.get_mut(..1) {
+            first.make_ascii_uppercase();
+        }
+        if !message.ends_with('?') {
+            message.push('.');
+        }
+        ApiError::new(ErrorCode::NodeTypeNotFound).with_message(message)
+    })?;
+    ApiError::refuse(Params::of(&request).finish())?;
+    Ok(Json(kind.record()))
+}

@@ -1,0 +1,91 @@
+//! `docs/WORKFLOWS.md`: the prose of `workflows/page.md`, with the node catalogue from the engine's own table.
+
+use std::fmt::Write as _;
+
+use anyhow::Result;
+use engine::nodes::{CATALOGUE, FieldRow, Needed, NodeType, common_fields};
+
+use super::protocol::{block, fill};
+
+/// A marker such as `{{nodes}}` stands alone in its line.
+const PROSE: &str = include_str!("workflows/page.md");
+
+pub(super) fn page() -> Result<String> {
+    fill(PROSE, &[("common", fields(&common_fields())), ("overview", overview()), ("nodes", nodes()?)])
+}
+
+fn overview() -> String {
+    let mut table = "| type | group | does |\n|---|---|---|\n".to_owned();
+    for kind in &CATALOGUE {
+        let NodeType { name, group, summary, .. } = kind;
+        // Writing to a String cannot fail.
+        let _ = writeln!(table, "| [`{name}`](#{name}) | {group} | {} |", cell(summary));
+    }
+    table
+}
+
+fn nodes() -> Result<String> {
+    let mut page = String::new();
+    for kind in &CATALOGUE {
+        let name = kind.name;
+        write!(
+            page,
+            "<a id=\"{name}\"></a>\n\n### `{name}`\n\n{}\n\n{}",
+            kind.summary,
+            fields(&kind.fields())
+        )?;
+        writeln!(page, "\n- Result: {}", kind.result)?;
+        writeln!(page, "- Effect: `{}`. {}", kind.effect.as_str(), kind.effect.meaning())?;
+        write!(page, "\n{}\n\n", block(&(kind.example)())?)?;
+    }
+    Ok(page)
+}
+
+fn fields(rows: &[FieldRow]) -> String {
+    let mut table = "| field | needed | is | for |\n|---|---|---|---|\n".to_owned();
+    for row in rows {
+        let needed = match row.needed {
+            Needed::Yes => "yes",
+            Needed::OneOf => "one of these",
+            Needed::No => "",
+        };
+        let default =
+            row.default.as_ref().map(|value| format!("; `{value}` unless given")).unwrap_or_default();
+        let (kind, text) = (cell(&row.kind), cell(&row.description));
+        let _ = writeln!(table, "| `{}` | {needed} | {kind}{default} | {text} |", row.name);
+    }
+    table
+}
+
+/// A bar would end the cell.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_has_a_section_with_its_example() {
+        let page = page().unwrap();
+        for kind in &CATALOGUE {
+            assert!(page.contains(&format!("\n### `{}`\n", kind.name)), "{}", kind.name);
+            assert!(page.contains(&block(&(kind.example)()).unwrap()), "{}", kind.name);
+        }
+    }
+
+    #[test]
+    fn every_graph_on_the_page_checks() {
+        let page = page().unwrap();
+        let blocks = page.split("```json\n").skip(1).filter_map(|rest| rest.split("\n```").next());
+        let graphs: Vec<serde_json::Value> = blocks
+            .map(|block| serde_json::from_str(block).unwrap())
+            .filter(|value: &serde_json::Value| value.get("format").is_some())
+            .collect();
+        assert!(graphs.len() >= 2, "{}", graphs.len());
+        for graph in graphs {
+            assert_eq!(engine::check(&graph).err(), None, "{graph}");
+        }
+    }
+}
