@@ -3,6 +3,7 @@
 //! Source: `interface.md` and, for the chat, the public ChatKit protocol (openai-chatkit 1.6.5).
 
 pub mod chat;
+mod diff;
 mod error;
 mod error_code;
 mod near;
@@ -11,6 +12,7 @@ mod run;
 pub mod sse;
 mod workflow;
 
+pub use diff::{Change, VersionDiff};
 pub use error::{ErrorBody, ErrorDetail, FieldError, MOST_PROBLEMS};
 pub use error_code::ErrorCode;
 pub use near::nearest;

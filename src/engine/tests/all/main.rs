@@ -5,6 +5,7 @@ mod big;
 mod catalogue;
 mod checking;
 mod common;
+mod diffing;
 mod examples;
 mod limits;
 mod models_configured;

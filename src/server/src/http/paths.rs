@@ -3,7 +3,7 @@
 use wire::nearest;
 
 /// Every path, a parameter as `*`.
-const PATHS: [&str; 21] = [
+const PATHS: [&str; 22] = [
     "/healthz",
     "/readyz",
     "/api/system/health",
@@ -18,6 +18,7 @@ const PATHS: [&str; 21] = [
     "/api/workflows/*/publish/revoke",
     "/api/workflows/*/versions",
     "/api/workflows/*/versions/*",
+    "/api/workflows/*/versions/*/diff/*",
     "/api/workflows/*/runs",
     "/api/runs/*",
     "/api/runs/*/events",

@@ -1,5 +1,6 @@
 //! Workflows and their versions.
 
+mod diff;
 mod handle;
 mod publish;
 mod records;
@@ -42,6 +43,10 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         )
         .service(
             resource("/api/workflows/{ref}/versions/{number}", "GET, HEAD").route(get().to(versions::show)),
+        )
+        .service(
+            resource("/api/workflows/{ref}/versions/{base}/diff/{target}", "GET, HEAD")
+                .route(get().to(diff::diff)),
         )
         .service(resource("/api/workflows/{ref}/publish", "POST").route(web::post().to(publish::publish)))
         .service(

@@ -3,7 +3,7 @@
 use actix_web::web::{Json, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use serde_json::{Map, Value, json};
-use store::NewVersion;
+use store::{NewVersion, StoredVersion, StoredWorkflow};
 use wire::{CreateVersion, ErrorCode, FieldError, Listed, MOST_PROBLEMS, VersionRecord, VersionSummary};
 
 use super::requests::Read;
@@ -11,6 +11,7 @@ use super::{records, requests, runnable_config};
 use crate::http::body;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::{Caller, WorkflowsRead, WorkflowsWrite};
+use crate::http::fields::shortened;
 use crate::http::paging::Part;
 use crate::http::query::Params;
 
@@ -98,13 +99,27 @@ pub(super) async fn show(
 ) -> ApiResult<Json<VersionRecord>> {
     let (name, number) = path.into_inner();
     let workflow = caller.workflow(&name).await?;
-    let not_found = || ApiError::new(ErrorCode::VersionNotFound);
-    // Each version has one address: parsing alone would take `+1` and `01` too.
-    let number = number.parse().ok().filter(|parsed: &i32| parsed.to_string() == number);
-    let number = number.ok_or_else(not_found)?;
-    let version = caller.store().version(workflow.id, number).await?.ok_or_else(not_found)?;
+    let version = find(&caller, &workflow, &number).await?;
     ApiError::refuse(Params::of(&request).finish())?;
     Ok(Json(records::version(version)))
+}
+
+/// The version whose number stands in a path.
+pub(super) async fn find<S>(
+    caller: &Caller<S>,
+    workflow: &StoredWorkflow,
+    number: &str,
+) -> ApiResult<StoredVersion> {
+    let not_found = || {
+        let message = match workflow.latest_version {
+            Some(latest) => format!("There is no version '{}'; the newest is {latest}.", shortened(number)),
+            None => "The workflow has no version yet.".to_owned(),
+        };
+        ApiError::new(ErrorCode::VersionNotFound).with_message(message)
+    };
+    // Each version has one address: parsing alone would take `+1` and `01` too.
+    let parsed = number.parse().ok().filter(|parsed: &i32| parsed.to_string() == number);
+    caller.store().version(workflow.id, parsed.ok_or_else(not_found)?).await?.ok_or_else(not_found)
 }
 
 /// Says everything that is wrong with a graph and its config, without saving them.

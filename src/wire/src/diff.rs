@@ -1,0 +1,28 @@
+//! What differs between two versions.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// `GET /api/workflows/{ref}/versions/{a}/diff/{b}`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct VersionDiff {
+    /// The number of the version that is compared with.
+    pub base: i32,
+    /// The number of the version that is looked at.
+    pub target: i32,
+    /// Every difference, always in the same order; empty when both do the same.
+    pub changes: Vec<Change>,
+}
+
+/// One difference.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// The node; null for what belongs to the graph as a whole and for the runnable config.
+    pub node: Option<String>,
+    /// The field of the node, or the part of the graph; null when the whole node came or went.
+    pub field: Option<String>,
+    /// What stood there; null when there was nothing.
+    pub before: Value,
+    /// What stands there now; null when there is nothing.
+    pub after: Value,
+}
