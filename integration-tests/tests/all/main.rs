@@ -16,6 +16,7 @@ mod bad_http;
 mod bad_input;
 mod crash;
 mod database;
+mod diagram;
 mod diff;
 mod errors;
 mod idempotency;

@@ -7,6 +7,7 @@ mod cache;
 mod canonical;
 mod channel;
 mod check;
+pub mod diagram;
 mod diff;
 mod error;
 mod execute;

@@ -185,6 +185,10 @@ error_codes! {
         "The node catalogue is asked for a type that it does not have, or for one that the format knows and this \
          version does not execute yet.",
         "List the types with `GET /api/nodes` or `callboard node list`.";
+    DiagramTooLarge, "diagram.too_large", 422, false,
+        "The graph is too large to be drawn.",
+        "A picture is asked for of a graph with more than 600 nodes and conditions, or with very many long edges.",
+        "Take the Mermaid text, `diagram.mmd`, which has no limit, or split the workflow with `sub_workflow`.";
     GraphInvalid, "graph.invalid", 422, false,
         "The graph does not check.",
         "A version is saved whose graph has a mistake.",

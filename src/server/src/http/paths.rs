@@ -3,7 +3,7 @@
 use wire::nearest;
 
 /// Every path, a parameter as `*`.
-const PATHS: [&str; 22] = [
+const PATHS: [&str; 24] = [
     "/healthz",
     "/readyz",
     "/api/system/health",
@@ -19,6 +19,8 @@ const PATHS: [&str; 22] = [
     "/api/workflows/*/versions",
     "/api/workflows/*/versions/*",
     "/api/workflows/*/versions/*/diff/*",
+    "/api/workflows/*/versions/*/diagram.svg",
+    "/api/workflows/*/versions/*/diagram.mmd",
     "/api/workflows/*/runs",
     "/api/runs/*",
     "/api/runs/*/events",

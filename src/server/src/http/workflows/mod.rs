@@ -1,5 +1,6 @@
 //! Workflows and their versions.
 
+mod diagram;
 mod diff;
 mod handle;
 mod publish;
@@ -47,6 +48,14 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         .service(
             resource("/api/workflows/{ref}/versions/{base}/diff/{target}", "GET, HEAD")
                 .route(get().to(diff::diff)),
+        )
+        .service(
+            resource("/api/workflows/{ref}/versions/{number}/diagram.svg", "GET, HEAD")
+                .route(get().to(diagram::svg)),
+        )
+        .service(
+            resource("/api/workflows/{ref}/versions/{number}/diagram.mmd", "GET, HEAD")
+                .route(get().to(diagram::mermaid)),
         )
         .service(resource("/api/workflows/{ref}/publish", "POST").route(web::post().to(publish::publish)))
         .service(

@@ -1,0 +1,71 @@
+//! Texts of a picture: made harmless, shortened, measured.
+
+/// Whether a letter only steers those around it: directions, joins, marks that nobody sees.
+fn is_invisible(letter: char) -> bool {
+    matches!(letter,
+        '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+        | '\u{fff0}'..='\u{fffb}' | '\u{fffe}' | '\u{ffff}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// One line of letters that can be seen; white space becomes a single blank.
+pub(super) fn line(text: &str) -> String {
+    let letters = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter });
+    let seen: String = letters.filter(|letter| !is_invisible(*letter)).collect();
+    seen.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The beginning of a text that is too long.
+pub(super) fn shortened(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let short: String = text.chars().take(most.saturating_sub(1)).collect();
+    format!("{}…", short.trim_end())
+}
+
+/// Text or an attribute's value in XML.
+pub(super) fn xml(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            _ => escaped.push(letter),
+        }
+    }
+    escaped
+}
+
+/// How wide a text is likely to be in a face without serifs, generously.
+pub(super) fn width(text: &str, size: f64) -> f64 {
+    text.chars().map(em).sum::<f64>() * size
+}
+
+fn em(letter: char) -> f64 {
+    match letter {
+        'i' | 'j' | 'l' | '\'' | '.' | ',' | ':' | ';' | '|' | '!' => 0.34,
+        'f' | 't' | 'r' | ' ' | '(' | ')' | '[' | ']' | '/' | '-' | 'I' => 0.42,
+        'W' => 1.1,
+        'm' | 'w' | 'M' | '@' | '%' | '…' => 1.0,
+        'A'..='Z' | '=' | '<' | '>' | '+' | '&' | '~' => 0.76,
+        ' '..='~' | '\u{a0}'..='\u{2ff}' | '\u{370}'..='\u{5ff}' => 0.64,
+        _ => 1.1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_stays_in_its_line_and_in_its_element() {
+        assert_eq!(line(" a\n\tb\u{0}c \u{202e}d\u{200b} "), "a b c d");
+        assert_eq!(xml("</text><script>\"'&"), "&lt;/text&gt;&lt;script&gt;&quot;&#39;&amp;");
+        assert_eq!((shortened("abcdef", 6), shortened("abcde fg", 7)), ("abcdef".into(), "abcde…".into()));
+        assert_eq!(shortened("日本語日本語", 4), "日本語…");
+        assert!(width("WWW", 10.0) > width("iii", 10.0) && width("日本", 10.0) >= 20.0);
+    }
+}

@@ -1,0 +1,107 @@
+//! A version as a picture.
+
+use actix_web::http::header::{ContentType, ETAG, IF_NONE_MATCH};
+use actix_web::web::{self, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use engine::diagram;
+use ring::digest::{Context, SHA256};
+use store::{StoredVersion, StoredWorkflow};
+use wire::ErrorCode;
+
+use super::versions::find;
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::extract::{Caller, WorkflowsRead};
+use crate::http::query::Params;
+
+/// Counts the ways in which the same graph was drawn, so that nobody keeps an old picture.
+const STYLE: &str = "1";
+/// Whatever stood in the picture, a browser would not run or load it.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'; sandbox";
+
+pub(super) async fn svg(
+    caller: Caller<WorkflowsRead>,
+    path: Path<(String, String)>,
+    request: HttpRequest,
+) -> ApiResult<HttpResponse> {
+    let (workflow, version) = found(&caller, path, &request).await?;
+    let title = format!("{}, version {}", workflow.name, version.number);
+    let tag = tag("svg", &version, &title);
+    if is_known(&request, &tag) {
+        return Ok(not_modified(&tag));
+    }
+    let graph = parsed(&version)?;
+    // A large one takes a while, and a worker has other requests to answer.
+    let drawn = web::block(move || diagram::svg(&graph, &title)).await;
+    let drawn = drawn.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;
+    let svg = drawn.map_err(|_| ApiError::new(ErrorCode::DiagramTooLarge))?;
+    Ok(answer("image/svg+xml", &tag).insert_header(("Content-Security-Policy", POLICY)).body(svg))
+}
+
+pub(super) async fn mermaid(
+    caller: Caller<WorkflowsRead>,
+    path: Path<(String, String)>,
+    request: HttpRequest,
+) -> ApiResult<HttpResponse> {
+    let (_, version) = found(&caller, path, &request).await?;
+    let tag = tag("mmd", &version, "");
+    if is_known(&request, &tag) {
+        return Ok(not_modified(&tag));
+    }
+    let text = diagram::mermaid(&parsed(&version)?);
+    Ok(answer(&ContentType::plaintext().to_string(), &tag).body(text))
+}
+
+async fn found(
+    caller: &Caller<WorkflowsRead>,
+    path: Path<(String, String)>,
+    request: &HttpRequest,
+) -> ApiResult<(StoredWorkflow, StoredVersion)> {
+    let (name, number) = path.into_inner();
+    let workflow = caller.workflow(&name).await?;
+    let version = find(caller, &workflow, &number).await?;
+    ApiError::refuse(Params::of(request).finish())?;
+    Ok((workflow, version))
+}
+
+fn parsed(version: &StoredVersion) -> ApiResult<engine::Graph> {
+    engine::parse(&version.graph).map_err(|problems| {
+        let first = problems.into_iter().next().map(|problem| problem.message).unwrap_or_default();
+        let cause = format!("the graph of version {} cannot be read: {first}", version.id);
+        ApiError::new(ErrorCode::Internal).with_cause(cause)
+    })
+}
+
+/// All that the picture depends on.
+fn tag(kind: &str, version: &StoredVersion, title: &str) -> String {
+    let mut context = Context::new(&SHA256);
+    for part in [STYLE.as_bytes(), kind.as_bytes(), version.digest.as_slice(), title.as_bytes()] {
+        context.update(part);
+        context.update(b"\n");
+    }
+    format!("\"{}\"", hex::encode(context.finish().as_ref().get(..16).unwrap_or_default()))
+}
+
+/// Whether the client has this picture already.
+fn is_known(request: &HttpRequest, tag: &str) -> bool {
+    let known = |tags: &str| {
+        tags.split(',').map(str::trim).any(|known| known == "*" || known.trim_start_matches("W/") == tag)
+    };
+    request.headers().get_all(IF_NONE_MATCH).filter_map(|tags| tags.to_str().ok()).any(known)
+}
+
+fn not_modified(tag: &str) -> HttpResponse {
+    HttpResponse::NotModified()
+        .insert_header((ETAG, tag))
+        .insert_header(("Cache-Control", "no-cache"))
+        .finish()
+}
+
+fn answer(kind: &str, tag: &str) -> actix_web::HttpResponseBuilder {
+    let mut answer = HttpResponse::Ok();
+    answer
+        .insert_header(("Content-Type", kind))
+        .insert_header((ETAG, tag))
+        .insert_header(("Cache-Control", "no-cache"))
+        .insert_header(("X-Content-Type-Options", "nosniff"));
+    answer
+}
