@@ -16,6 +16,7 @@ mod limits;
 pub mod models;
 pub mod nodes;
 pub mod ports;
+mod references;
 mod schema;
 mod tags;
 mod template;
@@ -29,6 +30,7 @@ pub use error::{NodeError, RunError};
 pub use execute::{RecordedStep, RunInfo, RunInput, execute};
 pub use graph::parse::parse;
 pub use graph::{Case, EdgeSpec, Graph, NodeSpec, Target};
+pub use references::{Reference, references};
 
 use serde_json::Value;
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::Timestamp;
+use crate::{FieldError, Timestamp};
 
 /// `POST /api/workflows`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,6 +127,39 @@ pub struct VersionRecord {
     pub created_by: Option<String>,
     /// When.
     pub created_at: Timestamp,
+}
+
+/// Answer to saving a version.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SavedVersion {
+    /// The version.
+    #[serde(flatten)]
+    pub version: VersionRecord,
+    /// What may be a mistake, and may be right later; absent when there is nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<FieldError>,
+}
+
+/// `POST /api/workflows/check`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CheckVersion {
+    /// A graph of format `graph/1`.
+    pub graph: Value,
+    /// Prompts and settings of the run.
+    #[serde(default)]
+    pub runnable_config: Option<Map<String, Value>>,
+}
+
+/// What is wrong with a graph and its config.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checked {
+    /// Whether they would be saved.
+    pub valid: bool,
+    /// Every mistake; pointers begin at the graph, or with `/runnable_config`.
+    pub errors: Vec<FieldError>,
+    /// What may be a mistake, and may be right later.
+    pub warnings: Vec<FieldError>,
 }
 
 /// A version in a list: everything that is small. The whole is read by its number.

@@ -8,6 +8,7 @@ mod records;
 mod requests;
 mod runnable_config;
 mod versions;
+mod warnings;
 
 use actix_web::web::{self, Data, Json, Path, Payload, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};

@@ -2,12 +2,15 @@
 
 use actix_web::web::{Json, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use store::{NewVersion, StoredVersion, StoredWorkflow};
-use wire::{CreateVersion, ErrorCode, FieldError, Listed, MOST_PROBLEMS, VersionRecord, VersionSummary};
+use wire::{
+    Checked, CreateVersion, ErrorCode, FieldError, Listed, MOST_PROBLEMS, SavedVersion, VersionRecord,
+    VersionSummary,
+};
 
 use super::requests::Read;
-use super::{records, requests, runnable_config};
+use super::{records, requests, runnable_config, warnings};
 use crate::http::body;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::{Caller, WorkflowsRead, WorkflowsWrite};
@@ -37,11 +40,14 @@ pub(super) async fn create(
         return Err(ApiError::problems(ErrorCode::GraphInvalid, [graph, config].concat()));
     }
     ApiError::refuse(config)?;
+    let mut warned = wanted.runnable_config.as_ref().map(runnable_config::warnings).unwrap_or_default();
     let new = frozen(&caller, workflow.id, wanted)?;
     let (version, created) = caller.store().save_version(new).await?;
     caller.app().chat().forget(workflow.id);
+    // Now that it is saved, it may name itself.
+    warned.splice(..0, warnings::of_references(&caller, &version.graph).await?);
     let mut answer = if created { HttpResponse::Created() } else { HttpResponse::Ok() };
-    Ok(answer.json(records::version(version)))
+    Ok(answer.json(SavedVersion { version: records::version(version), warnings: warned }))
 }
 
 /// A version to save; when anything is wrong with the request itself, what is wrong inside is told with it.
@@ -127,15 +133,16 @@ pub(super) async fn check(
     caller: Caller<WorkflowsRead>,
     request: HttpRequest,
     payload: Payload,
-) -> ApiResult<Json<Value>> {
+) -> ApiResult<Json<Checked>> {
     let body = body::read(&request, payload, body::VERSION_LIMIT, &**caller.app().clock()).await?;
     let body = body::object(&request, &body)?;
     let wanted = Params::of(&request).and(requests::check(&body))?;
     let config = wanted.runnable_config.as_ref();
     let mut errors = [graph_problems(&wanted.graph), config_problems(config)].concat();
     errors.truncate(MOST_PROBLEMS);
-    let warnings = config.map(runnable_config::warnings).unwrap_or_default();
-    Ok(Json(json!({"valid": errors.is_empty(), "errors": errors, "warnings": warnings})))
+    let mut warnings = warnings::of_references(&caller, &wanted.graph).await?;
+    warnings.extend(config.map(runnable_config::warnings).unwrap_or_default());
+    Ok(Json(Checked { valid: errors.is_empty(), errors, warnings }))
 }
 
 /// Pointers begin at the graph.

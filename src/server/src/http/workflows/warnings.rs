@@ -1,0 +1,83 @@
+//! What may be right later: another workflow that a graph names and that is not there now.
+
+use std::collections::BTreeMap;
+
+use engine::Reference;
+use store::{StoredWorkflow, WorkflowRef};
+use wire::{FieldError, MOST_PROBLEMS, nearest};
+
+use crate::http::error::ApiResult;
+use crate::http::extract::Caller;
+use crate::http::fields::shortened;
+
+/// Workflows whose handles are looked through for a near one.
+const MOST_HANDLES: i64 = 1000;
+
+/// Warnings of the workflows that a graph names; pointers begin at the graph.
+pub(super) async fn of_references<S>(
+    caller: &Caller<S>,
+    graph: &serde_json::Value,
+) -> ApiResult<Vec<FieldError>> {
+    let references = engine::references(graph);
+    if references.is_empty() {
+        return Ok(Vec::new());
+    }
+    let workspace = caller.workspace().await?;
+    let mut known: BTreeMap<&str, Option<StoredWorkflow>> = BTreeMap::new();
+    let mut handles: Option<Vec<String>> = None;
+    let mut warnings = Vec::new();
+    // Each costs a look or two into the database.
+    for reference in references.iter().take(MOST_PROBLEMS) {
+        let name = reference.workflow.as_str();
+        if !known.contains_key(name) {
+            let found = caller.store().workflow(&WorkflowRef::parse(name), workspace).await?;
+            known.insert(name, found.filter(|found| found.workspace_id == workspace));
+        }
+        match known.get(name).and_then(Option::as_ref) {
+            Some(workflow) => warnings.extend(of_version(caller, reference, workflow).await?),
+            None => {
+                if handles.is_none() {
+                    let all = caller.store().workflows(workspace, false, None, MOST_HANDLES).await?;
+                    handles = Some(all.into_iter().map(|workflow| workflow.handle).collect());
+                }
+                warnings.push(of_workflow(reference, handles.as_deref().unwrap_or_default()));
+            }
+        }
+    }
+    Ok(warnings)
+}
+
+fn of_workflow(reference: &Reference, handles: &[String]) -> FieldError {
+    let name = shortened(&reference.workflow);
+    let message = format!("this workspace has no workflow '{name}' now");
+    let warning = FieldError::new(format!("{}/workflow", reference.pointer), "unknown_workflow", message);
+    let near = nearest(&reference.workflow.to_lowercase(), handles.iter().map(String::as_str));
+    match near {
+        Some(near) => warning.suggest(format!("did you mean '{near}'?")),
+        None => warning.suggest("make it before this one is run; a run that comes here fails until then"),
+    }
+}
+
+async fn of_version<S>(
+    caller: &Caller<S>,
+    reference: &Reference,
+    workflow: &StoredWorkflow,
+) -> ApiResult<Option<FieldError>> {
+    let name = &workflow.handle;
+    let Some(latest) = workflow.latest_version else {
+        let message = format!("the workflow '{name}' has no version yet");
+        let pointer = format!("{}/workflow", reference.pointer);
+        return Ok(Some(FieldError::new(pointer, "no_version", message)));
+    };
+    let Some(wanted) = reference.version else { return Ok(None) };
+    let there = match i32::try_from(wanted) {
+        Ok(number) => caller.store().version(workflow.id, number).await?.is_some(),
+        Err(_) => false,
+    };
+    if there {
+        return Ok(None);
+    }
+    let message = format!("the workflow '{name}' has no version {wanted} now");
+    let warning = FieldError::new(format!("{}/version", reference.pointer), "unknown_version", message);
+    Ok(Some(warning.suggest(format!("its newest is {latest}; without 'version' the newest is run"))))
+}
