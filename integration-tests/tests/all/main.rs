@@ -31,5 +31,6 @@ mod start;
 mod stop;
 mod streams;
 mod turn;
+mod typed;
 mod versions;
 mod workflows;

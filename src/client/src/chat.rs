@@ -1,14 +1,14 @@
 //! The chat: a turn, its resumption, its stop.
 
-use futures_util::{StreamExt as _, TryStreamExt as _};
-use reqwest::header::{ACCEPT, CONTENT_TYPE};
-use reqwest::{Method, RequestBuilder, Response};
+use reqwest::Method;
+use reqwest::header::ACCEPT;
 use serde_json::{Map, Value};
 use wire::StopAnswer;
 use wire::chat::{ChatOperation, ChatRequest, Dialect, UserMessageInput};
 
 use crate::client::{Bearer, Client};
-use crate::error::Cause;
+use crate::events::{EVENT_STREAM, LAST_EVENT_ID};
+use crate::follow::chat_source;
 use crate::{ChatStream, ClientError, ResumingChat, Turn};
 
 /// What a chat request says besides its message.
@@ -21,10 +21,6 @@ pub struct ChatOptions {
     /// Sent as `Last-Event-ID`: with a repeated key, the event to go on behind.
     pub last_event_id: Option<String>,
 }
-
-const STREAM_ID: &str = "x-chat-stream-id";
-const LAST_EVENT_ID: &str = "last-event-id";
-const EVENT_STREAM: &str = "text/event-stream";
 
 impl Client {
     /// `POST /api/chat`: begins a turn and reads its stream.
@@ -70,12 +66,7 @@ impl Client {
         stream_id: &str,
         last_event_id: Option<&str>,
     ) -> Result<Option<ChatStream>, ClientError> {
-        let url = self.url(&["api", "chat", "streams", stream_id])?;
-        let mut request = self.request(Method::GET, url, Bearer::Session).header(ACCEPT, EVENT_STREAM);
-        if let Some(last) = last_event_id {
-            request = request.header(LAST_EVENT_ID, last);
-        }
-        self.open(request, Some(stream_id)).await
+        self.read_stream(&chat_source(stream_id), stream_id, last_event_id).await
     }
 
     /// `POST /api/chat/streams/{id}/stop`: stops a turn; what it said so far is kept.
@@ -105,7 +96,7 @@ impl Client {
     /// Follows a turn that was begun before, behind an event or from the first one.
     #[must_use]
     pub fn follow_stream(&self, stream_id: &str, last_event_id: Option<&str>) -> ResumingChat {
-        ResumingChat::rejoin(self, stream_id, last_event_id)
+        ResumingChat::rejoin(self, chat_source(stream_id), stream_id, last_event_id)
     }
 
     /// Says something in a new thread and waits for the whole turn.
@@ -128,45 +119,6 @@ impl Client {
     async fn converse(&self, workflow_id: &str, operation: ChatOperation) -> Result<Turn, ClientError> {
         let request = ChatRequest { operation, metadata: Map::new() };
         self.follow(workflow_id, &request, &ChatOptions::default()).await?.collect().await
-    }
-
-    /// Sends a request whose answer is a stream; `None` for 204.
-    async fn open(
-        &self,
-        request: RequestBuilder,
-        expected: Option<&str>,
-    ) -> Result<Option<ChatStream>, ClientError> {
-        let head = async {
-            let response = self.head(request).await?;
-            match response.status().as_u16() {
-                200 => Ok(Some(response)),
-                204 => Ok(None),
-                _ => Err(self.whole(response).await?.error()),
-            }
-        };
-        match self.in_time(head).await? {
-            Some(response) => self.stream(response, expected).map(Some),
-            None => Ok(None),
-        }
-    }
-
-    fn stream(&self, response: Response, expected: Option<&str>) -> Result<ChatStream, ClientError> {
-        let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
-        let kind = header(CONTENT_TYPE.as_str()).unwrap_or_default();
-        let essence = kind.split(';').next().unwrap_or_default().trim();
-        if !essence.eq_ignore_ascii_case(EVENT_STREAM) {
-            return Err(ClientError::protocol(format!("the answer is no event stream but `{kind}`")));
-        }
-        let stream_id = match (header(STREAM_ID), expected) {
-            (Some(named), Some(expected)) if named != expected => {
-                return Err(ClientError::protocol(format!("stream {named} was answered for {expected}")));
-            }
-            (Some(id), _) | (None, Some(id)) => id.to_owned(),
-            (None, None) => return Err(ClientError::protocol("the answer lacks X-Chat-Stream-Id")),
-        };
-        let parts = self.parts();
-        let body = response.bytes_stream().map_err(|error| -> Cause { Box::new(error) });
-        Ok(ChatStream::new(stream_id, body.boxed(), parts.clock.clone(), parts.idle_limit))
     }
 }
 

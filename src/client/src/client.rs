@@ -154,7 +154,17 @@ impl Client {
 
     /// Sends a request and reads its answer to the end.
     pub(crate) async fn answer(&self, request: RequestBuilder) -> Result<Answer, ClientError> {
-        self.in_time(async { self.whole(self.head(request).await?).await }).await
+        self.answer_after(request, Duration::ZERO).await
+    }
+
+    /// The same where the service was asked to wait so long before it answers.
+    pub(crate) async fn answer_after(
+        &self,
+        request: RequestBuilder,
+        wait: Duration,
+    ) -> Result<Answer, ClientError> {
+        let limit = self.parts.answer_limit.saturating_add(wait);
+        self.within(limit, async { self.whole(self.head(request).await?).await }).await
     }
 
     /// Sends a request and waits for the head of its answer; cookies are taken over.
@@ -179,7 +189,14 @@ impl Client {
         &self,
         work: impl Future<Output = Result<T, ClientError>>,
     ) -> Result<T, ClientError> {
-        let limit = self.parts.answer_limit;
+        self.within(self.parts.answer_limit, work).await
+    }
+
+    async fn within<T>(
+        &self,
+        limit: Duration,
+        work: impl Future<Output = Result<T, ClientError>>,
+    ) -> Result<T, ClientError> {
         let outcome = kernel::timeout(&*self.parts.clock, limit, work).await;
         outcome.unwrap_or_else(|| Err(ClientError::fault(Fault::Timeout)))
     }

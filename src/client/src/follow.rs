@@ -1,11 +1,15 @@
-//! Follows a turn to its end over broken connections.
+//! Follows a turn or a run to its end over broken connections.
 
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
+use wire::RunFrame;
+use wire::chat::ChatEvent;
 
+use crate::client::Bearer;
 use crate::turn::{Collector, Turn};
-use crate::{ChatOptions, ChatStream, Client, ClientError, StreamEvent};
+use crate::{ChatOptions, ChatStream, Client, ClientError, EventStream, StreamEvent};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 /// Also how long a connection has to hold to count as a success.
@@ -13,12 +17,31 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// A turn that goes on where a connection broke, until the service has no more to say.
 ///
-/// It gives up when nothing succeeded for the client's `resume_limit`. [`ResumingChat::next`] may be dropped and
-/// called again.
-pub struct ResumingChat {
+/// It gives up when nothing succeeded for the client's `resume_limit`. [`Resuming::next`] may be dropped and called
+/// again.
+pub type ResumingChat = Resuming<ChatEvent>;
+
+/// The events of a run, over broken connections as [`ResumingChat`].
+pub type ResumingRun = Resuming<RunFrame>;
+
+/// Where a stream is read, and as whom.
+pub(crate) struct Source {
+    pub(crate) path: Vec<String>,
+    pub(crate) bearer: Bearer,
+}
+
+impl Source {
+    pub(crate) fn new(path: &[&str], bearer: Bearer) -> Self {
+        Self { path: path.iter().map(|&segment| segment.to_owned()).collect(), bearer }
+    }
+}
+
+/// A stream of events that is read to its end, over as many connections as that takes.
+pub struct Resuming<E> {
     client: Client,
+    source: Source,
     stream_id: String,
-    link: Link,
+    link: Link<E>,
     last_event_id: Option<String>,
     last_seq: Option<u64>,
     outage: Option<Outage>,
@@ -29,8 +52,8 @@ pub struct ResumingChat {
     skipped: u64,
 }
 
-enum Link {
-    Up { stream: Box<ChatStream>, since: Duration },
+enum Link<E> {
+    Up { stream: Box<EventStream<E>>, since: Duration },
     Down,
     Over,
 }
@@ -78,9 +101,28 @@ impl ResumingChat {
         }
     }
 
-    pub(crate) fn rejoin(client: &Client, stream_id: &str, last_event_id: Option<&str>) -> Self {
+    fn over(client: &Client, stream: ChatStream) -> Self {
+        let mut chat = Self::rejoin(client, chat_source(stream.stream_id()), stream.stream_id(), None);
+        chat.link = Link::Up { stream: Box::new(stream), since: chat.now() };
+        chat
+    }
+}
+
+/// Where a stream of the chat is read.
+pub(crate) fn chat_source(stream_id: &str) -> Source {
+    Source::new(&["api", "chat", "streams", stream_id], Bearer::Session)
+}
+
+impl<E: DeserializeOwned> Resuming<E> {
+    pub(crate) fn rejoin(
+        client: &Client,
+        source: Source,
+        stream_id: &str,
+        last_event_id: Option<&str>,
+    ) -> Self {
         Self {
             client: client.clone(),
+            source,
             stream_id: stream_id.to_owned(),
             link: Link::Down,
             last_event_id: last_event_id.map(ToOwned::to_owned),
@@ -91,12 +133,6 @@ impl ResumingChat {
             repeated: 0,
             skipped: 0,
         }
-    }
-
-    fn over(client: &Client, stream: ChatStream) -> Self {
-        let mut chat = Self::rejoin(client, stream.stream_id(), None);
-        chat.link = Link::Up { stream: Box::new(stream), since: chat.now() };
-        chat
     }
 
     /// The stream's id.
@@ -135,11 +171,11 @@ impl ResumingChat {
         }
     }
 
-    /// The next event; `None` when the turn is over.
+    /// The next event; `None` when there are no more.
     ///
     /// # Errors
     /// The last failure when resuming did not succeed in time; at once whatever another attempt cannot help.
-    pub async fn next(&mut self) -> Result<Option<StreamEvent>, ClientError> {
+    pub async fn next(&mut self) -> Result<Option<StreamEvent<E>>, ClientError> {
         loop {
             let outcome = match &mut self.link {
                 Link::Over => return Ok(None),
@@ -169,7 +205,7 @@ impl ResumingChat {
     }
 
     /// Keeps what a connection brought, before it is let go.
-    fn leave(&mut self, to: Link) {
+    fn leave(&mut self, to: Link<E>) {
         let now = self.now();
         if let Link::Up { stream, since } = std::mem::replace(&mut self.link, to) {
             if let Some(last) = stream.last_event_id() {
@@ -189,7 +225,8 @@ impl ResumingChat {
             if !wait.is_zero() {
                 self.client.parts().clock.sleep(wait).await;
             }
-            let error = match self.client.resume(&self.stream_id, self.last_event_id.as_deref()).await {
+            let last = self.last_event_id.as_deref();
+            let error = match self.client.read_stream(&self.source, &self.stream_id, last).await {
                 Ok(Some(stream)) => {
                     self.resumes = self.resumes.saturating_add(1);
                     self.link = Link::Up { stream: Box::new(stream), since: self.now() };
@@ -219,10 +256,16 @@ impl ResumingChat {
         }
     }
 
+    fn now(&self) -> Duration {
+        self.client.parts().clock.monotonic()
+    }
+}
+
+impl ResumingChat {
     /// Reads to the end of the turn.
     ///
     /// # Errors
-    /// As [`ResumingChat::next`].
+    /// As [`Resuming::next`].
     pub async fn collect(self) -> Result<Turn, ClientError> {
         self.collect_with(|_| {}).await
     }
@@ -230,7 +273,7 @@ impl ResumingChat {
     /// Reads to the end of the turn and shows each event as it comes.
     ///
     /// # Errors
-    /// As [`ResumingChat::next`].
+    /// As [`Resuming::next`].
     pub async fn collect_with(mut self, mut show: impl FnMut(&StreamEvent)) -> Result<Turn, ClientError> {
         let mut collector = Collector::new(self.stream_id.clone());
         while let Some(event) = self.next().await? {
@@ -238,10 +281,6 @@ impl ResumingChat {
             collector.take(event);
         }
         Ok(collector.finish(self.resumes, self.skipped()))
-    }
-
-    fn now(&self) -> Duration {
-        self.client.parts().clock.monotonic()
     }
 }
 

@@ -1,8 +1,8 @@
 //! Typed HTTP and SSE client: what the command line and the integration tests speak to the service with.
 //!
-//! [`Client`] makes one request per call. [`ChatStream`] reads one answer of the chat as it comes;
-//! [`ResumingChat`] goes on where a broken one ended, until the turn is over. [`Client::send`] is the way
-//! around all types.
+//! [`Client`] makes one request per call. [`ChatStream`] reads one answer of the chat as it comes, and [`RunStream`] the
+//! events of a run; [`ResumingChat`] and [`ResumingRun`] go on where a broken one ended, until nothing more comes.
+//! [`Client::send`] is the way around all types.
 //!
 //! Every failure is a [`ClientError`]. Waits and limits come from [`kernel::Clock`].
 
@@ -12,7 +12,9 @@ mod chat;
 mod client;
 mod cookies;
 mod error;
+mod events;
 mod follow;
+mod runs;
 mod sse;
 mod stream;
 mod turn;
@@ -23,8 +25,9 @@ pub use builder::ClientBuilder;
 pub use chat::ChatOptions;
 pub use client::Client;
 pub use error::{ClientError, ErrorKind, Fault};
-pub use follow::ResumingChat;
+pub use follow::{Resuming, ResumingChat, ResumingRun};
 pub use reqwest::header::HeaderMap;
-pub use stream::{ChatStream, StreamEvent};
+pub use runs::{BegunRun, RunOptions};
+pub use stream::{ChatStream, EventStream, RunStream, StreamEvent};
 pub use turn::{Turn, TurnError};
 pub use workflows::Part;

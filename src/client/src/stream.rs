@@ -1,9 +1,12 @@
-//! One answer of the chat, event by event.
+//! One stream of events, event by event.
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::Clock;
+use serde::de::DeserializeOwned;
+use wire::RunFrame;
 use wire::chat::ChatEvent;
 
 use crate::sse::{Body, Frame, Frames};
@@ -12,25 +15,35 @@ use crate::{ClientError, Fault};
 
 /// An event and its place in the stream.
 #[derive(Debug, Clone, PartialEq)]
-pub struct StreamEvent {
+pub struct StreamEvent<E = ChatEvent> {
     /// Its number; grows within a stream.
     pub seq: u64,
     /// `<stream>.<seq>`, for `Last-Event-ID`.
     pub id: String,
     /// What happened.
-    pub event: ChatEvent,
+    pub event: E,
 }
 
 /// One answer of the chat, read as it comes.
 ///
-/// When [`ChatStream::next`] fails with [`ClientError::Transport`], [`crate::Client::resume`] goes on behind the
+/// When [`EventStream::next`] fails with [`ClientError::Transport`], [`crate::Client::resume`] goes on behind the
 /// last event; [`crate::ResumingChat`] does so by itself.
-pub struct ChatStream {
+pub type ChatStream = EventStream<ChatEvent>;
+
+/// The events of a run, read as they come.
+///
+/// When [`EventStream::next`] fails with [`ClientError::Transport`], [`crate::Client::run_events`] goes on behind the
+/// last event; [`crate::ResumingRun`] does so by itself.
+pub type RunStream = EventStream<RunFrame>;
+
+/// A stream of events of one kind, read as they come.
+pub struct EventStream<E> {
     stream_id: String,
     frames: Frames,
     last_event_id: Option<String>,
     skipped: u64,
     state: State,
+    event: PhantomData<fn() -> E>,
 }
 
 #[derive(Clone, Copy)]
@@ -40,13 +53,13 @@ enum State {
     Broken,
 }
 
-impl ChatStream {
+impl<E: DeserializeOwned> EventStream<E> {
     pub(crate) fn new(stream_id: String, body: Body, clock: Arc<dyn Clock>, idle_limit: Duration) -> Self {
         let frames = Frames::new(body, clock, idle_limit);
-        Self { stream_id, frames, last_event_id: None, skipped: 0, state: State::Open }
+        Self { stream_id, frames, last_event_id: None, skipped: 0, state: State::Open, event: PhantomData }
     }
 
-    /// The stream's id, from the header `X-Chat-Stream-Id`.
+    /// The stream's id: of the chat, from the header `X-Chat-Stream-Id`; of a run, its own.
     #[must_use]
     pub fn stream_id(&self) -> &str {
         &self.stream_id
@@ -64,12 +77,12 @@ impl ChatStream {
         self.skipped
     }
 
-    /// The next event that this client knows; `None` when the turn is over.
+    /// The next event that this client knows; `None` when there are no more.
     ///
     /// # Errors
     /// [`ClientError::Transport`] when the connection broke or the service asked to connect again;
     /// [`ClientError::Protocol`] for what is no event of this stream.
-    pub async fn next(&mut self) -> Result<Option<StreamEvent>, ClientError> {
+    pub async fn next(&mut self) -> Result<Option<StreamEvent<E>>, ClientError> {
         match self.state {
             State::Open => {}
             State::Ended => return Ok(None),
@@ -84,7 +97,7 @@ impl ChatStream {
         outcome
     }
 
-    async fn read(&mut self) -> Result<Option<StreamEvent>, ClientError> {
+    async fn read(&mut self) -> Result<Option<StreamEvent<E>>, ClientError> {
         while let Some(frame) = self.frames.next().await? {
             let (id, data) = match frame {
                 Frame::Comment(text) if text.trim() == "reconnect" => {
@@ -104,7 +117,9 @@ impl ChatStream {
         }
         Ok(None)
     }
+}
 
+impl ChatStream {
     /// Reads to the end of the turn, without resuming.
     ///
     /// # Errors

@@ -3,8 +3,8 @@
 use reqwest::{Method, RequestBuilder};
 use serde::Serialize;
 use wire::{
-    CreateVersion, CreateWorkflow, Listed, PublicWorkflow, PublishRequest, Published, VersionRecord,
-    VersionSummary, WorkflowRecord,
+    CheckVersion, Checked, CreateVersion, CreateWorkflow, Listed, NodeTypeRecord, PublicWorkflow,
+    PublishRequest, Published, SavedVersion, VersionDiff, VersionRecord, VersionSummary, WorkflowRecord,
 };
 
 use crate::client::{Bearer, Client};
@@ -20,7 +20,7 @@ pub struct Part {
 }
 
 impl Part {
-    fn query(&self) -> Vec<(&'static str, String)> {
+    pub(crate) fn query(&self) -> Vec<(&'static str, String)> {
         let limit = self.limit.map(|limit| ("limit", limit.to_string()));
         let cursor = self.cursor.clone().map(|cursor| ("cursor", cursor));
         limit.into_iter().chain(cursor).collect()
@@ -96,7 +96,7 @@ impl Client {
         &self,
         workflow: &str,
         version: &CreateVersion,
-    ) -> Result<(VersionRecord, bool), ClientError> {
+    ) -> Result<(SavedVersion, bool), ClientError> {
         let answer = self.post(&["api", "workflows", workflow, "versions"], Some(version)).await?;
         Ok((answer.ok()?, answer.status == 201))
     }
@@ -134,7 +134,66 @@ impl Client {
         self.post(&["api", "workflows", workflow, "publish", "revoke"], None::<&()>).await?.ok()
     }
 
-    async fn get(&self, segments: &[&str], query: &[(&str, String)]) -> Result<Answer, ClientError> {
+    /// `POST /api/workflows/check`: says what is wrong with a graph, and saves nothing.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn check(&self, version: &CheckVersion) -> Result<Checked, ClientError> {
+        self.post(&["api", "workflows", "check"], Some(version)).await?.ok()
+    }
+
+    /// `GET /api/workflows/{ref}/versions/{a}/diff/{b}`: what differs between two versions.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn diff(&self, workflow: &str, base: i32, target: i32) -> Result<VersionDiff, ClientError> {
+        let (base, target) = (base.to_string(), target.to_string());
+        self.get(&["api", "workflows", workflow, "versions", &base, "diff", &target], &[]).await?.ok()
+    }
+
+    /// `GET /api/workflows/{ref}/versions/{n}/diagram.svg`: a version as a picture.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn diagram_svg(&self, workflow: &str, number: i32) -> Result<String, ClientError> {
+        self.diagram(workflow, number, "diagram.svg").await
+    }
+
+    /// `GET /api/workflows/{ref}/versions/{n}/diagram.mmd`: a version as a Mermaid flowchart.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn diagram_mermaid(&self, workflow: &str, number: i32) -> Result<String, ClientError> {
+        self.diagram(workflow, number, "diagram.mmd").await
+    }
+
+    async fn diagram(&self, workflow: &str, number: i32, name: &str) -> Result<String, ClientError> {
+        let number = number.to_string();
+        let answer = self.get(&["api", "workflows", workflow, "versions", &number, name], &[]).await?;
+        if answer.is_success() { Ok(answer.text()) } else { Err(answer.error()) }
+    }
+
+    /// `GET /api/nodes`: part of the node catalogue.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn nodes(&self, part: &Part) -> Result<Listed<NodeTypeRecord>, ClientError> {
+        self.get(&["api", "nodes"], &part.query()).await?.ok()
+    }
+
+    /// `GET /api/nodes/{type}`: one type of node.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn node(&self, name: &str) -> Result<NodeTypeRecord, ClientError> {
+        self.get(&["api", "nodes", name], &[]).await?.ok()
+    }
+
+    pub(crate) async fn get(
+        &self,
+        segments: &[&str],
+        query: &[(&str, String)],
+    ) -> Result<Answer, ClientError> {
         let mut url = self.url(segments)?;
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
@@ -142,13 +201,17 @@ impl Client {
         self.answer(self.request(Method::GET, url, Bearer::Service)).await
     }
 
-    async fn post(&self, segments: &[&str], body: Option<&impl Serialize>) -> Result<Answer, ClientError> {
+    pub(crate) async fn post(
+        &self,
+        segments: &[&str],
+        body: Option<&impl Serialize>,
+    ) -> Result<Answer, ClientError> {
         let request = self.request(Method::POST, self.url(segments)?, Bearer::Service);
         self.answer(with_json(request, body)).await
     }
 }
 
-fn with_json(request: RequestBuilder, body: Option<&impl Serialize>) -> RequestBuilder {
+pub(crate) fn with_json(request: RequestBuilder, body: Option<&impl Serialize>) -> RequestBuilder {
     match body {
         Some(body) => request.json(body),
         None => request,

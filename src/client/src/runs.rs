@@ -1,0 +1,118 @@
+//! Runs of workflows.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use wire::{CreateRun, Listed, RunRecord, RunState, Trace};
+
+use crate::client::{Bearer, Client};
+use crate::follow::Source;
+use crate::workflows::with_json;
+use crate::{ClientError, Part, ResumingRun, RunStream};
+
+/// How a run is begun.
+#[derive(Debug, Clone, Default)]
+pub struct RunOptions {
+    /// Waits so long for the run's end, in whole seconds up to 60; without it the answer comes at once.
+    pub wait: Option<Duration>,
+    /// Sent as `Idempotency-Key`: the same key and request begin one run.
+    pub idempotency_key: Option<String>,
+}
+
+/// A run that was begun.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BegunRun {
+    /// Its record; with [`RunOptions::wait`], as it stands after the wait.
+    pub run: RunRecord,
+    /// Whether an earlier request with the same key had begun it.
+    pub replayed: bool,
+}
+
+/// Calls fail as [`crate::Answer::ok`] does.
+impl Client {
+    /// `POST /api/workflows/{ref}/runs`: begins a run.
+    ///
+    /// # Errors
+    /// See above. When the answer was lost, only a key tells whether the run was begun.
+    pub async fn begin_run(
+        &self,
+        workflow: &str,
+        run: &CreateRun,
+        options: &RunOptions,
+    ) -> Result<BegunRun, ClientError> {
+        let mut url = self.url(&["api", "workflows", workflow, "runs"])?;
+        if let Some(wait) = options.wait {
+            url.query_pairs_mut().append_pair("wait", &wait.as_secs().to_string());
+        }
+        let mut request = with_json(self.request(Method::POST, url, Bearer::Service), Some(run));
+        if let Some(key) = &options.idempotency_key {
+            request = request.header("idempotency-key", key);
+        }
+        let answer = self.answer_after(request, options.wait.unwrap_or_default()).await?;
+        let replayed = answer.header("idempotency-replayed") == Some("true");
+        Ok(BegunRun { run: answer.ok()?, replayed })
+    }
+
+    /// `GET /api/workflows/{ref}/runs`: part of the list of a workflow's runs, the newest first.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn runs(
+        &self,
+        workflow: &str,
+        status: Option<RunState>,
+        part: &Part,
+    ) -> Result<Listed<RunRecord>, ClientError> {
+        let mut query = part.query();
+        if let Some(status) = status {
+            query.push(("status", status.as_str().to_owned()));
+        }
+        self.get(&["api", "workflows", workflow, "runs"], &query).await?.ok()
+    }
+
+    /// `GET /api/runs/{id}`: one run.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn run(&self, id: &str) -> Result<RunRecord, ClientError> {
+        self.get(&["api", "runs", id], &[]).await?.ok()
+    }
+
+    /// `GET /api/runs/{id}/trace`: a run with every attempt of its nodes.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn trace(&self, id: &str) -> Result<Trace, ClientError> {
+        self.get(&["api", "runs", id, "trace"], &[]).await?.ok()
+    }
+
+    /// `POST /api/runs/{id}/cancel`: stops a run; one that has ended stays as it is.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn cancel_run(&self, id: &str) -> Result<RunRecord, ClientError> {
+        self.post(&["api", "runs", id, "cancel"], None::<&()>).await?.ok()
+    }
+
+    /// `GET /api/runs/{id}/events`: a run's events behind one of them, or from the first. `None` when all was seen.
+    ///
+    /// # Errors
+    /// See above; [`ClientError::Protocol`] when the answer is no stream.
+    pub async fn run_events(
+        &self,
+        id: &str,
+        last_event_id: Option<&str>,
+    ) -> Result<Option<RunStream>, ClientError> {
+        self.read_stream(&source(id), id, last_event_id).await
+    }
+
+    /// Follows a run to its end over broken connections, behind an event or from the first one.
+    #[must_use]
+    pub fn follow_run(&self, id: &str, last_event_id: Option<&str>) -> ResumingRun {
+        ResumingRun::rejoin(self, source(id), id, last_event_id)
+    }
+}
+
+fn source(id: &str) -> Source {
+    Source::new(&["api", "runs", id, "events"], Bearer::Service)
+}
