@@ -1,6 +1,7 @@
 //! `docs/PROTOCOL.md`: the prose of `protocol/page.md`, with examples that serde writes from the wire types.
 
 mod chat;
+mod runs;
 mod workflows;
 
 use anyhow::{Result, ensure};
@@ -30,6 +31,14 @@ pub(super) fn page() -> Result<String> {
             ("versions", workflows::versions()?),
             ("publish", workflows::publish()?),
             ("check", workflows::check()?),
+            ("diff", workflows::diff()?),
+            ("node", workflows::node()?),
+            ("create_run", runs::create()?),
+            ("run", runs::record()?),
+            ("run_states", runs::states()),
+            ("run_stream", runs::stream()?),
+            ("run_events", runs::event_table()?),
+            ("trace", runs::trace()?),
         ],
     )
 }

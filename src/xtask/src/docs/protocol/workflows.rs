@@ -3,8 +3,8 @@
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 use wire::{
-    ChatSettings, CreateVersion, CreateWorkflow, FieldError, Listed, PublicWorkflow, PublishRequest,
-    Published, VersionRecord, VersionSummary, WorkflowRecord,
+    Change, ChatSettings, Checked, CreateVersion, CreateWorkflow, FieldError, Listed, NodeTypeRecord,
+    PublicWorkflow, PublishRequest, Published, VersionDiff, VersionRecord, VersionSummary, WorkflowRecord,
 };
 
 use super::block;
@@ -114,5 +114,48 @@ pub(super) fn publish() -> Result<String> {
 pub(super) fn check() -> Result<String> {
     let problem = FieldError::new("/nodes/0/type", "unknown_type", "unknown node type 'replay'")
         .suggest("did you mean 'reply'?");
-    block(&json!({"valid": false, "errors": [problem], "warnings": []}))
+    let warning = FieldError::new(
+        "/nodes/1/workflow",
+        "unknown_workflow",
+        "this workspace has no workflow 'refnud' now",
+    )
+    .suggest("did you mean 'refund'?");
+    block(&Checked { valid: false, errors: vec![problem], warnings: vec![warning] })
+}
+
+pub(super) fn diff() -> Result<String> {
+    let change = |node: Option<&str>, field: Option<&str>, before: Value, after: Value| Change {
+        node: node.map(str::to_owned),
+        field: field.map(str::to_owned),
+        before,
+        after,
+    };
+    let edge = |to: &str| json!({"from": "START", "to": to});
+    block(&VersionDiff {
+        base: 1,
+        target: 2,
+        changes: vec![
+            change(
+                Some("answer"),
+                Some("text"),
+                json!("You said: {{ inputs.message }}"),
+                json!("Thank you."),
+            ),
+            change(Some("note"), None, Value::Null, json!({"name": "note", "type": "log", "message": "x"})),
+            change(None, Some("edges"), edge("answer"), edge("note")),
+            change(None, Some("edges"), Value::Null, json!({"from": "note", "to": "answer"})),
+            change(None, Some("runnable_config.prompts.sort.text"), json!("Be kind."), json!("Be brief.")),
+        ],
+    })
+}
+
+pub(super) fn node() -> Result<String> {
+    let set = engine::nodes::find("set").map_err(|unknown| anyhow::anyhow!(unknown))?;
+    let NodeTypeRecord { schema, .. } = set.record();
+    let mut record = serde_json::to_value(set.record())?;
+    // The whole schema would hide the rest.
+    if let Some(place) = record.get_mut("schema") {
+        *place = json!({"type": schema.get("type"), "required": schema.get("required"), "…": "…"});
+    }
+    block(&record)
 }

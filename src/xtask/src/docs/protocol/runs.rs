@@ -1,0 +1,200 @@
+//! Run examples. Meanings stand in a match without a wildcard, so that a new event does not compile undescribed.
+
+use std::fmt::Write as _;
+
+use anyhow::Result;
+use serde_json::{Map, Value, json};
+use wire::chat::NoticeLevel;
+use wire::{CreateRun, ErrorCode, RunEvent, RunFrame, RunProblem, RunRecord, RunState, Trace, TraceStep};
+
+use super::chat::WORKFLOW;
+use super::{block, tag};
+
+const RUN: &str = "0198c2f4-6b1e-7c88-9d21-3f4a5b6c7d8e";
+const AT: &str = "2026-01-01T12:00:00.000000Z";
+const LATER: &str = "2026-01-01T12:00:01.250000Z";
+
+fn inputs() -> Value {
+    json!({"message": "Where is order 7?"})
+}
+
+fn output() -> Value {
+    json!({"reply": "It is on its way."})
+}
+
+pub(super) fn create() -> Result<String> {
+    let metadata = json!({"ticket": 7}).as_object().cloned();
+    block(&CreateRun {
+        inputs: Some(inputs()),
+        version: Some(1),
+        config: Some(Map::new()),
+        timeout_seconds: Some(60.0),
+        metadata,
+    })
+}
+
+fn ended() -> RunRecord {
+    RunRecord {
+        id: RUN.into(),
+        workflow_id: WORKFLOW.into(),
+        version: 1,
+        status: RunState::Succeeded,
+        inputs: inputs(),
+        output: output(),
+        error: None,
+        trigger: "api".into(),
+        origin_run_id: None,
+        metadata: json!({"ticket": 7}).as_object().cloned().unwrap_or_default(),
+        created_at: AT.into(),
+        started_at: Some(AT.into()),
+        finished_at: Some(LATER.into()),
+    }
+}
+
+pub(super) fn record() -> Result<String> {
+    block(&ended())
+}
+
+pub(super) fn states() -> String {
+    let mut table = "| `status` | meaning | nothing follows |\n|---|---|---|\n".to_owned();
+    for state in [
+        RunState::Queued,
+        RunState::Running,
+        RunState::Waiting,
+        RunState::Succeeded,
+        RunState::Failed,
+        RunState::Cancelled,
+    ] {
+        let meaning = match state {
+            RunState::Queued => "It is accepted and has not begun.",
+            RunState::Running => "It is under way.",
+            RunState::Waiting => "It waits for a time or for somebody. Nothing in this version causes it.",
+            RunState::Succeeded => "It has ended well; `output` is what it came to.",
+            RunState::Failed => "It has ended with an error; `error` says where and why.",
+            RunState::Cancelled => "It was stopped; `error` says why.",
+        };
+        let last = if state.is_terminal() { "yes" } else { "" };
+        // Writing to a String cannot fail.
+        let _ = writeln!(table, "| `{}` | {meaning} | {last} |", state.as_str());
+    }
+    table
+}
+
+fn problem(code: ErrorCode, message: &str, node: Option<&str>) -> RunProblem {
+    RunProblem { code: code.as_str().into(), message: message.into(), node: node.map(str::to_owned) }
+}
+
+fn failed() -> RunProblem {
+    problem(ErrorCode::NodeFailed, "'order' is not there", Some("answer"))
+}
+
+fn stopped() -> RunProblem {
+    problem(ErrorCode::RunCancelled, ErrorCode::RunCancelled.message(), None)
+}
+
+fn events() -> Vec<RunEvent> {
+    let node = || "answer".to_owned();
+    vec![
+        RunEvent::RunStarted { workflow_id: WORKFLOW.into(), version: 1, resumed: false },
+        RunEvent::StepStarted { node: node(), visit: 1, attempt: 1 },
+        RunEvent::OutputDelta { node: node(), text: "It is on its way.".into() },
+        RunEvent::StepCompleted {
+            node: node(),
+            visit: 1,
+            attempt: 1,
+            result: json!({"text": "It is on its way."}),
+            result_bytes: None,
+        },
+        RunEvent::StepFailed { node: node(), visit: 1, attempt: 1, error: failed() },
+        RunEvent::Progress { text: "Reading the order …".into() },
+        RunEvent::Notice { level: NoticeLevel::Warning, message: "It may take a day.".into(), title: None },
+        RunEvent::RunCompleted { output: output() },
+        RunEvent::RunFailed { error: failed() },
+        RunEvent::RunCancelled { error: stopped() },
+    ]
+}
+
+fn meaning(event: &RunEvent) -> &'static str {
+    match event {
+        RunEvent::RunStarted { .. } => {
+            "The run begins, or with `resumed` goes on after a restart of the service."
+        }
+        RunEvent::StepStarted { .. } => {
+            "An attempt of a node begins. What an earlier attempt of the same visit has put out is void."
+        }
+        RunEvent::OutputDelta { .. } => "A piece of text, to append to what the node's attempt has put out.",
+        RunEvent::StepCompleted { .. } => {
+            "An attempt has a result. One over 64 KiB is null here, with its size in `result_bytes`; the trace has it."
+        }
+        RunEvent::StepFailed { .. } => "An attempt failed. Another may follow.",
+        RunEvent::Progress { .. } => "What the run is doing, in a line.",
+        RunEvent::Notice { .. } => "A message for whoever watches; `level` is `info`, `warning` or `danger`.",
+        RunEvent::RunCompleted { .. } => "It has ended well. The last event.",
+        RunEvent::RunFailed { .. } => "It has failed. The last event.",
+        RunEvent::RunCancelled { .. } => "It was stopped. The last event.",
+    }
+}
+
+pub(super) fn event_table() -> Result<String> {
+    let mut table = "| `type` | meaning | `payload`, for example |\n|---|---|---|\n".to_owned();
+    for event in events() {
+        let payload = serde_json::to_value(&event)?.get("payload").cloned().unwrap_or_default();
+        let payload = payload.to_string().replace('|', "\\|");
+        writeln!(table, "| `{}` | {} | `{payload}` |", tag(&event)?, meaning(&event))?;
+    }
+    Ok(table)
+}
+
+/// The frames of a whole run.
+pub(super) fn stream() -> Result<String> {
+    let mut text = String::new();
+    let all = events().into_iter().filter(|event| {
+        !matches!(
+            event,
+            RunEvent::StepFailed { .. }
+                | RunEvent::Progress { .. }
+                | RunEvent::Notice { .. }
+                | RunEvent::RunFailed { .. }
+                | RunEvent::RunCancelled { .. }
+        )
+    });
+    for (seq, event) in (1..).zip(all) {
+        let frame = RunFrame { event, run_id: RUN.into(), seq, at: AT.into() };
+        wire::sse::push_event(&mut text, RUN, seq, &serde_json::to_string(&frame)?);
+    }
+    Ok(format!("```\n{}\n```", text.trim_end()))
+}
+
+pub(super) fn trace() -> Result<String> {
+    let step = TraceStep {
+        step: 1,
+        node: "answer".into(),
+        visit: 1,
+        attempt: 1,
+        status: "succeeded".into(),
+        started_at: AT.into(),
+        finished_at: Some(LATER.into()),
+        input_digest: "5a1e…".into(),
+        result: json!({"text": "It is on its way."}),
+        error: None,
+    };
+    let mut trace = serde_json::to_value(Trace { run: ended(), steps: vec![step] })?;
+    // The record stands above.
+    if let Some(run) = trace.get_mut("run") {
+        *run = json!({"id": RUN, "…": "…"});
+    }
+    block(&trace)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_event_has_a_row_of_its_own() {
+        let tags: std::collections::BTreeSet<String> =
+            events().iter().map(|event| tag(event).unwrap()).collect();
+        assert_eq!(tags.len(), events().len());
+        assert_eq!(event_table().unwrap().lines().count(), events().len() + 2);
+    }
+}
