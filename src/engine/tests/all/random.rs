@@ -114,7 +114,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(cases(32))]
+    #![proptest_config(cases(24))]
 
     #[test]
     fn timing_changes_nothing(graph in random_graph(), answers: u64, timings in prop::collection::vec(any::<u64>(), 1..4)) {
@@ -134,7 +134,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(cases(8))]
+    #![proptest_config(cases(4))]
 
     #[test]
     fn a_crash_after_any_row_changes_nothing(graph in random_graph(), answers: u64, timing: u64, other: u64) {
