@@ -129,8 +129,13 @@ async fn a_thousand_runs_wait_on_a_slow_model_with_four_connections() {
     assert!(open <= 4 + 1, "{open} connections, the test's own included");
     t.assert_healthy().await;
     let echo = t.workflow().echo().published().create().await;
-    let answer =
-        tokio::time::timeout(Duration::from_secs(5), t.chat(&chat::create(&echo, "hi"))).await.unwrap();
+    let answer = kernel::timeout(
+        &kernel::SystemClock::new(),
+        Duration::from_secs(5),
+        t.chat(&chat::create(&echo, "hi")),
+    )
+    .await
+    .unwrap();
     assert!(answer.text().contains("thread.item.done"));
     endpoint.release();
     let done = "SELECT count(*) FROM runs WHERE status = 'succeeded' AND trigger = 'api'";

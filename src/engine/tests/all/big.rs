@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 use wire::ErrorCode;
 
-use crate::ports::{World, graph, plan, reply, template};
+use crate::ports::{graph, plan, reply, template};
+use crate::world::World;
 
 #[tokio::test]
 async fn a_chain_of_500_compiles_and_is_too_long_to_run() {

@@ -6,7 +6,8 @@ use engine::ports::StepOutcome;
 use serde_json::{Value, json};
 use wire::ErrorCode;
 
-use crate::ports::{World, alone, delay, graph, plan, recorded, refused, reply, settle, template};
+use crate::ports::{alone, delay, graph, plan, reply, template};
+use crate::world::{World, recorded, refused, settle};
 
 fn ask(name: &str, more: Value) -> Value {
     let mut node = json!({"name": name, "type": "llm", "model": "test/x", "user": "?"});

@@ -7,7 +7,8 @@ use kernel::Clock;
 use serde_json::{Value, json};
 use wire::ErrorCode;
 
-use crate::ports::{World, alone, delay, graph, noon, plan, recorded, settle, template};
+use crate::ports::{alone, delay, graph, noon, plan, template};
+use crate::world::{World, recorded, settle};
 
 fn too_large(error: engine::RunError, node: Option<&str>) {
     assert_eq!((error.code, error.node.as_deref()), (ErrorCode::NodeResultTooLarge, node), "{error}");

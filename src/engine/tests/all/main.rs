@@ -23,3 +23,4 @@ mod reply;
 mod resume;
 mod running;
 mod state;
+mod world;

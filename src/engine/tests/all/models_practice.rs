@@ -11,7 +11,8 @@ use kernel::{ManualClock, SystemClock};
 use serde_json::{Value, json};
 
 use crate::models_endpoint::Kept;
-use crate::ports::{noon, settle};
+use crate::ports::noon;
+use crate::world::settle;
 
 pub(crate) fn asked(skill: &str, system: &str, user: &str) -> ModelRequest {
     let system = (!system.is_empty()).then(|| Message::text(Role::System, system));

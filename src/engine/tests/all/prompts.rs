@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 use wire::ErrorCode;
 
-use crate::ports::{World, alone, graph, plan, template};
+use crate::ports::{alone, graph, plan, template};
+use crate::world::World;
 
 fn prompts() -> Value {
     json!({

@@ -11,7 +11,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use wire::ErrorCode;
 
-use crate::ports::{World, plan, recorded};
+use crate::ports::plan;
+use crate::world::{World, recorded};
 use graphs::{Oracle, inner, random_graph, wild_graph};
 
 const STEPS: u32 = 8;

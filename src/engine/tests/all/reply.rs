@@ -5,7 +5,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::ports::{World, graph, plan, settle};
+use crate::ports::{graph, plan};
+use crate::world::{World, settle};
 
 async fn said(reply: Value, inputs: Value) -> (Vec<String>, Value) {
     let mut node = json!({"name": "r", "type": "reply"});

@@ -8,7 +8,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use wire::ErrorCode;
 
-use crate::ports::{SetBack, World, delay, graph, noon, plan, recorded, reply, settle, template};
+use crate::ports::{delay, graph, noon, plan, reply, template};
+use crate::world::{SetBack, World, recorded, settle};
 
 fn winding() -> Value {
     let nodes = json!([

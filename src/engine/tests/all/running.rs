@@ -8,7 +8,8 @@ use kernel::Clock;
 use serde_json::{Value, json};
 use wire::ErrorCode;
 
-use crate::ports::{MemoryJournal, World, delay, graph, noon, plan, reply, settle, template};
+use crate::ports::{MemoryJournal, delay, graph, noon, plan, reply, template};
+use crate::world::{World, settle};
 
 /// Runs nodes and edges to the end and yields output and journal.
 async fn ran(nodes: Value, edges: Value, inputs: Value) -> (Value, Vec<String>) {

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 use wire::ErrorCode;
 
-use crate::ports::{World, delay, graph, plan, template};
+use crate::ports::{delay, graph, plan, template};
+use crate::world::World;
 
 fn writing(name: &str, state: Value) -> Value {
     let mut node = template(name, name);

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 use wire::ErrorCode;
 
-use crate::ports::{World, alone, graph, plan, refused, reply};
+use crate::ports::{alone, graph, plan, reply};
+use crate::world::{World, refused};
 
 #[tokio::test]
 async fn progress_and_notices_stand_outside_the_message() {

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 use wire::ErrorCode;
 
-use crate::ports::{World, alone, delay, plan, refused, result, settle};
+use crate::ports::{alone, delay, plan};
+use crate::world::{World, refused, result, settle};
 
 #[tokio::test]
 async fn its_length_is_a_number_of_seconds() {

@@ -6,7 +6,8 @@ use engine::models::{ModelError, ModelErrorKind};
 use serde_json::{Value, json};
 use wire::ErrorCode;
 
-use crate::ports::{World, alone, graph, plan, recorded, refused, reply, result, settle, template};
+use crate::ports::{alone, graph, plan, reply, template};
+use crate::world::{World, recorded, refused, result, settle};
 
 fn each(items: impl Into<Value>, body: Value, more: Value) -> Value {
     let mut node = json!({"name": "each", "type": "for_each", "items": items.into(), "body": body});

@@ -7,7 +7,8 @@ use engine::models::{ModelError, ModelErrorKind, Role};
 use serde_json::{Value, json};
 use wire::ErrorCode;
 
-use crate::ports::{World, alone, graph, plan, refused, reply, settle};
+use crate::ports::{alone, graph, plan, reply};
+use crate::world::{World, refused, settle};
 
 fn ask(more: Value) -> Value {
     let mut node = json!({"name": "ask", "type": "llm", "model": "test/x", "user": "why?"});

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use wire::ErrorCode;
 
-use crate::ports::{refused, result};
+use crate::world::{refused, result};
 
 fn node(kind: &str, fields: Value) -> Value {
     let mut node = json!({"name": "n", "type": kind});

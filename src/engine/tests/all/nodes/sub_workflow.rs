@@ -5,7 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use wire::ErrorCode;
 
-use crate::ports::{World, alone, delay, graph, plan, recorded, refused, reply, settle, template};
+use crate::ports::{alone, delay, graph, plan, reply, template};
+use crate::world::{World, recorded, refused, settle};
 
 fn call(workflow: &str, more: Value) -> Value {
     let mut node = json!({"name": "call", "type": "sub_workflow", "workflow": workflow});

@@ -1,0 +1,227 @@
+//! A run that a test turns by hand, and all that it touches.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use engine::models::{Model, ModelError, Models};
+use engine::ports::{Ports, StepOutcome, StepRecord};
+use engine::{Cache, Plan, RecordedStep, RunError, RunInfo, RunInput, execute};
+use kernel::{Clock, ManualClock, SeededRandom};
+use serde_json::{Map, Value, json};
+
+use crate::ports::*;
+
+/// A run and all that it touches.
+pub(crate) struct World {
+    pub(crate) journal: Arc<MemoryJournal>,
+    pub(crate) sink: Arc<MemoryOutput>,
+    pub(crate) model: Arc<TestModel>,
+    /// Others.
+    pub(crate) models: Models,
+    pub(crate) workflows: MemoryWorkflows,
+    pub(crate) cache: Cache,
+    pub(crate) deadline: Option<DateTime<Utc>>,
+    pub(crate) clock: ManualClock,
+    pub(crate) inputs: Value,
+    pub(crate) config: Map<String, Value>,
+    pub(crate) recorded: Vec<RecordedStep>,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self::with(MemoryJournal::default())
+    }
+
+    pub(crate) fn with(journal: MemoryJournal) -> Self {
+        let (model, clock) = (Arc::new(TestModel::default()), ManualClock::new(noon()));
+        *model.clock.lock() = Some(clock.clone());
+        Self {
+            journal: Arc::new(journal),
+            sink: Arc::default(),
+            model,
+            models: Models::default(),
+            workflows: MemoryWorkflows::default(),
+            cache: Cache::default(),
+            deadline: None,
+            clock,
+            inputs: json!({}),
+            config: Map::new(),
+            recorded: Vec::new(),
+        }
+    }
+
+    pub(crate) fn inputs(mut self, inputs: Value) -> Self {
+        self.inputs = inputs;
+        self
+    }
+
+    pub(crate) fn config(mut self, name: &str, value: Value) -> Self {
+        self.config.insert(name.to_owned(), value);
+        self
+    }
+
+    /// Has another workflow beside the one that runs; again: its next version.
+    pub(crate) fn workflow(self, handle: &str, graph: &Value) -> Self {
+        self.configured(handle, graph, json!({}))
+    }
+
+    /// The same with a runnable config.
+    pub(crate) fn configured(mut self, handle: &str, graph: &Value, config: Value) -> Self {
+        let config = config.as_object().unwrap().clone();
+        self.workflows.0.entry(handle.to_owned()).or_default().push((plan(graph), config));
+        self
+    }
+
+    /// The model's next answer.
+    pub(crate) fn answers(self, pieces: &[&'static str], end: Result<(), ModelError>) -> Self {
+        self.model.script.lock().push_back(Scripted { pieces: pieces.to_vec(), end });
+        self
+    }
+
+    pub(crate) fn recorded(mut self, recorded: Vec<RecordedStep>) -> Self {
+        self.recorded = recorded;
+        self
+    }
+
+    /// Begins the run on a task of its own.
+    pub(crate) fn begin(&self, plan: &Arc<Plan>) -> Begun {
+        self.begin_with(plan, Arc::new(self.clock.clone()))
+    }
+
+    /// The same with another clock.
+    pub(crate) fn begin_with(&self, plan: &Arc<Plan>, clock: Arc<dyn Clock>) -> Begun {
+        let input = RunInput {
+            inputs: self.inputs.clone(),
+            messages: vec![json!({"role": "user", "content": "hi"})],
+            config: self.config.clone(),
+            run: RunInfo {
+                id: "run_1".into(),
+                workflow_id: "wf_1".into(),
+                thread_id: None,
+                trigger: "api".into(),
+            },
+            deadline: self.deadline,
+        };
+        let (plan, journal, sink) = (Arc::clone(plan), Arc::clone(&self.journal), Arc::clone(&self.sink));
+        let (workflows, cache, recorded) =
+            (self.workflows.clone(), self.cache.clone(), self.recorded.clone());
+        let model: Arc<dyn Model> = self.model.clone();
+        let models = self.models.clone().with("test", model);
+        Begun(tokio::spawn(async move {
+            let ports = Ports {
+                journal: &*journal,
+                output: &*sink,
+                clock: &*clock,
+                random: &SeededRandom::new(1),
+                models: &models,
+                workflows: &workflows,
+                cache: &cache,
+            };
+            execute(&plan, input, recorded, ports).await
+        }))
+    }
+
+    /// Runs to the end, with the clock moved on whenever all wait.
+    pub(crate) async fn run(&self, plan: &Arc<Plan>) -> Result<Value, RunError> {
+        let begun = self.begin(plan);
+        for _ in 0..100_000 {
+            settle().await;
+            if begun.over() {
+                return begun.end().await;
+            }
+            self.clock.advance(Duration::from_millis(100));
+        }
+        panic!("the run does not end");
+    }
+}
+
+pub(crate) struct Begun(tokio::task::JoinHandle<Result<Value, RunError>>);
+
+impl Begun {
+    /// Drops the run where it is.
+    pub(crate) fn drop_it(&self) {
+        self.0.abort();
+    }
+
+    pub(crate) fn over(&self) -> bool {
+        self.0.is_finished()
+    }
+
+    pub(crate) async fn end(self) -> Result<Value, RunError> {
+        self.0.await.unwrap()
+    }
+}
+
+/// Lets every task go as far as it can (the test runtime has one thread).
+pub(crate) async fn settle() {
+    for _ in 0..200 {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// What an instance that takes the run over reads from the journal's first rows.
+pub(crate) fn recorded(rows: &[StepRecord]) -> Vec<RecordedStep> {
+    let mut last: BTreeMap<(&str, u32, u32), &StepRecord> = BTreeMap::new();
+    for row in rows {
+        last.insert((&row.node, row.visit, row.attempt), row);
+    }
+    last.into_values()
+        .map(|row| RecordedStep {
+            node: row.node.clone(),
+            visit: row.visit,
+            attempt: row.attempt,
+            note: row.note.clone(),
+            finished_at: match &row.outcome {
+                StepOutcome::Started => None,
+                StepOutcome::Succeeded { finished_at, .. } | StepOutcome::Failed { finished_at, .. } => {
+                    Some(*finished_at)
+                }
+            },
+            result: match &row.outcome {
+                StepOutcome::Succeeded { result, .. } => Some(serde_json::from_str(result).unwrap()),
+                _ => None,
+            },
+            error: match &row.outcome {
+                StepOutcome::Failed { error, .. } => Some(error.clone()),
+                _ => None,
+            },
+            started_at: row.started_at,
+        })
+        .collect()
+}
+
+/// The machine's clock after it was set back: wall time before `noon`, monotonic time as ever.
+pub(crate) struct SetBack(pub(crate) ManualClock);
+
+impl Clock for SetBack {
+    fn now(&self) -> DateTime<Utc> {
+        self.0.now() - chrono::TimeDelta::days(1)
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.0.monotonic()
+    }
+
+    fn sleep(&self, duration: Duration) -> kernel::Sleep {
+        self.0.sleep(duration)
+    }
+}
+
+/// The result of a node that runs alone.
+pub(crate) async fn result(node: Value, inputs: Value) -> Result<Value, RunError> {
+    World::new().inputs(inputs).run(&plan(&alone(&node))).await
+}
+
+/// What a graph of this one node is refused for, as `pointer code` with pointers below the node.
+pub(crate) fn refused(node: &Value) -> Vec<String> {
+    let problems = engine::check(&alone(node)).err().unwrap_or_default();
+    for problem in &problems {
+        assert!(problem.suggestion.is_some(), "no suggestion: {problem:?}");
+    }
+    let below = |problem: &wire::FieldError| {
+        format!("{} {}", problem.pointer.trim_start_matches("/nodes/0"), problem.code)
+    };
+    problems.iter().map(below).collect()
+}
