@@ -36,8 +36,12 @@ pub(super) fn compare(base: &[Value], target: &[Value], changes: &mut Vec<Change
     let rest = base.iter().filter(|edge| take(&mut gone, edge));
     changes.extend(rest.map(|edge| change(None, FIELD, Some(edge), None)));
     if !kept.is_sorted() {
-        let all = |edges: &[Value]| Value::from(edges.to_vec());
-        changes.push(change(None, Some("edges.order"), Some(&all(base)), Some(&all(target))));
+        let these = |places: &[usize]| -> Value {
+            places.iter().filter_map(|place| base.get(*place)).cloned().collect::<Vec<_>>().into()
+        };
+        let after = these(&kept);
+        kept.sort_unstable();
+        changes.push(change(None, Some("edges.order"), Some(&these(&kept)), Some(&after)));
     }
 }
 

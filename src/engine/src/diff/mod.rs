@@ -25,8 +25,11 @@ pub fn diff(base: &Value, target: &Value) -> Vec<Change> {
     let parts = union(base, target).into_iter().filter(|part| !matches!(*part, "nodes" | "edges"));
     let (last, first): (Vec<&str>, Vec<&str>) = parts.partition(|part| LAST.contains(part));
     for part in first {
-        let depth = usize::from(BY_MEMBER.contains(&part));
-        compare(part, base.get(part), target.get(part), depth, &mut changes);
+        if BY_MEMBER.contains(&part) {
+            members(part, base.get(part), target.get(part), 1, &mut changes);
+        } else {
+            compare(part, base.get(part), target.get(part), 0, &mut changes);
+        }
     }
     nodes(list(base, "nodes"), list(target, "nodes"), &mut changes);
     edges::compare(list(base, "edges"), list(target, "edges"), &mut changes);
@@ -43,11 +46,29 @@ pub fn diff_config(base: Option<&Map<String, Value>>, target: Option<&Map<String
     let (base, target) = (base.unwrap_or(&empty), target.unwrap_or(&empty));
     let mut changes = Vec::new();
     for member in union(base, target) {
-        let depth = if member == "prompts" { 2 } else { 0 };
         let field = format!("runnable_config.{member}");
-        compare(&field, base.get(member), target.get(member), depth, &mut changes);
+        if member == "prompts" {
+            members(&field, base.get(member), target.get(member), 2, &mut changes);
+        } else {
+            compare(&field, base.get(member), target.get(member), 0, &mut changes);
+        }
     }
     changes
+}
+
+/// The same as [`compare`] for a part that is as good as empty where it is absent.
+fn members(
+    field: &str,
+    before: Option<&Value>,
+    after: Option<&Value>,
+    depth: usize,
+    changes: &mut Vec<Change>,
+) {
+    let empty = Value::Object(Map::new());
+    let there = |value: Option<&'_ Value>| value.is_some_and(|value| !value.is_null());
+    let before = if there(before) { before } else { Some(&empty) };
+    let after = if there(after) { after } else { Some(&empty) };
+    compare(field, before, after, depth, changes);
 }
 
 /// Notes that a part of the graph differs; where both are objects, by member down to `depth`.
