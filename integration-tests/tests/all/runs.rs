@@ -107,6 +107,8 @@ async fn inputs_that_do_not_fit_begin_no_run() {
     ] {
         assert_eq!(begin(&t, &workflow, query, body).await.refusal(), expected);
     }
+    let missing = begin(&t, &workflow, "", json!({"version": 2})).await;
+    assert_eq!(missing.message(), "There is no version '2'; the newest is 1.");
     let empty = t.workflow().without_version().create().await;
     assert_eq!(begin(&t, &empty, "", json!({})).await.refusal(), "409 workflow.no_version");
     assert_eq!(t.post("/api/workflows/none/runs", "{}").await.refusal(), "404 workflow.not_found");
@@ -175,6 +177,8 @@ async fn events_tell_all_that_happens_and_go_on_behind_any_of_them() {
     // What was read live is what is stored, and each event is a place to go on from.
     let stored = t.open("GET", &format!("/api/runs/{run}/events"), &[], "").await.rest().await;
     assert_eq!(body, stored);
+    let odd = t.get(&format!("/api/runs/{run}/events?from=2")).await;
+    assert_eq!(odd.problems(), ["/from unknown_parameter"]);
     for index in 0..=all.len() {
         let after = format!("/api/runs/{run}/events?after={index}");
         let rest = t.open("GET", &after, &[], "").await.whole().await;

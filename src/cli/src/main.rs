@@ -48,7 +48,7 @@ enum Command {
 enum NodeCommand {
     /// List every type with its group and what it does.
     List {
-        /// Print JSON, as `GET /api/nodes` has it.
+        /// Print JSON: a list of what `GET /api/nodes/{type}` answers.
         #[arg(long)]
         json: bool,
     },
@@ -57,7 +57,7 @@ enum NodeCommand {
         /// The type, such as `llm`.
         #[arg(value_name = "TYPE")]
         name: String,
-        /// Print JSON, as `GET /api/nodes/{type}` has it.
+        /// Print JSON, as `GET /api/nodes/{type}` answers it.
         #[arg(long)]
         json: bool,
     },

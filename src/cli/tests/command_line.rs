@@ -283,7 +283,7 @@ fn the_node_catalogue_is_listed_and_described_without_a_service() {
         shown.contains("\n  model                required   string. `<provider>/<model>`; a template.\n"),
         "{shown}"
     );
-    assert!(shown.contains("\nExample\n{\n  \""), "{shown}");
+    assert!(shown.contains("\nExample\n{\n  \"name\": \"answer\",\n  \"type\": \"llm\",\n"), "{shown}");
     assert!(shown.lines().all(|line| line.len() <= 120), "{shown}");
     let json: wire::NodeTypeRecord =
         serde_json::from_slice(&run(&["node", "show", "llm", "--json"], &[]).stdout).unwrap();

@@ -30,18 +30,18 @@ fn row(name: &str, group: &str, summary: &str) -> String {
 
 pub(crate) fn show(name: &str, json: bool) -> Result<(), Failure> {
     let kind = find(name).map_err(|unknown| unknown.to_string())?;
-    if json { say(pretty(&kind.record())?) } else { say(page(kind)?) }
+    if json { say(pretty(&kind.record())?) } else { say(page(kind)) }
 }
 
-fn page(kind: &NodeType) -> Result<String, Failure> {
+fn page(kind: &NodeType) -> String {
     let mut text = format!("{} ({})\n", kind.name, kind.group);
     paragraph(&mut text, "", kind.summary);
     paragraph(&mut text, "Effect: ", &format!("{}. {}", kind.effect.as_str(), kind.effect.meaning()));
     paragraph(&mut text, "Result: ", kind.result);
     fields(&mut text, "Fields", &kind.fields());
     fields(&mut text, "Fields of every node, besides name and type", &common_fields());
-    let _ = write!(text, "\nExample\n{}", pretty(&(kind.example)())?);
-    Ok(text)
+    let _ = write!(text, "\nExample\n{}", kind.example_text());
+    text
 }
 
 fn paragraph(text: &mut String, label: &str, words: &str) {

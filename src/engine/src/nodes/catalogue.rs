@@ -27,9 +27,11 @@ pub fn find(name: &str) -> Result<&'static NodeType, Unknown> {
     }
     let near = nearest(&name.to_lowercase(), CATALOGUE.iter().map(|kind| kind.name));
     let shown: String = name.chars().filter(|letter| !letter.is_control()).take(60).collect();
-    let message = match near {
-        Some(near) => format!("there is no node type '{shown}'; did you mean '{near}'?"),
-        None => {
+    let later = nearest(&name.to_lowercase(), TYPES_LATER);
+    let message = match (near, later) {
+        (Some(near), _) => format!("there is no node type '{shown}'; did you mean '{near}'?"),
+        (None, Some(later)) => format!("there is no node type '{shown}', and {}", not_yet(later)),
+        (None, None) => {
             let known: Vec<&str> = CATALOGUE.iter().map(|kind| kind.name).collect();
             format!("there is no node type '{shown}'; there are {}", known.join(", "))
         }
@@ -99,6 +101,7 @@ mod tests {
         }
         assert!(find("zebra").err().unwrap().to_string().ends_with("progress, notice"));
         assert!(find("agent").err().unwrap().to_string().contains("does not execute it yet"));
+        assert!(find("agnt").err().unwrap().to_string().contains("and 'agent' is part of the format"));
         assert!(!find("\u{1b}[31m").err().unwrap().to_string().contains('\u{1b}'));
     }
 

@@ -37,6 +37,26 @@ impl NodeType {
     pub fn fields(&self) -> Vec<FieldRow> {
         rows(&(self.schema)())
     }
+
+    /// Its example as people write a node: the name first, then the type, then its fields in their order.
+    #[must_use]
+    pub fn example_text(&self) -> String {
+        let example = (self.example)();
+        let Some(members) = example.as_object() else { return example.to_string() };
+        let mut names = vec!["name".to_owned(), "type".to_owned()];
+        names.extend(self.fields().into_iter().map(|row| row.name));
+        let place = |name: &String| names.iter().position(|known| known == name).unwrap_or(usize::MAX);
+        let mut members: Vec<(&String, &Value)> = members.iter().collect();
+        members.sort_by_key(|(name, _)| place(name));
+        let lines: Vec<String> = members
+            .into_iter()
+            .map(|(name, value)| {
+                let value = serde_json::to_string_pretty(value).unwrap_or_default().replace('\n', "\n  ");
+                format!("  {}: {value}", Value::from(name.as_str()))
+            })
+            .collect();
+        format!("{{\n{}\n}}", lines.join(",\n"))
+    }
 }
 
 /// The fields that every node may have, without `name` and `type`.
@@ -107,7 +127,7 @@ fn word(name: &str, field: &Value) -> String {
         "object" => match field.get("properties").and_then(Value::as_object) {
             Some(members) => {
                 let names: Vec<&str> = members.keys().map(String::as_str).collect();
-                format!("object of {}", names.join(", "))
+                format!("object with {}", names.join(", "))
             }
             None => "object".to_owned(),
         },
@@ -163,7 +183,7 @@ mod tests {
         );
         let common = lines(common_fields());
         assert!(
-            common.contains(&r#"on_error No "fail" or "continue" or object of to "fail""#.to_owned()),
+            common.contains(&r#"on_error No "fail" or "continue" or object with to "fail""#.to_owned()),
             "{common:?}"
         );
         assert!(
@@ -180,6 +200,9 @@ mod tests {
             assert_eq!(fields.len(), schema["properties"].as_object().unwrap().len(), "{}", kind.name);
             assert!(fields.iter().all(|row| !row.kind.is_empty()), "{}", kind.name);
             assert!(fields.iter().any(|row| row.needed != Needed::No), "{}", kind.name);
+            let text = kind.example_text();
+            assert!(text.starts_with("{\n  \"name\": "), "{text}");
+            assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), (kind.example)());
         }
     }
 }

@@ -30,12 +30,32 @@ const PATHS: [&str; 24] = [
     "/api/nodes/*",
 ];
 
+/// What is left unfinished, and how it goes on.
+const UNFINISHED: [(&str, &str); 6] = [
+    ("/api/workflows/*/versions/*/diff", "/diff/{another version}"),
+    ("/api/workflows/*/versions/*/diagram", "/diagram.svg"),
+    ("/api/workflows/*/diff", "/versions/{n}/diff/{another version}"),
+    ("/api/workflows/*/diagram", "/versions/{n}/diagram.svg"),
+    ("/api/workflows/*/diagram.svg", "/versions/{n}/diagram.svg"),
+    ("/api/runs", "/workflows/{ref}/runs"),
+];
+
 /// The path that was most likely meant: other slashes, other capitals, or a letter or two in a word.
 pub(super) fn near(path: &str) -> Option<String> {
     let given: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     // What is long was not typed by hand.
     if given.is_empty() || path.len() > 200 {
         return None;
+    }
+    let unfinished = UNFINISHED.iter().find_map(|(known, rest)| {
+        let known: Vec<&str> = known.split('/').skip(1).collect();
+        let same = |(given, known): (&&str, &&str)| *known == "*" || given == known;
+        let whole = given.len() == known.len() && given.iter().zip(&known).all(same);
+        let (_, kept) = given.split_last().filter(|_| whole)?;
+        Some(format!("/{}{rest}", kept.join("/")))
+    });
+    if unfinished.is_some() {
+        return unfinished;
     }
     let candidates: Vec<String> = PATHS.iter().filter_map(|known| meant(&given, known)).collect();
     let clean = format!("/{}", given.join("/")).to_lowercase();
@@ -81,6 +101,11 @@ mod tests {
             ("/api/workflows/check/", "/api/workflows/check"),
             ("/health", "/healthz"),
             ("/api/chat/stream/x/stop", "/api/chat/streams/x/stop"),
+            ("/api/workflows/x/versions/1/diff", "/api/workflows/x/versions/1/diff/{another version}"),
+            ("/api/workflows/x/versions/1/diagram.png", "/api/workflows/x/versions/1/diagram.svg"),
+            ("/api/workflows/x/versions/1/diagram/", "/api/workflows/x/versions/1/diagram.svg"),
+            ("/api/workflows/x/diagram.svg", "/api/workflows/x/versions/{n}/diagram.svg"),
+            ("/api/runs", "/api/workflows/{ref}/runs"),
         ] {
             assert_eq!(near(path).as_deref(), Some(meant), "{path}");
         }

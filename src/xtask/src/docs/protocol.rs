@@ -55,7 +55,7 @@ pub(super) fn fill(prose: &str, parts: &[(&str, String)]) -> Result<String> {
 }
 
 /// A fenced block of indented JSON.
-pub(super) fn block(value: &impl Serialize) -> Result<String> {
+fn block(value: &impl Serialize) -> Result<String> {
     Ok(format!("```json\n{}\n```", serde_json::to_string_pretty(value)?))
 }
 

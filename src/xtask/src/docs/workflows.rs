@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anyhow::Result;
 use engine::nodes::{CATALOGUE, FieldRow, Needed, NodeType, common_fields};
 
-use super::protocol::{block, fill};
+use super::protocol::fill;
 
 /// A marker such as `{{nodes}}` stands alone in its line.
 const PROSE: &str = include_str!("workflows/page.md");
@@ -36,7 +36,7 @@ fn nodes() -> Result<String> {
         )?;
         writeln!(page, "\n- Result: {}", kind.result)?;
         writeln!(page, "- Effect: `{}`. {}", kind.effect.as_str(), kind.effect.meaning())?;
-        write!(page, "\n{}\n\n", block(&(kind.example)())?)?;
+        write!(page, "\n```json\n{}\n```\n\n", kind.example_text())?;
     }
     Ok(page)
 }
@@ -71,7 +71,7 @@ mod tests {
         let page = page().unwrap();
         for kind in &CATALOGUE {
             assert!(page.contains(&format!("\n### `{}`\n", kind.name)), "{}", kind.name);
-            assert!(page.contains(&block(&(kind.example)()).unwrap()), "{}", kind.name);
+            assert!(page.contains(&kind.example_text()), "{}", kind.name);
         }
     }
 

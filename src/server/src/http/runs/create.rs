@@ -16,6 +16,7 @@ use super::{records, requests};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::{Caller, WorkflowsExecute};
 use crate::http::query::Params;
+use crate::http::workflows::no_version;
 use crate::http::{body, idempotency};
 
 /// Seconds that a caller may wait for the run's end.
@@ -102,7 +103,7 @@ async fn version(
     number: Option<i32>,
 ) -> ApiResult<Arc<LoadedVersion>> {
     let none = || match number {
-        Some(_) => ApiError::new(ErrorCode::VersionNotFound),
+        Some(number) => no_version(workflow, &number.to_string()),
         None => ApiError::new(ErrorCode::WorkflowNoVersion),
     };
     let Some(number) = number.or(workflow.latest_version) else { return Err(none()) };

@@ -78,6 +78,9 @@ async fn watch(
         None => None,
     };
     let stream = stream.ok_or_else(|| ApiError::new(ErrorCode::StreamNotFound))?;
+    let mut query = Params::of(&request);
+    query.text("after");
+    ApiError::refuse(query.finish())?;
     events::serve(app, &stream, &request, events::headers()).await
 }
 

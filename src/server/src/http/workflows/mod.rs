@@ -20,6 +20,7 @@ use super::extract::{Caller, WorkflowsRead, WorkflowsWrite};
 use super::paging::Part;
 use super::query::Params;
 use super::{App, body, get, resource};
+pub(super) use versions::no_version;
 
 /// In a cursor.
 const LIST: &str = "workflows";

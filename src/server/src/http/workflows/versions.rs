@@ -116,16 +116,19 @@ pub(super) async fn find<S>(
     workflow: &StoredWorkflow,
     number: &str,
 ) -> ApiResult<StoredVersion> {
-    let not_found = || {
-        let message = match workflow.latest_version {
-            Some(latest) => format!("There is no version '{}'; the newest is {latest}.", shortened(number)),
-            None => "The workflow has no version yet.".to_owned(),
-        };
-        ApiError::new(ErrorCode::VersionNotFound).with_message(message)
-    };
+    let not_found = || no_version(workflow, number);
     // Each version has one address: parsing alone would take `+1` and `01` too.
     let parsed = number.parse().ok().filter(|parsed: &i32| parsed.to_string() == number);
     caller.store().version(workflow.id, parsed.ok_or_else(not_found)?).await?.ok_or_else(not_found)
+}
+
+/// That the workflow has no version of this number, and which it has.
+pub(in crate::http) fn no_version(workflow: &StoredWorkflow, number: &str) -> ApiError {
+    let message = match workflow.latest_version {
+        Some(latest) => format!("There is no version '{}'; the newest is {latest}.", shortened(number)),
+        None => "The workflow has no version yet.".to_owned(),
+    };
+    ApiError::new(ErrorCode::VersionNotFound).with_message(message)
 }
 
 /// Says everything that is wrong with a graph and its config, without saving them.
