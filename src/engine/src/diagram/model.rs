@@ -150,7 +150,8 @@ fn point(shape: Shape, name: &str) -> Item {
 fn node_item(node: &NodeSpec) -> Item {
     let kind = line(&node.kind);
     let about = about(node).map(|about| line(&about)).filter(|about| !about.is_empty());
-    let mut detail = match &about {
+    // The beginning of a template says little; the whole of it is told to who stays on the box.
+    let mut detail = match about.as_ref().filter(|about| !about.contains("{{")) {
         Some(about) => shortened(&format!("{kind}: {about}"), LONGEST),
         None => kind.clone(),
     };

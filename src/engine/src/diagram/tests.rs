@@ -224,6 +224,20 @@ fn whatever_is_written_stays_text() {
 }
 
 #[test]
+fn a_template_is_told_whole_or_not_at_all() {
+    let model = "{{ config.model | default('openai/gpt-4.1-mini') }}";
+    let graph = json!({"format": "graph/1", "nodes": [{"name": "a", "type": "llm", "model": model, "user": "x"}],
+                       "edges": [{"from": "START", "to": "a"}]});
+    let graph = parse(&graph).unwrap();
+    assert!(mermaid(&graph).contains("[\"a<br/>llm\"]"), "{}", mermaid(&graph));
+    let document = svg(&graph, "x").unwrap();
+    assert!(
+        document
+            .contains("<title>a: llm, {{ config.model | default(&#39;openai/gpt-4.1-mini&#39;) }}</title>")
+    );
+}
+
+#[test]
 fn what_is_too_large_is_refused_quickly() {
     let graph = parse(&tangle(7, 700)).unwrap();
     assert_eq!(svg(&graph, "x"), Err(TooLarge));
