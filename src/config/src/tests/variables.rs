@@ -73,6 +73,8 @@ fn what_counts_in_this_stage() {
         "SERVICE_HTTP_WORKERS",
         "SERVICE_LOG",
         "SERVICE_LOG_FORMAT",
+        "SERVICE_MODEL_API_KEY",
+        "SERVICE_MODEL_BASE_URL",
         "SERVICE_PG_BIN",
         "SERVICE_PORT",
         "SERVICE_POSTGRES_DSN",
