@@ -55,7 +55,7 @@ async fn unknown_paths_are_404_and_wrong_verbs_405() {
         ("POST", "/api/chat/streams/x", "GET"),
         ("GET", "/api/chat/streams/x/stop", "POST"),
         ("DELETE", "/api/workflows", "GET, HEAD, POST"),
-        ("PATCH", "/api/workflows/x", "DELETE, GET, HEAD"),
+        ("PATCH", "/api/workflows/x", "DELETE, GET, HEAD, PUT"),
         ("POST", "/api/workflows/x/public", "GET, HEAD"),
         ("DELETE", "/api/workflows/x/versions", "GET, HEAD, POST"),
         ("POST", "/api/workflows/x/versions/1", "GET, HEAD"),

@@ -14,6 +14,7 @@ mod access;
 mod answers;
 mod bad_http;
 mod bad_input;
+mod changes;
 mod crash;
 mod database;
 mod diagram;

@@ -313,6 +313,9 @@ async fn an_archived_workflow_is_read_but_neither_changed_nor_published_nor_chat
     assert_eq!(t.get(&format!("{path}/versions")).await.value()["data"][0]["version"], 1);
     assert_eq!(t.post(&format!("{path}/publish"), "").await.refusal(), "409 workflow.archived");
     assert_eq!(t.post(&format!("{path}/publish/revoke"), "").await.value(), record);
+    let change = t.send("PUT", &path, &[("content-type", "application/json")], r#"{"name": "x"}"#).await;
+    assert_eq!(change.refusal(), "409 workflow.archived");
+    assert_eq!(t.get(&path).await.value(), record);
     let version = json!({"graph": graphs::reply("new")}).to_string();
     assert_eq!(t.post(&format!("{path}/versions"), &version).await.refusal(), "409 workflow.archived");
 }

@@ -3,8 +3,7 @@
 use reqwest::{Method, RequestBuilder};
 use serde::Serialize;
 use wire::{
-    CheckVersion, Checked, CreateVersion, CreateWorkflow, Listed, NodeTypeRecord, PublicWorkflow,
-    PublishRequest, Published, SavedVersion, VersionDiff, VersionRecord, VersionSummary, WorkflowRecord,
+    CheckVersion, Checked, CreateVersion, CreateWorkflow, Listed, NodeTypeRecord, PublicWorkflow, PublishRequest, Published, SavedVersion, UpdateWorkflow, VersionDiff, VersionRecord, VersionSummary, WorkflowRecord,
 };
 
 use crate::client::{Bearer, Client};
@@ -69,6 +68,19 @@ impl Client {
     /// See above.
     pub async fn workflow(&self, workflow: &str) -> Result<WorkflowRecord, ClientError> {
         self.get(&["api", "workflows", workflow], &[]).await?.ok()
+    }
+
+    /// `PUT /api/workflows/{ref}`: changes what the request says, and nothing else.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn update_workflow(
+        &self,
+        workflow: &str,
+        change: &UpdateWorkflow,
+    ) -> Result<WorkflowRecord, ClientError> {
+        let url = self.url(&["api", "workflows", workflow])?;
+        self.answer(self.request(Method::PUT, url, Bearer::Service).json(change)).await?.ok()
     }
 
     /// `DELETE /api/workflows/{ref}`: archives a workflow and takes its publication back.

@@ -28,6 +28,7 @@ pub mod testing;
 mod threads;
 mod unreachable;
 mod versions;
+mod workflow_changes;
 mod workflows;
 mod workspaces;
 
@@ -43,5 +44,6 @@ pub use runtime::DatabaseRuntime;
 pub use streams::{StoredFrames, StoredStream};
 pub use threads::StoredThread;
 pub use versions::{ListedVersion, NewVersion, StoredVersion};
+pub use workflow_changes::WorkflowChange;
 pub use workflows::{NewWorkflow, StoredWorkflow, WorkflowRef};
 pub use workspaces::DEFAULT_WORKSPACE;

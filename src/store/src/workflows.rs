@@ -29,7 +29,7 @@ impl WorkflowRef {
 }
 
 /// A workflow's row.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredWorkflow {
     /// UUIDv7.
     pub id: Uuid,
@@ -81,7 +81,7 @@ pub struct NewWorkflow {
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = workflows)]
 #[diesel(check_for_backend(diesel::pg::Pg))]
-struct Row {
+pub(crate) struct Row {
     id: Uuid,
     workspace_id: Uuid,
     handle: String,

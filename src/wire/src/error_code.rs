@@ -166,11 +166,11 @@ error_codes! {
         "List the workflows with `GET /api/workflows`; `?include_archived=true` shows archived ones too.";
     WorkflowHandleTaken, "workflow.handle_taken", 409, false,
         "Another workflow has this handle.",
-        "A workflow is made with a handle that another one has; an archived one keeps its own.",
-        "Choose another handle, or leave it out and one is made from the name.";
+        "A workflow is made with a handle that another one has, or given it; an archived one keeps its own.",
+        "Choose another handle. Where a workflow is made, one is made from its name when there is none.";
     WorkflowArchived, "workflow.archived", 409, false,
         "The workflow is archived.",
-        "An archived workflow is to be published or to be given a new version.",
+        "An archived workflow is to be changed, published, run or given a new version.",
         "Make a new workflow; what the archived one held can still be read.";
     WorkflowNoVersion, "workflow.no_version", 409, false,
         "The workflow has no version yet.",

@@ -22,6 +22,44 @@ pub struct CreateWorkflow {
     pub tags: Vec<String>,
 }
 
+/// `PUT /api/workflows/{ref}`: what is not said stays as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UpdateWorkflow {
+    /// Shown to people; 1 to 200 characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// As where it is made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handle: Option<String>,
+    /// At most 4,000 characters; null takes it away.
+    #[serde(default, deserialize_with = "stated", skip_serializing_if = "Option::is_none")]
+    pub description: Option<Option<String>>,
+    /// At most 32 tags of 64 characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tags: Option<Vec<String>>,
+    /// What the chat shows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chat: Option<UpdateChatSettings>,
+}
+
+/// Null is something that is said.
+fn stated<'de, D: serde::Deserializer<'de>>(member: D) -> Result<Option<Option<String>>, D::Error> {
+    Option::deserialize(member).map(Some)
+}
+
+/// What to change about what a chat shows.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UpdateChatSettings {
+    /// At most 20 objects `{label, prompt, icon?}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_prompts: Option<Vec<Value>>,
+    /// At most 50 objects `{id, label, description?, disabled?, default?}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub models: Option<Vec<Value>>,
+}
+
 /// A workflow's record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkflowRecord {

@@ -106,6 +106,11 @@ impl<'a> Fields<'a> {
         self.typed(name, "an object", Value::as_object)
     }
 
+    /// A list, where it is there.
+    pub(super) fn list(&mut self, name: &'static str) -> Option<&'a Vec<Value>> {
+        self.typed(name, "an array", Value::as_array)
+    }
+
     /// A list of texts with their places, where it is there; entries that are no text are noted and left out.
     pub(super) fn texts(&mut self, name: &'static str) -> Option<Vec<(String, &'a str)>> {
         let entries = self.typed(name, "an array of strings", Value::as_array)?;

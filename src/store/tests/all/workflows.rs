@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::DateTime;
 use kernel::{Clock, ManualClock};
-use store::{StoreError, WorkflowRef};
+use store::{StoreError, WorkflowChange, WorkflowRef};
 use uuid::Uuid;
 
 use crate::support::World;
@@ -128,4 +128,33 @@ async fn taking_back_what_is_not_published_changes_nothing() {
     clock.advance(Duration::from_secs(60));
     let same = world.store.unpublish_workflow(made.id).await.unwrap();
     assert_eq!((same.id, same.updated_at), (made.id, made.updated_at));
+}
+
+#[tokio::test]
+async fn a_change_touches_what_it_names_and_nothing_touches_nothing() {
+    let clock = ManualClock::new(DateTime::from_timestamp(1_795_000_000, 0).unwrap());
+    let world = World::at(Arc::new(clock.clone())).await;
+    let made = world.workflow("w").await.unwrap();
+    world.workflow("other").await.unwrap();
+    clock.advance(Duration::from_secs(60));
+    let same = WorkflowChange {
+        name: Some(made.name.clone()),
+        handle: Some("w".to_owned()),
+        description: Some(None),
+        ..WorkflowChange::default()
+    };
+    for nothing in [WorkflowChange::default(), same] {
+        assert_eq!(world.store.change_workflow(made.id, nothing).await.unwrap(), made);
+    }
+    let change =
+        WorkflowChange { description: Some(Some("It sorts.".to_owned())), ..WorkflowChange::default() };
+    let changed = world.store.change_workflow(made.id, change).await.unwrap();
+    assert_eq!((changed.description.as_deref(), changed.updated_at), (Some("It sorts."), clock.now()));
+    assert_eq!((&changed.name, &changed.tags, &changed.chat), (&made.name, &made.tags, &made.chat));
+    let taken = WorkflowChange { handle: Some("other".to_owned()), ..WorkflowChange::default() };
+    let refused = world.store.change_workflow(made.id, taken.clone()).await;
+    assert!(matches!(refused, Err(StoreError::Taken(_))), "{refused:?}");
+    world.store.archive_workflow(made.id).await.unwrap();
+    let refused = world.store.change_workflow(made.id, taken).await;
+    assert!(matches!(refused, Err(StoreError::Archived)), "{refused:?}");
 }

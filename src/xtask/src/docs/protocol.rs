@@ -25,6 +25,7 @@ pub(super) fn page() -> Result<String> {
             ("failure", chat::failures()?),
             ("create_workflow", workflows::create_workflow()?),
             ("workflow", workflows::workflow()?),
+            ("update_workflow", workflows::update_workflow()?),
             ("public_workflow", workflows::public_workflow()?),
             ("create_version", workflows::create_version()?),
             ("version", workflows::version()?),

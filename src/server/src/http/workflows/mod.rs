@@ -1,5 +1,6 @@
 //! Workflows and their versions.
 
+mod chat_settings;
 mod diagram;
 mod diff;
 mod handle;
@@ -7,12 +8,14 @@ mod publish;
 mod records;
 mod requests;
 mod runnable_config;
+mod update;
 mod versions;
 mod warnings;
 
 use actix_web::web::{self, Data, Json, Path, Payload, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};
 use store::{NewWorkflow, StoreError, StoredWorkflow, WorkflowRef};
+use uuid::Uuid;
 use wire::{CreateWorkflow, ErrorCode, PublicWorkflow, WorkflowRecord};
 
 use super::error::{ApiError, ApiResult};
@@ -34,8 +37,9 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         )
         .service(resource("/api/workflows/check", "POST").route(web::post().to(versions::check)))
         .service(
-            resource("/api/workflows/{ref}", "DELETE, GET, HEAD")
+            resource("/api/workflows/{ref}", "DELETE, GET, HEAD, PUT")
                 .route(get().to(show))
+                .route(web::put().to(update::update))
                 .route(web::delete().to(archive)),
         )
         .service(resource("/api/workflows/{ref}/public", "GET, HEAD").route(get().to(public)))
@@ -116,9 +120,18 @@ async fn store_new(caller: &Caller<WorkflowsWrite>, wanted: CreateWorkflow) -> A
             other => return Ok(other?),
         }
     }
+    Err(handle_taken(caller, base, workspace_id).await?)
+}
+
+/// Why a handle cannot be had.
+async fn handle_taken(
+    caller: &Caller<WorkflowsWrite>,
+    handle: String,
+    workspace: Uuid,
+) -> ApiResult<ApiError> {
     let taken = ApiError::new(ErrorCode::WorkflowHandleTaken);
-    let by = caller.store().workflow(&WorkflowRef::Handle(base), workspace_id).await?;
-    Err(match by {
+    let by = caller.store().workflow(&WorkflowRef::Handle(handle), workspace).await?;
+    Ok(match by {
         // It would not be seen in a list.
         Some(by) if by.archived_at.is_some() => taken.with_message("An archived workflow has this handle."),
         _ => taken,

@@ -1,9 +1,9 @@
 //! The bodies of requests about workflows, read and checked. Pure: every problem at once, and nothing else.
 
 use serde_json::{Map, Value};
-use wire::{CreateVersion, CreateWorkflow, FieldError, PublishRequest};
+use wire::{CreateVersion, CreateWorkflow, FieldError, PublishRequest, UpdateWorkflow};
 
-use super::handle;
+use super::{chat_settings, handle};
 use crate::http::fields::Fields;
 
 /// A request, or every problem of it.
@@ -18,35 +18,58 @@ fn read<T>(fields: Fields<'_>, value: T) -> Read<T> {
 pub(super) fn create_workflow(body: &Map<String, Value>) -> Read<CreateWorkflow> {
     let mut fields = Fields::of(body);
     fields.require("name");
-    let name = fields.text("name").map(|name| name.trim().to_owned());
-    if let Some(name) = &name {
-        bounded(&mut fields, "/name", name, 1, 200);
-    }
-    let given = fields.text("handle");
-    if let Some(handle) = given.filter(|handle| !handle::is_valid(handle)) {
+    let name = name(&mut fields).unwrap_or_default();
+    let handle = handle(&mut fields);
+    let description = description(&mut fields);
+    let tags = tags(&mut fields).unwrap_or_default();
+    read(fields, CreateWorkflow { name, handle, description, tags })
+}
+
+/// `PUT /api/workflows/{ref}`. To take the description away, it is null.
+pub(super) fn update_workflow(body: &Map<String, Value>) -> Read<UpdateWorkflow> {
+    let mut fields = Fields::of(body);
+    let name = name(&mut fields);
+    let handle = handle(&mut fields);
+    let description = description(&mut fields);
+    let description = fields.has("description").then_some(description);
+    let tags = tags(&mut fields);
+    let chat = fields.object("chat").map(|chat| chat_settings::read(&mut fields, chat));
+    read(fields, UpdateWorkflow { name, handle, description, tags, chat })
+}
+
+fn name(fields: &mut Fields<'_>) -> Option<String> {
+    let name = fields.text("name")?.trim();
+    bounded(fields, "/name", name, 1, 200);
+    Some(name.to_owned())
+}
+
+fn handle(fields: &mut Fields<'_>) -> Option<String> {
+    let handle = fields.text("handle")?;
+    if !handle::is_valid(handle) {
         fields.note(FieldError::new("/handle", "format", "is no handle").suggest(better_handle(handle)));
     }
-    let description = fields.text("description");
-    bounded(&mut fields, "/description", description.unwrap_or_default(), 0, 4_000);
-    let tags = fields.texts("tags").unwrap_or_default();
+    Some(handle.to_owned())
+}
+
+fn description(fields: &mut Fields<'_>) -> Option<String> {
+    let description = fields.text("description")?;
+    bounded(fields, "/description", description, 0, 4_000);
+    Some(description.to_owned())
+}
+
+fn tags(fields: &mut Fields<'_>) -> Option<Vec<String>> {
+    let tags = fields.texts("tags")?;
     if tags.len() > 32 {
         fields.note(FieldError::new("/tags", "length", "must have at most 32 entries"));
     }
     for (pointer, tag) in &tags {
-        bounded(&mut fields, pointer, tag, 1, 64);
+        bounded(fields, pointer, tag, 1, 64);
     }
-    read(
-        fields,
-        CreateWorkflow {
-            name: name.unwrap_or_default(),
-            handle: given.map(str::to_owned),
-            description: description.map(str::to_owned),
-            tags: tags.into_iter().map(|(_, tag)| tag.to_owned()).collect(),
-        },
-    )
+    Some(tags.into_iter().map(|(_, tag)| tag.to_owned()).collect())
 }
 
-fn bounded(fields: &mut Fields<'_>, pointer: &str, text: &str, least: usize, most: usize) {
+/// Notes that a text is too short, too long, or holds what no text may.
+pub(super) fn bounded(fields: &mut Fields<'_>, pointer: &str, text: &str, least: usize, most: usize) {
     let length = text.chars().count();
     if length < least || length > most {
         let message = format!("must have {least} to {most} characters; it has {length}");
@@ -198,6 +221,32 @@ mod tests {
             ["/require_login type", "/login unknown_field"]
         );
         assert_eq!(problems(nothing, &json!({"reason": "x"})), ["/reason unknown_field"]);
+    }
+
+    #[test]
+    fn a_change_says_only_what_it_says() {
+        let read = |body: Value| update_workflow(body.as_object().unwrap()).unwrap();
+        assert_eq!(read(json!({})), UpdateWorkflow::default());
+        let null = json!({"name": null, "handle": null, "tags": null, "chat": null});
+        assert_eq!(read(null), UpdateWorkflow::default());
+        assert_eq!(read(json!({"description": null})).description, Some(None));
+        assert_eq!(read(json!({"description": "x"})).description, Some(Some("x".to_owned())));
+        let wanted = read(json!({"name": " A ", "tags": [], "chat": {"models": []}}));
+        assert_eq!((wanted.name.as_deref(), wanted.tags), (Some("A"), Some(vec![])));
+        let chat = wanted.chat.unwrap();
+        assert_eq!((chat.start_prompts, chat.models), (None, Some(vec![])));
+        let body = json!({"name": "", "handle": "No", "description": 7, "tags": 1, "chat": [], "id": "x"});
+        assert_eq!(
+            problems(update_workflow, &body),
+            [
+                "/name length",
+                "/handle format",
+                "/description type",
+                "/tags type",
+                "/chat type",
+                "/id unknown_field"
+            ]
+        );
     }
 
     #[test]

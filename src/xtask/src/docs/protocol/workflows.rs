@@ -3,8 +3,7 @@
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 use wire::{
-    Change, ChatSettings, Checked, CreateVersion, CreateWorkflow, FieldError, Listed, NodeTypeRecord,
-    PublicWorkflow, PublishRequest, Published, VersionDiff, VersionRecord, VersionSummary, WorkflowRecord,
+    Change, ChatSettings, Checked, CreateVersion, CreateWorkflow, FieldError, Listed, NodeTypeRecord, PublicWorkflow, PublishRequest, Published, UpdateChatSettings, UpdateWorkflow, VersionDiff, VersionRecord, VersionSummary, WorkflowRecord,
 };
 
 use super::block;
@@ -18,6 +17,17 @@ pub(super) fn create_workflow() -> Result<String> {
         handle: Some("order-desk".into()),
         description: Some("Says where an order is.".into()),
         tags: vec!["support".into()],
+    })
+}
+
+pub(super) fn update_workflow() -> Result<String> {
+    block(&UpdateWorkflow {
+        description: Some(None),
+        chat: Some(UpdateChatSettings {
+            start_prompts: Some(vec![json!({"label": "My order", "prompt": "Where is my order?"})]),
+            models: Some(vec![json!({"id": "openai/gpt-4o-mini", "label": "Quick"})]),
+        }),
+        ..UpdateWorkflow::default()
     })
 }
 

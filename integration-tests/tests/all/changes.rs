@@ -1,0 +1,165 @@
+//! Changing what a workflow says of itself.
+
+use std::time::Duration;
+
+use integration_tests::{Answer, AnswerExt, TestService, chat};
+use serde_json::{Value, json};
+use wire::{UpdateChatSettings, UpdateWorkflow};
+
+async fn put(t: &TestService, workflow: &str, body: &Value) -> Answer {
+    let path = format!("/api/workflows/{workflow}");
+    t.send("PUT", &path, &[("content-type", "application/json")], body.to_string()).await
+}
+
+/// A record without the time of its last change.
+fn timeless(mut record: Value) -> Value {
+    record.as_object_mut().unwrap().remove("updated_at");
+    record
+}
+
+#[tokio::test]
+async fn each_member_is_changed_by_itself() {
+    let t = TestService::start().await;
+    let new = json!({"name": "Desk", "description": "Sorts.", "tags": ["a"]});
+    let made = t.post("/api/workflows", &new.to_string()).await.value();
+    let id = made["id"].as_str().unwrap();
+    let prompts = json!([{"label": "Order", "prompt": "Where is my order?", "icon": "cube"}]);
+    let models = json!([{"id": "openai/a", "label": "A", "default": true}]);
+    let mut expected = made.clone();
+    for (change, pointer, value) in [
+        (json!({"name": " New desk "}), "/name", json!("New desk")),
+        (json!({"handle": "front-desk"}), "/handle", json!("front-desk")),
+        (json!({"description": "Sorts well."}), "/description", json!("Sorts well.")),
+        (json!({"description": null}), "/description", json!(null)),
+        (json!({"tags": ["b", "c"]}), "/tags", json!(["b", "c"])),
+        (json!({"tags": []}), "/tags", json!([])),
+        (json!({"chat": {"start_prompts": prompts}}), "/chat/start_prompts", prompts.clone()),
+        (json!({"chat": {"models": models}}), "/chat/models", models.clone()),
+        (json!({"chat": {"start_prompts": []}}), "/chat/start_prompts", json!([])),
+    ] {
+        let before = t.get(&format!("/api/workflows/{id}")).await.value();
+        let answer = put(&t, id, &change).await;
+        *expected.pointer_mut(pointer).unwrap() = value;
+        assert_eq!((answer.status, timeless(answer.value())), (200, timeless(expected.clone())), "{change}");
+        assert_eq!(t.get(&format!("/api/workflows/{id}")).await.value(), answer.value());
+        let at = |record: &Value| record["updated_at"].as_str().unwrap().to_owned();
+        assert!(at(&answer.value()) > at(&before), "{change}");
+    }
+}
+
+#[tokio::test]
+async fn what_changes_nothing_leaves_the_record_as_it_is() {
+    let t = TestService::start().await;
+    let new = json!({"name": "Desk", "description": "Sorts.", "tags": ["a"]});
+    let made = t.post("/api/workflows", &new.to_string()).await.value();
+    for same in [
+        json!({}),
+        json!({"name": "Desk"}),
+        json!({"name": " Desk ", "handle": "desk", "description": "Sorts.", "tags": ["a"]}),
+        json!({"name": null, "handle": null, "tags": null, "chat": null}),
+        json!({"chat": {}}),
+        json!({"chat": {"start_prompts": [], "models": []}}),
+    ] {
+        let answer = put(&t, "desk", &same).await;
+        assert_eq!((answer.status, answer.value()), (200, made.clone()), "{same}");
+    }
+}
+
+#[tokio::test]
+async fn all_that_is_wrong_with_a_change_is_said_at_once_and_nothing_is_changed() {
+    let t = TestService::start().await;
+    let made = t.post("/api/workflows", r#"{"name": "Desk"}"#).await.value();
+    let wrong = json!({"name": "", "handle": "No", "description": 7, "tags": ["ok", ""], "is_public": true,
+                       "chat": {"models": [{"id": "a"}], "prompts": []}});
+    let answer = put(&t, "desk", &wrong).await;
+    assert_eq!(answer.refusal(), "422 request.invalid");
+    assert_eq!(
+        answer.problems(),
+        [
+            "/name length",
+            "/handle format",
+            "/description type",
+            "/tags/1 length",
+            "/chat/models/0/label required",
+            "/chat/prompts unknown_field",
+            "/is_public unknown_field",
+        ]
+    );
+    assert_eq!(put(&t, "desk", &json!([])).await.refusal(), "422 request.invalid");
+    assert_eq!(put(&t, "desk?force=true", &json!({})).await.problems(), ["/force unknown_parameter"]);
+    assert_eq!(put(&t, "nobody", &wrong).await.refusal(), "404 workflow.not_found");
+    let json = [("content-type", "application/json")];
+    assert_eq!(
+        t.send("PUT", "/api/workflows/desk", &json, "").await.refusal(),
+        "400 request.invalid_json",
+        "a change says something"
+    );
+    assert_eq!(t.get("/api/workflows/desk").await.value(), made);
+}
+
+#[tokio::test]
+async fn a_handle_can_be_changed_to_one_that_is_free() {
+    let t = TestService::start().await;
+    for handle in ["one", "two", "gone"] {
+        t.post("/api/workflows", &json!({"name": "x", "handle": handle}).to_string()).await;
+    }
+    t.client().archive("gone").await.unwrap();
+    let taken = put(&t, "one", &json!({"name": "y", "handle": "two"})).await;
+    assert_eq!(taken.refusal(), "409 workflow.handle_taken");
+    assert_eq!(t.get("/api/workflows/one").await.value()["name"], "x", "nothing of it was done");
+    let archived = put(&t, "one", &json!({"handle": "gone"})).await;
+    assert_eq!(archived.refusal(), "409 workflow.handle_taken");
+    assert_eq!(archived.message(), "An archived workflow has this handle.");
+    assert_eq!(put(&t, "one", &json!({"handle": "three"})).await.status, 200);
+    assert_eq!(t.get("/api/workflows/one").await.refusal(), "404 workflow.not_found");
+    assert_eq!(put(&t, "two", &json!({"handle": "one"})).await.status, 200, "the old one is free at once");
+    // Of those who want one handle at once, one gets it.
+    let wanting = ["one", "three"].map(|workflow| {
+        let t = &t;
+        async move { put(t, workflow, &json!({"handle": "wanted"})).await.status }
+    });
+    let mut statuses = futures_util::future::join_all(wanting).await;
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 409]);
+}
+
+#[tokio::test]
+async fn changes_at_once_are_all_kept() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().create().await;
+    let changes = [
+        json!({"name": "N"}),
+        json!({"description": "D"}),
+        json!({"tags": ["t"]}),
+        json!({"handle": "h"}),
+        json!({"chat": {"models": [{"id": "a", "label": "b"}]}}),
+    ];
+    futures_util::future::join_all(changes.iter().map(|change| put(&t, &workflow.id, change))).await;
+    let record = t.get("/api/workflows/h").await.value();
+    assert_eq!(
+        (&record["name"], &record["description"], &record["tags"]),
+        (&json!("N"), &json!("D"), &json!(["t"]))
+    );
+    assert_eq!(record["chat"]["models"][0]["id"], "a");
+}
+
+#[tokio::test]
+async fn the_typed_client_says_what_is_to_change() {
+    let t = TestService::with_manual_clock().await;
+    let workflow = t.workflow().echo().published().create().await;
+    t.advance(Duration::from_secs(1));
+    let prompts = vec![json!({"label": "Hi", "prompt": [{"type": "input_text", "text": "Say hi"}]})];
+    let change = UpdateWorkflow {
+        description: Some(Some("Echoes.".to_owned())),
+        chat: Some(UpdateChatSettings { start_prompts: Some(prompts.clone()), models: None }),
+        ..UpdateWorkflow::default()
+    };
+    let changed = t.client().update_workflow(&workflow.handle, &change).await.unwrap();
+    assert_eq!((changed.description.as_deref(), &changed.chat.start_prompts), (Some("Echoes."), &prompts));
+    let clear = UpdateWorkflow { description: Some(None), ..UpdateWorkflow::default() };
+    assert_eq!(t.client().update_workflow(&workflow.id, &clear).await.unwrap().description, None);
+    let public = t.client().public_workflow(&workflow.id).await.unwrap();
+    assert_eq!(public.chat.start_prompts, prompts);
+    // A turn that knows the workflow from before is served all the same.
+    assert_eq!(t.while_time_passes(t.chat(&chat::create(&workflow, "hi"))).await.status, 200);
+}
