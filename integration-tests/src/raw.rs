@@ -1,11 +1,11 @@
 //! HTTP by hand: broken requests, cut connections, the exact bytes of a body.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use bytes::{Bytes, BytesMut};
 use client::{Answer, HeaderMap};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 use crate::within;
 
@@ -22,7 +22,20 @@ impl Raw {
     /// # Panics
     /// When nobody listens.
     pub async fn connect(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).await.expect("the service listens");
+        Self::over(TcpStream::connect(address).await.expect("the service listens"))
+    }
+
+    /// Connects from another address of this machine, as another caller.
+    ///
+    /// # Panics
+    /// When nobody listens.
+    pub async fn connect_from(from: IpAddr, address: SocketAddr) -> Self {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.bind((from, 0).into()).expect("an address of this machine");
+        Self::over(socket.connect(address).await.expect("the service listens"))
+    }
+
+    fn over(stream: TcpStream) -> Self {
         stream.set_nodelay(true).expect("a socket");
         Self { stream, unread: BytesMut::new(), slow: false }
     }

@@ -23,6 +23,7 @@ mod errors;
 mod idempotency;
 mod models;
 mod nodes;
+mod once;
 mod order;
 mod requests;
 mod resume;

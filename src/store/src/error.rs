@@ -3,6 +3,9 @@
 use diesel::result::{DatabaseErrorKind, Error as DieselError};
 use wire::ErrorCode;
 
+/// The unique key of handles.
+pub(crate) const HANDLE_KEY: &str = "workflows_workspace_id_handle_key";
+
 /// A query did not do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -49,6 +52,7 @@ impl StoreError {
             Self::Unavailable(_) => ErrorCode::DatabaseUnavailable,
             Self::Full(_) => ErrorCode::StorageFull,
             Self::Archived => ErrorCode::WorkflowArchived,
+            Self::Taken(key) if key == HANDLE_KEY => ErrorCode::WorkflowHandleTaken,
             _ => ErrorCode::Internal,
         }
     }

@@ -2,9 +2,8 @@
 
 use chrono::{DateTime, Duration, Utc};
 use diesel::prelude::*;
-use diesel::query_dsl::methods::FilterDsl as _;
 use diesel::upsert::excluded;
-use diesel_async::RunQueryDsl;
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use serde_json::Value;
 
 use crate::error::corrupt;
@@ -38,6 +37,31 @@ pub enum Reserved<T> {
     Different,
 }
 
+/// What a key stands for at this moment; one that is too old stands for nothing.
+pub(crate) async fn known<T: serde::de::DeserializeOwned>(
+    connection: &mut AsyncPgConnection,
+    scope: &str,
+    key: &str,
+    digest: &[u8],
+    now: DateTime<Utc>,
+) -> Result<Reserved<T>, StoreError> {
+    let row: Option<(Vec<u8>, Value)> = idempotency_keys::table
+        .filter(idempotency_keys::scope.eq(scope))
+        .filter(idempotency_keys::key.eq(key))
+        .filter(idempotency_keys::created_at.ge(now - Duration::hours(KEPT_HOURS)))
+        .select((idempotency_keys::request_digest, idempotency_keys::outcome))
+        .first(connection)
+        .await
+        .optional()?;
+    match row {
+        None => Ok(Reserved::New),
+        Some((known, _)) if known != digest => Ok(Reserved::Different),
+        Some((_, outcome)) => {
+            serde_json::from_value(outcome).map(Reserved::Same).map_err(|e| corrupt("idempotency outcome", e))
+        }
+    }
+}
+
 impl Store {
     /// Reserves a key, or says what it already stands for.
     ///
@@ -50,6 +74,7 @@ impl Store {
     where
         T: serde::Serialize + serde::de::DeserializeOwned,
     {
+        use diesel::query_dsl::methods::FilterDsl as _;
         let now = self.now();
         let outcome = serde_json::to_value(wanted.outcome).map_err(|e| corrupt("idempotency outcome", e))?;
         let expired = now - Duration::hours(KEPT_HOURS);
@@ -76,15 +101,18 @@ impl Store {
         if inserted == 1 {
             return Ok(Reserved::New);
         }
-        let (digest, outcome): (Vec<u8>, Value) = idempotency_keys::table
-            .find((wanted.scope, wanted.key))
-            .select((idempotency_keys::request_digest, idempotency_keys::outcome))
-            .first(&mut *connection)
-            .await?;
-        if digest != wanted.digest {
-            return Ok(Reserved::Different);
-        }
-        Ok(Reserved::Same(serde_json::from_value(outcome).map_err(|e| corrupt("idempotency outcome", e))?))
+        known(&mut connection, wanted.scope, wanted.key, wanted.digest, now).await
+    }
+
+    /// What a key stands for, without reserving it: [`Reserved::New`] when for nothing.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn known_key<T>(&self, scope: &str, key: &str, digest: &[u8]) -> Result<Reserved<T>, StoreError>
+    where
+        T: serde::de::DeserializeOwned,
+    {
+        known(&mut *self.connection().await?, scope, key, digest, self.now()).await
     }
 
     /// Forgets keys that are too old to be honoured; says how many.

@@ -5,6 +5,7 @@
 
 pub mod batch;
 mod blobs;
+mod changes;
 mod committed;
 mod connect;
 pub mod data_dir;
@@ -33,6 +34,7 @@ mod workflows;
 mod workspaces;
 
 pub use batch::{LaneConnection, LaneError};
+pub use changes::{Begun, Changes, RequestKey, StoredAnswer};
 pub use error::StoreError;
 pub use idempotency::{Reservation, Reserved};
 pub use journal::StoredStep;

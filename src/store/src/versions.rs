@@ -2,13 +2,13 @@
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
-use diesel_async::{AsyncConnection, RunQueryDsl};
+use diesel_async::RunQueryDsl;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::error::corrupt;
 use crate::schema::{workflow_versions, workflows};
-use crate::{Store, StoreError};
+use crate::{Changes, Store, StoreError};
 
 /// A version's row.
 #[derive(Debug, Clone)]
@@ -113,65 +113,61 @@ impl TryFrom<Row> for StoredVersion {
     }
 }
 
-impl Store {
+impl Changes {
     /// Saves a version; the same content again is the version that is already there (`false`).
     ///
     /// # Errors
     /// [`StoreError::Archived`] when its workflow is archived.
-    pub async fn save_version(&self, new: NewVersion) -> Result<(StoredVersion, bool), StoreError> {
-        let id = self.ids().uuid()?;
-        let now = self.now();
-        let mut connection = self.connection().await?;
-        let saved = connection
-            .transaction(async |connection| {
-                // The workflow's row orders those who save at the same time, so numbers have no gaps.
-                let (latest, archived_at): (Option<i32>, Option<DateTime<Utc>>) = workflows::table
-                    .find(new.workflow_id)
-                    .select((workflows::latest_version, workflows::archived_at))
-                    .for_update()
-                    .first(connection)
-                    .await?;
-                if archived_at.is_some() {
-                    return Err(StoreError::Archived);
-                }
-                let same: Option<Row> = workflow_versions::table
-                    .filter(workflow_versions::workflow_id.eq(new.workflow_id))
-                    .filter(workflow_versions::identity.eq(&new.identity))
-                    .select(Row::as_select())
-                    .first(connection)
-                    .await
-                    .optional()?;
-                if let Some(same) = same {
-                    return Ok::<_, StoreError>((same, false));
-                }
-                let number = latest.unwrap_or(0) + 1;
-                let row: Row = diesel::insert_into(workflow_versions::table)
-                    .values((
-                        workflow_versions::id.eq(id),
-                        workflow_versions::workflow_id.eq(new.workflow_id),
-                        workflow_versions::number.eq(number),
-                        workflow_versions::digest.eq(&new.digest),
-                        workflow_versions::identity.eq(&new.identity),
-                        workflow_versions::graph.eq(&new.graph),
-                        workflow_versions::runnable_config.eq(new.runnable_config.clone().map(Value::Object)),
-                        workflow_versions::metadata.eq(Value::Object(new.metadata.clone())),
-                        workflow_versions::notes.eq(&new.notes),
-                        workflow_versions::created_by.eq(&new.created_by),
-                        workflow_versions::created_at.eq(now),
-                    ))
-                    .returning(Row::as_returning())
-                    .get_result(connection)
-                    .await?;
-                diesel::update(workflows::table.find(new.workflow_id))
-                    .set((workflows::latest_version.eq(number), workflows::updated_at.eq(now)))
-                    .execute(connection)
-                    .await?;
-                Ok((row, true))
-            })
+    pub async fn save_version(&mut self, new: NewVersion) -> Result<(StoredVersion, bool), StoreError> {
+        let now = self.store.now();
+        let connection = &mut *self.connection;
+        // The workflow's row orders those who save at the same time, so numbers have no gaps.
+        let (latest, archived_at): (Option<i32>, Option<DateTime<Utc>>) = workflows::table
+            .find(new.workflow_id)
+            .select((workflows::latest_version, workflows::archived_at))
+            .for_update()
+            .first(connection)
             .await?;
-        Ok((saved.0.try_into()?, saved.1))
+        if archived_at.is_some() {
+            return Err(StoreError::Archived);
+        }
+        let same: Option<Row> = workflow_versions::table
+            .filter(workflow_versions::workflow_id.eq(new.workflow_id))
+            .filter(workflow_versions::identity.eq(&new.identity))
+            .select(Row::as_select())
+            .first(connection)
+            .await
+            .optional()?;
+        if let Some(same) = same {
+            return Ok((same.try_into()?, false));
+        }
+        let number = latest.unwrap_or(0) + 1;
+        let row: Row = diesel::insert_into(workflow_versions::table)
+            .values((
+                workflow_versions::id.eq(self.store.ids().uuid()?),
+                workflow_versions::workflow_id.eq(new.workflow_id),
+                workflow_versions::number.eq(number),
+                workflow_versions::digest.eq(&new.digest),
+                workflow_versions::identity.eq(&new.identity),
+                workflow_versions::graph.eq(&new.graph),
+                workflow_versions::runnable_config.eq(new.runnable_config.map(Value::Object)),
+                workflow_versions::metadata.eq(Value::Object(new.metadata)),
+                workflow_versions::notes.eq(&new.notes),
+                workflow_versions::created_by.eq(&new.created_by),
+                workflow_versions::created_at.eq(now),
+            ))
+            .returning(Row::as_returning())
+            .get_result(connection)
+            .await?;
+        diesel::update(workflows::table.find(new.workflow_id))
+            .set((workflows::latest_version.eq(number), workflows::updated_at.eq(now)))
+            .execute(connection)
+            .await?;
+        Ok((row.try_into()?, true))
     }
+}
 
+impl Store {
     /// The versions of a workflow, newest first: those with a number under `before`, at most `limit`.
     ///
     /// # Errors

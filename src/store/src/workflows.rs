@@ -6,7 +6,6 @@ use diesel_async::RunQueryDsl;
 use uuid::Uuid;
 use wire::ChatSettings;
 
-use crate::committed::committed;
 use crate::error::corrupt;
 use crate::schema::workflows;
 use crate::{Store, StoreError};
@@ -124,31 +123,6 @@ impl TryFrom<Row> for StoredWorkflow {
 }
 
 impl Store {
-    /// Makes a workflow.
-    ///
-    /// # Errors
-    /// [`StoreError::Taken`] when the workspace has one with this handle.
-    pub async fn create_workflow(&self, new: NewWorkflow) -> Result<StoredWorkflow, StoreError> {
-        let now = self.now();
-        let row: Row = diesel::insert_into(workflows::table)
-            .values((
-                workflows::id.eq(self.ids().uuid()?),
-                workflows::workspace_id.eq(new.workspace_id),
-                workflows::handle.eq(new.handle),
-                workflows::name.eq(new.name),
-                workflows::description.eq(new.description),
-                workflows::tags.eq(serde_json::json!(new.tags)),
-                workflows::chat.eq(serde_json::json!(ChatSettings::default())),
-                workflows::created_at.eq(now),
-                workflows::updated_at.eq(now),
-            ))
-            .returning(Row::as_returning())
-            .get_results(&mut *self.connection().await?)
-            .await
-            .and_then(committed)?;
-        row.try_into()
-    }
-
     /// A workflow by id or handle. A handle is looked up in `workspace`.
     ///
     /// # Errors
@@ -196,101 +170,5 @@ impl Store {
         }
         let rows: Vec<Row> = query.load(&mut *self.connection().await?).await?;
         rows.into_iter().map(TryInto::try_into).collect()
-    }
-
-    /// Publishes a workflow, or changes whether its chat asks for a login; `None` leaves that as it is.
-    ///
-    /// # Errors
-    /// [`StoreError::Archived`] for an archived one.
-    pub async fn publish_workflow(
-        &self,
-        id: Uuid,
-        require_login: Option<bool>,
-        by: Option<&str>,
-    ) -> Result<StoredWorkflow, StoreError> {
-        let now = self.now();
-        // The first publication's time and author stay while it is published.
-        let row: Option<Row> = diesel::update(workflows::table.find(id))
-            .filter(workflows::archived_at.is_null())
-            .set((
-                workflows::published_at.eq(diesel::dsl::case_when(
-                    workflows::is_public,
-                    workflows::published_at,
-                )
-                .otherwise(
-                    Some(now).into_sql::<diesel::sql_types::Nullable<diesel::sql_types::Timestamptz>>(),
-                )),
-                workflows::is_public.eq(true),
-                // A private workflow asks for none: taking a publication back has seen to that.
-                require_login.map(|asked| workflows::require_login.eq(asked)),
-                workflows::published_by.eq(diesel::dsl::case_when(
-                    workflows::is_public,
-                    workflows::published_by,
-                )
-                .otherwise(by.into_sql::<diesel::sql_types::Nullable<diesel::sql_types::Text>>())),
-                workflows::updated_at.eq(now),
-            ))
-            .returning(Row::as_returning())
-            .get_results(&mut *self.connection().await?)
-            .await
-            .and_then(committed)
-            .optional()?;
-        row.ok_or(StoreError::Archived)?.try_into()
-    }
-
-    /// Takes a workflow's publication back; a private one stays as it is.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
-    pub async fn unpublish_workflow(&self, id: Uuid) -> Result<StoredWorkflow, StoreError> {
-        let mut connection = self.connection().await?;
-        let changed: Option<Row> = diesel::update(workflows::table.find(id))
-            .filter(workflows::is_public)
-            .set((
-                workflows::is_public.eq(false),
-                workflows::require_login.eq(false),
-                workflows::published_at.eq(None::<DateTime<Utc>>),
-                workflows::published_by.eq(None::<String>),
-                workflows::updated_at.eq(self.now()),
-            ))
-            .returning(Row::as_returning())
-            .get_results(&mut *connection)
-            .await
-            .and_then(committed)
-            .optional()?;
-        let row = match changed {
-            Some(row) => row,
-            None => workflows::table.find(id).select(Row::as_select()).first(&mut *connection).await?,
-        };
-        row.try_into()
-    }
-
-    /// Archives a workflow and takes its publication back; an archived one stays as it is. Its handle stays taken.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
-    pub async fn archive_workflow(&self, id: Uuid) -> Result<StoredWorkflow, StoreError> {
-        let now = self.now();
-        let mut connection = self.connection().await?;
-        let changed: Option<Row> = diesel::update(workflows::table.find(id))
-            .filter(workflows::archived_at.is_null())
-            .set((
-                workflows::archived_at.eq(Some(now)),
-                workflows::is_public.eq(false),
-                workflows::require_login.eq(false),
-                workflows::published_at.eq(None::<DateTime<Utc>>),
-                workflows::published_by.eq(None::<String>),
-                workflows::updated_at.eq(now),
-            ))
-            .returning(Row::as_returning())
-            .get_results(&mut *connection)
-            .await
-            .and_then(committed)
-            .optional()?;
-        let row = match changed {
-            Some(row) => row,
-            None => workflows::table.find(id).select(Row::as_select()).first(&mut *connection).await?,
-        };
-        row.try_into()
     }
 }

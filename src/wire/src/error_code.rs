@@ -89,14 +89,19 @@ error_codes! {
         "Send the request again.";
     IdempotencyKeyInvalid, "idempotency.key_invalid", 400, false,
         "The Idempotency-Key header is not valid.",
-        "On `POST /api/chat`: the header came twice, is empty, is longer than 255 characters, or holds \
+        "The header came twice, is empty, is longer than 255 characters, or holds \
          white space or something other than ASCII.",
         "Send it once, with 1 to 255 visible ASCII characters; a UUID does well.";
     IdempotencyKeyReused, "idempotency.key_reused", 422, false,
         "This Idempotency-Key was already used with another request body.",
-        "On `POST /api/chat`: the same caller sent the same key within 24 hours, and the bodies differ in \
-         at least one byte.",
+        "The same caller sent the same key to the same path within 24 hours, was not refused, and the bodies \
+         differ in at least one byte.",
         "Make a new key for each new request; repeat a key only with exactly the same body.";
+    IdempotencyInProgress, "idempotency.in_progress", 409, true,
+        "A request with this Idempotency-Key is still at work.",
+        "The same caller sent the same key to the same path, and the first request has not ended. One whose \
+         connection was lost in the middle counts as at work until the database has noticed, at most 30 seconds.",
+        "Send the same request again after `Retry-After`: it is answered as the first one was, or done then.";
     OriginMismatch, "auth.origin_mismatch", 403, false,
         "This origin may not make this request.",
         "A page of an origin that is not listed asked in a preflight, wanted to change a workflow, or used \
@@ -323,7 +328,9 @@ mod tests {
     #[test]
     fn a_retry_may_help_where_waiting_changes_something() {
         for code in ErrorCode::ALL {
-            let asks_to_wait = matches!(code.status(), 408 | 429 | 500 | 503);
+            // The only conflict that ends by itself.
+            let passes = *code == ErrorCode::IdempotencyInProgress;
+            let asks_to_wait = passes || matches!(code.status(), 408 | 429 | 500 | 503);
             let in_stream = code.status() == 200;
             assert!(in_stream || code.retry_may_help() == asks_to_wait, "{}", code.as_str());
         }

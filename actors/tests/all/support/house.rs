@@ -54,7 +54,7 @@ impl House {
             description: None,
             tags: Vec::new(),
         };
-        let workflow = store.create_workflow(new).await.unwrap().id;
+        let workflow = store.change(async |c| c.create_workflow(new).await).await.unwrap().id;
         let version = NewVersion {
             workflow_id: workflow,
             digest: engine::digest(graph).unwrap().to_vec(),
@@ -65,7 +65,7 @@ impl House {
             notes: None,
             created_by: None,
         };
-        store.save_version(version).await.unwrap();
+        store.change(async |c| c.save_version(version).await).await.unwrap();
         Self { workflow, workspace, database }
     }
 

@@ -49,6 +49,10 @@ impl ApiError {
         if problems.is_empty() { Ok(()) } else { Err(Self::problems(ErrorCode::InvalidRequest, problems)) }
     }
 
+    pub(crate) fn code(&self) -> ErrorCode {
+        self.code
+    }
+
     /// A public message other than the table's.
     pub(crate) fn with_message(mut self, message: impl Into<String>) -> Self {
         self.message = Some(message.into());

@@ -138,6 +138,12 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// The body of a request that says nothing in it.
+pub(super) fn nothing(body: &Map<String, Value>) -> Result<(), Vec<FieldError>> {
+    let problems = Fields::of(body).finish();
+    if problems.is_empty() { Ok(()) } else { Err(problems) }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -195,5 +201,14 @@ mod tests {
         assert!(fields.text("name").is_none() && fields.texts("tags").is_none());
         fields.require("name");
         assert_eq!(lines(fields.finish()), ["/name required: is required"]);
+    }
+
+    #[test]
+    fn nothing_is_nothing() {
+        assert_eq!(nothing(&Map::new()), Ok(()));
+        let body = json!({"reason": "x"});
+        let problems = nothing(body.as_object().unwrap()).unwrap_err();
+        let suggestion = "/reason unknown_field: unknown field 'reason' leave it out; none is known here";
+        assert_eq!(lines(problems), [suggestion]);
     }
 }

@@ -4,6 +4,7 @@
 
 mod batch;
 mod blobs;
+mod changes;
 mod fencing;
 mod idempotency;
 mod journal;

@@ -124,7 +124,11 @@ async fn a_database_that_the_service_cannot_work_in_is_refused_before_anything_i
 async fn the_owner_cannot_change_an_append_only_row_either() {
     let world = World::new().await;
     let workflow = world.workflow("w").await.unwrap();
-    world.store.save_version(crate::versions::version(workflow.id, "a", 1)).await.unwrap();
+    world
+        .store
+        .change(async |c| c.save_version(crate::versions::version(workflow.id, "a", 1)).await)
+        .await
+        .unwrap();
     for sql in [
         "UPDATE workflow_versions SET notes = 'x'",
         "DELETE FROM workflow_versions",

@@ -44,7 +44,11 @@ impl World {
     pub(crate) async fn workflow(&self, handle: &str) -> Result<StoredWorkflow, StoreError> {
         let workspace_id = self.workspace().await;
         let (handle, name, tags) = (handle.to_owned(), format!("The {handle}"), vec!["a".to_owned()]);
-        self.store.create_workflow(NewWorkflow { workspace_id, handle, name, description: None, tags }).await
+        self.store
+            .change(async |c| {
+                c.create_workflow(NewWorkflow { workspace_id, handle, name, description: None, tags }).await
+            })
+            .await
     }
 
     /// A writer of its own, with nothing behind it.

@@ -29,15 +29,15 @@ pub(crate) fn version(workflow_id: Uuid, graph: &str, config: u8) -> NewVersion 
 async fn the_same_content_is_the_same_version() {
     let world = World::new().await;
     let id = world.workflow("w").await.unwrap().id;
-    let (first, new) = world.store.save_version(version(id, "a", 1)).await.unwrap();
+    let (first, new) = world.store.change(async |c| c.save_version(version(id, "a", 1)).await).await.unwrap();
     assert_eq!((first.number, new), (1, true));
-    let (same, new) = world.store.save_version(version(id, "a", 1)).await.unwrap();
+    let (same, new) = world.store.change(async |c| c.save_version(version(id, "a", 1)).await).await.unwrap();
     assert_eq!((same.id, same.number, new), (first.id, 1, false));
-    let (other, new) = world.store.save_version(version(id, "a", 2)).await.unwrap();
+    let (other, new) = world.store.change(async |c| c.save_version(version(id, "a", 2)).await).await.unwrap();
     assert_eq!((other.number, new), (2, true));
     assert_eq!(other.digest, first.digest);
     // An older one again is neither new nor the latest.
-    let (older, new) = world.store.save_version(version(id, "a", 1)).await.unwrap();
+    let (older, new) = world.store.change(async |c| c.save_version(version(id, "a", 1)).await).await.unwrap();
     assert_eq!((older.number, new), (1, false));
     let workflow = world.store.workflow(&store::WorkflowRef::Id(id), Uuid::nil()).await.unwrap().unwrap();
     assert_eq!(workflow.latest_version, Some(2));
@@ -47,7 +47,7 @@ async fn the_same_content_is_the_same_version() {
 async fn a_version_reads_back_as_it_was_saved() {
     let world = World::new().await;
     let id = world.workflow("w").await.unwrap().id;
-    let saved = world.store.save_version(version(id, "a", 1)).await.unwrap().0;
+    let saved = world.store.change(async |c| c.save_version(version(id, "a", 1)).await).await.unwrap().0;
     let read = world.store.version(id, 1).await.unwrap().unwrap();
     let wanted = version(id, "a", 1);
     assert_eq!((read.id, read.created_at), (saved.id, saved.created_at));
@@ -64,7 +64,9 @@ async fn versions_saved_at_once_are_numbered_without_gaps() {
     let id = world.workflow("w").await.unwrap().id;
     let saves = (0..20).map(|config| {
         let store = world.store.clone();
-        tokio::spawn(async move { store.save_version(version(id, "a", config)).await.unwrap().0.number })
+        tokio::spawn(async move {
+            store.change(async |c| c.save_version(version(id, "a", config)).await).await.unwrap().0.number
+        })
     });
     let numbers: BTreeSet<i32> = join_all(saves).await.into_iter().map(Result::unwrap).collect();
     assert_eq!(numbers, (1..=20).collect());
@@ -78,7 +80,9 @@ async fn a_caller_who_leaves_in_the_middle_leaves_no_lock_behind() {
     let held = outsider.transaction().await.unwrap();
     held.batch_execute("SELECT FROM workflows FOR UPDATE").await.unwrap();
     let store = world.store.clone();
-    let leaver = tokio::spawn(async move { store.save_version(version(id, "a", 1)).await.map(drop) });
+    let leaver = tokio::spawn(async move {
+        store.change(async |c| c.save_version(version(id, "a", 1)).await).await.map(drop)
+    });
     let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
     until("the save waits", async || world.database.scalar(waiting).await == "1").await;
     leaver.abort();
@@ -87,5 +91,8 @@ async fn a_caller_who_leaves_in_the_middle_leaves_no_lock_behind() {
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in%'";
     pause(Duration::from_millis(200)).await;
     assert_eq!(world.database.scalar(open).await, "0", "a transaction stays open");
-    assert_eq!(world.store.save_version(version(id, "a", 1)).await.unwrap().0.number, 1);
+    assert_eq!(
+        world.store.change(async |c| c.save_version(version(id, "a", 1)).await).await.unwrap().0.number,
+        1
+    );
 }

@@ -77,24 +77,30 @@ async fn the_first_publication_stays_until_it_is_taken_back() {
     let world = World::at(Arc::new(clock.clone())).await;
     let id = world.workflow("w").await.unwrap().id;
     let first = clock.now();
-    let published = world.store.publish_workflow(id, Some(false), Some("ann")).await.unwrap();
+    let (published, first_time) =
+        world.store.change(async |c| c.publish_workflow(id, Some(false), Some("ann")).await).await.unwrap();
+    assert!(first_time);
     assert!(published.is_public && !published.require_login);
     assert_eq!((published.published_at, published.published_by.as_deref()), (Some(first), Some("ann")));
 
     clock.advance(Duration::from_secs(60));
-    let again = world.store.publish_workflow(id, Some(true), Some("bob")).await.unwrap();
+    let (again, first_time) =
+        world.store.change(async |c| c.publish_workflow(id, Some(true), Some("bob")).await).await.unwrap();
+    assert!(!first_time);
     assert!(again.is_public && again.require_login);
     assert_eq!((again.published_at, again.published_by.as_deref()), (Some(first), Some("ann")));
     assert_eq!(again.updated_at, clock.now());
-    let as_it_is = world.store.publish_workflow(id, None, None).await.unwrap();
+    let (as_it_is, _) = world.store.change(async |c| c.publish_workflow(id, None, None).await).await.unwrap();
     assert!(as_it_is.is_public && as_it_is.require_login);
 
-    let private = world.store.unpublish_workflow(id).await.unwrap();
+    let private = world.store.change(async |c| c.unpublish_workflow(id).await).await.unwrap();
     assert!(!private.is_public && !private.require_login);
     assert_eq!((private.published_at, private.published_by), (None, None));
 
     clock.advance(Duration::from_secs(60));
-    let anew = world.store.publish_workflow(id, None, Some("bob")).await.unwrap();
+    let (anew, first_time) =
+        world.store.change(async |c| c.publish_workflow(id, None, Some("bob")).await).await.unwrap();
+    assert!(first_time);
     assert!(anew.is_public && !anew.require_login);
     assert_eq!((anew.published_at, anew.published_by.as_deref()), (Some(clock.now()), Some("bob")));
 }
@@ -104,19 +110,20 @@ async fn an_archived_workflow_is_private_and_changes_no_more() {
     let clock = ManualClock::new(DateTime::from_timestamp(1_795_000_000, 0).unwrap());
     let world = World::at(Arc::new(clock.clone())).await;
     let id = world.workflow("w").await.unwrap().id;
-    world.store.publish_workflow(id, Some(true), Some("ann")).await.unwrap();
+    world.store.change(async |c| c.publish_workflow(id, Some(true), Some("ann")).await).await.unwrap();
     let at = clock.now();
     for _ in 0..2 {
-        let archived = world.store.archive_workflow(id).await.unwrap();
+        let archived = world.store.change(async |c| c.archive_workflow(id).await).await.unwrap();
         assert_eq!((archived.archived_at, archived.updated_at), (Some(at), at));
         assert!(!archived.is_public && !archived.require_login && archived.published_at.is_none());
         clock.advance(Duration::from_secs(60));
     }
-    let published = world.store.publish_workflow(id, None, None).await;
+    let published = world.store.change(async |c| c.publish_workflow(id, None, None).await).await;
     assert!(matches!(published, Err(StoreError::Archived)), "{published:?}");
-    let saved = world.store.save_version(crate::versions::version(id, "a", 1)).await;
+    let saved =
+        world.store.change(async |c| c.save_version(crate::versions::version(id, "a", 1)).await).await;
     assert!(matches!(saved, Err(StoreError::Archived)), "{saved:?}");
-    assert!(!world.store.unpublish_workflow(id).await.unwrap().is_public);
+    assert!(!world.store.change(async |c| c.unpublish_workflow(id).await).await.unwrap().is_public);
     assert!(matches!(world.workflow("w").await, Err(StoreError::Taken(_))), "its handle stays taken");
 }
 
@@ -126,7 +133,7 @@ async fn taking_back_what_is_not_published_changes_nothing() {
     let world = World::at(Arc::new(clock.clone())).await;
     let made = world.workflow("w").await.unwrap();
     clock.advance(Duration::from_secs(60));
-    let same = world.store.unpublish_workflow(made.id).await.unwrap();
+    let same = world.store.change(async |c| c.unpublish_workflow(made.id).await).await.unwrap();
     assert_eq!((same.id, same.updated_at), (made.id, made.updated_at));
 }
 
@@ -144,17 +151,20 @@ async fn a_change_touches_what_it_names_and_nothing_touches_nothing() {
         ..WorkflowChange::default()
     };
     for nothing in [WorkflowChange::default(), same] {
-        assert_eq!(world.store.change_workflow(made.id, nothing).await.unwrap(), made);
+        assert_eq!(
+            world.store.change(async |c| c.change_workflow(made.id, nothing).await).await.unwrap(),
+            made
+        );
     }
     let change =
         WorkflowChange { description: Some(Some("It sorts.".to_owned())), ..WorkflowChange::default() };
-    let changed = world.store.change_workflow(made.id, change).await.unwrap();
+    let changed = world.store.change(async |c| c.change_workflow(made.id, change).await).await.unwrap();
     assert_eq!((changed.description.as_deref(), changed.updated_at), (Some("It sorts."), clock.now()));
     assert_eq!((&changed.name, &changed.tags, &changed.chat), (&made.name, &made.tags, &made.chat));
     let taken = WorkflowChange { handle: Some("other".to_owned()), ..WorkflowChange::default() };
-    let refused = world.store.change_workflow(made.id, taken.clone()).await;
+    let refused = world.store.change(async |c| c.change_workflow(made.id, taken.clone()).await).await;
     assert!(matches!(refused, Err(StoreError::Taken(_))), "{refused:?}");
-    world.store.archive_workflow(made.id).await.unwrap();
-    let refused = world.store.change_workflow(made.id, taken).await;
+    world.store.change(async |c| c.archive_workflow(made.id).await).await.unwrap();
+    let refused = world.store.change(async |c| c.change_workflow(made.id, taken).await).await;
     assert!(matches!(refused, Err(StoreError::Archived)), "{refused:?}");
 }

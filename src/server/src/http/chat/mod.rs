@@ -15,6 +15,7 @@ use wire::ErrorCode;
 use wire::chat::{ChatOperation, ChatRequest, Dialect, UserMessageInput};
 
 use super::error::{ApiError, ApiResult};
+use super::idempotency::REPLAYED;
 use super::{App, body, events, resource};
 use access::Access;
 
@@ -63,7 +64,7 @@ async fn chat(app: Data<App>, request: HttpRequest, payload: Payload) -> ApiResu
     let mut response = headers(begun.reader.stream());
     let mut visitor = visitor;
     if begun.replayed {
-        response.insert_header(("Idempotency-Replayed", "true"));
+        response.insert_header(REPLAYED);
         visitor =
             if retry_gets_cookie { idempotency::first_visitor(&app, begun.thread).await? } else { None };
     }

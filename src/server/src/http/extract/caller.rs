@@ -5,6 +5,7 @@
 
 use std::future::{Ready, ready};
 use std::marker::PhantomData;
+use std::net::IpAddr;
 
 use actix_web::dev::Payload;
 use actix_web::http::header;
@@ -44,6 +45,7 @@ impl Scope for WorkflowsWrite {
 /// Somebody who has scope `S`.
 pub(in crate::http) struct Caller<S> {
     app: Data<App>,
+    address: Option<IpAddr>,
     scope: PhantomData<S>,
 }
 
@@ -63,7 +65,10 @@ impl<S: Scope> FromRequest for Caller<S> {
             Some(app) if S::WRITES && cors::is_denied(&app, request) => {
                 Err(ApiError::new(ErrorCode::OriginMismatch))
             }
-            Some(app) => Ok(Self { app, scope: PhantomData }),
+            Some(app) => {
+                let address = request.peer_addr().map(|peer| peer.ip().to_canonical());
+                Ok(Self { app, address, scope: PhantomData })
+            }
             None => Err(ApiError::new(ErrorCode::Internal).with_cause("no application data")),
         })
     }
@@ -76,6 +81,11 @@ impl<S> Caller<S> {
 
     pub(in crate::http) fn app(&self) -> &App {
         &self.app
+    }
+
+    /// What tells callers apart: the address, as long as nobody has a name.
+    pub(in crate::http) fn identity(&self) -> String {
+        self.address.map(|address| format!("address:{address}")).unwrap_or_default()
     }
 
     /// Who is noted as the author of a change; nobody is known yet.

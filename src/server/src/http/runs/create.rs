@@ -15,6 +15,7 @@ use wire::{CreateRun, ErrorCode, FieldError};
 use super::{records, requests};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::{Caller, WorkflowsExecute};
+use crate::http::idempotency::REPLAYED;
 use crate::http::query::Params;
 use crate::http::workflows::no_version;
 use crate::http::{body, idempotency};
@@ -60,7 +61,7 @@ pub(super) async fn create(
     };
     let mut answer = if wait.is_some() && ended { HttpResponse::Ok() } else { HttpResponse::Accepted() };
     if begun.replayed {
-        answer.insert_header(("Idempotency-Replayed", "true"));
+        answer.insert_header(REPLAYED);
     }
     Ok(answer.json(record))
 }

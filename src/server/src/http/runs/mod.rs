@@ -12,9 +12,10 @@ use wire::{ErrorCode, Listed, RunRecord, Trace};
 
 use super::error::{ApiError, ApiResult};
 use super::extract::{Caller, WorkflowsExecute, WorkflowsRead};
+use super::idempotency::{Once, Reply};
 use super::paging::Part;
 use super::query::Params;
-use super::{body, events, get, resource};
+use super::{body, events, fields, get, resource};
 
 /// In a cursor.
 const LIST: &str = "runs";
@@ -95,20 +96,24 @@ async fn trace(
     Ok(Json(Trace { run: records::run(run, version), steps: records::steps(journal) }))
 }
 
-/// Stops the run; as often as one likes.
+/// Stops the run; as often as one likes. To stop it again does no harm, so the key is looked at behind it: who retries
+/// while the first request waits for the run's end waits with it.
 async fn cancel(
     caller: Caller<WorkflowsExecute>,
     id: Path<String>,
     request: HttpRequest,
     payload: Payload,
-) -> ApiResult<Json<RunRecord>> {
-    let (run, _) = found(&caller, &id).await?;
+) -> ApiResult<HttpResponse> {
     let body = body::read(&request, payload, body::BODY_LIMIT, &**caller.app().clock()).await?;
-    let body = body::object_or_nothing(&request, &body)?;
-    Params::of(&request).and(requests::nothing(&body))?;
+    let once = Once::of(&caller, &request, &body)?;
+    if let Some(answer) = once.answered().await? {
+        return Ok(answer);
+    }
+    let (run, _) = found(&caller, &id).await?;
+    Params::of(&request).and(fields::nothing(&body::object_or_nothing(&request, &body)?))?;
     caller.app().runs().stop(run.id).await?;
     let (run, version) = found(&caller, &id).await?;
-    Ok(Json(records::run(run, version)))
+    once.change(async |_| Reply::ok(&records::run(run, version))).await
 }
 
 /// The run that a path names, in the caller's workspace.

@@ -31,12 +31,6 @@ pub(super) fn create_run(body: &Map<String, Value>) -> Result<CreateRun, Vec<Fie
     if problems.is_empty() { Ok(wanted) } else { Err(problems) }
 }
 
-/// A request that says nothing in its body.
-pub(super) fn nothing(body: &Map<String, Value>) -> Result<(), Vec<FieldError>> {
-    let problems = Fields::of(body).finish();
-    if problems.is_empty() { Ok(()) } else { Err(problems) }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -14,15 +14,16 @@ mod warnings;
 
 use actix_web::web::{self, Data, Json, Path, Payload, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};
-use store::{NewWorkflow, StoreError, StoredWorkflow, WorkflowRef};
+use store::{Changes, NewWorkflow, StoreError, StoredWorkflow, WorkflowRef};
 use uuid::Uuid;
 use wire::{CreateWorkflow, ErrorCode, PublicWorkflow, WorkflowRecord};
 
 use super::error::{ApiError, ApiResult};
 use super::extract::{Caller, WorkflowsRead, WorkflowsWrite};
+use super::idempotency::{Once, Reply};
 use super::paging::Part;
 use super::query::Params;
-use super::{App, body, get, resource};
+use super::{App, body, fields, get, resource};
 pub(super) use versions::no_version;
 
 /// In a cursor.
@@ -94,20 +95,34 @@ async fn create(
     payload: Payload,
 ) -> ApiResult<HttpResponse> {
     let body = body::read(&request, payload, body::BODY_LIMIT, &**caller.app().clock()).await?;
+    let once = Once::of(&caller, &request, &body)?;
+    if let Some(answer) = once.answered().await? {
+        return Ok(answer);
+    }
     let body = body::object(&request, &body)?;
     let wanted = Params::of(&request).and(requests::create_workflow(&body))?;
-    let stored = store_new(&caller, wanted).await?;
+    let workspace = caller.workspace().await?;
+    let handle = wanted.handle.clone();
     let base = caller.app().public_base(&request);
-    Ok(HttpResponse::Created().json(records::workflow(stored, &base)))
+    let made = once
+        .change(async |changes| {
+            let stored = store_new(changes, workspace, wanted).await?;
+            Reply::made(true, &records::workflow(stored, &base))
+        })
+        .await;
+    told_of_handle(&caller, made, workspace, handle).await
 }
 
 /// A handle that was asked for is taken or not; one made from the name gets a number when it is.
-async fn store_new(caller: &Caller<WorkflowsWrite>, wanted: CreateWorkflow) -> ApiResult<StoredWorkflow> {
-    let workspace_id = caller.workspace().await?;
-    let asked = wanted.handle.is_some();
+async fn store_new(
+    changes: &mut Changes,
+    workspace_id: Uuid,
+    wanted: CreateWorkflow,
+) -> Result<StoredWorkflow, StoreError> {
+    let attempts = if wanted.handle.is_some() { 1 } else { 100 };
     let base = wanted.handle.unwrap_or_else(|| handle::from_name(&wanted.name));
-    let attempts = if asked { 1 } else { 100 };
-    for attempt in 1..=attempts {
+    let mut attempt = 1;
+    loop {
         let new = NewWorkflow {
             workspace_id,
             handle: handle::numbered(&base, attempt),
@@ -115,27 +130,29 @@ async fn store_new(caller: &Caller<WorkflowsWrite>, wanted: CreateWorkflow) -> A
             description: wanted.description.clone(),
             tags: wanted.tags.clone(),
         };
-        match caller.store().create_workflow(new).await {
-            Err(StoreError::Taken(_)) => {}
-            other => return Ok(other?),
+        match changes.create_workflow(new).await {
+            Err(StoreError::Taken(_)) if attempt < attempts => attempt += 1,
+            other => return other,
         }
     }
-    Err(handle_taken(caller, base, workspace_id).await?)
 }
 
-/// Why a handle cannot be had.
-async fn handle_taken(
+/// The answer; where a handle is taken that the caller would not see in a list, it says so.
+async fn told_of_handle(
     caller: &Caller<WorkflowsWrite>,
-    handle: String,
+    answer: ApiResult<HttpResponse>,
     workspace: Uuid,
-) -> ApiResult<ApiError> {
-    let taken = ApiError::new(ErrorCode::WorkflowHandleTaken);
-    let by = caller.store().workflow(&WorkflowRef::Handle(handle), workspace).await?;
-    Ok(match by {
-        // It would not be seen in a list.
-        Some(by) if by.archived_at.is_some() => taken.with_message("An archived workflow has this handle."),
-        _ => taken,
-    })
+    handle: Option<String>,
+) -> ApiResult<HttpResponse> {
+    match (answer, handle) {
+        (Err(taken), Some(handle)) if taken.code() == ErrorCode::WorkflowHandleTaken => {
+            let by = caller.store().workflow(&WorkflowRef::Handle(handle), workspace).await?;
+            let archived = by.is_some_and(|by| by.archived_at.is_some());
+            let message = "An archived workflow has this handle.";
+            Err(if archived { taken.with_message(message) } else { taken })
+        }
+        (answer, _) => answer,
+    }
 }
 
 async fn show(
@@ -154,13 +171,23 @@ async fn archive(
     name: Path<String>,
     request: HttpRequest,
     payload: Payload,
-) -> ApiResult<Json<WorkflowRecord>> {
-    let workflow = caller.workflow(&name).await?;
+) -> ApiResult<HttpResponse> {
     let body = body::read(&request, payload, body::BODY_LIMIT, &**caller.app().clock()).await?;
-    Params::of(&request).and(requests::nothing(&body::object_or_nothing(&request, &body)?))?;
-    let archived = caller.store().archive_workflow(workflow.id).await?;
+    let once = Once::of(&caller, &request, &body)?;
+    if let Some(answer) = once.answered().await? {
+        return Ok(answer);
+    }
+    let workflow = caller.workflow(&name).await?;
+    Params::of(&request).and(fields::nothing(&body::object_or_nothing(&request, &body)?))?;
+    let base = caller.app().public_base(&request);
+    let answer = once
+        .change(async |changes| {
+            let archived = changes.archive_workflow(workflow.id).await?;
+            Reply::ok(&records::workflow(archived, &base))
+        })
+        .await;
     caller.app().chat().forget(workflow.id);
-    Ok(Json(records::workflow(archived, &caller.app().public_base(&request))))
+    answer
 }
 
 /// What anybody may know; an unpublished workflow is not there for them.

@@ -1,14 +1,15 @@
 //! Publishing a workflow as a chat, and taking that back.
 
-use actix_web::web::{Json, Path, Payload};
+use actix_web::web::{Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
-use wire::{ErrorCode, Published, WorkflowRecord};
+use wire::Published;
 
 use super::{records, requests};
-use crate::http::body;
-use crate::http::error::{ApiError, ApiResult};
+use crate::http::error::ApiResult;
 use crate::http::extract::{Caller, WorkflowsWrite};
+use crate::http::idempotency::{Once, Reply};
 use crate::http::query::Params;
+use crate::http::{body, fields};
 
 /// 201 the first time, 200 when it only changes whether a login is asked for.
 pub(super) async fn publish(
@@ -17,34 +18,47 @@ pub(super) async fn publish(
     request: HttpRequest,
     payload: Payload,
 ) -> ApiResult<HttpResponse> {
-    let workflow = caller.workflow(&name).await?;
     let body = body::read(&request, payload, body::BODY_LIMIT, &**caller.app().clock()).await?;
-    let body = body::object_or_nothing(&request, &body)?;
-    let wanted = Params::of(&request).and(requests::publish(&body))?;
-    if workflow.archived_at.is_some() {
-        return Err(ApiError::new(ErrorCode::WorkflowArchived));
+    let once = Once::of(&caller, &request, &body)?;
+    if let Some(answer) = once.answered().await? {
+        return Ok(answer);
     }
-    let published = caller.store().publish_workflow(workflow.id, wanted.require_login, caller.name()).await?;
+    let workflow = caller.workflow(&name).await?;
+    let wanted = requests::publish(&body::object_or_nothing(&request, &body)?);
+    let wanted = Params::of(&request).and(wanted)?;
+    let (base, by) = (caller.app().public_base(&request), caller.name());
+    let answer = once
+        .change(async |changes| {
+            let (published, new) = changes.publish_workflow(workflow.id, wanted.require_login, by).await?;
+            let share_url = records::share_url(&base, workflow.id);
+            Reply::made(new, &Published { share_url, workflow: records::workflow(published, &base) })
+        })
+        .await;
     caller.app().chat().forget(workflow.id);
-    let base = caller.app().public_base(&request);
-    let answer = Published {
-        share_url: records::share_url(&base, workflow.id),
-        workflow: records::workflow(published, &base),
-    };
-    let mut response = if workflow.is_public { HttpResponse::Ok() } else { HttpResponse::Created() };
-    Ok(response.json(answer))
+    answer
 }
 
+/// Takes the publication back; as often as one likes.
 pub(super) async fn revoke(
     caller: Caller<WorkflowsWrite>,
     name: Path<String>,
     request: HttpRequest,
     payload: Payload,
-) -> ApiResult<Json<WorkflowRecord>> {
-    let workflow = caller.workflow(&name).await?;
+) -> ApiResult<HttpResponse> {
     let body = body::read(&request, payload, body::BODY_LIMIT, &**caller.app().clock()).await?;
-    Params::of(&request).and(requests::nothing(&body::object_or_nothing(&request, &body)?))?;
-    let private = caller.store().unpublish_workflow(workflow.id).await?;
+    let once = Once::of(&caller, &request, &body)?;
+    if let Some(answer) = once.answered().await? {
+        return Ok(answer);
+    }
+    let workflow = caller.workflow(&name).await?;
+    Params::of(&request).and(fields::nothing(&body::object_or_nothing(&request, &body)?))?;
+    let base = caller.app().public_base(&request);
+    let answer = once
+        .change(async |changes| {
+            let private = changes.unpublish_workflow(workflow.id).await?;
+            Reply::ok(&records::workflow(private, &base))
+        })
+        .await;
     caller.app().chat().forget(workflow.id);
-    Ok(Json(records::workflow(private, &caller.app().public_base(&request))))
+    answer
 }

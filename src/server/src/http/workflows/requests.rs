@@ -100,11 +100,6 @@ pub(super) fn publish(body: &Map<String, Value>) -> Read<PublishRequest> {
     read(fields, PublishRequest { require_login })
 }
 
-/// A request that says nothing in its body.
-pub(super) fn nothing(body: &Map<String, Value>) -> Read<()> {
-    read(Fields::of(body), ())
-}
-
 /// `POST /api/workflows/{ref}/versions`, but for what its graph and config say.
 pub(super) fn create_version(body: &Map<String, Value>) -> Read<CreateVersion> {
     let mut fields = Fields::of(body);
@@ -181,7 +176,6 @@ mod tests {
         let wanted = create_version(body.as_object().unwrap()).unwrap();
         assert_eq!(wanted.graph, Value::Null);
         assert!(wanted.runnable_config.is_some() && wanted.metadata.is_none());
-        assert!(nothing(&Map::new()).is_ok());
     }
 
     #[test]
@@ -220,7 +214,6 @@ mod tests {
             problems(publish, &json!({"require_login": "yes", "login": 1})),
             ["/require_login type", "/login unknown_field"]
         );
-        assert_eq!(problems(nothing, &json!({"reason": "x"})), ["/reason unknown_field"]);
     }
 
     #[test]

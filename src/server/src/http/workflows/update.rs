@@ -1,14 +1,15 @@
 //! Changing what a workflow says of itself.
 
-use actix_web::HttpRequest;
-use actix_web::web::{Json, Path, Payload};
-use store::{StoreError, WorkflowChange};
-use wire::{UpdateWorkflow, WorkflowRecord};
+use actix_web::web::{Path, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use store::WorkflowChange;
+use wire::UpdateWorkflow;
 
-use super::{handle_taken, records, requests};
+use super::{records, requests, told_of_handle};
 use crate::http::body;
 use crate::http::error::ApiResult;
 use crate::http::extract::{Caller, WorkflowsWrite};
+use crate::http::idempotency::{Once, Reply};
 use crate::http::query::Params;
 
 /// Changes what the body says, and nothing else.
@@ -17,20 +18,25 @@ pub(super) async fn update(
     name: Path<String>,
     request: HttpRequest,
     payload: Payload,
-) -> ApiResult<Json<WorkflowRecord>> {
-    let workflow = caller.workflow(&name).await?;
+) -> ApiResult<HttpResponse> {
     let body = body::read(&request, payload, body::BODY_LIMIT, &**caller.app().clock()).await?;
+    let once = Once::of(&caller, &request, &body)?;
+    if let Some(answer) = once.answered().await? {
+        return Ok(answer);
+    }
+    let workflow = caller.workflow(&name).await?;
     let body = body::object(&request, &body)?;
     let wanted = Params::of(&request).and(requests::update_workflow(&body))?;
     let handle = wanted.handle.clone();
-    let changed = match caller.store().change_workflow(workflow.id, change(wanted)).await {
-        Err(StoreError::Taken(_)) => {
-            return Err(handle_taken(&caller, handle.unwrap_or_default(), workflow.workspace_id).await?);
-        }
-        other => other?,
-    };
+    let base = caller.app().public_base(&request);
+    let answer = once
+        .change(async |changes| {
+            let changed = changes.change_workflow(workflow.id, change(wanted)).await?;
+            Reply::ok(&records::workflow(changed, &base))
+        })
+        .await;
     caller.app().chat().forget(workflow.id);
-    Ok(Json(records::workflow(changed, &caller.app().public_base(&request))))
+    told_of_handle(&caller, answer, workflow.workspace_id, handle).await
 }
 
 fn change(wanted: UpdateWorkflow) -> WorkflowChange {

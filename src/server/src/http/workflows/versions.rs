@@ -15,6 +15,7 @@ use crate::http::body;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::{Caller, WorkflowsRead, WorkflowsWrite};
 use crate::http::fields::shortened;
+use crate::http::idempotency::{Once, Reply};
 use crate::http::paging::Part;
 use crate::http::query::Params;
 
@@ -27,27 +28,39 @@ pub(super) async fn create(
     request: HttpRequest,
     payload: Payload,
 ) -> ApiResult<HttpResponse> {
-    let workflow = caller.workflow(&name).await?;
     let body = body::read(&request, payload, body::VERSION_LIMIT, &**caller.app().clock()).await?;
+    let once = Once::of(&caller, &request, &body)?;
+    if let Some(answer) = once.answered().await? {
+        return Ok(answer);
+    }
+    let workflow = caller.workflow(&name).await?;
     let body = body::object(&request, &body)?;
     let wanted = Params::of(&request).and(read(&body))?;
     if workflow.archived_at.is_some() {
         return Err(ApiError::new(ErrorCode::WorkflowArchived));
     }
+    check_all(&wanted)?;
+    let mut warned = warnings::of_references(&caller, &wanted.graph, Some(workflow.id)).await?;
+    warned.extend(wanted.runnable_config.as_ref().map(runnable_config::warnings).unwrap_or_default());
+    let new = frozen(&caller, workflow.id, wanted)?;
+    let answer = once
+        .change(async |changes| {
+            let (version, created) = changes.save_version(new).await?;
+            Reply::made(created, &SavedVersion { version: records::version(version), warnings: warned })
+        })
+        .await;
+    caller.app().chat().forget(workflow.id);
+    answer
+}
+
+/// Every problem of the graph and the config.
+fn check_all(wanted: &CreateVersion) -> ApiResult<()> {
     let graph = graph_problems(&wanted.graph);
     let config = config_problems(wanted.runnable_config.as_ref());
     if !graph.is_empty() {
         return Err(ApiError::problems(ErrorCode::GraphInvalid, [graph, config].concat()));
     }
-    ApiError::refuse(config)?;
-    let mut warned = wanted.runnable_config.as_ref().map(runnable_config::warnings).unwrap_or_default();
-    let new = frozen(&caller, workflow.id, wanted)?;
-    let (version, created) = caller.store().save_version(new).await?;
-    caller.app().chat().forget(workflow.id);
-    // Now that it is saved, it may name itself.
-    warned.splice(..0, warnings::of_references(&caller, &version.graph).await?);
-    let mut answer = if created { HttpResponse::Created() } else { HttpResponse::Ok() };
-    Ok(answer.json(SavedVersion { version: records::version(version), warnings: warned }))
+    ApiError::refuse(config)
 }
 
 /// A version to save; when anything is wrong with the request itself, what is wrong inside is told with it.
@@ -143,7 +156,7 @@ pub(super) async fn check(
     let config = wanted.runnable_config.as_ref();
     let mut errors = [graph_problems(&wanted.graph), config_problems(config)].concat();
     errors.truncate(MOST_PROBLEMS);
-    let mut warnings = warnings::of_references(&caller, &wanted.graph).await?;
+    let mut warnings = warnings::of_references(&caller, &wanted.graph, None).await?;
     warnings.extend(config.map(runnable_config::warnings).unwrap_or_default());
     Ok(Json(Checked { valid: errors.is_empty(), errors, warnings }))
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use engine::Reference;
 use store::{StoredWorkflow, WorkflowRef};
+use uuid::Uuid;
 use wire::{FieldError, MOST_PROBLEMS, nearest};
 
 use crate::http::error::ApiResult;
@@ -13,10 +14,12 @@ use crate::http::fields::shortened;
 /// Workflows whose handles are looked through for a near one.
 const MOST_HANDLES: i64 = 1000;
 
-/// Warnings of the workflows that a graph names; pointers begin at the graph.
+/// Warnings of the workflows that a graph names; pointers begin at the graph. `saving`: the workflow that it is about to
+/// be the next version of, and may name.
 pub(super) async fn of_references<S>(
     caller: &Caller<S>,
     graph: &serde_json::Value,
+    saving: Option<Uuid>,
 ) -> ApiResult<Vec<FieldError>> {
     let references = engine::references(graph);
     if references.is_empty() {
@@ -34,6 +37,7 @@ pub(super) async fn of_references<S>(
             known.insert(name, found.filter(|found| found.workspace_id == workspace));
         }
         match known.get(name).and_then(Option::as_ref) {
+            Some(workflow) if saving == Some(workflow.id) && is_next(reference, workflow) => {}
             Some(workflow) => warnings.extend(of_version(caller, reference, workflow).await?),
             None => {
                 if handles.is_none() {
@@ -45,6 +49,12 @@ pub(super) async fn of_references<S>(
         }
     }
     Ok(warnings)
+}
+
+/// Whether it means the version that the workflow will have next, or whichever is the newest then.
+fn is_next(reference: &Reference, workflow: &StoredWorkflow) -> bool {
+    let next = workflow.latest_version.unwrap_or(0).saturating_add(1);
+    reference.version.is_none_or(|wanted| i32::try_from(wanted).is_ok_and(|wanted| wanted == next))
 }
 
 fn of_workflow(reference: &Reference, handles: &[String]) -> FieldError {
