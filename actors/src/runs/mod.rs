@@ -8,7 +8,7 @@ mod teller;
 
 use std::time::Duration;
 
-use store::{RunFilter, StoreError, StoredRun, StoredStep};
+use store::{Reserved, RunFilter, StoreError, StoredRun, StoredStep};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -56,6 +56,22 @@ impl Runs {
         number: Option<i32>,
     ) -> Result<Option<Arc<LoadedVersion>>, PlanError> {
         self.ports.plans.find(workspace, &WorkflowRef::Id(workflow), number).await
+    }
+
+    /// The run that an earlier request with this key began, if its start is stored.
+    ///
+    /// # Errors
+    /// [`BeginError::KeyReused`] when the key stands for another request.
+    pub async fn begun(&self, key: &IdempotencyKey) -> Result<Option<BegunRun>, BeginError> {
+        let known = self.ports.store.known_key::<RunIds>(&key.scope, &key.key, &key.digest).await?;
+        match known {
+            Reserved::New => Ok(None),
+            Reserved::Different => Err(BeginError::KeyReused),
+            Reserved::Same(ids) => {
+                let stored = self.ports.store.stream(ids.run).await?.is_some();
+                Ok(stored.then_some(BegunRun { run: ids.run, replayed: true }))
+            }
+        }
     }
 
     /// Stores a run's start. Once this returns, it runs whatever becomes of the caller.

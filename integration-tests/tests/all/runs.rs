@@ -1,6 +1,6 @@
 //! Runs of workflows over HTTP: begun, waited for, listed, watched, traced, stopped.
 
-use integration_tests::{Answer, AnswerExt, TestService, Workflow, graphs, until, within};
+use integration_tests::{Answer, AnswerExt, Raw, TestService, Workflow, graphs, until, within};
 use serde_json::{Value, json};
 
 use crate::workflows::tidy;
@@ -237,6 +237,85 @@ async fn a_retry_with_the_same_key_begins_no_second_run() {
     let other = json!({"inputs": {"a": 1, "b": 3}}).to_string();
     assert_eq!(t.send("POST", &path, &headers, &other).await.refusal(), "422 idempotency.key_reused");
     assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "1");
+}
+
+/// The first answer is what counts, also when the same could not be begun any more.
+#[tokio::test]
+async fn a_retry_is_answered_whatever_has_become_of_the_workflow() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().graph(graphs::reply("hi")).create().await;
+    let path = format!("/api/workflows/{}/runs", workflow.handle);
+    let headers = [("content-type", "application/json"), ("idempotency-key", "k")];
+    let send = async || t.send("POST", &path, &headers, "{}").await;
+    let first = send().await;
+    assert_eq!(first.status, 202);
+    // From another address the same key is another's.
+    let raw = Raw::connect_from([127, 0, 0, 2].into(), t.address()).await;
+    let [kind, key] = headers;
+    let theirs = raw.request("POST", &path, &[kind, key, ("connection", "close")], "{}").await.whole().await;
+    assert_ne!(id(&theirs), id(&first));
+    let strict = json!({"graph": sum()}).to_string();
+    assert_eq!(t.post(&format!("/api/workflows/{}/versions", workflow.id), &strict).await.status, 201);
+    let again = send().await;
+    assert_eq!((again.status, again.value()), (202, first.value()), "its inputs would not do for version 2");
+    let renamed =
+        t.send("PUT", &format!("/api/workflows/{}", workflow.id), &headers, r#"{"handle": "new"}"#).await;
+    assert_eq!(renamed.status, 200);
+    t.client().archive(&workflow.id).await.unwrap();
+    let again = send().await;
+    assert_eq!(
+        (again.status, again.value()),
+        (202, first.value()),
+        "the workflow is archived, under another name"
+    );
+    assert_eq!(again.header("idempotency-replayed"), Some("true"));
+    assert_eq!(t.send("POST", &path, &headers, "{ }").await.refusal(), "422 idempotency.key_reused");
+    assert_eq!(t.send("POST", &path, &[kind], "{}").await.refusal(), "404 workflow.not_found");
+    until("both runs end", async || {
+        t.scalar("SELECT count(*) FROM runs WHERE finished_at IS NULL").await == "0"
+    })
+    .await;
+    assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "2");
+}
+
+#[tokio::test]
+async fn a_place_in_the_events_is_judged_with_the_whole_query() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().graph(graphs::reply("hi")).create().await;
+    let run = id(&begin(&t, &workflow, "?wait=10", json!({})).await);
+    let path = format!("/api/runs/{run}/events");
+    assert_eq!(
+        t.get(&format!("{path}?aftr=1&after=x")).await.problems(),
+        ["/aftr unknown_parameter", "/after format"]
+    );
+    let head = t.open("HEAD", &path, &[], "").await;
+    assert_eq!((head.status, head.header("allow")), (405, Some("GET")), "nothing of a stream is known ahead");
+}
+
+#[tokio::test]
+async fn every_list_takes_the_same_bounds_and_says_where_it_goes_on() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().graph(graphs::reply("a")).create().await;
+    for text in ["b", "c"] {
+        let version = json!({"graph": graphs::reply(text)}).to_string();
+        assert_eq!(t.post(&format!("/api/workflows/{}/versions", workflow.id), &version).await.status, 201);
+        begin(&t, &workflow, "?wait=10", json!({})).await;
+    }
+    begin(&t, &workflow, "?wait=10", json!({})).await;
+    let lists = ["versions", "runs"].map(|list| format!("/api/workflows/{}/{list}", workflow.id));
+    for (path, other) in [(&lists[0], &lists[1]), (&lists[1], &lists[0])] {
+        for limit in ["0", "201", "-1", "x", ""] {
+            assert_eq!(t.get(&format!("{path}?limit={limit}")).await.problems(), ["/limit range"], "{path}");
+        }
+        assert_eq!(t.get(&format!("{path}?page=2")).await.problems(), ["/page unknown_parameter"]);
+        let whole = t.get(&format!("{path}?limit=200")).await.value();
+        assert_eq!((whole["data"].as_array().unwrap().len(), &whole["next_cursor"]), (3, &Value::Null));
+        let first = t.get(&format!("{path}?limit=2")).await.value();
+        let cursor = first["next_cursor"].as_str().unwrap();
+        assert_eq!(t.get(&format!("{other}?cursor={cursor}")).await.problems(), ["/cursor format"]);
+        let rest = t.get(&format!("{path}?limit=2&cursor={cursor}")).await.value();
+        assert_eq!((&rest["data"][0], &rest["next_cursor"]), (&whole["data"][2], &Value::Null));
+    }
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use wire::{ErrorCode, FieldError};
 
 use super::App;
 use super::error::{ApiError, ApiResult};
-use super::place::place;
+use super::place::{Unknown, place};
 
 /// How often an idle stream shows that it is alive.
 const PING: Duration = Duration::from_secs(10);
@@ -34,9 +34,10 @@ pub(super) async fn serve(
     app: &App,
     stream: &StoredStream,
     request: &HttpRequest,
+    unknown: Unknown,
     mut head: HttpResponseBuilder,
 ) -> ApiResult<HttpResponse> {
-    let place = place(request, stream.id)?;
+    let place = place(request, stream.id, unknown)?;
     if app.chat().all_seen(stream, place.after).await? {
         return Ok(HttpResponse::NoContent().finish());
     }

@@ -33,6 +33,12 @@ pub(super) fn key(request: &HttpRequest) -> ApiResult<Option<String>> {
     Ok(Some(text.to_owned()))
 }
 
+/// Keys of different callers, methods and paths never meet. The path counts as it was sent: what it names may have
+/// another name by the time of the retry.
+pub(super) fn scope<S>(caller: &Caller<S>, request: &HttpRequest) -> String {
+    format!("{} {}|{}", request.method(), request.path(), caller.identity())
+}
+
 /// A request that changes something: once, where it has a key.
 pub(super) struct Once {
     store: Store,
@@ -40,11 +46,10 @@ pub(super) struct Once {
 }
 
 impl Once {
-    /// Keys of different callers, methods and paths never meet. The path counts as it was sent: a change may give what
-    /// it names another name, and the retry comes under the old one.
+    /// The request with its key, if it has one.
     pub(super) fn of<S>(caller: &Caller<S>, request: &HttpRequest, body: &[u8]) -> ApiResult<Self> {
         let key = key(request)?.map(|key| RequestKey {
-            scope: format!("{} {}|{}", request.method(), request.path(), caller.identity()),
+            scope: scope(caller, request),
             key,
             digest: digest(&SHA256, body).as_ref().to_vec(),
         });

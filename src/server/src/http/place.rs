@@ -16,9 +16,18 @@ pub(super) struct Place {
     pub(super) pointer: &'static str,
 }
 
+/// What becomes of query parameters that nobody knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unknown {
+    /// As everywhere in the chat.
+    Ignored,
+    /// As everywhere else.
+    Refused,
+}
+
 /// The last event that the client has seen: the header that a browser sends by itself, or `?after=`. Where both are
 /// given, the header is the newer one.
-pub(super) fn place(request: &HttpRequest, stream: Uuid) -> ApiResult<Place> {
+pub(super) fn place(request: &HttpRequest, stream: Uuid, unknown: Unknown) -> ApiResult<Place> {
     let mut problems = Vec::new();
     let headers: Vec<_> = request.headers().get_all("last-event-id").collect();
     let header = match headers.as_slice() {
@@ -33,8 +42,10 @@ pub(super) fn place(request: &HttpRequest, stream: Uuid) -> ApiResult<Place> {
     let mut query = Params::of(request);
     let after = query.text("after").filter(|after| !after.is_empty());
     let after = after.map(|id| event_of(&id, stream, true, AFTER));
-    // What the chat does not know it ignores, here too.
-    problems.extend(query.finish_leniently());
+    problems.extend(match unknown {
+        Unknown::Ignored => query.finish_leniently(),
+        Unknown::Refused => query.finish(),
+    });
     let mut first = None;
     for (read, pointer) in [(header, LAST_EVENT_ID), (after, AFTER)] {
         match read {

@@ -10,11 +10,12 @@ use super::access::Access;
 use crate::http::App;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::events;
+use crate::http::place::Unknown;
 
 /// Goes on exactly behind the last event that was seen; 204 when there is none.
 pub(super) async fn read(app: Data<App>, id: Path<String>, request: HttpRequest) -> ApiResult<HttpResponse> {
     let (stream, _) = open(&app, &id, &request).await?;
-    events::serve(&app, &stream, &request, super::headers(stream.id)).await
+    events::serve(&app, &stream, &request, Unknown::Ignored, super::headers(stream.id)).await
 }
 
 /// Stops the turn; as often as one likes.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use actix_web::web::{Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use actors::plans::LoadedVersion;
-use actors::runs::{IdempotencyKey, NewRun, RunOptions};
+use actors::runs::{BegunRun, IdempotencyKey, NewRun, RunOptions, Runs};
 use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value};
 use store::StoredWorkflow;
@@ -23,6 +23,14 @@ use crate::http::{body, idempotency};
 /// Seconds that a caller may wait for the run's end.
 const LONGEST_WAIT: i64 = 60;
 
+/// What a request finds.
+enum Asked {
+    /// An earlier one with its key has begun the run.
+    Before(BegunRun),
+    /// The workflow to run.
+    Now(Box<StoredWorkflow>),
+}
+
 /// 202 at once, or the result within `?wait=` seconds.
 pub(super) async fn create(
     caller: Caller<WorkflowsExecute>,
@@ -30,22 +38,39 @@ pub(super) async fn create(
     request: HttpRequest,
     payload: Payload,
 ) -> ApiResult<HttpResponse> {
-    let workflow = caller.workflow(&name).await?;
-    let key = idempotency::key(&request)?;
     let bytes = body::read(&request, payload, body::BODY_LIMIT, &**caller.app().clock()).await?;
-    let members = body::object_or_nothing(&request, &bytes)?;
-    let mut query = Params::of(&request);
-    let wait = query.whole("wait", 0..=LONGEST_WAIT).and_then(|seconds| u64::try_from(seconds).ok());
-    let wanted = query.and(requests::create_run(&members))?;
-    let key = key.map(|key| IdempotencyKey {
-        scope: format!("runs|{}", workflow.id),
+    let key = idempotency::key(&request)?.map(|key| IdempotencyKey {
+        scope: idempotency::scope(&caller, &request),
         also: None,
         key,
         digest: digest(&SHA256, &bytes).as_ref().to_vec(),
     });
-    let new = new_run(&caller, &workflow, wanted, key).await?;
     let runs = caller.app().runs();
-    let begun = runs.begin(new).await?;
+    let begun = match &key {
+        Some(key) => runs.begun(key).await?,
+        None => None,
+    };
+    let asked = match begun {
+        Some(begun) => Asked::Before(begun),
+        None => Asked::Now(Box::new(caller.workflow(&name).await?)),
+    };
+    let (wanted, wait) = read(&request, &bytes)?;
+    let begun = match asked {
+        Asked::Before(begun) => begun,
+        Asked::Now(workflow) => runs.begin(new_run(&caller, &workflow, wanted, key).await?).await?,
+    };
+    answer(runs, begun, wait).await
+}
+
+/// What to run, and how many seconds to wait for its end.
+fn read(request: &HttpRequest, bytes: &[u8]) -> ApiResult<(CreateRun, Option<u64>)> {
+    let members = body::object_or_nothing(request, bytes)?;
+    let mut query = Params::of(request);
+    let wait = query.whole("wait", 0..=LONGEST_WAIT).and_then(|seconds| u64::try_from(seconds).ok());
+    Ok((query.and(requests::create_run(&members))?, wait))
+}
+
+async fn answer(runs: &Runs, begun: BegunRun, wait: Option<u64>) -> ApiResult<HttpResponse> {
     if let Some(wait) = wait.filter(|wait| *wait > 0) {
         runs.wait(begun.run, Duration::from_secs(wait)).await?;
     }

@@ -14,6 +14,7 @@ use super::error::{ApiError, ApiResult};
 use super::extract::{Caller, WorkflowsExecute, WorkflowsRead};
 use super::idempotency::{Once, Reply};
 use super::paging::Part;
+use super::place::Unknown;
 use super::query::Params;
 use super::{body, events, fields, get, resource};
 
@@ -28,7 +29,7 @@ pub(super) fn routes(config: &mut ServiceConfig) {
                 .route(web::post().to(create::create)),
         )
         .service(resource("/api/runs/{id}", "GET, HEAD").route(get().to(show)))
-        .service(resource("/api/runs/{id}/events", "GET, HEAD").route(get().to(watch)))
+        .service(resource("/api/runs/{id}/events", "GET").route(web::get().to(watch)))
         .service(resource("/api/runs/{id}/trace", "GET, HEAD").route(get().to(trace)))
         .service(resource("/api/runs/{id}/cancel", "POST").route(web::post().to(cancel)));
 }
@@ -79,10 +80,7 @@ async fn watch(
         None => None,
     };
     let stream = stream.ok_or_else(|| ApiError::new(ErrorCode::StreamNotFound))?;
-    let mut query = Params::of(&request);
-    query.text("after");
-    ApiError::refuse(query.finish())?;
-    events::serve(app, &stream, &request, events::headers()).await
+    events::serve(app, &stream, &request, Unknown::Refused, events::headers()).await
 }
 
 async fn trace(
