@@ -3,7 +3,9 @@
 use reqwest::{Method, RequestBuilder};
 use serde::Serialize;
 use wire::{
-    CheckVersion, Checked, CreateVersion, CreateWorkflow, Listed, NodeTypeRecord, PublicWorkflow, PublishRequest, Published, SavedVersion, UpdateWorkflow, VersionDiff, VersionRecord, VersionSummary, WorkflowRecord,
+    CheckVersion, Checked, CreateVersion, CreateWorkflow, Listed, NodeTypeRecord, PublicWorkflow,
+    PublishRequest, Published, SavedVersion, UpdateWorkflow, VersionDiff, VersionRecord, VersionSummary,
+    WorkflowRecord,
 };
 
 use crate::client::{Bearer, Client};

@@ -19,8 +19,9 @@ pub use near::nearest;
 pub use node::NodeTypeRecord;
 pub use run::{CreateRun, RunEvent, RunFrame, RunProblem, RunRecord, RunState, Trace, TraceStep};
 pub use workflow::{
-    ChatSettings, CheckVersion, Checked, CreateVersion, CreateWorkflow, Listed, PublicWorkflow, PublishRequest, Published, SavedVersion, StopAnswer, StopStatus, UpdateChatSettings, UpdateWorkflow, VersionRecord, VersionSummary,
-    WorkflowRecord,
+    ChatSettings, CheckVersion, Checked, CreateVersion, CreateWorkflow, Listed, PublicWorkflow,
+    PublishRequest, Published, SavedVersion, StopAnswer, StopStatus, UpdateChatSettings, UpdateWorkflow,
+    VersionRecord, VersionSummary, WorkflowRecord,
 };
 
 /// An instant on the wire: RFC 3339, UTC, with `Z`.

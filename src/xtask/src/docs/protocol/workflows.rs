@@ -3,7 +3,9 @@
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 use wire::{
-    Change, ChatSettings, Checked, CreateVersion, CreateWorkflow, FieldError, Listed, NodeTypeRecord, PublicWorkflow, PublishRequest, Published, UpdateChatSettings, UpdateWorkflow, VersionDiff, VersionRecord, VersionSummary, WorkflowRecord,
+    Change, ChatSettings, Checked, CreateVersion, CreateWorkflow, FieldError, Listed, NodeTypeRecord,
+    PublicWorkflow, PublishRequest, Published, UpdateChatSettings, UpdateWorkflow, VersionDiff,
+    VersionRecord, VersionSummary, WorkflowRecord,
 };
 
 use super::block;
