@@ -22,3 +22,10 @@ pub fn add(workflow: &Workflow, thread: &str, text: &str) -> Value {
     json!({"type": "threads.add_user_message", "workflow_id": workflow.id,
            "params": {"thread_id": thread, "input": input(text)}})
 }
+
+/// A request of any type.
+#[must_use]
+#[allow(clippy::needless_pass_by_value, reason = "bodies are written in place")]
+pub fn ask(workflow: &Workflow, kind: &str, params: Value) -> Value {
+    json!({"type": kind, "workflow_id": workflow.id, "params": params})
+}

@@ -25,6 +25,6 @@ pub use endpoint::Endpoint;
 pub use process::Stopping;
 pub use raw::{Raw, RawAnswer};
 pub use service::{Builder, TestService, owner_of_all_databases};
-pub use tidy::{events, tidy};
+pub use tidy::{events, tidy, tidy_json};
 pub use waiting::{pause, until, within};
 pub use workflow::{Workflow, WorkflowBuilder};

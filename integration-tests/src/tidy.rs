@@ -37,6 +37,17 @@ pub fn tidy(body: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
+/// A JSON answer in the same way.
+///
+/// # Panics
+/// As [`tidy`].
+#[must_use]
+pub fn tidy_json(value: &Value) -> String {
+    let (mut names, mut value) = (Names::default(), value.clone());
+    names.tidy(&mut value);
+    value.to_string()
+}
+
 #[derive(Default)]
 struct Names {
     known: BTreeMap<String, String>,

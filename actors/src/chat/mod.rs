@@ -1,9 +1,10 @@
 //! The chat's front door: begins turns, opens streams, stops turns.
 
+mod history;
 mod start;
 
 use kernel::ThreadId;
-use store::{RunStatus, StoreError, StoredStream, StoredThread};
+use store::{RunStatus, StoreError, StoredStream};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use wire::StopStatus;
@@ -50,14 +51,6 @@ impl Chat {
     /// The workflow was changed here.
     pub fn forget(&self, workflow: Uuid) {
         self.ports.plans.forget(workflow);
-    }
-
-    /// A thread, to see whose it is.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
-    pub async fn thread(&self, id: ThreadId) -> Result<Option<StoredThread>, StoreError> {
-        self.ports.store.thread(id).await
     }
 
     /// Stores a turn's start and opens its stream. Once this returns, the turn runs whatever becomes of the caller.

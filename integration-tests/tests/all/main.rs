@@ -32,6 +32,7 @@ mod shutdown;
 mod start;
 mod stop;
 mod streams;
+mod threads;
 mod turn;
 mod typed;
 mod versions;

@@ -96,7 +96,9 @@ async fn a_chat_request_of_an_unknown_type_is_told_the_near_one() {
     let t = TestService::start().await;
     let workflow = t.workflow().published().create().await;
     let mut lines = Vec::new();
-    for kind in ["thread.create", "threads.add_message", "threads.lists", "threads.list", "hello", ""] {
+    for kind in
+        ["thread.create", "threads.add_message", "threads.lists", "threads.custom_action", "hello", ""]
+    {
         let mut body = chat::create(&workflow, "hi");
         body["type"] = json!(kind);
         let answer = t.chat(&body).await;
@@ -107,7 +109,7 @@ async fn a_chat_request_of_an_unknown_type_is_told_the_near_one() {
     thread.create: /type | unknown | is no request type of the chat | did you mean `threads.create`?
     threads.add_message: /type | unknown | is no request type of the chat | did you mean `threads.add_user_message`?
     threads.lists: /type | unknown | is no request type of the chat | did you mean `threads.list`?
-    threads.list: /type | unsupported | `threads.list` is not served yet | `threads.create` or `threads.add_user_message`
+    threads.custom_action: /type | unsupported | `threads.custom_action` is not served yet | `threads.create` or `threads.add_user_message`
     hello: /type | unknown | is no request type of the chat | `threads.create` or `threads.add_user_message`
     : /type | unknown | is no request type of the chat | `threads.create` or `threads.add_user_message`
     ");

@@ -123,7 +123,7 @@ impl Client {
 }
 
 /// A chat request with its workflow at the top level.
-fn chat_body(workflow_id: &str, request: &ChatRequest) -> Result<Value, ClientError> {
+pub(crate) fn chat_body(workflow_id: &str, request: &ChatRequest) -> Result<Value, ClientError> {
     let wrong = || ClientError::Usage("the chat request cannot be written as JSON".to_owned());
     let mut body = serde_json::to_value(request).map_err(|_| wrong())?;
     let object = body.as_object_mut().ok_or_else(wrong)?;

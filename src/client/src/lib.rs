@@ -17,6 +17,7 @@ mod follow;
 mod runs;
 mod sse;
 mod stream;
+mod threads;
 mod turn;
 mod workflows;
 

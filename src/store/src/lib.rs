@@ -44,7 +44,7 @@ pub use pool::{Options, Store};
 pub use runs::{RunFilter, RunStatus, StoredRun, UnfinishedRun};
 pub use runtime::DatabaseRuntime;
 pub use streams::{StoredFrames, StoredStream};
-pub use threads::StoredThread;
+pub use threads::{Slice, StoredThread, ThreadsOf};
 pub use versions::{ListedVersion, NewVersion, StoredVersion};
 pub use workflow_changes::WorkflowChange;
 pub use workflows::{NewWorkflow, StoredWorkflow, WorkflowRef};

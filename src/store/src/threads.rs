@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
-use kernel::ThreadId;
+use kernel::{ItemKey, ThreadId};
 use uuid::Uuid;
 use wire::chat::ThreadItem;
 
@@ -22,8 +22,54 @@ pub struct StoredThread {
     pub owner_kind: String,
     /// Who, where the kind has somebody.
     pub owner_id: Option<String>,
+    /// Its title, once it has one.
+    pub title: Option<String>,
+    /// `active`, `locked` or `closed`.
+    pub status: String,
     /// When it was begun.
     pub created_at: DateTime<Utc>,
+}
+
+/// Whose threads, and of which workflow.
+#[derive(Debug, Clone, Copy)]
+pub struct ThreadsOf<'a> {
+    /// The workflow.
+    pub workflow: Uuid,
+    /// `visitor`, `session` or `user`.
+    pub owner_kind: &'a str,
+    /// Who.
+    pub owner_id: &'a str,
+}
+
+/// Which part of a list to read.
+#[derive(Debug, Clone, Copy)]
+pub struct Slice<K> {
+    /// Behind this record, in the order that is asked for.
+    pub after: Option<K>,
+    /// The oldest first, or the newest.
+    pub ascending: bool,
+    /// Most records.
+    pub limit: i64,
+}
+
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = threads)]
+#[diesel(check_for_backend(diesel::pg::Pg))]
+struct Row {
+    id: Uuid,
+    workflow_id: Uuid,
+    owner_kind: String,
+    owner_id: Option<String>,
+    title: Option<String>,
+    status: String,
+    created_at: DateTime<Utc>,
+}
+
+impl From<Row> for StoredThread {
+    fn from(row: Row) -> Self {
+        let Row { id, workflow_id, owner_kind, owner_id, title, status, created_at } = row;
+        Self { id: ThreadId(id), workflow_id, owner_kind, owner_id, title, status, created_at }
+    }
 }
 
 impl Store {
@@ -32,19 +78,57 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn thread(&self, id: ThreadId) -> Result<Option<StoredThread>, StoreError> {
-        let row: Option<(Uuid, String, Option<String>, DateTime<Utc>)> = threads::table
+        let row: Option<Row> = threads::table
             .find(id.0)
-            .select((threads::workflow_id, threads::owner_kind, threads::owner_id, threads::created_at))
+            .select(Row::as_select())
             .first(&mut *self.connection().await?)
             .await
             .optional()?;
-        Ok(row.map(|(workflow_id, owner_kind, owner_id, created_at)| StoredThread {
-            id,
-            workflow_id,
-            owner_kind,
-            owner_id,
-            created_at,
-        }))
+        Ok(row.map(Into::into))
+    }
+
+    /// Somebody's threads by the time they were begun; `None` when the one to go on behind is none of them.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn threads_of(
+        &self,
+        of: ThreadsOf<'_>,
+        slice: Slice<ThreadId>,
+    ) -> Result<Option<Vec<StoredThread>>, StoreError> {
+        let mut connection = self.connection().await?;
+        let theirs = || {
+            threads::table
+                .filter(threads::owner_id.eq(of.owner_id))
+                .filter(threads::workflow_id.eq(of.workflow))
+                .filter(threads::owner_kind.eq(of.owner_kind))
+        };
+        let mut query = theirs().select(Row::as_select()).limit(slice.limit).into_boxed();
+        if let Some(after) = slice.after {
+            let place: Option<DateTime<Utc>> = theirs()
+                .filter(threads::id.eq(after.0))
+                .select(threads::created_at)
+                .first(&mut *connection)
+                .await
+                .optional()?;
+            let Some(at) = place else { return Ok(None) };
+            query = if slice.ascending {
+                query.filter(threads::created_at.ge(at)).filter(
+                    threads::created_at.gt(at).or(threads::created_at.eq(at).and(threads::id.gt(after.0))),
+                )
+            } else {
+                query.filter(threads::created_at.le(at)).filter(
+                    threads::created_at.lt(at).or(threads::created_at.eq(at).and(threads::id.lt(after.0))),
+                )
+            };
+        }
+        query = if slice.ascending {
+            query.order((threads::created_at.asc(), threads::id.asc()))
+        } else {
+            query.order((threads::created_at.desc(), threads::id.desc()))
+        };
+        let rows: Vec<Row> = query.load(&mut *connection).await?;
+        Ok(Some(rows.into_iter().map(Into::into).collect()))
     }
 
     /// Every item of a thread, hidden ones included, in order.
@@ -58,6 +142,35 @@ impl Store {
             .select(thread_items::content)
             .load(&mut *self.connection().await?)
             .await?;
-        rows.iter().map(|row| serde_json::from_str(row).map_err(|e| corrupt("thread item", e))).collect()
+        items(&rows)
     }
+
+    /// Part of a thread's items, hidden ones included.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn items_of(&self, id: ThreadId, slice: Slice<ItemKey>) -> Result<Vec<ThreadItem>, StoreError> {
+        let mut query = thread_items::table
+            .filter(thread_items::thread_id.eq(id.0))
+            .select(thread_items::content)
+            .limit(slice.limit)
+            .into_boxed();
+        let after = slice.after.map(|key| key.0.to_vec());
+        query = match (slice.ascending, after) {
+            (true, Some(after)) => query.filter(thread_items::id.gt(after)),
+            (false, Some(after)) => query.filter(thread_items::id.lt(after)),
+            (_, None) => query,
+        };
+        query = if slice.ascending {
+            query.order(thread_items::id.asc())
+        } else {
+            query.order(thread_items::id.desc())
+        };
+        let rows: Vec<String> = query.load(&mut *self.connection().await?).await?;
+        items(&rows)
+    }
+}
+
+fn items(rows: &[String]) -> Result<Vec<ThreadItem>, StoreError> {
+    rows.iter().map(|row| serde_json::from_str(row).map_err(|e| corrupt("thread item", e))).collect()
 }

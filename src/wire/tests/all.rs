@@ -4,8 +4,8 @@
 use serde_json::{Map, Value, json};
 use wire::chat::{
     Annotation, Attachment, ChatEvent, ChatOperation, ChatRequest, ContentPart, InferenceOptions, ItemUpdate,
-    NoticeLevel, OutputText, Page, PiecePart, Source, StreamErrorCode, StreamOptions, Thread, ThreadItem,
-    ThreadStatus, ToolChoice, UserMessageContent, UserMessageInput,
+    NoticeLevel, Order, OutputText, Page, PageRequest, PiecePart, Source, StreamErrorCode, StreamOptions,
+    Thread, ThreadItem, ThreadStatus, ToolChoice, UserMessageContent, UserMessageInput,
 };
 
 fn thread(status: ThreadStatus) -> Thread {
@@ -145,9 +145,13 @@ fn pointers(body: Value) -> Vec<String> {
 #[test]
 fn requests_round_trip() {
     let input = UserMessageInput::text("hello");
+    let page = PageRequest { limit: Some(7), order: Some(Order::Asc), after: Some("msg_1".into()) };
     for operation in [
         ChatOperation::CreateThread { input: input.clone() },
         ChatOperation::AddUserMessage { thread_id: "thr_1".into(), input },
+        ChatOperation::GetThread { thread_id: "thr_1".into() },
+        ChatOperation::ListThreads(PageRequest::default()),
+        ChatOperation::ListItems { thread_id: "thr_1".into(), page },
     ] {
         let request = ChatRequest { operation, metadata: Map::new() };
         assert_eq!(parse(serde_json::to_value(&request).unwrap()), Ok(request));
@@ -169,7 +173,7 @@ fn bad_requests_are_told_everything_at_once() {
     assert_eq!(pointers(json!({})), ["/type required"]);
     assert_eq!(pointers(json!({"type": 1})), ["/type type"]);
     assert_eq!(pointers(json!({"type": "threads.explode", "params": {}})), ["/type unknown"]);
-    assert_eq!(pointers(json!({"type": "threads.list", "params": {}})), ["/type unsupported"]);
+    assert_eq!(pointers(json!({"type": "threads.custom_action", "params": {}})), ["/type unsupported"]);
     assert_eq!(pointers(json!({"type": "threads.create"})), ["/params required"]);
     assert_eq!(
         pointers(json!({"type": "threads.add_user_message", "metadata": 1, "params": {}})),
@@ -195,6 +199,42 @@ fn bad_requests_are_told_everything_at_once() {
         let body = json!({"type": "threads.create", "params": {"input": {"content": content}}});
         assert_eq!(pointers(body), ["/params/input/content empty"]);
     }
+}
+
+#[test]
+fn a_page_is_asked_for_leniently_and_within_bounds() {
+    let page = |params: Value| {
+        let body = json!({"type": "threads.list", "params": params});
+        parse(body).map(|request| match request.operation {
+            ChatOperation::ListThreads(page) => (page.records(), page.direction(), page.after),
+            _ => panic!("other type"),
+        })
+    };
+    let usual = Ok((20, Order::Desc, None));
+    for params in [
+        json!({}),
+        json!({"limit": null, "order": null, "after": null, "x": 1}),
+        json!({"limit": 0, "after": ""}),
+    ] {
+        assert_eq!(page(params), usual);
+    }
+    let wanted = json!({"limit": 3, "order": "asc", "after": "thr_1"});
+    assert_eq!(page(wanted), Ok((3, Order::Asc, Some("thr_1".into()))));
+    for much in [101, u64::from(u32::MAX) + 1, u64::MAX] {
+        assert_eq!(page(json!({"limit": much})), Ok((100, Order::Desc, None)));
+    }
+    let params = json!({"limit": -1, "order": "newest", "after": 1});
+    assert_eq!(
+        pointers(json!({"type": "items.list", "params": params})),
+        ["/params/thread_id required", "/params/limit range", "/params/order unknown", "/params/after type"]
+    );
+    for wrong in [json!("3"), json!(1.5), json!(true), json!([1])] {
+        assert_eq!(
+            pointers(json!({"type": "threads.list", "params": {"limit": wrong}})),
+            ["/params/limit type"]
+        );
+    }
+    assert_eq!(pointers(json!({"type": "threads.list"})), ["/params required"]);
 }
 
 #[test]

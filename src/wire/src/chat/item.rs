@@ -120,6 +120,15 @@ impl ThreadItem {
         }
     }
 
+    /// Whether it is for the model alone and never sent to a client.
+    #[must_use]
+    pub fn is_hidden(&self) -> bool {
+        match self {
+            Self::UserMessage { .. } | Self::AssistantMessage { .. } => false,
+            Self::SdkHiddenContext { .. } => true,
+        }
+    }
+
     /// The text a model reads, and the role it reads it in.
     #[must_use]
     pub fn as_message(&self) -> (&'static str, String) {

@@ -2,6 +2,7 @@
 
 mod event;
 mod item;
+mod parse;
 mod request;
 
 pub use event::{ChatEvent, ItemUpdate, NoticeLevel, PiecePart, StreamErrorCode, StreamOptions};
@@ -9,8 +10,8 @@ pub use item::{
     Annotation, Attachment, ContentPart, OutputText, Page, Source, Thread, ThreadItem, ThreadStatus,
 };
 pub use request::{
-    AttachmentRef, ChatOperation, ChatRequest, InferenceOptions, ToolChoice, UserMessageContent,
-    UserMessageInput,
+    AttachmentRef, ChatOperation, ChatRequest, InferenceOptions, Order, PageRequest, ToolChoice,
+    UserMessageContent, UserMessageInput,
 };
 
 /// Who a stream's pieces of text are written for.

@@ -1,9 +1,7 @@
-//! Chat requests. Unknown members are ignored at every level; what is missing is reported all at once.
+//! Chat requests.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-
-use crate::{FieldError, MOST_PROBLEMS, nearest};
 
 /// A chat request after its `workflow_id` and its access were settled.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -34,6 +32,67 @@ pub enum ChatOperation {
         /// The message.
         input: UserMessageInput,
     },
+    /// A thread with its first items.
+    #[serde(rename = "threads.get_by_id")]
+    GetThread {
+        /// The thread.
+        thread_id: String,
+    },
+    /// The caller's threads.
+    #[serde(rename = "threads.list")]
+    ListThreads(PageRequest),
+    /// The items of a thread.
+    #[serde(rename = "items.list")]
+    ListItems {
+        /// The thread.
+        thread_id: String,
+        /// Which of them.
+        #[serde(flatten)]
+        page: PageRequest,
+    },
+}
+
+/// Which part of a list to answer.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PageRequest {
+    /// Most records to answer; 20 when nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+    /// Which come first; the newest when nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<Order>,
+    /// The id of the record to go on behind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+}
+
+impl PageRequest {
+    /// Records of a page where the request does not say.
+    pub const DEFAULT: u32 = 20;
+    /// Most records of a page; who asks for more gets these.
+    pub const MOST: u32 = 100;
+
+    /// How many records to answer.
+    #[must_use]
+    pub fn records(&self) -> u32 {
+        self.limit.filter(|limit| *limit > 0).unwrap_or(Self::DEFAULT).min(Self::MOST)
+    }
+
+    /// Which come first.
+    #[must_use]
+    pub fn direction(&self) -> Order {
+        self.order.unwrap_or(Order::Desc)
+    }
+}
+
+/// Which records come first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Order {
+    /// The oldest.
+    Asc,
+    /// The newest.
+    Desc,
 }
 
 /// A user's message.
@@ -143,279 +202,4 @@ pub struct InferenceOptions {
 pub struct ToolChoice {
     /// Its id.
     pub id: String,
-}
-
-const EXAMPLE_CONTENT: &str = r#"[{"type": "input_text", "text": "Hello"}]"#;
-const EXAMPLE_INPUT: &str = r#"{"content": [{"type": "input_text", "text": "Hello"}]}"#;
-const EXAMPLE_PARAMS: &str = r#"{"input": {"content": [{"type": "input_text", "text": "Hello"}]}}"#;
-
-const SERVED_TYPES: [&str; 2] = ["threads.create", "threads.add_user_message"];
-/// Request types of the protocol that this service does not serve yet.
-const LATER_TYPES: [&str; 14] = [
-    "threads.add_client_tool_output",
-    "threads.add_structured_input",
-    "threads.retry_after_item",
-    "threads.custom_action",
-    "threads.get_by_id",
-    "threads.list",
-    "items.list",
-    "threads.update",
-    "threads.delete",
-    "items.feedback",
-    "attachments.create",
-    "attachments.delete",
-    "input.transcribe",
-    "threads.sync_custom_action",
-];
-
-impl ChatRequest {
-    /// Reads a request body.
-    ///
-    /// # Errors
-    /// Every problem with its JSON pointer.
-    pub fn parse(body: &Map<String, Value>) -> Result<Self, Vec<FieldError>> {
-        let mut problems = Vec::new();
-        let operation = parse_operation(body, &mut problems);
-        let metadata = match body.get("metadata") {
-            None | Some(Value::Null) => Map::new(),
-            Some(Value::Object(metadata)) => metadata.clone(),
-            Some(_) => {
-                problems.push(wrong("/metadata", "an object"));
-                Map::new()
-            }
-        };
-        match operation {
-            Some(operation) if problems.is_empty() => Ok(Self { operation, metadata }),
-            _ => Err(problems),
-        }
-    }
-}
-
-fn wrong(pointer: impl Into<String>, expected: &str) -> FieldError {
-    FieldError::new(pointer, "type", format!("must be {expected}"))
-}
-
-fn missing(pointer: impl Into<String>) -> FieldError {
-    FieldError::new(pointer, "required", "is required")
-}
-
-fn parse_operation(body: &Map<String, Value>, problems: &mut Vec<FieldError>) -> Option<ChatOperation> {
-    let kind = match body.get("type") {
-        Some(Value::String(kind)) => kind.as_str(),
-        None | Some(Value::Null) => {
-            problems.push(missing("/type").suggest("`threads.create` or `threads.add_user_message`"));
-            return None;
-        }
-        Some(_) => {
-            problems.push(wrong("/type", "a string"));
-            return None;
-        }
-    };
-    if LATER_TYPES.contains(&kind) {
-        let problem = FieldError::new("/type", "unsupported", format!("`{kind}` is not served yet"));
-        problems.push(problem.suggest("`threads.create` or `threads.add_user_message`"));
-        return None;
-    }
-    if !SERVED_TYPES.contains(&kind) {
-        let problem = FieldError::new("/type", "unknown", "is no request type of the chat");
-        problems.push(problem.suggest(match nearest(kind, SERVED_TYPES.into_iter().chain(LATER_TYPES)) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => "`threads.create` or `threads.add_user_message`".to_owned(),
-        }));
-        return None;
-    }
-    let params = match body.get("params") {
-        Some(Value::Object(params)) => params,
-        None | Some(Value::Null) => {
-            problems.push(missing("/params").suggest(EXAMPLE_PARAMS));
-            return None;
-        }
-        Some(_) => {
-            problems.push(wrong("/params", "an object"));
-            return None;
-        }
-    };
-    let thread_id = if kind == "threads.add_user_message" {
-        text_member(params, "thread_id", "/params", problems)
-    } else {
-        None
-    };
-    let input = match params.get("input") {
-        Some(Value::Object(input)) => parse_input(input, problems),
-        None | Some(Value::Null) => {
-            problems.push(missing("/params/input").suggest(EXAMPLE_INPUT));
-            None
-        }
-        Some(_) => {
-            problems.push(wrong("/params/input", "an object").suggest(EXAMPLE_INPUT));
-            None
-        }
-    }?;
-    if kind == "threads.create" {
-        return Some(ChatOperation::CreateThread { input });
-    }
-    thread_id.map(|thread_id| ChatOperation::AddUserMessage { thread_id, input })
-}
-
-fn parse_input(input: &Map<String, Value>, problems: &mut Vec<FieldError>) -> Option<UserMessageInput> {
-    let before = problems.len();
-    let content = parse_content(input, problems);
-    let attachments = parse_attachments(input, problems);
-    let quoted_text = optional_text(input, "quoted_text", "/params/input", problems);
-    let inference_options = parse_options(input, problems);
-    if problems.len() > before {
-        return None;
-    }
-    let says_something =
-        content.iter().any(|part| !part.model_text().trim().is_empty()) || !attachments.is_empty();
-    if !says_something {
-        let pointer = "/params/input/content";
-        problems.push(FieldError::new(
-            pointer,
-            "empty",
-            "must hold some text, or there must be an attachment",
-        ));
-        return None;
-    }
-    Some(UserMessageInput { content, attachments, quoted_text, inference_options })
-}
-
-fn parse_content(input: &Map<String, Value>, problems: &mut Vec<FieldError>) -> Vec<UserMessageContent> {
-    let parts = match input.get("content") {
-        Some(Value::Array(parts)) => parts,
-        None | Some(Value::Null) => {
-            problems.push(missing("/params/input/content").suggest(EXAMPLE_CONTENT));
-            return Vec::new();
-        }
-        Some(_) => {
-            problems.push(wrong("/params/input/content", "an array").suggest(EXAMPLE_CONTENT));
-            return Vec::new();
-        }
-    };
-    let mut content = Vec::with_capacity(parts.len());
-    for (index, part) in parts.iter().enumerate() {
-        if problems.len() > MOST_PROBLEMS {
-            break;
-        }
-        content.extend(parse_part(part, index, problems));
-    }
-    content
-}
-
-fn parse_part(part: &Value, index: usize, problems: &mut Vec<FieldError>) -> Option<UserMessageContent> {
-    let at = format!("/params/input/content/{index}");
-    let Value::Object(part) = part else {
-        problems.push(wrong(at, "an object"));
-        return None;
-    };
-    match part.get("type").and_then(Value::as_str) {
-        Some("input_text") => {
-            text_member(part, "text", &at, problems).map(|text| UserMessageContent::InputText { text })
-        }
-        Some("input_tag") => {
-            let id = text_member(part, "id", &at, problems);
-            let text = text_member(part, "text", &at, problems);
-            let group = optional_text(part, "group", &at, problems);
-            let data = part.get("data").and_then(Value::as_object).cloned().unwrap_or_default();
-            let interactive = part.get("interactive").and_then(Value::as_bool).unwrap_or(false);
-            Some(UserMessageContent::InputTag { id: id?, text: text?, data, group, interactive })
-        }
-        None if matches!(part.get("type"), None | Some(Value::Null)) => {
-            problems.push(missing(format!("{at}/type")).suggest("`input_text` or `input_tag`"));
-            None
-        }
-        None => {
-            problems.push(wrong(format!("{at}/type"), "a string"));
-            None
-        }
-        Some(_) => {
-            let problem = FieldError::new(format!("{at}/type"), "unknown", "is no kind of message content");
-            problems.push(problem.suggest("`input_text` or `input_tag`"));
-            None
-        }
-    }
-}
-
-fn parse_attachments(input: &Map<String, Value>, problems: &mut Vec<FieldError>) -> Vec<AttachmentRef> {
-    let list = match input.get("attachments") {
-        None | Some(Value::Null) => return Vec::new(),
-        Some(Value::Array(list)) => list,
-        Some(_) => {
-            problems.push(wrong("/params/input/attachments", "an array"));
-            return Vec::new();
-        }
-    };
-    let mut attachments = Vec::with_capacity(list.len());
-    for (index, entry) in list.iter().enumerate() {
-        if problems.len() > MOST_PROBLEMS {
-            break;
-        }
-        let id = entry.as_str().or_else(|| entry.get("id").and_then(Value::as_str));
-        match id {
-            Some(id) => attachments.push(AttachmentRef::Id(id.to_owned())),
-            None => {
-                let at = format!("/params/input/attachments/{index}");
-                problems.push(wrong(at, "an attachment's id, or an object with one"));
-            }
-        }
-    }
-    attachments
-}
-
-fn parse_options(input: &Map<String, Value>, problems: &mut Vec<FieldError>) -> InferenceOptions {
-    let at = "/params/input/inference_options";
-    let options = match input.get("inference_options") {
-        None | Some(Value::Null) => return InferenceOptions::default(),
-        Some(Value::Object(options)) => options,
-        Some(_) => {
-            problems.push(wrong(at, "an object"));
-            return InferenceOptions::default();
-        }
-    };
-    let model = optional_text(options, "model", at, problems);
-    let tool_choice = match options.get("tool_choice") {
-        None | Some(Value::Null) => None,
-        Some(Value::Object(choice)) => {
-            text_member(choice, "id", &format!("{at}/tool_choice"), problems).map(|id| ToolChoice { id })
-        }
-        Some(_) => {
-            problems.push(wrong(format!("{at}/tool_choice"), "an object"));
-            None
-        }
-    };
-    InferenceOptions { tool_choice, model }
-}
-
-fn text_member(
-    object: &Map<String, Value>,
-    name: &str,
-    at: &str,
-    problems: &mut Vec<FieldError>,
-) -> Option<String> {
-    if matches!(object.get(name), None | Some(Value::Null)) {
-        let problem = missing(format!("{at}/{name}"));
-        // Members that nobody knows are ignored; one that was meant for this is better named.
-        problems.push(match nearest(name, object.keys().map(String::as_str).take(MOST_PROBLEMS)) {
-            Some(near) if near != name => problem.suggest(format!("did you mean `{name}` by `{near}`?")),
-            _ => problem,
-        });
-        return None;
-    }
-    optional_text(object, name, at, problems)
-}
-
-fn optional_text(
-    object: &Map<String, Value>,
-    name: &str,
-    at: &str,
-    problems: &mut Vec<FieldError>,
-) -> Option<String> {
-    match object.get(name) {
-        None | Some(Value::Null) => None,
-        Some(Value::String(text)) => Some(text.clone()),
-        Some(_) => {
-            problems.push(wrong(format!("{at}/{name}"), "a string"));
-            None
-        }
-    }
 }

@@ -2,6 +2,7 @@
 
 mod chat;
 mod runs;
+mod threads;
 mod workflows;
 
 use anyhow::{Result, ensure};
@@ -23,6 +24,8 @@ pub(super) fn page() -> Result<String> {
             ("items", chat::item_table()?),
             ("stop", chat::stop_table()?),
             ("failure", chat::failures()?),
+            ("list_items", threads::list_items()?),
+            ("page_of_items", threads::page_of_items()?),
             ("create_workflow", workflows::create_workflow()?),
             ("workflow", workflows::workflow()?),
             ("update_workflow", workflows::update_workflow()?),

@@ -11,6 +11,7 @@ use actors::plans::{LoadedVersion, Runnable};
 use auth::visitor::Visitor;
 use kernel::ThreadId;
 use serde_json::Value;
+use store::StoredThread;
 use uuid::Uuid;
 use wire::ErrorCode;
 
@@ -70,8 +71,14 @@ impl Access {
         Ok(())
     }
 
+    /// The thread of this id, under the same rules.
+    pub(super) async fn thread_named(&self, app: &App, id: &str) -> ApiResult<StoredThread> {
+        let id = ThreadId::parse(id).map_err(|_| ApiError::new(ErrorCode::ThreadNotFound))?;
+        self.thread(app, id).await
+    }
+
     /// The thread must be of this workflow and not of another visitor. Without a cookie its id is enough.
-    pub(super) async fn thread(&self, app: &App, id: ThreadId) -> ApiResult<()> {
+    pub(super) async fn thread(&self, app: &App, id: ThreadId) -> ApiResult<StoredThread> {
         let thread = app.chat().thread(id).await?;
         let thread = thread.filter(|thread| thread.workflow_id == self.runnable.workflow.id);
         let thread = thread.ok_or_else(|| ApiError::new(ErrorCode::ThreadNotFound))?;
@@ -79,7 +86,7 @@ impl Access {
             (Some(visitor), Some(owner)) if visitor.id() != owner => {
                 Err(ApiError::new(ErrorCode::ThreadNotFound))
             }
-            _ => Ok(()),
+            _ => Ok(thread),
         }
     }
 

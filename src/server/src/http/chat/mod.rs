@@ -3,21 +3,22 @@
 mod access;
 mod cookie;
 mod idempotency;
+mod records;
 mod streams;
+mod threads;
+mod turns;
 
 use actix_web::http::header;
 use actix_web::web::{self, Data, Payload, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
-use actors::chat::{NewTurn, Owner, Target};
-use kernel::ThreadId;
 use uuid::Uuid;
 use wire::ErrorCode;
-use wire::chat::{ChatOperation, ChatRequest, Dialect, UserMessageInput};
+use wire::chat::{ChatOperation, ChatRequest, Dialect};
 
 use super::error::{ApiError, ApiResult};
-use super::idempotency::REPLAYED;
 use super::{App, body, events, resource};
 use access::Access;
+use turns::{Asked, Said};
 
 /// Sent by the hosted widget with each of its requests.
 const FRAME_HEADER: &str = "chatkit-frame-instance-id";
@@ -37,41 +38,24 @@ async fn chat(app: Data<App>, request: HttpRequest, payload: Payload) -> ApiResu
     let access = Access::judge(&app, &request, workflow).await?;
     access.check_write(&app, &request)?;
     let members = document.as_object().ok_or_else(|| ApiError::new(ErrorCode::ChatWorkflowIdRequired))?;
-    let typed = ChatRequest::parse(members)
+    let ChatRequest { operation, metadata } = ChatRequest::parse(members)
         .map_err(|errors| ApiError::problems(ErrorCode::ChatInvalidRequest, errors))?;
-    let mut key = idempotency::key(&request, &access, &bytes)?;
-    let (target, input, visitor) = target(&app, &access, typed.operation).await?;
-    let mut retry_gets_cookie = false;
-    if let (Some(key), Some(visitor)) = (&mut key, &visitor) {
-        // The cookie goes out with the answer's head, so a retry after that brings it along.
-        key.also = Some(idempotency::scope_of(&access, visitor));
-        retry_gets_cookie = idempotency::is_secret(&key.key);
+    let asked = Asked { app: &app, access: &access, request: &request, body: &bytes };
+    match operation {
+        ChatOperation::CreateThread { input } => turns::begin(asked, Said::First(input), metadata).await,
+        ChatOperation::AddUserMessage { thread_id, input } => {
+            turns::begin(asked, Said::More(thread_id, input), metadata).await
+        }
+        ChatOperation::GetThread { thread_id } => json(threads::get(&app, &access, &thread_id).await?),
+        ChatOperation::ListThreads(page) => json(threads::list(&app, &access, &page).await?),
+        ChatOperation::ListItems { thread_id, page } => {
+            json(threads::items(&app, &access, &thread_id, &page).await?)
+        }
     }
-    let version = access.version()?;
-    let begun = app
-        .chat()
-        .begin(NewTurn {
-            workspace: access.workspace(),
-            workflow,
-            version,
-            target,
-            input,
-            metadata: typed.metadata,
-            dialect: dialect(&app, &request),
-            idempotency: key,
-        })
-        .await?;
-    let mut response = headers(begun.reader.stream());
-    let mut visitor = visitor;
-    if begun.replayed {
-        response.insert_header(REPLAYED);
-        visitor =
-            if retry_gets_cookie { idempotency::first_visitor(&app, begun.thread).await? } else { None };
-    }
-    if let Some(visitor) = visitor {
-        response.cookie(cookie::make(&app, &visitor, &request));
-    }
-    Ok(response.streaming(events::body(begun.reader, &app)))
+}
+
+fn json(answer: impl serde::Serialize) -> ApiResult<HttpResponse> {
+    Ok(HttpResponse::Ok().json(answer))
 }
 
 /// The head of a chat stream's answer.
@@ -79,40 +63,6 @@ fn headers(stream: Uuid) -> HttpResponseBuilder {
     let mut head = events::headers();
     head.insert_header(("X-Chat-Stream-Id", stream.to_string()));
     head
-}
-
-/// Where the message goes, and the visitor whose cookie is to be set.
-async fn target(
-    app: &App,
-    access: &Access,
-    operation: ChatOperation,
-) -> ApiResult<(Target, UserMessageInput, Option<auth::visitor::Visitor>)> {
-    let (thread, input) = match operation {
-        ChatOperation::CreateThread { input } => (None, input),
-        ChatOperation::AddUserMessage { thread_id, input } => (Some(thread_id), input),
-    };
-    let thread = match thread {
-        Some(text) => {
-            let id = ThreadId::parse(&text).map_err(|_| ApiError::new(ErrorCode::ThreadNotFound))?;
-            access.thread(app, id).await?;
-            Some(id)
-        }
-        None => None,
-    };
-    // Nothing can have been uploaded yet.
-    if !input.attachments.is_empty() {
-        return Err(ApiError::new(ErrorCode::AttachmentNotFound));
-    }
-    if let Some(id) = thread {
-        return Ok((Target::Thread(id), input, None));
-    }
-    let known = access.visitor().cloned();
-    let fresh = match known {
-        Some(_) => None,
-        None => Some(app.visitors().fresh(app.random())?),
-    };
-    let owner = known.as_ref().or(fresh.as_ref()).map(|visitor| visitor.id().to_owned());
-    Ok((Target::NewThread(Owner { kind: "visitor", id: owner }), input, fresh))
 }
 
 fn dialect(app: &App, request: &HttpRequest) -> Dialect {

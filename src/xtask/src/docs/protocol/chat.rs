@@ -16,12 +16,12 @@ use super::{block, tag};
 
 pub(super) const WORKFLOW: &str = "0198c2e7-3a10-7b52-8c0d-5e4f6a7b8c9d";
 const STREAM: &str = "0198c2f0-…";
-const THREAD: &str = "thr_6f1d…";
+pub(super) const THREAD: &str = "thr_6f1d…";
 const QUESTION: &str = "msg_0198c2f0…a1";
 const ANSWER: &str = "msg_0198c2f0…b2";
 const AT: &str = "2026-01-01T12:00:00.000Z";
 
-fn request(operation: ChatOperation) -> Result<String> {
+pub(super) fn request(operation: ChatOperation) -> Result<String> {
     let mut body = serde_json::to_value(ChatRequest { operation, metadata: Map::new() })?;
     if let Some(body) = body.as_object_mut() {
         body.insert("workflow_id".to_owned(), Value::String(WORKFLOW.to_owned()));
@@ -49,7 +49,7 @@ fn thread() -> Thread {
     }
 }
 
-fn user_message(attachments: Vec<Attachment>) -> ThreadItem {
+pub(super) fn user_message(attachments: Vec<Attachment>) -> ThreadItem {
     ThreadItem::UserMessage {
         id: QUESTION.into(),
         thread_id: THREAD.into(),
@@ -61,7 +61,7 @@ fn user_message(attachments: Vec<Attachment>) -> ThreadItem {
     }
 }
 
-fn assistant_message(text: Option<&str>) -> ThreadItem {
+pub(super) fn assistant_message(text: Option<&str>) -> ThreadItem {
     ThreadItem::AssistantMessage {
         id: ANSWER.into(),
         thread_id: THREAD.into(),

@@ -1,0 +1,288 @@
+//! Reading threads: one with its items, the visitor's, the items part by part.
+
+use insta::assert_snapshot;
+use integration_tests::{
+    AnswerExt, Client, TestService, Workflow, chat, events, graphs, shown_alike, tidy_json,
+};
+use serde_json::{Value, json};
+use wire::PublishRequest;
+use wire::chat::{Order, PageRequest, ThreadItem};
+
+const JSON: (&str, &str) = ("content-type", "application/json");
+
+fn texts(items: &[ThreadItem]) -> Vec<String> {
+    items.iter().map(|item| item.as_message().1).collect()
+}
+
+/// The ids of a visitor's threads, as many at a time.
+async fn listed(client: &Client, workflow: &Workflow, order: Order, limit: u32) -> Vec<String> {
+    let mut page = PageRequest { limit: Some(limit), order: Some(order), after: None };
+    let mut ids = Vec::new();
+    loop {
+        let part = client.threads(&workflow.id, &page).await.unwrap();
+        assert!(part.data.iter().all(|thread| thread.items.data.is_empty() && !thread.items.has_more));
+        let full = u32::try_from(part.data.len()) == Ok(limit);
+        assert!(full || !part.has_more, "{part:?}");
+        assert_eq!(part.after.is_some(), part.has_more);
+        ids.extend(part.data.into_iter().map(|thread| thread.id));
+        page.after = part.after;
+        if !part.has_more {
+            return ids;
+        }
+    }
+}
+
+/// A thread with a turn that was stopped in the middle: its items are a question, half an answer and a hidden note.
+async fn with_a_stopped_turn(t: &TestService) -> (Workflow, String) {
+    let workflow =
+        t.workflow().graph(graphs::interrupted("so far", 600.0, "never")).published().create().await;
+    let mut answer = t.open_chat(&chat::create(&workflow, "hi")).await;
+    let begun = answer.until("so far").await;
+    t.stop_turn(answer.header("x-chat-stream-id").unwrap()).await;
+    answer.rest().await;
+    (workflow, events(&begun)[0]["thread"]["id"].as_str().unwrap().to_owned())
+}
+
+#[tokio::test]
+async fn a_thread_is_answered_with_its_items_oldest_first() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let client = t.visitor();
+    let thread = client.say(&workflow.id, "one").await.unwrap().thread_id;
+    client.say_in(&workflow.id, &thread, "two").await.unwrap();
+    let read = client.thread(&workflow.id, &thread).await.unwrap();
+    assert_eq!(texts(&read.items.data), ["one", "You said: one", "two", "You said: two"]);
+    let answer = t.chat(&chat::ask(&workflow, "threads.get_by_id", json!({"thread_id": thread}))).await;
+    assert_eq!(answer.header("content-type"), Some("application/json"));
+    let mut shown = answer.value();
+    shown["items"]["data"].as_array_mut().unwrap().truncate(2);
+    assert_snapshot!(tidy_json(&shown), @r#"{"created_at":"[time]","id":"thr-1","items":{"data":[{"attachments":[],"content":[{"text":"one","type":"input_text"}],"created_at":"[time]","id":"msg-1","inference_options":{},"thread_id":"thr-1","type":"user_message"},{"content":[{"annotations":[],"text":"You said: one","type":"output_text"}],"created_at":"[time]","id":"msg-2","thread_id":"thr-1","type":"assistant_message"}],"has_more":false},"metadata":{},"status":{"type":"active"}}"#);
+}
+
+#[tokio::test]
+async fn what_is_stored_of_a_running_turn_can_be_read() {
+    let t = TestService::with_manual_clock().await;
+    let workflow = t.workflow().graph(graphs::interrupted("half", 600.0, "never")).published().create().await;
+    let mut answer = t.open_chat(&chat::create(&workflow, "hi")).await;
+    let begun = answer.until("half").await;
+    let thread = events(&begun)[0]["thread"]["id"].as_str().unwrap().to_owned();
+    let read = t.anonymous().thread(&workflow.id, &thread).await.unwrap();
+    assert_eq!(texts(&read.items.data), ["hi"], "half an answer is no item yet");
+    t.stop_turn(answer.header("x-chat-stream-id").unwrap()).await;
+    let read = t.anonymous().thread(&workflow.id, &thread).await.unwrap();
+    assert_eq!(texts(&read.items.data), ["hi", "half"]);
+}
+
+#[tokio::test]
+async fn a_hidden_item_is_never_shown_and_counts_for_its_page() {
+    let t = TestService::with_manual_clock().await;
+    let (workflow, thread) = with_a_stopped_turn(&t).await;
+    let stored = "SELECT count(*) FROM thread_items WHERE content LIKE '%sdk_hidden_context%'";
+    assert_eq!(t.scalar(stored).await, "1");
+    let mut more = t.open_chat(&chat::add(&workflow, &thread, "more")).await;
+    more.until("so far").await;
+    t.stop_turn(more.header("x-chat-stream-id").unwrap()).await;
+    more.rest().await;
+    let mut sizes = Vec::new();
+    let mut params = json!({"thread_id": thread, "limit": 2, "order": "asc"});
+    let mut all = Vec::new();
+    loop {
+        let answer = t.chat(&chat::ask(&workflow, "items.list", params.clone())).await;
+        assert!(!answer.text().contains("hidden"), "{}", answer.text());
+        let page = answer.value();
+        let data = page["data"].as_array().unwrap();
+        sizes.push(data.len());
+        all.extend(data.iter().map(|item| item["content"][0]["text"].as_str().unwrap().to_owned()));
+        match page["after"].as_str() {
+            Some(after) => params["after"] = json!(after),
+            None => break,
+        }
+    }
+    assert_eq!(sizes, [2, 1, 1], "the note was the third of six items");
+    assert_eq!(all, ["hi", "so far", "more", "so far"]);
+    let whole = t.chat(&chat::ask(&workflow, "threads.get_by_id", json!({"thread_id": thread}))).await;
+    assert!(!whole.text().contains("hidden") && !whole.text().contains("stopped"), "{}", whole.text());
+    assert_eq!(whole.value()["items"]["data"].as_array().unwrap().len(), 4);
+}
+
+#[tokio::test]
+async fn items_are_read_part_by_part_in_both_orders() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let client = t.visitor();
+    let thread = client.say(&workflow.id, "0").await.unwrap().thread_id;
+    for index in 1..13 {
+        client.say_in(&workflow.id, &thread, &index.to_string()).await.unwrap();
+    }
+    let everything: Vec<String> =
+        (0..13).flat_map(|index| [index.to_string(), format!("You said: {index}")]).collect();
+    for limit in [1, 4, 13, 26, 100] {
+        for order in [Order::Asc, Order::Desc] {
+            let mut page = PageRequest { limit: Some(limit), order: Some(order), after: None };
+            let mut seen = Vec::new();
+            loop {
+                let part = client.items(&workflow.id, &thread, &page).await.unwrap();
+                assert!(u32::try_from(part.data.len()).unwrap() <= limit);
+                let last = part.data.last().map(|item| item.id().to_owned());
+                assert_eq!(part.after, last.filter(|_| part.has_more));
+                seen.extend(texts(&part.data));
+                page.after = part.after;
+                if !part.has_more {
+                    break;
+                }
+            }
+            if order == Order::Desc {
+                seen.reverse();
+            }
+            assert_eq!(seen, everything, "{limit} {order:?}");
+        }
+    }
+    let usual = client.items(&workflow.id, &thread, &PageRequest::default()).await.unwrap();
+    assert_eq!((usual.data.len(), usual.has_more), (20, true));
+    assert_eq!(usual.data[0].as_message().1, "You said: 12", "the newest first");
+    let first = client.thread(&workflow.id, &thread).await.unwrap().items;
+    assert_eq!((first.data.len(), first.has_more, texts(&first.data)[0].as_str()), (20, true, "0"));
+    // Any item the client has will do to go on behind.
+    let after = Some(first.data[3].id().to_owned());
+    let page = PageRequest { limit: Some(2), order: Some(Order::Asc), after };
+    assert_eq!(texts(&client.items(&workflow.id, &thread, &page).await.unwrap().data), ["2", "You said: 2"]);
+}
+
+#[tokio::test]
+async fn a_visitor_lists_their_own_threads_with_the_workflow() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let elsewhere = t.workflow().echo().published().create().await;
+    let (client, other) = (t.visitor(), t.visitor());
+    assert!(listed(&client, &workflow, Order::Desc, 5).await.is_empty(), "nobody yet");
+    let mut mine = Vec::new();
+    for index in 0..7 {
+        mine.push(client.say(&workflow.id, &index.to_string()).await.unwrap().thread_id);
+        other.say(&workflow.id, "not yours").await.unwrap();
+    }
+    let away = client.say(&elsewhere.id, "there").await.unwrap().thread_id;
+    for limit in [1, 3, 7, 50] {
+        assert_eq!(listed(&client, &workflow, Order::Asc, limit).await, mine);
+        let newest_first: Vec<String> = mine.iter().rev().cloned().collect();
+        assert_eq!(listed(&client, &workflow, Order::Desc, limit).await, newest_first);
+    }
+    assert_eq!(listed(&client, &elsewhere, Order::Desc, 5).await, std::slice::from_ref(&away));
+    // Made in the same moment.
+    t.execute("UPDATE threads SET created_at = '2026-01-01T00:00:00Z'").await;
+    for order in [Order::Asc, Order::Desc] {
+        let mut all = listed(&client, &workflow, order, 2).await;
+        all.sort();
+        let mut expected = mine.clone();
+        expected.sort();
+        assert_eq!(all, expected);
+    }
+    // A thread's id lets somebody in, it does not say who they are.
+    assert!(listed(&t.anonymous(), &workflow, Order::Desc, 5).await.is_empty());
+    let theirs = other.threads(&workflow.id, &PageRequest::default()).await.unwrap().data[0].id.clone();
+    for after in [theirs, away, "thr_".to_owned() + &"0".repeat(32), "x".to_owned()] {
+        let page = PageRequest { after: Some(after.clone()), ..PageRequest::default() };
+        let refused = client.threads(&workflow.id, &page).await.err().unwrap();
+        assert_eq!((refused.status(), refused.code()), (Some(404), Some("thread.not_found")), "{after}");
+    }
+}
+
+/// Each request that names a thread, for this one.
+fn requests(workflow: &Workflow, thread: &str) -> Vec<Value> {
+    vec![
+        chat::ask(workflow, "threads.get_by_id", json!({"thread_id": thread})),
+        chat::ask(workflow, "items.list", json!({"thread_id": thread})),
+    ]
+}
+
+async fn send_as(t: &TestService, client: Option<&Client>, body: &Value) -> integration_tests::Answer {
+    let cookie = client.and_then(|client| client.cookie("callboard_visitor"));
+    let cookie = cookie.map(|value| format!("callboard_visitor={value}"));
+    let mut headers = vec![JSON];
+    headers.extend(cookie.as_deref().map(|cookie| ("cookie", cookie)));
+    t.send("POST", "/api/chat", &headers, body.to_string()).await
+}
+
+#[tokio::test]
+async fn a_thread_is_read_by_its_visitor_or_by_its_id_alone() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let elsewhere = t.workflow().echo().published().create().await;
+    let (owner, stranger) = (t.visitor(), t.visitor());
+    let thread = owner.say(&workflow.id, "hi").await.unwrap().thread_id;
+    stranger.say(&workflow.id, "hello").await.unwrap();
+    for body in requests(&workflow, &thread) {
+        assert_eq!(send_as(&t, Some(&owner), &body).await.status, 200, "{body}");
+        assert_eq!(send_as(&t, None, &body).await.status, 200, "{body}");
+        assert_eq!(send_as(&t, Some(&stranger), &body).await.refusal(), "404 thread.not_found", "{body}");
+    }
+    let nowhere = "thr_".to_owned() + &"0".repeat(32);
+    let mut refused = Vec::new();
+    for name in ["", "x", "thr_", &nowhere, &thread.to_uppercase(), &thread[4..]] {
+        for body in requests(&workflow, name) {
+            refused.push(send_as(&t, Some(&owner), &body).await);
+        }
+    }
+    for body in requests(&elsewhere, &thread) {
+        refused.push(send_as(&t, Some(&owner), &body).await);
+    }
+    assert_snapshot!(shown_alike(&refused), @r#"
+    404
+    content-type: application/json
+    {"detail":{"message":"There is no such thread.","code":"thread.not_found"}}
+    "#);
+}
+
+#[tokio::test]
+async fn the_rules_of_the_chat_hold_for_every_request() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let owner = t.visitor();
+    let thread = owner.say(&workflow.id, "hi").await.unwrap().thread_id;
+    let mut bodies = requests(&workflow, &thread);
+    bodies.push(chat::ask(&workflow, "threads.list", json!({})));
+    let each = async |expected: &str| {
+        for body in &bodies {
+            assert_eq!(send_as(&t, Some(&owner), body).await.refusal(), expected, "{body}");
+        }
+    };
+    let cookie = format!("callboard_visitor={}", owner.cookie("callboard_visitor").unwrap());
+    for body in &bodies {
+        let body = body.to_string();
+        let send =
+            async |headers: &[(&str, &str)]| t.send("POST", "/api/chat", headers, &body).await.refusal();
+        let foreign = ("origin", "https://evil.example");
+        assert_eq!(send(&[JSON, ("cookie", &cookie), foreign]).await, "403 auth.origin_mismatch");
+        let form = ("content-type", "text/plain");
+        assert_eq!(send(&[form, ("cookie", &cookie)]).await, "415 request.unsupported_media_type");
+        assert_eq!(send(&[JSON, ("authorization", "Bearer x")]).await, "401 chat.session_invalid");
+    }
+    t.client().publish(&workflow.id, &PublishRequest { require_login: Some(true) }).await.unwrap();
+    each("401 chat.login_required").await;
+    t.client().unpublish(&workflow.id).await.unwrap();
+    each("403 chat.not_published").await;
+    t.client().archive(&workflow.id).await.unwrap();
+    each("404 workflow.not_found").await;
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_page_is_said_all_at_once() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let params = json!({"limit": -3, "order": "up", "after": 7});
+    let answer = t.chat(&chat::ask(&workflow, "items.list", params)).await;
+    assert_eq!(answer.refusal(), "422 chat.invalid_request");
+    assert_eq!(
+        answer.problems(),
+        ["/params/thread_id required", "/params/limit range", "/params/order unknown", "/params/after type"]
+    );
+    let thread = t.visitor().say(&workflow.id, "hi").await.unwrap().thread_id;
+    let params = json!({"thread_id": thread, "after": "nonsense"});
+    let answer = t.chat(&chat::ask(&workflow, "items.list", params)).await;
+    assert_eq!(answer.problems(), ["/params/after format"]);
+    // Reading needs no version, makes nobody a visitor and looks at no key.
+    let empty = t.workflow().without_version().published().create().await;
+    let body = chat::ask(&empty, "threads.list", json!({})).to_string();
+    let answer = t.send("POST", "/api/chat", &[JSON, ("idempotency-key", "not a key")], &body).await;
+    assert_eq!((answer.status, answer.header("set-cookie")), (200, None));
+    assert_eq!(answer.text(), r#"{"data":[],"has_more":false}"#);
+}

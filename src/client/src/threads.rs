@@ -1,0 +1,53 @@
+//! The chat's threads: read, part by part.
+
+use reqwest::Method;
+use serde::de::DeserializeOwned;
+use serde_json::Map;
+use wire::chat::{ChatOperation, ChatRequest, Page, PageRequest, Thread, ThreadItem};
+
+use crate::ClientError;
+use crate::chat::chat_body;
+use crate::client::{Bearer, Client};
+
+/// Every call goes to `POST /api/chat` and fails as [`crate::Answer::ok`] does.
+impl Client {
+    /// `threads.get_by_id`: a thread with its first 20 items.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn thread(&self, workflow_id: &str, thread_id: &str) -> Result<Thread, ClientError> {
+        self.operate(workflow_id, ChatOperation::GetThread { thread_id: thread_id.to_owned() }).await
+    }
+
+    /// `threads.list`: the visitor's threads with a workflow, without their items.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn threads(&self, workflow_id: &str, page: &PageRequest) -> Result<Page<Thread>, ClientError> {
+        self.operate(workflow_id, ChatOperation::ListThreads(page.clone())).await
+    }
+
+    /// `items.list`: part of a thread's items.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn items(
+        &self,
+        workflow_id: &str,
+        thread_id: &str,
+        page: &PageRequest,
+    ) -> Result<Page<ThreadItem>, ClientError> {
+        let (thread_id, page) = (thread_id.to_owned(), page.clone());
+        self.operate(workflow_id, ChatOperation::ListItems { thread_id, page }).await
+    }
+
+    async fn operate<T: DeserializeOwned>(
+        &self,
+        workflow_id: &str,
+        operation: ChatOperation,
+    ) -> Result<T, ClientError> {
+        let body = chat_body(workflow_id, &ChatRequest { operation, metadata: Map::new() })?;
+        let request = self.request(Method::POST, self.url(&["api", "chat"])?, Bearer::Session).json(&body);
+        self.answer(request).await?.ok()
+    }
+}

@@ -1,0 +1,60 @@
+//! Requests about threads: their answer is JSON.
+
+use kernel::{ItemKey, ThreadId};
+use store::{Slice, ThreadsOf};
+use wire::chat::{Order, Page, PageRequest, Thread, ThreadItem};
+use wire::{ErrorCode, FieldError};
+
+use super::access::Access;
+use super::records;
+use crate::http::App;
+use crate::http::error::{ApiError, ApiResult};
+
+/// The thread with its first items.
+pub(super) async fn get(app: &App, access: &Access, thread_id: &str) -> ApiResult<Thread> {
+    let thread = access.thread_named(app, thread_id).await?;
+    let first = PageRequest { order: Some(Order::Asc), ..PageRequest::default() };
+    let items = page_of_items(app, thread.id, &first).await?;
+    Ok(Thread { items, ..records::thread(thread) })
+}
+
+/// The visitor's threads with this workflow. Who has no cookie has none: an id lets somebody in, it does not say who
+/// they are.
+pub(super) async fn list(app: &App, access: &Access, page: &PageRequest) -> ApiResult<Page<Thread>> {
+    let not_found = || ApiError::new(ErrorCode::ThreadNotFound);
+    let after = page.after.as_deref().map(ThreadId::parse).transpose().map_err(|_| not_found())?;
+    let Some(visitor) = access.visitor() else { return Ok(Page::default()) };
+    let of = ThreadsOf { workflow: access.workflow(), owner_kind: "visitor", owner_id: visitor.id() };
+    let threads = app.chat().threads_of(of, slice(page, after)).await?.ok_or_else(not_found)?;
+    let threads = threads.into_iter().map(records::thread).collect();
+    Ok(records::page(threads, page, |thread: &Thread| thread.id.clone()))
+}
+
+/// A page of the thread's items.
+pub(super) async fn items(
+    app: &App,
+    access: &Access,
+    thread_id: &str,
+    page: &PageRequest,
+) -> ApiResult<Page<ThreadItem>> {
+    let thread = access.thread_named(app, thread_id).await?;
+    page_of_items(app, thread.id, page).await
+}
+
+/// Hidden items count for the page and are not shown.
+async fn page_of_items(app: &App, thread: ThreadId, page: &PageRequest) -> ApiResult<Page<ThreadItem>> {
+    // Where an item stands is in its id, whether it is still there or not.
+    let after = page.after.as_deref().map(ItemKey::parse).transpose().map_err(|_| {
+        let problem = FieldError::new("/params/after", "format", "is no item's id");
+        ApiError::problems(ErrorCode::ChatInvalidRequest, vec![problem])
+    })?;
+    let items = app.chat().items(thread, slice(page, after)).await?;
+    let mut page = records::page(items, page, |item: &ThreadItem| item.id().to_owned());
+    page.data.retain(|item| !item.is_hidden());
+    Ok(page)
+}
+
+/// One record more than asked for, to see whether anything follows.
+fn slice<K>(page: &PageRequest, after: Option<K>) -> Slice<K> {
+    Slice { after, ascending: page.direction() == Order::Asc, limit: i64::from(page.records()) + 1 }
+}

@@ -1,0 +1,97 @@
+//! Requests that begin a turn: their answer is its stream.
+
+use actix_web::{HttpRequest, HttpResponse};
+use actors::chat::{NewTurn, Owner, Target};
+use auth::visitor::Visitor;
+use serde_json::{Map, Value};
+use wire::ErrorCode;
+use wire::chat::UserMessageInput;
+
+use super::access::Access;
+use super::{cookie, dialect, headers, idempotency};
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::{App, events};
+
+/// A request whose caller may chat.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) app: &'a App,
+    pub(super) access: &'a Access,
+    pub(super) request: &'a HttpRequest,
+    pub(super) body: &'a [u8],
+}
+
+/// What the turn answers.
+pub(super) enum Said {
+    /// The first message of a thread.
+    First(UserMessageInput),
+    /// Another message in a thread.
+    More(String, UserMessageInput),
+}
+
+/// Begins the turn, or finds it under its key.
+pub(super) async fn begin(
+    asked: Asked<'_>,
+    said: Said,
+    metadata: Map<String, Value>,
+) -> ApiResult<HttpResponse> {
+    let Asked { app, access, request, body } = asked;
+    let mut key = idempotency::key(request, access, body)?;
+    let (target, input, visitor) = target(app, access, said).await?;
+    let mut retry_gets_cookie = false;
+    if let (Some(key), Some(visitor)) = (&mut key, &visitor) {
+        // The cookie goes out with the answer's head, so a retry after that brings it along.
+        key.also = Some(idempotency::scope_of(access, visitor));
+        retry_gets_cookie = idempotency::is_secret(&key.key);
+    }
+    let version = access.version()?;
+    let begun = app
+        .chat()
+        .begin(NewTurn {
+            workspace: access.workspace(),
+            workflow: access.workflow(),
+            version,
+            target,
+            input,
+            metadata,
+            dialect: dialect(app, request),
+            idempotency: key,
+        })
+        .await?;
+    let mut response = headers(begun.reader.stream());
+    let mut visitor = visitor;
+    if begun.replayed {
+        response.insert_header(crate::http::idempotency::REPLAYED);
+        visitor = if retry_gets_cookie { idempotency::first_visitor(app, begun.thread).await? } else { None };
+    }
+    if let Some(visitor) = visitor {
+        response.cookie(cookie::make(app, &visitor, request));
+    }
+    Ok(response.streaming(events::body(begun.reader, app)))
+}
+
+/// Where the message goes, and the visitor whose cookie is to be set.
+async fn target(
+    app: &App,
+    access: &Access,
+    said: Said,
+) -> ApiResult<(Target, UserMessageInput, Option<Visitor>)> {
+    let (thread, input) = match said {
+        Said::First(input) => (None, input),
+        Said::More(thread, input) => (Some(access.thread_named(app, &thread).await?), input),
+    };
+    // Nothing can have been uploaded yet.
+    if !input.attachments.is_empty() {
+        return Err(ApiError::new(ErrorCode::AttachmentNotFound));
+    }
+    if let Some(thread) = thread {
+        return Ok((Target::Thread(thread.id), input, None));
+    }
+    let known = access.visitor().cloned();
+    let fresh = match known {
+        Some(_) => None,
+        None => Some(app.visitors().fresh(app.random())?),
+    };
+    let owner = known.as_ref().or(fresh.as_ref()).map(|visitor| visitor.id().to_owned());
+    Ok((Target::NewThread(Owner { kind: "visitor", id: owner }), input, fresh))
+}
