@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use futures_util::future::try_join_all;
+use kernel::ThreadId;
 use store::{StoreError, StoredRun};
 use uuid::Uuid;
 
@@ -32,20 +34,38 @@ impl Cancel {
             return Ok(Some(stored));
         }
         if let Some(stream) = stored.stream_id {
-            let ended = self.ended(&stored, stream);
+            let ended = self.ended(stored.thread_id, run, stream);
             kernel::timeout(&*self.ports.clock, LIMIT, ended).await.transpose()?;
         }
         self.ports.store.run(run).await
     }
 
+    /// Stores that every turn of a thread shall end, and waits for their end for a moment.
+    pub(crate) async fn cancel_thread(&self, thread: ThreadId) -> Result<(), StoreError> {
+        let all = async {
+            loop {
+                // Once more behind them: one may have been stored meanwhile.
+                let turns = self.ports.store.request_cancel_of_thread(thread).await?;
+                if turns.is_empty() {
+                    return Ok(());
+                }
+                // The latest first: none of those that wait begins when the running one ends.
+                turns.iter().for_each(|turn| self.threads.stop(thread, turn.run));
+                try_join_all(turns.iter().map(|turn| self.ended(Some(thread), turn.run, turn.stream)))
+                    .await?;
+            }
+        };
+        kernel::timeout(&*self.ports.clock, LIMIT, all).await.unwrap_or(Ok(()))
+    }
+
     /// Tells the actor until the stream has ended: a run is stored a moment before its actor knows of it.
-    async fn ended(&self, run: &StoredRun, stream: Uuid) -> Result<(), StoreError> {
+    async fn ended(&self, thread: Option<ThreadId>, run: Uuid, stream: Uuid) -> Result<(), StoreError> {
         // Behind every event: all it ever reads is the end.
         let mut reader = self.ports.read(stream, u64::MAX - 1, false);
         loop {
-            match run.thread_id {
-                Some(thread) => self.threads.stop(thread, run.id),
-                None => self.runs.stop(run.id),
+            match thread {
+                Some(thread) => self.threads.stop(thread, run),
+                None => self.runs.stop(run),
             }
             match kernel::timeout(&*self.ports.clock, AGAIN, reader.next()).await {
                 Some(Ok(Readout::End)) => return Ok(()),

@@ -1,7 +1,7 @@
-//! What stands in threads, for who may read it.
+//! What stands in threads, and what becomes of them.
 
 use kernel::{ItemKey, ThreadId};
-use store::{Slice, StoreError, StoredThread, ThreadsOf};
+use store::{Feedback, Slice, StoreError, StoredStream, StoredThread, ThreadsOf};
 use wire::chat::ThreadItem;
 
 use super::Chat;
@@ -37,5 +37,56 @@ impl Chat {
         slice: Slice<ItemKey>,
     ) -> Result<Vec<ThreadItem>, StoreError> {
         self.ports.store.items_of(thread, slice).await
+    }
+
+    /// Those of these items that are in the thread.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn items_named(
+        &self,
+        thread: ThreadId,
+        keys: &[ItemKey],
+    ) -> Result<Vec<ThreadItem>, StoreError> {
+        self.ports.store.items_named(thread, keys).await
+    }
+
+    /// The stream of the turn that runs in a thread.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn running(&self, thread: ThreadId) -> Result<Option<StoredStream>, StoreError> {
+        match self.ports.store.running_turn(thread).await? {
+            Some(turn) => self.ports.store.stream(turn.stream).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Gives a thread another title; `None` when it is not there.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn rename(&self, id: ThreadId, title: &str) -> Result<Option<StoredThread>, StoreError> {
+        self.ports.store.rename_thread(id, title).await
+    }
+
+    /// Deletes a thread and stops its turns; false when it is not there.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn delete(&self, id: ThreadId) -> Result<bool, StoreError> {
+        let deleted = self.ports.store.delete_thread(id).await?;
+        if deleted {
+            self.cancel.cancel_thread(id).await?;
+        }
+        Ok(deleted)
+    }
+
+    /// Keeps what somebody thinks of items.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn feedback(&self, feedback: Feedback<'_>) -> Result<(), StoreError> {
+        self.ports.store.put_feedback(feedback).await
     }
 }

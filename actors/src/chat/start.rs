@@ -10,6 +10,7 @@ use store::batch::{Batch, ItemRow, RunRow, StreamRow, ThreadRow};
 use uuid::Uuid;
 use wire::chat::{
     ChatEvent, Dialect, Page, StreamOptions, Thread, ThreadItem, ThreadStatus, UserMessageInput,
+    title_of_message,
 };
 use wire::sse;
 
@@ -120,29 +121,36 @@ pub(super) fn rows(new: NewTurn, ids: TurnIds, now: DateTime<Utc>) -> (Batch, Ev
         }],
         ..Batch::default()
     };
-    let mut events = Vec::with_capacity(3);
+    let mut events = Vec::with_capacity(4);
+    let mut titled = None;
     if let Target::NewThread(owner) = new.target {
+        let title = title_of_message(&new.input.content);
+        let made = Thread {
+            id: thread.to_string(),
+            created_at,
+            status: ThreadStatus::Active,
+            items: Page::default(),
+            title: None,
+            metadata: Map::new(),
+        };
+        if title.is_some() {
+            titled = Some(Thread { title: title.clone(), ..made.clone() });
+        }
+        events.push(ChatEvent::ThreadCreated { thread: made });
         batch.threads.push(ThreadRow {
             id: thread,
             workflow_id: new.workflow,
             workspace_id: new.workspace,
             owner_kind: owner.kind,
             owner_id: owner.id,
+            title,
             created_at: now,
-        });
-        events.push(ChatEvent::ThreadCreated {
-            thread: Thread {
-                id: thread.to_string(),
-                created_at,
-                status: ThreadStatus::Active,
-                items: Page::default(),
-                title: None,
-                metadata: Map::new(),
-            },
         });
     }
     events.push(ChatEvent::ItemDone { item: user_message });
     events.push(ChatEvent::StreamOptions { stream_options: StreamOptions { allow_cancel: true } });
+    // The title comes from the message, so it is told behind it.
+    events.extend(titled.map(|thread| ChatEvent::ThreadUpdated { thread }));
     let mut frames = String::with_capacity(1024);
     let mut next_seq = 1;
     for event in &events {

@@ -32,6 +32,8 @@ mod shutdown;
 mod start;
 mod stop;
 mod streams;
+mod thread_changes;
+mod thread_stream;
 mod threads;
 mod turn;
 mod typed;

@@ -56,7 +56,7 @@ async fn a_thread_is_answered_with_its_items_oldest_first() {
     assert_eq!(answer.header("content-type"), Some("application/json"));
     let mut shown = answer.value();
     shown["items"]["data"].as_array_mut().unwrap().truncate(2);
-    assert_snapshot!(tidy_json(&shown), @r#"{"created_at":"[time]","id":"thr-1","items":{"data":[{"attachments":[],"content":[{"text":"one","type":"input_text"}],"created_at":"[time]","id":"msg-1","inference_options":{},"thread_id":"thr-1","type":"user_message"},{"content":[{"annotations":[],"text":"You said: one","type":"output_text"}],"created_at":"[time]","id":"msg-2","thread_id":"thr-1","type":"assistant_message"}],"has_more":false},"metadata":{},"status":{"type":"active"}}"#);
+    assert_snapshot!(tidy_json(&shown), @r#"{"created_at":"[time]","id":"thr-1","items":{"data":[{"attachments":[],"content":[{"text":"one","type":"input_text"}],"created_at":"[time]","id":"msg-1","inference_options":{},"thread_id":"thr-1","type":"user_message"},{"content":[{"annotations":[],"text":"You said: one","type":"output_text"}],"created_at":"[time]","id":"msg-2","thread_id":"thr-1","type":"assistant_message"}],"has_more":false},"metadata":{},"status":{"type":"active"},"title":"one"}"#);
 }
 
 #[tokio::test]
@@ -186,11 +186,19 @@ async fn a_visitor_lists_their_own_threads_with_the_workflow() {
     }
 }
 
-/// Each request that names a thread, for this one.
-fn requests(workflow: &Workflow, thread: &str) -> Vec<Value> {
+/// Each request that names a thread, for this one and an item of it.
+fn requests(workflow: &Workflow, thread: &str, item: &str) -> Vec<Value> {
     vec![
         chat::ask(workflow, "threads.get_by_id", json!({"thread_id": thread})),
         chat::ask(workflow, "items.list", json!({"thread_id": thread})),
+        chat::ask(workflow, "threads.update", json!({"thread_id": thread, "title": "T"})),
+        chat::ask(
+            workflow,
+            "items.feedback",
+            json!({"thread_id": thread, "item_ids": [item], "kind": "positive"}),
+        ),
+        // Last: nothing can be asked of the thread behind it.
+        chat::ask(workflow, "threads.delete", json!({"thread_id": thread})),
     ]
 }
 
@@ -202,27 +210,36 @@ async fn send_as(t: &TestService, client: Option<&Client>, body: &Value) -> inte
     t.send("POST", "/api/chat", &headers, body.to_string()).await
 }
 
+async fn first_item(client: &Client, workflow: &Workflow, thread: &str) -> String {
+    client.thread(&workflow.id, thread).await.unwrap().items.data[0].id().to_owned()
+}
+
 #[tokio::test]
-async fn a_thread_is_read_by_its_visitor_or_by_its_id_alone() {
+async fn a_thread_is_its_visitors_or_whoevers_knows_its_id_without_a_cookie() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let elsewhere = t.workflow().echo().published().create().await;
     let (owner, stranger) = (t.visitor(), t.visitor());
-    let thread = owner.say(&workflow.id, "hi").await.unwrap().thread_id;
     stranger.say(&workflow.id, "hello").await.unwrap();
-    for body in requests(&workflow, &thread) {
-        assert_eq!(send_as(&t, Some(&owner), &body).await.status, 200, "{body}");
-        assert_eq!(send_as(&t, None, &body).await.status, 200, "{body}");
-        assert_eq!(send_as(&t, Some(&stranger), &body).await.refusal(), "404 thread.not_found", "{body}");
+    for caller in [Some(&owner), None] {
+        let thread = owner.say(&workflow.id, "hi").await.unwrap().thread_id;
+        let item = first_item(&owner, &workflow, &thread).await;
+        for body in requests(&workflow, &thread, &item) {
+            let foreign = send_as(&t, Some(&stranger), &body).await;
+            assert_eq!(foreign.refusal(), "404 thread.not_found", "{body}");
+            assert_eq!(send_as(&t, caller, &body).await.status, 200, "{body}");
+        }
     }
+    let thread = owner.say(&workflow.id, "hi").await.unwrap().thread_id;
+    let item = first_item(&owner, &workflow, &thread).await;
     let nowhere = "thr_".to_owned() + &"0".repeat(32);
     let mut refused = Vec::new();
     for name in ["", "x", "thr_", &nowhere, &thread.to_uppercase(), &thread[4..]] {
-        for body in requests(&workflow, name) {
+        for body in requests(&workflow, name, &item) {
             refused.push(send_as(&t, Some(&owner), &body).await);
         }
     }
-    for body in requests(&elsewhere, &thread) {
+    for body in requests(&elsewhere, &thread, &item) {
         refused.push(send_as(&t, Some(&owner), &body).await);
     }
     assert_snapshot!(shown_alike(&refused), @r#"
@@ -230,6 +247,7 @@ async fn a_thread_is_read_by_its_visitor_or_by_its_id_alone() {
     content-type: application/json
     {"detail":{"message":"There is no such thread.","code":"thread.not_found"}}
     "#);
+    assert_eq!(owner.thread(&workflow.id, &thread).await.unwrap().title.as_deref(), Some("hi"));
 }
 
 #[tokio::test]
@@ -238,7 +256,8 @@ async fn the_rules_of_the_chat_hold_for_every_request() {
     let workflow = t.workflow().echo().published().create().await;
     let owner = t.visitor();
     let thread = owner.say(&workflow.id, "hi").await.unwrap().thread_id;
-    let mut bodies = requests(&workflow, &thread);
+    let item = first_item(&owner, &workflow, &thread).await;
+    let mut bodies = requests(&workflow, &thread, &item);
     bodies.push(chat::ask(&workflow, "threads.list", json!({})));
     let each = async |expected: &str| {
         for body in &bodies {

@@ -25,6 +25,7 @@ async fn a_new_thread_in_the_interfaces_dialect() {
     {"thread":{"created_at":"[time]","id":"thr-1","items":{"data":[],"has_more":false},"metadata":{},"status":{"type":"active"}},"type":"thread.created"}
     {"item":{"attachments":[],"content":[{"text":"hi","type":"input_text"}],"created_at":"[time]","id":"msg-1","inference_options":{},"thread_id":"thr-1","type":"user_message"},"type":"thread.item.done"}
     {"stream_options":{"allow_cancel":true},"type":"stream_options"}
+    {"thread":{"created_at":"[time]","id":"thr-1","items":{"data":[],"has_more":false},"metadata":{},"status":{"type":"active"},"title":"hi"},"type":"thread.updated"}
     {"item":{"content":[],"created_at":"[time]","id":"msg-2","thread_id":"thr-1","type":"assistant_message"},"type":"thread.item.added"}
     {"item_id":"msg-2","type":"thread.item.updated","update":{"part":{"text":"You said: hi","type":"output_text"},"type":"content_part_added"}}
     {"item":{"content":[{"annotations":[],"text":"You said: hi","type":"output_text"}],"created_at":"[time]","id":"msg-2","thread_id":"thr-1","type":"assistant_message"},"type":"thread.item.done"}
@@ -41,6 +42,7 @@ async fn a_new_thread_in_chatkits_dialect() {
     {"thread":{"created_at":"[time]","id":"thr-1","items":{"data":[],"has_more":false},"metadata":{},"status":{"type":"active"}},"type":"thread.created"}
     {"item":{"attachments":[],"content":[{"text":"hi","type":"input_text"}],"created_at":"[time]","id":"msg-1","inference_options":{},"thread_id":"thr-1","type":"user_message"},"type":"thread.item.done"}
     {"stream_options":{"allow_cancel":true},"type":"stream_options"}
+    {"thread":{"created_at":"[time]","id":"thr-1","items":{"data":[],"has_more":false},"metadata":{},"status":{"type":"active"},"title":"hi"},"type":"thread.updated"}
     {"item":{"content":[],"created_at":"[time]","id":"msg-2","thread_id":"thr-1","type":"assistant_message"},"type":"thread.item.added"}
     {"item_id":"msg-2","type":"thread.item.updated","update":{"content":{"annotations":[],"text":"","type":"output_text"},"content_index":0,"type":"assistant_message.content_part.added"}}
     {"item_id":"msg-2","type":"thread.item.updated","update":{"content_index":0,"delta":"You said: hi","type":"assistant_message.content_part.text_delta"}}
@@ -208,7 +210,7 @@ async fn the_rows_of_a_turn() {
     3 second 1 1 succeeded {"text":"two"}
     "#);
     let thread = "SELECT concat_ws(' ', owner_kind, length(owner_id), title, status) FROM threads";
-    assert_snapshot!(t.scalar(thread).await, @"visitor 22 active");
+    assert_snapshot!(t.scalar(thread).await, @"visitor 22 hi active");
     assert_eq!(t.scalar("SELECT dialect FROM streams").await, "interface");
 }
 

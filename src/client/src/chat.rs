@@ -69,6 +69,24 @@ impl Client {
         self.read_stream(&chat_source(stream_id), stream_id, last_event_id).await
     }
 
+    /// `GET /api/chat/threads/{id}/stream`: the stream of a thread's running turn, from its first event or behind one.
+    /// `None` when no turn runs.
+    ///
+    /// # Errors
+    /// As [`Client::chat`].
+    pub async fn running_stream(
+        &self,
+        thread_id: &str,
+        last_event_id: Option<&str>,
+    ) -> Result<Option<ChatStream>, ClientError> {
+        let url = self.url(&["api", "chat", "threads", thread_id, "stream"])?;
+        let mut request = self.request(Method::GET, url, Bearer::Session).header(ACCEPT, EVENT_STREAM);
+        if let Some(last) = last_event_id {
+            request = request.header(LAST_EVENT_ID, last);
+        }
+        self.open(request, None).await
+    }
+
     /// `POST /api/chat/streams/{id}/stop`: stops a turn; what it said so far is kept.
     ///
     /// # Errors

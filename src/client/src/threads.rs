@@ -1,9 +1,9 @@
-//! The chat's threads: read, part by part.
+//! The chat's threads: read part by part, renamed, deleted, judged.
 
 use reqwest::Method;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Map;
-use wire::chat::{ChatOperation, ChatRequest, Page, PageRequest, Thread, ThreadItem};
+use wire::chat::{ChatOperation, ChatRequest, FeedbackKind, Page, PageRequest, Thread, ThreadItem};
 
 use crate::ClientError;
 use crate::chat::chat_body;
@@ -39,6 +39,45 @@ impl Client {
     ) -> Result<Page<ThreadItem>, ClientError> {
         let (thread_id, page) = (thread_id.to_owned(), page.clone());
         self.operate(workflow_id, ChatOperation::ListItems { thread_id, page }).await
+    }
+
+    /// `threads.update`: gives a thread another title.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn rename_thread(
+        &self,
+        workflow_id: &str,
+        thread_id: &str,
+        title: &str,
+    ) -> Result<Thread, ClientError> {
+        let (thread_id, title) = (thread_id.to_owned(), title.to_owned());
+        self.operate(workflow_id, ChatOperation::UpdateThread { thread_id, title }).await
+    }
+
+    /// `threads.delete`: deletes a thread and stops its turns.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn delete_thread(&self, workflow_id: &str, thread_id: &str) -> Result<(), ClientError> {
+        let operation = ChatOperation::DeleteThread { thread_id: thread_id.to_owned() };
+        self.operate::<IgnoredAny>(workflow_id, operation).await.map(drop)
+    }
+
+    /// `items.feedback`: says what the visitor thinks of items; the last word counts.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn feedback(
+        &self,
+        workflow_id: &str,
+        thread_id: &str,
+        item_ids: &[String],
+        kind: FeedbackKind,
+    ) -> Result<(), ClientError> {
+        let (thread_id, item_ids) = (thread_id.to_owned(), item_ids.to_vec());
+        let operation = ChatOperation::ItemFeedback { thread_id, item_ids, kind };
+        self.operate::<IgnoredAny>(workflow_id, operation).await.map(drop)
     }
 
     async fn operate<T: DeserializeOwned>(

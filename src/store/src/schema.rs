@@ -56,6 +56,7 @@ diesel::table! {
         title -> Nullable<Text>,
         status -> Text,
         created_at -> Timestamptz,
+        deleted_at -> Nullable<Timestamptz>,
     }
 }
 
@@ -64,6 +65,17 @@ diesel::table! {
         thread_id -> Uuid,
         id -> Bytea,
         content -> Text,
+    }
+}
+
+diesel::table! {
+    item_feedback (thread_id, item_id, author_kind, author_id) {
+        thread_id -> Uuid,
+        item_id -> Bytea,
+        author_kind -> Text,
+        author_id -> Text,
+        kind -> Text,
+        created_at -> Timestamptz,
     }
 }
 

@@ -73,13 +73,14 @@ impl From<Row> for StoredThread {
 }
 
 impl Store {
-    /// A thread by its id.
+    /// A thread by its id; a deleted one is not there.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn thread(&self, id: ThreadId) -> Result<Option<StoredThread>, StoreError> {
         let row: Option<Row> = threads::table
             .find(id.0)
+            .filter(threads::deleted_at.is_null())
             .select(Row::as_select())
             .first(&mut *self.connection().await?)
             .await
@@ -87,7 +88,8 @@ impl Store {
         Ok(row.map(Into::into))
     }
 
-    /// Somebody's threads by the time they were begun; `None` when the one to go on behind is none of them.
+    /// Somebody's threads by the time they were begun; `None` when the one to go on behind is none of them. It may have
+    /// been deleted: where it stood is still known.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -103,7 +105,8 @@ impl Store {
                 .filter(threads::workflow_id.eq(of.workflow))
                 .filter(threads::owner_kind.eq(of.owner_kind))
         };
-        let mut query = theirs().select(Row::as_select()).limit(slice.limit).into_boxed();
+        let shown = theirs().filter(threads::deleted_at.is_null());
+        let mut query = shown.select(Row::as_select()).limit(slice.limit).into_boxed();
         if let Some(after) = slice.after {
             let place: Option<DateTime<Utc>> = theirs()
                 .filter(threads::id.eq(after.0))
@@ -129,6 +132,48 @@ impl Store {
         };
         let rows: Vec<Row> = query.load(&mut *connection).await?;
         Ok(Some(rows.into_iter().map(Into::into).collect()))
+    }
+
+    /// Gives a thread another title; `None` when it is not there.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn rename_thread(&self, id: ThreadId, title: &str) -> Result<Option<StoredThread>, StoreError> {
+        let row: Option<Row> = diesel::update(threads::table.find(id.0))
+            .filter(threads::deleted_at.is_null())
+            .set(threads::title.eq(title))
+            .returning(Row::as_returning())
+            .get_result(&mut *self.connection().await?)
+            .await
+            .optional()?;
+        Ok(row.map(Into::into))
+    }
+
+    /// Leaves a tombstone of a thread; false when it is not there.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn delete_thread(&self, id: ThreadId) -> Result<bool, StoreError> {
+        let deleted = diesel::update(threads::table.find(id.0))
+            .filter(threads::deleted_at.is_null())
+            .set(threads::deleted_at.eq(self.now()))
+            .execute(&mut *self.connection().await?)
+            .await?;
+        Ok(deleted == 1)
+    }
+
+    /// Those of these items that are in the thread.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn items_named(&self, id: ThreadId, keys: &[ItemKey]) -> Result<Vec<ThreadItem>, StoreError> {
+        let rows: Vec<String> = thread_items::table
+            .filter(thread_items::thread_id.eq(id.0))
+            .filter(thread_items::id.eq_any(keys.iter().map(|key| key.0.to_vec())))
+            .select(thread_items::content)
+            .load(&mut *self.connection().await?)
+            .await?;
+        items(&rows)
     }
 
     /// Every item of a thread, hidden ones included, in order.

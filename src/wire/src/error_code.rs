@@ -142,6 +142,11 @@ error_codes! {
         "The caller may chat with the workflow, and the rest of the request is wrong. Members that nobody \
          knows are ignored here.",
         "`detail.errors` lists every problem with a JSON pointer to its place.";
+    ChatTypeUnsupported, "chat.type_unsupported", 422, false,
+        "This version of the service does not do that yet.",
+        "The `type` of a chat request is one of the protocol's that this version does not serve: those of widgets, \
+         attachments, dictation, client tools and structured input.",
+        "Leave out what asks for it; `PROTOCOL.md` lists the types that are served.";
     ChatThreadBusy, "chat.thread_busy", 429, true,
         "Too many messages wait in this thread.",
         "A turn runs in the thread and 32 messages wait behind it.",
@@ -152,8 +157,13 @@ error_codes! {
         "Give the graph a `reply` node, or an `output` with the member `reply`.";
     ThreadNotFound, "thread.not_found", 404, false,
         "There is no such thread.",
-        "No thread has this id, or it belongs to another workflow or to the visitor of another cookie.",
+        "No thread has this id, it was deleted, or it belongs to another workflow or to the visitor of another \
+         cookie.",
         "Take `thread.id` of the event `thread.created`, and send the cookie that came with it or none.";
+    ItemNotFound, "item.not_found", 404, false,
+        "There is no such item in the thread.",
+        "No item of the thread has this id, or a retry has taken it out of the thread.",
+        "Take the ids from `items.list`.";
     StreamNotFound, "stream.not_found", 404, false,
         "There is no such stream.",
         "No stream has this id, it ended more than 24 hours ago, or it belongs to the thread of another \

@@ -3,9 +3,10 @@
 
 use serde_json::{Map, Value, json};
 use wire::chat::{
-    Annotation, Attachment, ChatEvent, ChatOperation, ChatRequest, ContentPart, InferenceOptions, ItemUpdate,
-    NoticeLevel, Order, OutputText, Page, PageRequest, PiecePart, Source, StreamErrorCode, StreamOptions,
-    Thread, ThreadItem, ThreadStatus, ToolChoice, UserMessageContent, UserMessageInput,
+    Annotation, Attachment, ChatEvent, ChatOperation, ChatRequest, ContentPart, FeedbackKind,
+    InferenceOptions, ItemUpdate, NoticeLevel, Order, OutputText, Page, PageRequest, PiecePart, Source,
+    StreamErrorCode, StreamOptions, Thread, ThreadItem, ThreadStatus, ToolChoice, UserMessageContent,
+    UserMessageInput,
 };
 
 fn thread(status: ThreadStatus) -> Thread {
@@ -152,6 +153,13 @@ fn requests_round_trip() {
         ChatOperation::GetThread { thread_id: "thr_1".into() },
         ChatOperation::ListThreads(PageRequest::default()),
         ChatOperation::ListItems { thread_id: "thr_1".into(), page },
+        ChatOperation::UpdateThread { thread_id: "thr_1".into(), title: "T".into() },
+        ChatOperation::DeleteThread { thread_id: "thr_1".into() },
+        ChatOperation::ItemFeedback {
+            thread_id: "thr_1".into(),
+            item_ids: vec!["msg_1".into(), "msg_2".into()],
+            kind: FeedbackKind::Negative,
+        },
     ] {
         let request = ChatRequest { operation, metadata: Map::new() };
         assert_eq!(parse(serde_json::to_value(&request).unwrap()), Ok(request));
@@ -235,6 +243,41 @@ fn a_page_is_asked_for_leniently_and_within_bounds() {
         );
     }
     assert_eq!(pointers(json!({"type": "threads.list"})), ["/params required"]);
+}
+
+#[test]
+fn changes_are_told_everything_at_once_too() {
+    let problems = |kind: &str, params: Value| pointers(json!({"type": kind, "params": params}));
+    assert_eq!(
+        problems("items.feedback", json!({"item_ids": [1, "msg_1", null], "kind": "good"})),
+        [
+            "/params/thread_id required",
+            "/params/item_ids/0 type",
+            "/params/item_ids/2 type",
+            "/params/kind unknown"
+        ]
+    );
+    for (item_ids, code) in [
+        (json!(null), "required"),
+        (json!("msg_1"), "type"),
+        (json!([]), "length"),
+        (json!(vec!["msg_1"; 101]), "length"),
+    ] {
+        let params = json!({"thread_id": "t", "item_ids": item_ids, "kind": "positive"});
+        assert_eq!(problems("items.feedback", params), [format!("/params/item_ids {code}")]);
+    }
+    for (title, code) in [
+        (json!(null), "required"),
+        (json!(1), "type"),
+        (json!(" \n "), "length"),
+        (json!("x".repeat(201)), "length"),
+    ] {
+        let params = json!({"thread_id": "t", "title": title});
+        assert_eq!(problems("threads.update", params), [format!("/params/title {code}")]);
+    }
+    let body = json!({"type": "threads.update", "params": {"thread_id": "t", "title": " a\nb\u{0} "}});
+    let expected = ChatOperation::UpdateThread { thread_id: "t".into(), title: "a b".into() };
+    assert_eq!(parse(body).unwrap().operation, expected);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use wire::{ErrorCode, FieldError};
 
 use super::App;
 use super::error::{ApiError, ApiResult};
-use super::place::{Unknown, place};
+use super::place::{Place, Unknown, place, place_in_latest};
 
 /// How often an idle stream shows that it is alive.
 const PING: Duration = Duration::from_secs(10);
@@ -35,9 +35,27 @@ pub(super) async fn serve(
     stream: &StoredStream,
     request: &HttpRequest,
     unknown: Unknown,
+    head: HttpResponseBuilder,
+) -> ApiResult<HttpResponse> {
+    serve_from(app, stream, place(request, stream.id, unknown)?, head).await
+}
+
+/// The same where the client asks for whatever stream there is now: when it has seen another one, all of this is new.
+pub(super) async fn serve_latest(
+    app: &App,
+    stream: &StoredStream,
+    request: &HttpRequest,
+    head: HttpResponseBuilder,
+) -> ApiResult<HttpResponse> {
+    serve_from(app, stream, place_in_latest(request, stream.id)?, head).await
+}
+
+async fn serve_from(
+    app: &App,
+    stream: &StoredStream,
+    place: Place,
     mut head: HttpResponseBuilder,
 ) -> ApiResult<HttpResponse> {
-    let place = place(request, stream.id, unknown)?;
     if app.chat().all_seen(stream, place.after).await? {
         return Ok(HttpResponse::NoContent().finish());
     }

@@ -3,11 +3,12 @@
 use wire::nearest;
 
 /// Every path, a parameter as `*`.
-const PATHS: [&str; 24] = [
+const PATHS: [&str; 25] = [
     "/healthz",
     "/readyz",
     "/api/system/health",
     "/api/chat",
+    "/api/chat/threads/*/stream",
     "/api/chat/streams/*",
     "/api/chat/streams/*/stop",
     "/api/workflows",

@@ -28,6 +28,22 @@ pub(super) enum Unknown {
 /// The last event that the client has seen: the header that a browser sends by itself, or `?after=`. Where both are
 /// given, the header is the newer one.
 pub(super) fn place(request: &HttpRequest, stream: Uuid, unknown: Unknown) -> ApiResult<Place> {
+    read(request, stream, unknown).or_else(|problems| {
+        ApiError::refuse(problems)?;
+        Ok(START)
+    })
+}
+
+/// The same where the client may have seen another stream than this one: then it has seen nothing of it.
+pub(super) fn place_in_latest(request: &HttpRequest, stream: Uuid) -> ApiResult<Place> {
+    read(request, stream, Unknown::Ignored).or_else(|mut problems| {
+        problems.retain(|problem| problem.code != OTHER_STREAM);
+        ApiError::refuse(problems)?;
+        Ok(START)
+    })
+}
+
+fn read(request: &HttpRequest, stream: Uuid, unknown: Unknown) -> Result<Place, Vec<FieldError>> {
     let mut problems = Vec::new();
     let headers: Vec<_> = request.headers().get_all("last-event-id").collect();
     let header = match headers.as_slice() {
@@ -54,12 +70,13 @@ pub(super) fn place(request: &HttpRequest, stream: Uuid, unknown: Unknown) -> Ap
             None => {}
         }
     }
-    ApiError::refuse(problems)?;
-    Ok(first.unwrap_or(Place { after: 0, pointer: AFTER }))
+    if problems.is_empty() { Ok(first.unwrap_or(START)) } else { Err(problems) }
 }
 
 const LAST_EVENT_ID: &str = "/Last-Event-ID";
 const AFTER: &str = "/after";
+const OTHER_STREAM: &str = "other_stream";
+const START: Place = Place { after: 0, pointer: AFTER };
 
 /// The number in `<stream>.<number>`, or the number alone where that will do.
 fn event_of(id: &str, stream: Uuid, bare: bool, pointer: &str) -> Result<u64, FieldError> {
@@ -70,7 +87,7 @@ fn event_of(id: &str, stream: Uuid, bare: bool, pointer: &str) -> Result<u64, Fi
     number.ok_or_else(|| {
         let of_another = id.rsplit_once('.').and_then(|(other, _)| Uuid::parse_str(other).ok());
         if of_another.is_some_and(|other| other != stream) {
-            return FieldError::new(pointer, "other_stream", "is an event of another stream")
+            return FieldError::new(pointer, OTHER_STREAM, "is an event of another stream")
                 .suggest(format!("an id of this one begins with {name}."));
         }
         let form = if bare { format!("a number or {name}.<number>") } else { format!("{name}.<number>") };

@@ -32,6 +32,7 @@ pub(super) struct Threads<'a> {
     pub(super) workspace_id: Vec<Uuid>,
     pub(super) owner_kind: Vec<&'a str>,
     pub(super) owner_id: Vec<Option<&'a str>>,
+    pub(super) title: Vec<Option<&'a str>>,
     pub(super) created_at: Vec<Time>,
 }
 
@@ -133,6 +134,7 @@ impl<'a> Columns<'a> {
             to.workspace_id.push(row.workspace_id);
             to.owner_kind.push(row.owner_kind);
             to.owner_id.push(row.owner_id.as_deref());
+            to.title.push(row.title.as_deref());
             to.created_at.push(row.created_at);
         }
         for row in batches.iter().flat_map(|batch| &batch.items) {

@@ -33,6 +33,8 @@ pub struct ThreadRow {
     pub owner_kind: &'static str,
     /// Who, where the kind has somebody.
     pub owner_id: Option<String>,
+    /// Its title, if it begins with one.
+    pub title: Option<String>,
     /// When.
     pub created_at: DateTime<Utc>,
 }

@@ -102,11 +102,12 @@ impl QueryFragment<Pg> for Commit<'_> {
         if !threads.is_empty() {
             insert!(
                 out, "threads",
-                "id, workflow_id, workspace_id, owner_kind, owner_id, created_at, status", "t.*, 'active'",
+                "id, workflow_id, workspace_id, owner_kind, owner_id, title, created_at, status", "t.*, 'active'",
                 threads, skip,
                 [
                     SqlUuid => &threads.id, SqlUuid => &threads.workflow_id, SqlUuid => &threads.workspace_id,
                     Text => &threads.owner_kind, Nullable<Text> => &threads.owner_id,
+                    Nullable<Text> => &threads.title,
                     Timestamptz => &threads.created_at,
                 ]
             );

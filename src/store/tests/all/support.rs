@@ -119,6 +119,7 @@ impl Turn {
                 workspace_id: Uuid::from_u128(2),
                 owner_kind: "visitor",
                 owner_id: Some("v1".to_owned()),
+                title: Some("Hi".to_owned()),
                 created_at: self.now,
             }],
             items: vec![self.item(0, &user_message("Hi"))],

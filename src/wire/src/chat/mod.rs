@@ -4,15 +4,19 @@ mod event;
 mod item;
 mod parse;
 mod request;
+mod title;
 
 pub use event::{ChatEvent, ItemUpdate, NoticeLevel, PiecePart, StreamErrorCode, StreamOptions};
 pub use item::{
     Annotation, Attachment, ContentPart, OutputText, Page, Source, Thread, ThreadItem, ThreadStatus,
 };
+pub use parse::refusal;
 pub use request::{
-    AttachmentRef, ChatOperation, ChatRequest, InferenceOptions, Order, PageRequest, ToolChoice,
-    UserMessageContent, UserMessageInput,
+    AttachmentRef, ChatOperation, ChatRequest, FeedbackKind, InferenceOptions, Order, PageRequest,
+    ToolChoice, UserMessageContent, UserMessageInput,
 };
+
+pub use title::{LONGEST_TITLE, title_of, title_of_message};
 
 /// Who a stream's pieces of text are written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

@@ -50,6 +50,51 @@ pub enum ChatOperation {
         #[serde(flatten)]
         page: PageRequest,
     },
+    /// Another title for a thread.
+    #[serde(rename = "threads.update")]
+    UpdateThread {
+        /// The thread.
+        thread_id: String,
+        /// Its new title.
+        title: String,
+    },
+    /// A thread is to go.
+    #[serde(rename = "threads.delete")]
+    DeleteThread {
+        /// The thread.
+        thread_id: String,
+    },
+    /// What the caller thinks of items.
+    #[serde(rename = "items.feedback")]
+    ItemFeedback {
+        /// The thread.
+        thread_id: String,
+        /// The items.
+        item_ids: Vec<String>,
+        /// What they think of them.
+        kind: FeedbackKind,
+    },
+}
+
+/// What somebody thinks of an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FeedbackKind {
+    /// Well done.
+    Positive,
+    /// Not so well.
+    Negative,
+}
+
+impl FeedbackKind {
+    /// The name on the wire and in rows.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Positive => "positive",
+            Self::Negative => "negative",
+        }
+    }
 }
 
 /// Which part of a list to answer.

@@ -82,11 +82,17 @@ impl Access {
         let thread = app.chat().thread(id).await?;
         let thread = thread.filter(|thread| thread.workflow_id == self.runnable.workflow.id);
         let thread = thread.ok_or_else(|| ApiError::new(ErrorCode::ThreadNotFound))?;
+        self.owns(&thread)?;
+        Ok(thread)
+    }
+
+    /// A thread of this workflow must not be of another visitor.
+    pub(super) fn owns(&self, thread: &StoredThread) -> ApiResult<()> {
         match (&self.visitor, &thread.owner_id) {
             (Some(visitor), Some(owner)) if visitor.id() != owner => {
                 Err(ApiError::new(ErrorCode::ThreadNotFound))
             }
-            _ => Ok(thread),
+            _ => Ok(()),
         }
     }
 

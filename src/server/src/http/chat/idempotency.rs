@@ -9,8 +9,8 @@ use actix_web::HttpRequest;
 use actors::chat::IdempotencyKey;
 use auth::visitor::Visitor;
 use chrono::TimeDelta;
-use kernel::ThreadId;
 use ring::digest::{SHA256, digest};
+use store::StoredThread;
 
 use super::access::Access;
 use crate::http::App;
@@ -28,10 +28,10 @@ pub(super) fn is_secret(key: &str) -> bool {
 }
 
 /// The visitor that the first of equal requests made, when the retry may have its cookie.
-pub(super) async fn first_visitor(app: &App, thread: ThreadId) -> ApiResult<Option<Visitor>> {
-    let begun_by_visitor = app.chat().thread(thread).await?.filter(|thread| thread.owner_kind == "visitor");
-    let fresh = begun_by_visitor.filter(|thread| app.clock().now() - thread.created_at < LOST_FOR);
-    Ok(fresh.and_then(|thread| thread.owner_id).map(Visitor::of_thread))
+pub(super) fn first_visitor(app: &App, begun: StoredThread) -> Option<Visitor> {
+    let fresh = app.clock().now() - begun.created_at < LOST_FOR;
+    let owner = begun.owner_id.filter(|_| fresh && begun.owner_kind == "visitor");
+    owner.map(Visitor::of_thread)
 }
 
 /// A visitor's keys.

@@ -13,7 +13,7 @@ use actix_web::web::{self, Data, Payload, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use uuid::Uuid;
 use wire::ErrorCode;
-use wire::chat::{ChatOperation, ChatRequest, Dialect};
+use wire::chat::{ChatOperation, ChatRequest, Dialect, refusal};
 
 use super::error::{ApiError, ApiResult};
 use super::{App, body, events, resource};
@@ -26,6 +26,7 @@ const FRAME_HEADER: &str = "chatkit-frame-instance-id";
 pub(super) fn routes(config: &mut ServiceConfig) {
     config
         .service(resource("/api/chat", "POST").route(web::post().to(chat)))
+        .service(resource("/api/chat/threads/{id}/stream", "GET").route(web::get().to(streams::running)))
         .service(resource("/api/chat/streams/{id}", "GET").route(web::get().to(streams::read)))
         .service(resource("/api/chat/streams/{id}/stop", "POST").route(web::post().to(streams::stop)));
 }
@@ -38,8 +39,8 @@ async fn chat(app: Data<App>, request: HttpRequest, payload: Payload) -> ApiResu
     let access = Access::judge(&app, &request, workflow).await?;
     access.check_write(&app, &request)?;
     let members = document.as_object().ok_or_else(|| ApiError::new(ErrorCode::ChatWorkflowIdRequired))?;
-    let ChatRequest { operation, metadata } = ChatRequest::parse(members)
-        .map_err(|errors| ApiError::problems(ErrorCode::ChatInvalidRequest, errors))?;
+    let ChatRequest { operation, metadata } =
+        ChatRequest::parse(members).map_err(|errors| ApiError::problems(refusal(&errors), errors))?;
     let asked = Asked { app: &app, access: &access, request: &request, body: &bytes };
     match operation {
         ChatOperation::CreateThread { input } => turns::begin(asked, Said::First(input), metadata).await,
@@ -50,6 +51,13 @@ async fn chat(app: Data<App>, request: HttpRequest, payload: Payload) -> ApiResu
         ChatOperation::ListThreads(page) => json(threads::list(&app, &access, &page).await?),
         ChatOperation::ListItems { thread_id, page } => {
             json(threads::items(&app, &access, &thread_id, &page).await?)
+        }
+        ChatOperation::UpdateThread { thread_id, title } => {
+            json(threads::rename(&app, &access, &thread_id, &title).await?)
+        }
+        ChatOperation::DeleteThread { thread_id } => json(threads::delete(&app, &access, &thread_id).await?),
+        ChatOperation::ItemFeedback { thread_id, item_ids, kind } => {
+            json(threads::feedback(&app, &access, &thread_id, &item_ids, kind).await?)
         }
     }
 }

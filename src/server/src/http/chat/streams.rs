@@ -2,6 +2,7 @@
 
 use actix_web::web::{Data, Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
+use kernel::ThreadId;
 use store::StoredStream;
 use uuid::Uuid;
 use wire::{ErrorCode, StopAnswer};
@@ -16,6 +17,23 @@ use crate::http::place::Unknown;
 pub(super) async fn read(app: Data<App>, id: Path<String>, request: HttpRequest) -> ApiResult<HttpResponse> {
     let (stream, _) = open(&app, &id, &request).await?;
     events::serve(&app, &stream, &request, Unknown::Ignored, super::headers(stream.id)).await
+}
+
+/// The stream of the thread's running turn; 204 when none runs.
+pub(super) async fn running(
+    app: Data<App>,
+    id: Path<String>,
+    request: HttpRequest,
+) -> ApiResult<HttpResponse> {
+    let not_found = || ApiError::new(ErrorCode::ThreadNotFound);
+    let id = ThreadId::parse(&id).map_err(|_| not_found())?;
+    let thread = app.chat().thread(id).await?.ok_or_else(not_found)?;
+    let access = Access::judge(&app, &request, thread.workflow_id).await?;
+    access.owns(&thread)?;
+    match app.chat().running(id).await? {
+        Some(stream) => events::serve_latest(&app, &stream, &request, super::headers(stream.id)).await,
+        None => Ok(HttpResponse::NoContent().finish()),
+    }
 }
 
 /// Stops the turn; as often as one likes.

@@ -1,14 +1,21 @@
 //! Requests about threads: their answer is JSON.
 
+use std::collections::BTreeSet;
+
 use kernel::{ItemKey, ThreadId};
-use store::{Slice, ThreadsOf};
-use wire::chat::{Order, Page, PageRequest, Thread, ThreadItem};
+use serde::Serialize;
+use store::{Feedback, Slice, ThreadsOf};
+use wire::chat::{FeedbackKind, Order, Page, PageRequest, Thread, ThreadItem};
 use wire::{ErrorCode, FieldError};
 
 use super::access::Access;
 use super::records;
 use crate::http::App;
 use crate::http::error::{ApiError, ApiResult};
+
+/// `{}`.
+#[derive(Serialize)]
+pub(super) struct Empty {}
 
 /// The thread with its first items.
 pub(super) async fn get(app: &App, access: &Access, thread_id: &str) -> ApiResult<Thread> {
@@ -39,6 +46,50 @@ pub(super) async fn items(
 ) -> ApiResult<Page<ThreadItem>> {
     let thread = access.thread_named(app, thread_id).await?;
     page_of_items(app, thread.id, page).await
+}
+
+/// The thread under its new title, without its items.
+pub(super) async fn rename(app: &App, access: &Access, thread_id: &str, title: &str) -> ApiResult<Thread> {
+    let thread = access.thread_named(app, thread_id).await?;
+    let renamed = app.chat().rename(thread.id, title).await?;
+    renamed.map(records::thread).ok_or_else(|| ApiError::new(ErrorCode::ThreadNotFound))
+}
+
+/// The thread is gone, and its turns are about to end.
+pub(super) async fn delete(app: &App, access: &Access, thread_id: &str) -> ApiResult<Empty> {
+    let thread = access.thread_named(app, thread_id).await?;
+    if app.chat().delete(thread.id).await? {
+        Ok(Empty {})
+    } else {
+        Err(ApiError::new(ErrorCode::ThreadNotFound))
+    }
+}
+
+/// What the caller thinks of items is kept in the place of what they thought before.
+pub(super) async fn feedback(
+    app: &App,
+    access: &Access,
+    thread_id: &str,
+    item_ids: &[String],
+    kind: FeedbackKind,
+) -> ApiResult<Empty> {
+    let thread = access.thread_named(app, thread_id).await?;
+    let not_found = || ApiError::new(ErrorCode::ItemNotFound);
+    let keys: BTreeSet<ItemKey> =
+        item_ids.iter().map(|id| ItemKey::parse(id)).collect::<Result<_, _>>().map_err(|_| not_found())?;
+    let keys: Vec<ItemKey> = keys.into_iter().collect();
+    let known = app.chat().items_named(thread.id, &keys).await?;
+    let is_known = |id: &String| known.iter().any(|item| item.id() == id && !item.is_hidden());
+    if !item_ids.iter().all(is_known) {
+        return Err(not_found());
+    }
+    let (author_kind, author_id) = match access.visitor() {
+        Some(visitor) => ("visitor", visitor.id()),
+        None => ("anyone", ""),
+    };
+    let feedback = Feedback { thread: thread.id, items: &keys, author_kind, author_id, kind: kind.as_str() };
+    app.chat().feedback(feedback).await?;
+    Ok(Empty {})
 }
 
 /// Hidden items count for the page and are not shown.

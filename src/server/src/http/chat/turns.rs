@@ -62,7 +62,10 @@ pub(super) async fn begin(
     let mut visitor = visitor;
     if begun.replayed {
         response.insert_header(crate::http::idempotency::REPLAYED);
-        visitor = if retry_gets_cookie { idempotency::first_visitor(app, begun.thread).await? } else { None };
+        // What was begun then may have been deleted since.
+        let thread = app.chat().thread(begun.thread).await?;
+        let thread = thread.ok_or_else(|| ApiError::new(ErrorCode::ThreadNotFound))?;
+        visitor = if retry_gets_cookie { idempotency::first_visitor(app, thread) } else { None };
     }
     if let Some(visitor) = visitor {
         response.cookie(cookie::make(app, &visitor, request));

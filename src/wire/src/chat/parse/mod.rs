@@ -6,27 +6,46 @@ mod params;
 use serde_json::{Map, Value};
 
 use super::{ChatOperation, ChatRequest};
-use crate::{FieldError, MOST_PROBLEMS, nearest};
+use crate::{ErrorCode, FieldError, MOST_PROBLEMS, nearest};
 
 /// Request types of the protocol that this service serves.
-const SERVED_TYPES: [&str; 5] =
-    ["threads.create", "threads.add_user_message", "threads.get_by_id", "threads.list", "items.list"];
-/// Request types of the protocol that this service does not serve yet.
-const LATER_TYPES: [&str; 11] = [
-    "threads.add_client_tool_output",
-    "threads.add_structured_input",
-    "threads.retry_after_item",
-    "threads.custom_action",
+const SERVED_TYPES: [&str; 8] = [
+    "threads.create",
+    "threads.add_user_message",
+    "threads.get_by_id",
+    "threads.list",
+    "items.list",
     "threads.update",
     "threads.delete",
     "items.feedback",
+];
+/// Request types of the protocol that this service does not serve yet.
+const LATER_TYPES: [&str; 8] = [
+    "threads.retry_after_item",
+    "threads.add_client_tool_output",
+    "threads.add_structured_input",
+    "threads.custom_action",
     "attachments.create",
     "attachments.delete",
     "input.transcribe",
     "threads.sync_custom_action",
 ];
+/// Said of them.
+const UNSUPPORTED: &str = "unsupported";
 /// What somebody most likely wants who says no type, or none that is known.
 const USUAL_TYPES: &str = "`threads.create` or `threads.add_user_message`";
+
+/// The error of a request with these problems: that nothing is wrong with it but that this version does not do it is
+/// said by a code of its own.
+#[must_use]
+pub fn refusal(problems: &[FieldError]) -> ErrorCode {
+    let unsupported = |problem: &FieldError| problem.pointer == "/type" && problem.code == UNSUPPORTED;
+    if problems.iter().any(unsupported) {
+        ErrorCode::ChatTypeUnsupported
+    } else {
+        ErrorCode::ChatInvalidRequest
+    }
+}
 
 impl ChatRequest {
     /// Reads a request body.
@@ -64,8 +83,8 @@ fn operation(body: &Map<String, Value>, problems: &mut Vec<FieldError>) -> Optio
         }
     };
     if LATER_TYPES.contains(&kind) {
-        let problem = FieldError::new("/type", "unsupported", format!("`{kind}` is not served yet"));
-        problems.push(problem.suggest(USUAL_TYPES));
+        let message = format!("`{kind}` is not served by this version");
+        problems.push(FieldError::new("/type", UNSUPPORTED, message));
         return None;
     }
     if !SERVED_TYPES.contains(&kind) {

@@ -5,10 +5,14 @@ use serde_json::{Map, Value};
 use super::message::parse_input;
 use super::{missing, optional_text, text_member, wrong};
 use crate::FieldError;
-use crate::chat::{ChatOperation, Order, PageRequest, UserMessageInput};
+use crate::chat::{
+    ChatOperation, FeedbackKind, LONGEST_TITLE, Order, PageRequest, UserMessageInput, title_of,
+};
 
 const EXAMPLE_INPUT: &str = r#"{"content": [{"type": "input_text", "text": "Hello"}]}"#;
 const AT: &str = "/params";
+/// Items that one feedback may name.
+const MOST_ITEMS: usize = 100;
 
 /// What to send where `params` is missing.
 pub(super) fn example(kind: &str) -> String {
@@ -16,6 +20,8 @@ pub(super) fn example(kind: &str) -> String {
         "threads.list" => "{}".to_owned(),
         "threads.create" => format!(r#"{{"input": {EXAMPLE_INPUT}}}"#),
         "threads.add_user_message" => format!(r#"{{"thread_id": "thr_…", "input": {EXAMPLE_INPUT}}}"#),
+        "threads.update" => r#"{"thread_id": "thr_…", "title": "Orders"}"#.to_owned(),
+        "items.feedback" => r#"{"thread_id": "thr_…", "item_ids": ["msg_…"], "kind": "positive"}"#.to_owned(),
         _ => r#"{"thread_id": "thr_…"}"#.to_owned(),
     }
 }
@@ -36,6 +42,16 @@ pub(super) fn of(
             let (thread_id, page) = (thread_id(params, problems), page(params, problems));
             ChatOperation::ListItems { thread_id: thread_id?, page: page? }
         }
+        "threads.update" => {
+            let (thread_id, title) = (thread_id(params, problems), title(params, problems));
+            ChatOperation::UpdateThread { thread_id: thread_id?, title: title? }
+        }
+        "threads.delete" => ChatOperation::DeleteThread { thread_id: thread_id(params, problems)? },
+        "items.feedback" => {
+            let thread_id = thread_id(params, problems);
+            let (item_ids, kind) = (item_ids(params, problems), kind_of_feedback(params, problems));
+            ChatOperation::ItemFeedback { thread_id: thread_id?, item_ids: item_ids?, kind: kind? }
+        }
         "threads.list" => ChatOperation::ListThreads(page(params, problems)?),
         _ => ChatOperation::CreateThread { input: input(params, problems)? },
     })
@@ -54,6 +70,58 @@ fn input(params: &Map<String, Value>, problems: &mut Vec<FieldError>) -> Option<
         }
         Some(_) => {
             problems.push(wrong("/params/input", "an object").suggest(EXAMPLE_INPUT));
+            None
+        }
+    }
+}
+
+fn title(params: &Map<String, Value>, problems: &mut Vec<FieldError>) -> Option<String> {
+    let title = title_of(&text_member(params, "title", AT, problems)?);
+    let length = title.chars().count();
+    if (1..=LONGEST_TITLE).contains(&length) {
+        return Some(title);
+    }
+    let message = format!("must have 1 to {LONGEST_TITLE} characters; it has {length}");
+    problems.push(FieldError::new("/params/title", "length", message));
+    None
+}
+
+fn item_ids(params: &Map<String, Value>, problems: &mut Vec<FieldError>) -> Option<Vec<String>> {
+    let before = problems.len();
+    let at = "/params/item_ids";
+    let list = match params.get("item_ids") {
+        Some(Value::Array(list)) => list,
+        None | Some(Value::Null) => {
+            problems.push(missing(at).suggest(r#"["msg_…"]"#));
+            return None;
+        }
+        Some(_) => {
+            problems.push(wrong(at, "an array").suggest(r#"["msg_…"]"#));
+            return None;
+        }
+    };
+    if list.is_empty() || list.len() > MOST_ITEMS {
+        let message = format!("must have 1 to {MOST_ITEMS} entries; it has {}", list.len());
+        problems.push(FieldError::new(at, "length", message));
+        return None;
+    }
+    let mut ids = Vec::with_capacity(list.len());
+    for (index, entry) in list.iter().enumerate() {
+        match entry.as_str() {
+            Some(id) => ids.push(id.to_owned()),
+            None => problems.push(wrong(format!("{at}/{index}"), "a string")),
+        }
+    }
+    (problems.len() == before).then_some(ids)
+}
+
+fn kind_of_feedback(params: &Map<String, Value>, problems: &mut Vec<FieldError>) -> Option<FeedbackKind> {
+    match text_member(params, "kind", AT, problems)?.as_str() {
+        "positive" => Some(FeedbackKind::Positive),
+        "negative" => Some(FeedbackKind::Negative),
+        _ => {
+            let problem = FieldError::new("/params/kind", "unknown", "is no kind of feedback");
+            problems.push(problem.suggest("`positive` or `negative`"));
             None
         }
     }

@@ -202,6 +202,9 @@ pub(super) fn turn(dialect: Dialect) -> Result<String> {
         Some(ChatEvent::ThreadCreated { thread: thread() }),
         Some(ChatEvent::ItemDone { item: user_message(Vec::new()) }),
         Some(ChatEvent::StreamOptions { stream_options: StreamOptions { allow_cancel: true } }),
+        Some(ChatEvent::ThreadUpdated {
+            thread: Thread { title: Some("Where is my order?".into()), ..thread() },
+        }),
         Some(ChatEvent::ItemAdded { item: assistant_message(None) }),
         chatkit(begun),
         Some(delta("It is ")),

@@ -1,0 +1,60 @@
+//! The unfinished turns of a thread.
+
+use diesel::prelude::*;
+use diesel_async::RunQueryDsl;
+use kernel::ThreadId;
+use uuid::Uuid;
+
+use crate::schema::runs;
+use crate::{Store, StoreError};
+
+/// Turns of a thread among which every unfinished one is: many more than may wait.
+const LATEST: i64 = 128;
+
+/// A turn that has not ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnfinishedTurn {
+    /// Its run.
+    pub run: Uuid,
+    /// Its stream.
+    pub stream: Uuid,
+}
+
+impl Store {
+    /// The turn that runs in a thread: of those that have not ended the first.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn running_turn(&self, thread: ThreadId) -> Result<Option<UnfinishedTurn>, StoreError> {
+        let latest: Vec<(Uuid, Option<Uuid>, bool)> = runs::table
+            .filter(runs::thread_id.eq(thread.0))
+            .order(runs::id.desc())
+            .limit(LATEST)
+            .select((runs::id, runs::stream_id, runs::finished_at.is_null()))
+            .load(&mut *self.connection().await?)
+            .await?;
+        let unfinished = latest.into_iter().rev().find(|(_, _, unfinished)| *unfinished);
+        Ok(unfinished.and_then(|(run, stream, _)| stream.map(|stream| UnfinishedTurn { run, stream })))
+    }
+
+    /// Stores that somebody asked for the end of every turn of a thread; yields those that have not ended, the latest
+    /// first.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn request_cancel_of_thread(
+        &self,
+        thread: ThreadId,
+    ) -> Result<Vec<UnfinishedTurn>, StoreError> {
+        let mut turns: Vec<(Uuid, Option<Uuid>)> = diesel::update(runs::table)
+            .filter(runs::thread_id.eq(thread.0))
+            .filter(runs::finished_at.is_null())
+            .set(runs::cancel_requested_at.eq(self.now()))
+            .returning((runs::id, runs::stream_id))
+            .get_results(&mut *self.connection().await?)
+            .await?;
+        turns.sort_unstable_by(|a, b| b.cmp(a));
+        let turns = turns.into_iter();
+        Ok(turns.filter_map(|(run, stream)| stream.map(|stream| UnfinishedTurn { run, stream })).collect())
+    }
+}
