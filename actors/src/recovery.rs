@@ -16,7 +16,7 @@ use crate::run::RunPorts;
 use crate::runs::{self, AcceptedRun, Registry, RunOptions};
 use crate::thread::{Accepted, Threads};
 use crate::turn::text::stored_json;
-use crate::turn::{Progress, Turn};
+use crate::turn::{Again, Progress, Turn};
 
 /// A run could not be taken up.
 #[derive(Debug, thiserror::Error)]
@@ -171,6 +171,7 @@ async fn made(
                 version,
                 dialect,
                 inputs: Arc::new(inputs),
+                again: Again::stored(run.options.as_deref(), run.started_at.is_some()),
                 progress: Progress::Recovered,
             };
             let stop = run.cancel_requested;

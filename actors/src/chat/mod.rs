@@ -70,7 +70,7 @@ impl Chat {
             stream: self.ports.ids.uuid()?,
             thread: match &new.target {
                 Target::NewThread(_) => self.ports.ids.thread()?.0,
-                Target::Thread(thread) => thread.0,
+                Target::Thread(thread) | Target::Again(thread, _) => thread.0,
             },
             item: self.ports.ids.item()?.0,
         };

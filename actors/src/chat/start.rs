@@ -18,7 +18,7 @@ use crate::begin::{IdempotencyKey, StartIds};
 use crate::db::EventFrames;
 use crate::plans::LoadedVersion;
 use crate::turn::text::{json as to_json, timestamp};
-use crate::turn::{Progress, Turn};
+use crate::turn::{Again, Progress, Turn};
 
 /// Whose a new thread is.
 #[derive(Debug, Clone)]
@@ -36,6 +36,8 @@ pub enum Target {
     NewThread(Owner),
     /// A thread that exists.
     Thread(ThreadId),
+    /// Nowhere: it stands in the thread already and is answered again, without what is behind it.
+    Again(ThreadId, ItemKey),
 }
 
 /// A turn to begin.
@@ -81,6 +83,11 @@ impl StartIds for TurnIds {
 pub(super) fn rows(new: NewTurn, ids: TurnIds, now: DateTime<Utc>) -> (Batch, EventFrames, Turn) {
     let created_at = timestamp(now);
     let (thread, item) = (ThreadId(ids.thread), ItemKey(ids.item));
+    // The turn's item is the message, or the moment at which another answer was asked for.
+    let again = match new.target {
+        Target::Again(_, message) => Some(Again { item: message, asked: item, begun: false }),
+        Target::NewThread(_) | Target::Thread(_) => None,
+    };
     let user_message = ThreadItem::UserMessage {
         id: item.wire("msg"),
         thread_id: thread.to_string(),
@@ -99,7 +106,6 @@ pub(super) fn rows(new: NewTurn, ids: TurnIds, now: DateTime<Utc>) -> (Batch, Ev
         "metadata": new.metadata,
     });
     let mut batch = Batch {
-        items: vec![ItemRow { thread_id: thread, id: item, content: to_json(&user_message) }],
         runs: vec![RunRow {
             id: ids.run,
             workspace_id: new.workspace,
@@ -109,7 +115,7 @@ pub(super) fn rows(new: NewTurn, ids: TurnIds, now: DateTime<Utc>) -> (Batch, Ev
             thread_id: Some(thread),
             stream_id: Some(ids.stream),
             inputs: inputs.to_string(),
-            options: None,
+            options: again.map(|again| again.options()),
             created_at: now,
         }],
         streams: vec![StreamRow {
@@ -147,7 +153,14 @@ pub(super) fn rows(new: NewTurn, ids: TurnIds, now: DateTime<Utc>) -> (Batch, Ev
             created_at: now,
         });
     }
-    events.push(ChatEvent::ItemDone { item: user_message });
+    match again {
+        Some(again) => batch.cuts.push(again.cut(thread, item)),
+        None => {
+            let content = to_json(&user_message);
+            batch.items.push(ItemRow { thread_id: thread, id: item, content });
+            events.push(ChatEvent::ItemDone { item: user_message });
+        }
+    }
     events.push(ChatEvent::StreamOptions { stream_options: StreamOptions { allow_cancel: true } });
     // The title comes from the message, so it is told behind it.
     events.extend(titled.map(|thread| ChatEvent::ThreadUpdated { thread }));
@@ -167,7 +180,8 @@ pub(super) fn rows(new: NewTurn, ids: TurnIds, now: DateTime<Utc>) -> (Batch, Ev
         version: Some(new.version),
         dialect: new.dialect,
         inputs: Arc::new(inputs),
-        progress: Progress::New { next_seq, user_item: item },
+        again,
+        progress: Progress::New { next_seq, user_item: again.map_or(item, |again| again.item) },
     };
     (batch, frames, turn)
 }

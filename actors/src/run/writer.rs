@@ -11,7 +11,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use store::RunStatus;
-use store::batch::{Batch, RunUpdate};
+use store::batch::{Batch, CutRow, RunUpdate};
 use tokio::sync::{Notify, oneshot};
 use uuid::Uuid;
 use wire::chat::NoticeLevel;
@@ -82,6 +82,11 @@ impl<T: Teller> RunWriter<T> {
         let mut state = self.inner.state.lock();
         state.batch.updates.push(update);
         self.inner.due(&mut state, Duration::ZERO);
+    }
+
+    /// Takes items out of the thread; goes out with whatever is handed over first.
+    pub(crate) fn cut(&self, row: CutRow) {
+        self.inner.state.lock().batch.cuts.push(row);
     }
 
     /// Looks at or changes what will be told.

@@ -40,6 +40,13 @@ pub(crate) async fn drive(turn: Turn, ports: TurnPorts, stop: CancellationToken)
         Err(error) => return Driven::Unreadable(error.to_string()),
     };
     let writer = writer(&turn, run_ports, resumed);
+    if let Some(again) = turn.again.filter(|again| !again.begun) {
+        // What turns before this one have said since it was asked for stands behind the message too.
+        match run_ports.ids.item() {
+            Ok(now) => writer.cut(again.cut(turn.thread, now)),
+            Err(error) => tracing::error!(%error, "what came before a retry is not taken out"),
+        }
+    }
     writer.started();
     let end = tokio::select! {
         biased;
@@ -103,7 +110,10 @@ async fn earlier(turn: &Turn, ports: &RunPorts) -> Result<(Resumed, Vec<Recorded
                 stored.extend(rows);
             }
             let recorded = run::read_journal(&ports.store, turn.run).await?;
-            return Ok((fold(&stored, turn.thread, turn.dialect), recorded));
+            let resumed = fold(&stored, turn.thread, turn.dialect);
+            // A message that is answered again is not in the stream.
+            let user_item = turn.again.map(|again| again.item).or(resumed.user_item);
+            return Ok((Resumed { user_item, ..resumed }, recorded));
         }
     };
     Ok((Resumed { next_seq, completed: 0, message: None, user_item: Some(user_item) }, Vec::new()))
@@ -116,7 +126,11 @@ async fn run_input(
     user_item: Option<ItemKey>,
 ) -> Result<RunInput, StoreError> {
     let messages = if version.plan.reads_messages() {
-        history(ports.store.thread_items(turn.thread).await?, user_item)
+        let mut items = ports.store.thread_items(turn.thread).await?;
+        if let Some(again) = turn.again {
+            items.retain(|item| ItemKey::parse(item.id()).is_ok_and(|key| key <= again.item));
+        }
+        history(items, user_item)
     } else {
         Vec::new()
     };

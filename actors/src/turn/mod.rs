@@ -1,5 +1,6 @@
 //! One turn of a chat: runs the frozen version and tells its stream what happens, stored before it is sent.
 
+mod again;
 mod driver;
 mod message;
 mod resume;
@@ -13,6 +14,7 @@ use kernel::{ItemKey, ThreadId};
 use uuid::Uuid;
 use wire::chat::Dialect;
 
+pub(crate) use again::Again;
 pub(crate) use driver::{drive, fail};
 
 use crate::plans::LoadedVersion;
@@ -37,6 +39,8 @@ pub(crate) struct Turn {
     pub(crate) dialect: Dialect,
     /// The run's inputs, JSON.
     pub(crate) inputs: Arc<serde_json::Value>,
+    /// The message that it answers again, if it is no new one.
+    pub(crate) again: Option<Again>,
     /// What is stored of it.
     pub(crate) progress: Progress,
 }

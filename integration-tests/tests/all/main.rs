@@ -11,6 +11,7 @@
 )]
 
 mod access;
+mod again;
 mod answers;
 mod bad_http;
 mod bad_input;

@@ -134,6 +134,20 @@ impl Client {
         self.converse(workflow_id, ChatOperation::AddUserMessage { thread_id, input }).await
     }
 
+    /// `threads.retry_after_item`: has a message answered again, without what is behind it, and waits for the whole turn.
+    ///
+    /// # Errors
+    /// As [`ResumingChat::collect`].
+    pub async fn say_again(
+        &self,
+        workflow_id: &str,
+        thread_id: &str,
+        item_id: &str,
+    ) -> Result<Turn, ClientError> {
+        let (thread_id, item_id) = (thread_id.to_owned(), item_id.to_owned());
+        self.converse(workflow_id, ChatOperation::RetryAfterItem { thread_id, item_id }).await
+    }
+
     async fn converse(&self, workflow_id: &str, operation: ChatOperation) -> Result<Turn, ClientError> {
         let request = ChatRequest { operation, metadata: Map::new() };
         self.follow(workflow_id, &request, &ChatOptions::default()).await?.collect().await

@@ -69,6 +69,15 @@ diesel::table! {
 }
 
 diesel::table! {
+    thread_cuts (thread_id, id) {
+        thread_id -> Uuid,
+        id -> Bytea,
+        behind -> Bytea,
+        messages_from -> Bytea,
+    }
+}
+
+diesel::table! {
     item_feedback (thread_id, item_id, author_kind, author_id) {
         thread_id -> Uuid,
         item_id -> Bytea,
@@ -184,4 +193,5 @@ diesel::table! {
     }
 }
 
+diesel::allow_tables_to_appear_in_same_query!(thread_items, thread_cuts);
 diesel::allow_tables_to_appear_in_same_query!(runs, streams, threads, workflows, workflow_versions);

@@ -1,6 +1,7 @@
 //! Threads and their items.
 
 use chrono::{DateTime, Utc};
+use diesel::dsl::{exists, not};
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use kernel::{ItemKey, ThreadId};
@@ -8,7 +9,7 @@ use uuid::Uuid;
 use wire::chat::ThreadItem;
 
 use crate::error::corrupt;
-use crate::schema::{thread_items, threads};
+use crate::schema::{thread_cuts, thread_items, threads};
 use crate::{Store, StoreError};
 
 /// A thread and whose it is.
@@ -50,6 +51,26 @@ pub struct Slice<K> {
     pub ascending: bool,
     /// Most records.
     pub limit: i64,
+}
+
+/// How the JSON of a user's message begins, as a pattern.
+const USER_MESSAGE: &str = r#"{"type":"user\_message"%"#;
+
+/// Whether no retry has taken the item out of its thread. Where there is no cut, this costs next to nothing.
+macro_rules! is_shown {
+    () => {
+        not(exists(
+            thread_cuts::table
+                .filter(thread_cuts::thread_id.eq(thread_items::thread_id))
+                .filter(thread_items::id.gt(thread_cuts::behind))
+                .filter(thread_items::id.lt(thread_cuts::id))
+                .filter(
+                    thread_items::id
+                        .lt(thread_cuts::messages_from)
+                        .or(thread_items::content.not_like(USER_MESSAGE)),
+                ),
+        ))
+    };
 }
 
 #[derive(Queryable, Selectable)]
@@ -170,6 +191,7 @@ impl Store {
         let rows: Vec<String> = thread_items::table
             .filter(thread_items::thread_id.eq(id.0))
             .filter(thread_items::id.eq_any(keys.iter().map(|key| key.0.to_vec())))
+            .filter(is_shown!())
             .select(thread_items::content)
             .load(&mut *self.connection().await?)
             .await?;
@@ -183,6 +205,7 @@ impl Store {
     pub async fn thread_items(&self, id: ThreadId) -> Result<Vec<ThreadItem>, StoreError> {
         let rows: Vec<String> = thread_items::table
             .filter(thread_items::thread_id.eq(id.0))
+            .filter(is_shown!())
             .order(thread_items::id)
             .select(thread_items::content)
             .load(&mut *self.connection().await?)
@@ -197,6 +220,7 @@ impl Store {
     pub async fn items_of(&self, id: ThreadId, slice: Slice<ItemKey>) -> Result<Vec<ThreadItem>, StoreError> {
         let mut query = thread_items::table
             .filter(thread_items::thread_id.eq(id.0))
+            .filter(is_shown!())
             .select(thread_items::content)
             .limit(slice.limit)
             .into_boxed();

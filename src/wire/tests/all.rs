@@ -150,6 +150,7 @@ fn requests_round_trip() {
     for operation in [
         ChatOperation::CreateThread { input: input.clone() },
         ChatOperation::AddUserMessage { thread_id: "thr_1".into(), input },
+        ChatOperation::RetryAfterItem { thread_id: "thr_1".into(), item_id: "msg_1".into() },
         ChatOperation::GetThread { thread_id: "thr_1".into() },
         ChatOperation::ListThreads(PageRequest::default()),
         ChatOperation::ListItems { thread_id: "thr_1".into(), page },

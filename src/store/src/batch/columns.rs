@@ -16,6 +16,7 @@ type Time = DateTime<Utc>;
 pub(super) struct Columns<'a> {
     pub(super) threads: Threads<'a>,
     pub(super) items: Items<'a>,
+    pub(super) cuts: Cuts<'a>,
     pub(super) runs: Runs<'a>,
     pub(super) streams: Streams<'a>,
     pub(super) steps: Steps<'a>,
@@ -41,6 +42,14 @@ pub(super) struct Items<'a> {
     pub(super) thread_id: Vec<Uuid>,
     pub(super) id: Vec<&'a [u8]>,
     pub(super) content: Vec<&'a str>,
+}
+
+#[derive(Default)]
+pub(super) struct Cuts<'a> {
+    pub(super) thread_id: Vec<Uuid>,
+    pub(super) id: Vec<&'a [u8]>,
+    pub(super) behind: Vec<&'a [u8]>,
+    pub(super) messages_from: Vec<&'a [u8]>,
 }
 
 #[derive(Default)]
@@ -142,6 +151,13 @@ impl<'a> Columns<'a> {
             to.thread_id.push(row.thread_id.0);
             to.id.push(&row.id.0);
             to.content.push(&row.content);
+        }
+        for row in batches.iter().flat_map(|batch| &batch.cuts) {
+            let to = &mut columns.cuts;
+            to.thread_id.push(row.thread_id.0);
+            to.id.push(&row.id.0);
+            to.behind.push(&row.behind.0);
+            to.messages_from.push(&row.messages_from.0);
         }
         for row in batches.iter().flat_map(|batch| &batch.runs) {
             let to = &mut columns.runs;
@@ -274,6 +290,7 @@ macro_rules! rows {
 rows!(
     Threads<'_>: id,
     Items<'_>: id,
+    Cuts<'_>: id,
     Runs<'_>: id,
     Streams<'_>: id,
     Steps<'_>: run_id,

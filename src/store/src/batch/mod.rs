@@ -50,6 +50,19 @@ pub struct ItemRow {
     pub content: String,
 }
 
+/// Items that a retry takes out of a thread.
+#[derive(Debug, Clone, Copy)]
+pub struct CutRow {
+    /// The thread.
+    pub thread_id: ThreadId,
+    /// What is before it is out.
+    pub id: ItemKey,
+    /// What is up to it stays.
+    pub behind: ItemKey,
+    /// Users' messages from here on stay.
+    pub messages_from: ItemKey,
+}
+
 /// A run to make.
 #[derive(Debug, Clone)]
 pub struct RunRow {
@@ -158,6 +171,8 @@ pub struct Batch {
     pub threads: Vec<ThreadRow>,
     /// Items to add.
     pub items: Vec<ItemRow>,
+    /// Items to take out.
+    pub cuts: Vec<CutRow>,
     /// Runs to make.
     pub runs: Vec<RunRow>,
     /// Streams to make.
@@ -176,6 +191,7 @@ impl Batch {
     pub fn is_empty(&self) -> bool {
         self.threads.is_empty()
             && self.items.is_empty()
+            && self.cuts.is_empty()
             && self.runs.is_empty()
             && self.streams.is_empty()
             && self.steps.is_empty()
@@ -187,6 +203,7 @@ impl Batch {
     pub fn append(&mut self, mut other: Self) {
         self.threads.append(&mut other.threads);
         self.items.append(&mut other.items);
+        self.cuts.append(&mut other.cuts);
         self.runs.append(&mut other.runs);
         self.streams.append(&mut other.streams);
         self.steps.append(&mut other.steps);

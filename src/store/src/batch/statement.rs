@@ -92,7 +92,8 @@ macro_rules! insert {
 
 impl QueryFragment<Pg> for Commit<'_> {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
-        let Columns { threads, items, runs, streams, steps, blobs, chunks, updates, events } = &self.columns;
+        let Columns { threads, items, cuts, runs, streams, steps, blobs, chunks, updates, events } =
+            &self.columns;
         out.push_sql("WITH fence AS MATERIALIZED (SELECT writer_id FROM leases WHERE writer_id = ");
         out.push_bind_param::<SqlUuid, _>(&self.writer_id)?;
         out.push_sql(" AND epoch = ");
@@ -115,6 +116,12 @@ impl QueryFragment<Pg> for Commit<'_> {
         if !items.is_empty() {
             insert!(out, "thread_items", "thread_id, id, content", "t.*", items, skip, [
                 SqlUuid => &items.thread_id, Bytea => &items.id, Text => &items.content,
+            ]);
+        }
+        if !cuts.is_empty() {
+            insert!(out, "thread_cuts", "thread_id, id, behind, messages_from", "t.*", cuts, skip, [
+                SqlUuid => &cuts.thread_id, Bytea => &cuts.id, Bytea => &cuts.behind,
+                Bytea => &cuts.messages_from,
             ]);
         }
         if !runs.is_empty() {

@@ -16,6 +16,7 @@ mod plan;
 mod pool;
 mod streams;
 mod support;
+mod threads;
 mod tls;
 mod unreachable;
 mod versions;

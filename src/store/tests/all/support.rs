@@ -63,7 +63,8 @@ impl World {
 
     /// Every row that a batch can write, as text.
     pub(crate) async fn everything(&self) -> String {
-        let tables = ["threads", "thread_items", "runs", "streams", "run_steps", "stream_events"];
+        let tables =
+            ["threads", "thread_items", "thread_cuts", "runs", "streams", "run_steps", "stream_events"];
         let tables = tables.map(|table| {
             format!("coalesce((SELECT string_agg(t::text, E'\\n' ORDER BY t::text) FROM {table} t), '')")
         });

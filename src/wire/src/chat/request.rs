@@ -32,6 +32,14 @@ pub enum ChatOperation {
         /// The message.
         input: UserMessageInput,
     },
+    /// The answer to a message is to be given again.
+    #[serde(rename = "threads.retry_after_item")]
+    RetryAfterItem {
+        /// The thread.
+        thread_id: String,
+        /// The user's message.
+        item_id: String,
+    },
     /// A thread with its first items.
     #[serde(rename = "threads.get_by_id")]
     GetThread {

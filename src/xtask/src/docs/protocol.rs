@@ -17,6 +17,7 @@ pub(super) fn page() -> Result<String> {
         &[
             ("create_thread", chat::create_thread()?),
             ("add_user_message", chat::add_user_message()?),
+            ("retry_after_item", chat::retry_after_item()?),
             ("turn_interface", chat::turn(wire::chat::Dialect::Interface)?),
             ("turn_chatkit", chat::turn(wire::chat::Dialect::Chatkit)?),
             ("events", chat::event_table()?),

@@ -47,6 +47,9 @@ async fn chat(app: Data<App>, request: HttpRequest, payload: Payload) -> ApiResu
         ChatOperation::AddUserMessage { thread_id, input } => {
             turns::begin(asked, Said::More(thread_id, input), metadata).await
         }
+        ChatOperation::RetryAfterItem { thread_id, item_id } => {
+            turns::begin(asked, Said::Again { thread_id, item_id }, metadata).await
+        }
         ChatOperation::GetThread { thread_id } => json(threads::get(&app, &access, &thread_id).await?),
         ChatOperation::ListThreads(page) => json(threads::list(&app, &access, &page).await?),
         ChatOperation::ListItems { thread_id, page } => {

@@ -3,9 +3,10 @@
 use actix_web::{HttpRequest, HttpResponse};
 use actors::chat::{NewTurn, Owner, Target};
 use auth::visitor::Visitor;
+use kernel::{ItemKey, ThreadId};
 use serde_json::{Map, Value};
-use wire::ErrorCode;
-use wire::chat::UserMessageInput;
+use wire::chat::{ThreadItem, UserMessageInput};
+use wire::{ErrorCode, FieldError};
 
 use super::access::Access;
 use super::{cookie, dialect, headers, idempotency};
@@ -27,6 +28,8 @@ pub(super) enum Said {
     First(UserMessageInput),
     /// Another message in a thread.
     More(String, UserMessageInput),
+    /// A message that stands in a thread, to be answered again.
+    Again { thread_id: String, item_id: String },
 }
 
 /// Begins the turn, or finds it under its key.
@@ -82,6 +85,11 @@ async fn target(
     let (thread, input) = match said {
         Said::First(input) => (None, input),
         Said::More(thread, input) => (Some(access.thread_named(app, &thread).await?), input),
+        Said::Again { thread_id, item_id } => {
+            let thread = access.thread_named(app, &thread_id).await?;
+            let (key, input) = message(app, thread.id, &item_id).await?;
+            return Ok((Target::Again(thread.id, key), input, None));
+        }
     };
     // Nothing can have been uploaded yet.
     if !input.attachments.is_empty() {
@@ -97,4 +105,22 @@ async fn target(
     };
     let owner = known.as_ref().or(fresh.as_ref()).map(|visitor| visitor.id().to_owned());
     Ok((Target::NewThread(Owner { kind: "visitor", id: owner }), input, fresh))
+}
+
+/// A user's message that stands in the thread, as it was sent.
+async fn message(app: &App, thread: ThreadId, id: &str) -> ApiResult<(ItemKey, UserMessageInput)> {
+    let not_found = || ApiError::new(ErrorCode::ItemNotFound);
+    let key = ItemKey::parse(id).map_err(|_| not_found())?;
+    let item = app.chat().items_named(thread, &[key]).await?.pop();
+    match item.filter(|item| item.id() == id && !item.is_hidden()) {
+        Some(ThreadItem::UserMessage { content, quoted_text, inference_options, .. }) => {
+            let attachments = Vec::new();
+            Ok((key, UserMessageInput { content, attachments, quoted_text, inference_options }))
+        }
+        Some(_) => {
+            let problem = FieldError::new("/params/item_id", "kind", "is no user's message");
+            Err(ApiError::problems(ErrorCode::ChatInvalidRequest, vec![problem]))
+        }
+        None => Err(not_found()),
+    }
 }

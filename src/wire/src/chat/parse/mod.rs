@@ -9,9 +9,10 @@ use super::{ChatOperation, ChatRequest};
 use crate::{ErrorCode, FieldError, MOST_PROBLEMS, nearest};
 
 /// Request types of the protocol that this service serves.
-const SERVED_TYPES: [&str; 8] = [
+const SERVED_TYPES: [&str; 9] = [
     "threads.create",
     "threads.add_user_message",
+    "threads.retry_after_item",
     "threads.get_by_id",
     "threads.list",
     "items.list",
@@ -20,8 +21,7 @@ const SERVED_TYPES: [&str; 8] = [
     "items.feedback",
 ];
 /// Request types of the protocol that this service does not serve yet.
-const LATER_TYPES: [&str; 8] = [
-    "threads.retry_after_item",
+const LATER_TYPES: [&str; 7] = [
     "threads.add_client_tool_output",
     "threads.add_structured_input",
     "threads.custom_action",

@@ -20,6 +20,7 @@ pub(super) fn example(kind: &str) -> String {
         "threads.list" => "{}".to_owned(),
         "threads.create" => format!(r#"{{"input": {EXAMPLE_INPUT}}}"#),
         "threads.add_user_message" => format!(r#"{{"thread_id": "thr_…", "input": {EXAMPLE_INPUT}}}"#),
+        "threads.retry_after_item" => r#"{"thread_id": "thr_…", "item_id": "msg_…"}"#.to_owned(),
         "threads.update" => r#"{"thread_id": "thr_…", "title": "Orders"}"#.to_owned(),
         "items.feedback" => r#"{"thread_id": "thr_…", "item_ids": ["msg_…"], "kind": "positive"}"#.to_owned(),
         _ => r#"{"thread_id": "thr_…"}"#.to_owned(),
@@ -36,6 +37,11 @@ pub(super) fn of(
         "threads.add_user_message" => {
             let (thread_id, input) = (thread_id(params, problems), input(params, problems));
             ChatOperation::AddUserMessage { thread_id: thread_id?, input: input? }
+        }
+        "threads.retry_after_item" => {
+            let thread_id = thread_id(params, problems);
+            let item_id = text_member(params, "item_id", AT, problems);
+            ChatOperation::RetryAfterItem { thread_id: thread_id?, item_id: item_id? }
         }
         "threads.get_by_id" => ChatOperation::GetThread { thread_id: thread_id(params, problems)? },
         "items.list" => {

@@ -38,6 +38,10 @@ pub(super) fn add_user_message() -> Result<String> {
     request(ChatOperation::AddUserMessage { thread_id: THREAD.into(), input })
 }
 
+pub(super) fn retry_after_item() -> Result<String> {
+    request(ChatOperation::RetryAfterItem { thread_id: THREAD.into(), item_id: QUESTION.into() })
+}
+
 fn thread() -> Thread {
     Thread {
         id: THREAD.into(),

@@ -1,0 +1,93 @@
+//! What of a thread is shown.
+
+use kernel::ItemKey;
+use store::Slice;
+use store::batch::{Batch, CutRow, ItemRow};
+use wire::chat::ThreadItem;
+
+use crate::support::World;
+
+fn key(n: u8) -> ItemKey {
+    ItemKey([n; ItemKey::LENGTH])
+}
+
+/// A user's message when `n` is odd, an answer when it is even, as the service itself writes them.
+fn content(n: u8) -> String {
+    let (id, thread_id, created_at) = (key(n).wire("msg"), "thr_1".to_owned(), "t".to_owned());
+    let item = if n % 2 == 1 {
+        ThreadItem::UserMessage {
+            id,
+            thread_id,
+            created_at,
+            content: Vec::new(),
+            attachments: Vec::new(),
+            quoted_text: None,
+            inference_options: wire::chat::InferenceOptions::default(),
+        }
+    } else {
+        ThreadItem::AssistantMessage { id, thread_id, created_at, content: Vec::new() }
+    };
+    serde_json::to_string(&item).unwrap()
+}
+
+#[tokio::test]
+async fn a_cut_hides_what_was_said_up_to_it_but_not_later_messages() {
+    let world = World::new().await;
+    let (lease, turn) = (world.writer().await, world.turn());
+    let thread = turn.thread;
+    let other = world.turn().thread;
+    let items = [thread, other]
+        .into_iter()
+        .flat_map(|thread_id| (1..=9).map(move |n| ItemRow { thread_id, id: key(n), content: content(n) }));
+    world.commit(lease, &Batch { items: items.collect(), ..Batch::default() }).await.unwrap();
+    let shown = async |thread| {
+        let all = world.store.thread_items(thread).await.unwrap();
+        let number = |item: &ThreadItem| ItemKey::parse(item.id()).unwrap().0[0];
+        let numbers: Vec<u8> = all.iter().map(number).collect();
+        let keys: Vec<ItemKey> = (1..=9).map(key).collect();
+        let mut named: Vec<u8> =
+            world.store.items_named(thread, &keys).await.unwrap().iter().map(number).collect();
+        named.sort_unstable();
+        assert_eq!(named, numbers);
+        let slice = Slice { after: None, ascending: true, limit: 100 };
+        let part: Vec<u8> = world.store.items_of(thread, slice).await.unwrap().iter().map(number).collect();
+        assert_eq!(part, numbers);
+        numbers
+    };
+    assert_eq!(shown(thread).await, [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    let cut = |id, behind, messages_from| {
+        let row =
+            CutRow { thread_id: thread, id: key(id), behind: key(behind), messages_from: key(messages_from) };
+        Batch { cuts: vec![row], ..Batch::default() }
+    };
+    // Asked for behind 5: 4 and 5 are out.
+    let asked = cut(6, 3, 6);
+    world.commit(lease, &asked).await.unwrap();
+    assert_eq!(shown(thread).await, [1, 2, 3, 6, 7, 8, 9]);
+    // Begun behind 8: answers up to it are out too, the message 7 stays.
+    world.commit(lease, &cut(9, 3, 6)).await.unwrap();
+    assert_eq!(shown(thread).await, [1, 2, 3, 7, 9]);
+    let before = world.everything().await;
+    world.commit(lease, &asked).await.unwrap();
+    assert_eq!(world.everything().await, before, "sent again");
+    assert_eq!(shown(other).await, [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+}
+
+#[tokio::test]
+async fn a_tombstone_keeps_its_id() {
+    let world = World::new().await;
+    let (lease, turn) = (world.writer().await, world.turn());
+    world.commit(lease, &turn.begin()).await.unwrap();
+    let title = world.store.thread(turn.thread).await.unwrap().unwrap().title;
+    assert_eq!(title.as_deref(), Some("Hi"));
+    let running = world.store.running_turn(turn.thread).await.unwrap().unwrap();
+    assert_eq!((running.run, running.stream), (turn.run, turn.stream));
+    assert_eq!(world.store.request_cancel_of_thread(turn.thread).await.unwrap(), [running]);
+    assert!(world.store.delete_thread(turn.thread).await.unwrap());
+    assert!(!world.store.delete_thread(turn.thread).await.unwrap(), "twice");
+    assert!(world.store.thread(turn.thread).await.unwrap().is_none());
+    assert!(world.store.rename_thread(turn.thread, "T").await.unwrap().is_none());
+    assert_eq!(world.count("threads").await, "1");
+    world.commit(lease, &turn.end()).await.unwrap();
+    assert!(world.store.running_turn(turn.thread).await.unwrap().is_none());
+}
