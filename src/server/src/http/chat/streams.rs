@@ -1,6 +1,6 @@
 //! Streams: read again from any event on, and stopped.
 
-use actix_web::web::{Data, Json, Path};
+use actix_web::web::{Data, Json, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use kernel::ThreadId;
 use store::StoredStream;
@@ -8,10 +8,10 @@ use uuid::Uuid;
 use wire::{ErrorCode, StopAnswer};
 
 use super::access::Access;
-use crate::http::App;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::events;
 use crate::http::place::Unknown;
+use crate::http::{App, body};
 
 /// Goes on exactly behind the last event that was seen; 204 when there is none.
 pub(super) async fn read(app: Data<App>, id: Path<String>, request: HttpRequest) -> ApiResult<HttpResponse> {
@@ -41,10 +41,13 @@ pub(super) async fn stop(
     app: Data<App>,
     id: Path<String>,
     request: HttpRequest,
+    payload: Payload,
 ) -> ApiResult<Json<StopAnswer>> {
     let (stream, access) = open(&app, &id, &request).await?;
     access.check_origin(&app, &request)?;
     let status = app.chat().stop(&stream).await?;
+    // Nobody looks at what comes along. Unread, it would close the connection.
+    let _ = body::read(&request, payload, body::BODY_LIMIT, &**app.clock()).await;
     Ok(Json(StopAnswer { status }))
 }
 
