@@ -5,12 +5,14 @@ mod body;
 mod chat;
 mod cors;
 mod error;
+mod etag;
 mod events;
 mod extract;
 mod fields;
 mod health;
 mod idempotency;
 mod nodes;
+mod pages;
 mod paging;
 mod paths;
 mod place;
@@ -52,6 +54,7 @@ pub(crate) fn application(
         .configure(runs::routes)
         .configure(nodes::routes)
         .configure(chat::routes)
+        .configure(pages::routes)
         .default_service(web::to(not_found))
 }
 

@@ -11,7 +11,7 @@ use actors::plans::{LoadedVersion, Runnable};
 use auth::visitor::Visitor;
 use kernel::ThreadId;
 use serde_json::Value;
-use store::StoredThread;
+use store::{StoredThread, StoredWorkflow};
 use uuid::Uuid;
 use wire::ErrorCode;
 
@@ -31,6 +31,19 @@ pub(super) fn workflow_id(document: &Value) -> ApiResult<Uuid> {
     }
 }
 
+/// Whether anybody may chat with the workflow.
+pub(in crate::http) fn check_published(workflow: &StoredWorkflow) -> ApiResult<()> {
+    if workflow.archived_at.is_some() {
+        Err(ApiError::new(ErrorCode::WorkflowNotFound))
+    } else if !workflow.is_public {
+        Err(ApiError::new(ErrorCode::ChatNotPublished))
+    } else if workflow.require_login {
+        Err(ApiError::new(ErrorCode::ChatLoginRequired))
+    } else {
+        Ok(())
+    }
+}
+
 /// Somebody who may chat with a workflow.
 pub(super) struct Access {
     runnable: Runnable,
@@ -44,14 +57,8 @@ impl Access {
             return Err(ApiError::new(ErrorCode::ChatSessionInvalid));
         }
         let runnable = app.chat().runnable(workflow).await?;
-        let runnable = runnable.filter(|runnable| runnable.workflow.archived_at.is_none());
         let runnable = runnable.ok_or_else(|| ApiError::new(ErrorCode::WorkflowNotFound))?;
-        if !runnable.workflow.is_public {
-            return Err(ApiError::new(ErrorCode::ChatNotPublished));
-        }
-        if runnable.workflow.require_login {
-            return Err(ApiError::new(ErrorCode::ChatLoginRequired));
-        }
+        check_published(&runnable.workflow)?;
         Ok(Self { runnable, visitor: cookie::read(app, request) })
     }
 

@@ -18,6 +18,7 @@ use wire::chat::{ChatOperation, ChatRequest, Dialect, refusal};
 use super::error::{ApiError, ApiResult};
 use super::{App, body, events, resource};
 use access::Access;
+pub(super) use access::check_published;
 use turns::{Asked, Said};
 
 /// Sent by the hosted widget with each of its requests.

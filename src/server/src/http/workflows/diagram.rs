@@ -1,6 +1,6 @@
 //! A version as a picture.
 
-use actix_web::http::header::{ContentType, ETAG, IF_NONE_MATCH};
+use actix_web::http::header::{ContentType, ETAG};
 use actix_web::web::{self, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use engine::diagram;
@@ -10,6 +10,7 @@ use wire::ErrorCode;
 
 use super::versions::find;
 use crate::http::error::{ApiError, ApiResult};
+use crate::http::etag;
 use crate::http::extract::{Caller, WorkflowsRead};
 use crate::http::query::Params;
 
@@ -26,7 +27,7 @@ pub(super) async fn svg(
     let (workflow, version) = found(&caller, path, &request).await?;
     let title = format!("{}, version {}", workflow.name, version.number);
     let tag = tag("svg", &version, &title);
-    if is_known(&request, &tag) {
+    if etag::is_known(&request, &tag) {
         return Ok(not_modified(&tag));
     }
     let graph = parsed(&version)?;
@@ -44,7 +45,7 @@ pub(super) async fn mermaid(
 ) -> ApiResult<HttpResponse> {
     let (_, version) = found(&caller, path, &request).await?;
     let tag = tag("mmd", &version, "");
-    if is_known(&request, &tag) {
+    if etag::is_known(&request, &tag) {
         return Ok(not_modified(&tag));
     }
     let text = diagram::mermaid(&parsed(&version)?);
@@ -79,14 +80,6 @@ fn tag(kind: &str, version: &StoredVersion, title: &str) -> String {
         context.update(b"\n");
     }
     format!("\"{}\"", hex::encode(context.finish().as_ref().get(..16).unwrap_or_default()))
-}
-
-/// Whether the client has this picture already.
-fn is_known(request: &HttpRequest, tag: &str) -> bool {
-    let known = |tags: &str| {
-        tags.split(',').map(str::trim).any(|known| known == "*" || known.trim_start_matches("W/") == tag)
-    };
-    request.headers().get_all(IF_NONE_MATCH).filter_map(|tags| tags.to_str().ok()).any(known)
 }
 
 fn not_modified(tag: &str) -> HttpResponse {

@@ -24,6 +24,7 @@ use super::idempotency::{Once, Reply};
 use super::paging::Part;
 use super::query::Params;
 use super::{App, body, fields, get, resource};
+pub(super) use records::public as public_record;
 pub(super) use versions::no_version;
 
 /// In a cursor.

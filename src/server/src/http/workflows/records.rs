@@ -30,7 +30,7 @@ pub(super) fn workflow(row: StoredWorkflow, base: &str) -> WorkflowRecord {
     }
 }
 
-pub(super) fn public(row: StoredWorkflow, base: &str) -> PublicWorkflow {
+pub(in crate::http) fn public(row: StoredWorkflow, base: &str) -> PublicWorkflow {
     PublicWorkflow {
         share_url: share_url(base, row.id),
         id: row.id.to_string(),

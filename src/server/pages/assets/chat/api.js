@@ -1,0 +1,115 @@
+// What the page asks of the service. Paths begin where this file was loaded from, so that the service may stand below
+// a path of its own.
+
+const BASE = new URL('../../', import.meta.url);
+
+/** The service did not do what was asked, or could not be reached. */
+export class ApiError extends Error {
+  /**
+   * @param {{status: number, code: string, message?: string, retryAfter?: number, requestId?: string | null}} what
+   * `status` is 0 when there was no answer at all; `retryAfter` is in seconds
+   */
+  constructor({ status, code, message, retryAfter, requestId }) {
+    super(message ?? code);
+    this.status = status;
+    this.code = code;
+    this.retryAfter = retryAfter ?? 0;
+    this.requestId = requestId ?? null;
+  }
+
+  /** Whether the same request may succeed in a moment, without anybody changing anything. */
+  get passes() {
+    return this.status === 0 || [429, 502, 503, 504].includes(this.status);
+  }
+}
+
+/** One workflow's chat, as this visitor. */
+export class Api {
+  /** @param {string} workflow the workflow's UUID */
+  constructor(workflow) {
+    this.workflow = workflow;
+  }
+
+  /**
+   * A request whose answer is JSON.
+   * @param {string} type such as `threads.list`
+   * @param {object} params
+   */
+  async ask(type, params, signal) {
+    const response = await this.#post({ type, params }, { Accept: 'application/json' }, signal);
+    return response.json();
+  }
+
+  /**
+   * Begins a turn. The same key again is the same turn.
+   * @returns {Promise<Response>} its stream
+   */
+  begin(type, params, key, signal) {
+    const headers = { Accept: 'text/event-stream;dialect=chatkit', 'Idempotency-Key': key };
+    return this.#post({ type, params }, headers, signal);
+  }
+
+  /**
+   * A stream behind an event.
+   * @param {string | null} after the id of the last event that was read
+   * @returns {Promise<Response | null>} null when all of it was read
+   */
+  stream(id, after, signal) {
+    const headers = { Accept: 'text/event-stream', ...(after ? { 'Last-Event-ID': after } : {}) };
+    return unlessEmpty(request(`api/chat/streams/${encodeURIComponent(id)}`, { headers, signal }));
+  }
+
+  /**
+   * The stream of the turn that runs in a thread, from its first event.
+   * @returns {Promise<Response | null>} null when none runs
+   */
+  running(thread, signal) {
+    const headers = { Accept: 'text/event-stream' };
+    return unlessEmpty(request(`api/chat/threads/${encodeURIComponent(thread)}/stream`, { headers, signal }));
+  }
+
+  /** Stops the turn of a stream; as often as one likes. */
+  async stop(id) {
+    const response = await request(`api/chat/streams/${encodeURIComponent(id)}/stop`, { method: 'POST' });
+    return response.json();
+  }
+
+  #post(body, headers, signal) {
+    return request('api/chat', {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', ...headers },
+      body: JSON.stringify({ ...body, workflow_id: this.workflow, metadata: { workflow_id: this.workflow } }),
+      signal,
+    });
+  }
+}
+
+async function unlessEmpty(answer) {
+  const response = await answer;
+  return response.status === 204 ? null : response;
+}
+
+async function request(path, options) {
+  let response;
+  try {
+    response = await fetch(new URL(path, BASE), { credentials: 'same-origin', cache: 'no-store', ...options });
+  } catch (error) {
+    if (error.name === 'AbortError') throw error;
+    throw new ApiError({ status: 0, code: 'network' });
+  }
+  if (response.ok) return response;
+  throw await refusal(response);
+}
+
+/** What a refusal says; a proxy in between may have said something else. */
+async function refusal(response) {
+  const detail = await response.json().then((body) => body?.detail ?? {}, () => ({}));
+  const first = Array.isArray(detail.errors) ? detail.errors[0]?.message : undefined;
+  return new ApiError({
+    status: response.status,
+    code: typeof detail.code === 'string' ? detail.code : `http.${response.status}`,
+    message: [detail.message, first].filter(Boolean).join(' '),
+    retryAfter: Number(response.headers.get('Retry-After')) || 0,
+    requestId: detail.request_id ?? response.headers.get('X-Request-Id'),
+  });
+}

@@ -1,0 +1,196 @@
+// What a conversation looks like, and how each event changes it. Pure: a state goes in, the next one comes out.
+
+/**
+ * @typedef {object} Item
+ * @property {string} key stays the same while the item is shown
+ * @property {string | null} id the service's id; null until it has one
+ * @property {'user' | 'assistant' | 'notice'} role
+ * @property {string[]} parts texts; shown as one
+ * @property {'sending' | 'unsent' | 'streaming' | 'done' | 'broken'} status
+ * @property {string | null} at RFC 3339
+ * @property {{level: string, title?: string}} [notice]
+ */
+
+/**
+ * @typedef {object} Conversation
+ * @property {{id: string, title?: string, status?: object} | null} thread null until the service has made one
+ * @property {Item[]} items the oldest first
+ * @property {string | null} before where older items begin; null when all are here
+ * @property {number} notices how many there were
+ * @property {'idle' | 'loading' | 'sending' | 'replying' | 'stopping'} phase
+ * @property {boolean} linked whether the connection holds
+ * @property {string | null} progress what the workflow says it is doing
+ * @property {{message?: string, code: string, retry: 'send' | 'answer' | null, requestId?: string | null} | null} failure
+ */
+
+/** @returns {Conversation} */
+export function empty() {
+  return {
+    thread: null,
+    items: [],
+    before: null,
+    notices: 0,
+    phase: 'idle',
+    linked: true,
+    progress: null,
+    failure: null,
+  };
+}
+
+/** The text of an item. */
+export function textOf(item) {
+  return item.parts.join('');
+}
+
+/** A message that is on its way. */
+export function say(state, key, text) {
+  const item = { key, id: null, role: 'user', parts: [text], status: 'sending', at: null };
+  return { ...state, items: [...state.items, item], phase: 'sending', failure: null, progress: null };
+}
+
+/** The message was not taken; it stays, to be sent again. */
+export function refuse(state, failure) {
+  const items = state.items.map((item) => (item.status === 'sending' ? { ...item, status: 'unsent' } : item));
+  return { ...over(state), items, failure };
+}
+
+/** Without the message that was not taken. */
+export function withoutUnsent(state) {
+  return { ...state, items: state.items.filter(({ status }) => status !== 'unsent') };
+}
+
+/** Everything behind a message goes, because it is answered again. */
+export function upTo(state, id) {
+  const at = state.items.findIndex((item) => item.id === id);
+  return { ...state, items: state.items.slice(0, at + 1), progress: null };
+}
+
+/** A thread as it was read: its newest items, oldest first, and where older ones begin. What is not sent stays. */
+export function withThread(state, thread, stored, before) {
+  const keys = new Map(state.items.map(({ id, key }) => [id, key]));
+  const items = shown(stored).map((item) => ({ ...item, key: keys.get(item.id) ?? item.key }));
+  const first = items[0]?.id;
+  // What was read of older ones before is still there.
+  const reached = first === undefined ? -1 : state.items.findIndex(({ id }) => id === first);
+  const older = reached > 0 ? state.items.slice(0, reached) : [];
+  const waiting = state.items.filter(({ id }) => id === null).filter(({ role }) => role === 'user');
+  return {
+    ...state,
+    thread: headOf(thread),
+    items: [...older, ...items, ...waiting],
+    before: older.length > 0 ? state.before : before,
+  };
+}
+
+/** Older items, oldest first, in front of what is there. */
+export function withEarlier(state, stored, before) {
+  const known = new Set(state.items.map((item) => item.id));
+  return { ...state, items: [...shown(stored).filter(({ id }) => !known.has(id)), ...state.items], before };
+}
+
+function shown(stored) {
+  return stored.map(fromService).filter((item) => item !== null);
+}
+
+/** The turn has ended. */
+export function over(state) {
+  const items = state.items.map((item) => (item.status === 'streaming' ? { ...item, status: 'broken' } : item));
+  return { ...state, items, phase: 'idle', linked: true, progress: null };
+}
+
+/**
+ * One event of a stream.
+ * @param {Conversation} state
+ * @param {object} event
+ * @returns {Conversation} the same one for events that change nothing here
+ */
+export function apply(state, event) {
+  const change = CHANGES[event.type];
+  return change ? change(state, event) : state;
+}
+
+const CHANGES = {
+  'thread.created': (state, { thread }) => ({ ...state, thread: headOf(thread) }),
+  'thread.updated': (state, { thread }) => ({ ...state, thread: headOf(thread) }),
+  'thread.item.added': (state, { item }) => begun({ ...put(state, item, 'streaming'), progress: null }),
+  'thread.item.updated': (state, { item_id: id, update }) =>
+    begun(edit(state, id, (item) => ({ ...item, parts: updated(item.parts, update) }))),
+  'thread.item.replaced': (state, { item }) => begun(put(state, item, 'streaming')),
+  'thread.item.done': (state, { item }) => {
+    const next = { ...put(state, item, 'done'), progress: null };
+    return next.thread === null && item.thread_id ? { ...next, thread: { id: item.thread_id } } : next;
+  },
+  'thread.item.removed': (state, { item_id: id }) => ({
+    ...state,
+    items: state.items.filter((item) => item.id !== id),
+  }),
+  progress_update: (state, { text }) => begun({ ...state, progress: text }),
+  notice: (state, { level, title, message }) => {
+    const notices = state.notices + 1;
+    const item = { key: `notice:${notices}`, id: null, role: 'notice', parts: [message], status: 'done', at: null };
+    return { ...state, notices, items: [...state.items, { ...item, notice: { level, title } }] };
+  },
+  error: (state, { message, error_code: code, code: kind, allow_retry: again }) => ({
+    ...state,
+    failure: { message, code: code ?? kind, retry: again ? 'answer' : null },
+  }),
+};
+
+function headOf({ id, title, status }) {
+  return { id, title, status };
+}
+
+function begun(state) {
+  return state.phase === 'sending' ? { ...state, phase: 'replying' } : state;
+}
+
+function edit(state, id, change) {
+  const at = state.items.findIndex((item) => item.id === id);
+  return at < 0 ? state : { ...state, items: exchange(state.items, at, change(state.items[at])) };
+}
+
+function exchange(items, at, item) {
+  return items.map((old, index) => (index === at ? item : old));
+}
+
+/** Puts an item of the service in its place: that of its id, that of the message on its way, or the end. */
+function put(state, stored, status) {
+  const item = fromService(stored);
+  if (item === null) return state;
+  item.status = status;
+  let at = state.items.findIndex((known) => known.id === item.id);
+  if (at < 0 && item.role === 'user') at = state.items.findIndex((known) => known.status === 'sending');
+  if (at < 0) return { ...state, items: [...state.items, item] };
+  return { ...state, items: exchange(state.items, at, { ...item, key: state.items[at].key }) };
+}
+
+/** Null for kinds that are not shown. */
+function fromService(stored) {
+  const role = { user_message: 'user', assistant_message: 'assistant' }[stored.type];
+  if (!role) return null;
+  const parts = (stored.content ?? []).map(({ type, text }) => (type === 'input_tag' ? `@${text}` : (text ?? '')));
+  return { key: stored.id, id: stored.id, role, parts, status: 'done', at: stored.created_at ?? null };
+}
+
+/** The texts behind an update, in either dialect. */
+function updated(parts, update) {
+  const { type, content_index: index = 0 } = update;
+  switch (type) {
+    case 'content_part_added':
+      return [...parts.slice(0, -1), (parts.at(-1) ?? '') + (update.part?.text ?? '')];
+    case 'assistant_message.content_part.text_delta':
+      return setPart(parts, index, (parts[index] ?? '') + update.delta);
+    case 'assistant_message.content_part.added':
+    case 'assistant_message.content_part.done':
+      return setPart(parts, index, update.content?.text ?? '');
+    default:
+      return parts;
+  }
+}
+
+function setPart(parts, index, text) {
+  const next = [...parts];
+  while (next.length < index) next.push('');
+  next[index] = text;
+  return next;
+}

@@ -1,0 +1,216 @@
+// <callboard-chat workflow="{the workflow's public record as JSON}">: the whole chat.
+
+import { h, iconButton, set, setText } from '../dom.js';
+import { ApiError, Api } from './api.js';
+import { memory } from './memory.js';
+import { Session } from './session.js';
+import { Threads } from './threads.js';
+import { plain } from './words.js';
+import { Composer } from './view/composer.js';
+import { HistoryView } from './view/history.js';
+import { MessagesView } from './view/messages.js';
+import { startView } from './view/start.js';
+import { StatusView } from './view/status.js';
+
+/** How long a button says that it has copied, in ms. */
+const COPIED = 1500;
+/** From this width on the list of conversations stands beside the chat. */
+const WIDE = matchMedia('(min-width: 56rem)');
+
+class CallboardChat extends HTMLElement {
+  connectedCallback() {
+    this.workflow = JSON.parse(this.getAttribute('workflow'));
+    this.api = new Api(this.workflow.id);
+    this.memory = memory(this.workflow.id);
+    this.threads = new Threads(this.api);
+    this.#build();
+    this.#listen();
+    const thread = this.memory.get('thread');
+    this.#begin(thread);
+    this.composer.value = this.memory.get('draft') ?? '';
+    this.#refreshThreads();
+    if (WIDE.matches) this.composer.focus();
+  }
+
+  disconnectedCallback() {
+    this.session?.end();
+    this.listening.abort();
+  }
+
+  #build() {
+    const again = () => this.session.again();
+    this.status = new StatusView({ onAgain: again, onReconnect: () => dispatchEvent(new Event('online')) });
+    const onEarlier = () => this.session.earlier();
+    this.messages = new MessagesView({ onAgain: again, onEarlier }, this.status.progress);
+    this.composer = new Composer({
+      onSend: (text) => this.#say(text),
+      onStop: () => this.session.stop(),
+      onDraft: (text) => this.memory.set('draft', text),
+    });
+    this.history = new HistoryView(this.workflow.name, {
+      onNew: () => this.#begin(null, true),
+      onOpen: (id) => this.#begin(id, true),
+      onRename: (id, title) => this.#change(() => this.threads.rename(id, title)),
+      onDelete: (id) => this.#delete(id),
+      onMore: () => this.threads.further().then(() => this.#showThreads()),
+      onClose: () => this.#drawer(false),
+    });
+    this.start = startView(this.workflow, (text) => this.#say(text));
+    this.heading = h('h1', { dir: 'auto' });
+    this.menu = iconButton('menu', 'Your conversations', () => this.#drawer(true), {
+      class: 'icon-button narrow-only',
+      'aria-controls': 'callboard-history',
+      'aria-expanded': 'false',
+    });
+    const fresh = iconButton('plus', 'New conversation', () => this.#begin(null, true), { class: 'icon-button narrow-only' });
+    this.main = h(
+      'main',
+      { class: 'main' },
+      h('header', { class: 'top' }, this.menu, this.heading, fresh),
+      this.start,
+      this.messages.element,
+      h('div', { class: 'foot' }, this.status.element, this.composer.element),
+    );
+    this.scrim = h('div', { class: 'scrim', onclick: () => this.#drawer(false) });
+    const skip = h('a', { class: 'skip', href: '#callboard-message' }, 'Go to the message box');
+    this.replaceChildren(skip, this.history.element, this.scrim, this.main);
+    this.#drawer(false);
+  }
+
+  #listen() {
+    this.listening = new AbortController();
+    const { signal } = this.listening;
+    this.addEventListener('click', (event) => this.#copy(event), { signal });
+    this.addEventListener('keydown', (event) => this.#escape(event), { signal });
+    WIDE.addEventListener('change', () => this.#drawer(false), { signal });
+    document.addEventListener('visibilitychange', () => this.#looked(), { signal });
+  }
+
+  /** Goes on with a thread, or begins anew. */
+  #begin(thread, byHand = false) {
+    this.session?.end();
+    this.session = new Session(this.api, (state) => this.#changed(state));
+    this.memory.set('thread', thread);
+    this.titled = undefined;
+    this.#render(this.session.state);
+    if (thread !== null) this.session.open(thread);
+    if (!byHand) return;
+    this.#showThreads();
+    this.#drawer(false);
+    this.messages.toEnd();
+    this.composer.focus();
+  }
+
+  #say(text) {
+    this.messages.toEnd();
+    this.session.say(text);
+    this.composer.focus();
+  }
+
+  #changed(state) {
+    if (this.frame === undefined) {
+      this.frame = requestAnimationFrame(() => {
+        this.frame = undefined;
+        this.#render(this.session.state);
+      });
+    }
+    const { thread } = state;
+    if (thread?.id !== this.memory.get('thread')) this.memory.set('thread', thread?.id ?? null);
+    if (thread !== null && thread.title !== this.titled) {
+      this.titled = thread.title;
+      const known = this.threads.all.some(({ id }) => id === thread.id);
+      this.threads.titled(thread);
+      if (known) this.#showThreads();
+      else this.#refreshThreads();
+    }
+  }
+
+  #render(state) {
+    const begun = state.items.length > 0 || state.phase === 'loading' || state.thread !== null;
+    set(this.start, 'hidden', begun);
+    set(this.heading, 'class', begun ? null : 'unseen');
+    set(this.messages.element, 'hidden', !begun);
+    setText(this.heading, state.thread?.title || this.workflow.name);
+    this.messages.show(state);
+    this.status.show(state);
+    const status = state.thread?.status;
+    const closed = status && status.type !== 'active' ? (status.reason ?? 'This conversation is closed.') : null;
+    const busy = ['sending', 'replying', 'stopping'].includes(state.phase);
+    this.composer.show({ busy, stopping: state.phase === 'stopping', closed });
+    set(this, 'data-phase', state.phase);
+  }
+
+  async #refreshThreads() {
+    await this.threads.refresh();
+    this.#showThreads();
+  }
+
+  #showThreads() {
+    const { all, more, failed } = this.threads;
+    this.history.show(all, { open: this.session.state.thread?.id ?? null, more, failed });
+  }
+
+  async #delete(id) {
+    const gone = await this.#change(() => this.threads.delete(id));
+    if (gone && this.session.state.thread?.id === id) this.#begin(null, true);
+  }
+
+  /** Changes a thread; what failed is said where failures are said. */
+  async #change(change) {
+    try {
+      await change();
+      const open = this.session.state.thread;
+      const thread = this.threads.all.find(({ id }) => id === open?.id);
+      if (thread) this.session.renamed(thread.title);
+      return true;
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      this.status.tell(plain(error));
+      return error.code === 'thread.not_found';
+    } finally {
+      this.#showThreads();
+    }
+  }
+
+  /** The list of conversations, where it lies over the chat. */
+  #drawer(open) {
+    const narrow = !WIDE.matches;
+    const was = this.classList.contains('drawer-open');
+    this.classList.toggle('drawer-open', open && narrow);
+    this.history.element.inert = narrow && !open;
+    this.main.inert = narrow && open;
+    set(this.menu, 'aria-expanded', String(open && narrow));
+    if (open && narrow) this.history.element.querySelector('button').focus();
+    else if (was) this.menu.focus();
+  }
+
+  #escape(event) {
+    if (event.key !== 'Escape') return;
+    if (this.classList.contains('drawer-open')) this.#drawer(false);
+    else if (['sending', 'replying'].includes(this.session.state.phase)) this.session.stop();
+    else return;
+    event.preventDefault();
+  }
+
+  /** The tab is looked at again: other tabs and devices may have gone on. */
+  #looked() {
+    if (document.visibilityState !== 'visible') return;
+    this.session.refresh();
+    this.#refreshThreads();
+  }
+
+  async #copy(event) {
+    const button = event.target.closest?.('[data-copy]');
+    if (!button) return;
+    const text = button.dataset.copy === 'code' ? button.closest('.code').querySelector('code').textContent : button.closest('article').source;
+    const copied = await navigator.clipboard?.writeText(text).then(
+      () => true,
+      () => false,
+    );
+    this.status.tell(copied ? 'Copied.' : 'The browser did not allow copying.');
+    button.classList.toggle('copied', copied === true);
+    setTimeout(() => button.classList.remove('copied'), COPIED);
+  }
+}
+
+customElements.define('callboard-chat', CallboardChat);

@@ -1,0 +1,25 @@
+// What a tab remembers over a reload. A browser may not allow it; then nothing is remembered, and nothing breaks.
+//
+// A thread's id lets whoever has it into the thread, so it stays in the tab and never gets into an address.
+
+/** @param {string} workflow the workflow's UUID */
+export function memory(workflow) {
+  const key = (name) => `callboard:${workflow}:${name}`;
+  return {
+    get(name) {
+      try {
+        return sessionStorage.getItem(key(name));
+      } catch {
+        return null;
+      }
+    },
+    set(name, value) {
+      try {
+        if (value === null || value === '') sessionStorage.removeItem(key(name));
+        else sessionStorage.setItem(key(name), value);
+      } catch {
+        // Private windows and full storage.
+      }
+    },
+  };
+}

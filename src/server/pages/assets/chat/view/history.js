@@ -1,0 +1,108 @@
+// The visitor's conversations.
+
+import { h, icon, iconButton, set, setText } from '../../dom.js';
+import { ask } from './dialog.js';
+
+/** Shows threads, newest first, and what can be done with each. */
+export class HistoryView {
+  /**
+   * @param {string} name the workflow's
+   * @param {{onNew: () => void, onOpen: (id: string) => void, onRename: (id: string, title: string) => Promise<void>,
+   *   onDelete: (id: string) => Promise<void>, onMore: () => void, onClose: () => void}} asked
+   */
+  constructor(name, asked) {
+    this.asked = asked;
+    this.list = h('ul', { class: 'threads' });
+    this.note = h('p', { class: 'quiet' });
+    this.more = h('button', { type: 'button', class: 'earlier', hidden: true, onclick: asked.onMore }, 'Show older');
+    this.element = h(
+      'nav',
+      { class: 'history', 'aria-label': 'Conversations', id: 'callboard-history' },
+      h('div', { class: 'history-head' }, h('p', { class: 'brand', dir: 'auto' }, name), iconButton('close', 'Close the list', asked.onClose, { class: 'icon-button narrow-only' })),
+      h('button', { type: 'button', class: 'new', onclick: asked.onNew }, icon('plus'), 'New conversation'),
+      this.list,
+      this.note,
+      this.more,
+    );
+  }
+
+  /**
+   * @param {{id: string, title?: string, created_at: string}[]} threads newest first
+   * @param {{open: string | null, more: boolean, failed: boolean}} how
+   */
+  show(threads, { open, more, failed }) {
+    const rows = [];
+    let group = '';
+    for (const thread of threads) {
+      const next = dayOf(thread.created_at);
+      if (next !== group) rows.push(h('li', { class: 'day' }, h('h2', {}, next)));
+      group = next;
+      rows.push(this.#row(thread, thread.id === open));
+    }
+    const focused = this.list.contains(document.activeElement) ? document.activeElement.dataset.focus : null;
+    this.list.replaceChildren(...rows);
+    if (focused) this.list.querySelector(`[data-focus="${CSS.escape(focused)}"]`)?.focus();
+    const empty = threads.length === 0 ? 'Your conversations will be listed here.' : '';
+    setText(this.note, failed ? 'The list cannot be read right now.' : empty);
+    set(this.more, 'hidden', !more);
+  }
+
+  #row(thread, isOpen) {
+    const title = thread.title || 'Untitled';
+    const go = h(
+      'button',
+      { type: 'button', class: 'thread', dir: 'auto', 'aria-current': isOpen ? 'true' : null, 'data-focus': `open ${thread.id}`, onclick: () => this.asked.onOpen(thread.id) },
+      title,
+    );
+    const row = h('li', { class: 'row' }, go);
+    const rename = iconButton('edit', `Rename “${title}”`, () => this.#rename(row, thread, title), { 'data-focus': `rename ${thread.id}` });
+    const remove = iconButton('bin', `Delete “${title}”`, () => this.#delete(thread, title), { 'data-focus': `delete ${thread.id}` });
+    row.append(h('span', { class: 'row-actions' }, rename, remove));
+    return row;
+  }
+
+  #rename(row, thread, title) {
+    const field = h('input', { type: 'text', class: 'rename', value: title, maxlength: '200', dir: 'auto', 'aria-label': 'New title' });
+    const back = row.cloneNode(false);
+    let done = false;
+    const finish = async (keep) => {
+      if (done) return;
+      done = true;
+      const wanted = field.value.trim();
+      if (keep && wanted !== '' && wanted !== title) await this.asked.onRename(thread.id, wanted);
+      const fresh = this.#row(keep && wanted !== '' ? { ...thread, title: wanted } : thread, row.querySelector('[aria-current]') !== null);
+      if (back.isConnected) back.replaceWith(fresh);
+      this.list.querySelector(`[data-focus="rename ${CSS.escape(thread.id)}"]`)?.focus();
+    };
+    field.addEventListener('keydown', (event) => {
+      if (event.key === 'Enter') finish(true);
+      if (event.key === 'Escape') {
+        event.stopPropagation();
+        finish(false);
+      }
+    });
+    field.addEventListener('blur', () => finish(true));
+    back.append(field);
+    row.replaceWith(back);
+    field.focus();
+    field.select();
+  }
+
+  async #delete(thread, title) {
+    const sure = await ask({
+      title: 'Delete this conversation?',
+      about: title,
+      text: 'and all of its messages will be gone.',
+      yes: 'Delete',
+    });
+    if (sure) await this.asked.onDelete(thread.id);
+  }
+}
+
+function dayOf(at) {
+  const midnight = (date) => new Date(date).setHours(0, 0, 0, 0);
+  const days = Math.round((midnight(Date.now()) - midnight(at)) / 86_400_000);
+  if (days <= 0) return 'Today';
+  if (days === 1) return 'Yesterday';
+  return days < 7 ? 'The last week' : 'Before';
+}

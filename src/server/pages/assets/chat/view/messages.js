@@ -1,0 +1,134 @@
+// The messages of a conversation.
+
+import { h, icon, iconButton, set, setText } from '../../dom.js';
+import { MarkdownView } from '../../markdown/render.js';
+import { textOf } from '../conversation.js';
+
+/** How far from the end somebody may be and still follow what comes, in px. */
+const NEAR = 80;
+
+const WHO = { user: 'You said', assistant: 'The reply', notice: 'A notice' };
+
+/** Shows items, each kept as one element while it is there. */
+export class MessagesView {
+  #shown = new Map();
+  #follows = true;
+
+  /**
+   * @param {{onAgain: () => void, onEarlier: () => void}} asked
+   * @param {HTMLElement} progress stands behind the last message
+   */
+  constructor({ onAgain, onEarlier }, progress) {
+    this.onAgain = onAgain;
+    this.earlier = h('button', { type: 'button', class: 'earlier', hidden: true, onclick: onEarlier }, 'Show earlier messages');
+    // What comes is announced when it is whole, by the page's status.
+    this.log = h('div', { class: 'log', role: 'log', 'aria-live': 'off', 'aria-label': 'Messages' });
+    this.latest = h('button', { type: 'button', class: 'latest', hidden: true, onclick: () => this.toEnd() }, icon('down'), 'Latest');
+    this.scroll = h('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Conversation' }, this.earlier, this.log, progress);
+    this.element = h('div', { class: 'messages' }, this.scroll, this.latest);
+    this.scroll.addEventListener('scroll', () => this.#look(), { passive: true });
+    new ResizeObserver(() => this.#stay()).observe(this.log);
+    new ResizeObserver(() => this.#stay()).observe(this.scroll);
+  }
+
+  /** @param {import('../conversation.js').Conversation} state */
+  show(state) {
+    set(this.earlier, 'hidden', state.before === null);
+    const height = this.scroll.scrollHeight;
+    const first = this.log.firstElementChild;
+    const kept = new Set(state.items.map(({ key }) => key));
+    for (const [key, view] of this.#shown) {
+      if (!kept.has(key)) {
+        view.element.remove();
+        this.#shown.delete(key);
+      }
+    }
+    const last = state.items.at(-1);
+    let at = this.log.firstElementChild;
+    for (const item of state.items) {
+      const view = this.#shown.get(item.key) ?? this.#make(item);
+      if (view.element !== at) this.log.insertBefore(view.element, at);
+      at = view.element.nextElementSibling;
+      view.show(item, item === last && state.phase === 'idle');
+    }
+    // What is put in front must not move what is being read.
+    if (first !== null && first !== this.log.firstElementChild && first.isConnected) {
+      this.scroll.scrollTop += this.scroll.scrollHeight - height;
+    }
+    this.#stay();
+  }
+
+  /** Goes to the end, and follows from now on. */
+  toEnd() {
+    this.#follows = true;
+    this.#stay();
+    this.#look();
+  }
+
+  #make(item) {
+    const view = item.role === 'assistant' ? new Reply(this.onAgain) : item.role === 'user' ? new Said() : new Notice(item);
+    this.#shown.set(item.key, view);
+    return view;
+  }
+
+  #stay() {
+    if (this.#follows) this.scroll.scrollTop = this.scroll.scrollHeight;
+    this.#look(this.#follows);
+  }
+
+  #look(follows) {
+    const left = this.scroll.scrollHeight - this.scroll.clientHeight - this.scroll.scrollTop;
+    this.#follows = follows ?? left < NEAR;
+    set(this.latest, 'hidden', this.#follows || left < NEAR);
+  }
+}
+
+function frame(role, ...children) {
+  return h('article', { class: `message ${role}` }, h('h2', { class: 'unseen' }, `${WHO[role]}:`), ...children);
+}
+
+class Said {
+  constructor() {
+    this.text = h('div', { class: 'bubble', dir: 'auto' });
+    this.state = h('p', { class: 'state' });
+    this.element = frame('user', this.text, this.state);
+  }
+
+  show(item) {
+    setText(this.text, textOf(item));
+    setText(this.state, { sending: 'Sending …', unsent: 'Not sent' }[item.status] ?? '');
+    set(this.element, 'data-status', item.status);
+  }
+}
+
+class Reply {
+  constructor(onAgain) {
+    const text = h('div', { class: 'markdown' });
+    this.view = new MarkdownView(text);
+    this.copy = iconButton('copy', 'Copy the reply', null, { 'data-copy': 'reply' });
+    this.again = iconButton('again', 'Ask for another answer', onAgain);
+    this.actions = h('div', { class: 'actions' }, this.copy, this.again);
+    this.element = frame('assistant', text, this.actions);
+  }
+
+  show(item, isLast) {
+    set(this.again, 'hidden', !isLast);
+    set(this.actions, 'hidden', item.status === 'streaming');
+    set(this.element, 'data-status', item.status);
+    if (item === this.item) return;
+    this.item = item;
+    this.element.source = textOf(item);
+    this.view.show(this.element.source);
+  }
+}
+
+class Notice {
+  constructor({ notice, parts }) {
+    const text = h('div', { class: 'markdown' });
+    new MarkdownView(text).show(parts.join(''));
+    const title = notice.title ? h('strong', { dir: 'auto' }, notice.title) : null;
+    this.element = frame('notice', h('div', { class: 'notice-body', 'data-level': notice.level }, title, text));
+  }
+
+  show() {}
+}

@@ -1,0 +1,71 @@
+// What is not a message: that a reply is on its way, that the connection is lost, what went wrong.
+
+import { h, set, setText } from '../../dom.js';
+import { textOf } from '../conversation.js';
+import { plain } from '../words.js';
+
+/** How long a message stays that asks for nothing, in ms. */
+const TOLD = 4000;
+const DOING = { loading: 'Loading …', sending: '', replying: '', stopping: 'Stopping …' };
+
+export class StatusView {
+  /** @param {{onAgain: () => void, onReconnect: () => void}} asked */
+  constructor({ onAgain, onReconnect }) {
+    this.dots = h('span', { class: 'dots', 'aria-hidden': 'true' }, h('i'), h('i'), h('i'));
+    this.doing = h('span', { class: 'doing', dir: 'auto' });
+    /** Belongs behind the last message. */
+    this.progress = h('p', { class: 'progress', hidden: true }, this.dots, this.doing);
+    this.link = h(
+      'p',
+      { class: 'link', hidden: true },
+      h('span', {}, 'The connection is lost. Nothing is: it goes on when the connection is back.'),
+      h('button', { type: 'button', class: 'button small', onclick: onReconnect }, 'Try now'),
+    );
+    this.words = h('p', { class: 'words', dir: 'auto' });
+    this.detail = h('p', { class: 'detail' });
+    this.again = h('button', { type: 'button', class: 'button', onclick: onAgain }, 'Try again');
+    this.failure = h('div', { class: 'failure', hidden: true }, this.words, this.detail, this.again);
+    // For screen readers: one thing at a time, when it is whole.
+    this.spoken = h('p', { class: 'unseen', role: 'status' });
+    this.toast = h('p', { class: 'toast', role: 'status', hidden: true, dir: 'auto' });
+    this.element = h('div', { class: 'status' }, this.link, this.failure, this.spoken, this.toast);
+  }
+
+  /** Says something for a while. */
+  tell(text) {
+    set(this.toast, 'hidden', false);
+    setText(this.toast, text);
+    clearTimeout(this.told);
+    this.told = setTimeout(() => set(this.toast, 'hidden', true), TOLD);
+  }
+
+  /** @param {import('../conversation.js').Conversation} state */
+  show(state) {
+    const { phase, progress, linked, failure, items } = state;
+    const comes = items.at(-1)?.status === 'streaming' && textOf(items.at(-1)) !== '';
+    const busy = phase !== 'idle';
+    set(this.progress, 'hidden', !busy || (comes && !progress && phase !== 'stopping'));
+    setText(this.doing, DOING[phase] || progress || '');
+    set(this.link, 'hidden', linked || !busy);
+    set(this.failure, 'hidden', failure === null);
+    if (failure !== null) {
+      setText(this.words, plain(failure));
+      setText(this.detail, failure.requestId ? `${failure.code} · request ${failure.requestId}` : failure.code);
+      set(this.again, 'hidden', failure.retry === null);
+    }
+    this.#speak(state);
+  }
+
+  #speak({ phase, linked, failure, items, progress }) {
+    const was = this.was ?? { phase: 'idle', linked: true, failure: null };
+    this.was = { phase, linked, failure, progress };
+    if (failure !== null && failure !== was.failure) setText(this.spoken, plain(failure));
+    else if (!linked && was.linked) setText(this.spoken, 'The connection is lost. Reconnecting.');
+    else if (linked && !was.linked && phase !== 'idle') setText(this.spoken, 'The connection is back.');
+    else if (phase === 'sending' && was.phase === 'idle') setText(this.spoken, 'Sent. Waiting for the reply.');
+    else if (phase === 'idle' && ['replying', 'stopping', 'sending'].includes(was.phase)) {
+      const last = items.at(-1);
+      setText(this.spoken, last?.role === 'assistant' ? `The reply: ${textOf(last)}` : 'The reply has ended.');
+    } else if (progress && progress !== was.progress) setText(this.spoken, progress);
+  }
+}

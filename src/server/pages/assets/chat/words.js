@@ -1,0 +1,21 @@
+// What went wrong, in plain words.
+
+const WORDS = {
+  network: 'There is no connection to the service.',
+  'chat.not_published': 'This chat was closed by its owner.',
+  'workflow.not_found': 'This chat was taken down.',
+  'chat.login_required': 'This chat now asks for a sign-in.',
+  'chat.session_invalid': 'You are not signed in any more.',
+  'workflow.no_version': 'This chat is not ready yet: its workflow has no version.',
+  'thread.not_found': 'This conversation is not there any more.',
+  'request.too_large': 'The message is too long. Shorten it and send it again.',
+  'stream.error': 'Something went wrong while answering.',
+};
+
+/**
+ * @param {{code: string, message?: string}} failure
+ * @returns {string} a sentence or two
+ */
+export function plain({ code, message }) {
+  return WORDS[code] ?? (message || 'Something went wrong. Try again in a moment.');
+}

@@ -1,0 +1,63 @@
+// Makes elements. Text is only ever text here.
+
+/**
+ * @param {string} tag
+ * @param {Record<string, unknown>} [props] `class`, `on<event>`, `data-…`, `aria-…` and other attributes; a boolean
+ * turns an attribute on or off, and null leaves it out
+ * @param {...(Node | string | null)} children
+ */
+export function h(tag, props = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(props)) {
+    if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
+    else set(element, name, value);
+  }
+  element.append(...children.filter((child) => child !== null));
+  return element;
+}
+
+/** Sets an attribute, or takes it away: only where that changes something. */
+export function set(element, name, value) {
+  if (value === null || value === undefined || value === false) element.removeAttribute(name);
+  else {
+    const text = value === true ? '' : String(value);
+    if (element.getAttribute(name) !== text) element.setAttribute(name, text);
+  }
+}
+
+/** Sets a text, only where that changes something. */
+export function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+const SVG = 'http://www.w3.org/2000/svg';
+const ICONS = {
+  send: 'M12 19V5M5.5 11.5 12 5l6.5 6.5',
+  stop: 'M7 7h10v10H7z',
+  plus: 'M12 5v14M5 12h14',
+  menu: 'M4 7h16M4 12h16M4 17h16',
+  close: 'M6 6l12 12M18 6 6 18',
+  copy: 'M9 9h10v10H9zM5 15V5h10',
+  check: 'M5 12.5 10 17l9-10',
+  again: 'M4 12a8 8 0 1 0 2.6-5.9M4 4v4.5h4.5',
+  edit: 'M4 20h4L19 9l-4-4L4 16zM13.5 6.5l4 4',
+  bin: 'M5 7h14M10 7V4.5h4V7M7 7l1 12.5h8L17 7',
+  down: 'M12 5v14M5.5 12.5 12 19l6.5-6.5',
+};
+
+/** A picture that says nothing a text does not say. */
+export function icon(name) {
+  const svg = document.createElementNS(SVG, 'svg');
+  for (const [key, value] of Object.entries({ viewBox: '0 0 24 24', class: 'icon', 'aria-hidden': 'true' })) {
+    svg.setAttribute(key, value);
+  }
+  const path = document.createElementNS(SVG, 'path');
+  path.setAttribute('d', ICONS[name]);
+  svg.append(path);
+  return svg;
+}
+
+/** A button that is a picture; its name is its tooltip. */
+export function iconButton(name, label, onclick, props = {}) {
+  return h('button', { type: 'button', class: 'icon-button', 'aria-label': label, title: label, onclick, ...props }, icon(name));
+}

@@ -1,0 +1,70 @@
+//! The share page: `/chat/{workflow id}`.
+
+use actix_web::http::StatusCode;
+use actix_web::web::{Data, Path};
+use actix_web::{HttpRequest, HttpResponse, ResponseError};
+use minijinja::context;
+use store::WorkflowRef;
+use uuid::Uuid;
+use wire::{ErrorCode, PublicWorkflow};
+
+use super::html;
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::{App, chat, request_id, workflows};
+
+/// The page, or one that says in plain words why there is none.
+pub(super) async fn page(app: Data<App>, id: Path<String>, request: HttpRequest) -> ApiResult<HttpResponse> {
+    match published(&app, &id, &request).await {
+        Ok(workflow) => {
+            let record = serde_json::to_string(&workflow)
+                .map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;
+            let PublicWorkflow { name, description, share_url, .. } = workflow;
+            html::page(StatusCode::OK, "chat.html", context! { record, name, description, share_url })
+        }
+        Err(error) => closed(&error),
+    }
+}
+
+async fn published(app: &App, id: &str, request: &HttpRequest) -> ApiResult<PublicWorkflow> {
+    let not_found = || ApiError::new(ErrorCode::WorkflowNotFound);
+    let id = WorkflowRef::Id(Uuid::parse_str(id).map_err(|_| not_found())?);
+    let workflow = app.store().workflow(&id, Uuid::nil()).await?.ok_or_else(not_found)?;
+    chat::check_published(&workflow)?;
+    Ok(workflows::public_record(workflow, &app.public_base(request)))
+}
+
+fn closed(error: &ApiError) -> ApiResult<HttpResponse> {
+    // What the API would answer is logged and counted alike.
+    let answer = error.error_response();
+    let (title, text) = match error.code() {
+        ErrorCode::WorkflowNotFound => (
+            "There is no chat here",
+            "The address may be mistyped, or the chat may have been taken down. Ask whoever sent it to you for a new one.",
+        ),
+        ErrorCode::ChatNotPublished => (
+            "This chat is not open",
+            "It exists, but it is not published at the moment. Ask whoever sent you the address.",
+        ),
+        ErrorCode::ChatLoginRequired => {
+            ("This chat asks for a sign-in", "Signing in is not possible on this service yet.")
+        }
+        _ => (
+            "The chat cannot be shown right now",
+            "Something here does not answer. Nothing is lost; try again in a moment.",
+        ),
+    };
+    let again = answer.status().is_server_error();
+    let id = if again { request_id::current() } else { None };
+    let mut page = html::page(
+        answer.status(),
+        "closed.html",
+        context! { title, text, again, request_id => id, code => error.code().as_str() },
+    )?;
+    for name in ["retry-after", "www-authenticate"] {
+        if let Some(value) = answer.headers().get(name) {
+            let name = actix_web::http::header::HeaderName::from_static(name);
+            page.headers_mut().insert(name, value.clone());
+        }
+    }
+    Ok(page)
+}

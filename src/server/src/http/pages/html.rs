@@ -1,0 +1,41 @@
+//! A page as an answer: filled, and with what the browser is to know about it.
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use minijinja::{Environment, Value};
+use wire::ErrorCode;
+
+use super::assets;
+use crate::http::error::{ApiError, ApiResult};
+
+/// Nothing but our own files, no frame around it, and no text becomes code or markup.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+                      require-trusted-types-for 'script'; trusted-types 'none'";
+/// What no page of ours asks for.
+const PERMISSIONS: &str = "camera=(), microphone=(), geolocation=(), payment=(), usb=()";
+
+/// Fills a template of `src/server/pages`; what it is filled with is escaped.
+pub(super) fn page(status: StatusCode, name: &str, filling: Value) -> ApiResult<HttpResponse> {
+    let missing = || ApiError::new(ErrorCode::Internal).with_cause(format!("no template {name}"));
+    let template = assets::template(name).ok_or_else(missing)?;
+    let text = str::from_utf8(&template.data).map_err(|error| internal(name, &error))?;
+    // The name ends with .html, which is what turns escaping on.
+    let html =
+        Environment::new().render_named_str(name, text, filling).map_err(|error| internal(name, &error))?;
+    Ok(HttpResponse::build(status)
+        .insert_header((CONTENT_TYPE, "text/html; charset=utf-8"))
+        .insert_header((CACHE_CONTROL, "no-cache"))
+        .insert_header(("Content-Security-Policy", POLICY))
+        .insert_header(("Cross-Origin-Opener-Policy", "same-origin"))
+        .insert_header(("Permissions-Policy", PERMISSIONS))
+        .insert_header(("Referrer-Policy", "no-referrer"))
+        .insert_header(("X-Content-Type-Options", "nosniff"))
+        .insert_header(("X-Frame-Options", "DENY"))
+        .body(html))
+}
+
+fn internal(name: &str, error: &dyn std::error::Error) -> ApiError {
+    ApiError::new(ErrorCode::Internal).with_cause(format!("{name}: {error}"))
+}
