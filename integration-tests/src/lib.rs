@@ -5,10 +5,14 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::print_stderr,
+    clippy::mem_forget,
     reason = "only tests are built with this"
 )]
 
 mod answer;
+mod browser;
+mod cable;
 pub mod chat;
 mod endpoint;
 pub mod graphs;
@@ -20,6 +24,8 @@ mod waiting;
 mod workflow;
 
 pub use answer::{AnswerExt, shown, shown_alike};
+pub use browser::Browser;
+pub use cable::Cable;
 pub use client::{Answer, Client};
 pub use endpoint::Endpoint;
 pub use process::Stopping;

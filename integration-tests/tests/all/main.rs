@@ -26,6 +26,7 @@ mod models;
 mod nodes;
 mod once;
 mod order;
+mod pages;
 mod requests;
 mod resume;
 mod runs;

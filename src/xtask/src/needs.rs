@@ -1,6 +1,7 @@
 //! What the tests need from the machine: one table, each row found or, where that is possible, installed.
 
 use std::env;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
@@ -10,7 +11,7 @@ use crate::{cluster, run};
 struct Need {
     name: &'static str,
     /// Whether it is there, by trying it.
-    found: fn() -> bool,
+    found: fn(&Path) -> bool,
     install: Install,
     why: &'static str,
 }
@@ -20,63 +21,94 @@ enum Install {
     Apt(&'static str),
     /// A crate with a binary.
     Cargo(&'static str),
+    /// An npm package of one version, kept below `target`.
+    Npm(&'static str),
 }
+
+/// Rules of accessibility, run in the pages; the only one that has them is npm.
+const AXE: &str = "axe-core@4.14.1";
+/// Below the workspace's root.
+const TOOLS: &str = "target/xtask/tools";
+/// In [`TOOLS`].
+const AXE_FILE: &str = "node_modules/axe-core/axe.min.js";
 
 const NEEDS: &[Need] = &[
     Need {
         name: "postgres",
-        found: || cluster::binaries().is_some(),
+        found: |_| cluster::binaries().is_some(),
         install: Install::Apt("postgresql"),
         why: "every test with a database",
     },
     Need {
         name: "cargo-nextest",
-        found: || runs("cargo-nextest"),
+        found: |_| runs("cargo-nextest"),
         install: Install::Cargo("cargo-nextest"),
         why: "the test runner",
     },
     Need {
         name: "python3",
-        found: || runs("python3"),
+        found: |_| runs("python3"),
         install: Install::Apt("python3"),
         why: "tests that look at the service from outside",
     },
     Need {
         name: "node",
-        found: || runs("node") && runs("npm"),
+        found: |_| runs("node") && runs("npm"),
         install: Install::Apt("nodejs npm"),
         why: "the test that fetches PostgreSQL through npm",
     },
     Need {
         name: "openssl",
-        found: || run::on_path("openssl").is_some(),
+        found: |_| run::on_path("openssl").is_some(),
         install: Install::Apt("openssl"),
         why: "the certificate of the tests with TLS",
     },
+    Need {
+        name: "chromium",
+        found: |_| runs("chromium") && runs("chromedriver"),
+        install: Install::Apt("chromium chromium-driver"),
+        why: "the tests of the pages",
+    },
+    Need {
+        name: "axe",
+        found: |root| axe(root).is_file(),
+        install: Install::Npm(AXE),
+        why: "the tests of the pages' accessibility",
+    },
 ];
 
+const NPM_INSTALL: [&str; 5] = ["install", "--no-save", "--no-audit", "--ignore-scripts", "--prefix"];
+
+fn axe(root: &Path) -> PathBuf {
+    root.join(TOOLS).join(AXE_FILE)
+}
+
 /// Finds or installs every need. What cannot be had stops nothing here: it is returned as variables that let the
-/// tests that need it fail with the one line that helps.
-pub(crate) fn provide() -> Vec<(String, String)> {
+/// tests that need it fail with the one line that helps; where files were put is returned too.
+pub(crate) fn provide(root: &Path) -> Vec<(String, String)> {
     let apt = run::is_root() && run::on_path("apt-get").is_some();
     let mut updated = false;
-    let mut missing = Vec::new();
-    for need in NEEDS.iter().filter(|need| !(need.found)()) {
+    let mut variables = Vec::new();
+    for need in NEEDS.iter().filter(|need| !(need.found)(root)) {
         println!("{} is not here ({})", need.name, need.why);
         let tried = match need.install {
             Install::Apt(_) if !apt => Ok(()),
             Install::Apt(packages) => apt_install(packages, &mut updated),
             Install::Cargo(name) => run::run(run::command("cargo").args(["install", "--locked", name])),
+            Install::Npm(package) => {
+                run::run(run::command("npm").current_dir(root).args(NPM_INSTALL).arg(TOOLS).arg(package))
+            }
         };
         if let Err(error) = tried {
             eprintln!("{error:#}");
         }
-        if !(need.found)() {
+        if !(need.found)(root) {
             println!("MISSING {}: {}", need.name, need.install.line());
-            missing.push((variable(need.name), need.install.line()));
+            variables.push((variable(need.name), need.install.line()));
         }
     }
-    missing
+    variables.push(("CALLBOARD_AXE".to_owned(), axe(root).display().to_string()));
+    variables
 }
 
 impl Install {
@@ -87,6 +119,7 @@ impl Install {
                 format!("apt-get update && apt-get install -y --no-install-recommends {packages}")
             }
             Self::Cargo(name) => format!("cargo install --locked {name}"),
+            Self::Npm(package) => format!("npm {} {TOOLS} {package}", NPM_INSTALL.join(" ")),
         }
     }
 }
@@ -134,7 +167,9 @@ mod tests {
                 "CALLBOARD_MISSING_CARGO_NEXTEST",
                 "CALLBOARD_MISSING_PYTHON3",
                 "CALLBOARD_MISSING_NODE",
-                "CALLBOARD_MISSING_OPENSSL"
+                "CALLBOARD_MISSING_OPENSSL",
+                "CALLBOARD_MISSING_CHROMIUM",
+                "CALLBOARD_MISSING_AXE"
             ]
         );
         names.dedup();

@@ -79,7 +79,7 @@ fn run_stage(
         Stage::Layers => layers::run(workspace),
         Stage::Docs => docs::run(root, true),
         Stage::Needs => {
-            environment.extend(needs::provide());
+            environment.extend(needs::provide(root));
             Ok(())
         }
         Stage::Clippy => run::run(&mut run::cargo(

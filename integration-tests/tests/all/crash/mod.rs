@@ -8,7 +8,7 @@
 mod oracle;
 mod retry;
 mod runs;
-mod service;
+pub(crate) mod service;
 mod tables;
 mod workflows;
 

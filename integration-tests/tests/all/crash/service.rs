@@ -14,7 +14,7 @@ use tempfile::TempDir;
 const STOP: Duration = Duration::from_secs(25);
 const POLL: Duration = Duration::from_millis(20);
 
-pub(super) struct Service {
+pub(crate) struct Service {
     binary: PathBuf,
     dsn: Option<String>,
     address: String,
@@ -26,7 +26,7 @@ pub(super) struct Service {
 
 impl Service {
     /// A service that is not started yet; without a DSN it has its own database.
-    pub(super) fn new(folder: &Path, dsn: Option<&str>) -> Self {
+    pub(crate) fn new(folder: &Path, dsn: Option<&str>) -> Self {
         let binary = std::env::var_os("CALLBOARD_BIN");
         let binary =
             binary.expect("CALLBOARD_BIN is not set: run `cargo xtask test`, which builds the binary");
@@ -44,19 +44,19 @@ impl Service {
         }
     }
 
-    pub(super) fn address(&self) -> &str {
+    pub(crate) fn address(&self) -> &str {
         &self.address
     }
 
-    pub(super) fn base(&self) -> String {
+    pub(crate) fn base(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    pub(super) fn data_dir(&self) -> &Path {
+    pub(crate) fn data_dir(&self) -> &Path {
         &self.data_dir
     }
 
-    pub(super) fn start(&mut self) {
+    pub(crate) fn start(&mut self) {
         let (host, port) = self.address.split_once(':').unwrap();
         let log = OpenOptions::new().create(true).append(true).open(&self.log).unwrap();
         let mut command = Command::new(&self.binary);
@@ -80,7 +80,7 @@ impl Service {
     }
 
     /// SIGKILL.
-    pub(super) fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         let mut process = self.process.take().unwrap();
         assert_eq!(process.try_wait().unwrap(), None, "it ended by itself; see {}", self.log.display());
         process.kill().unwrap();
@@ -88,7 +88,7 @@ impl Service {
     }
 
     /// SIGTERM, and an exit in time with status 0.
-    pub(super) fn stop(mut self) {
+    pub(crate) fn stop(mut self) {
         let mut process = self.process.take().unwrap();
         signal("TERM", process.id());
         let mut waited = Duration::ZERO;
@@ -120,7 +120,7 @@ impl Drop for Service {
 }
 
 /// SIGKILL for the embedded database itself.
-pub(super) fn kill_postmaster(data_dir: &Path) {
+pub(crate) fn kill_postmaster(data_dir: &Path) {
     let (pid, _) = postmaster(data_dir).expect("the embedded database runs");
     signal("KILL", pid);
 }
@@ -131,7 +131,7 @@ fn signal(name: &str, pid: u32) {
 }
 
 /// How to reach the embedded database of a data folder, while it runs.
-pub(super) fn embedded_dsn(data_dir: &Path) -> Option<String> {
+pub(crate) fn embedded_dsn(data_dir: &Path) -> Option<String> {
     postmaster(data_dir).map(|(_, dsn)| dsn)
 }
 

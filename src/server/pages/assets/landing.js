@@ -37,7 +37,7 @@ function card(workflow) {
     h('code', {}, handle),
     version === null
       ? h('span', {}, 'No version yet')
-      : h('a', { href: new URL(diagram, BASE).href, 'aria-label': `Diagram of ${name}, version ${version}` }, `Version ${version}, drawn`),
+      : h('a', { href: new URL(diagram, BASE).href, 'aria-label': `Version ${version}, drawn: ${name}` }, `Version ${version}, drawn`),
   ];
   const chat = h('a', { class: 'button primary', href: new URL(`chat/${workflow.id}`, BASE).href, 'aria-label': `Open the chat ${name}` }, 'Open the chat');
   return h(

@@ -105,8 +105,7 @@ export function over(state) {
  * @returns {Conversation} the same one for events that change nothing here
  */
 export function apply(state, event) {
-  const change = CHANGES[event.type];
-  return change ? change(state, event) : state;
+  return Object.hasOwn(CHANGES, event.type) ? CHANGES[event.type](state, event) : state;
 }
 
 const CHANGES = {

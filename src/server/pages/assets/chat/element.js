@@ -81,7 +81,7 @@ class CallboardChat extends HTMLElement {
     this.listening = new AbortController();
     const { signal } = this.listening;
     this.addEventListener('click', (event) => this.#copy(event), { signal });
-    this.addEventListener('keydown', (event) => this.#escape(event), { signal });
+    document.addEventListener('keydown', (event) => this.#escape(event), { signal });
     WIDE.addEventListener('change', () => this.#drawer(false), { signal });
     document.addEventListener('visibilitychange', () => this.#looked(), { signal });
   }
@@ -185,7 +185,7 @@ class CallboardChat extends HTMLElement {
   }
 
   #escape(event) {
-    if (event.key !== 'Escape') return;
+    if (event.key !== 'Escape' || document.querySelector('dialog[open]')) return;
     if (this.classList.contains('drawer-open')) this.#drawer(false);
     else if (['sending', 'replying'].includes(this.session.state.phase)) this.session.stop();
     else return;

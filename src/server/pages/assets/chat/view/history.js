@@ -30,7 +30,13 @@ export class HistoryView {
    * @param {{id: string, title?: string, created_at: string}[]} threads newest first
    * @param {{open: string | null, more: boolean, failed: boolean}} how
    */
-  show(threads, { open, more, failed }) {
+  show(threads, how) {
+    this.last = [threads, how];
+    // What is being written is not drawn over.
+    if (this.list.querySelector('.rename') === null) this.#draw(threads, how);
+  }
+
+  #draw(threads, { open, more, failed }) {
     const rows = [];
     let group = '';
     for (const thread of threads) {
@@ -63,16 +69,18 @@ export class HistoryView {
 
   #rename(row, thread, title) {
     const field = h('input', { type: 'text', class: 'rename', value: title, maxlength: '200', dir: 'auto', 'aria-label': 'New title' });
-    const back = row.cloneNode(false);
-    let done = false;
     const finish = async (keep) => {
-      if (done) return;
-      done = true;
+      if (!field.isConnected || field.disabled) return;
       const wanted = field.value.trim();
+      // Not to be finished twice: a field that goes loses the focus.
+      field.disabled = true;
       if (keep && wanted !== '' && wanted !== title) await this.asked.onRename(thread.id, wanted);
-      const fresh = this.#row(keep && wanted !== '' ? { ...thread, title: wanted } : thread, row.querySelector('[aria-current]') !== null);
-      if (back.isConnected) back.replaceWith(fresh);
-      this.list.querySelector(`[data-focus="rename ${CSS.escape(thread.id)}"]`)?.focus();
+      field.remove();
+      this.#draw(...this.last);
+      // A row's buttons are there while something in it has the focus.
+      for (const what of document.activeElement === document.body ? ['open', 'rename'] : []) {
+        this.list.querySelector(`[data-focus="${what} ${CSS.escape(thread.id)}"]`)?.focus();
+      }
     };
     field.addEventListener('keydown', (event) => {
       if (event.key === 'Enter') finish(true);
@@ -82,8 +90,7 @@ export class HistoryView {
       }
     });
     field.addEventListener('blur', () => finish(true));
-    back.append(field);
-    row.replaceWith(back);
+    row.replaceChildren(field);
     field.focus();
     field.select();
   }

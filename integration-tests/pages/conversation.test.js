@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import * as conversation from '../../src/server/pages/assets/chat/conversation.js';
+
+const { apply, empty, over, refuse, say, textOf, upTo, withEarlier, withThread, withoutUnsent } = conversation;
+const AT = '2026-01-01T12:00:00.000Z';
+const THREAD = { id: 'thr_1', created_at: AT, status: { type: 'active' }, items: { data: [], has_more: false } };
+const user = (id, text) => ({ type: 'user_message', id, thread_id: 'thr_1', created_at: AT, content: [{ type: 'input_text', text }] });
+const reply = (id, ...texts) => ({
+  type: 'assistant_message',
+  id,
+  thread_id: 'thr_1',
+  created_at: AT,
+  content: texts.map((text) => ({ type: 'output_text', text, annotations: [] })),
+});
+const update = (id, change) => ({ type: 'thread.item.updated', item_id: id, update: change });
+const piece = (id, text) => update(id, { type: 'content_part_added', part: { type: 'output_text', text } });
+const delta = (id, text, index = 0) => update(id, { type: 'assistant_message.content_part.text_delta', content_index: index, delta: text });
+
+const play = (state, ...events) => events.reduce(apply, state);
+const shown = ({ items }) => items.map((item) => `${item.role}(${item.status}): ${textOf(item)}`);
+
+test('a turn in the interface dialect', () => {
+  let state = say(empty(), 'k', 'Hi');
+  assert.deepEqual(shown(state), ['user(sending): Hi']);
+  state = play(state, { type: 'thread.created', thread: THREAD }, { type: 'thread.item.done', item: user('u', 'Hi') });
+  assert.equal(state.items[0].key, 'k', 'it stays the same on the page');
+  state = play(state, { type: 'thread.item.added', item: reply('a') }, piece('a', 'It '), piece('a', 'is'));
+  assert.deepEqual(shown(state), ['user(done): Hi', 'assistant(streaming): It is']);
+  assert.equal(state.phase, 'replying');
+  state = over(play(state, { type: 'thread.item.done', item: reply('a', 'It is.') }));
+  assert.deepEqual(shown(state), ['user(done): Hi', 'assistant(done): It is.']);
+  assert.equal(state.phase, 'idle');
+});
+
+test('a turn in the chatkit dialect, with two parts and a text that departs', () => {
+  const part = (index, text, type) => update('a', { type: `assistant_message.content_part.${type}`, content_index: index, content: { type: 'output_text', text } });
+  let state = play(empty(), { type: 'thread.item.added', item: reply('a') }, part(0, '', 'added'), delta('a', 'One '), delta('a', 'two', 1));
+  assert.deepEqual(shown(state), ['assistant(streaming): One two']);
+  state = play(state, { type: 'thread.item.replaced', item: reply('a', 'Other') }, delta('a', ' end'), part(0, 'Other end.', 'done'));
+  assert.deepEqual(shown(state), ['assistant(streaming): Other end.']);
+});
+
+test('a stream that is read from its beginning again shows nothing twice', () => {
+  const events = [
+    { type: 'thread.item.done', item: user('u', 'Hi') },
+    { type: 'thread.item.added', item: reply('a') },
+    piece('a', 'It '),
+    piece('a', 'is'),
+    { type: 'thread.item.done', item: reply('a', 'It is') },
+  ];
+  for (let seen = 0; seen <= events.length; seen += 1) {
+    const state = play(play(empty(), ...events.slice(0, seen)), ...events);
+    assert.deepEqual(shown(state), ['user(done): Hi', 'assistant(done): It is'], `after ${seen}`);
+  }
+});
+
+test('what is not known changes nothing', () => {
+  const state = say(empty(), 'k', 'Hi');
+  for (const event of [{ type: 'client_effect', name: 'x' }, { type: 'stream_options' }, { type: 'constructor' }, { type: '__proto__' }, {}, piece('nobody', 'x')]) {
+    assert.deepEqual(play(state, event).items, state.items, JSON.stringify(event));
+  }
+  assert.equal(play(state, { type: 'thread.item.done', item: { type: 'widget', id: 'w' } }).items.length, 1);
+});
+
+test('progress, notices and failures', () => {
+  let state = play(say(empty(), 'k', 'Hi'), { type: 'progress_update', text: 'Looking' });
+  assert.equal(state.progress, 'Looking');
+  state = play(state, { type: 'notice', level: 'info', message: 'a' }, { type: 'notice', level: 'info', message: 'a' });
+  assert.equal(new Set(state.items.map(({ key }) => key)).size, 3);
+  state = play(state, { type: 'thread.item.added', item: reply('a') }, piece('a', 'Half'));
+  assert.equal(state.progress, null);
+  state = over(play(state, { type: 'error', code: 'custom', message: 'No.', allow_retry: true, error_code: 'node.failed' }));
+  assert.deepEqual(state.failure, { message: 'No.', code: 'node.failed', retry: 'answer' });
+  assert.equal(shown(state).at(-1), 'assistant(broken): Half');
+  assert.equal(play(state, { type: 'error', code: 'stream.error', allow_retry: false }).failure.retry, null);
+});
+
+test('a message that was not taken stays, until it is sent again', () => {
+  const refused = refuse(say(empty(), 'k', 'Hi'), { code: 'network', retry: 'send' });
+  assert.deepEqual(shown(refused), ['user(unsent): Hi']);
+  assert.deepEqual(shown(withoutUnsent(refused)), []);
+});
+
+test('a thread that was read again keeps what stands on the page', () => {
+  const pages = withThread(empty(), THREAD, [user('u1', '1'), reply('a1', 'one'), user('u2', '2')], 'u1');
+  assert.equal(pages.before, 'u1');
+  const earlier = withEarlier(pages, [user('u0', '0'), reply('a0', 'zero'), user('u1', '1')], null);
+  assert.deepEqual(earlier.items.map(({ id }) => id), ['u0', 'a0', 'u1', 'a1', 'u2']);
+  const again = withThread(say(earlier, 'k', 'next'), THREAD, [user('u1', '1'), user('u2', '2'), reply('a2', 'two')], 'u1');
+  assert.deepEqual(again.items.map(({ id }) => id), ['u0', 'a0', 'u1', 'u2', 'a2', null], 'a1 was taken out elsewhere');
+  assert.equal(again.before, null, 'all older ones are here already');
+  assert.deepEqual(upTo(earlier, 'u1').items.map(({ id }) => id), ['u0', 'a0', 'u1']);
+});

@@ -1,0 +1,333 @@
+//! A real browser, driven as somebody would use it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+use fantoccini::elements::Element;
+use fantoccini::key::Key;
+use fantoccini::wd::WebDriverCompatibleCommand;
+use fantoccini::{ClientBuilder, Locator};
+use hyper_util::client::legacy::connect::HttpConnector;
+use serde_json::{Map, Value, json};
+use tempfile::TempDir;
+
+use crate::until;
+
+/// What a page does over a connection that is gone is told on the console, whatever the page does about it.
+const NETWORK: [&str; 2] = ["net::ERR_", "Failed to load resource"];
+
+/// A headless Chromium with a profile of its own.
+pub struct Browser {
+    client: fantoccini::Client,
+    driver: Driver,
+    network_may_fail: bool,
+}
+
+struct Driver {
+    process: Child,
+    port: u16,
+    session: String,
+    _profile: TempDir,
+}
+
+impl Browser {
+    /// Starts one, as wide as a desk's screen.
+    ///
+    /// # Panics
+    /// Names the command that gets Chromium when it is not there.
+    pub async fn start() -> Self {
+        if let Ok(line) = std::env::var("CALLBOARD_MISSING_CHROMIUM") {
+            panic!("Chromium and its driver are not here; this gets them: {line}");
+        }
+        let profile = tempfile::tempdir().expect("a folder");
+        let mut process = Command::new("chromedriver")
+            .arg("--port=0")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .expect("chromedriver starts");
+        let port = port_of(&mut process);
+        let arguments = [
+            "--headless=new".to_owned(),
+            // Root has no other way, and the pages are our own.
+            "--no-sandbox".to_owned(),
+            "--disable-dev-shm-usage".to_owned(),
+            "--disable-gpu".to_owned(),
+            "--window-size=1280,900".to_owned(),
+            "--lang=en".to_owned(),
+            format!("--user-data-dir={}", profile.path().display()),
+        ];
+        let capabilities = json!({
+            "goog:chromeOptions": {"args": arguments},
+            "goog:loggingPrefs": {"browser": "ALL"},
+        });
+        let capabilities: Map<String, Value> = capabilities.as_object().cloned().expect("an object");
+        let client = ClientBuilder::new(HttpConnector::new())
+            .capabilities(capabilities)
+            .connect(&format!("http://127.0.0.1:{port}"))
+            .await
+            .expect("a session");
+        let session = client.session_id().await.expect("a session").expect("its id");
+        let driver = Driver { process, port, session, _profile: profile };
+        Self { client, driver, network_may_fail: false }
+    }
+
+    /// The scenario cuts the network: what the console says of that is no error of the page.
+    pub fn network_may_fail(&mut self) {
+        self.network_may_fail = true;
+    }
+
+    /// Opens an address.
+    ///
+    /// # Panics
+    /// When the browser does not.
+    pub async fn goto(&self, url: &str) {
+        self.client.goto(url).await.unwrap_or_else(|error| panic!("{url}: {error}"));
+    }
+
+    /// Loads the page again.
+    ///
+    /// # Panics
+    /// When the browser does not.
+    pub async fn reload(&self) {
+        self.client.refresh().await.expect("the page again");
+    }
+
+    /// Runs a function's body in the page.
+    ///
+    /// # Panics
+    /// When it throws.
+    pub async fn js(&self, body: &str) -> Value {
+        self.client.execute(body, Vec::new()).await.unwrap_or_else(|error| panic!("{body}: {error}"))
+    }
+
+    /// The same for a body that returns a promise.
+    ///
+    /// # Panics
+    /// When it throws.
+    pub async fn js_async(&self, body: &str) -> Value {
+        let script = format!(
+            "const done = arguments[arguments.length - 1]; (async () => {{ {body} }})().then(done, (e) => done('' + e));"
+        );
+        self.client.execute_async(&script, Vec::new()).await.unwrap_or_else(|error| panic!("{body}: {error}"))
+    }
+
+    /// Waits until an expression is true in the page.
+    ///
+    /// # Panics
+    /// When that does not come; with what the page shows.
+    pub async fn until(&self, expression: &str) {
+        let looking =
+            until(expression, async || self.js(&format!("return !!({expression})")).await == json!(true));
+        let guard = Shown { driver: &self.driver, waited: expression };
+        looking.await;
+        std::mem::forget(guard);
+    }
+
+    async fn find(&self, css: &str) -> Element {
+        let quoted = Value::from(css).to_string();
+        self.until(&format!("document.querySelector({quoted})")).await;
+        self.client.find(Locator::Css(css)).await.unwrap_or_else(|error| panic!("{css}: {error}"))
+    }
+
+    /// Clicks, when it is there.
+    ///
+    /// # Panics
+    /// When somebody could not.
+    pub async fn click(&self, css: &str) {
+        self.find(css).await.click().await.unwrap_or_else(|error| panic!("{css}: {error}"));
+    }
+
+    /// Types into an element.
+    ///
+    /// # Panics
+    /// When somebody could not.
+    pub async fn write(&self, css: &str, text: &str) {
+        self.find(css).await.send_keys(text).await.unwrap_or_else(|error| panic!("{css}: {error}"));
+    }
+
+    /// Presses keys, wherever the focus is.
+    ///
+    /// # Panics
+    /// When the browser does not.
+    pub async fn press(&self, keys: &str) {
+        let active = self.client.active_element().await.expect("something has the focus");
+        active.send_keys(keys).await.unwrap_or_else(|error| panic!("{keys:?}: {error}"));
+    }
+
+    /// Presses one key.
+    pub async fn key(&self, key: Key) {
+        self.press(&String::from(char::from(key))).await;
+    }
+
+    /// What the element shows.
+    ///
+    /// # Panics
+    /// When it is not there.
+    pub async fn text(&self, css: &str) -> String {
+        self.find(css).await.text().await.unwrap_or_else(|error| panic!("{css}: {error}"))
+    }
+
+    /// What all of these elements show that are shown.
+    pub async fn texts(&self, css: &str) -> Vec<String> {
+        let quoted = Value::from(css).to_string();
+        let body = format!(
+            "return [...document.querySelectorAll({quoted})].filter((e) => e.checkVisibility()).map((e) => e.innerText.trim())"
+        );
+        let found = self.js(&body).await;
+        found
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|text| text.as_str().expect("a text").to_owned())
+            .collect()
+    }
+
+    /// A command of Chromium's own protocol.
+    ///
+    /// # Panics
+    /// When Chromium refuses.
+    pub async fn chromium(&self, command: &'static str, parameters: Value) {
+        let command = Own { path: "goog/cdp/execute", body: json!({"cmd": command, "params": parameters}) };
+        self.client.issue_cmd(command).await.expect("Chromium does it");
+    }
+
+    /// As a phone in the hand: narrow, and touched.
+    pub async fn be_a_phone(&self) {
+        let size = json!({"width": 390, "height": 800, "deviceScaleFactor": 2, "mobile": true});
+        self.chromium("Emulation.setDeviceMetricsOverride", size).await;
+        self.chromium("Emulation.setTouchEmulationEnabled", json!({"enabled": true})).await;
+    }
+
+    /// With the system set to dark.
+    pub async fn be_dark(&self) {
+        let dark = json!({"features": [{"name": "prefers-color-scheme", "value": "dark"}]});
+        self.chromium("Emulation.setEmulatedMedia", dark).await;
+    }
+
+    /// Without any network, or with it again.
+    pub async fn be_offline(&self, offline: bool) {
+        let conditions =
+            json!({"offline": offline, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1});
+        self.chromium("Network.enable", json!({})).await;
+        self.chromium("Network.emulateNetworkConditions", conditions).await;
+    }
+
+    /// What axe-core finds wrong with the page as it is now.
+    ///
+    /// # Panics
+    /// Names the command that gets axe-core when it is not there.
+    pub async fn assert_accessible(&self, what: &str) {
+        if let Ok(line) = std::env::var("CALLBOARD_MISSING_AXE") {
+            panic!("axe-core is not here; this gets it: {line}");
+        }
+        let file = std::env::var("CALLBOARD_AXE").expect("CALLBOARD_AXE is not set: run `cargo xtask test`");
+        let axe = std::fs::read_to_string(file).expect("axe-core");
+        self.client.execute(&format!("{axe}; return 0"), Vec::new()).await.expect("axe-core loads");
+        let found = self
+            .js_async(
+                "const { violations } = await axe.run(document, {resultTypes: ['violations']});
+                 return violations.map((v) => `${v.id}: ${v.help}\\n` + v.nodes.map((n) => n.html + '\\n  ' + n.failureSummary).join('\\n'));",
+            )
+            .await;
+        assert_eq!(found, json!([]), "axe-core on {what}");
+    }
+
+    /// Ends it; nothing may stand on the console.
+    ///
+    /// # Panics
+    /// When something does.
+    pub async fn finish(self) {
+        let log = Own { path: "se/log", body: json!({"type": "browser"}) };
+        let entries = self.client.issue_cmd(log).await.expect("the console");
+        let is_network = |text: &str| NETWORK.iter().any(|mark| text.contains(mark));
+        let bad: Vec<_> = entries
+            .as_array()
+            .expect("a list")
+            .iter()
+            .filter(|entry| entry["level"] == "SEVERE" || entry["level"] == "WARNING")
+            .filter_map(|entry| entry["message"].as_str())
+            .filter(|text| !(self.network_may_fail && is_network(text)))
+            .collect();
+        assert!(bad.is_empty(), "on the console: {bad:#?}");
+    }
+}
+
+/// A command that only Chromium's driver knows.
+#[derive(Debug)]
+struct Own {
+    path: &'static str,
+    body: Value,
+}
+
+impl WebDriverCompatibleCommand for Own {
+    fn endpoint(&self, base: &url::Url, session: Option<&str>) -> Result<url::Url, url::ParseError> {
+        base.join(&format!("session/{}/{}", session.unwrap_or_default(), self.path))
+    }
+
+    fn method_and_body(&self, _: &url::Url) -> (http::Method, Option<String>) {
+        (http::Method::POST, Some(self.body.to_string()))
+    }
+}
+
+/// Says what the page shows when a wait was in vain.
+struct Shown<'a> {
+    driver: &'a Driver,
+    waited: &'a str,
+}
+
+impl Drop for Shown<'_> {
+    fn drop(&mut self) {
+        let script = json!({"script": "return document.body.innerText", "args": []}).to_string();
+        let shown = self.driver.send("POST", "/execute/sync", &script);
+        eprintln!("waited for {}; the page shows: {shown}", self.waited);
+    }
+}
+
+impl Driver {
+    /// Without the runtime, which may be on its way down.
+    fn send(&self, method: &str, path: &str, body: &str) -> String {
+        let request = format!(
+            "{method} /session/{}{path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            self.session,
+            body.len()
+        );
+        let Ok(mut connection) = TcpStream::connect(("127.0.0.1", self.port)) else { return String::new() };
+        let _ = connection.write_all(request.as_bytes());
+        // The driver keeps the connection open behind its answer.
+        let mut lines = BufReader::new(connection);
+        let (mut length, mut line) = (0, String::new());
+        while lines.read_line(&mut line).is_ok_and(|read| read > 2) {
+            let value =
+                line.to_ascii_lowercase().strip_prefix("content-length:").map(|text| text.trim().parse());
+            length = value.and_then(Result::ok).unwrap_or(length);
+            line.clear();
+        }
+        let mut answer = vec![0; length];
+        let _ = lines.read_exact(&mut answer);
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.send("DELETE", "", "");
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn port_of(process: &mut Child) -> u16 {
+    let output = process.stdout.take().expect("its output");
+    let mut lines = BufReader::new(output).lines().map_while(Result::ok);
+    let line = lines.find(|line| line.contains("started successfully on port")).expect("chromedriver is up");
+    // Whoever closes the pipe ends the driver.
+    std::thread::spawn(move || lines.for_each(drop));
+    let digits: String = line.chars().filter(char::is_ascii_digit).collect();
+    digits.parse().expect("a port")
+}

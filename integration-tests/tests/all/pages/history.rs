@@ -1,0 +1,139 @@
+//! The visitor's conversations.
+
+use fantoccini::key::Key;
+use integration_tests::{Browser, TestService, chat, graphs};
+
+use super::{address, failed, idle, messages, open, replied, say};
+
+#[tokio::test]
+async fn conversations_are_listed_opened_renamed_and_deleted() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let browser = open(&t, &workflow).await;
+    assert_eq!(browser.text(".history > .quiet").await, "Your conversations will be listed here.");
+    say(&browser, "About apples").await;
+    replied(&browser, "apples").await;
+    idle(&browser).await;
+    browser.click(".new").await;
+    assert!(messages(&browser).await.is_empty());
+    say(&browser, "About pears").await;
+    replied(&browser, "pears").await;
+    idle(&browser).await;
+    browser.until("document.querySelectorAll('.thread').length === 2").await;
+    assert_eq!(browser.texts(".thread").await, ["About pears", "About apples"]);
+    assert_eq!(browser.texts("[aria-current]").await, ["About pears"]);
+
+    browser.js("document.querySelectorAll('.thread')[1].click()").await;
+    replied(&browser, "apples").await;
+    assert_eq!(messages(&browser).await, ["About apples", "You said: About apples"]);
+    say(&browser, "More apples").await;
+    replied(&browser, "More apples").await;
+    idle(&browser).await;
+
+    browser.js("document.querySelector('[aria-label^=\"Rename “About apples\"]').click()").await;
+    browser.js("document.querySelector('.rename').value = ''").await;
+    browser.write(".rename", "Fruit").await;
+    browser.key(Key::Enter).await;
+    browser.until("document.querySelectorAll('.thread')[1]?.innerText === 'Fruit'").await;
+    assert_eq!(browser.text("h1").await, "Fruit");
+    assert_eq!(t.scalar("SELECT count(*) FROM threads WHERE title = 'Fruit'").await, "1");
+    browser.js("document.querySelector('[aria-label^=\"Rename “Fruit\"]').click()").await;
+    browser.write(".rename", "Nothing").await;
+    browser.key(Key::Escape).await;
+    browser.until("document.querySelectorAll('.thread')[1]?.innerText === 'Fruit'").await;
+
+    browser.js("document.querySelector('[aria-label=\"Delete “Fruit”\"]').click()").await;
+    browser.click("dialog .button:not(.danger)").await;
+    browser.until("!document.querySelector('dialog')").await;
+    assert_eq!(browser.texts(".thread").await.len(), 2);
+    browser.js("document.querySelector('[aria-label=\"Delete “Fruit”\"]').click()").await;
+    browser.click("dialog .danger").await;
+    browser.until("document.querySelectorAll('.thread').length === 1").await;
+    assert_eq!(browser.texts(".thread").await, ["About pears"]);
+    assert!(messages(&browser).await.is_empty(), "its conversation was open");
+    browser.reload().await;
+    browser.until("document.querySelectorAll('.thread').length === 1").await;
+    browser.finish().await;
+}
+
+#[tokio::test]
+async fn a_long_conversation_is_read_part_by_part() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let browser = open(&t, &workflow).await;
+    say(&browser, "message 0").await;
+    idle(&browser).await;
+    let thread = t.scalar("SELECT 'thr_' || replace(id::text, '-', '') FROM threads").await;
+    for n in 1..30 {
+        let body = chat::add(&workflow, &thread, &format!("message {n}"));
+        assert_eq!(t.chat(&body).await.status, 200);
+    }
+    browser.reload().await;
+    replied(&browser, "message 29").await;
+    idle(&browser).await;
+    assert_eq!(messages(&browser).await.len(), 40);
+    let at_the_end = "const s = document.querySelector('.scroll'); return s.scrollHeight - s.clientHeight - s.scrollTop < 5";
+    assert_eq!(browser.js(at_the_end).await, true);
+    browser.js("document.querySelector('.scroll').scrollTop = 0").await;
+    browser.click(".earlier:not([hidden])").await;
+    browser.until("document.querySelectorAll('.message').length === 60").await;
+    let all = messages(&browser).await;
+    assert_eq!((all[0].as_str(), all[59].as_str()), ("message 0", "You said: message 29"));
+    let moved = browser.js("return document.querySelector('.scroll').scrollTop").await;
+    assert!(moved.as_f64().unwrap() > 100.0, "what was being read stays in view");
+    browser.click(".latest").await;
+    browser.until("document.querySelector('.latest').hidden").await;
+    browser.finish().await;
+}
+
+#[tokio::test]
+async fn another_tab_sees_what_was_said_here() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let browser = open(&t, &workflow).await;
+    say(&browser, "First").await;
+    idle(&browser).await;
+    let thread = t.scalar("SELECT 'thr_' || replace(id::text, '-', '') FROM threads").await;
+    assert_eq!(t.chat(&chat::add(&workflow, &thread, "From my phone")).await.status, 200);
+    browser.js("document.dispatchEvent(new Event('visibilitychange'))").await;
+    replied(&browser, "You said: From my phone").await;
+    let all = ["First", "You said: First", "From my phone", "You said: From my phone"];
+    assert_eq!(messages(&browser).await, all);
+    browser.finish().await;
+}
+
+#[tokio::test]
+async fn a_conversation_that_was_deleted_elsewhere_goes_on_as_a_new_one() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let mut browser = open(&t, &workflow).await;
+    browser.network_may_fail();
+    say(&browser, "First").await;
+    idle(&browser).await;
+    let thread = t.scalar("SELECT 'thr_' || replace(id::text, '-', '') FROM threads").await;
+    t.anonymous().delete_thread(&workflow.id, &thread).await.unwrap();
+    say(&browser, "Second").await;
+    failed(&browser, "This conversation is not there any more.").await;
+    browser.click(".failure button").await;
+    replied(&browser, "You said: Second").await;
+    idle(&browser).await;
+    browser.finish().await;
+}
+
+#[tokio::test]
+async fn somebody_else_sees_nothing_of_it() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().graph(graphs::reply("A secret")).published().create().await;
+    let browser = open(&t, &workflow).await;
+    say(&browser, "Tell me").await;
+    idle(&browser).await;
+    let shown = browser.js("return location.href + document.cookie").await;
+    let thread = t.scalar("SELECT replace(id::text, '-', '') FROM threads").await;
+    assert!(!shown.as_str().unwrap().contains(&thread), "an address may be shared");
+    let other = Browser::start().await;
+    other.goto(&address(&t, &workflow)).await;
+    other.until("document.querySelector('textarea')").await;
+    assert!(messages(&other).await.is_empty() && other.texts(".thread").await.is_empty());
+    other.finish().await;
+    browser.finish().await;
+}

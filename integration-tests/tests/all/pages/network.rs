@@ -1,0 +1,153 @@
+//! Lost connections, reloads and a killed service: nothing is lost and nothing is shown twice.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use integration_tests::{Browser, Cable, TestService, graphs, pause, until};
+use store::testing::TestDatabase;
+use wire::{CreateVersion, CreateWorkflow, PublishRequest};
+
+use super::{idle, messages, open, replied, say};
+use crate::crash::service::Service;
+
+fn numbers(count: u32) -> String {
+    let mut text = String::from("0");
+    for n in 1..count {
+        let _ = write!(text, " {n}");
+    }
+    text
+}
+
+#[tokio::test]
+async fn a_reply_goes_on_where_the_network_was_cut() {
+    let t = TestService::start().await;
+    let text = numbers(120);
+    let workflow = t.workflow().graph(graphs::words(&text, 40)).published().create().await;
+    let cable = Cable::to(t.address()).await;
+    let mut browser = Browser::start().await;
+    browser.network_may_fail();
+    browser.goto(&format!("{}/chat/{}", cable.base(), workflow.id)).await;
+    say(&browser, "Count").await;
+    for reached in ["5 6", "25 26"] {
+        replied(&browser, reached).await;
+        cable.cut();
+        browser.until("document.querySelector('.link').checkVisibility()").await;
+        cable.mend();
+        browser.until("!document.querySelector('.link').checkVisibility()").await;
+    }
+    idle(&browser).await;
+    assert_eq!(messages(&browser).await, ["Count", &text]);
+    assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "1");
+    browser.finish().await;
+}
+
+#[tokio::test]
+async fn a_message_written_without_a_connection_is_sent_once_when_it_is_back() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let mut browser = open(&t, &workflow).await;
+    browser.network_may_fail();
+    browser.be_offline(true).await;
+    say(&browser, "Is anybody there?").await;
+    browser.until("document.querySelector('.link').checkVisibility()").await;
+    assert!(browser.text(".user").await.contains("Sending"));
+    browser.be_offline(false).await;
+    replied(&browser, "You said: Is anybody there?").await;
+    idle(&browser).await;
+    assert_eq!(messages(&browser).await, ["Is anybody there?", "You said: Is anybody there?"]);
+    assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "1");
+    browser.finish().await;
+}
+
+#[tokio::test]
+async fn sending_can_be_given_up_without_a_connection() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let mut browser = open(&t, &workflow).await;
+    browser.network_may_fail();
+    browser.be_offline(true).await;
+    say(&browser, "Never mind").await;
+    browser.until("document.querySelector('.link').checkVisibility()").await;
+    browser.click(".send").await;
+    idle(&browser).await;
+    assert!(browser.text(".user").await.contains("Not sent"));
+    browser.be_offline(false).await;
+    browser.click(".failure button").await;
+    replied(&browser, "You said: Never mind").await;
+    assert_eq!(messages(&browser).await, ["Never mind", "You said: Never mind"]);
+    idle(&browser).await;
+    browser.finish().await;
+}
+
+#[tokio::test]
+async fn a_reload_joins_the_reply_that_is_on_its_way() {
+    let t = TestService::start().await;
+    let text = numbers(60);
+    let workflow = t.workflow().graph(graphs::words(&text, 40)).published().create().await;
+    let browser = open(&t, &workflow).await;
+    say(&browser, "Count").await;
+    replied(&browser, "5 6").await;
+    browser.reload().await;
+    replied(&browser, "5 6").await;
+    assert_eq!(browser.js("return document.querySelector('.send').ariaLabel").await, "Stop the reply");
+    idle(&browser).await;
+    assert_eq!(messages(&browser).await, ["Count", &text]);
+    browser.reload().await;
+    replied(&browser, &text).await;
+    idle(&browser).await;
+    assert_eq!(messages(&browser).await, ["Count", &text]);
+    browser.finish().await;
+}
+
+#[tokio::test]
+async fn a_restart_in_the_middle_of_a_reply_is_hardly_seen() {
+    let mut t = TestService::with_manual_clock().await;
+    let graph = graphs::interrupted("So far. ", 3600.0, "And the rest.");
+    let workflow = t.workflow().graph(graph).published().create().await;
+    let mut browser = open(&t, &workflow).await;
+    browser.network_may_fail();
+    say(&browser, "Take your time").await;
+    replied(&browser, "So far.").await;
+    t.stop().await;
+    browser.until("document.querySelector('.link').checkVisibility()").await;
+    t.start_again().await;
+    browser.until("!document.querySelector('.link').checkVisibility()").await;
+    t.advance(Duration::from_secs(3600));
+    replied(&browser, "So far. And the rest.").await;
+    idle(&browser).await;
+    assert_eq!(messages(&browser).await, ["Take your time", "So far. And the rest."]);
+    browser.finish().await;
+}
+
+#[tokio::test]
+async fn a_killed_service_comes_back_and_the_page_goes_on_by_itself() {
+    let database = TestDatabase::create().await;
+    let folder = tempfile::tempdir().unwrap();
+    let mut service = Service::new(folder.path(), Some(database.dsn()));
+    service.start();
+    let client = client::Client::new(&service.base()).unwrap();
+    until("the service to be ready", async || client.workflows().await.is_ok()).await;
+    let text = numbers(80);
+    let wanted =
+        CreateWorkflow { name: "Counter".to_owned(), handle: None, description: None, tags: Vec::new() };
+    let workflow = client.create_workflow(&wanted).await.unwrap();
+    let version =
+        CreateVersion { graph: graphs::words(&text, 60), runnable_config: None, metadata: None, notes: None };
+    client.save_version(&workflow.id, &version).await.unwrap();
+    client.publish(&workflow.id, &PublishRequest::default()).await.unwrap();
+    let mut browser = Browser::start().await;
+    browser.network_may_fail();
+    browser.goto(&format!("{}/chat/{}", service.base(), workflow.id)).await;
+    say(&browser, "Count").await;
+    for reached in ["8 9", "30 31"] {
+        replied(&browser, reached).await;
+        service.kill();
+        browser.until("document.querySelector('.link').checkVisibility()").await;
+        pause(200).await;
+        service.start();
+    }
+    idle(&browser).await;
+    assert_eq!(messages(&browser).await, ["Count", &text]);
+    browser.finish().await;
+    service.stop();
+}

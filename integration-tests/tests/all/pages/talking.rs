@@ -1,0 +1,185 @@
+//! Saying something, reading the reply as it comes, stopping it, and asking for another one.
+
+use integration_tests::{TestService, graphs, until};
+use serde_json::json;
+use wire::{UpdateChatSettings, UpdateWorkflow};
+
+use super::{failed, idle, messages, open, replied, say};
+
+const NUMBERS: &str =
+    "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32";
+
+#[tokio::test]
+async fn a_reply_is_shown_as_it_comes() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().named("Desk").graph(graphs::words(NUMBERS, 40)).published().create().await;
+    let browser = open(&t, &workflow).await;
+    assert_eq!(browser.js("return document.title").await, "Desk");
+    say(&browser, "Count").await;
+    replied(&browser, "1 2 3").await;
+    let part = messages(&browser).await;
+    assert!(part[1].len() < NUMBERS.len(), "not all at once: {part:?}");
+    assert_eq!(browser.texts(".send").await.len(), 1);
+    assert_eq!(browser.js("return document.querySelector('.send').ariaLabel").await, "Stop the reply");
+    idle(&browser).await;
+    assert_eq!(messages(&browser).await, ["Count", NUMBERS]);
+    assert_eq!(browser.js("return document.querySelector('.send').ariaLabel").await, "Send");
+    say(&browser, "Again").await;
+    idle(&browser).await;
+    assert_eq!(messages(&browser).await, ["Count", NUMBERS, "Again", NUMBERS]);
+    assert_eq!(t.scalar("SELECT count(*) FROM threads").await, "1");
+    browser.finish().await;
+}
+
+#[tokio::test]
+async fn stop_stops_at_once_and_keeps_what_was_said() {
+    let t = TestService::start().await;
+    let graph = graphs::interrupted("So far.", 60.0, "Never.");
+    let workflow = t.workflow().graph(graph).published().create().await;
+    let browser = open(&t, &workflow).await;
+    say(&browser, "Go").await;
+    replied(&browser, "So far.").await;
+    browser.click(".send").await;
+    idle(&browser).await;
+    assert_eq!(messages(&browser).await, ["Go", "So far."]);
+    until("the run to be stopped", async || t.scalar("SELECT status FROM runs").await == "cancelled").await;
+    // The next message is a turn of its own, and the Escape key stops it.
+    say(&browser, "Once more").await;
+    browser.until("document.querySelectorAll('.assistant').length === 2").await;
+    browser.press("\u{E00C}").await;
+    idle(&browser).await;
+    assert_eq!(messages(&browser).await, ["Go", "So far.", "Once more", "So far."]);
+    browser.finish().await;
+}
+
+#[tokio::test]
+async fn another_answer_takes_the_place_of_the_last_one() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().graph(graphs::reply("{{ run.id }}")).published().create().await;
+    let browser = open(&t, &workflow).await;
+    say(&browser, "Hello").await;
+    idle(&browser).await;
+    let first = messages(&browser).await;
+    browser.click("[aria-label='Ask for another answer']").await;
+    browser.until(&format!("!document.querySelector('.log').innerText.includes('{}')", first[1])).await;
+    idle(&browser).await;
+    let second = messages(&browser).await;
+    assert_eq!((second.len(), &second[0]), (2, &first[0]));
+    assert_ne!(first[1], second[1]);
+    browser.reload().await;
+    replied(&browser, &second[1]).await;
+    assert_eq!(messages(&browser).await, second);
+    browser.finish().await;
+}
+
+#[tokio::test]
+async fn a_failed_turn_says_why_and_can_be_tried_again() {
+    let t = TestService::start().await;
+    let failing = graphs::chain(
+        &[json!({"name": "no", "type": "assert", "when": "false", "message": "The stock list is empty."})],
+        None,
+    );
+    let workflow = t.workflow().graph(failing).published().create().await;
+    let browser = open(&t, &workflow).await;
+    say(&browser, "Anything there?").await;
+    failed(&browser, "node.failed").await;
+    failed(&browser, "Try again").await;
+    idle(&browser).await;
+    let version = wire::CreateVersion {
+        graph: graphs::reply("Plenty."),
+        runnable_config: None,
+        metadata: None,
+        notes: None,
+    };
+    t.client().save_version(&workflow.id, &version).await.unwrap();
+    // Instances may serve a version for two seconds after a newer one was saved.
+    until("the newer version to answer", async || {
+        browser.js("document.querySelector('.failure:not([hidden]) button')?.click()").await;
+        idle(&browser).await;
+        browser.texts(".assistant .markdown").await == ["Plenty."]
+    })
+    .await;
+    assert_eq!(messages(&browser).await, ["Anything there?", "Plenty."]);
+    assert!(browser.texts(".failure").await.is_empty());
+    browser.finish().await;
+}
+
+#[tokio::test]
+async fn a_message_that_is_refused_is_kept_and_sent_again() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let mut browser = open(&t, &workflow).await;
+    browser.network_may_fail();
+    t.client().unpublish(&workflow.id).await.unwrap();
+    say(&browser, "Are you open?").await;
+    failed(&browser, "This chat was closed by its owner.").await;
+    assert!(browser.text(".user").await.contains("Not sent"));
+    t.client().publish(&workflow.id, &wire::PublishRequest::default()).await.unwrap();
+    browser.click(".failure button").await;
+    replied(&browser, "You said: Are you open?").await;
+    assert_eq!(messages(&browser).await, ["Are you open?", "You said: Are you open?"]);
+    assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "1");
+    browser.finish().await;
+}
+
+#[tokio::test]
+async fn progress_and_notices_stand_beside_the_reply() {
+    let t = TestService::start().await;
+    let graph = graphs::chain(
+        &[
+            json!({"name": "p", "type": "progress", "text": "Looking it up"}),
+            json!({"name": "w", "type": "delay", "seconds": 0.6}),
+            json!({"name": "n", "type": "notice", "level": "warning", "title": "Mind", "message": "It is **late**."}),
+            json!({"name": "say", "type": "reply", "text": "Found."}),
+        ],
+        None,
+    );
+    let workflow = t.workflow().graph(graph).published().create().await;
+    let browser = open(&t, &workflow).await;
+    say(&browser, "Where?").await;
+    browser
+        .until("document.querySelector('.progress:not([hidden])')?.innerText.includes('Looking it up')")
+        .await;
+    replied(&browser, "Found.").await;
+    idle(&browser).await;
+    assert_eq!(browser.texts(".notice-body").await, ["Mind\n\nIt is late."]);
+    assert!(browser.texts(".progress").await.is_empty());
+    browser.finish().await;
+}
+
+#[tokio::test]
+async fn prompts_begin_a_conversation() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().named("Helper").echo().published().create().await;
+    let prompts = vec![json!({"label": "Ask about prices", "prompt": "What does it cost?"})];
+    let chat = UpdateChatSettings { start_prompts: Some(prompts), models: None };
+    let description = Some(Some("Knows <b>everything</b>.".to_owned()));
+    let update = UpdateWorkflow { description, chat: Some(chat), ..UpdateWorkflow::default() };
+    t.client().update_workflow(&workflow.id, &update).await.unwrap();
+    let browser = open(&t, &workflow).await;
+    assert_eq!(browser.text(".start-text").await, "Knows <b>everything</b>.");
+    browser.click(".prompt").await;
+    replied(&browser, "You said: What does it cost?").await;
+    assert!(browser.texts(".start").await.is_empty());
+    idle(&browser).await;
+    browser.finish().await;
+}
+
+#[tokio::test]
+async fn what_is_being_written_survives_a_reload() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let browser = open(&t, &workflow).await;
+    browser.write("textarea", "Half a thou").await;
+    browser.reload().await;
+    browser.until("document.querySelector('textarea')?.value === 'Half a thou'").await;
+    browser.write("textarea", "ght\u{E008}\u{E007}\u{E000}second line").await;
+    browser.press("\u{E007}").await;
+    replied(&browser, "second line").await;
+    assert_eq!(messages(&browser).await[0], "Half a thought\nsecond line");
+    idle(&browser).await;
+    browser.reload().await;
+    replied(&browser, "second line").await;
+    assert_eq!(browser.js("return document.querySelector('textarea').value").await, "");
+    browser.finish().await;
+}
