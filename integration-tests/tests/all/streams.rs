@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use integration_tests::{TestService, chat, events, graphs, until, within};
+use integration_tests::{AnswerExt, TestService, chat, events, graphs, until, within};
 use kernel::Clock;
 use serde_json::json;
 
@@ -139,4 +139,38 @@ async fn many_connections_that_come_and_go_leave_nothing_behind() {
     t.settled().await;
     assert_eq!(t.scalar("SELECT count(*) FROM runs WHERE finished_at IS NULL").await, "0");
     t.assert_healthy().await;
+}
+
+/// A run's stream has its own address, and its own rules.
+#[tokio::test]
+async fn the_stream_of_a_run_is_none_of_the_chats() {
+    let t = TestService::with_manual_clock().await;
+    let workflow = t.workflow().graph(graphs::delayed(5.0, "done")).published().create().await;
+    let begun = t.post(&format!("/api/workflows/{}/runs", workflow.id), r#"{"inputs": {}}"#).await;
+    assert_eq!(begun.status, 202, "{}", begun.text());
+    let run = begun.value()["id"].as_str().unwrap().to_owned();
+    for client in [t.visitor(), t.anonymous()] {
+        assert_eq!(client.stop(&run).await.unwrap_err().code(), Some("stream.not_found"));
+        assert_eq!(client.resume(&run, None).await.err().unwrap().code(), Some("stream.not_found"));
+    }
+    assert_eq!(t.scalar("SELECT cancel_requested_at IS NULL FROM runs").await, "true");
+    let status = "SELECT status FROM runs";
+    t.while_time_passes(until("the run to end", async || t.scalar(status).await == "succeeded")).await;
+    assert_eq!(t.get(&format!("/api/chat/streams/{run}")).await.refusal(), "404 stream.not_found");
+}
+
+/// Somebody who is told that there is no such stream does not come back.
+#[tokio::test]
+async fn a_database_that_refuses_is_no_missing_stream() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let stream = t.anonymous().say(&workflow.id, "hi").await.unwrap().stream_id;
+    t.execute("REVOKE SELECT ON threads FROM callboard_app").await;
+    let path = format!("/api/chat/streams/{stream}");
+    let refused = [t.get(&path).await, t.post(&format!("{path}/stop"), "").await];
+    t.execute("GRANT SELECT ON threads TO callboard_app").await;
+    for answer in refused {
+        assert!(answer.status >= 500, "{} {}", answer.status, answer.refusal());
+    }
+    assert_eq!(t.get(&path).await.status, 200);
 }

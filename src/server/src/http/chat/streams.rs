@@ -51,14 +51,18 @@ pub(super) async fn stop(
     Ok(Json(StopAnswer { status }))
 }
 
-/// The stream, under the rules of the chat request that began it.
+/// The stream, under the rules of the chat request that began it. A run's stream is none of the chat's.
 async fn open(app: &App, id: &str, request: &HttpRequest) -> ApiResult<(StoredStream, Access)> {
     let not_found = || ApiError::new(ErrorCode::StreamNotFound);
     let id = Uuid::parse_str(id).map_err(|_| not_found())?;
-    let stream = app.chat().stream(id).await?.ok_or_else(not_found)?;
+    let stream = app.chat().stream(id).await?.filter(|stream| stream.dialect.is_some());
+    let stream = stream.ok_or_else(not_found)?;
     let access = Access::judge(app, request, stream.workflow_id).await?;
     if let Some(thread) = stream.thread_id {
-        access.thread(app, thread).await.map_err(|_| not_found())?;
+        access.thread(app, thread).await.map_err(|error| match error.code() {
+            ErrorCode::ThreadNotFound => not_found(),
+            _ => error,
+        })?;
     }
     Ok((stream, access))
 }
