@@ -40,7 +40,8 @@ pub(crate) async fn drive(turn: Turn, ports: TurnPorts, stop: CancellationToken)
         Err(error) => return Driven::Unreadable(error.to_string()),
     };
     let writer = writer(&turn, run_ports, resumed);
-    if let Some(again) = turn.again.filter(|again| !again.begun) {
+    // A retry that is stopped before it has begun takes nothing more out.
+    if let Some(again) = turn.again.filter(|again| !again.begun && !stop.is_cancelled()) {
         // What turns before this one have said since it was asked for stands behind the message too.
         match run_ports.ids.item() {
             Ok(now) => writer.cut(again.cut(turn.thread, now)),

@@ -12,22 +12,22 @@ const CHATKIT: (&str, &str) = ("chatkit-frame-instance-id", "f");
 /// Says what the model is given.
 const HISTORY: &str = "{% for m in messages %}{{ m.role }}: {{ m.content }}; {% endfor %}";
 
-fn again(workflow: &Workflow, thread: &str, item: &str) -> Value {
+pub(crate) fn again(workflow: &Workflow, thread: &str, item: &str) -> Value {
     chat::ask(workflow, "threads.retry_after_item", json!({"thread_id": thread, "item_id": item}))
 }
 
 /// Ids and texts of a thread's items.
-async fn items(client: &Client, workflow: &Workflow, thread: &str) -> (Vec<String>, Vec<String>) {
+pub(crate) async fn items(client: &Client, workflow: &Workflow, thread: &str) -> (Vec<String>, Vec<String>) {
     let items = client.thread(&workflow.id, thread).await.unwrap().items.data;
     items.iter().map(|item| (item.id().to_owned(), item.as_message().1)).unzip()
 }
 
-async fn texts(client: &Client, workflow: &Workflow, thread: &str) -> Vec<String> {
+pub(crate) async fn texts(client: &Client, workflow: &Workflow, thread: &str) -> Vec<String> {
     items(client, workflow, thread).await.1
 }
 
 /// A turn that is running, and its thread.
-async fn running(t: &TestService, workflow: &Workflow, text: &str) -> (RawAnswer, String) {
+pub(crate) async fn running(t: &TestService, workflow: &Workflow, text: &str) -> (RawAnswer, String) {
     let mut first = t.open_chat(&chat::create(workflow, text)).await;
     let begun = first.until("stream_options").await;
     let thread = events(&begun)[0]["thread"]["id"].as_str().unwrap().to_owned();

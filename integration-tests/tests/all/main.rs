@@ -12,6 +12,7 @@
 
 mod access;
 mod again;
+mod again_queued;
 mod answers;
 mod bad_http;
 mod bad_input;
