@@ -234,6 +234,7 @@ fn stopped(turn: &Turn, ports: &RunPorts, writer: &RunWriter<ChatTeller>, code: 
             teller.complete();
             note.into_iter().for_each(|note| teller.hidden(note));
         } else {
+            teller.take_back();
             teller.event(notice);
         }
     });

@@ -80,7 +80,21 @@ impl ChatTeller {
             let (thread_id, id) = (self.thread, message.id());
             self.items.push(ItemRow { thread_id, id, content: json(&message.item()) });
             self.completed += 1;
-        } else if message.is_begun() {
+        } else {
+            self.remove(&message);
+        }
+    }
+
+    /// Takes the current message back, whatever it says.
+    pub(super) fn take_back(&mut self) {
+        if let Some(message) = self.message.take() {
+            self.remove(&message);
+        }
+    }
+
+    /// Readers who know of the message are told that it is none.
+    fn remove(&mut self, message: &Message) {
+        if message.is_begun() {
             self.events.push(ChatEvent::ItemRemoved { item_id: message.id().wire("msg") });
         }
     }

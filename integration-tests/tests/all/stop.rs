@@ -240,3 +240,26 @@ async fn the_countdown_of_a_waiting_turn_begins_with_the_turn() {
     let ran: i64 = t.scalar(ran).await.parse().unwrap();
     assert!((30..300).contains(&ran), "{ran} s");
 }
+
+/// Nothing of it is kept, so readers do not keep it either.
+#[tokio::test]
+async fn a_stopped_reply_without_words_is_taken_back() {
+    for headers in [&[][..], &[("chatkit-frame-instance-id", "f")][..]] {
+        let t = TestService::with_manual_clock().await;
+        let workflow =
+            t.workflow().graph(graphs::interrupted("\n", 60.0, "never")).published().create().await;
+        let body = chat::create(&workflow, "hi").to_string();
+        let mut answer = t.open("POST", "/api/chat", headers, &body).await;
+        let stream = answer.header("x-chat-stream-id").unwrap().to_owned();
+        let begun = answer.until("thread.item.updated").await;
+        t.stop_turn(&stream).await;
+        let all = events(&(begun + &answer.rest().await));
+        let [.., removed, notice] = &all[..] else { panic!("{all:?}") };
+        let added = all.iter().find(|event| event["type"] == "thread.item.added").unwrap();
+        assert_eq!(
+            (&removed["type"], &removed["item_id"], &notice["type"]),
+            (&json!("thread.item.removed"), &added["item"]["id"], &json!("notice"))
+        );
+        assert_eq!(t.scalar("SELECT count(*) FROM thread_items").await, "1");
+    }
+}
