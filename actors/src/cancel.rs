@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::try_join_all;
 use kernel::ThreadId;
-use store::{StoreError, StoredRun};
+use store::{StoreError, StoredRun, UnfinishedTurn};
 use uuid::Uuid;
 
 use crate::publish::Readout;
@@ -49,13 +49,18 @@ impl Cancel {
                 if turns.is_empty() {
                     return Ok(());
                 }
-                // The latest first: none of those that wait begins when the running one ends.
-                turns.iter().for_each(|turn| self.threads.stop(thread, turn.run));
+                self.tell(thread, &turns);
                 try_join_all(turns.iter().map(|turn| self.ended(Some(thread), turn.run, turn.stream)))
                     .await?;
             }
         };
         kernel::timeout(&*self.ports.clock, LIMIT, all).await.unwrap_or(Ok(()))
+    }
+
+    /// Tells a thread that turns shall end. They come with the latest first: none of those that wait begins when the
+    /// running one ends.
+    pub(crate) fn tell(&self, thread: ThreadId, turns: &[UnfinishedTurn]) {
+        turns.iter().for_each(|turn| self.threads.stop(thread, turn.run));
     }
 
     /// Tells the actor until the stream has ended: a run is stored a moment before its actor knows of it.

@@ -73,13 +73,15 @@ impl Chat {
     /// Deletes a thread and stops its turns; false when it is not there.
     ///
     /// # Errors
-    /// [`StoreError`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer; nothing is deleted then.
     pub async fn delete(&self, id: ThreadId) -> Result<bool, StoreError> {
-        let deleted = self.ports.store.delete_thread(id).await?;
-        if deleted {
-            self.cancel.cancel_thread(id).await?;
+        let Some(turns) = self.ports.store.delete_thread(id).await? else { return Ok(false) };
+        // Told at once, whether or not the database answers once more.
+        self.cancel.tell(id, &turns);
+        if let Err(error) = self.cancel.cancel_thread(id).await {
+            tracing::warn!(thread = %id, %error, "nobody waits for the end of a deleted thread's turns");
         }
-        Ok(deleted)
+        Ok(true)
     }
 
     /// Keeps what somebody thinks of items.

@@ -181,7 +181,11 @@ pub(super) fn rows(new: NewTurn, ids: TurnIds, now: DateTime<Utc>) -> (Batch, Ev
         dialect: new.dialect,
         inputs: Arc::new(inputs),
         again,
-        progress: Progress::New { next_seq, user_item: again.map_or(item, |again| again.item) },
+        progress: Progress::New {
+            next_seq,
+            user_item: again.map_or(item, |again| again.item),
+            first: !batch.threads.is_empty(),
+        },
     };
     (batch, frames, turn)
 }

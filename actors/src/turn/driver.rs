@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use engine::{RecordedStep, RunError, RunInfo, RunInput};
-use kernel::{Clock, ItemKey};
-use serde_json::{Value, json};
+use engine::{RecordedStep, RunError};
+use kernel::Clock;
+use serde_json::Value;
 use store::batch::ItemRow;
 use store::{RunStatus, StoreError};
 use tokio::sync::watch;
@@ -12,12 +12,12 @@ use tokio_util::sync::CancellationToken;
 use wire::ErrorCode;
 use wire::chat::{ChatEvent, NoticeLevel, StreamErrorCode, ThreadItem};
 
+use super::input;
 use super::resume::{Resumed, fold};
 use super::teller::ChatTeller;
 use super::text::{json as to_json, timestamp};
 use super::{Progress, Turn, TurnPorts};
 use crate::db::WriteError;
-use crate::plans::LoadedVersion;
 use crate::run::{self, Driven, End, Ran, RunPorts, RunWriter, Teller};
 
 /// Stored commits read at once when a turn is resumed.
@@ -35,11 +35,16 @@ pub(crate) async fn drive(turn: Turn, ports: TurnPorts, stop: CancellationToken)
         Ok(earlier) => earlier,
         Err(error) => return Driven::Unreadable(error.to_string()),
     };
-    let input = match run_input(&turn, &version, run_ports, resumed.user_item).await {
+    let input = match input::read(&turn, &version, run_ports, resumed.user_item).await {
         Ok(input) => input,
         Err(error) => return Driven::Unreadable(error.to_string()),
     };
     let writer = writer(&turn, run_ports, resumed);
+    let Some(input) = input else {
+        // A retry has taken its message out meanwhile, or the thread is deleted.
+        let end = stopped(&turn, run_ports, &writer, ErrorCode::RunCancelled);
+        return ended(&writer, end, turn, ports).await;
+    };
     // A retry that is stopped before it has begun takes nothing more out.
     if let Some(again) = turn.again.filter(|again| !again.begun && !stop.is_cancelled()) {
         // What turns before this one have said since it was asked for stands behind the message too.
@@ -61,11 +66,16 @@ pub(crate) async fn drive(turn: Turn, ports: TurnPorts, stop: CancellationToken)
             Ran::Lost(error) => return Driven::Lost(error),
         },
     };
+    ended(&writer, end, turn, ports).await
+}
+
+/// Stores a turn's end.
+async fn ended(writer: &RunWriter<ChatTeller>, end: End, turn: Turn, ports: TurnPorts) -> Driven {
     match writer.end(end).await {
         Ok(()) => Driven::Ended,
         Err(WriteError::Poisoned(_)) => {
             // Nothing of this key is taken any more; what was committed before stands.
-            run_ports.db.forgive(turn.run);
+            ports.run.db.forgive(turn.run);
             fail(turn, ports, ErrorCode::Internal).await
         }
         Err(error) => Driven::Lost(error),
@@ -98,7 +108,7 @@ fn writer(turn: &Turn, ports: &RunPorts, resumed: Resumed) -> RunWriter<ChatTell
 /// What an earlier life had stored.
 async fn earlier(turn: &Turn, ports: &RunPorts) -> Result<(Resumed, Vec<RecordedStep>), StoreError> {
     let (next_seq, user_item) = match turn.progress {
-        Progress::New { next_seq, user_item } => (next_seq, user_item),
+        Progress::New { next_seq, user_item, .. } => (next_seq, user_item),
         Progress::Recovered => {
             let _turn = ports.recovering.acquire().await;
             let mut stored = Vec::new();
@@ -118,50 +128,6 @@ async fn earlier(turn: &Turn, ports: &RunPorts) -> Result<(Resumed, Vec<Recorded
         }
     };
     Ok((Resumed { next_seq, completed: 0, message: None, user_item: Some(user_item) }, Vec::new()))
-}
-
-async fn run_input(
-    turn: &Turn,
-    version: &LoadedVersion,
-    ports: &RunPorts,
-    user_item: Option<ItemKey>,
-) -> Result<RunInput, StoreError> {
-    let messages = if version.plan.reads_messages() {
-        let mut items = ports.store.thread_items(turn.thread).await?;
-        if let Some(again) = turn.again {
-            items.retain(|item| ItemKey::parse(item.id()).is_ok_and(|key| key <= again.item));
-        }
-        history(items, user_item)
-    } else {
-        Vec::new()
-    };
-    Ok(RunInput {
-        inputs: (*turn.inputs).clone(),
-        messages,
-        config: (*version.config).clone(),
-        run: RunInfo {
-            id: turn.run.to_string(),
-            workflow_id: turn.workflow.to_string(),
-            thread_id: Some(turn.thread.to_string()),
-            trigger: "chat".to_owned(),
-        },
-        deadline: None,
-    })
-}
-
-/// The thread as a model reads it: this turn's message last, those that wait behind it left out.
-fn history(items: Vec<ThreadItem>, user_item: Option<ItemKey>) -> Vec<Value> {
-    let own = user_item.map(|key| key.wire("msg"));
-    let message = |item: &ThreadItem| {
-        let (role, content) = item.as_message();
-        json!({"role": role, "content": content})
-    };
-    let waits = |item: &ThreadItem| {
-        matches!(item, ThreadItem::UserMessage { .. }) && own.as_deref().is_some_and(|own| item.id() > own)
-    };
-    let (mine, others): (Vec<_>, Vec<_>) =
-        items.into_iter().filter(|item| !waits(item)).partition(|item| own.as_deref() == Some(item.id()));
-    others.iter().chain(&mine).map(message).collect()
 }
 
 /// Ends when the stream has had no reader for the whole grace.

@@ -2,6 +2,7 @@
 
 mod again;
 mod driver;
+mod input;
 mod message;
 mod resume;
 mod teller;
@@ -45,15 +46,24 @@ pub(crate) struct Turn {
     pub(crate) progress: Progress,
 }
 
+impl Turn {
+    /// Whether its start has made the thread, in this life.
+    fn is_first(&self) -> bool {
+        matches!(self.progress, Progress::New { first: true, .. })
+    }
+}
+
 /// What is stored of a turn when it is handed to its thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// Only its start: the next event has this number, and its user message this key.
+    /// Only its start.
     New {
         /// Sequence number of the next event.
         next_seq: u64,
         /// The user's message.
         user_item: ItemKey,
+        /// Whether its start has made the thread.
+        first: bool,
     },
     /// An earlier life may have got further; the database knows.
     Recovered,

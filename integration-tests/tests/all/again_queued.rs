@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use integration_tests::{AnswerExt, RawAnswer, TestService, events, graphs};
+use integration_tests::{AnswerExt, RawAnswer, TestService, chat, events, graphs, until};
 use serde_json::{Value, json};
 
 use crate::again::{again, items, running, texts};
@@ -75,4 +75,40 @@ async fn a_stopped_retry_has_taken_out_what_stood_there_when_it_was_asked_for() 
     assert_eq!(last(&retry.rest().await)["type"], "notice");
     t.while_time_passes_in(Duration::from_secs(1), first.rest()).await;
     assert_eq!(texts(&client, &workflow, &thread).await, ["hi"]);
+}
+
+/// Its side effects would be for nothing, and a model would be asked with a history that ends elsewhere.
+#[tokio::test]
+async fn a_message_that_a_retry_has_taken_out_is_not_answered() {
+    for (restarted, text) in [(false, "said"), (false, "{{ messages | length }}"), (true, "said")] {
+        let mut t = TestService::with_manual_clock().await;
+        let workflow = t.workflow().graph(graphs::delayed(5.0, text)).published().create().await;
+        let client = t.anonymous();
+        let (mut first, thread) = running(&t, &workflow, "first").await;
+        let mut second = t.open_chat(&chat::add(&workflow, &thread, "second")).await;
+        second.until("stream_options").await;
+        let (ids, _) = items(&client, &workflow, &thread).await;
+        let mut retry = t.open_chat(&again(&workflow, &thread, &ids[0])).await;
+        retry.until("stream_options").await;
+        let mut third = t.open_chat(&chat::add(&workflow, &thread, "third")).await;
+        third.until("stream_options").await;
+        if restarted {
+            t.restart().await;
+            for answer in [&mut first, &mut second, &mut retry, &mut third] {
+                *answer = t.resume(&stream_of(answer), None).await;
+            }
+        }
+        t.while_time_passes_in(Duration::from_millis(100), async {
+            assert_eq!(last(&first.rest().await)["type"], "thread.item.done");
+            assert_eq!(last(&second.rest().await)["type"], "notice");
+            assert_eq!(last(&retry.rest().await)["type"], "thread.item.done");
+            assert_eq!(last(&third.rest().await)["type"], "thread.item.done");
+        })
+        .await;
+        assert_eq!(statuses(&t).await, "succeeded cancelled succeeded succeeded");
+        let ran = "SELECT count(DISTINCT run_id) FROM run_steps";
+        assert_eq!(t.scalar(ran).await, "3", "nothing of it ran");
+        assert_eq!(texts(&client, &workflow, &thread).await.len(), 4);
+        until("the service to settle", async || t.load().await.threads == 0).await;
+    }
 }

@@ -13,6 +13,7 @@
 mod access;
 mod again;
 mod again_queued;
+mod again_races;
 mod answers;
 mod bad_http;
 mod bad_input;

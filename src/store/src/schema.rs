@@ -193,5 +193,5 @@ diesel::table! {
     }
 }
 
-diesel::allow_tables_to_appear_in_same_query!(thread_items, thread_cuts);
+diesel::allow_tables_to_appear_in_same_query!(thread_items, thread_cuts, threads);
 diesel::allow_tables_to_appear_in_same_query!(runs, streams, threads, workflows, workflow_versions);

@@ -3,13 +3,14 @@
 use chrono::{DateTime, Utc};
 use diesel::dsl::{exists, not};
 use diesel::prelude::*;
-use diesel_async::RunQueryDsl;
+use diesel_async::{AsyncConnection, RunQueryDsl};
 use kernel::{ItemKey, ThreadId};
 use uuid::Uuid;
 use wire::chat::ThreadItem;
 
 use crate::error::corrupt;
 use crate::schema::{thread_cuts, thread_items, threads};
+use crate::turns::{self, UnfinishedTurn};
 use crate::{Store, StoreError};
 
 /// A thread and whose it is.
@@ -170,17 +171,27 @@ impl Store {
         Ok(row.map(Into::into))
     }
 
-    /// Leaves a tombstone of a thread; false when it is not there.
+    /// Leaves a tombstone of a thread, and stores that its turns shall end; yields those that have not ended, the
+    /// latest first, and `None` when the thread is not there.
     ///
     /// # Errors
-    /// [`StoreError`] when the database does not answer.
-    pub async fn delete_thread(&self, id: ThreadId) -> Result<bool, StoreError> {
-        let deleted = diesel::update(threads::table.find(id.0))
-            .filter(threads::deleted_at.is_null())
-            .set(threads::deleted_at.eq(self.now()))
-            .execute(&mut *self.connection().await?)
-            .await?;
-        Ok(deleted == 1)
+    /// [`StoreError`] when the database does not answer; nothing has changed then.
+    pub async fn delete_thread(&self, id: ThreadId) -> Result<Option<Vec<UnfinishedTurn>>, StoreError> {
+        let now = self.now();
+        let mut connection = self.connection().await?;
+        connection
+            .transaction(async |connection| {
+                let deleted = diesel::update(threads::table.find(id.0))
+                    .filter(threads::deleted_at.is_null())
+                    .set(threads::deleted_at.eq(now))
+                    .execute(connection)
+                    .await?;
+                if deleted == 0 {
+                    return Ok::<_, StoreError>(None);
+                }
+                turns::request_cancel(connection, id, now).await.map(Some)
+            })
+            .await
     }
 
     /// Those of these items that are in the thread.
@@ -198,7 +209,19 @@ impl Store {
         items(&rows)
     }
 
-    /// Every item of a thread, hidden ones included, in order.
+    /// Whether an item is in the thread, and the thread is not deleted.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn has_item(&self, id: ThreadId, key: ItemKey) -> Result<bool, StoreError> {
+        let item = thread_items::table
+            .find((id.0, key.0.to_vec()))
+            .filter(is_shown!())
+            .filter(exists(threads::table.find(id.0).filter(threads::deleted_at.is_null())));
+        Ok(diesel::select(exists(item)).get_result(&mut *self.connection().await?).await?)
+    }
+
+    /// Every item of a thread, hidden ones included, in order; none of a deleted one.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -206,6 +229,7 @@ impl Store {
         let rows: Vec<String> = thread_items::table
             .filter(thread_items::thread_id.eq(id.0))
             .filter(is_shown!())
+            .filter(exists(threads::table.find(id.0).filter(threads::deleted_at.is_null())))
             .order(thread_items::id)
             .select(thread_items::content)
             .load(&mut *self.connection().await?)

@@ -1,7 +1,9 @@
 //! The unfinished turns of a thread.
 
+use chrono::{DateTime, Utc};
 use diesel::prelude::*;
-use diesel_async::RunQueryDsl;
+use diesel::sql_types::{Nullable, Timestamptz};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use kernel::ThreadId;
 use uuid::Uuid;
 
@@ -10,6 +12,12 @@ use crate::{Store, StoreError};
 
 /// Turns of a thread among which every unfinished one is: many more than may wait.
 const LATEST: i64 = 128;
+
+#[diesel::declare_sql_function]
+extern "SQL" {
+    /// The first of both that is there.
+    fn coalesce(first: Nullable<Timestamptz>, second: Nullable<Timestamptz>) -> Nullable<Timestamptz>;
+}
 
 /// A turn that has not ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,15 +54,24 @@ impl Store {
         &self,
         thread: ThreadId,
     ) -> Result<Vec<UnfinishedTurn>, StoreError> {
-        let mut turns: Vec<(Uuid, Option<Uuid>)> = diesel::update(runs::table)
-            .filter(runs::thread_id.eq(thread.0))
-            .filter(runs::finished_at.is_null())
-            .set(runs::cancel_requested_at.eq(self.now()))
-            .returning((runs::id, runs::stream_id))
-            .get_results(&mut *self.connection().await?)
-            .await?;
-        turns.sort_unstable_by(|a, b| b.cmp(a));
-        let turns = turns.into_iter();
-        Ok(turns.filter_map(|(run, stream)| stream.map(|stream| UnfinishedTurn { run, stream })).collect())
+        request_cancel(&mut *self.connection().await?, thread, self.now()).await
     }
+}
+
+/// The same over a connection, which may be in a transaction. The first request's time stays.
+pub(crate) async fn request_cancel(
+    connection: &mut AsyncPgConnection,
+    thread: ThreadId,
+    now: DateTime<Utc>,
+) -> Result<Vec<UnfinishedTurn>, StoreError> {
+    let mut turns: Vec<(Uuid, Option<Uuid>)> = diesel::update(runs::table)
+        .filter(runs::thread_id.eq(thread.0))
+        .filter(runs::finished_at.is_null())
+        .set(runs::cancel_requested_at.eq(coalesce(runs::cancel_requested_at, now)))
+        .returning((runs::id, runs::stream_id))
+        .get_results(connection)
+        .await?;
+    turns.sort_unstable_by(|a, b| b.cmp(a));
+    let turns = turns.into_iter();
+    Ok(turns.filter_map(|(run, stream)| stream.map(|stream| UnfinishedTurn { run, stream })).collect())
 }

@@ -1,0 +1,65 @@
+//! What a turn's run is given: the message, and the thread as a model reads it.
+
+use engine::{RunInfo, RunInput};
+use kernel::ItemKey;
+use serde_json::{Value, json};
+use store::StoreError;
+use wire::chat::ThreadItem;
+
+use super::Turn;
+use crate::plans::LoadedVersion;
+use crate::run::RunPorts;
+
+/// What the run of a turn is given; `None` when its message is not in the thread any more, or the thread is deleted.
+///
+/// It is looked at only here, when the turn begins: its start may have been judged long ago.
+pub(super) async fn read(
+    turn: &Turn,
+    version: &LoadedVersion,
+    ports: &RunPorts,
+    user_item: Option<ItemKey>,
+) -> Result<Option<RunInput>, StoreError> {
+    let mut messages = Vec::new();
+    if version.plan.reads_messages() {
+        let mut items = ports.store.thread_items(turn.thread).await?;
+        if let Some(again) = turn.again {
+            items.retain(|item| ItemKey::parse(item.id()).is_ok_and(|key| key <= again.item));
+        }
+        let own = user_item.map(|key| key.wire("msg"));
+        if own.as_deref().is_some_and(|own| items.iter().all(|item| item.id() != own)) {
+            return Ok(None);
+        }
+        messages = history(items, own.as_deref());
+    } else if let Some(item) = user_item
+        && !turn.is_first()
+        && !ports.store.has_item(turn.thread, item).await?
+    {
+        return Ok(None);
+    }
+    Ok(Some(RunInput {
+        inputs: (*turn.inputs).clone(),
+        messages,
+        config: (*version.config).clone(),
+        run: RunInfo {
+            id: turn.run.to_string(),
+            workflow_id: turn.workflow.to_string(),
+            thread_id: Some(turn.thread.to_string()),
+            trigger: "chat".to_owned(),
+        },
+        deadline: None,
+    }))
+}
+
+/// The thread as a model reads it: this turn's message last, those that wait behind it left out.
+fn history(items: Vec<ThreadItem>, own: Option<&str>) -> Vec<Value> {
+    let message = |item: &ThreadItem| {
+        let (role, content) = item.as_message();
+        json!({"role": role, "content": content})
+    };
+    let waits = |item: &ThreadItem| {
+        matches!(item, ThreadItem::UserMessage { .. }) && own.is_some_and(|own| item.id() > own)
+    };
+    let (mine, others): (Vec<_>, Vec<_>) =
+        items.into_iter().filter(|item| !waits(item)).partition(|item| own == Some(item.id()));
+    others.iter().chain(&mine).map(message).collect()
+}
