@@ -4,7 +4,7 @@ mod history;
 mod start;
 
 use kernel::ThreadId;
-use store::{RunStatus, StoreError, StoredStream};
+use store::{Reserved, RunStatus, StoreError, StoredStream};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use wire::StopStatus;
@@ -74,19 +74,46 @@ impl Chat {
             },
             item: self.ports.ids.item()?.0,
         };
+        // Before the key is reserved: who is refused now comes again with the same key.
+        let Ok(mut slot) = self.threads.slot(ThreadId(ids.thread)) else {
+            token.finished();
+            return Err(BeginError::ThreadBusy);
+        };
         if let Some(key) = &new.idempotency {
+            let wanted = ids.thread;
             (ids, token) = match begin::claim(&self.ports, key, ids, token).await? {
                 Claimed::Begin(ids, token) => (ids, token),
-                Claimed::Begun(known) => {
-                    let (reader, thread) = (self.open(known.stream, 0), ThreadId(known.thread));
-                    return Ok(Begun { reader, thread, replayed: true });
-                }
+                Claimed::Begun(known) => return Ok(self.replayed(known)),
             };
+            if ids.thread != wanted {
+                slot = self.threads.slot(ThreadId(ids.thread)).map_err(|_| BeginError::ThreadBusy)?;
+            }
         }
+        // An earlier request may have reserved the key long ago: the item stands where it is stored.
+        ids.item = self.ports.ids.item()?.0;
         let thread = ThreadId(ids.thread);
-        let slot = self.threads.slot(thread).map_err(|_| BeginError::ThreadBusy)?;
         let reader = self.store_start(new, ids, token, slot).await?;
         Ok(Begun { reader, thread, replayed: false })
+    }
+
+    /// What an earlier request with this key began, if its start is stored.
+    ///
+    /// # Errors
+    /// [`BeginError::KeyReused`] when the key stands for another request.
+    pub async fn begun(&self, key: &IdempotencyKey) -> Result<Option<Begun>, BeginError> {
+        let known = self.ports.store.known_key::<TurnIds>(&key.scope, &key.key, &key.digest).await?;
+        match known {
+            Reserved::New => Ok(None),
+            Reserved::Different => Err(BeginError::KeyReused),
+            Reserved::Same(ids) => {
+                let stored = self.ports.store.stream(ids.stream).await?.is_some();
+                Ok(stored.then(|| self.replayed(ids)))
+            }
+        }
+    }
+
+    fn replayed(&self, ids: TurnIds) -> Begun {
+        Begun { reader: self.open(ids.stream, 0), thread: ThreadId(ids.thread), replayed: true }
     }
 
     async fn store_start(

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use integration_tests::{AnswerExt, RawAnswer, TestService, Workflow, chat, events, graphs, pause, until};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::again::{again, items, texts};
 
@@ -50,11 +50,25 @@ async fn a_retry_whose_message_was_taken_out_on_its_way_answers_nothing() {
         let client = t.anonymous();
         let (thread, ids) = talked(&t, &workflow).await;
         let first = client.say_again(&workflow.id, &thread, &ids[0]);
-        let (mut second, first) = overtaken(&t, &again(&workflow, &thread, &ids[2]), first).await;
+        let (second, first) = overtaken(&t, &again(&workflow, &thread, &ids[2]), first).await;
         assert_eq!(first.unwrap().text, "You said: one");
-        assert_eq!(events(&second.rest().await).pop().unwrap()["type"], "notice");
+        assert_eq!(second.whole().await.refusal(), "404 item.not_found");
         assert_eq!(texts(&client, &workflow, &thread).await, ["one", "You said: one"]);
     }
+}
+
+#[tokio::test]
+async fn a_message_that_a_retry_has_overtaken_stands_behind_it() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let client = t.anonymous();
+    let (thread, ids) = talked(&t, &workflow).await;
+    let retry = client.say_again(&workflow.id, &thread, &ids[0]);
+    let (mut message, retry) = overtaken(&t, &chat::add(&workflow, &thread, "three"), retry).await;
+    retry.unwrap();
+    message.rest().await;
+    let all = texts(&client, &workflow, &thread).await;
+    assert_eq!(all, ["one", "You said: one", "three", "You said: three"]);
 }
 
 #[tokio::test]
@@ -66,16 +80,18 @@ async fn nothing_runs_in_a_thread_that_was_deleted_meanwhile() {
         let (thread, ids) = talked(&t, &workflow).await;
         let ran = "SELECT count(*) FROM run_steps";
         let before = t.scalar(ran).await;
-        for body in [chat::add(&workflow, &thread, "three"), again(&workflow, &thread, &ids[2])] {
-            t.execute("UPDATE threads SET deleted_at = NULL; DELETE FROM idempotency_keys").await;
-            let delete = client.delete_thread(&workflow.id, &thread);
-            let (mut late, deleted) = overtaken(&t, &body, delete).await;
-            deleted.unwrap();
-            assert_eq!(events(&late.rest().await).pop().unwrap()["type"], "notice");
-            assert_eq!(t.scalar(ran).await, before, "nothing of it ran");
-            let status = "SELECT status FROM runs ORDER BY id DESC LIMIT 1";
-            assert_eq!(t.scalar(status).await, "cancelled");
-        }
+        let delete = client.delete_thread(&workflow.id, &thread);
+        let (mut late, deleted) = overtaken(&t, &chat::add(&workflow, &thread, "three"), delete).await;
+        deleted.unwrap();
+        assert_eq!(events(&late.rest().await).pop().unwrap()["type"], "notice");
+        let status = "SELECT status FROM runs ORDER BY id DESC LIMIT 1";
+        assert_eq!(t.scalar(status).await, "cancelled");
+        t.execute("UPDATE threads SET deleted_at = NULL; DELETE FROM idempotency_keys").await;
+        let delete = client.delete_thread(&workflow.id, &thread);
+        let (late, deleted) = overtaken(&t, &again(&workflow, &thread, &ids[2]), delete).await;
+        deleted.unwrap();
+        assert_eq!(late.whole().await.refusal(), "404 item.not_found");
+        assert_eq!(t.scalar(ran).await, before, "nothing of it ran");
     }
 }
 
@@ -110,4 +126,111 @@ async fn a_deletion_that_fails_has_deleted_nothing() {
     let gone = client.thread(&workflow.id, &thread).await.err().unwrap();
     assert_eq!(gone.code(), Some("thread.not_found"));
     t.while_time_passes_in(Duration::from_millis(100), t.settled()).await;
+}
+
+/// A thread with a turn that runs and as many that wait as may, and their streams.
+async fn full(t: &TestService, workflow: &Workflow) -> (String, Vec<String>) {
+    let mut first = t.open_chat(&chat::create(workflow, "first")).await;
+    let thread = events(&first.until("stream_options").await)[0]["thread"]["id"].as_str().unwrap().to_owned();
+    let mut streams = Vec::new();
+    for n in 0..32 {
+        let mut answer = t.open_chat(&chat::add(workflow, &thread, &format!("{n}"))).await;
+        answer.until("stream_options").await;
+        streams.push(answer.header("x-chat-stream-id").unwrap().to_owned());
+    }
+    (thread, streams)
+}
+
+/// The texts of the last two items, the last first.
+async fn last_two(t: &TestService, workflow: &Workflow, thread: &str) -> [String; 2] {
+    let page = json!({"thread_id": thread, "limit": 2, "order": "desc"});
+    let items = t.chat(&chat::ask(workflow, "items.list", page)).await.value();
+    [0, 1].map(|n| items["data"][n]["content"][0]["text"].as_str().unwrap().to_owned())
+}
+
+/// A refused request has not been there: with its key it comes later, and stands where it is accepted.
+#[tokio::test]
+async fn a_message_that_a_full_thread_refused_is_sent_again_with_its_key() {
+    let t = TestService::with_manual_clock().await;
+    let workflow = t.workflow().graph(graphs::delayed(600.0, "never")).published().create().await;
+    let client = t.anonymous();
+    let (thread, streams) = full(&t, &workflow).await;
+    let (ids, _) = items(&client, &workflow, &thread).await;
+    let body = chat::add(&workflow, &thread, "late");
+    let retry = again(&workflow, &thread, &ids[19]);
+    for (body, key) in [(&body, "k"), (&retry, "r"), (&body, "k")] {
+        assert_eq!(keyed(&t, body, key).await.whole().await.refusal(), "429 chat.thread_busy");
+    }
+    t.assert_no_rows("thread_cuts").await;
+    t.assert_no_rows("idempotency_keys").await;
+    t.stop_turn(&streams[0]).await;
+    t.open_chat(&chat::add(&workflow, &thread, "between")).await.until("stream_options").await;
+    t.stop_turn(&streams[1]).await;
+    let mut late = keyed(&t, &body, "k").await;
+    assert_eq!((late.status, late.header("idempotency-replayed")), (200, None));
+    let told = late.until("stream_options").await;
+    assert_eq!(last_two(&t, &workflow, &thread).await, ["late", "between"]);
+    // It is full again; what was begun is found all the same.
+    let mut replayed = keyed(&t, &body, "k").await;
+    assert_eq!((replayed.status, replayed.header("idempotency-replayed")), (200, Some("true")));
+    assert_eq!(replayed.until("stream_options").await, told);
+    t.stop_turn(&streams[2]).await;
+    let mut retried = keyed(&t, &retry, "r").await;
+    assert_eq!((retried.status, retried.header("idempotency-replayed")), (200, None));
+    let told = retried.until("stream_options").await;
+    assert_eq!(last_two(&t, &workflow, &thread).await, ["18", "17"], "what came before it is out");
+    let mut replayed = keyed(&t, &retry, "r").await;
+    assert_eq!((replayed.status, replayed.header("idempotency-replayed")), (200, Some("true")));
+    assert_eq!(replayed.until("stream_options").await, told);
+    t.while_time_passes(client.delete_thread(&workflow.id, &thread)).await.unwrap();
+    t.while_time_passes_in(Duration::from_millis(100), t.settled()).await;
+}
+
+/// The first request of a key died before its start was stored, and the thread went on.
+#[tokio::test]
+async fn a_key_that_is_all_that_is_left_of_a_message_does_not_say_where_it_stands() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let client = t.anonymous();
+    let (thread, _) = talked(&t, &workflow).await;
+    let body = chat::add(&workflow, &thread, "three");
+    keyed(&t, &body, "k").await.rest().await;
+    t.settled().await;
+    let ids = "(SELECT id FROM runs ORDER BY id DESC LIMIT 1)";
+    for sql in [
+        "DELETE FROM thread_items WHERE id IN (SELECT id FROM thread_items ORDER BY id DESC LIMIT 2)"
+            .to_owned(),
+        format!("DELETE FROM stream_events WHERE stream_id IN (SELECT stream_id FROM runs WHERE id = {ids})"),
+        format!("DELETE FROM streams WHERE run_id = {ids}"),
+        format!("DELETE FROM run_steps WHERE run_id = {ids}"),
+        format!("DELETE FROM runs WHERE id = {ids}"),
+    ] {
+        t.execute(&format!("SET session_replication_role = replica; {sql}")).await;
+    }
+    client.say_in(&workflow.id, &thread, "four").await.unwrap();
+    let mut answer = keyed(&t, &body, "k").await;
+    assert_eq!(answer.header("idempotency-replayed"), None);
+    answer.rest().await;
+    let all = texts(&client, &workflow, &thread).await;
+    assert_eq!(all[4..], ["four", "You said: four", "three", "You said: three"]);
+}
+
+/// Whatever has become of what the request named.
+#[tokio::test]
+async fn a_retry_that_is_sent_again_is_found_though_its_message_is_gone() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let client = t.anonymous();
+    let (thread, ids) = talked(&t, &workflow).await;
+    let body = again(&workflow, &thread, &ids[2]);
+    let first = keyed(&t, &body, "k").await.whole().await;
+    client.say_again(&workflow.id, &thread, &ids[0]).await.unwrap();
+    let replayed = keyed(&t, &body, "k").await.whole().await;
+    assert_eq!((replayed.status, replayed.header("idempotency-replayed")), (200, Some("true")));
+    assert_eq!(replayed.text(), first.text());
+    let other = keyed(&t, &again(&workflow, &thread, &ids[0]), "k").await.whole().await;
+    assert_eq!(other.refusal(), "422 idempotency.key_reused");
+    assert_eq!(keyed(&t, &body, "other").await.whole().await.refusal(), "404 item.not_found");
+    client.delete_thread(&workflow.id, &thread).await.unwrap();
+    assert_eq!(keyed(&t, &body, "k").await.whole().await.refusal(), "404 thread.not_found");
 }

@@ -1,7 +1,7 @@
 //! Requests that begin a turn: their answer is its stream.
 
 use actix_web::{HttpRequest, HttpResponse};
-use actors::chat::{NewTurn, Owner, Target};
+use actors::chat::{Begun, NewTurn, Owner, Target};
 use auth::visitor::Visitor;
 use kernel::{ItemKey, ThreadId};
 use serde_json::{Map, Value};
@@ -40,6 +40,13 @@ pub(super) async fn begin(
 ) -> ApiResult<HttpResponse> {
     let Asked { app, access, request, body } = asked;
     let mut key = idempotency::key(request, access, body)?;
+    if let Some(key) = &key
+        && !matches!(said, Said::First(_))
+        && let Some(begun) = app.chat().begun(key).await?
+    {
+        // Whatever has become of what the request names.
+        return answer(asked, begun, None, false).await;
+    }
     let (target, input, visitor) = target(app, access, said).await?;
     let mut retry_gets_cookie = false;
     if let (Some(key), Some(visitor)) = (&mut key, &visitor) {
@@ -61,8 +68,18 @@ pub(super) async fn begin(
             idempotency: key,
         })
         .await?;
+    answer(asked, begun, visitor, retry_gets_cookie).await
+}
+
+/// The turn's stream, with the visitor's cookie where it is to be set.
+async fn answer(
+    asked: Asked<'_>,
+    begun: Begun,
+    mut visitor: Option<Visitor>,
+    retry_gets_cookie: bool,
+) -> ApiResult<HttpResponse> {
+    let Asked { app, request, .. } = asked;
     let mut response = headers(begun.reader.stream());
-    let mut visitor = visitor;
     if begun.replayed {
         response.insert_header(crate::http::idempotency::REPLAYED);
         // What was begun then may have been deleted since.
