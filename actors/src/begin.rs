@@ -38,6 +38,9 @@ pub enum BeginError {
     /// As many turns wait in the thread as may.
     #[error("too many turns wait in the thread")]
     ThreadBusy,
+    /// The message that was to be answered again is not there any more.
+    #[error("the message is not in the thread any more")]
+    MessageGone,
     /// Too much waits to be written.
     #[error("too much waits to be written")]
     Overloaded,

@@ -3,7 +3,7 @@
 mod history;
 mod start;
 
-use kernel::ThreadId;
+use kernel::{ItemKey, ThreadId};
 use store::{Reserved, RunStatus, StoreError, StoredStream};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -17,6 +17,7 @@ use crate::plans::{PlanError, Runnable};
 use crate::publish::Reader;
 use crate::run::RunPorts;
 use crate::thread::{Accepted, Slot, Threads};
+use crate::turn::answered_before;
 use start::TurnIds;
 pub use start::{NewTurn, Owner, Target};
 
@@ -89,11 +90,32 @@ impl Chat {
                 slot = self.threads.slot(ThreadId(ids.thread)).map_err(|_| BeginError::ThreadBusy)?;
             }
         }
+        let kept = match new.target {
+            // It was there when the request was judged; reserving the key takes its time.
+            Target::Again(thread, message) => match self.kept(thread, message).await? {
+                None => {
+                    token.finished();
+                    return Err(BeginError::MessageGone);
+                }
+                kept => kept,
+            },
+            Target::NewThread(_) | Target::Thread(_) => None,
+        };
         // An earlier request may have reserved the key long ago: the item stands where it is stored.
         ids.item = self.ports.ids.item()?.0;
         let thread = ThreadId(ids.thread);
-        let reader = self.store_start(new, ids, token, slot).await?;
+        let reader = self.store_start(new, ids, kept, token, slot).await?;
         Ok(Begun { reader, thread, replayed: false })
+    }
+
+    /// The last of what stands behind a message and is no answer to it; `None` when the message is gone.
+    async fn kept(&self, thread: ThreadId, message: ItemKey) -> Result<Option<ItemKey>, StoreError> {
+        let items = self.ports.store.thread_items(thread).await?;
+        let id = message.wire("msg");
+        if items.iter().all(|item| item.id() != id) {
+            return Ok(None);
+        }
+        answered_before(&self.ports.store, thread, message, &items).await.map(Some)
     }
 
     /// What an earlier request with this key began, if its start is stored.
@@ -120,10 +142,11 @@ impl Chat {
         &self,
         new: NewTurn,
         ids: TurnIds,
+        kept: Option<ItemKey>,
         token: RunToken,
         slot: Slot,
     ) -> Result<Reader, BeginError> {
-        let (batch, events, turn) = start::rows(new, ids, self.ports.clock.now());
+        let (batch, events, turn) = start::rows(new, ids, kept, self.ports.clock.now());
         let reader = self.ports.read(turn.stream, 0, true);
         let (threads, stream) = (self.threads.clone(), turn.stream);
         let accept = move |token| threads.accept(Accepted { turn, _slot: slot, token, stop: false });

@@ -80,7 +80,14 @@ impl StartIds for TurnIds {
 }
 
 /// Everything that a turn's start stores, and its first events.
-pub(super) fn rows(new: NewTurn, ids: TurnIds, now: DateTime<Utc>) -> (Batch, EventFrames, Turn) {
+///
+/// `kept` is for a message that is answered again: the last answer behind it that is none to it.
+pub(super) fn rows(
+    new: NewTurn,
+    ids: TurnIds,
+    kept: Option<ItemKey>,
+    now: DateTime<Utc>,
+) -> (Batch, EventFrames, Turn) {
     let created_at = timestamp(now);
     let (thread, item) = (ThreadId(ids.thread), ItemKey(ids.item));
     // The turn's item is the message, or the moment at which another answer was asked for.
@@ -154,7 +161,7 @@ pub(super) fn rows(new: NewTurn, ids: TurnIds, now: DateTime<Utc>) -> (Batch, Ev
         });
     }
     match again {
-        Some(again) => batch.cuts.push(again.cut(thread, item)),
+        Some(again) => batch.cuts.push(again.cut(thread, item, kept.unwrap_or(again.item))),
         None => {
             let content = to_json(&user_message);
             batch.items.push(ItemRow { thread_id: thread, id: item, content });

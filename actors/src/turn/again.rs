@@ -1,8 +1,11 @@
 //! What a turn that answers a message again has to know.
 
+use chrono::{DateTime, Utc};
 use kernel::{ItemKey, ThreadId};
 use serde_json::{Value, json};
 use store::batch::CutRow;
+use store::{Store, StoreError};
+use wire::chat::ThreadItem;
 
 use super::text::stored_json;
 
@@ -31,10 +34,56 @@ impl Again {
         Some(Self { item: key("item")?, asked: key("asked")?, begun })
     }
 
-    /// Takes everything behind the message out but later messages; before `id`, which is now.
-    pub(crate) fn cut(&self, thread_id: ThreadId, id: ItemKey) -> CutRow {
-        CutRow { thread_id, id, behind: self.item, messages_from: self.asked }
+    /// Takes everything behind the message out but later messages and the answers of turns before its own, of which
+    /// `kept` is the last; before `id`, which is now.
+    pub(crate) fn cut(&self, thread_id: ThreadId, id: ItemKey, kept: ItemKey) -> CutRow {
+        CutRow { thread_id, id, behind: self.item, messages_from: self.asked, answers_behind: kept }
     }
+
+    /// Whether the cut takes an item out.
+    pub(super) fn takes_out(&self, item: &ThreadItem, kept: ItemKey) -> bool {
+        ItemKey::parse(item.id())
+            .is_ok_and(|key| key > self.item && if is_users(item) { key < self.asked } else { key > kept })
+    }
+
+    /// Whether a model is told of an item before it answers the message again.
+    pub(super) fn reads(&self, item: &ThreadItem, kept: ItemKey) -> bool {
+        ItemKey::parse(item.id()).is_ok_and(|key| key <= self.item || !is_users(item) && key <= kept)
+    }
+}
+
+/// The last item of those behind a message that belong to turns before its own: the message waited for them. The
+/// message itself when there is none.
+pub(crate) async fn answered_before(
+    store: &Store,
+    thread: ThreadId,
+    message: ItemKey,
+    items: &[ThreadItem],
+) -> Result<ItemKey, StoreError> {
+    let id = message.wire("msg");
+    let Some(at) = items.iter().find(|item| item.id() == id).and_then(created_at) else { return Ok(message) };
+    match store.end_of_turns_before(thread, at).await? {
+        None => Ok(message),
+        // One of them has not ended: nothing that came after it has begun.
+        Some(end) if end == DateTime::<Utc>::MAX_UTC => Ok(ItemKey([u8::MAX; ItemKey::LENGTH])),
+        Some(end) => {
+            let theirs =
+                items.iter().filter(|item| !is_users(item) && created_at(item).is_some_and(|at| at <= end));
+            let last = theirs.filter_map(|item| ItemKey::parse(item.id()).ok()).max();
+            Ok(last.map_or(message, |last| last.max(message)))
+        }
+    }
+}
+
+fn is_users(item: &ThreadItem) -> bool {
+    matches!(item, ThreadItem::UserMessage { .. })
+}
+
+fn created_at(item: &ThreadItem) -> Option<DateTime<Utc>> {
+    let (ThreadItem::UserMessage { created_at, .. }
+    | ThreadItem::AssistantMessage { created_at, .. }
+    | ThreadItem::SdkHiddenContext { created_at, .. }) = item;
+    DateTime::parse_from_rfc3339(created_at).ok().map(|at| at.to_utc())
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use wire::ErrorCode;
 use wire::chat::{ChatEvent, NoticeLevel, StreamErrorCode, ThreadItem};
 
-use super::input;
+use super::input::{self, Cut};
 use super::resume::{Resumed, fold};
 use super::teller::ChatTeller;
 use super::text::{json as to_json, timestamp};
@@ -46,12 +46,8 @@ pub(crate) async fn drive(turn: Turn, ports: TurnPorts, stop: CancellationToken)
         return ended(&writer, end, turn, ports).await;
     };
     // A retry that is stopped before it has begun takes nothing more out.
-    if let Some(again) = turn.again.filter(|again| !again.begun && !stop.is_cancelled()) {
-        // What turns before this one have said since it was asked for stands behind the message too.
-        match run_ports.ids.item() {
-            Ok(now) => writer.cut(again.cut(turn.thread, now)),
-            Err(error) => tracing::error!(%error, "what came before a retry is not taken out"),
-        }
+    if let Some(cut) = input.cut.filter(|_| !stop.is_cancelled()) {
+        take_out(&turn, run_ports, &writer, cut);
     }
     writer.started();
     let end = tokio::select! {
@@ -60,7 +56,7 @@ pub(crate) async fn drive(turn: Turn, ports: TurnPorts, stop: CancellationToken)
         () = abandoned(topic.readers(), grace, &*run_ports.clock) => {
             stopped(&turn, run_ports, &writer, ErrorCode::RunAbandoned)
         }
-        ran = run::execute(&version, turn.workspace, input, recorded, run_ports, &writer) => match ran {
+        ran = run::execute(&version, turn.workspace, input.run, recorded, run_ports, &writer) => match ran {
             Ran::Succeeded(output) => succeeded(&writer, &output),
             Ran::Failed(error) => failed(&writer, &error),
             Ran::Lost(error) => return Driven::Lost(error),
@@ -95,6 +91,19 @@ pub(crate) async fn fail(turn: Turn, ports: TurnPorts, code: ErrorCode) -> Drive
     match writer.end(end).await {
         Ok(()) => Driven::Ended,
         Err(error) => Driven::Lost(error),
+    }
+}
+
+/// What turns before this one have said since it was asked for stands behind the message too. Readers are told.
+fn take_out(turn: &Turn, ports: &RunPorts, writer: &RunWriter<ChatTeller>, cut: Cut) {
+    match ports.ids.item() {
+        Ok(now) => {
+            writer.cut(cut.again.cut(turn.thread, now, cut.kept));
+            writer.with(|teller| {
+                cut.items.into_iter().for_each(|item_id| teller.event(ChatEvent::ItemRemoved { item_id }));
+            });
+        }
+        Err(error) => tracing::error!(%error, "what came before a retry is not taken out"),
     }
 }
 

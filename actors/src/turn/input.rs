@@ -7,10 +7,28 @@ use store::StoreError;
 use wire::chat::ThreadItem;
 
 use super::Turn;
+use super::again::{Again, answered_before};
 use crate::plans::LoadedVersion;
 use crate::run::RunPorts;
 
-/// What the run of a turn is given; `None` when its message is not in the thread any more, or the thread is deleted.
+/// What a turn begins with.
+pub(super) struct Input {
+    /// What its run is given.
+    pub(super) run: RunInput,
+    /// What it takes out of the thread, when it answers a message again and has not begun before.
+    pub(super) cut: Option<Cut>,
+}
+
+/// What a turn takes out of its thread when it begins: what turns before it have said since it was asked for.
+pub(super) struct Cut {
+    pub(super) again: Again,
+    /// The last answer behind the message that is none to it.
+    pub(super) kept: ItemKey,
+    /// What is out with it, of what clients are shown.
+    pub(super) items: Vec<String>,
+}
+
+/// What a turn begins with; `None` when its message is not in the thread any more, or the thread is deleted.
 ///
 /// It is looked at only here, when the turn begins: its start may have been judged long ago.
 pub(super) async fn read(
@@ -18,12 +36,16 @@ pub(super) async fn read(
     version: &LoadedVersion,
     ports: &RunPorts,
     user_item: Option<ItemKey>,
-) -> Result<Option<RunInput>, StoreError> {
-    let mut messages = Vec::new();
-    if version.plan.reads_messages() {
+) -> Result<Option<Input>, StoreError> {
+    let (mut messages, mut cut) = (Vec::new(), None);
+    if version.plan.reads_messages() || turn.again.is_some() {
         let mut items = ports.store.thread_items(turn.thread).await?;
         if let Some(again) = turn.again {
-            items.retain(|item| ItemKey::parse(item.id()).is_ok_and(|key| key <= again.item));
+            let kept = answered_before(&ports.store, turn.thread, again.item, &items).await?;
+            let out = items.iter().filter(|item| again.takes_out(item, kept) && !item.is_hidden());
+            let out = out.map(|item| item.id().to_owned()).collect();
+            cut = (!again.begun).then_some(Cut { again, kept, items: out });
+            items.retain(|item| again.reads(item, kept));
         }
         let own = user_item.map(|key| key.wire("msg"));
         if own.as_deref().is_some_and(|own| items.iter().all(|item| item.id() != own)) {
@@ -36,7 +58,7 @@ pub(super) async fn read(
     {
         return Ok(None);
     }
-    Ok(Some(RunInput {
+    let run = RunInput {
         inputs: (*turn.inputs).clone(),
         messages,
         config: (*version.config).clone(),
@@ -47,7 +69,8 @@ pub(super) async fn read(
             trigger: "chat".to_owned(),
         },
         deadline: None,
-    }))
+    };
+    Ok(Some(Input { run, cut }))
 }
 
 /// The thread as a model reads it: this turn's message last, those that wait behind it left out.

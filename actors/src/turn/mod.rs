@@ -15,7 +15,7 @@ use kernel::{ItemKey, ThreadId};
 use uuid::Uuid;
 use wire::chat::Dialect;
 
-pub(crate) use again::Again;
+pub(crate) use again::{Again, answered_before};
 pub(crate) use driver::{drive, fail};
 
 use crate::plans::LoadedVersion;

@@ -11,7 +11,10 @@ use crate::again::{again, items, running, texts};
 fn late(text: &str) -> Value {
     let wait = |name: &str, seconds: f64| json!({"name": name, "type": "delay", "seconds": seconds});
     let say = |name: &str, text: &str| json!({"name": name, "type": "reply", "text": text});
-    graphs::chain(&[wait("before", 5.0), say("first", text), wait("between", 60.0), say("second", " done")], None)
+    graphs::chain(
+        &[wait("before", 5.0), say("first", text), wait("between", 60.0), say("second", " done")],
+        None,
+    )
 }
 
 fn stream_of(answer: &RawAnswer) -> String {
@@ -65,7 +68,8 @@ async fn a_retry_that_is_stopped_while_it_waits_takes_nothing_more_out() {
 #[tokio::test]
 async fn a_stopped_retry_has_taken_out_what_stood_there_when_it_was_asked_for() {
     let t = TestService::with_manual_clock().await;
-    let workflow = t.workflow().graph(graphs::interrupted("so far", 60.0, " done")).published().create().await;
+    let workflow =
+        t.workflow().graph(graphs::interrupted("so far", 60.0, " done")).published().create().await;
     let client = t.anonymous();
     let (mut first, thread) = running(&t, &workflow, "hi").await;
     first.until("so far").await;
@@ -110,5 +114,129 @@ async fn a_message_that_a_retry_has_taken_out_is_not_answered() {
         assert_eq!(t.scalar(ran).await, "3", "nothing of it ran");
         assert_eq!(texts(&client, &workflow, &thread).await.len(), 4);
         until("the service to settle", async || t.load().await.threads == 0).await;
+    }
+}
+
+/// Says what the model is given, after a while.
+const HISTORY: &str = "({% for m in messages %}{{ m.content }} {% endfor %})";
+
+/// The answer to the message before it came while it waited, and stands behind it; it is no answer to it.
+#[tokio::test]
+async fn a_retry_of_a_message_that_had_waited_leaves_the_answer_to_the_one_before() {
+    let t = TestService::with_manual_clock().await;
+    let workflow = t.workflow().graph(graphs::delayed(5.0, HISTORY)).published().create().await;
+    let client = t.anonymous();
+    let (mut first, thread) = running(&t, &workflow, "one").await;
+    t.advance(Duration::from_millis(10));
+    let mut second = t.open_chat(&chat::add(&workflow, &thread, "two")).await;
+    second.until("stream_options").await;
+    let step = Duration::from_millis(100);
+    t.while_time_passes_in(step, async { (first.rest().await, second.rest().await) }).await;
+    let (ids, said) = items(&client, &workflow, &thread).await;
+    assert_eq!(said, ["one", "two", "(one )", "(one (one ) two )"]);
+    for _ in 0..2 {
+        let again = client.say_again(&workflow.id, &thread, &ids[1]);
+        let turn = t.while_time_passes_in(step, again).await.unwrap();
+        assert_eq!(turn.text, "(one (one ) two )");
+        assert_eq!(texts(&client, &workflow, &thread).await, ["one", "two", "(one )", "(one (one ) two )"]);
+    }
+    let more = client.say_in(&workflow.id, &thread, "three");
+    t.while_time_passes_in(step, more).await.unwrap();
+    let again = client.say_again(&workflow.id, &thread, &ids[1]);
+    t.while_time_passes_in(step, again).await.unwrap();
+    assert_eq!(texts(&client, &workflow, &thread).await, ["one", "two", "(one )", "(one (one ) two )"]);
+    let again = client.say_again(&workflow.id, &thread, &ids[0]);
+    t.while_time_passes_in(step, again).await.unwrap();
+    assert_eq!(texts(&client, &workflow, &thread).await, ["one", "(one )"]);
+}
+
+#[tokio::test]
+async fn a_retry_of_a_message_that_waits_still_leaves_the_answer_to_the_one_before() {
+    for stopped in [false, true] {
+        let t = TestService::with_manual_clock().await;
+        let graph = late("{{ messages | length }}");
+        let workflow = t.workflow().graph(graph).published().create().await;
+        let client = t.anonymous();
+        let (mut first, thread) = running(&t, &workflow, "one").await;
+        t.advance(Duration::from_millis(10));
+        let mut second = t.open_chat(&chat::add(&workflow, &thread, "two")).await;
+        second.until("stream_options").await;
+        t.while_time_passes(first.until("content_part_added")).await;
+        if stopped {
+            t.stop_turn(&stream_of(&second)).await;
+        }
+        let (ids, _) = items(&client, &workflow, &thread).await;
+        let mut retry = t.open_chat(&again(&workflow, &thread, &ids[1])).await;
+        retry.until("stream_options").await;
+        t.while_time_passes_in(Duration::from_millis(100), async {
+            first.rest().await;
+            second.rest().await;
+            assert_eq!(last(&retry.rest().await)["item"]["content"][0]["text"], "3 done");
+        })
+        .await;
+        let all = texts(&client, &workflow, &thread).await;
+        assert_eq!(all, ["one", "two", "1 done", "3 done"], "stopped: {stopped}");
+    }
+}
+
+/// Who reads along has seen them.
+#[tokio::test]
+async fn what_a_retry_takes_out_when_it_begins_is_told_in_its_stream() {
+    let t = TestService::with_manual_clock().await;
+    let workflow = t.workflow().graph(late("so far")).published().create().await;
+    let client = t.anonymous();
+    let (mut first, thread) = running(&t, &workflow, "one").await;
+    let (ids, _) = items(&client, &workflow, &thread).await;
+    let mut retry = t.open_chat(&again(&workflow, &thread, &ids[0])).await;
+    let mut third = t.open_chat(&chat::add(&workflow, &thread, "three")).await;
+    third.until("stream_options").await;
+    t.while_time_passes(first.until("so far")).await;
+    t.stop_turn(&stream_of(&first)).await;
+    let answer = events(&first.rest().await).pop().unwrap()["item"]["id"].clone();
+    let step = Duration::from_millis(500);
+    let told = events(&t.while_time_passes_in(step, retry.rest()).await);
+    let kinds: Vec<&str> = told.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    assert_eq!(
+        kinds[..3],
+        ["stream_options", "thread.item.removed", "thread.item.added"],
+        "and no hidden item"
+    );
+    assert_eq!(told[1]["item_id"], answer);
+    assert_eq!(kinds.iter().filter(|kind| **kind == "thread.item.removed").count(), 1);
+    t.while_time_passes_in(step, third.rest()).await;
+    assert_eq!(texts(&client, &workflow, &thread).await, ["one", "three", "so far done", "so far done"]);
+}
+
+/// One retry takes the message of another out that waits, and the answer of the first is not harmed by the second.
+#[tokio::test]
+async fn a_retry_that_waits_is_taken_out_with_its_message() {
+    for text in ["said", "{{ messages | length }}"] {
+        let t = TestService::with_manual_clock().await;
+        let workflow = t.workflow().graph(graphs::delayed(5.0, text)).published().create().await;
+        let client = t.anonymous();
+        let step = Duration::from_millis(100);
+        let thread = t.while_time_passes_in(step, client.say(&workflow.id, "one")).await.unwrap().thread_id;
+        t.while_time_passes_in(step, client.say_in(&workflow.id, &thread, "two")).await.unwrap();
+        let (ids, _) = items(&client, &workflow, &thread).await;
+        let mut open = Vec::new();
+        for body in [
+            chat::add(&workflow, &thread, "three"),
+            again(&workflow, &thread, &ids[2]),
+            again(&workflow, &thread, &ids[0]),
+            again(&workflow, &thread, &ids[0]),
+        ] {
+            let mut answer = t.open_chat(&body).await;
+            answer.until("stream_options").await;
+            open.push(answer);
+        }
+        let mut ends = Vec::new();
+        for answer in &mut open {
+            let told = t.while_time_passes_in(step, answer.rest()).await;
+            ends.push(last(&told)["type"].as_str().unwrap().to_owned());
+        }
+        assert_eq!(ends, ["thread.item.done", "notice", "thread.item.done", "thread.item.done"]);
+        assert_eq!(statuses(&t).await, "succeeded succeeded succeeded cancelled succeeded succeeded");
+        let all = texts(&client, &workflow, &thread).await;
+        assert_eq!(all, ["one".to_owned(), text.replace("{{ messages | length }}", "1")]);
     }
 }

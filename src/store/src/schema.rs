@@ -74,6 +74,7 @@ diesel::table! {
         id -> Bytea,
         behind -> Bytea,
         messages_from -> Bytea,
+        answers_behind -> Bytea,
     }
 }
 

@@ -66,11 +66,21 @@ macro_rules! is_shown {
                 .filter(thread_items::id.gt(thread_cuts::behind))
                 .filter(thread_items::id.lt(thread_cuts::id))
                 .filter(
-                    thread_items::id
-                        .lt(thread_cuts::messages_from)
-                        .or(thread_items::content.not_like(USER_MESSAGE)),
+                    thread_items::content
+                        .like(USER_MESSAGE)
+                        .and(thread_items::id.lt(thread_cuts::messages_from))
+                        .or(thread_items::content
+                            .not_like(USER_MESSAGE)
+                            .and(thread_items::id.gt(thread_cuts::answers_behind))),
                 ),
         ))
+    };
+}
+
+/// Whether a thread is not deleted.
+macro_rules! not_deleted {
+    ($id:ident) => {
+        not(exists(threads::table.find($id.0).filter(threads::deleted_at.is_not_null())))
     };
 }
 
@@ -214,10 +224,8 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn has_item(&self, id: ThreadId, key: ItemKey) -> Result<bool, StoreError> {
-        let item = thread_items::table
-            .find((id.0, key.0.to_vec()))
-            .filter(is_shown!())
-            .filter(exists(threads::table.find(id.0).filter(threads::deleted_at.is_null())));
+        let item =
+            thread_items::table.find((id.0, key.0.to_vec())).filter(is_shown!()).filter(not_deleted!(id));
         Ok(diesel::select(exists(item)).get_result(&mut *self.connection().await?).await?)
     }
 
@@ -229,7 +237,7 @@ impl Store {
         let rows: Vec<String> = thread_items::table
             .filter(thread_items::thread_id.eq(id.0))
             .filter(is_shown!())
-            .filter(exists(threads::table.find(id.0).filter(threads::deleted_at.is_null())))
+            .filter(not_deleted!(id))
             .order(thread_items::id)
             .select(thread_items::content)
             .load(&mut *self.connection().await?)

@@ -45,6 +45,26 @@ impl Store {
         Ok(unfinished.and_then(|(run, stream, _)| stream.map(|stream| UnfinishedTurn { run, stream })))
     }
 
+    /// When the last turn ended that was accepted before `at` and had not ended by then; the end of all time when it
+    /// has not, and `None` when there is no such turn.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn end_of_turns_before(
+        &self,
+        thread: ThreadId,
+        at: DateTime<Utc>,
+    ) -> Result<Option<DateTime<Utc>>, StoreError> {
+        let ends: Vec<Option<DateTime<Utc>>> = runs::table
+            .filter(runs::thread_id.eq(thread.0))
+            .filter(runs::created_at.lt(at))
+            .filter(runs::finished_at.is_null().or(runs::finished_at.gt(at)))
+            .select(runs::finished_at)
+            .load(&mut *self.connection().await?)
+            .await?;
+        Ok(ends.into_iter().map(|end| end.unwrap_or(DateTime::<Utc>::MAX_UTC)).max())
+    }
+
     /// Stores that somebody asked for the end of every turn of a thread; yields those that have not ended, the latest
     /// first.
     ///

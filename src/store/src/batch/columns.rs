@@ -50,6 +50,7 @@ pub(super) struct Cuts<'a> {
     pub(super) id: Vec<&'a [u8]>,
     pub(super) behind: Vec<&'a [u8]>,
     pub(super) messages_from: Vec<&'a [u8]>,
+    pub(super) answers_behind: Vec<&'a [u8]>,
 }
 
 #[derive(Default)]
@@ -158,6 +159,7 @@ impl<'a> Columns<'a> {
             to.id.push(&row.id.0);
             to.behind.push(&row.behind.0);
             to.messages_from.push(&row.messages_from.0);
+            to.answers_behind.push(&row.answers_behind.0);
         }
         for row in batches.iter().flat_map(|batch| &batch.runs) {
             let to = &mut columns.runs;

@@ -61,6 +61,8 @@ pub struct CutRow {
     pub behind: ItemKey,
     /// Users' messages from here on stay.
     pub messages_from: ItemKey,
+    /// What is no user's message stays up to here.
+    pub answers_behind: ItemKey,
 }
 
 /// A run to make.

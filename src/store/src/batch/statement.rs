@@ -119,9 +119,9 @@ impl QueryFragment<Pg> for Commit<'_> {
             ]);
         }
         if !cuts.is_empty() {
-            insert!(out, "thread_cuts", "thread_id, id, behind, messages_from", "t.*", cuts, skip, [
+            insert!(out, "thread_cuts", "thread_id, id, behind, messages_from, answers_behind", "t.*", cuts, skip, [
                 SqlUuid => &cuts.thread_id, Bytea => &cuts.id, Bytea => &cuts.behind,
-                Bytea => &cuts.messages_from,
+                Bytea => &cuts.messages_from, Bytea => &cuts.answers_behind,
             ]);
         }
         if !runs.is_empty() {

@@ -55,22 +55,28 @@ async fn a_cut_hides_what_was_said_up_to_it_but_not_later_messages() {
         numbers
     };
     assert_eq!(shown(thread).await, [1, 2, 3, 4, 5, 6, 7, 8, 9]);
-    let cut = |id, behind, messages_from| {
-        let row =
-            CutRow { thread_id: thread, id: key(id), behind: key(behind), messages_from: key(messages_from) };
+    let cut = |id, behind, messages_from, answers_behind| {
+        let (behind, messages_from, answers_behind) = (key(behind), key(messages_from), key(answers_behind));
+        let row = CutRow { thread_id: thread, id: key(id), behind, messages_from, answers_behind };
         Batch { cuts: vec![row], ..Batch::default() }
     };
     // Asked for behind 5: 4 and 5 are out.
-    let asked = cut(6, 3, 6);
+    let asked = cut(6, 3, 6, 3);
     world.commit(lease, &asked).await.unwrap();
     assert_eq!(shown(thread).await, [1, 2, 3, 6, 7, 8, 9]);
     // Begun behind 8: answers up to it are out too, the message 7 stays.
-    world.commit(lease, &cut(9, 3, 6)).await.unwrap();
+    world.commit(lease, &cut(9, 3, 6, 3)).await.unwrap();
     assert_eq!(shown(thread).await, [1, 2, 3, 7, 9]);
     let before = world.everything().await;
     world.commit(lease, &asked).await.unwrap();
     assert_eq!(world.everything().await, before, "sent again");
     assert_eq!(shown(other).await, [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    // 2 is the answer to what was said before 1, and stays; 7 came later.
+    world.commit(lease, &cut(10, 1, 7, 2)).await.unwrap();
+    assert_eq!(shown(thread).await, [1, 2, 7]);
+    assert!(world.store.has_item(thread, key(7)).await.unwrap());
+    assert!(!world.store.has_item(thread, key(3)).await.unwrap());
+    assert!(!world.store.has_item(thread, key(10)).await.unwrap());
 }
 
 #[tokio::test]
@@ -83,8 +89,9 @@ async fn a_tombstone_keeps_its_id() {
     let running = world.store.running_turn(turn.thread).await.unwrap().unwrap();
     assert_eq!((running.run, running.stream), (turn.run, turn.stream));
     assert_eq!(world.store.request_cancel_of_thread(turn.thread).await.unwrap(), [running]);
-    assert!(world.store.delete_thread(turn.thread).await.unwrap());
-    assert!(!world.store.delete_thread(turn.thread).await.unwrap(), "twice");
+    assert_eq!(world.store.delete_thread(turn.thread).await.unwrap(), Some(vec![running]));
+    assert_eq!(world.store.delete_thread(turn.thread).await.unwrap(), None, "twice");
+    assert_eq!(world.store.thread_items(turn.thread).await.unwrap(), []);
     assert!(world.store.thread(turn.thread).await.unwrap().is_none());
     assert!(world.store.rename_thread(turn.thread, "T").await.unwrap().is_none());
     assert_eq!(world.count("threads").await, "1");
