@@ -90,8 +90,11 @@ impl Chat {
                 slot = self.threads.slot(ThreadId(ids.thread)).map_err(|_| BeginError::ThreadBusy)?;
             }
         }
+        // An earlier request may have reserved the key long ago: the item stands where it is stored.
+        ids.item = self.ports.ids.item()?.0;
         let kept = match new.target {
-            // It was there when the request was judged; reserving the key takes its time.
+            // It was there when the request was judged. Looked at behind the item: a retry that takes it out is seen
+            // here, or says nothing before the item.
             Target::Again(thread, message) => match self.kept(thread, message).await? {
                 None => {
                     token.finished();
@@ -101,8 +104,6 @@ impl Chat {
             },
             Target::NewThread(_) | Target::Thread(_) => None,
         };
-        // An earlier request may have reserved the key long ago: the item stands where it is stored.
-        ids.item = self.ports.ids.item()?.0;
         let thread = ThreadId(ids.thread);
         let reader = self.store_start(new, ids, kept, token, slot).await?;
         Ok(Begun { reader, thread, replayed: false })

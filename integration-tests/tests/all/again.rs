@@ -5,7 +5,7 @@ use integration_tests::{
     AnswerExt, Client, RawAnswer, TestService, Workflow, chat, events, graphs, shown_alike, tidy, until,
 };
 use serde_json::{Value, json};
-use wire::chat::FeedbackKind;
+use wire::chat::{FeedbackKind, Order, PageRequest};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 const CHATKIT: (&str, &str) = ("chatkit-frame-instance-id", "f");
@@ -253,4 +253,98 @@ async fn only_a_users_message_of_the_callers_thread_is_answered_again() {
     owner.delete_thread(&workflow.id, &thread).await.unwrap();
     let answer = t.chat(&again(&workflow, &thread, &ids[0])).await;
     assert_eq!(answer.refusal(), "404 thread.not_found");
+}
+
+/// Page by page it is the thread as it is shown, wherever one goes on.
+#[tokio::test]
+async fn items_part_by_part_are_without_what_was_taken_out() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let client = t.anonymous();
+    let thread = client.say(&workflow.id, "a").await.unwrap().thread_id;
+    for text in ["b", "c", "d"] {
+        client.say_in(&workflow.id, &thread, text).await.unwrap();
+    }
+    let (before, _) = items(&client, &workflow, &thread).await;
+    client.say_again(&workflow.id, &thread, &before[4]).await.unwrap();
+    client.say_in(&workflow.id, &thread, "e").await.unwrap();
+    let (whole, said) = items(&client, &workflow, &thread).await;
+    assert_eq!(said.iter().step_by(2).collect::<Vec<_>>(), ["a", "b", "c", "e"]);
+    for order in [Order::Asc, Order::Desc] {
+        let mut expected = whole.clone();
+        if order == Order::Desc {
+            expected.reverse();
+        }
+        for limit in 1..=3 {
+            let mut page = PageRequest { limit: Some(limit), order: Some(order), after: None };
+            let mut read = Vec::new();
+            loop {
+                let part = client.items(&workflow.id, &thread, &page).await.unwrap();
+                assert!(!part.data.is_empty() || read.is_empty(), "an empty page");
+                read.extend(part.data.iter().map(|item| item.id().to_owned()));
+                page.after = part.after;
+                if !part.has_more {
+                    break;
+                }
+            }
+            assert_eq!(read, expected, "{order:?} {limit}");
+            // Where an item stood is known though it was taken out.
+            for (gone, kept) in [(&before[5], &whole[4]), (&before[7], &whole[4])] {
+                let after = Some(gone.clone());
+                let page = PageRequest { limit: Some(limit), order: Some(order), after };
+                let first = client.items(&workflow.id, &thread, &page).await.unwrap().data;
+                let next = expected.iter().position(|id| id == kept).unwrap();
+                let next = if order == Order::Asc { next + 1 } else { next };
+                assert_eq!(first[0].id(), expected[next], "{order:?} {limit}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_first_items_of_a_thread_are_twenty_and_more_is_said() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let client = t.anonymous();
+    let thread = client.say(&workflow.id, "0").await.unwrap().thread_id;
+    for n in 1..10 {
+        client.say_in(&workflow.id, &thread, &n.to_string()).await.unwrap();
+    }
+    let page = client.thread(&workflow.id, &thread).await.unwrap().items;
+    assert_eq!((page.data.len(), page.has_more, page.after), (20, false, None));
+    let last = page.data[18].id().to_owned();
+    client.say_in(&workflow.id, &thread, "more").await.unwrap();
+    let page = client.thread(&workflow.id, &thread).await.unwrap().items;
+    let end = Some(page.data[19].id().to_owned());
+    assert_eq!((page.data.len(), page.has_more, page.after), (20, true, end));
+    client.say_again(&workflow.id, &thread, &last).await.unwrap();
+    let page = client.thread(&workflow.id, &thread).await.unwrap().items;
+    assert_eq!((page.data.len(), page.has_more, page.after), (20, false, None));
+}
+
+#[tokio::test]
+async fn failed_and_stopped_answers_are_asked_for_again() {
+    let t = TestService::with_manual_clock().await;
+    let broken = t.workflow().graph(graphs::reply("{{ inputs.nothing }}")).published().create().await;
+    let client = t.anonymous();
+    let failed = client.say(&broken.id, "hi").await.unwrap();
+    let (ids, _) = items(&client, &broken, &failed.thread_id).await;
+    let again = client.say_again(&broken.id, &failed.thread_id, &ids[0]).await.unwrap();
+    assert_eq!(again.error, failed.error);
+    assert!(again.error.is_some());
+    assert_eq!(again.thread_id, failed.thread_id, "though no event names it");
+    assert_eq!(texts(&client, &broken, &failed.thread_id).await, ["hi"]);
+
+    let slow = graphs::interrupted(HISTORY, 5.0, "!");
+    let slow = t.workflow().graph(slow).published().create().await;
+    let (mut first, thread) = running(&t, &slow, "hi").await;
+    first.until("user: hi").await;
+    t.stop_turn(first.header("x-chat-stream-id").unwrap()).await;
+    first.rest().await;
+    let (ids, said) = items(&client, &slow, &thread).await;
+    assert_eq!(said, ["hi", "user: hi; "]);
+    let again = client.say_again(&slow.id, &thread, &ids[0]);
+    let turn = t.while_time_passes_in(std::time::Duration::from_millis(100), again).await.unwrap();
+    assert_eq!(turn.text, "user: hi; !", "the model is not told of the stop either");
+    assert_eq!(texts(&client, &slow, &thread).await, ["hi", "user: hi; !"]);
 }

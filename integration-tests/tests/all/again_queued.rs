@@ -168,7 +168,7 @@ async fn a_retry_of_a_message_that_waits_still_leaves_the_answer_to_the_one_befo
         let (ids, _) = items(&client, &workflow, &thread).await;
         let mut retry = t.open_chat(&again(&workflow, &thread, &ids[1])).await;
         retry.until("stream_options").await;
-        t.while_time_passes_in(Duration::from_millis(100), async {
+        t.while_time_passes_in(Duration::from_millis(700), async {
             first.rest().await;
             second.rest().await;
             assert_eq!(last(&retry.rest().await)["item"]["content"][0]["text"], "3 done");

@@ -234,3 +234,39 @@ async fn a_retry_that_is_sent_again_is_found_though_its_message_is_gone() {
     client.delete_thread(&workflow.id, &thread).await.unwrap();
     assert_eq!(keyed(&t, &body, "k").await.whole().await.refusal(), "404 thread.not_found");
 }
+
+/// Whatever the order, each message that is shown has its answer behind it once, and nothing else is shown.
+#[tokio::test]
+async fn retries_and_messages_at_once_leave_a_whole_thread() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let client = t.anonymous();
+    for round in 0..8 {
+        let (thread, ids) = talked(&t, &workflow).await;
+        let requests = [
+            again(&workflow, &thread, &ids[0]),
+            again(&workflow, &thread, &ids[0]),
+            again(&workflow, &thread, &ids[2]),
+            chat::add(&workflow, &thread, "three"),
+        ];
+        let all = futures_util::future::join_all(requests.iter().map(|body| t.chat(body))).await;
+        let statuses: Vec<u16> = all.iter().map(|answer| answer.status).collect();
+        assert_eq!([statuses[0], statuses[1], statuses[3]], [200, 200, 200], "{round}: {statuses:?}");
+        assert!([200, 404].contains(&statuses[2]), "{round}: {statuses:?}");
+        let (shown, texts) = items(&client, &workflow, &thread).await;
+        let said: Vec<&String> = texts.iter().filter(|text| !text.starts_with("You said: ")).collect();
+        let mut answers: Vec<&str> =
+            texts.iter().filter_map(|text| text.strip_prefix("You said: ")).collect();
+        answers.sort_unstable();
+        let mut sorted = said.clone();
+        sorted.sort_unstable();
+        assert_eq!(answers, sorted, "{round}: {texts:?}");
+        assert_eq!((said[0].as_str(), &shown[0]), ("one", &ids[0]));
+        assert!(!texts.contains(&"two".to_owned()), "{round}: {texts:?}");
+    }
+    t.settled().await;
+    assert_eq!(
+        t.scalar("SELECT count(*) FROM runs WHERE status NOT IN ('succeeded', 'cancelled')").await,
+        "0"
+    );
+}

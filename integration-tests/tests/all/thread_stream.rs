@@ -109,3 +109,46 @@ async fn the_stream_of_a_thread_follows_the_rules_of_its_chat() {
     t.client().archive(&workflow.id).await.unwrap();
     assert_eq!(open(&t, &thread, &[]).await.whole().await.refusal(), "404 workflow.not_found");
 }
+
+/// A page that is loaded again reads the thread and joins what runs: each item is there once, and none is missing.
+#[tokio::test]
+async fn a_thread_and_its_running_stream_have_everything_once() {
+    let t = TestService::with_manual_clock().await;
+    let workflow = t.workflow().graph(graphs::interrupted("half", 5.0, " done")).published().create().await;
+    let client = t.anonymous();
+    let mut first = t.open_chat(&chat::create(&workflow, "one")).await;
+    let thread = events(&first.until("half").await)[0]["thread"]["id"].as_str().unwrap().to_owned();
+    let step = std::time::Duration::from_millis(100);
+    t.while_time_passes_in(step, first.rest()).await;
+    client.rename_thread(&workflow.id, &thread, "Renamed").await.unwrap();
+    let shown = client.thread(&workflow.id, &thread).await.unwrap().items.data;
+    let item = shown[0].id().to_owned();
+    let params = serde_json::json!({"thread_id": thread, "item_id": item});
+    let mut retry = t.open_chat(&chat::ask(&workflow, "threads.retry_after_item", params)).await;
+    retry.until("half").await;
+    let mut second = t.open_chat(&chat::add(&workflow, &thread, "two")).await;
+    second.until("stream_options").await;
+    for expected in [&mut retry, &mut second] {
+        let mut joined = open(&t, &thread, &[]).await;
+        assert_eq!(joined.header("x-chat-stream-id"), expected.header("x-chat-stream-id"));
+        let read = client.thread(&workflow.id, &thread).await.unwrap();
+        assert_eq!(read.title.as_deref(), Some("Renamed"));
+        let told = t.while_time_passes_in(step, joined.rest()).await;
+        let mut ids: Vec<String> = read.items.data.iter().map(|item| item.id().to_owned()).collect();
+        for event in events(&told) {
+            if let Some(id) = event["item"]["id"].as_str().filter(|_| event["type"] == "thread.item.done")
+                && !ids.iter().any(|known| known == id)
+            {
+                ids.push(id.to_owned());
+            }
+        }
+        let now = client.thread(&workflow.id, &thread).await.unwrap().items.data;
+        // The message that waits is stored from the start.
+        let mut now: Vec<String> = now.iter().map(|item| item.id().to_owned()).collect();
+        now.sort_unstable();
+        ids.sort_unstable();
+        assert_eq!(ids, now);
+        t.while_time_passes_in(step, expected.rest()).await;
+    }
+    assert_eq!(open(&t, &thread, &[]).await.status, 204);
+}

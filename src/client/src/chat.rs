@@ -145,7 +145,13 @@ impl Client {
         item_id: &str,
     ) -> Result<Turn, ClientError> {
         let (thread_id, item_id) = (thread_id.to_owned(), item_id.to_owned());
-        self.converse(workflow_id, ChatOperation::RetryAfterItem { thread_id, item_id }).await
+        let again = ChatOperation::RetryAfterItem { thread_id: thread_id.clone(), item_id };
+        let mut turn = self.converse(workflow_id, again).await?;
+        if turn.thread_id.is_empty() {
+            // Only the answer's events name it, and the turn ended without one.
+            turn.thread_id = thread_id;
+        }
+        Ok(turn)
     }
 
     async fn converse(&self, workflow_id: &str, operation: ChatOperation) -> Result<Turn, ClientError> {

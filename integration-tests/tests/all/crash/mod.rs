@@ -5,6 +5,7 @@
 //! The history, the tables and the service's log stay in the target folder, `tmp/crash-*`.
 #![allow(clippy::print_stdout, reason = "the seed and the figures, for whoever reads the test's output")]
 
+mod again;
 mod oracle;
 mod retry;
 mod runs;

@@ -1,0 +1,119 @@
+//! `kill -9` around what changes threads: retries, titles, deletions.
+
+use std::time::Duration;
+
+use client::{ChatOptions, Client, ResumingChat};
+use kernel::SystemClock;
+use serde_json::{Map, json};
+use store::testing::TestDatabase;
+use wire::chat::{ChatOperation, ChatRequest, UserMessageInput};
+
+use super::oracle::Oracle;
+use super::service::Service;
+use super::{folder, workflows};
+
+/// Longer than a turn takes, by far.
+const LIMIT: Duration = Duration::from_secs(20);
+
+async fn ask(client: &Client, workflow: &str, operation: ChatOperation) -> ResumingChat {
+    let request = ChatRequest { operation, metadata: Map::new() };
+    client.follow(workflow, &request, &ChatOptions::default()).await.unwrap()
+}
+
+async fn text_of(turn: ResumingChat) -> String {
+    let turn = kernel::timeout(&SystemClock::new(), LIMIT, turn.collect()).await;
+    let turn = turn.expect("the turn is never ended").unwrap();
+    assert_eq!(turn.error, None);
+    turn.text
+}
+
+async fn texts(client: &Client, workflow: &str, thread: &str) -> Vec<String> {
+    let items = client.thread(workflow, thread).await.unwrap().items.data;
+    items.iter().map(|item| item.as_message().1).collect()
+}
+
+/// Killed while it waits, and again while it is said; the cut with its start and the one with its beginning stand.
+#[tokio::test]
+async fn a_retry_and_what_it_takes_out_survive_kills() {
+    let database = TestDatabase::create().await;
+    let folder = folder("again");
+    let mut service = Service::new(&folder, Some(database.dsn()));
+    let mut oracle = Oracle::start(service.address(), &folder, 0, 0);
+    oracle.starting(true, || service.start());
+    let client = Client::builder(&service.base()).keep_cookies(false).build().unwrap();
+    let wait = |name: &str| json!({"name": name, "type": "delay", "seconds": 1});
+    let say = |name: &str, text: &str| json!({"name": name, "type": "reply", "text": text});
+    let nodes =
+        [wait("first"), say("one", "You said: {{ inputs.message }}"), wait("second"), say("two", ".")];
+    let workflow = workflows::publish(&client, "slow", &nodes).await;
+    let turn = client.say(&workflow, "hi").await.unwrap();
+    let thread = turn.thread_id;
+    let message = client.thread(&workflow, &thread).await.unwrap().items.data[0].id().to_owned();
+    let input = UserMessageInput::text("more");
+    let more = ChatOperation::AddUserMessage { thread_id: thread.clone(), input };
+    let mut running = ask(&client, &workflow, more).await;
+    running.next().await.unwrap().expect("the user's message");
+    let again = ChatOperation::RetryAfterItem { thread_id: thread.clone(), item_id: message };
+    let mut retry = ask(&client, &workflow, again).await;
+    retry.next().await.unwrap().expect("its options");
+
+    service.kill();
+    oracle.starting(false, || service.start());
+    assert_eq!(texts(&client, &workflow, &thread).await, ["hi"], "the cut was stored with the start");
+    let said = async {
+        while let Some(event) = retry.next().await.unwrap() {
+            if serde_json::to_string(&event.event).unwrap().contains("You said: hi") {
+                return;
+            }
+        }
+        panic!("it says nothing");
+    };
+    kernel::timeout(&SystemClock::new(), LIMIT, said).await.expect("it never begins");
+    service.kill();
+    oracle.starting(false, || service.start());
+    assert_eq!(text_of(retry).await, "You said: hi.");
+    assert_eq!(texts(&client, &workflow, &thread).await, ["hi", "You said: hi."]);
+    assert_eq!(database.scalar("SELECT count(*) FROM thread_cuts").await, "2");
+    assert_eq!(database.scalar("SELECT count(*) FROM runs WHERE finished_at IS NULL").await, "0");
+    service.stop();
+}
+
+/// What was answered is stored, and the next process keeps to it.
+#[tokio::test]
+async fn a_title_and_a_deletion_survive_a_kill() {
+    let database = TestDatabase::create().await;
+    let folder = folder("deleted");
+    let mut service = Service::new(&folder, Some(database.dsn()));
+    let mut oracle = Oracle::start(service.address(), &folder, 0, 0);
+    oracle.starting(true, || service.start());
+    let client = Client::builder(&service.base()).keep_cookies(false).build().unwrap();
+    let say = json!({"name": "say", "type": "reply", "text": "half"});
+    let wait = json!({"name": "wait", "type": "delay", "seconds": 600});
+    let slow = workflows::publish(&client, "slow", &[say.clone(), wait]).await;
+    let quick = workflows::publish(&client, "quick", &[say]).await;
+    let kept = client.say(&quick, "hi").await.unwrap().thread_id;
+    client.rename_thread(&quick, &kept, "Another title").await.unwrap();
+    let mut running =
+        ask(&client, &slow, ChatOperation::CreateThread { input: UserMessageInput::text("hi") }).await;
+    running.next().await.unwrap().expect("the thread");
+    let thread =
+        database.scalar("SELECT 'thr_' || replace(id::text, '-', '') FROM threads WHERE title = 'hi'").await;
+    // The process dies once the deletion is stored, whether or not the turn has ended by then.
+    let deleting = {
+        let (client, slow, thread) = (client.clone(), slow.clone(), thread.clone());
+        tokio::spawn(async move { client.delete_thread(&slow, &thread).await })
+    };
+    let requested = "SELECT count(*) FROM runs WHERE cancel_requested_at IS NOT NULL";
+    integration_tests::until("the request", async || database.scalar(requested).await != "0").await;
+    service.kill();
+    let _ = integration_tests::within("an answer or none", deleting).await.unwrap();
+    oracle.starting(false, || service.start());
+    // Without the connections of before.
+    let client = Client::builder(&service.base()).keep_cookies(false).build().unwrap();
+    assert_eq!(client.thread(&quick, &kept).await.unwrap().title.as_deref(), Some("Another title"));
+    let gone = client.thread(&slow, &thread).await.err().unwrap();
+    assert_eq!(gone.code(), Some("thread.not_found"));
+    let ended = "SELECT status FROM runs ORDER BY id DESC LIMIT 1";
+    integration_tests::until("its turn to end", async || database.scalar(ended).await == "cancelled").await;
+    service.stop();
+}
