@@ -20,6 +20,7 @@ mod bad_input;
 mod changes;
 mod crash;
 mod database;
+mod diagnosis;
 mod diagram;
 mod diff;
 mod errors;

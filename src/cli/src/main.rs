@@ -32,6 +32,8 @@ enum Command {
         #[arg(long)]
         exit: bool,
     },
+    /// Look at all that a service stands on, without changing anything, and say what to do. Status 1 at a problem.
+    Doctor(commands::doctor::Asked),
     /// Look at the configuration.
     Config {
         #[command(subcommand)]
@@ -77,6 +79,7 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Serve => commands::serve::run(),
         Command::Demo { exit } => commands::demo::run(exit),
+        Command::Doctor(asked) => commands::doctor::run(&asked),
         Command::Config { command: ConfigCommand::Show { output } } => commands::config::show(output),
         Command::Node { command: NodeCommand::List { json } } => commands::node::list(json),
         Command::Node { command: NodeCommand::Show { name, json } } => commands::node::show(&name, json),

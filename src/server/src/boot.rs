@@ -187,6 +187,15 @@ fn models(config: &Config, clock: &Arc<dyn Clock>) -> Result<Models, StartError>
     models.map_err(|error| StartError::Models(error.to_string()))
 }
 
+/// Whether a start would be let listen and could, as far as can be seen beforehand; the address is let go again.
+///
+/// # Errors
+/// [`StartError::Exposure`] and [`StartError::Listen`], as a start would say it.
+pub fn may_listen(config: &Config) -> Result<(), StartError> {
+    exposure::allowed(config).map_err(StartError::Exposure)?;
+    listen(config).map(drop)
+}
+
 fn listen(config: &Config) -> Result<TcpListener, StartError> {
     let (host, port) = (config.http.host.as_str(), config.http.port);
     TcpListener::bind((host, port)).map_err(|error| {

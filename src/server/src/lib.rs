@@ -6,5 +6,5 @@ mod http;
 mod keys;
 mod logging;
 
-pub use boot::{Load, Parts, Running, StartError, start};
+pub use boot::{Load, Parts, Running, StartError, may_listen, start};
 pub use logging::init as init_logging;

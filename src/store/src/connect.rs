@@ -1,11 +1,13 @@
 //! Opening a connection: TLS as `sslmode` asks, role, session settings.
 
+use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use diesel_async::{AsyncPgConnection, SimpleAsyncConnection};
 use tokio::runtime::Handle;
+use tokio_postgres::config::Host;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::{StoreError, unreachable};
@@ -20,6 +22,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) struct Connector {
     config: tokio_postgres::Config,
     tls: MakeRustlsConnect,
+    verify: Verify,
     runtime: Handle,
 }
 
@@ -50,7 +53,29 @@ impl Connector {
         if config.get_application_name().is_none() {
             config.application_name("callboard");
         }
-        Ok(Self { config, tls: MakeRustlsConnect::new(tls_config(verify)?), runtime })
+        Ok(Self { config, tls: MakeRustlsConnect::new(tls_config(verify)?), verify, runtime })
+    }
+
+    /// Where it leads, as a person writes it.
+    pub(crate) fn place(&self) -> String {
+        unreachable::place(&self.config)
+    }
+
+    /// Whether every host it names is this machine.
+    pub(crate) fn is_local(&self) -> bool {
+        let address = |address: IpAddr| address.to_canonical().is_loopback();
+        let host = |host: &Host| match host {
+            Host::Unix(_) => true,
+            Host::Tcp(name) => name == "localhost" || name.parse().is_ok_and(address),
+        };
+        let (hosts, addresses) = (self.config.get_hosts(), self.config.get_hostaddrs());
+        // An address counts where both are given: the name is for the certificate then.
+        if addresses.is_empty() { hosts.iter().all(host) } else { addresses.iter().copied().all(address) }
+    }
+
+    /// Whether the server's certificate is checked.
+    pub(crate) fn verifies(&self) -> bool {
+        self.verify == Verify::Full
     }
 
     /// Opens a connection. It is driven by the runtime given to [`Connector::new`], whoever awaits this.

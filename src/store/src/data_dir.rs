@@ -1,5 +1,7 @@
 //! The service's data folder: one process at a time, and the few small files that live in it.
 
+mod look;
+
 use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
@@ -9,6 +11,13 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use kernel::Secret;
 use uuid::Uuid;
+
+pub use look::{Looked, look};
+
+/// Held by the process that uses the folder.
+const LOCK_FILE: &str = "callboard.lock";
+/// The vault's keys.
+const VAULT_FILE: &str = "vault.key";
 
 /// Why the data folder cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -126,11 +135,8 @@ impl DataDir {
     where
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let path = self.path.join("vault.key");
-        if let Some(text) = read(&path)? {
-            if !holds_active_key(&text) {
-                return Err(DataDirError::Malformed { path, expected: "vault keys" });
-            }
+        let path = self.path.join(VAULT_FILE);
+        if let Some(text) = vault_keys(&path)? {
             // A restore or a copy may have widened it.
             std::fs::set_permissions(&path, Permissions::from_mode(0o600))
                 .map_err(DataDirError::io("protect", &path))?;
@@ -184,7 +190,7 @@ fn unusable(folder: &Path, failed: &Path, error: &io::Error) -> DataDirError {
 
 /// Takes the folder's lock, and leaves our process id in the lock file for whoever is refused.
 fn lock(folder: &Path) -> Result<File, DataDirError> {
-    let path = folder.join("callboard.lock");
+    let path = folder.join(LOCK_FILE);
     let mut file = OpenOptions::new()
         .read(true)
         .write(true)
@@ -196,9 +202,7 @@ fn lock(folder: &Path) -> Result<File, DataDirError> {
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
-            let mut text = String::new();
-            let pid = file.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
-            return Err(DataDirError::InUse { path: folder.to_owned(), pid });
+            return Err(DataDirError::InUse { path: folder.to_owned(), pid: holder(&mut file) });
         }
         Err(TryLockError::Error(error)) => return Err(DataDirError::io("lock", &path)(error)),
     }
@@ -206,6 +210,21 @@ fn lock(folder: &Path) -> Result<File, DataDirError> {
         .and_then(|()| writeln!(file, "{}", std::process::id()))
         .map_err(|error| unusable(folder, &path, &error))?;
     Ok(file)
+}
+
+/// The process that wrote its number into the lock file.
+fn holder(file: &mut File) -> Option<u32> {
+    let mut text = String::new();
+    file.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok())
+}
+
+/// The text of the vault's file; `None` when there is none.
+fn vault_keys(path: &Path) -> Result<Option<String>, DataDirError> {
+    let text = read(path)?;
+    if text.as_deref().is_some_and(|text| !holds_active_key(text)) {
+        return Err(DataDirError::Malformed { path: path.to_owned(), expected: "vault keys" });
+    }
+    Ok(text)
 }
 
 fn holds_active_key(text: &str) -> bool {

@@ -1,5 +1,7 @@
 //! Applying migrations at the start.
 
+use diesel::migration::MigrationSource;
+use diesel::pg::Pg;
 use diesel_async::{AsyncMigrationHarness, AsyncPgConnection, SimpleAsyncConnection};
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 
@@ -20,6 +22,44 @@ pub(crate) async fn up(mut connection: AsyncPgConnection) -> Result<(AsyncPgConn
     .await?;
     connection.batch_execute(UNLOCK).await?;
     Ok((connection, applied))
+}
+
+/// Which migrations a database lacks, and which it has that this version does not know. Changes nothing.
+pub(crate) async fn compare(connection: &mut AsyncPgConnection) -> Result<Compared, StoreError> {
+    use diesel_async::RunQueryDsl;
+    #[derive(diesel::QueryableByName)]
+    struct Row {
+        #[diesel(sql_type = diesel::sql_types::Text)]
+        version: String,
+    }
+    #[derive(diesel::QueryableByName)]
+    struct There {
+        #[diesel(sql_type = diesel::sql_types::Bool)]
+        there: bool,
+    }
+    let there = "SELECT to_regclass('public.__diesel_schema_migrations') IS NOT NULL AS there";
+    let There { there } = diesel::sql_query(there).get_result(connection).await?;
+    let applied: Vec<Row> = if there {
+        let sql = "SELECT version FROM public.__diesel_schema_migrations ORDER BY version";
+        diesel::sql_query(sql).load(connection).await?
+    } else {
+        Vec::new()
+    };
+    let known = MigrationSource::<Pg>::migrations(&MIGRATIONS)
+        .map_err(|error| StoreError::Migration(error.to_string()))?;
+    let known: Vec<String> = known.iter().map(|migration| migration.name().version().to_string()).collect();
+    let has = |version: &str| applied.iter().any(|row| row.version == version);
+    Ok(Compared {
+        pending: known.iter().filter(|version| !has(version)).count(),
+        unknown: applied.iter().filter(|row| !known.contains(&row.version)).count(),
+    })
+}
+
+/// How a database's migrations stand to those of this version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Compared {
+    pub(crate) pending: usize,
+    pub(crate) unknown: usize,
 }
 
 /// Tables of somebody else are the one cause that a user can do something about.
@@ -85,10 +125,15 @@ mod tests {
         let database = TestDatabase::create().await;
         database.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public").await.unwrap();
         let connector = Connector::new(database.dsn(), Handle::current()).unwrap();
-        let (connection, applied) = up(connector.open(Session::Owner).await.unwrap()).await.unwrap();
+        let mut connection = connector.open(Session::Owner).await.unwrap();
+        let before = compare(&mut connection).await.unwrap();
+        assert_eq!(left(&mut connection).await, BTreeSet::new(), "looking changes nothing");
+        let (connection, applied) = up(connection).await.unwrap();
         assert!(applied > 0);
+        assert_eq!(before, Compared { pending: applied, unknown: 0 });
         let (mut connection, none) = up(connection).await.unwrap();
         assert_eq!(none, 0);
+        assert_eq!(compare(&mut connection).await.unwrap(), Compared { pending: 0, unknown: 0 });
         let made = left(&mut connection).await;
         assert!(made.contains("p stream_events") && made.contains("function refuse_change"), "{made:?}");
         // As it is in service: with partitions and rows.

@@ -27,6 +27,13 @@ pub(crate) async fn ensure(connection: &mut AsyncPgConnection) -> Result<Option<
     Ok(Some(ROLE))
 }
 
+/// Whether [`ensure`] would have its role; nothing stays of the trial.
+pub(crate) async fn on_trial(connection: &mut AsyncPgConnection) -> Result<bool, StoreError> {
+    let tried = connection.batch_execute(&format!("BEGIN;{}", create())).await;
+    connection.batch_execute("ROLLBACK").await?;
+    Ok(tried.is_ok())
+}
+
 /// Several services may start at once on one cluster: the lock orders them, the exceptions cover other databases.
 /// Since PostgreSQL 16 a role's maker is its member and may still not work as it.
 fn create() -> String {

@@ -32,7 +32,7 @@ pub(crate) fn silent(config: &Config, seconds: u64) -> StoreError {
 }
 
 /// The hosts and ports, as a person writes them.
-fn place(config: &Config) -> String {
+pub(crate) fn place(config: &Config) -> String {
     let port = |index: usize| {
         let ports = config.get_ports();
         ports.get(index).or_else(|| ports.first()).copied().unwrap_or(5432)

@@ -2,6 +2,7 @@
 
 pub(crate) mod config;
 pub(crate) mod demo;
+pub(crate) mod doctor;
 pub(crate) mod node;
 pub(crate) mod serve;
 mod signals;

@@ -12,6 +12,7 @@ use auth::visitor::VisitorKey;
 use config::Config;
 use kernel::{Clock, Ids, Random};
 use store::Store;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 /// Parts that handlers work with.
@@ -38,6 +39,7 @@ struct Inner {
     runs: Runs,
     shutting_down: CancellationToken,
     streams_closing: CancellationToken,
+    diagnosis_places: Arc<Semaphore>,
 }
 
 impl App {
@@ -49,6 +51,7 @@ impl App {
             runs,
             shutting_down: CancellationToken::new(),
             streams_closing: CancellationToken::new(),
+            diagnosis_places: super::diagnosis::places(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -69,6 +72,10 @@ impl App {
 
     pub(super) fn streams_closing(&self) -> &CancellationToken {
         &self.inner.streams_closing
+    }
+
+    pub(super) fn diagnosis_places(&self) -> &Arc<Semaphore> {
+        &self.inner.diagnosis_places
     }
 
     pub(super) fn config(&self) -> &Config {

@@ -4,6 +4,7 @@ mod app;
 mod body;
 mod chat;
 mod cors;
+mod diagnosis;
 mod error;
 mod etag;
 mod events;
@@ -50,6 +51,7 @@ pub(crate) fn application(
         .wrap(from_fn(cors::middleware))
         .wrap(from_fn(request_id::middleware))
         .configure(health::routes)
+        .configure(diagnosis::routes)
         .configure(workflows::routes)
         .configure(runs::routes)
         .configure(nodes::routes)

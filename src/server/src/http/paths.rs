@@ -3,10 +3,11 @@
 use wire::nearest;
 
 /// Every path, a parameter as `*`.
-const PATHS: [&str; 25] = [
+const PATHS: [&str; 26] = [
     "/healthz",
     "/readyz",
     "/api/system/health",
+    "/api/system/stream",
     "/api/chat",
     "/api/chat/threads/*/stream",
     "/api/chat/streams/*",

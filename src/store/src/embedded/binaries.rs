@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use super::fetch::{self, Npm};
 use super::process::{command, first_line};
 use super::user::RunAs;
-use super::{EmbeddedError, Options};
+use super::{EmbeddedError, Options, look};
 
 /// The oldest major version we run on.
-pub(super) const OLDEST: u32 = 14;
+pub(crate) const OLDEST: u32 = 14;
 
 /// A folder with PostgreSQL's programs, tried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,12 +86,9 @@ impl SearchPath {
 
     /// Programs for a new cluster.
     pub(super) fn any(&self, run_as: &RunAs) -> Result<Binaries, EmbeddedError> {
-        if let Some(binaries) = self.explicit(run_as)? {
-            return Ok(binaries);
-        }
-        match self.places().find_map(|folder| probe_or_skip(&folder, run_as)) {
-            Some(binaries) => Ok(binaries),
-            None => self.fetch(run_as).map_err(|reason| EmbeddedError::NoBinaries { reason }),
+        match self.installed(None, run_as)? {
+            Ok(binaries) => Ok(binaries),
+            Err(_) => self.fetch(run_as).map_err(|reason| EmbeddedError::NoBinaries { reason }),
         }
     }
 
@@ -102,25 +99,43 @@ impl SearchPath {
         cluster: &Path,
         run_as: &RunAs,
     ) -> Result<Binaries, EmbeddedError> {
-        let mut found = Vec::new();
-        for binaries in self
-            .explicit(run_as)?
-            .into_iter()
-            .chain(self.places().filter_map(|folder| probe_or_skip(&folder, run_as)))
-        {
-            if binaries.major == needed {
-                return Ok(binaries);
-            }
-            found.push(format!("PostgreSQL {} in {}", binaries.major, binaries.folder.display()));
-        }
+        let mut found = match self.installed(Some(needed), run_as)? {
+            Ok(binaries) => return Ok(binaries),
+            Err(found) => found,
+        };
         if needed == fetch::MAJOR {
             match self.fetch(run_as) {
                 Ok(binaries) => return Ok(binaries),
                 Err(reason) => found.push(format!("nothing to fetch ({reason})")),
             }
         }
-        let found = if found.is_empty() { "none".to_owned() } else { found.join(", ") };
+        let found = look::listed(found);
         Err(EmbeddedError::WrongVersion { cluster: cluster.to_owned(), needed, found })
+    }
+
+    /// Programs that are there, of the needed major version if one is; else those that were found and do not do.
+    pub(super) fn installed(
+        &self,
+        needed: Option<u32>,
+        run_as: &RunAs,
+    ) -> Result<Result<Binaries, Vec<String>>, EmbeddedError> {
+        let mut found = Vec::new();
+        let places = self.places().filter_map(|folder| probe_or_skip(&folder, run_as));
+        for binaries in self.explicit(run_as)?.into_iter().chain(places) {
+            if needed.is_none_or(|needed| binaries.major == needed) {
+                return Ok(Ok(binaries));
+            }
+            found.push(format!("PostgreSQL {} in {}", binaries.major, binaries.folder.display()));
+        }
+        Ok(Err(found))
+    }
+
+    /// The major version that could be fetched, if it is the needed one; else why it cannot.
+    pub(super) fn fetchable(&self, needed: Option<u32>) -> Result<u32, String> {
+        if needed.is_some_and(|needed| needed != fetch::MAJOR) {
+            return Err(format!("only PostgreSQL {} can be fetched", fetch::MAJOR));
+        }
+        fetch::possible(&self.npm).map(|()| fetch::MAJOR)
     }
 
     fn explicit(&self, run_as: &RunAs) -> Result<Option<Binaries>, EmbeddedError> {

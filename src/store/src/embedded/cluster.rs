@@ -17,18 +17,29 @@ const UNFINISHED: &str = "postgres.new-";
 
 /// The major version of the cluster; `None` when it has to be made. What stands in its way is moved aside.
 pub(super) fn major(cluster: &Path) -> Result<Option<u32>, EmbeddedError> {
+    let version = version(cluster)?;
+    if version.is_none() {
+        move_aside(cluster)?;
+    }
+    Ok(version)
+}
+
+/// The major version of the cluster; `None` when there is none.
+pub(super) fn version(cluster: &Path) -> Result<Option<u32>, EmbeddedError> {
     let damaged = |reason| Err(EmbeddedError::Damaged { cluster: cluster.to_owned(), reason });
     match std::fs::read_to_string(cluster.join("PG_VERSION")) {
         Ok(text) => match text.trim().parse() {
             Ok(major) => Ok(Some(major)),
             Err(_) => damaged("its PG_VERSION holds no version"),
         },
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            // Then there may be data, and a new cluster in its place would look as if all were lost.
-            if cluster.join("global/pg_control").exists() {
-                return damaged("its PG_VERSION is missing");
-            }
-            move_aside(cluster)?;
+        // Then there may be data, and a new cluster in its place would look as if all were lost.
+        Err(error)
+            if error.kind() == io::ErrorKind::NotFound && cluster.join("global/pg_control").exists() =>
+        {
+            damaged("its PG_VERSION is missing")
+        }
+        // A file in the place of the folder is moved aside by a start.
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             Ok(None)
         }
         Err(error) => Err(EmbeddedError::io("read", cluster)(error)),

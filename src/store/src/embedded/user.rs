@@ -3,7 +3,7 @@
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use super::EmbeddedError;
@@ -69,18 +69,22 @@ impl RunAs {
         }
     }
 
+    /// Whether this user gets through to `folder`, an absolute path.
+    pub(super) fn check_way_above(&self, folder: &Path) -> Result<(), EmbeddedError> {
+        let Self::Account(account) = self else { return Ok(()) };
+        let blocked = folder.ancestors().skip(1).find(|folder| !may_pass(folder, account));
+        blocked.map_or(Ok(()), |blocked| Err(unreachable(account, blocked)))
+    }
+
     /// Makes sure that this user gets through to what lies in `data_dir`, an absolute path.
     pub(super) fn check_way_to(&self, data_dir: &Path) -> Result<(), EmbeddedError> {
         let Self::Account(account) = self else { return Ok(()) };
-        let unreachable = |folder: PathBuf| EmbeddedError::Unreachable { user: account.name.clone(), folder };
-        if let Some(blocked) = data_dir.ancestors().skip(1).find(|folder| !may_pass(folder, account)) {
-            return Err(unreachable(blocked.to_owned()));
-        }
+        self.check_way_above(data_dir)?;
         if !may_pass(data_dir, account) {
             // The data folder itself is ours to open, if it is root's: it lets through and shows nothing.
             let metadata = data_dir.metadata().map_err(EmbeddedError::io("read", data_dir))?;
             if metadata.uid() != 0 {
-                return Err(unreachable(data_dir.to_owned()));
+                return Err(unreachable(account, data_dir));
             }
             let mut permissions = metadata.permissions();
             permissions.set_mode(permissions.mode() | 0o011);
@@ -88,6 +92,10 @@ impl RunAs {
         }
         Ok(())
     }
+}
+
+fn unreachable(account: &Account, folder: &Path) -> EmbeddedError {
+    EmbeddedError::Unreachable { user: account.name.clone(), folder: folder.to_owned() }
 }
 
 /// The cluster's owner goes on with it, if there still is such a user; else `postgres`, else `nobody`.

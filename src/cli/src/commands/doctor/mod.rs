@@ -1,0 +1,80 @@
+//! `callboard doctor`: looks at everything a service stands on, changes nothing, and says what to do.
+//!
+//! Each check is a file: `probe` asks the world, `judge` says what the answer means. The rules are those of a start;
+//! they stand where the start has them.
+
+mod address;
+mod clock;
+mod configuration;
+mod database;
+mod folder;
+mod model;
+mod proxy;
+mod report;
+mod web;
+
+use std::sync::Arc;
+
+use ::config::{Config, Source};
+use kernel::{Clock, SystemClock};
+
+use super::config::Output;
+use crate::output::Failure;
+use report::{Finding, Report};
+use web::Web;
+
+/// What is asked of the doctor.
+#[derive(clap::Args)]
+pub(crate) struct Asked {
+    /// Read a stream through this address, to see whether a proxy in between holds it back; SERVICE_PUBLIC_BASE_URL
+    /// unless given.
+    #[arg(long, value_name = "PUBLIC BASE")]
+    url: Option<String>,
+    /// How to print it.
+    #[arg(long, value_enum, default_value_t)]
+    output: Output,
+}
+
+pub(crate) fn run(asked: &Asked) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| error.to_string())?;
+    let report = Report(runtime.block_on(examine(asked))?);
+    report.print(asked.output)?;
+    match report.problems() {
+        0 => Ok(()),
+        1 => Err(Failure::Told("1 problem was found".to_owned())),
+        problems => Err(Failure::Told(format!("{problems} problems were found"))),
+    }
+}
+
+async fn examine(asked: &Asked) -> Result<Vec<Finding>, Failure> {
+    let source = Source::from_env();
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let web = Web::new(Arc::clone(&clock)).map_err(|error| error.to_string())?;
+    let config = match Config::load(&source) {
+        Ok(config) => config,
+        Err(problems) => {
+            let mut findings = configuration::refused(&problems);
+            findings.push(Finding::skipped("all the rest", "the configuration has to be right first"));
+            return Ok(findings);
+        }
+    };
+    let mut findings = configuration::judge(&config::warnings(&source, &config));
+    let service = address::probe(&config, &web).await;
+    let folder = folder::probe(&source, &config);
+    findings.extend(folder::judge(&folder, service.is_ours()));
+    let database = database::probe(&config, &*clock).await;
+    findings.extend(database::judge(&database, config.database.pool));
+    findings.push(clock::judge(clock.now(), database.inspection()));
+    findings.extend(address::judge(&service));
+    findings.push(model::judge(&model::probe(&config, &web).await));
+    let public = config.http.public_base_url.as_ref().map(|base| base.as_str().to_owned());
+    findings.push(match asked.url.clone().or(public) {
+        Some(base) => proxy::judge(&base, &proxy::probe(&base, &web, &*clock).await),
+        None => Finding::skipped(
+            "streams",
+            "no public address is known; name it with --url, or set SERVICE_PUBLIC_BASE_URL",
+        ),
+    });
+    Ok(findings)
+}

@@ -1,0 +1,151 @@
+//! Whether what stands between clients and the service lets streams through piece by piece.
+//!
+//! `/api/system/stream` is read through the public address: its pieces leave the service half a second apart.
+
+use std::time::Duration;
+
+use kernel::Clock;
+use net::header::{CONTENT_ENCODING, HeaderMap};
+
+use super::report::Finding;
+use super::web::{HELD_BACK, SOON, Web};
+
+const STREAMS: &str = "streams";
+
+/// Pieces that are asked for.
+const PIECES: usize = 5;
+/// Between two of them, as the service sends them.
+const PACE: Duration = Duration::from_millis(500);
+/// Two pieces that come closer than this came together.
+const TOGETHER: Duration = Duration::from_millis(100);
+
+/// What was measured.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Measured {
+    /// What a plain answer took on the same way.
+    plain: Duration,
+    /// When each piece came, from the request on.
+    pieces: Vec<Duration>,
+    /// It was compressed on the way.
+    compressed: bool,
+}
+
+/// Reads the stream.
+///
+/// # Errors
+/// Why there was none.
+pub(super) async fn probe(base: &str, web: &Web, clock: &dyn Clock) -> Result<Measured, String> {
+    let base = base.trim_end_matches('/');
+    // The second one goes over a connection that is open, as the stream will.
+    let mut plain = Duration::ZERO;
+    for _ in 0..2 {
+        let began = clock.monotonic();
+        let answer =
+            web.get(&format!("{base}/healthz"), SOON, None).await.map_err(|error| error.to_string())?;
+        answer.bytes().await.map_err(|error| error.to_string())?;
+        plain = clock.monotonic().saturating_sub(began);
+    }
+    let began = clock.monotonic();
+    let url = format!("{base}/api/system/stream?events={PIECES}");
+    let mut answer = web.get(&url, HELD_BACK, None).await.map_err(|error| error.to_string())?;
+    if answer.status() != 200 {
+        return Err(format!("/api/system/stream answers {} there", answer.status()));
+    }
+    let mut measured = Measured { plain, compressed: is_compressed(answer.headers()), ..Measured::default() };
+    let (mut text, mut seen) = (Vec::new(), 0);
+    while let Some(piece) = answer.chunk().await.map_err(|error| error.to_string())? {
+        text.extend_from_slice(&piece);
+        let whole = text.windows(2).filter(|two| *two == b"\n\n").count();
+        let now = clock.monotonic().saturating_sub(began);
+        measured.pieces.extend((seen..whole).map(|_| now));
+        seen = whole;
+    }
+    Ok(measured)
+}
+
+fn is_compressed(headers: &HeaderMap) -> bool {
+    headers.get(CONTENT_ENCODING).is_some_and(|coding| coding != "identity")
+}
+
+pub(super) fn judge(base: &str, measured: &Result<Measured, String>) -> Finding {
+    let Measured { plain, pieces, compressed } = match measured {
+        Ok(measured) => measured,
+        Err(error) => {
+            return Finding::problem(
+                STREAMS,
+                format!("no stream came through {base}: {error}"),
+                "start the service, name its public address, and let the proxy pass every path on to it",
+            );
+        }
+    };
+    let remedy = "turn response buffering and compression off for text/event-stream in the proxy or CDN (nginx: \
+                  proxy_buffering off; gzip off), or let it heed the header X-Accel-Buffering: no, which is sent";
+    let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else {
+        let message = if *compressed { "came compressed" } else { "came empty" };
+        return Finding::problem(STREAMS, format!("the stream {message} through {base}"), remedy);
+    };
+    if pieces.len() < PIECES {
+        let message = format!("only {} of {PIECES} pieces came through {base}", pieces.len());
+        return Finding::problem(
+            STREAMS,
+            message,
+            "let the proxy keep streams open for as long as they last",
+        );
+    }
+    let due = PACE.saturating_mul(u32::try_from(PIECES.saturating_sub(1)).unwrap_or(0));
+    let spread = last.saturating_sub(*first);
+    if spread < due / 2 {
+        let message = format!(
+            "{base} holds streams back: {PIECES} pieces that were sent within {} ms came within {} ms, after {} ms",
+            due.as_millis(),
+            spread.as_millis(),
+            first.as_millis()
+        );
+        return Finding::problem(STREAMS, message, remedy);
+    }
+    let together = pieces.iter().zip(pieces.iter().skip(1));
+    let together = together.filter(|(one, next)| next.saturating_sub(**one) < TOGETHER).count();
+    let late = first.saturating_sub(*plain);
+    if together > 0 {
+        let message =
+            format!("{together} of {PIECES} pieces came together with the one before them through {base}");
+        return Finding::warning(STREAMS, message, remedy);
+    }
+    if late > PACE / 2 {
+        let message =
+            format!("through {base} the first piece comes {} ms later than a plain answer", late.as_millis());
+        return Finding::warning(STREAMS, message, remedy);
+    }
+    Finding::ok(
+        STREAMS,
+        format!("pieces come one by one through {base}, the first after {} ms", first.as_millis()),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::report::Level;
+    use super::*;
+
+    fn judged(pieces: &[u64]) -> Finding {
+        let pieces = pieces.iter().map(|millis| Duration::from_millis(*millis)).collect();
+        let plain = Duration::from_millis(40);
+        judge("http://x", &Ok(Measured { plain, pieces, compressed: false }))
+    }
+
+    #[test]
+    fn pieces_are_judged_by_when_they_come() {
+        assert_eq!(judged(&[50, 550, 1050, 1550, 2050]).level, Level::Ok);
+        let held = judged(&[2060, 2060, 2060, 2061, 2061]);
+        assert_eq!(held.level, Level::Problem);
+        assert!(
+            held.message.contains("sent within 2000 ms came within 1 ms, after 2060 ms"),
+            "{}",
+            held.message
+        );
+        assert_eq!(judged(&[550, 550, 1050, 1550, 2050]).level, Level::Warning);
+        assert_eq!(judged(&[550, 1050, 1550, 2050, 2550]).level, Level::Warning);
+        assert_eq!(judged(&[50, 550]).level, Level::Problem);
+        assert_eq!(judged(&[]).level, Level::Problem);
+    }
+}

@@ -1,0 +1,179 @@
+//! What the checks found, and how it is printed.
+
+use std::fmt::Write as _;
+use std::io::IsTerminal;
+
+use serde::Serialize;
+use serde_json::json;
+
+use super::Output;
+use crate::output::{Failure, say};
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Level {
+    Ok,
+    /// Not looked at, for the reason that is told.
+    Skipped,
+    Warning,
+    Problem,
+}
+
+impl Level {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Skipped => "skipped",
+            Self::Warning => "warning",
+            Self::Problem => "problem",
+        }
+    }
+
+    /// The terminal's number of a colour.
+    const fn colour(self) -> u8 {
+        match self {
+            Self::Ok => 32,
+            Self::Skipped => 2,
+            Self::Warning => 33,
+            Self::Problem => 31,
+        }
+    }
+}
+
+/// What one check found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Finding {
+    pub(super) check: &'static str,
+    pub(super) level: Level,
+    pub(super) message: String,
+    /// What to do about it.
+    pub(super) remedy: Option<String>,
+}
+
+impl Finding {
+    pub(super) fn ok(check: &'static str, message: impl Into<String>) -> Self {
+        Self { check, level: Level::Ok, message: message.into(), remedy: None }
+    }
+
+    pub(super) fn skipped(check: &'static str, message: impl Into<String>) -> Self {
+        Self { check, level: Level::Skipped, message: message.into(), remedy: None }
+    }
+
+    pub(super) fn warning(
+        check: &'static str,
+        message: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self { check, level: Level::Warning, message: message.into(), remedy: Some(remedy.into()) }
+    }
+
+    pub(super) fn problem(
+        check: &'static str,
+        message: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self { check, level: Level::Problem, message: message.into(), remedy: Some(remedy.into()) }
+    }
+
+    /// The sentence of a start that fails: behind its last semicolon stands what to do. A sentence without one says
+    /// both at once.
+    pub(super) fn refusal(check: &'static str, sentence: &str) -> Self {
+        let (message, remedy) = match sentence.rsplit_once("; ") {
+            Some((message, remedy)) => (message, Some(remedy.to_owned())),
+            None => (sentence, None),
+        };
+        Self { check, level: Level::Problem, message: message.to_owned(), remedy }
+    }
+}
+
+/// All findings, in the order of the checks.
+pub(super) struct Report(pub(super) Vec<Finding>);
+
+impl Report {
+    pub(super) fn problems(&self) -> usize {
+        self.count(Level::Problem)
+    }
+
+    fn count(&self, level: Level) -> usize {
+        self.0.iter().filter(|finding| finding.level == level).count()
+    }
+
+    pub(super) fn print(&self, output: Output) -> Result<(), Failure> {
+        match output {
+            Output::Human => say(self.text(colours()).trim_end()),
+            Output::Json => {
+                say(serde_json::to_string_pretty(&self.json()).map_err(|error| error.to_string())?)
+            }
+        }
+    }
+
+    fn json(&self) -> serde_json::Value {
+        json!({
+            "status": if self.problems() == 0 { "ok" } else { "problem" },
+            "problems": self.problems(),
+            "warnings": self.count(Level::Warning),
+            "checks": self.0,
+        })
+    }
+
+    fn text(&self, colours: bool) -> String {
+        let mut text = String::new();
+        for Finding { check, level, message, remedy } in &self.0 {
+            let word = format!("{:<8}", level.word());
+            let word = if colours { format!("\u{1b}[{}m{word}\u{1b}[0m", level.colour()) } else { word };
+            // One line each, whatever an error brought along. Writing to a String cannot fail.
+            let _ = writeln!(text, "{word} {check:<16} {}", message.replace('\n', " | "));
+            if let Some(remedy) = remedy {
+                let _ = writeln!(text, "         {:<16} -> {}", "", remedy.replace('\n', " | "));
+            }
+        }
+        let (problems, warnings) = (self.problems(), self.count(Level::Warning));
+        let _ = match (problems, warnings) {
+            (0, 0) => writeln!(text, "\nAll is well."),
+            _ => writeln!(text, "\n{}, {}.", counted(problems, "problem"), counted(warnings, "warning")),
+        };
+        text
+    }
+}
+
+fn counted(count: usize, what: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{ending}")
+}
+
+fn colours() -> bool {
+    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_each_with_the_remedy_below_and_a_summary() {
+        let report = Report(vec![
+            Finding::ok("configuration", "it can be read"),
+            Finding::refusal("database", "nothing listens there; start it, or name another"),
+            Finding::warning("clock", "off", "set it"),
+            Finding::skipped("readiness", "no service"),
+        ]);
+        let expected = "ok       configuration    it can be read\n\
+                        problem  database         nothing listens there\n\
+                        \x20                         -> start it, or name another\n\
+                        warning  clock            off\n\
+                        \x20                         -> set it\n\
+                        skipped  readiness        no service\n\n\
+                        1 problem, 1 warning.\n";
+        assert_eq!(report.text(false), expected);
+        assert!(report.text(true).contains("\u{1b}[31mproblem \u{1b}[0m database"));
+        let json = report.json();
+        assert_eq!((&json["status"], &json["problems"]), (&json!("problem"), &json!(1)));
+        assert_eq!(
+            json["checks"][0],
+            json!({"check": "configuration", "level": "ok",
+                   "message": "it can be read", "remedy": null})
+        );
+        assert_eq!(Report(vec![Finding::ok("a", "b")]).text(false).lines().last(), Some("All is well."));
+    }
+}

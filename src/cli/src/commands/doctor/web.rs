@@ -1,0 +1,45 @@
+//! Asking an address that the operator set.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::{Clock, Secret};
+use net::{Client, ClientError, Limits, Method, NetError, Request, Response};
+
+pub(super) struct Web {
+    client: Client,
+}
+
+/// How long a plain answer may take.
+pub(super) const SOON: Duration = Duration::from_secs(5);
+/// A stream that is held back comes whole after some seconds.
+pub(super) const HELD_BACK: Duration = Duration::from_secs(15);
+const TOTAL: Duration = Duration::from_secs(30);
+const MOST_BYTES: u64 = 8 * 1024 * 1024;
+
+impl Web {
+    pub(super) fn new(clock: Arc<dyn Clock>) -> Result<Self, ClientError> {
+        Ok(Self { client: Client::operator(clock)? })
+    }
+
+    /// The answer's head, within `limit`; its body is read by the caller.
+    pub(super) async fn get(
+        &self,
+        url: &str,
+        limit: Duration,
+        key: Option<&Secret>,
+    ) -> Result<Response, NetError> {
+        let mut request = Request::new(Method::GET, url);
+        if let Some(key) = key {
+            request = request.bearer(key)?;
+        }
+        let limits = Limits {
+            head: limit,
+            total: Some(TOTAL),
+            body_bytes: MOST_BYTES,
+            rate: None,
+            ..Limits::default()
+        };
+        self.client.send(request, &limits).await
+    }
+}

@@ -1,0 +1,289 @@
+//! `callboard doctor` beside things that are really broken.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+
+use std::fs::Permissions;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Command, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+/// A folder of its own, which as root the database's user may pass.
+fn folder() -> tempfile::TempDir {
+    tempfile::Builder::new().permissions(Permissions::from_mode(0o755)).tempdir().unwrap()
+}
+
+fn callboard(folder: &tempfile::TempDir, arguments: &[&str], variables: &[(&str, &str)]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_callboard"));
+    let ours = std::env::vars_os().filter(|(name, _)| {
+        let name = name.to_string_lossy();
+        !name.starts_with("SERVICE_") && !name.starts_with("CHAT_") && name != "RUST_BACKTRACE"
+    });
+    command.env_clear().envs(ours).args(arguments).current_dir(folder.path());
+    command.env("SERVICE_DATA_DIR", folder.path().join("data")).env("SERVICE_PORT", "0");
+    command.envs(variables.iter().copied()).stdin(Stdio::null());
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// What the doctor says, as people and as programs read it.
+struct Told {
+    status: Option<i32>,
+    human: String,
+    checks: Vec<Value>,
+}
+
+fn doctor(folder: &tempfile::TempDir, more: &[&str], variables: &[(&str, &str)]) -> Told {
+    let run = |output: &str| -> Output {
+        let mut arguments = vec!["doctor", "--output", output];
+        arguments.extend(more);
+        callboard(folder, &arguments, variables).output().unwrap()
+    };
+    let (human, json) = (run("human"), run("json"));
+    assert_eq!(human.status.code(), json.status.code());
+    let read: Value =
+        serde_json::from_slice(&json.stdout).unwrap_or_else(|_| panic!("{}", text(&json.stderr)));
+    let problems = read["problems"].as_u64().unwrap();
+    assert_eq!(human.status.code(), Some(i32::from(problems > 0)), "{}", text(&human.stdout));
+    assert_eq!(text(&human.stderr).is_empty(), problems == 0, "{}", text(&human.stderr));
+    let checks = read["checks"].as_array().unwrap().clone();
+    Told { status: human.status.code(), human: text(&human.stdout), checks }
+}
+
+impl Told {
+    /// Level, message and remedy of the worst finding of a check.
+    fn of(&self, check: &str) -> (String, String, String) {
+        let rank = |level: &str| ["ok", "skipped", "warning", "problem"].iter().position(|one| *one == level);
+        let found = self.checks.iter().filter(|one| one["check"] == check);
+        let worst = found.max_by_key(|one| rank(one["level"].as_str().unwrap()));
+        let worst = worst.unwrap_or_else(|| panic!("no {check}: {}", self.human));
+        let member = |name: &str| worst[name].as_str().unwrap_or_default().to_owned();
+        (member("level"), member("message"), member("remedy"))
+    }
+
+    fn level(&self, check: &str) -> String {
+        self.of(check).0
+    }
+
+    fn assert_problem(&self, check: &str, message: &str, remedy: &str) {
+        let (level, said, cure) = self.of(check);
+        assert!(level == "problem" && said.contains(message) && cure.contains(remedy), "{}", self.human);
+        assert_eq!(self.status, Some(1));
+    }
+}
+
+/// A running service with its own database, on a port that is known beforehand.
+struct Service {
+    child: Child,
+    port: String,
+    folder: tempfile::TempDir,
+}
+
+impl Service {
+    fn start() -> Self {
+        let folder = folder();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+        let mut command =
+            callboard(&folder, &["serve"], &[("SERVICE_PORT", &port), ("SERVICE_LOG", "error")]);
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.starts_with("listening on "), "{line}");
+        Self { child, port, folder }
+    }
+
+    fn doctor(&self, more: &[&str], variables: &[(&str, &str)]) -> Told {
+        let mut all = vec![("SERVICE_PORT", self.port.as_str())];
+        all.extend_from_slice(variables);
+        doctor(&self.folder, more, &all)
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = kill_process(Pid::from_child(&self.child), Signal::INT);
+        let _ = self.child.wait();
+    }
+}
+
+/// A server that answers each connection by `answer`, which is given the request's head.
+fn server(answer: impl Fn(&str, &mut TcpStream) + Send + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let (mut head, mut byte) = (Vec::new(), [0]);
+            while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|read| read > 0) {
+                head.push(byte[0]);
+            }
+            answer(&text(&head), &mut stream);
+        }
+    });
+    address
+}
+
+fn closed_port() -> String {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}
+
+#[test]
+fn a_running_service_is_well_and_looking_changes_nothing() {
+    let service = Service::start();
+    let base = format!("http://127.0.0.1:{}", service.port);
+    let told = service.doctor(&["--url", &base], &[]);
+    assert_eq!(told.status, Some(0), "{}", told.human);
+    for check in [
+        "configuration",
+        "data folder",
+        "secret files",
+        "database",
+        "database TLS",
+        "database role",
+        "migrations",
+        "connections",
+        "clock",
+        "address",
+        "readiness",
+        "streams",
+    ] {
+        assert_eq!(told.level(check), "ok", "{check}: {}", told.human);
+    }
+    assert_eq!(told.level("model endpoint"), "skipped");
+    assert!(told.of("data folder").1.contains("held by the running service (process "), "{}", told.human);
+    assert!(told.of("clock").1.contains("the database's is within "), "{}", told.human);
+    assert!(told.human.contains("ok       migrations       up to date\n"), "{}", told.human);
+    assert!(!told.human.contains('\u{1b}'), "no colours in a pipe");
+}
+
+#[test]
+fn a_proxy_that_holds_a_stream_back_is_found_out_and_one_that_does_not_is_not() {
+    let service = Service::start();
+    let upstream = format!("127.0.0.1:{}", service.port);
+    let forward = |buffers: bool| {
+        let upstream = upstream.clone();
+        server(move |head, stream| {
+            let mut to = TcpStream::connect(&upstream).unwrap();
+            // One request for each connection: then the end is where the service closes.
+            to.write_all(head.replacen("\r\n", "\r\nConnection: close\r\n", 1).as_bytes()).unwrap();
+            if buffers {
+                let mut whole = Vec::new();
+                to.read_to_end(&mut whole).unwrap();
+                let _ = stream.write_all(&whole);
+            } else {
+                let _ = std::io::copy(&mut to, stream);
+            }
+        })
+    };
+    let held = service.doctor(&["--url", &format!("http://{}", forward(true))], &[]);
+    held.assert_problem(
+        "streams",
+        "holds streams back: 5 pieces that were sent within 2000 ms",
+        "proxy_buffering off",
+    );
+    let passed = service.doctor(&[], &[("SERVICE_PUBLIC_BASE_URL", &format!("http://{}", forward(false)))]);
+    assert_eq!(passed.level("streams"), "ok", "{}", passed.human);
+    let nobody = service.doctor(&["--url", &format!("http://{}", closed_port())], &[]);
+    nobody.assert_problem("streams", "no stream came through", "start the service");
+}
+
+#[test]
+fn a_file_in_the_place_of_the_data_folder_and_a_dsn_to_a_closed_port_are_named() {
+    let folder = folder();
+    std::fs::write(folder.path().join("data"), "").unwrap();
+    let dsn = format!("postgres://u:hunter2@{}/d", closed_port());
+    let told = doctor(&folder, &[], &[("SERVICE_POSTGRES_DSN", &dsn)]);
+    told.assert_problem("data folder", "is a file, not a folder", "set SERVICE_DATA_DIR to a folder");
+    told.assert_problem("database", "nothing listens at 127.0.0.1:", "start PostgreSQL there");
+    assert!(!told.human.contains("hunter2"), "{}", told.human);
+    assert!(folder.path().join("data").is_file());
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_not_made_and_an_embedded_database_not_started() {
+    let folder = folder();
+    let told = doctor(&folder, &[], &[]);
+    assert_eq!(told.status, Some(0), "{}", told.human);
+    assert!(told.of("data folder").1.ends_with("is not there yet and can be made"), "{}", told.human);
+    assert!(told.of("database").1.contains("will be made at the first start"), "{}", told.human);
+    assert_eq!(told.level("readiness"), "skipped");
+    assert!(!folder.path().join("data").exists());
+    let none = doctor(&folder, &[], &[("SERVICE_PG_BIN", "/nowhere")]);
+    none.assert_problem("database", "SERVICE_PG_BIN names /nowhere, which cannot be used", "");
+}
+
+#[test]
+fn a_port_that_somebody_else_has_is_no_service_of_ours() {
+    let folder = folder();
+    let other = server(|_, stream| drop(stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")));
+    let port = other.rsplit(':').next().unwrap();
+    let told = doctor(&folder, &[], &[("SERVICE_PORT", port)]);
+    told.assert_problem(
+        "address",
+        &format!("another program listens on port {port} already"),
+        "set SERVICE_PORT",
+    );
+    let open = doctor(&folder, &[], &[("SERVICE_HOST", "0.0.0.0")]);
+    open.assert_problem("address", "", "");
+    assert!(
+        open.of("address").1.contains("SERVICE_") || open.of("address").2.contains("SERVICE_"),
+        "{}",
+        open.human
+    );
+}
+
+#[test]
+fn a_model_endpoint_is_asked_with_the_key_that_is_never_printed() {
+    let folder = folder();
+    let endpoint = server(|head, stream| {
+        let good = head.starts_with("GET /v1/models ") && head.contains("Bearer good-key-8715");
+        let answer = if good {
+            "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 25\r\n\r\n{\"data\": [{\"id\": \"small\"}]}"
+        } else {
+            "HTTP/1.1 401 Unauthorized\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+        };
+        let _ = stream.write_all(answer.replace("length: 25", "length: 27").as_bytes());
+    });
+    let ask = |base: &str, key: &str| {
+        let told = doctor(&folder, &[], &[("SERVICE_MODEL_BASE_URL", base), ("SERVICE_MODEL_API_KEY", key)]);
+        assert!(key.is_empty() || !told.human.contains(key), "{}", told.human);
+        told
+    };
+    let base = format!("http://{endpoint}/v1");
+    let good = ask(&base, "good-key-8715");
+    assert_eq!(good.status, Some(0), "{}", good.human);
+    assert!(good.of("model endpoint").1.contains("names 1 models"), "{}", good.human);
+    ask(&base, "bad-key-5178").assert_problem(
+        "model endpoint",
+        "refuses the key (401",
+        "SERVICE_MODEL_API_KEY",
+    );
+    ask(&base, "").assert_problem("model endpoint", "asks for a key (401", "SERVICE_MODEL_API_KEY");
+    let stopped = ask(&format!("http://{}/v1", closed_port()), "good-key-8715");
+    stopped.assert_problem("model endpoint", "not reached", "SERVICE_MODEL_BASE_URL");
+}
+
+#[test]
+fn every_problem_of_the_configuration_is_a_line_with_its_remedy_and_secrets_lie_open() {
+    let folder = folder();
+    let told = doctor(&folder, &[], &[("SERVICE_PORT", "eighty"), ("SERVICE_LOG", "loud")]);
+    let problems: Vec<&Value> = told.checks.iter().filter(|one| one["level"] == "problem").collect();
+    assert_eq!(problems.len(), 2, "{}", told.human);
+    assert!(problems.iter().all(|one| one["remedy"].is_string() && one["check"] == "configuration"));
+    assert_eq!(told.level("all the rest"), "skipped");
+    let file = folder.path().join(".env");
+    std::fs::write(&file, "SERVICE_MODEL_API_KEY=open-key\nSERVICE_NOBODY=1\n").unwrap();
+    std::fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+    let told = doctor(&folder, &[], &[]);
+    assert_eq!(told.status, Some(0), "warnings are no problems: {}", told.human);
+    let (level, message, remedy) = told.of("secret files");
+    assert_eq!((level.as_str(), remedy.as_str()), ("warning", "chmod 600 .env"));
+    assert!(message.contains("mode 644"), "{message}");
+    assert_eq!(told.level("configuration"), "warning");
+    assert_eq!(told.level("model endpoint"), "warning", "a key without an endpoint");
+}

@@ -1,0 +1,70 @@
+//! Looking at what an embedded PostgreSQL would be run from, without starting or fetching anything.
+
+use std::path::{Path, PathBuf};
+
+use super::binaries::SearchPath;
+use super::user::RunAs;
+use super::{EmbeddedError, Options, cluster, dsn, orphan};
+
+/// What there is of an embedded PostgreSQL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Looked {
+    /// It runs; here is where.
+    Running {
+        /// Where to connect.
+        dsn: String,
+    },
+    /// A start would run these programs.
+    Programs {
+        /// Their folder.
+        folder: PathBuf,
+        /// PostgreSQL's major version.
+        major: u32,
+        /// Whether the database is there already.
+        made: bool,
+    },
+    /// A start would fetch the programs first.
+    Fetched {
+        /// PostgreSQL's major version.
+        major: u32,
+    },
+}
+
+/// Looks, by the rules of [`super::Embedded::start`]. The data folder need not be there.
+///
+/// # Errors
+/// [`EmbeddedError`], as a start would say it.
+pub fn look(options: &Options) -> Result<Looked, EmbeddedError> {
+    let data_dir = std::path::absolute(&options.data_dir).unwrap_or_else(|_| options.data_dir.clone());
+    let data_dir = data_dir.canonicalize().unwrap_or(data_dir);
+    look_in(&data_dir, &SearchPath::of_machine(options, &data_dir))
+}
+
+pub(super) fn look_in(data_dir: &Path, search: &SearchPath) -> Result<Looked, EmbeddedError> {
+    let cluster = cluster::place(data_dir);
+    let run_as = RunAs::choose(&cluster)?;
+    let missing = data_dir.ancestors().take_while(|folder| !folder.exists()).last();
+    run_as.check_way_above(missing.unwrap_or(data_dir))?;
+    let running =
+        orphan::running(&cluster).map_err(EmbeddedError::io("look for a running PostgreSQL in", &cluster))?;
+    if let Some(orphan) = running {
+        return Ok(Looked::Running { dsn: dsn(&orphan.socket_dir, orphan.port) });
+    }
+    let needed = cluster::version(&cluster)?;
+    match search.installed(needed, &run_as)? {
+        Ok(binaries) => {
+            Ok(Looked::Programs { folder: binaries.folder, major: binaries.major, made: needed.is_some() })
+        }
+        Err(found) => {
+            search.fetchable(needed).map(|major| Looked::Fetched { major }).map_err(|reason| match needed {
+                Some(needed) => EmbeddedError::WrongVersion { cluster, needed, found: listed(found) },
+                None => EmbeddedError::NoBinaries { reason },
+            })
+        }
+    }
+}
+
+/// What was found, for an error.
+pub(super) fn listed(found: Vec<String>) -> String {
+    if found.is_empty() { "none".to_owned() } else { found.join(", ") }
+}
