@@ -82,6 +82,45 @@ mod tests {
         assert!(fill("a\n{{p}}\n\n{{q}}\n", &part("p")).is_err());
     }
 
+    /// The paths that handlers are registered for, as they stand in the sources.
+    fn routes(folder: &std::path::Path, found: &mut Vec<String>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                routes(&path, found);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let calls = text.split("resource(").skip(1).map(|rest| rest.trim_start());
+            let paths = calls.filter_map(|rest| rest.strip_prefix('"')?.split('"').next());
+            found.extend(paths.map(str::to_owned));
+        }
+    }
+
+    /// A path with its parameters as `*`.
+    fn bare(path: &str) -> String {
+        let segment = |one: &str| if one.starts_with('{') { "*".to_owned() } else { one.to_owned() };
+        path.split('/').map(segment).collect::<Vec<_>>().join("/")
+    }
+
+    #[test]
+    fn every_route_is_on_the_page_and_known_to_a_slip() {
+        let http = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../server/src/http");
+        let mut found = Vec::new();
+        routes(&http, &mut found);
+        assert!(found.len() > 20, "{found:?}");
+        let known = std::fs::read_to_string(http.join("paths.rs")).unwrap();
+        let page = page().unwrap();
+        let words =
+            page.split(|c: char| c.is_whitespace() || matches!(c, '`' | '?' | '|' | '"' | '\'' | ','));
+        let told: std::collections::BTreeSet<String> =
+            words.filter(|word| word.starts_with('/')).map(bare).collect();
+        for path in found.iter().map(|path| bare(path)) {
+            assert!(known.contains(&format!("\"{path}\"")), "{path} is missing in PATHS of http/paths.rs");
+            assert!(told.contains(&path), "{path} is missing in docs/protocol/page.md; it has {told:?}");
+        }
+    }
+
     #[test]
     fn every_code_on_the_page_exists() {
         let page = page().unwrap();
