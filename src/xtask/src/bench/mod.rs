@@ -15,6 +15,9 @@ mod load;
 mod process;
 #[cfg(feature = "bench")]
 mod server;
+mod sizes;
+#[cfg(feature = "bench")]
+mod streams;
 
 use std::path::Path;
 
@@ -22,6 +25,7 @@ use anyhow::Result;
 use clap::Subcommand;
 
 use crate::run;
+use sizes::Sizes;
 
 /// What can be measured.
 #[derive(Subcommand)]
@@ -38,18 +42,20 @@ pub(crate) enum Bench {
         #[arg(long, default_value_t = 200)]
         runs: usize,
     },
+    /// Open streams: what idle ones cost, and how late a piece is when thousands read, beside a bare broadcast.
+    Streams(Sizes),
 }
 
 /// Builds and measures.
 pub(crate) fn run(root: &Path, bench: &Bench) -> Result<()> {
-    let (program, amount) = match bench {
-        Bench::Chat { turns } => ("measure-chat", turns.to_string()),
-        Bench::Engine { runs } => ("measure-engine", runs.to_string()),
+    let (program, sizes) = match bench {
+        Bench::Chat { turns } => ("measure-chat", vec![turns.to_string()]),
+        Bench::Engine { runs } => ("measure-engine", vec![runs.to_string()]),
+        Bench::Streams(sizes) => ("measure-streams", sizes.arguments()),
     };
     run::run(&mut run::cargo(root, &["build", "--release", "--locked", "-p", "callboard"]))?;
-    let arguments =
-        ["run", "--release", "--locked", "-p", "xtask", "--features", "bench", "--", program, &amount];
-    run::run(&mut run::cargo(root, &arguments))
+    let arguments = ["run", "--release", "--locked", "-p", "xtask", "--features", "bench", "--", program];
+    run::run(run::cargo(root, &arguments).args(sizes))
 }
 
 /// The programs that measure; only there with the feature.
@@ -67,6 +73,15 @@ pub(crate) enum Program {
         /// Runs for each measurement.
         runs: usize,
     },
+    /// Measures open streams.
+    #[command(hide = true)]
+    MeasureStreams(Sizes),
+    /// The server of the streams' floor.
+    #[command(hide = true)]
+    FloorStreams {
+        /// Streams that are written.
+        topics: usize,
+    },
     /// The floor's server.
     #[command(hide = true)]
     Floor {
@@ -81,6 +96,8 @@ pub(crate) fn program(target: &Path, program: Program) -> Result<()> {
     match program {
         Program::MeasureChat { turns } => chat::run(target, turns),
         Program::MeasureEngine { runs } => engine::run(target, runs),
+        Program::MeasureStreams(sizes) => streams::run(target, sizes),
+        Program::FloorStreams { topics } => streams::floor::run(topics),
         Program::Floor { dsn } => floor::run(&dsn),
     }
 }

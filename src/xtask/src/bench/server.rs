@@ -78,3 +78,9 @@ pub(super) fn percentile(mut times: Vec<Duration>, percent: usize) -> f64 {
 pub(super) fn now() -> Instant {
     Instant::now()
 }
+
+/// Lets the machine's time pass.
+#[expect(clippy::disallowed_methods, reason = "a benchmark measures the machine's time")]
+pub(super) async fn pause(time: Duration) {
+    tokio::time::sleep(time).await;
+}

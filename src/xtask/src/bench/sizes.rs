@@ -1,0 +1,31 @@
+//! How large `cargo xtask bench streams` is.
+
+/// How much is measured.
+#[derive(clap::Args, Clone, Copy)]
+pub(crate) struct Sizes {
+    /// The larger number of idle streams; a tenth of it is measured too.
+    #[arg(long, default_value_t = 10_000)]
+    pub(super) idle: usize,
+    /// Readers of running streams, all together.
+    #[arg(long, default_value_t = 5_000)]
+    pub(super) readers: usize,
+    /// Turns that write, 20 pieces a second each; the readers are spread over them.
+    #[arg(long, default_value_t = 100)]
+    pub(super) turns: usize,
+    /// Seconds of each measurement.
+    #[arg(long, default_value_t = 15)]
+    pub(super) seconds: u64,
+}
+
+impl Sizes {
+    /// As the measuring program is told.
+    pub(super) fn arguments(self) -> Vec<String> {
+        let pairs = [
+            ("--idle", self.idle.to_string()),
+            ("--readers", self.readers.to_string()),
+            ("--turns", self.turns.to_string()),
+            ("--seconds", self.seconds.to_string()),
+        ];
+        pairs.into_iter().flat_map(|(name, value)| [name.to_owned(), value]).collect()
+    }
+}

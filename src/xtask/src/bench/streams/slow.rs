@@ -1,0 +1,97 @@
+//! A reader that takes one byte a second: what it holds up, what it costs, and that it loses nothing.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+use tokio::io::AsyncReadExt;
+use tokio::task::JoinHandle;
+
+use super::super::process::resident_mib;
+use super::super::server::{count, pause};
+use super::{reader, service, speaker};
+
+/// Slow readers at a time, to see what one costs.
+const MANY: usize = 200;
+/// A writer of 20 pieces a second has left them far behind by then.
+const BEHIND: Duration = Duration::from_secs(30);
+
+/// A reader at one byte a second.
+pub(super) struct Slow {
+    reading: JoinHandle<Result<reader::Open>>,
+    stop: tokio::sync::watch::Sender<bool>,
+}
+
+impl Slow {
+    pub(super) async fn start(address: &str, path: &str) -> Result<Self> {
+        let mut open = reader::join_narrow(address, path).await?;
+        let (stop, mut stopped) = tokio::sync::watch::channel(false);
+        let reading = tokio::spawn(async move {
+            loop {
+                tokio::select! {
+                    _ = stopped.changed() => return Ok(open),
+                    () = pause(Duration::from_secs(1)) => {
+                        let byte = open.socket.read_u8().await.context("the slow reader's connection")?;
+                        open.unread.push(byte);
+                    }
+                }
+            }
+        });
+        Ok(Self { reading, stop })
+    }
+
+    /// It reads on as fast as it can until it is at the end of what there is, then comes back on another connection
+    /// behind the last event it has: no event is missing, and none comes twice.
+    pub(super) async fn finish(self, address: &str, path: &str) -> Result<()> {
+        self.stop.send(true)?;
+        let mut open = self.reading.await??;
+        let had = open.unread.len();
+        let mut seen = Vec::new();
+        let id = path.rsplit('/').next().unwrap_or_default();
+        // Enough to be past what waited in sockets and buffers.
+        while seen.len() < 200 {
+            open.more().await?;
+            open.events(|seq| seen.push(seq));
+        }
+        drop(open);
+        let last = *seen.last().context("no event")?;
+        let mut back = reader::join(address, path, 0, Some(&format!("{id}.{last}"))).await?;
+        let until = seen.len() + 200;
+        while seen.len() < until {
+            back.events(|seq| seen.push(seq));
+            back.more().await?;
+        }
+        let first = *seen.first().context("no event")?;
+        let whole = seen.iter().copied().eq(first..=*seen.last().context("no event")?);
+        ensure!(whole, "the slow reader has lost or doubled events");
+        println!(
+            "  the slow reader had {had} bytes; then it read on and came back on another connection: {} events from {first} \
+             on, none lost, none twice",
+            seen.len()
+        );
+        Ok(())
+    }
+}
+
+/// What slow readers hold of the service's memory.
+pub(super) async fn memory(target: &Path) -> Result<()> {
+    let running = service(target, speaker()).await?;
+    let (server, workflow) = (&running.server, &running.workflow);
+    let turn = reader::begin(&server.address, workflow, 0).await?;
+    let path = format!("/api/chat/streams/{}", turn.stream);
+    pause(Duration::from_secs(3)).await;
+    let before = resident_mib(server.child.id())?;
+    let (address, path) = (&server.address, &path);
+    let join = |_| reader::join_narrow(address, path);
+    let slow: Vec<_> = stream::iter(0..MANY).map(join).buffered(16).try_collect().await?;
+    pause(BEHIND).await;
+    let after = resident_mib(server.child.id())?;
+    println!(
+        "\n{MANY} readers that do not read on, {} s behind: service {before:.1} -> {after:.1} MiB, {:.1} KiB each",
+        BEHIND.as_secs(),
+        (after - before) * 1024.0 / count(MANY)
+    );
+    drop((slow, turn));
+    Ok(())
+}
