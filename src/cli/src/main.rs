@@ -1,11 +1,18 @@
 //! `callboard`: stores and runs workflows and publishes them as chats.
 
 mod commands;
+mod complaint;
+mod options;
 mod output;
+mod profile;
+mod terminal;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use commands::{config, demo, node, serve, workflow};
+use options::ClientOptions;
+use output::{Failure, Output};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -14,10 +21,13 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[command(
     version,
     about = "Stores and runs LLM workflows and publishes them as chats.",
-    after_help = "`callboard demo` shows it all at once; `callboard config show` describes every variable.",
+    after_help = "`callboard demo` shows it all at once; `callboard config show` describes every variable.\n\
+                  Status: 0 done, 1 failed, 2 wrong usage, 3 refused, 4 the service cannot be reached.",
     propagate_version = true
 )]
 struct Arguments {
+    #[command(flatten)]
+    options: ClientOptions,
     #[command(subcommand)]
     command: Command,
 }
@@ -26,7 +36,7 @@ struct Arguments {
 enum Command {
     /// Run the service; it is configured by the environment and a .env file.
     Serve,
-    /// Show it all on this machine: a database of its own, a published workflow, one streamed chat; then keep serving.
+    /// Show it all on this machine: a database of its own, published workflows, one streamed chat; then keep serving.
     Demo {
         /// Leave after the chat, with status 0.
         #[arg(long)]
@@ -34,6 +44,11 @@ enum Command {
     },
     /// Look at all that a service stands on, without changing anything, and say what to do. Status 1 at a problem.
     Doctor(commands::doctor::Asked),
+    /// Make workflows, save their versions, open them to the public.
+    Workflow {
+        #[command(subcommand)]
+        command: workflow::WorkflowCommand,
+    },
     /// Look at the configuration.
     Config {
         #[command(subcommand)]
@@ -50,19 +65,34 @@ enum Command {
 enum NodeCommand {
     /// List every type with its group and what it does.
     List {
-        /// Print JSON: a list of what `GET /api/nodes/{type}` answers.
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        form: Form,
     },
     /// Describe one type: its fields, its result, an example.
     Show {
         /// The type, such as `llm`.
         #[arg(value_name = "TYPE")]
         name: String,
-        /// Print JSON, as `GET /api/nodes/{type}` answers it.
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        form: Form,
     },
+}
+
+/// How a command without a service prints.
+#[derive(clap::Args)]
+struct Form {
+    /// Print JSON, as `GET /api/nodes/{type}` answers it.
+    #[arg(long, conflicts_with = "output")]
+    json: bool,
+    /// How to print it.
+    #[arg(long, value_enum)]
+    output: Option<Output>,
+}
+
+impl Form {
+    fn json(&self, outer: Option<Output>) -> bool {
+        self.json || self.output.or(outer) == Some(Output::Json)
+    }
 }
 
 #[derive(Subcommand)]
@@ -70,22 +100,38 @@ enum ConfigCommand {
     /// Print every variable with its meaning, where its value comes from, and the value.
     Show {
         /// How to print it.
-        #[arg(long, value_enum, default_value_t)]
-        output: commands::config::Output,
+        #[arg(long, value_enum)]
+        output: Option<Output>,
     },
 }
 
 fn main() -> ExitCode {
-    let outcome = match Arguments::parse().command {
-        Command::Serve => commands::serve::run(),
-        Command::Demo { exit } => commands::demo::run(exit),
-        Command::Doctor(asked) => commands::doctor::run(&asked),
-        Command::Config { command: ConfigCommand::Show { output } } => commands::config::show(output),
-        Command::Node { command: NodeCommand::List { json } } => commands::node::list(json),
-        Command::Node { command: NodeCommand::Show { name, json } } => commands::node::show(&name, json),
-    };
+    let Arguments { options, command } = Arguments::parse();
+    let (output, outcome) = perform(command, options);
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Err(failure) => failure.report(output),
+    }
+}
+
+/// Does what was asked; answers how to print what goes wrong.
+fn perform(command: Command, outer: ClientOptions) -> (Output, Result<(), Failure>) {
+    let human = |outcome| (Output::Human, outcome);
+    match command {
+        Command::Serve => human(outer.without_output("serve").and_then(|()| serve::run())),
+        Command::Demo { exit } => human(outer.without_output("demo").and_then(|()| demo::run(exit))),
+        Command::Doctor(asked) => {
+            let output = asked.output.or(outer.output).unwrap_or_default();
+            human(outer.without_service("doctor").and_then(|()| commands::doctor::run(&asked, output)))
+        }
+        Command::Workflow { command } => workflow::run(command, outer),
+        Command::Config { command: ConfigCommand::Show { output } } => {
+            let output = output.or(outer.output).unwrap_or_default();
+            human(outer.without_service("config").and_then(|()| config::show(output)))
+        }
+        Command::Node { command } => human(outer.without_service("node").and_then(|()| match command {
+            NodeCommand::List { form } => node::list(form.json(outer.output)),
+            NodeCommand::Show { name, form } => node::show(&name, form.json(outer.output)),
+        })),
     }
 }

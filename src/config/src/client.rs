@@ -4,7 +4,9 @@ use kernel::Secret;
 
 use crate::address::{self, BaseUrl};
 use crate::parse;
+use crate::problem::Problems;
 use crate::reader::{Reader, Refused};
+use crate::source::Source;
 
 /// Address and token of the client commands; flags win over them, the profile file stands in for what is unset.
 #[derive(Debug, Clone)]
@@ -13,6 +15,20 @@ pub struct Client {
     pub api_url: Option<BaseUrl>,
     /// `SERVICE_SERVICE_TOKEN`.
     pub service_token: Option<Secret>,
+}
+
+impl Client {
+    /// Reads and checks these variables alone: a client command does not mind how a service would be configured.
+    ///
+    /// # Errors
+    /// [`Problems`] with everything that is wrong with them, or with the `.env` file.
+    pub fn load(source: &Source) -> Result<Self, Problems> {
+        let mut reader = Reader::new(source);
+        match read(&mut reader) {
+            Ok(client) if reader.problems().is_empty() => Ok(client),
+            Ok(_) | Err(Refused) => Err(Problems(reader.into_problems())),
+        }
+    }
 }
 
 pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Client, Refused> {

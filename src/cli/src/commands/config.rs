@@ -2,18 +2,9 @@
 
 use std::io::IsTerminal;
 
-use clap::ValueEnum;
 use config::{Config, Look, Source};
 
-use crate::output::{Failure, complain, say};
-
-/// For people or for programs.
-#[derive(Clone, Copy, Default, ValueEnum)]
-pub(crate) enum Output {
-    #[default]
-    Human,
-    Json,
-}
+use crate::output::{Failure, Output, complain, pretty, say};
 
 pub(crate) fn show(output: Output) -> Result<(), Failure> {
     let source = Source::from_env();
@@ -24,9 +15,9 @@ pub(crate) fn show(output: Output) -> Result<(), Failure> {
     };
     match output {
         Output::Human => say(config::render(&rows, look()).trim_end())?,
-        Output::Json => say(serde_json::to_string_pretty(&rows).map_err(|error| error.to_string())?)?,
+        Output::Json => say(pretty(&rows)?)?,
     }
-    let config = loaded.map_err(|problems| Failure::Told(super::told(&problems)))?;
+    let config = loaded.map_err(|problems| Failure::from(super::told(&problems)))?;
     for warning in config::warnings(&source, &config) {
         complain(format_args!("warning: {warning}"));
     }

@@ -6,6 +6,7 @@ pub(crate) mod doctor;
 pub(crate) mod node;
 pub(crate) mod serve;
 mod signals;
+pub(crate) mod workflow;
 
 use ::config::{Config, Problems, Source};
 
@@ -14,11 +15,11 @@ use crate::output::Failure;
 /// The configuration, or all that is wrong with it.
 fn load() -> Result<(Source, Config), Failure> {
     let source = Source::from_env();
-    let config = Config::load(&source).map_err(|problems| Failure::Told(told(&problems)))?;
+    let config = Config::load(&source).map_err(|problems| Failure::from(told(&problems)))?;
     Ok((source, config))
 }
 
-fn told(problems: &Problems) -> String {
+pub(crate) fn told(problems: &Problems) -> String {
     match problems.0.as_slice() {
         [only] => only.to_string(),
         all => {

@@ -3,9 +3,8 @@
 use std::fmt::Write as _;
 
 use engine::nodes::{CATALOGUE, FieldRow, Needed, NodeType, common_fields, find};
-use serde::Serialize;
 
-use crate::output::{Failure, say};
+use crate::output::{Failure, pretty, say};
 
 /// Letters of a line.
 const WIDTH: usize = 100;
@@ -87,8 +86,4 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
         }
     }
     lines
-}
-
-fn pretty(value: &impl Serialize) -> Result<String, Failure> {
-    serde_json::to_string_pretty(value).map_err(|error| Failure::Told(error.to_string()))
 }

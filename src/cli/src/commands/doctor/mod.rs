@@ -18,8 +18,7 @@ use std::sync::Arc;
 use ::config::{Config, Source};
 use kernel::{Clock, SystemClock};
 
-use super::config::Output;
-use crate::output::Failure;
+use crate::output::{Failure, Output};
 use report::{Finding, Report};
 use web::Web;
 
@@ -30,20 +29,20 @@ pub(crate) struct Asked {
     /// unless given.
     #[arg(long, value_name = "PUBLIC BASE")]
     url: Option<String>,
-    /// How to print it.
-    #[arg(long, value_enum, default_value_t)]
-    output: Output,
+    /// How to print it: human (unless given) or json.
+    #[arg(long, value_enum, value_name = "FORM", hide_possible_values = true)]
+    pub(crate) output: Option<Output>,
 }
 
-pub(crate) fn run(asked: &Asked) -> Result<(), Failure> {
+pub(crate) fn run(asked: &Asked, output: Output) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     let report = Report(runtime.block_on(examine(asked))?);
-    report.print(asked.output)?;
+    report.print(output)?;
     match report.problems() {
         0 => Ok(()),
-        1 => Err(Failure::Told("1 problem was found".to_owned())),
-        problems => Err(Failure::Told(format!("{problems} problems were found"))),
+        1 => Err("1 problem was found".to_owned().into()),
+        problems => Err(format!("{problems} problems were found").into()),
     }
 }
 

@@ -6,8 +6,7 @@ use std::io::IsTerminal;
 use serde::Serialize;
 use serde_json::json;
 
-use super::Output;
-use crate::output::{Failure, say};
+use crate::output::{Failure, Output, say};
 
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -1,0 +1,46 @@
+//! `callboard workflow create`.
+
+use clap::Args;
+use wire::CreateWorkflow;
+
+use crate::options::{ClientOptions, Session};
+use crate::output::{Failure, Output, complain, pretty, say};
+use crate::terminal::{Paint, harmless};
+
+#[derive(Debug, Args)]
+pub(crate) struct Create {
+    /// Shown to people.
+    name: String,
+    /// Names it in commands and addresses: small letters, digits and single hyphens; made from the name unless given.
+    #[arg(long)]
+    handle: Option<String>,
+    /// What it does.
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    /// For finding it; may be given several times.
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+    #[command(flatten)]
+    pub(super) options: ClientOptions,
+}
+
+impl Create {
+    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+        let wanted = CreateWorkflow {
+            name: self.name.clone(),
+            handle: self.handle.clone(),
+            description: self.description.clone(),
+            tags: self.tags.clone(),
+        };
+        let made = session.client.create_workflow(&wanted).await.map_err(|error| session.failed(error))?;
+        if session.output == Output::Json {
+            return say(pretty(&made)?);
+        }
+        let (paint, name) = (Paint::stdout(), harmless(&made.name));
+        say(format_args!("Made the workflow \"{name}\"; its handle is {}.", paint.bold(&made.handle)))?;
+        complain(
+            Paint::stderr().dim(format_args!("Next: callboard workflow upload {} <graph.json>", made.handle)),
+        );
+        Ok(())
+    }
+}

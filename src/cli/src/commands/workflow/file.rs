@@ -1,0 +1,139 @@
+//! A file with a graph, or with a graph and what is saved with it.
+
+use std::io::Read;
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use super::locate::line_of;
+use crate::complaint::Places;
+use crate::output::Failure;
+
+/// A text and what it is called in messages.
+pub(super) struct Text {
+    name: String,
+    text: String,
+}
+
+impl Text {
+    /// Reads a file; `-` is standard input.
+    pub(super) fn read(path: &Path) -> Result<Self, Failure> {
+        let (name, bytes) = if path.as_os_str() == "-" {
+            let mut bytes = Vec::new();
+            ("standard input".to_owned(), std::io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes))
+        } else {
+            (path.display().to_string(), std::fs::read(path))
+        };
+        let bytes = bytes.map_err(|error| Failure::usage(format!("{name} cannot be read: {error}")))?;
+        let text = String::from_utf8(bytes);
+        let text = text.map_err(|_| Failure::usage(format!("{name} is not UTF-8 text")))?;
+        let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
+        Ok(Self { name, text })
+    }
+
+    /// It as JSON.
+    pub(super) fn json(&self) -> Result<Value, Failure> {
+        serde_json::from_str(&self.text).map_err(|error| {
+            let wrong = error.to_string();
+            // The place stands in front, where editors and people look for it.
+            let wrong = wrong.split(" at line ").next().unwrap_or_default();
+            let (line, column) = (error.line(), error.column());
+            format!("{}:{line}:{column}: this is not JSON: {wrong}", self.name).into()
+        })
+    }
+
+    fn place(&self, pointer: &str) -> (String, usize) {
+        (self.name.clone(), line_of(&self.text, pointer))
+    }
+}
+
+/// What is to be saved.
+pub(super) struct GraphFile {
+    pub(super) graph: Value,
+    pub(super) runnable_config: Option<Map<String, Value>>,
+    pub(super) metadata: Option<Map<String, Value>>,
+    pub(super) notes: Option<String>,
+    text: Text,
+    /// The graph is a member of the file.
+    wrapped: bool,
+    /// A file of its own for the runnable config.
+    config: Option<Text>,
+}
+
+impl GraphFile {
+    /// Reads a graph, or an object with `graph` and, if wanted, `runnable_config`, `metadata` and `notes`; the config of a
+    /// file of its own stands for the one in the file.
+    pub(super) fn read(path: &Path, config: Option<&Path>) -> Result<Self, Failure> {
+        let text = Text::read(path)?;
+        let config = config.map(Text::read).transpose()?;
+        let mut file = match text.json()? {
+            Value::Object(members) if members.contains_key("graph") && !members.contains_key("nodes") => {
+                Self::unwrap(text, members)?
+            }
+            graph => Self::bare(text, graph),
+        };
+        if let Some(config) = config {
+            file.runnable_config = Some(object(&config.name, "", config.json()?)?);
+            file.config = Some(config);
+        }
+        Ok(file)
+    }
+
+    fn bare(text: Text, graph: Value) -> Self {
+        let (runnable_config, metadata, notes) = (None, None, None);
+        Self { graph, runnable_config, metadata, notes, text, wrapped: false, config: None }
+    }
+
+    fn unwrap(text: Text, members: Map<String, Value>) -> Result<Self, Failure> {
+        let name = text.name.clone();
+        let mut file = Self { wrapped: true, ..Self::bare(text, Value::Null) };
+        for (member, value) in members {
+            match (member.as_str(), value) {
+                ("graph", graph) => file.graph = graph,
+                (_, Value::Null) => {}
+                ("runnable_config", value) => {
+                    file.runnable_config = Some(object(&name, "`runnable_config`", value)?)
+                }
+                ("metadata", value) => file.metadata = Some(object(&name, "`metadata`", value)?),
+                ("notes", Value::String(notes)) => file.notes = Some(notes),
+                ("notes", _) => return Err(format!("{name}: `notes` must be a text").into()),
+                (other, _) => {
+                    let wrong = format!(
+                        "{name}: `{other}` is not known; beside `graph` there may be `runnable_config`, `metadata` and `notes`"
+                    );
+                    return Err(wrong.into());
+                }
+            }
+        }
+        Ok(file)
+    }
+
+    /// What the file is called in messages.
+    pub(super) fn name(&self) -> &str {
+        &self.text.name
+    }
+}
+
+fn object(name: &str, what: &str, value: Value) -> Result<Map<String, Value>, Failure> {
+    match value {
+        Value::Object(members) => Ok(members),
+        _ => {
+            Err(format!("{name}: {what}{}must be a JSON object", if what.is_empty() { "" } else { " " })
+                .into())
+        }
+    }
+}
+
+impl Places for GraphFile {
+    fn place(&self, pointer: &str) -> Option<(String, usize)> {
+        let in_config =
+            pointer.strip_prefix("/runnable_config").filter(|rest| rest.is_empty() || rest.starts_with('/'));
+        match (in_config, &self.config) {
+            (Some(rest), Some(config)) => Some(config.place(rest)),
+            (Some(_), None) if self.wrapped => Some(self.text.place(pointer)),
+            _ if pointer == "/notes" || pointer.starts_with("/metadata") => None,
+            _ if self.wrapped => Some(self.text.place(&format!("/graph{pointer}"))),
+            _ => Some(self.text.place(pointer)),
+        }
+    }
+}

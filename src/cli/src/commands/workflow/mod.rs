@@ -1,0 +1,80 @@
+//! `callboard workflow …`: makes workflows, saves their versions, opens them to the public.
+
+mod check;
+mod create;
+mod diff;
+mod file;
+mod list;
+mod locate;
+mod publish;
+mod show;
+mod upload;
+
+use clap::Subcommand;
+use wire::FieldError;
+
+use crate::complaint::{self, Places};
+use crate::options::{ClientOptions, Session, block_on};
+use crate::output::{Failure, Output, complain};
+use crate::terminal::Paint;
+
+/// What can be done with workflows. A workflow is named by its handle or its id.
+#[derive(Debug, Subcommand)]
+pub(crate) enum WorkflowCommand {
+    /// Make a workflow, without any version yet.
+    Create(create::Create),
+    /// Save a graph as the workflow's newest version.
+    Upload(upload::Upload),
+    /// Open the workflow's chat to everybody who knows its address, and print the address.
+    Publish(publish::Publish),
+    /// Close the workflow's chat again.
+    Unpublish(publish::Unpublish),
+    /// List the workflows, the newest first.
+    List(list::List),
+    /// Show a workflow and its versions.
+    Show(show::Show),
+    /// Say everything that is wrong with a graph. Needs no service.
+    Check(check::Check),
+    /// Show what differs between two versions.
+    Diff(diff::Diff),
+}
+
+/// Answers how to print what goes wrong, too.
+pub(crate) fn run(command: WorkflowCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
+    macro_rules! with_service {
+        ($command:expr, $options:expr) => {{
+            let options = $options.or(outer);
+            let work = || {
+                let session = options.session()?;
+                block_on($command.run(&session))
+            };
+            (options.output(), work())
+        }};
+    }
+    match command {
+        WorkflowCommand::Create(command) => with_service!(command, command.options.clone()),
+        WorkflowCommand::Upload(command) => with_service!(command, command.options.clone()),
+        WorkflowCommand::Publish(command) => with_service!(command, command.options.clone()),
+        WorkflowCommand::Unpublish(command) => with_service!(command, command.options.clone()),
+        WorkflowCommand::List(command) => with_service!(command, command.options.clone()),
+        WorkflowCommand::Show(command) => with_service!(command, command.options.clone()),
+        WorkflowCommand::Diff(command) => with_service!(command, command.options.clone()),
+        WorkflowCommand::Check(command) => {
+            let options = command.options.clone().or(outer);
+            (options.output(), command.run(&options))
+        }
+    }
+}
+
+/// What may be a mistake, on standard error.
+fn warn(session: &Session, warnings: &[FieldError], places: &impl Places) {
+    if session.output == Output::Json {
+        return;
+    }
+    let paint = Paint::stderr();
+    for warning in warnings {
+        let place = places.place(&warning.pointer);
+        let line = complaint::line(warning, place.as_ref(), paint);
+        complain(format_args!("{} {line}", paint.warning("warning:")));
+    }
+}

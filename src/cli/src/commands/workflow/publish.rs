@@ -1,0 +1,69 @@
+//! `callboard workflow publish` and `callboard workflow unpublish`.
+
+use clap::{ArgAction, Args};
+use wire::PublishRequest;
+
+use crate::options::{ClientOptions, Session};
+use crate::output::{Failure, Output, complain, pretty, say};
+use crate::terminal::{Paint, harmless};
+
+#[derive(Debug, Args)]
+pub(crate) struct Publish {
+    /// Handle or id of the workflow.
+    workflow: String,
+    /// Ask whoever chats for a login; `--require-login=false` asks no longer. Unless given it stays as it is.
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        action = ArgAction::Set
+    )]
+    require_login: Option<bool>,
+    #[command(flatten)]
+    pub(super) options: ClientOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Unpublish {
+    /// Handle or id of the workflow.
+    workflow: String,
+    #[command(flatten)]
+    pub(super) options: ClientOptions,
+}
+
+impl Publish {
+    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+        let request = PublishRequest { require_login: self.require_login };
+        let published = session.client.publish(&self.workflow, &request).await;
+        let published = published.map_err(|error| session.failed(error))?;
+        if session.output == Output::Json {
+            return say(pretty(&published)?);
+        }
+        let workflow = &published.workflow;
+        let who = if workflow.require_login { "Everybody who is signed in" } else { "Everybody" };
+        let name = harmless(&workflow.name);
+        // The address alone goes to standard output, so that a script may take it.
+        complain(format_args!("Published \"{name}\". {who} who has this address may chat:"));
+        say(&published.share_url)?;
+        if workflow.latest_version.is_none() {
+            let handle = &workflow.handle;
+            let told = format!(
+                "It cannot answer before it has a version: callboard workflow upload {handle} <graph.json>"
+            );
+            complain(Paint::stderr().warning(told));
+        }
+        Ok(())
+    }
+}
+
+impl Unpublish {
+    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+        let closed = session.client.unpublish(&self.workflow).await.map_err(|error| session.failed(error))?;
+        if session.output == Output::Json {
+            return say(pretty(&closed)?);
+        }
+        say(format_args!("The chat of \"{}\" is closed.", harmless(&closed.name)))
+    }
+}

@@ -1,0 +1,92 @@
+//! `callboard workflow show`.
+
+use clap::Args;
+use client::Part;
+use serde_json::json;
+use wire::{VersionSummary, WorkflowRecord};
+
+use super::list::chat;
+use crate::options::{ClientOptions, Session};
+use crate::output::{Failure, Output, pretty, say};
+use crate::terminal::{Paint, harmless};
+
+/// So many versions are shown.
+const VERSIONS: u32 = 20;
+
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    /// Handle or id of the workflow.
+    workflow: String,
+    /// Print this version whole, as `callboard workflow upload` takes it.
+    #[arg(long, value_name = "N")]
+    version: Option<i32>,
+    #[command(flatten)]
+    pub(super) options: ClientOptions,
+}
+
+impl Show {
+    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+        let failed = |error| session.failed(error);
+        if let Some(number) = self.version {
+            let version = session.client.version(&self.workflow, number).await.map_err(failed)?;
+            if session.output == Output::Json {
+                return say(pretty(&version)?);
+            }
+            let mut file = json!({"graph": version.graph});
+            if let Some(config) = version.runnable_config {
+                file["runnable_config"] = json!(config);
+            }
+            return say(pretty(&file)?);
+        }
+        let workflow = session.client.workflow(&self.workflow).await.map_err(failed)?;
+        if session.output == Output::Json {
+            return say(pretty(&workflow)?);
+        }
+        let part = Part { limit: Some(VERSIONS), cursor: None };
+        let versions = session.client.versions(&self.workflow, &part).await.map_err(failed)?;
+        record(&workflow)?;
+        for version in &versions.data {
+            line(&workflow, version)?;
+        }
+        match versions.next_cursor {
+            Some(_) => say(format_args!("           and older ones; these are the newest {VERSIONS}")),
+            None => Ok(()),
+        }?;
+        if let Some(number) = workflow.latest_version {
+            let base = session.base();
+            say(format_args!(
+                "diagram    {base}/api/workflows/{}/versions/{number}/diagram.svg",
+                workflow.handle
+            ))?;
+        }
+        Ok(())
+    }
+}
+
+fn record(workflow: &WorkflowRecord) -> Result<(), Failure> {
+    let paint = Paint::stdout();
+    say(paint.bold(harmless(&workflow.name)))?;
+    if let Some(description) = &workflow.description {
+        say(harmless(description))?;
+    }
+    say(format_args!("handle     {}", workflow.handle))?;
+    say(format_args!("id         {}", workflow.id))?;
+    if !workflow.tags.is_empty() {
+        say(format_args!("tags       {}", harmless(&workflow.tags.join(", "))))?;
+    }
+    match &workflow.share_url {
+        Some(url) => say(format_args!("chat       {} {url}", chat(workflow))),
+        None => say(format_args!("chat       {}", chat(workflow))),
+    }?;
+    if workflow.latest_version.is_none() { say("versions   none") } else { Ok(()) }
+}
+
+fn line(workflow: &WorkflowRecord, version: &VersionSummary) -> Result<(), Failure> {
+    let newest = workflow.latest_version == Some(version.version);
+    let label = if newest { "versions " } else { "" };
+    let notes = version.notes.as_deref().map(harmless).unwrap_or_default();
+    let day = version.created_at.get(..16).unwrap_or(&version.created_at).replace('T', " ");
+    let digest = version.digest.get(..8).unwrap_or(&version.digest);
+    let text = format!("{label:<10} {:<4} {day}Z  {digest}  {notes}", version.version);
+    say(text.trim_end())
+}

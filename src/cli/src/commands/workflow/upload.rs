@@ -1,0 +1,154 @@
+//! `callboard workflow upload`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+use wire::{CheckVersion, CreateVersion, CreateWorkflow};
+
+use super::file::GraphFile;
+use super::warn;
+use crate::complaint::Complaint;
+use crate::options::{ClientOptions, Session};
+use crate::output::{Failure, Output, complain, pretty, say};
+use crate::terminal::Paint;
+
+#[derive(Debug, Args)]
+pub(crate) struct Upload {
+    /// Handle or id of the workflow.
+    workflow: String,
+    /// A graph, or an object with `graph` and, if wanted, `runnable_config`, `metadata` and `notes`; `-` is standard input.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// What is new in this version.
+    #[arg(long, value_name = "TEXT")]
+    notes: Option<String>,
+    /// A file with the runnable config: prompts and settings.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Make the workflow first when there is none with this handle.
+    #[arg(long)]
+    create: bool,
+    #[command(flatten)]
+    pub(super) options: ClientOptions,
+}
+
+impl Upload {
+    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+        if self.config.as_ref().is_some_and(|config| config == &self.file && config.as_os_str() == "-") {
+            return Err(Failure::usage("graph and config cannot both come from standard input"));
+        }
+        let file = GraphFile::read(&self.file, self.config.as_deref())?;
+        let made = if self.create { self.create(session, &file).await? } else { None };
+        let version = CreateVersion {
+            graph: file.graph.clone(),
+            runnable_config: file.runnable_config.clone(),
+            metadata: file.metadata.clone(),
+            notes: self.notes.clone().or_else(|| file.notes.clone()),
+        };
+        let saved = session.client.save_version(&self.workflow, &version).await;
+        let (saved, new) = saved.map_err(|error| self.refused(session.complaint(error), &file))?;
+        if session.output == Output::Json {
+            let mut value = json!(saved);
+            value["new"] = json!(new);
+            return say(pretty(&value)?);
+        }
+        warn(session, &saved.warnings, &file);
+        if let Some(name) = made {
+            say(format_args!("Made the workflow \"{name}\"."))?;
+        }
+        let (number, paint) = (saved.version.version, Paint::stdout());
+        let workflow = paint.bold(&self.workflow);
+        if new {
+            say(format_args!("Saved version {number} of {workflow}."))?;
+        } else {
+            say(format_args!("Nothing new: version {number} of {workflow} is the same already."))?;
+        }
+        let next = format!(
+            "Next: callboard run {0}, or callboard workflow publish {0} and callboard chat {0}",
+            self.workflow
+        );
+        complain(Paint::stderr().dim(next));
+        Ok(())
+    }
+
+    fn refused(&self, complaint: Complaint, file: &GraphFile) -> Failure {
+        let complaint = complaint.located(file);
+        match complaint.code() {
+            Some("workflow.not_found") if !self.create => complaint.hint("--create makes it on the way."),
+            _ => complaint,
+        }
+        .into()
+    }
+
+    /// Makes the workflow when it is not there, once the graph is known to be good; answers its name.
+    async fn create(&self, session: &Session, file: &GraphFile) -> Result<Option<String>, Failure> {
+        match session.client.workflow(&self.workflow).await {
+            Ok(_) => return Ok(None),
+            Err(error) if error.code() == Some("workflow.not_found") => {}
+            Err(error) => return Err(session.failed(error)),
+        }
+        if let Some(better) = handle_like(&self.workflow) {
+            return Err(Failure::usage(format!(
+                "`{}` cannot be a handle: small letters, digits and single hyphens only; write `{better}`",
+                self.workflow
+            )));
+        }
+        let check = CheckVersion { graph: file.graph.clone(), runnable_config: file.runnable_config.clone() };
+        let checked = session.client.check(&check).await.map_err(|error| session.failed(error))?;
+        if !checked.valid {
+            let complaint =
+                Complaint::failed("The graph does not check; nothing was made.").coded("graph.invalid");
+            return Err(complaint.problems(checked.errors).located(file).into());
+        }
+        let name = name_of(&self.workflow);
+        let wanted = CreateWorkflow {
+            name: name.clone(),
+            handle: Some(self.workflow.clone()),
+            description: None,
+            tags: Vec::new(),
+        };
+        match session.client.create_workflow(&wanted).await {
+            Ok(_) => Ok(Some(name)),
+            // Somebody else was faster.
+            Err(error) if error.code() == Some("workflow.handle_taken") => Ok(None),
+            Err(error) => Err(session.failed(error)),
+        }
+    }
+}
+
+/// `None` when the text can be a handle, else one that is like it.
+fn handle_like(text: &str) -> Option<String> {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let words: String = text.chars().map(plain).collect();
+    let words: Vec<&str> = words.split('-').filter(|word| !word.is_empty()).collect();
+    let joined = words.join("-");
+    let like: String = joined.chars().take(64).collect();
+    let like = like.trim_end_matches('-');
+    let like = if like.is_empty() { "my-workflow" } else { like };
+    (like != text).then(|| like.to_owned())
+}
+
+/// `order-status` is called `Order status`.
+fn name_of(handle: &str) -> String {
+    let words = handle.replace('-', " ");
+    let mut letters = words.chars();
+    letters.next().map(|first| first.to_ascii_uppercase().to_string() + letters.as_str()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bad_handle_is_answered_with_a_good_one() {
+        assert_eq!(handle_like("order-status-2"), None);
+        for (bad, good) in
+            [("Order Status", "order-status"), ("-a--b-", "a-b"), ("ä", "my-workflow"), ("x_y", "x-y")]
+        {
+            assert_eq!(handle_like(bad).as_deref(), Some(good));
+        }
+        assert_eq!(handle_like(&"a".repeat(65)).unwrap().len(), 64);
+        assert_eq!(name_of("order-status"), "Order status");
+    }
+}

@@ -1,0 +1,213 @@
+//! What is said when a command does not do what was asked.
+
+use std::fmt::Write as _;
+
+use client::{ClientError, Fault};
+use serde_json::{Value, json};
+use wire::FieldError;
+
+use crate::terminal::{Paint, harmless};
+
+/// A sentence for the user with everything that helps to put it right.
+#[derive(Debug, Default)]
+pub(crate) struct Complaint {
+    status: u8,
+    message: String,
+    code: Option<String>,
+    request_id: Option<String>,
+    problems: Vec<Problem>,
+    hints: Vec<String>,
+}
+
+/// One problem at one place.
+#[derive(Debug)]
+struct Problem {
+    field: FieldError,
+    /// File and line, where the place is in a file.
+    place: Option<(String, usize)>,
+}
+
+/// Where a pointer leads to: the name of a file and the line in it.
+pub(crate) trait Places {
+    /// `None` when the pointer leads into no file.
+    fn place(&self, pointer: &str) -> Option<(String, usize)>;
+}
+
+impl Complaint {
+    /// It was tried and failed: status 1.
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
+        Self { status: 1, message: message.into(), ..Self::default() }
+    }
+
+    /// The call makes no sense: status 2.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self { status: 2, message: message.into(), ..Self::default() }
+    }
+
+    /// What the client says of a service at `base`.
+    pub(crate) fn of(error: ClientError, base: &str) -> Self {
+        let status = error.kind().exit_code();
+        match error {
+            ClientError::Api { detail, .. } => {
+                let problems = detail.errors.into_iter().map(|field| Problem { field, place: None });
+                let complaint = Self {
+                    status,
+                    message: detail.message,
+                    code: Some(detail.code),
+                    request_id: detail.request_id,
+                    problems: problems.collect(),
+                    hints: Vec::new(),
+                };
+                complaint.with_usual_hint()
+            }
+            ClientError::Transport { fault, source } => {
+                let cause = source.as_deref().and_then(|error| root(error)).map(|text| format!(" ({text})"));
+                let cause = cause.unwrap_or_default();
+                let base = base.trim_end_matches('/');
+                let complaint = match fault {
+                    Fault::Connect => {
+                        Self { message: format!("nothing answers at {base}{cause}"), ..Self::default() }
+                    }
+                    other => Self { message: format!("{base}: {other}{cause}"), ..Self::default() },
+                };
+                Self { status, code: Some("client.unreachable".to_owned()), ..complaint }
+                    .hint("`callboard serve` starts a service here; --api-url names one that runs elsewhere.")
+            }
+            other @ (ClientError::Usage(_) | ClientError::Protocol { .. }) => {
+                Self { status, message: other.to_string(), ..Self::default() }
+            }
+        }
+    }
+
+    /// The error that ended a turn or a run, which the service told in its stream.
+    pub(crate) fn told(message: impl Into<String>, code: Option<String>) -> Self {
+        Self { code, ..Self::failed(message) }.with_usual_hint()
+    }
+
+    /// Something else to do about it.
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// Problems that were found here.
+    #[must_use]
+    pub(crate) fn problems(mut self, found: Vec<FieldError>) -> Self {
+        self.problems = found.into_iter().map(|field| Problem { field, place: None }).collect();
+        self
+    }
+
+    /// A code of its own.
+    #[must_use]
+    pub(crate) fn coded(mut self, code: &str) -> Self {
+        self.code = Some(code.to_owned());
+        self
+    }
+
+    /// Refused: status 3.
+    #[must_use]
+    pub(crate) fn refused(mut self) -> Self {
+        self.status = 3;
+        self
+    }
+
+    /// Says of each problem in which line of which file it is.
+    #[must_use]
+    pub(crate) fn located(mut self, places: &impl Places) -> Self {
+        for problem in &mut self.problems {
+            problem.place = places.place(&problem.field.pointer);
+        }
+        self
+    }
+
+    /// The code of the service, or one of our own.
+    pub(crate) fn code(&self) -> Option<&str> {
+        self.code.as_deref()
+    }
+
+    pub(crate) fn status(&self) -> u8 {
+        self.status
+    }
+
+    fn with_usual_hint(self) -> Self {
+        let hint = match self.code.as_deref() {
+            Some("workflow.not_found") => "`callboard workflow list` names those that there are.",
+            Some("workflow.no_version") => "`callboard workflow upload <workflow> <file.json>` saves one.",
+            Some("chat.not_published") => "`callboard workflow publish <workflow>` opens its chat.",
+            Some("model.not_configured") => {
+                "SERVICE_MODEL_BASE_URL and SERVICE_MODEL_API_KEY of the service name an endpoint; `practice/<skill>` needs none."
+            }
+            Some(code) if code.starts_with("auth.") && self.status == 3 => {
+                "--service-token, SERVICE_SERVICE_TOKEN or the profile gives the token to send."
+            }
+            _ => return self,
+        };
+        self.hint(hint)
+    }
+
+    /// Several lines, the first of which begins with `error: `.
+    pub(crate) fn for_people(&self) -> String {
+        let paint = Paint::stderr();
+        let code = self.code.as_deref().filter(|code| !code.starts_with("client."));
+        let code = code.map(|code| format!(" ({code})")).unwrap_or_default();
+        let mut text =
+            format!("{} {}{}", paint.bad("error:"), harmless(&self.message), paint.dim(harmless(&code)));
+        for problem in &self.problems {
+            let _ = write!(text, "\n  {}", problem.line(paint));
+        }
+        if let Some(id) = &self.request_id {
+            let _ = write!(text, "\nThe log of the service has the cause under {id}.");
+        }
+        for hint in &self.hints {
+            let _ = write!(text, "\n{hint}");
+        }
+        text
+    }
+
+    /// One line of JSON in the shape of the service's own errors.
+    pub(crate) fn for_programs(&self) -> String {
+        let mut detail = json!({"message": self.message, "code": self.code});
+        if !self.problems.is_empty() {
+            detail["errors"] = self.problems.iter().map(Problem::json).collect();
+        }
+        if let Some(id) = &self.request_id {
+            detail["request_id"] = Value::String(id.clone());
+        }
+        json!({"detail": detail}).to_string()
+    }
+}
+
+/// A problem or a warning on a line: where it is, its code, what is wrong and what to write.
+pub(crate) fn line(field: &FieldError, place: Option<&(String, usize)>, paint: Paint) -> String {
+    let pointer = if field.pointer.is_empty() { "(whole)" } else { &field.pointer };
+    let place = place.map(|(file, line)| format!("{file}:{line}: ")).unwrap_or_default();
+    let suggestion = field.suggestion.as_ref().map(|text| format!("; {text}")).unwrap_or_default();
+    let code = paint.dim(format_args!("({})", harmless(&field.code)));
+    let (pointer, message) = (harmless(pointer), harmless(&field.message));
+    format!("{place}{}: {message}{} {code}", paint.bold(pointer), harmless(&suggestion))
+}
+
+impl Problem {
+    fn line(&self, paint: Paint) -> String {
+        line(&self.field, self.place.as_ref(), paint)
+    }
+
+    fn json(&self) -> Value {
+        let mut value = json!(self.field);
+        if let Some((file, line)) = &self.place {
+            value["file"] = json!(file);
+            value["line"] = json!(line);
+        }
+        value
+    }
+}
+
+/// What the innermost of the errors says.
+fn root(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    let mut inner = error.source()?;
+    while let Some(next) = inner.source() {
+        inner = next;
+    }
+    Some(inner.to_string())
+}

@@ -1,0 +1,135 @@
+//! How things look: colours where somebody sees them, plain text where a program reads.
+
+use std::borrow::Cow;
+use std::fmt::Display;
+use std::io::{IsTerminal, Write};
+
+use anstream::stream::RawStream;
+use anstream::{AutoStream, ColorChoice};
+use anstyle::{AnsiColor, Style};
+
+/// Colours for one of the two outputs, or none: `NO_COLOR`, `CLICOLOR_FORCE` and `TERM=dumb` are honoured.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Paint {
+    on: bool,
+}
+
+impl Paint {
+    /// For standard output.
+    pub(crate) fn stdout() -> Self {
+        Self::of(&std::io::stdout())
+    }
+
+    /// For standard error.
+    pub(crate) fn stderr() -> Self {
+        Self::of(&std::io::stderr())
+    }
+
+    fn of(stream: &impl RawStream) -> Self {
+        Self { on: AutoStream::choice(stream) != ColorChoice::Never }
+    }
+
+    /// What is said beside the matter.
+    pub(crate) fn dim(self, text: impl Display) -> String {
+        self.paint(Style::new().dimmed(), text)
+    }
+
+    /// What is to be found at a glance.
+    pub(crate) fn bold(self, text: impl Display) -> String {
+        self.paint(Style::new().bold(), text)
+    }
+
+    /// What went well.
+    pub(crate) fn good(self, text: impl Display) -> String {
+        self.paint(AnsiColor::Green.on_default(), text)
+    }
+
+    /// What is to be minded.
+    pub(crate) fn warning(self, text: impl Display) -> String {
+        self.paint(AnsiColor::Yellow.on_default(), text)
+    }
+
+    /// What went wrong.
+    pub(crate) fn bad(self, text: impl Display) -> String {
+        self.paint(AnsiColor::Red.on_default().bold(), text)
+    }
+
+    /// Who speaks.
+    pub(crate) fn name(self, text: impl Display) -> String {
+        self.paint(AnsiColor::Cyan.on_default().bold(), text)
+    }
+
+    fn paint(self, style: Style, text: impl Display) -> String {
+        if self.on { format!("{style}{text}{style:#}") } else { text.to_string() }
+    }
+}
+
+/// Whether somebody sees standard output.
+pub(crate) fn stdout_is_seen() -> bool {
+    std::io::stdout().is_terminal()
+}
+
+/// A text from outside as a terminal may have it: whatever could move the cursor, set a title or hide letters is left out.
+pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
+    let harmful = |c: char| c.is_control() && c != '\n' && c != '\t';
+    if text.contains(harmful) {
+        Cow::Owned(text.chars().filter(|c| !harmful(*c)).collect())
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+/// A line at the bottom of the terminal that says what is under way; nothing where nobody sees it.
+pub(crate) struct Underway {
+    seen: bool,
+    shown: bool,
+}
+
+/// Letters of the line, so that it does not wrap.
+const WIDTH: usize = 70;
+
+impl Underway {
+    pub(crate) fn new() -> Self {
+        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        Self { seen: std::io::stderr().is_terminal() && !dumb, shown: false }
+    }
+
+    /// Shows it; call [`Underway::clear`] before anything else is written.
+    pub(crate) fn show(&mut self, text: &str) {
+        if self.seen && !text.is_empty() {
+            let line: String = harmless(text).chars().take(WIDTH).collect();
+            let line = Paint::stderr().dim(line);
+            let _ = write!(std::io::stderr().lock(), "\r\x1b[2K{line}");
+            self.shown = true;
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        if std::mem::take(&mut self.shown) {
+            let _ = write!(std::io::stderr().lock(), "\r\x1b[2K");
+        }
+    }
+}
+
+impl Drop for Underway {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_stand_around_the_text_or_nowhere() {
+        assert_eq!(Paint { on: false }.bad("no"), "no");
+        assert_eq!(Paint { on: true }.good("yes"), "\u{1b}[32myes\u{1b}[0m");
+    }
+
+    #[test]
+    fn what_drives_a_terminal_is_left_out() {
+        assert_eq!(harmless("a\u{1b}[2Jb\u{7}\r\n\tc\u{9b}1m"), "a[2Jb\n\tc1m");
+        assert!(matches!(harmless("plain, ünïcode\n"), Cow::Borrowed(_)));
+    }
+}
