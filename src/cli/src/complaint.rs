@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use client::{ClientError, Fault};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 use wire::FieldError;
 
 use crate::terminal::{Paint, harmless};
@@ -20,17 +21,36 @@ pub(crate) struct Complaint {
 }
 
 /// One problem at one place.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 struct Problem {
+    #[serde(flatten)]
     field: FieldError,
-    /// File and line, where the place is in a file.
-    place: Option<(String, usize)>,
+    #[serde(flatten)]
+    place: Option<Place>,
 }
 
-/// Where a pointer leads to: the name of a file and the line in it.
+/// A place in a file.
+#[derive(Debug, Serialize)]
+pub(crate) struct Place {
+    pub(crate) file: String,
+    pub(crate) line: usize,
+}
+
+/// Where a pointer leads to.
 pub(crate) trait Places {
     /// `None` when the pointer leads into no file.
-    fn place(&self, pointer: &str) -> Option<(String, usize)>;
+    fn place(&self, pointer: &str) -> Option<Place>;
+}
+
+/// A complaint in the shape of the service's own errors.
+#[derive(Serialize)]
+struct Told<'a> {
+    message: &'a str,
+    code: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    errors: &'a [Problem],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<&'a str>,
 }
 
 impl Complaint {
@@ -95,6 +115,15 @@ impl Complaint {
     #[must_use]
     pub(crate) fn problems(mut self, found: Vec<FieldError>) -> Self {
         self.problems = found.into_iter().map(|field| Problem { field, place: None }).collect();
+        self
+    }
+
+    /// Names the workflow where a hint speaks of one.
+    #[must_use]
+    pub(crate) fn about(mut self, workflow: &str) -> Self {
+        for hint in &mut self.hints {
+            *hint = hint.replace("<workflow>", workflow);
+        }
         self
     }
 
@@ -167,21 +196,20 @@ impl Complaint {
 
     /// One line of JSON in the shape of the service's own errors.
     pub(crate) fn for_programs(&self) -> String {
-        let mut detail = json!({"message": self.message, "code": self.code});
-        if !self.problems.is_empty() {
-            detail["errors"] = self.problems.iter().map(Problem::json).collect();
-        }
-        if let Some(id) = &self.request_id {
-            detail["request_id"] = Value::String(id.clone());
-        }
-        json!({"detail": detail}).to_string()
+        let told = Told {
+            message: &self.message,
+            code: self.code.as_deref(),
+            errors: &self.problems,
+            request_id: self.request_id.as_deref(),
+        };
+        json!({"detail": told}).to_string()
     }
 }
 
 /// A problem or a warning on a line: where it is, its code, what is wrong and what to write.
-pub(crate) fn line(field: &FieldError, place: Option<&(String, usize)>, paint: Paint) -> String {
+pub(crate) fn line(field: &FieldError, place: Option<&Place>, paint: Paint) -> String {
     let pointer = if field.pointer.is_empty() { "(whole)" } else { &field.pointer };
-    let place = place.map(|(file, line)| format!("{file}:{line}: ")).unwrap_or_default();
+    let place = place.map(|Place { file, line }| format!("{file}:{line}: ")).unwrap_or_default();
     let suggestion = field.suggestion.as_ref().map(|text| format!("; {text}")).unwrap_or_default();
     let code = paint.dim(format_args!("({})", harmless(&field.code)));
     let (pointer, message) = (harmless(pointer), harmless(&field.message));
@@ -191,15 +219,6 @@ pub(crate) fn line(field: &FieldError, place: Option<&(String, usize)>, paint: P
 impl Problem {
     fn line(&self, paint: Paint) -> String {
         line(&self.field, self.place.as_ref(), paint)
-    }
-
-    fn json(&self) -> Value {
-        let mut value = json!(self.field);
-        if let Some((file, line)) = &self.place {
-            value["file"] = json!(file);
-            value["line"] = json!(line);
-        }
-        value
     }
 }
 

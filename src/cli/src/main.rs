@@ -10,7 +10,7 @@ mod terminal;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use commands::{config, demo, node, serve, workflow};
+use commands::{chat, config, demo, node, run, serve, workflow};
 use options::ClientOptions;
 use output::{Failure, Output};
 
@@ -49,6 +49,10 @@ enum Command {
         #[command(subcommand)]
         command: workflow::WorkflowCommand,
     },
+    /// Chat with a published workflow in the terminal.
+    Chat(chat::Chat),
+    /// Run a workflow, watch it, and print what it comes to.
+    Run(run::Run),
     /// Look at the configuration.
     Config {
         #[command(subcommand)]
@@ -125,6 +129,8 @@ fn perform(command: Command, outer: ClientOptions) -> (Output, Result<(), Failur
             human(outer.without_service("doctor").and_then(|()| commands::doctor::run(&asked, output)))
         }
         Command::Workflow { command } => workflow::run(command, outer),
+        Command::Chat(command) => command.run(outer),
+        Command::Run(command) => command.run(outer),
         Command::Config { command: ConfigCommand::Show { output } } => {
             let output = output.or(outer.output).unwrap_or_default();
             human(outer.without_service("config").and_then(|()| config::show(output)))

@@ -7,6 +7,7 @@ use clap::Args;
 use client::{Client, ClientError};
 use config::Source;
 use kernel::{Ids, Secret, SystemClock, SystemRandom};
+use tokio::runtime::Runtime;
 
 use crate::complaint::Complaint;
 use crate::output::{Failure, Output};
@@ -124,8 +125,13 @@ pub(crate) fn new_key() -> Result<String, Failure> {
     ids.uuid().map(|id| id.to_string()).map_err(|error| Failure::from(error.to_string()))
 }
 
+/// What client commands run on.
+pub(crate) fn runtime() -> Result<Runtime, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| Failure::from(format!("cannot start: {error}")))
+}
+
 /// Does the work of a client command.
 pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| Failure::from(format!("cannot start: {error}")))?.block_on(work)
+    runtime()?.block_on(work)
 }

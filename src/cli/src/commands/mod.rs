@@ -1,9 +1,11 @@
 //! The commands, one file each.
 
+pub(crate) mod chat;
 pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod node;
+pub(crate) mod run;
 pub(crate) mod serve;
 mod signals;
 pub(crate) mod workflow;

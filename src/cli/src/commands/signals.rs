@@ -38,6 +38,34 @@ impl Signals {
     }
 }
 
+/// Ctrl-C alone, for a command that does something about it before it leaves.
+pub(crate) struct Interrupts(Option<Signal>);
+
+impl Interrupts {
+    /// From here on Ctrl-C no longer ends the process by itself.
+    pub(crate) fn listen() -> Result<Self, Failure> {
+        let signal = signal(SignalKind::interrupt());
+        signal
+            .map(|signal| Self(Some(signal)))
+            .map_err(|error| format!("cannot listen for signals: {error}").into())
+    }
+
+    /// Somebody else listens.
+    pub(crate) fn elsewhere() -> Self {
+        Self(None)
+    }
+
+    /// Waits for the next one.
+    pub(crate) async fn told(&mut self) {
+        match &mut self.0 {
+            Some(signal) => {
+                signal.recv().await;
+            }
+            None => std::future::pending().await,
+        }
+    }
+}
+
 /// Whether SIGHUP is ignored, as `nohup` leaves it for us; listening would undo that.
 fn outlives_terminal() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

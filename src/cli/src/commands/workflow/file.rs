@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use super::locate::line_of;
-use crate::complaint::Places;
+use crate::complaint::{Place, Places};
 use crate::output::Failure;
 
 /// A text and what it is called in messages.
@@ -42,8 +42,8 @@ impl Text {
         })
     }
 
-    fn place(&self, pointer: &str) -> (String, usize) {
-        (self.name.clone(), line_of(&self.text, pointer))
+    fn place(&self, pointer: &str) -> Place {
+        Place { file: self.name.clone(), line: line_of(&self.text, pointer) }
     }
 }
 
@@ -125,7 +125,7 @@ fn object(name: &str, what: &str, value: Value) -> Result<Map<String, Value>, Fa
 }
 
 impl Places for GraphFile {
-    fn place(&self, pointer: &str) -> Option<(String, usize)> {
+    fn place(&self, pointer: &str) -> Option<Place> {
         let in_config =
             pointer.strip_prefix("/runnable_config").filter(|rest| rest.is_empty() || rest.starts_with('/'));
         match (in_config, &self.config) {

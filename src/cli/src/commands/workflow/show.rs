@@ -2,7 +2,8 @@
 
 use clap::Args;
 use client::Part;
-use serde_json::json;
+use serde::Serialize;
+use serde_json::{Map, Value};
 use wire::{VersionSummary, WorkflowRecord};
 
 use super::list::chat;
@@ -14,6 +15,8 @@ use crate::terminal::{Paint, harmless};
 const VERSIONS: u32 = 20;
 
 #[derive(Debug, Args)]
+// `--version` is the workflow's here.
+#[command(disable_version_flag = true)]
 pub(crate) struct Show {
     /// Handle or id of the workflow.
     workflow: String,
@@ -24,6 +27,14 @@ pub(crate) struct Show {
     pub(super) options: ClientOptions,
 }
 
+/// What `callboard workflow upload` takes.
+#[derive(Serialize)]
+struct File {
+    graph: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    runnable_config: Option<Map<String, Value>>,
+}
+
 impl Show {
     pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
         let failed = |error| session.failed(error);
@@ -32,10 +43,7 @@ impl Show {
             if session.output == Output::Json {
                 return say(pretty(&version)?);
             }
-            let mut file = json!({"graph": version.graph});
-            if let Some(config) = version.runnable_config {
-                file["runnable_config"] = json!(config);
-            }
+            let file = File { graph: version.graph, runnable_config: version.runnable_config };
             return say(pretty(&file)?);
         }
         let workflow = session.client.workflow(&self.workflow).await.map_err(failed)?;

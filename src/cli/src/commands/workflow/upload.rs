@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use serde_json::json;
-use wire::{CheckVersion, CreateVersion, CreateWorkflow};
+use serde::Serialize;
+use wire::{CheckVersion, CreateVersion, CreateWorkflow, SavedVersion};
 
 use super::file::GraphFile;
 use super::warn;
@@ -33,6 +33,14 @@ pub(crate) struct Upload {
     pub(super) options: ClientOptions,
 }
 
+/// What the service answered, and whether the version is a new one.
+#[derive(Serialize)]
+struct Uploaded {
+    #[serde(flatten)]
+    saved: SavedVersion,
+    new: bool,
+}
+
 impl Upload {
     pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
         if self.config.as_ref().is_some_and(|config| config == &self.file && config.as_os_str() == "-") {
@@ -49,9 +57,7 @@ impl Upload {
         let saved = session.client.save_version(&self.workflow, &version).await;
         let (saved, new) = saved.map_err(|error| self.refused(session.complaint(error), &file))?;
         if session.output == Output::Json {
-            let mut value = json!(saved);
-            value["new"] = json!(new);
-            return say(pretty(&value)?);
+            return say(pretty(&Uploaded { saved, new })?);
         }
         warn(session, &saved.warnings, &file);
         if let Some(name) = made {
@@ -73,7 +79,7 @@ impl Upload {
     }
 
     fn refused(&self, complaint: Complaint, file: &GraphFile) -> Failure {
-        let complaint = complaint.located(file);
+        let complaint = complaint.located(file).about(&self.workflow);
         match complaint.code() {
             Some("workflow.not_found") if !self.create => complaint.hint("--create makes it on the way."),
             _ => complaint,

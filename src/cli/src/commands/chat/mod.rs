@@ -1,0 +1,159 @@
+//! `callboard chat`: talks with a published workflow.
+
+mod talk;
+mod teller;
+
+use std::io::{IsTerminal, Read};
+
+use clap::Args;
+use rustyline::DefaultEditor;
+use rustyline::error::ReadlineError;
+pub(crate) use talk::{Ended, Talk};
+use uuid::Uuid;
+
+use super::signals::Interrupts;
+use crate::complaint::Complaint;
+use crate::options::{ClientOptions, Session, runtime};
+use crate::output::{Failure, Output, complain};
+use crate::terminal::{Paint, harmless, stdout_is_seen};
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Ctrl-C during a reply stops it and keeps what was said; another one, or Ctrl-D, leaves.\n\
+                        The reply goes to standard output; everything else goes to standard error."
+)]
+pub(crate) struct Chat {
+    /// Handle or id of the workflow.
+    workflow: String,
+    /// What to say. Without it you are asked, or standard input is the message where that is no terminal; so it is with `-`.
+    message: Option<String>,
+    /// Go on with this thread.
+    #[arg(long, value_name = "ID")]
+    thread: Option<String>,
+    #[command(flatten)]
+    options: ClientOptions,
+}
+
+/// A published workflow, as far as one has to know it.
+struct Partner {
+    id: String,
+    name: String,
+}
+
+impl Chat {
+    /// Answers how to print what goes wrong, too.
+    pub(crate) fn run(self, outer: ClientOptions) -> (Output, Result<(), Failure>) {
+        let options = self.options.clone().or(outer);
+        (options.output(), self.chat(&options))
+    }
+
+    fn chat(self, options: &ClientOptions) -> Result<(), Failure> {
+        let session = options.session()?;
+        let asks = self.message.is_none() && std::io::stdin().is_terminal() && stdout_is_seen();
+        if asks && session.output == Output::Json {
+            return Err(Failure::usage("--output json needs a message, as an argument or on standard input"));
+        }
+        let message = if asks { None } else { Some(self.message()?) };
+        let runtime = runtime()?;
+        let partner = runtime.block_on(self.partner(&session))?;
+        let interrupts = runtime.block_on(async { Interrupts::listen() })?;
+        let mut talk = Talk::new(&session, partner.id, self.thread.clone(), interrupts);
+        let ended = match message {
+            Some(message) => runtime.block_on(talk.say(&message)),
+            None => {
+                let name = harmless(&partner.name);
+                let told = format!("{name}: say something. Ctrl-C stops a reply, Ctrl-D leaves.");
+                complain(Paint::stderr().dim(told));
+                converse(|message| runtime.block_on(talk.say(message)))
+            }
+        };
+        if let (Some(thread), Output::Human) = (talk.thread(), session.output) {
+            let next = format!("To go on: callboard chat {} --thread {thread}", self.workflow);
+            complain(Paint::stderr().dim(next));
+        }
+        match ended.map_err(|failure| about(failure, &self.workflow))? {
+            Ended::Done => Ok(()),
+            Ended::Stopped => Err(Failure::Interrupted),
+            Ended::Failed(complaint) => Err(complaint.about(&self.workflow).into()),
+        }
+    }
+
+    fn message(&self) -> Result<String, Failure> {
+        let message = match self.message.as_deref() {
+            Some(message) if message != "-" => message.to_owned(),
+            _ => {
+                let mut message = String::new();
+                std::io::stdin()
+                    .lock()
+                    .read_to_string(&mut message)
+                    .map_err(|error| Failure::usage(format!("standard input cannot be read: {error}")))?;
+                message.trim_end_matches(['\n', '\r']).to_owned()
+            }
+        };
+        if message.trim().is_empty() {
+            Err(Failure::usage("there is no message to send"))
+        } else {
+            Ok(message)
+        }
+    }
+
+    /// Finds the workflow. What is published can be found by anybody.
+    async fn partner(&self, session: &Session) -> Result<Partner, Failure> {
+        let error = match session.client.public_workflow(&self.workflow).await {
+            Ok(public) => return Ok(Partner { id: public.id, name: public.name }),
+            Err(error) if matches!(error.status(), Some(401 | 403 | 404)) => error,
+            Err(error) => return Err(session.failed(error)),
+        };
+        match session.client.workflow(&self.workflow).await {
+            Ok(workflow) if !workflow.is_public => {
+                let name = harmless(&workflow.name).into_owned();
+                let complaint = Complaint::told(
+                    format!("\"{name}\" is not published."),
+                    Some("chat.not_published".into()),
+                );
+                Err(complaint.refused().about(&self.workflow).into())
+            }
+            Ok(workflow) => Ok(Partner { id: workflow.id, name: workflow.name }),
+            // The chat may know a session that the rest of the service does not.
+            Err(_) if Uuid::try_parse(&self.workflow).is_ok() => {
+                Ok(Partner { id: self.workflow.clone(), name: "The workflow".to_owned() })
+            }
+            Err(closer) => {
+                let error = if closer.status() == Some(404) { closer } else { error };
+                Err(session.failed(error))
+            }
+        }
+    }
+}
+
+fn about(failure: Failure, workflow: &str) -> Failure {
+    match failure {
+        Failure::Told(complaint) => complaint.about(workflow).into(),
+        other => other,
+    }
+}
+
+/// Asks and says until the user leaves. A failed turn is told, and the conversation goes on.
+fn converse(mut say: impl FnMut(&str) -> Result<Ended, Failure>) -> Result<Ended, Failure> {
+    let mut editor =
+        DefaultEditor::new().map_err(|error| Failure::from(format!("cannot read lines: {error}")))?;
+    let prompt = format!("{} ", Paint::stdout().name("you ›"));
+    loop {
+        let line = match editor.readline(&prompt) {
+            Ok(line) => line,
+            Err(ReadlineError::Eof | ReadlineError::Interrupted) => return Ok(Ended::Done),
+            Err(error) => return Err(format!("cannot read a line: {error}").into()),
+        };
+        if line.trim().is_empty() {
+            continue;
+        }
+        // It only fails to add what is there already.
+        let _ = editor.add_history_entry(&line);
+        match say(&line) {
+            Ok(Ended::Done | Ended::Stopped) => {}
+            Ok(Ended::Failed(complaint)) => complain(complaint.for_people()),
+            Err(Failure::Told(complaint)) => complain(complaint.for_people()),
+            Err(leave) => return Err(leave),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! A conversation, turn by turn.
+
+use std::pin::pin;
+
+use client::{ChatOptions, ResumingChat};
+use serde_json::Map;
+use wire::chat::{ChatOperation, ChatRequest, UserMessageInput};
+
+use super::teller::Teller;
+use crate::commands::signals::Interrupts;
+use crate::complaint::Complaint;
+use crate::options::{Session, new_key};
+use crate::output::{Failure, Output};
+
+/// A thread with a workflow; the thread begins with the first message.
+pub(crate) struct Talk<'a> {
+    session: &'a Session,
+    workflow_id: String,
+    thread: Option<String>,
+    interrupts: Interrupts,
+}
+
+/// How a turn ended.
+pub(crate) enum Ended {
+    /// With a reply.
+    Done,
+    /// The user stopped it; what was said is kept.
+    Stopped,
+    /// With an error.
+    Failed(Complaint),
+}
+
+impl<'a> Talk<'a> {
+    pub(crate) fn new(
+        session: &'a Session,
+        workflow_id: String,
+        thread: Option<String>,
+        interrupts: Interrupts,
+    ) -> Self {
+        Self { session, workflow_id, thread, interrupts }
+    }
+
+    /// The thread, once it is known.
+    pub(crate) fn thread(&self) -> Option<&str> {
+        self.thread.as_deref()
+    }
+
+    /// Says something and shows what is answered as it comes, over lost connections. Ctrl-C stops the turn; a second one
+    /// leaves without waiting for that.
+    pub(crate) async fn say(&mut self, message: &str) -> Result<Ended, Failure> {
+        let input = UserMessageInput::text(message);
+        let operation = match &self.thread {
+            Some(thread) => ChatOperation::AddUserMessage { thread_id: thread.clone(), input },
+            None => ChatOperation::CreateThread { input },
+        };
+        let request = ChatRequest { operation, metadata: Map::new() };
+        // With a key the message can be sent again when the answer was lost.
+        let options = ChatOptions { idempotency_key: Some(new_key()?), ..ChatOptions::default() };
+        let mut stopping = false;
+        let mut chat = {
+            let mut begun = pin!(self.session.client.follow(&self.workflow_id, &request, &options));
+            loop {
+                tokio::select! {
+                    chat = &mut begun => break chat.map_err(|error| self.session.failed(error))?,
+                    () = self.interrupts.told() => leave_if(std::mem::replace(&mut stopping, true))?,
+                }
+            }
+        };
+        if stopping {
+            self.stop(&chat).await?;
+        }
+        self.listen(&mut chat, stopping).await
+    }
+
+    async fn listen(&mut self, chat: &mut ResumingChat, mut stopping: bool) -> Result<Ended, Failure> {
+        let mut teller = Teller::new(self.session.output);
+        let mut resumes = chat.resumes();
+        loop {
+            let told = tokio::select! {
+                event = chat.next() => Some(event),
+                () = self.interrupts.told() => None,
+            };
+            match told {
+                Some(Ok(Some(event))) => {
+                    if std::mem::replace(&mut resumes, chat.resumes()) != resumes {
+                        teller.note("The connection was lost; it goes on where it was.");
+                    }
+                    teller.take(&event.event)?;
+                    if let Some(thread) = teller.thread() {
+                        self.thread = Some(thread.to_owned());
+                    }
+                }
+                Some(Ok(None)) => break,
+                Some(Err(error)) => {
+                    teller.finish()?;
+                    let complaint = self.session.complaint(error);
+                    return Err(complaint
+                        .hint("The turn goes on without a reader for a while, then it is stopped.")
+                        .into());
+                }
+                None => {
+                    if std::mem::replace(&mut stopping, true) {
+                        teller.finish()?;
+                        return Err(Failure::Interrupted);
+                    }
+                    self.stop(chat).await?;
+                }
+            }
+        }
+        teller.finish()?;
+        if let Some(complaint) = teller.error() {
+            return Ok(Ended::Failed(complaint));
+        }
+        if stopping && self.session.output == Output::Human {
+            teller.note("Stopped; what was said is kept.");
+        }
+        Ok(if stopping { Ended::Stopped } else { Ended::Done })
+    }
+
+    /// Stops the turn for good; its stream ends by itself then.
+    async fn stop(&mut self, chat: &ResumingChat) -> Result<(), Failure> {
+        tokio::select! {
+            stopped = self.session.client.stop(chat.stream_id()) => match stopped {
+                Ok(_) => Ok(()),
+                Err(error) => {
+                    let complaint = self.session.complaint(error);
+                    Err(complaint.hint("The reply could not be stopped; without a reader it ends by itself.").into())
+                }
+            },
+            () = self.interrupts.told() => Err(Failure::Interrupted),
+        }
+    }
+}
+
+fn leave_if(again: bool) -> Result<(), Failure> {
+    if again { Err(Failure::Interrupted) } else { Ok(()) }
+}

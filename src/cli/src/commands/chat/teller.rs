@@ -1,0 +1,154 @@
+//! Shows a turn as it comes: the reply on standard output, the rest on standard error.
+
+use std::io::IsTerminal;
+
+use wire::chat::{ChatEvent, NoticeLevel, ThreadItem};
+
+use crate::complaint::Complaint;
+use crate::output::{Failure, Output, compact, complain, piece, say};
+use crate::terminal::{Paint, harmless, stdout_is_seen};
+
+/// What was shown of a turn.
+pub(super) struct Teller {
+    output: Output,
+    /// Standard output is a terminal.
+    seen: bool,
+    /// Both outputs are; then what is said beside the reply must not run into it.
+    mixed: bool,
+    /// A line of the reply is not ended.
+    open: bool,
+    /// Item and text of each reply.
+    replies: Vec<(String, String)>,
+    thread: Option<String>,
+    error: Option<Complaint>,
+}
+
+impl Teller {
+    pub(super) fn new(output: Output) -> Self {
+        let seen = stdout_is_seen();
+        let mixed = seen && std::io::stderr().is_terminal();
+        Self { output, seen, mixed, open: false, replies: Vec::new(), thread: None, error: None }
+    }
+
+    /// The thread, once an event has named it.
+    pub(super) fn thread(&self) -> Option<&str> {
+        self.thread.as_deref()
+    }
+
+    /// The error that ended the turn.
+    pub(super) fn error(&mut self) -> Option<Complaint> {
+        self.error.take()
+    }
+
+    pub(super) fn take(&mut self, event: &ChatEvent) -> Result<(), Failure> {
+        if let ChatEvent::ThreadCreated { thread } = event {
+            self.thread = Some(thread.id.clone());
+        }
+        if let ChatEvent::Error { message, error_code, allow_retry, .. } = event {
+            let message = message.clone().unwrap_or_else(|| "The turn failed.".to_owned());
+            let complaint = Complaint::told(message, error_code.clone());
+            let again = "The same message may succeed when it is sent again.";
+            self.error = Some(if *allow_retry { complaint.hint(again) } else { complaint });
+        }
+        if self.output == Output::Json {
+            return say(compact(event)?);
+        }
+        match event {
+            ChatEvent::ItemUpdated { item_id, update } => {
+                update.appended_text().map_or(Ok(()), |text| self.append(item_id, text))
+            }
+            ChatEvent::ItemDone { item } | ChatEvent::ItemReplaced { item } => self.settle(item),
+            ChatEvent::ProgressUpdate { text, .. } => {
+                self.note(&format!("… {text}"));
+                Ok(())
+            }
+            ChatEvent::Notice { level, message, title } => {
+                self.notice(*level, title.as_deref(), message);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A line beside the reply.
+    pub(super) fn note(&mut self, text: &str) {
+        if self.output == Output::Human {
+            self.end_line();
+            complain(Paint::stderr().dim(harmless(text)));
+        }
+    }
+
+    /// Ends the line that is open.
+    pub(super) fn finish(&mut self) -> Result<(), Failure> {
+        if std::mem::take(&mut self.open) { say("") } else { Ok(()) }
+    }
+
+    fn notice(&mut self, level: NoticeLevel, title: Option<&str>, message: &str) {
+        self.end_line();
+        let paint = Paint::stderr();
+        let text = title.map_or_else(|| message.to_owned(), |title| format!("{title}: {message}"));
+        let text = format!("! {}", harmless(&text));
+        complain(match level {
+            NoticeLevel::Info => paint.dim(text),
+            NoticeLevel::Warning => paint.warning(text),
+            NoticeLevel::Danger => paint.bad(text),
+        });
+    }
+
+    fn end_line(&mut self) {
+        if self.mixed && std::mem::take(&mut self.open) {
+            // A reader that has gone is noticed with the next piece.
+            let _ = say("");
+        }
+    }
+
+    fn append(&mut self, item_id: &str, text: &str) -> Result<(), Failure> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        if !self.replies.iter().any(|(id, _)| id == item_id) {
+            self.begin(item_id)?;
+        }
+        if let Some((_, whole)) = self.replies.iter_mut().find(|(id, _)| id == item_id) {
+            whole.push_str(text);
+        }
+        self.open = !text.ends_with('\n');
+        self.write(text)
+    }
+
+    /// Replies are parted by an empty line.
+    fn begin(&mut self, item_id: &str) -> Result<(), Failure> {
+        self.finish()?;
+        if !self.replies.is_empty() {
+            say("")?;
+        }
+        self.replies.push((item_id.to_owned(), String::new()));
+        Ok(())
+    }
+
+    /// An item that comes whole is what counts: shows what was not streamed of it.
+    fn settle(&mut self, item: &ThreadItem) -> Result<(), Failure> {
+        if !matches!(item, ThreadItem::AssistantMessage { .. }) {
+            return Ok(());
+        }
+        let whole = item.as_message().1;
+        let shown = self.replies.iter().find(|(id, _)| id == item.id()).map(|(_, text)| text.clone());
+        let shown = shown.unwrap_or_default();
+        match whole.strip_prefix(shown.as_str()) {
+            Some(rest) => self.append(item.id(), rest)?,
+            None => {
+                self.finish()?;
+                self.note("The reply was begun anew; it reads:");
+                if let Some((_, text)) = self.replies.iter_mut().find(|(id, _)| id == item.id()) {
+                    text.clear();
+                }
+                self.append(item.id(), &whole)?;
+            }
+        }
+        self.finish()
+    }
+
+    fn write(&self, text: &str) -> Result<(), Failure> {
+        if self.seen { piece(harmless(text)) } else { piece(text) }
+    }
+}

@@ -1,0 +1,115 @@
+//! What a run is given, from the command line and from a file.
+
+use std::io::Read;
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use crate::options::Session;
+use crate::output::Failure;
+
+/// Inputs, and those among them that may be meant as text although they read as something else.
+#[derive(Debug)]
+pub(super) struct Inputs {
+    values: Map<String, Value>,
+    /// Key and text.
+    unsure: Vec<(String, String)>,
+}
+
+/// Reads both; a pair wins over the file.
+pub(super) fn read(pairs: &[String], file: Option<&Path>) -> Result<Inputs, Failure> {
+    let mut values = file.map(object).transpose()?.unwrap_or_default();
+    let mut unsure = Vec::new();
+    for pair in pairs {
+        let Some((key, text)) = pair.split_once('=').filter(|(key, _)| !key.is_empty()) else {
+            return Err(Failure::usage(format!("--input `{pair}`: write it as key=value")));
+        };
+        unsure.retain(|(other, _)| other != key);
+        let value = serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()));
+        if !value.is_string() {
+            unsure.push((key.to_owned(), text.to_owned()));
+        }
+        values.insert(key.to_owned(), value);
+    }
+    Ok(Inputs { values, unsure })
+}
+
+fn object(path: &Path) -> Result<Map<String, Value>, Failure> {
+    let (name, text) = if path.as_os_str() == "-" {
+        let mut text = String::new();
+        ("standard input".to_owned(), std::io::stdin().lock().read_to_string(&mut text).map(|_| text))
+    } else {
+        (path.display().to_string(), std::fs::read_to_string(path))
+    };
+    let text = text.map_err(|error| Failure::usage(format!("{name} cannot be read: {error}")))?;
+    match serde_json::from_str(&text) {
+        Ok(Value::Object(members)) => Ok(members),
+        Ok(_) => Err(Failure::usage(format!("{name} must hold a JSON object of inputs"))),
+        Err(error) => Err(Failure::usage(format!("{name} is not JSON: {error}"))),
+    }
+}
+
+impl Inputs {
+    /// The inputs, where the graph asks for a text as text: `--input zip=8010` is no number there.
+    pub(super) async fn fit(
+        mut self,
+        session: &Session,
+        workflow: &str,
+        version: Option<i32>,
+    ) -> Result<Value, Failure> {
+        if !self.unsure.is_empty() {
+            let failed = |error| Failure::from(session.complaint(error).about(workflow));
+            let number = match version {
+                Some(number) => Some(number),
+                None => session.client.workflow(workflow).await.map_err(failed)?.latest_version,
+            };
+            // Without a version the run says what is missing.
+            if let Some(number) = number {
+                let version = session.client.version(workflow, number).await.map_err(failed)?;
+                self.as_texts(&version.graph);
+            }
+        }
+        Ok(Value::Object(self.values))
+    }
+
+    fn as_texts(&mut self, graph: &Value) {
+        for (key, text) in &self.unsure {
+            let wanted =
+                graph.get("inputs").and_then(|schema| schema.get("properties")?.get(key)?.get("type"));
+            if wanted.and_then(Value::as_str) == Some("string") {
+                self.values.insert(key.clone(), Value::String(text.clone()));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pairs(pairs: &[&str]) -> Result<Inputs, Failure> {
+        read(&pairs.iter().map(|&pair| pair.to_owned()).collect::<Vec<_>>(), None)
+    }
+
+    #[test]
+    fn a_value_is_json_where_it_reads_so_and_the_last_of_a_key_counts() {
+        let inputs = pairs(&["a=1", "b=x=y", "c={\"d\":[true]}", "e=", "f=\"7\"", "a=007"]).unwrap();
+        let values = json!({"a": "007", "b": "x=y", "c": {"d": [true]}, "e": "", "f": "7"});
+        assert_eq!(Value::Object(inputs.values), values);
+        assert_eq!(inputs.unsure, [("c".to_owned(), "{\"d\":[true]}".to_owned())]);
+        for bad in ["a", "=1"] {
+            assert!(pairs(&[bad]).is_err());
+        }
+    }
+
+    #[test]
+    fn a_text_stays_one_where_the_graph_asks_for_it() {
+        let mut inputs = pairs(&["zip=8010", "count=3"]).unwrap();
+        inputs.as_texts(
+            &json!({"inputs": {"properties": {"zip": {"type": "string"}, "count": {"type": "integer"}}}}),
+        );
+        assert_eq!(Value::Object(inputs.values), json!({"zip": "8010", "count": 3}));
+    }
+}

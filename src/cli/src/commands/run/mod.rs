@@ -1,0 +1,186 @@
+//! `callboard run`: begins a run, watches it, and prints what it comes to.
+
+mod inputs;
+mod watcher;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use client::{BegunRun, ClientError, Fault, RunOptions};
+use kernel::{Clock, SystemClock};
+use wire::{CreateRun, RunRecord, RunState};
+
+use super::signals::Interrupts;
+use crate::complaint::Complaint;
+use crate::options::{ClientOptions, Session, block_on, new_key};
+use crate::output::{Failure, Output, complain, pretty, say};
+use crate::terminal::{Paint, harmless};
+use watcher::Watcher;
+
+/// So often a run is begun whose answer was lost; with one key it is the same run.
+const ATTEMPTS: u32 = 4;
+const PAUSE: Duration = Duration::from_millis(500);
+
+#[derive(Debug, Args)]
+// `--version` is the workflow's here.
+#[command(
+    disable_version_flag = true,
+    after_help = "Ctrl-C cancels the run; a second one leaves it.\n\
+                        What the run comes to goes to standard output; everything else goes to standard error."
+)]
+pub(crate) struct Run {
+    /// Handle or id of the workflow.
+    workflow: String,
+    /// An input. The value is JSON where it reads as JSON and the graph does not ask for a text, else the text as it is.
+    #[arg(long = "input", value_name = "KEY=VALUE")]
+    pairs: Vec<String>,
+    /// A file with a JSON object of inputs; `-` is standard input. What --input gives wins.
+    #[arg(long = "inputs", value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// The version to run; the newest unless given.
+    #[arg(long, value_name = "N")]
+    version: Option<i32>,
+    /// Seconds until the run fails.
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<f64>,
+    /// Show nothing but what the run comes to.
+    #[arg(long)]
+    quiet: bool,
+    #[command(flatten)]
+    options: ClientOptions,
+}
+
+impl Run {
+    /// Answers how to print what goes wrong, too.
+    pub(crate) fn run(self, outer: ClientOptions) -> (Output, Result<(), Failure>) {
+        let options = self.options.clone().or(outer);
+        let work = || {
+            let session = options.session()?;
+            block_on(self.perform(&session))
+        };
+        (options.output(), work())
+    }
+
+    async fn perform(&self, session: &Session) -> Result<(), Failure> {
+        let inputs = inputs::read(&self.pairs, self.file.as_deref())?;
+        let inputs = inputs.fit(session, &self.workflow, self.version).await?;
+        let mut interrupts = Interrupts::listen()?;
+        let wanted = CreateRun {
+            inputs: Some(inputs),
+            version: self.version,
+            timeout_seconds: self.timeout,
+            ..CreateRun::default()
+        };
+        let run = self.begin(session, &wanted).await?.run;
+        let quiet = self.quiet || session.output == Output::Json;
+        let cancelled = watch(session, &run.id, Watcher::new(quiet), &mut interrupts).await?;
+        let record = session.client.run(&run.id).await.map_err(|error| session.failed(error))?;
+        self.conclude(session, &record, cancelled)
+    }
+
+    /// Begins it; when the answer is lost, once more with the same key.
+    async fn begin(&self, session: &Session, wanted: &CreateRun) -> Result<BegunRun, Failure> {
+        let options = RunOptions { wait: None, idempotency_key: Some(new_key()?) };
+        let mut attempt = 1;
+        loop {
+            match session.client.begin_run(&self.workflow, wanted, &options).await {
+                Ok(begun) => return Ok(begun),
+                Err(error) if attempt < ATTEMPTS && may_have_begun(&error, attempt) => {}
+                Err(error) => return Err(session.complaint(error).about(&self.workflow).into()),
+            }
+            attempt += 1;
+            SystemClock::new().sleep(PAUSE).await;
+        }
+    }
+
+    fn conclude(&self, session: &Session, run: &RunRecord, cancelled: bool) -> Result<(), Failure> {
+        let human = session.output == Output::Human;
+        let trace = format!("{}/api/runs/{}/trace", session.base(), run.id);
+        if !human {
+            say(pretty(run)?)?;
+        } else if run.status == RunState::Succeeded {
+            if !self.quiet {
+                complain(
+                    Paint::stderr().dim(format_args!("Done{}. Every step: {trace}", watcher::took(run))),
+                );
+            }
+            say(pretty(&run.output)?)?;
+        }
+        match run.status {
+            RunState::Succeeded => Ok(()),
+            RunState::Cancelled if cancelled => {
+                if human {
+                    complain(format_args!("Cancelled. Every step until then: {trace}"));
+                }
+                Err(Failure::Interrupted)
+            }
+            _ if !human => Err(Failure::Said),
+            _ => Err(failed(run).hint(format!("Every step: {trace}")).into()),
+        }
+    }
+}
+
+/// On the first attempt a service that is not there is told at once.
+fn may_have_begun(error: &ClientError, attempt: u32) -> bool {
+    match error {
+        ClientError::Transport { fault: Fault::Connect, .. } => attempt > 1,
+        ClientError::Transport { .. } => true,
+        _ => false,
+    }
+}
+
+fn failed(run: &RunRecord) -> Complaint {
+    match &run.error {
+        Some(problem) => {
+            let node = problem.node.as_deref().map(|node| format!(" in {node}")).unwrap_or_default();
+            let message = format!("The run failed{}: {}", harmless(&node), problem.message);
+            Complaint::told(message, Some(problem.code.clone()))
+        }
+        None => Complaint::failed(format!("The run is {}.", run.status.as_str())),
+    }
+}
+
+/// Watches a run to its end; says whether it was cancelled from here.
+async fn watch(
+    session: &Session,
+    id: &str,
+    mut watcher: Watcher,
+    interrupts: &mut Interrupts,
+) -> Result<bool, Failure> {
+    let mut events = session.client.follow_run(id, None);
+    let mut cancelled = false;
+    let look = format!("The run goes on without us: {}/api/runs/{id}", session.base());
+    loop {
+        let told = tokio::select! {
+            event = events.next() => Some(event),
+            () = interrupts.told() => None,
+        };
+        match told {
+            Some(Ok(Some(event))) => watcher.take(&event.event),
+            Some(Ok(None)) => return Ok(cancelled),
+            Some(Err(error)) => {
+                watcher.finish();
+                return Err(session.complaint(error).hint(look).into());
+            }
+            None if cancelled => {
+                watcher.finish();
+                complain(look);
+                return Err(Failure::Interrupted);
+            }
+            None => {
+                cancelled = true;
+                watcher.note("Cancelling …");
+                let outcome = tokio::select! {
+                    outcome = session.client.cancel_run(id) => outcome,
+                    () = interrupts.told() => {
+                        watcher.finish();
+                        complain(look);
+                        return Err(Failure::Interrupted);
+                    }
+                };
+                outcome.map_err(|error| Failure::from(session.complaint(error).hint(look.clone())))?;
+            }
+        }
+    }
+}
