@@ -1,22 +1,73 @@
 //! `callboard demo`: the main job in one command, with everything embedded.
 
 use std::io::ErrorKind;
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
+use std::time::Duration;
 
-use client::{ChatOptions, Client, ClientError};
+use client::{Client, ClientError};
 use config::Config;
+use kernel::{Clock, SystemClock};
+use serde_json::{Map, Value};
 use server::Parts;
-use wire::chat::{ChatEvent, ChatOperation, ChatRequest, ThreadItem, UserMessageInput};
 use wire::{CreateVersion, CreateWorkflow, PublishRequest, WorkflowRecord};
 
-use super::signals::Signals;
-use crate::output::{Failure, piece, say};
+use super::chat::{Ended, Talk};
+use super::signals::{Interrupts, Signals};
+use crate::complaint::Complaint;
+use crate::options::Session;
+use crate::output::{Failure, Output, say};
+use crate::terminal::Paint;
 
-/// The published workflow: says back what it is told, word by word.
-const ECHO: &str = include_str!("../../../../examples/echo.json");
-/// A name that nobody else gives: what a user has made in the same database is left alone.
-const HANDLE: &str = "callboard-demo-echo";
-const MESSAGE: &str = "Hello Callboard! Every word of this reply was stored before it was sent.";
+/// An example that the demo publishes. Its handle begins so that what a user has made is left alone.
+struct Example {
+    handle: &'static str,
+    name: &'static str,
+    description: &'static str,
+    graph: &'static str,
+    /// The model that it asks: one that is built in and needs neither key nor network.
+    model: Option<&'static str>,
+}
+
+/// The first one is talked with.
+const EXAMPLES: [Example; 4] = [
+    Example {
+        handle: "callboard-demo-summary",
+        name: "Summary",
+        description: "Summarises a text: its pieces at the same time, then the whole.",
+        graph: include_str!("../../../../examples/document-summary.json"),
+        model: Some("practice/summarize@60ms"),
+    },
+    Example {
+        handle: "callboard-demo-support",
+        name: "Support desk",
+        description: "Sorts a customer's message, drafts an answer by the rule for it, and reviews the draft.",
+        graph: include_str!("../../../../examples/support-triage.json"),
+        model: Some("practice/assistant"),
+    },
+    Example {
+        handle: "callboard-demo-count",
+        name: "Slow count",
+        description: "Says a number every half second: for cutting the connection, coming back, and stopping.",
+        graph: include_str!("../../../../examples/slow-count.json"),
+        model: None,
+    },
+    Example {
+        handle: "callboard-demo-echo",
+        name: "Echo",
+        description: "Says back what it is told, word by word.",
+        graph: include_str!("../../../../examples/echo.json"),
+        model: None,
+    },
+];
+const MESSAGE: &str = "The old harbour of Lund was built in 1873. It served forty ships a week.
+
+After the fire of 1911 the harbour was moved to the north. The old basin was filled with rubble.
+
+Today a park lies there. Every spring the town holds a fair in it. Twenty thousand people come.
+
+In 2019 divers found three anchors under the park. They stand at its gate now.
+
+The town plans to open the basin again. Work may begin in 2027. It would cost nine million.";
 
 pub(crate) fn run(exit: bool) -> Result<(), Failure> {
     let (source, mut config) = super::load()?;
@@ -31,7 +82,7 @@ pub(crate) fn run(exit: bool) -> Result<(), Failure> {
     }
     free_port(&mut config)?;
     server::init_logging(&config);
-    actix_rt::System::new().block_on(demo(config, exit))
+    actix_rt::System::new().block_on(Box::pin(demo(config, exit)))
 }
 
 /// A port that somebody else has is no reason not to show a demo.
@@ -48,13 +99,17 @@ fn free_port(config: &mut Config) -> Result<(), Failure> {
 
 async fn demo(config: Config, exit: bool) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
+    let mut steps = Steps::new();
     say(format_args!("Starting Callboard with a database of its own in {} …", config.data.dir.display()))?;
     let running = tokio::select! {
         started = server::start(&config, Parts::default()) => started.map_err(|error| error.to_string())?,
         () = signals.told() => return Ok(()),
     };
     let shown = tokio::select! {
-        shown = show(running.address(), exit) => shown,
+        shown = async {
+            steps.done("The database and the service are up")?;
+            Box::pin(show(&format!("http://{}", running.address()), exit, &mut steps)).await
+        } => shown,
         () = signals.told() => {
             running.stop().await;
             return Ok(());
@@ -68,34 +123,47 @@ async fn demo(config: Config, exit: bool) -> Result<(), Failure> {
     say("\nStopped.")
 }
 
-async fn show(address: SocketAddr, exit: bool) -> Result<(), Failure> {
-    let failed = |error: ClientError| format!("the demo did not work: {error}");
-    let base = format!("http://{address}");
-    let client = Client::builder(&base).build().map_err(failed)?;
-    let workflow = publish(&client).await.map_err(failed)?;
-    say(format_args!("Published the workflow \"{}\" ({}).\n", workflow.name, workflow.handle))?;
-    say(format_args!("you        {MESSAGE}"))?;
-    chat(&client, &workflow.id).await?;
-    if exit {
-        return Ok(());
+/// Says what is done and how long it took.
+struct Steps {
+    clock: SystemClock,
+    last: Duration,
+}
+
+impl Steps {
+    fn new() -> Self {
+        let clock = SystemClock::new();
+        Self { last: clock.monotonic(), clock }
     }
-    say(format_args!(
-        "\nThe service is at {base}. Try it yourself:\n\n  \
-         curl -N {base}/api/chat -H 'Content-Type: application/json' -d '{}'\n\nServing until Ctrl-C.",
-        serde_json::json!({
-            "type": "threads.create",
-            "workflow_id": workflow.id,
-            "params": {"input": {"content": [{"type": "input_text", "text": "Hello!"}]}},
-        })
-    ))
+
+    fn done(&mut self, what: &str) -> Result<(), Failure> {
+        let now = self.clock.monotonic();
+        let took = now.saturating_sub(std::mem::replace(&mut self.last, now));
+        let (paint, seconds) = (Paint::stdout(), took.as_secs_f64());
+        say(format_args!("{} {what} {}", paint.good("✓"), paint.dim(format_args!("({seconds:.2} s)"))))
+    }
+}
+
+async fn show(base: &str, exit: bool, steps: &mut Steps) -> Result<(), Failure> {
+    let client = Client::builder(base).keep_cookies(false).build();
+    let client = client.map_err(|error| Failure::from(Complaint::of(error, base)))?;
+    let session = Session { client, output: Output::Human };
+    let mut published = Vec::new();
+    for example in &EXAMPLES {
+        published.push(publish(&session.client, example).await.map_err(|error| session.failed(error))?);
+    }
+    steps.done(&format!("Published {} example workflows", published.len()))?;
+    if let Some(first) = published.first() {
+        chat(&session, first, steps).await?;
+    }
+    if exit { Ok(()) } else { invite(base, &published) }
 }
 
 /// Makes the workflow, or finds the one of an earlier demo; the same graph again is the same version.
-async fn publish(client: &Client) -> Result<WorkflowRecord, ClientError> {
+async fn publish(client: &Client, example: &Example) -> Result<WorkflowRecord, ClientError> {
     let wanted = CreateWorkflow {
-        name: "Callboard demo: echo".to_owned(),
-        handle: Some(HANDLE.to_owned()),
-        description: Some("Says back what it is told, word by word.".to_owned()),
+        name: example.name.to_owned(),
+        handle: Some(example.handle.to_owned()),
+        description: Some(example.description.to_owned()),
         tags: vec!["example".to_owned()],
     };
     match client.create_workflow(&wanted).await {
@@ -103,28 +171,43 @@ async fn publish(client: &Client) -> Result<WorkflowRecord, ClientError> {
         Err(error) if error.code() == Some("workflow.handle_taken") => {}
         Err(error) => return Err(error),
     }
-    let graph = serde_json::from_str(ECHO).map_err(|error| ClientError::Usage(error.to_string()))?;
-    let version = CreateVersion { graph, runnable_config: None, metadata: None, notes: None };
-    client.save_version(HANDLE, &version).await?;
-    Ok(client.publish(HANDLE, &PublishRequest::default()).await?.workflow)
+    let graph = serde_json::from_str(example.graph).map_err(|error| ClientError::Usage(error.to_string()))?;
+    let config = example.model.map(|model| Map::from_iter([("model".to_owned(), Value::from(model))]));
+    let version = CreateVersion { graph, runnable_config: config, metadata: None, notes: None };
+    client.save_version(example.handle, &version).await?;
+    Ok(client.publish(example.handle, &PublishRequest::default()).await?.workflow)
 }
 
-async fn chat(client: &Client, workflow: &str) -> Result<(), Failure> {
-    let failed = |error: ClientError| format!("the demo did not work: {error}");
-    let operation = ChatOperation::CreateThread { input: UserMessageInput::text(MESSAGE) };
-    let request = ChatRequest { operation, metadata: serde_json::Map::new() };
-    let mut stream = client.chat(workflow, &request, &ChatOptions::default()).await.map_err(failed)?;
-    piece("callboard  ")?;
-    while let Some(event) = stream.next().await.map_err(failed)? {
-        match event.event {
-            ChatEvent::ItemUpdated { update, .. } => piece(update.appended_text().unwrap_or_default())?,
-            ChatEvent::ItemDone { item: ThreadItem::AssistantMessage { .. } } => say("")?,
-            ChatEvent::Error { message, .. } => {
-                let text = message.unwrap_or_else(|| "the turn failed".to_owned());
-                return Err(format!("the demo did not work: {text}").into());
-            }
-            _ => {}
+async fn chat(session: &Session, workflow: &WorkflowRecord, steps: &mut Steps) -> Result<(), Failure> {
+    let paint = Paint::stdout();
+    let model = "its model is built in and needs no key";
+    say(format_args!("\nA chat with \"{}\" ({}); {model}.\n", workflow.name, workflow.handle))?;
+    let message = MESSAGE.replace("\n\n", "\n      ");
+    say(format_args!("{} {message}\n", paint.name("you ›")))?;
+    let mut talk = Talk::new(session, workflow.id.clone(), None, Interrupts::elsewhere());
+    match talk.say(MESSAGE).await? {
+        Ended::Done | Ended::Stopped => {
+            say("")?;
+            steps.done("Every piece of this reply was stored before it was sent")
         }
+        Ended::Failed(complaint) => Err(complaint.into()),
     }
-    Ok(())
+}
+
+/// The addresses to open, each on a line of its own, and what to do next.
+fn invite(base: &str, published: &[WorkflowRecord]) -> Result<(), Failure> {
+    let paint = Paint::stdout();
+    say("\nOpen in a browser:\n")?;
+    say(format_args!("{base}/"))?;
+    for (workflow, example) in published.iter().zip(&EXAMPLES) {
+        say(format_args!("\n{}: {}", paint.bold(&workflow.name), paint.dim(example.description)))?;
+        say(format_args!("chat {}", workflow.share_url.as_deref().unwrap_or_default()))?;
+    }
+    // The client commands look for the service at their default address.
+    let address = if base == "http://127.0.0.1:8000" { String::new() } else { format!(" --api-url {base}") };
+    say(format_args!(
+        "\nOr in another terminal:\n\n  callboard chat {}{address}\n  callboard workflow list{address}\n\n\
+         docs/QUICKSTART.md makes a workflow of your own in ten minutes.\n\nServing until Ctrl-C.",
+        EXAMPLES.first().map_or("", |example| example.handle)
+    ))
 }
