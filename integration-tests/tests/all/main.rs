@@ -18,6 +18,7 @@ mod answers;
 mod bad_http;
 mod bad_input;
 mod changes;
+mod command_line;
 mod crash;
 mod database;
 mod diagnosis;

@@ -246,19 +246,43 @@ fn the_demo_leaves_a_users_own_workflows_alone_and_makes_its_own_once() {
         let output = callboard(&folder, &["demo", "--exit"], &[]).output().unwrap();
         let said = text(&output.stdout);
         assert!(output.status.success(), "{said}{}", text(&output.stderr));
-        assert!(
-            said.contains("(callboard-demo-echo)") && said.contains("callboard  You said: Hello"),
-            "{said}"
-        );
-        assert_eq!(text(&output.stderr), "");
+        assert!(said.contains("✓ Published 4 example workflows ("), "{said}");
+        assert!(said.contains("\nThe old harbour of Lund was built in 1873. In 2019 divers found"), "{said}");
+        assert_eq!(text(&output.stderr), "… Reading 2 pieces …\n");
     }
     served(&|client| {
         let workflows = runtime.block_on(client.workflows()).unwrap();
         let mut seen: Vec<_> =
             workflows.iter().map(|one| (one.handle.as_str(), one.latest_version, one.is_public)).collect();
         seen.sort_unstable();
-        assert_eq!(seen, [("callboard-demo-echo", Some(1), true), ("echo", None, false)]);
+        let ours = ["count", "echo", "summary", "support"].map(|name| format!("callboard-demo-{name}"));
+        let mut expected: Vec<_> = ours.iter().map(|handle| (handle.as_str(), Some(1), true)).collect();
+        expected.push(("echo", None, false));
+        assert_eq!(seen, expected);
     });
+}
+
+#[test]
+fn the_demo_names_every_address_on_a_line_of_its_own_and_goes_on_serving() {
+    let folder = folder();
+    let mut running = Running::start(callboard(&folder, &["demo"], &[]));
+    let mut said = String::new();
+    let output = running.output.as_mut().unwrap();
+    while !said.ends_with("Serving until Ctrl-C.\n") {
+        assert!(output.read_line(&mut said).unwrap() > 0, "{said}");
+    }
+    let home = said.lines().find(|line| line.starts_with("http://")).unwrap();
+    let base = home.strip_suffix('/').unwrap();
+    assert!(said.contains(&format!("callboard chat callboard-demo-summary --api-url {base}")), "{said}");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let published = runtime.block_on(Client::new(base).unwrap().workflows()).unwrap();
+    let mut expected: Vec<_> = published.iter().map(|one| format!("chat {base}/chat/{}", one.id)).collect();
+    let mut chats: Vec<_> = said.lines().filter(|line| line.starts_with("chat ")).collect();
+    expected.sort_unstable();
+    chats.sort_unstable();
+    assert_eq!((chats.len(), chats), (4, expected.iter().map(String::as_str).collect()));
+    assert_eq!(running.stop().0, Some(0));
+    assert_no_database(&folder);
 }
 
 #[test]

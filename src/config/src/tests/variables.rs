@@ -61,6 +61,7 @@ fn what_counts_in_this_stage() {
         .collect();
     let expected = [
         "SERVICE_ALLOW_INSECURE",
+        "SERVICE_API_URL",
         "SERVICE_AUTH_MODE",
         "SERVICE_AUTH_SERVICE_TOKEN_BACKEND",
         "SERVICE_CHAT_DIALECT",
@@ -79,6 +80,7 @@ fn what_counts_in_this_stage() {
         "SERVICE_PORT",
         "SERVICE_POSTGRES_DSN",
         "SERVICE_PUBLIC_BASE_URL",
+        "SERVICE_SERVICE_TOKEN",
         "SERVICE_VAULT_KEYS",
     ];
     assert_eq!(counts, BTreeSet::from(expected));

@@ -1,0 +1,13 @@
+//! The client commands of the real binary, as somebody at a terminal or a script meets them.
+
+mod chat;
+mod options;
+mod proxy;
+mod run;
+mod terminal;
+mod workflows;
+
+/// Says back what it is told, with a pause before each word.
+fn slow_echo(pause_ms: u64) -> serde_json::Value {
+    integration_tests::graphs::words("You said: {{ inputs.message }}", pause_ms)
+}

@@ -1,0 +1,172 @@
+//! Where the address and the token come from, and what the status says.
+
+use integration_tests::{TestService, within};
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use super::terminal::{Ran, Terminal};
+
+/// Something that answers an empty list and keeps what it was asked.
+struct Listener {
+    listener: TcpListener,
+    base: String,
+}
+
+impl Listener {
+    async fn new() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        Self { listener, base }
+    }
+
+    /// The bearer of the next request; empty when it has none.
+    async fn bearer(&self) -> String {
+        let (mut stream, _) = within("a request", self.listener.accept()).await.unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(stream.read_u8().await.unwrap());
+        }
+        let answer = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\nconnection: close\r\n\r\n[]";
+        stream.write_all(answer.as_bytes()).await.unwrap();
+        let head = String::from_utf8(head).unwrap();
+        let bearer = head.lines().find_map(|line| line.strip_prefix("authorization: Bearer "));
+        bearer.unwrap_or_default().to_owned()
+    }
+
+    /// The bearer that a command sends here.
+    async fn hears(&self, command: impl Future<Output = Ran>) -> String {
+        let (bearer, ran) = tokio::join!(self.bearer(), command);
+        assert_eq!(ran.status, Some(0), "{}", ran.err);
+        bearer
+    }
+}
+
+#[tokio::test]
+async fn a_flag_wins_over_the_environment_and_that_over_the_profile() {
+    let (flag, environment, default, other) =
+        (Listener::new().await, Listener::new().await, Listener::new().await, Listener::new().await);
+    let terminal = Terminal::at("");
+    terminal.file(
+        "config/callboard/config.toml",
+        format!(
+            "[default]\napi_url = \"{}\"\nservice_token = \"of-default\"\n\n[other]\napi_url = \"{}\"\n",
+            default.base, other.base
+        ),
+    );
+    // An empty variable counts as unset.
+    assert_eq!(default.hears(terminal.run(&["workflow", "list"])).await, "of-default");
+    assert_eq!(other.hears(terminal.run(&["workflow", "list", "--profile", "other"])).await, "");
+    assert_eq!(other.hears(terminal.run(&["--profile", "other", "workflow", "list"])).await, "");
+    let with = async |arguments: &[&str]| {
+        let mut command = terminal.command(arguments);
+        command.env("SERVICE_API_URL", &environment.base).env("SERVICE_SERVICE_TOKEN", "of-environment");
+        let output = command.output().await.unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Ran { status: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    };
+    assert_eq!(environment.hears(with(&["workflow", "list"])).await, "of-environment");
+    let named = ["workflow", "list", "--api-url", &flag.base, "--service-token", "of-flag"];
+    assert_eq!(flag.hears(with(&named)).await, "of-flag");
+    let outside = ["--api-url", &other.base, "workflow", "list", "--api-url", &flag.base];
+    assert_eq!(flag.hears(with(&outside)).await, "of-environment", "what stands behind the command wins");
+    // A .env file is part of the environment.
+    terminal.file(".env", format!("SERVICE_API_URL={}\nSERVICE_SERVICE_TOKEN=of-file\n", other.base));
+    let mut unset = terminal.command(&["workflow", "list"]);
+    let (bearer, output) = tokio::join!(other.bearer(), unset.env_remove("SERVICE_API_URL").output());
+    assert_eq!((bearer.as_str(), output.unwrap().status.code()), ("of-file", Some(0)));
+}
+
+#[tokio::test]
+async fn a_wrong_profile_file_is_one_sentence_without_its_secrets() {
+    let terminal = Terminal::at("");
+    let cases = [
+        ("[default]\nservice_token = \"canary\n", "line 2: this is not TOML: "),
+        (
+            "\n[default]\ntoken = \"canary\"\n",
+            "line 3: [default] has no member `token`; write `api_url` or `service_token`",
+        ),
+        ("service_token = \"canary\"", "line 1: `service_token` must stand in a table, such as [default]"),
+    ];
+    for (text, expected) in cases {
+        terminal.file("config/callboard/config.toml", text);
+        let ran = terminal.run(&["workflow", "list"]).await;
+        assert_eq!((ran.status, ran.out.as_str()), (Some(2), ""));
+        assert!(
+            ran.err.contains("/config/callboard/config.toml, ") && ran.err.contains(expected),
+            "{}",
+            ran.err
+        );
+        assert!(!ran.err.contains("canary") && ran.err.lines().count() == 1, "{}", ran.err);
+    }
+    terminal.file("config/callboard/config.toml", "[staging]\napi_url = \"http://a\"\n");
+    let ran = terminal.run(&["workflow", "list", "--profile", "live"]).await;
+    assert_eq!(ran.status, Some(2));
+    assert!(
+        ran.err.ends_with("config.toml: there is no profile `live`; there are: `staging`\n"),
+        "{}",
+        ran.err
+    );
+}
+
+#[tokio::test]
+async fn usage_has_status_2() {
+    let terminal = Terminal::at("http://127.0.0.1:1");
+    let cases: [(&[&str], &str); 6] = [
+        (&["workflow", "list", "--api-url", "localhost:8000"], "must begin with http"),
+        (&["workflow", "list", "--service-token", "a\nb"], "the token cannot be sent as a header"),
+        (
+            &["--api-url", "http://a", "node", "list"],
+            "--api-url has no effect: `callboard node` talks to no service",
+        ),
+        (&["--output", "json", "serve"], "--output has no effect on `callboard serve`"),
+        (&["workflow", "upload", "x", "nothing.json"], "nothing.json cannot be read"),
+        (&["chat", "x", " "], "there is no message to send"),
+    ];
+    for (arguments, expected) in cases {
+        let ran = terminal.run(arguments).await;
+        assert_eq!((ran.status, ran.out.as_str()), (Some(2), ""), "{arguments:?}: {}", ran.err);
+        assert!(ran.err.contains(expected), "{arguments:?}: {}", ran.err);
+    }
+    for arguments in
+        [["serve", "--api-url", "x"].as_slice(), &["workflow"], &["run"], &["chat", "a", "b", "c"]]
+    {
+        assert_eq!(terminal.run(arguments).await.status, Some(2), "{arguments:?}");
+    }
+    let wrong =
+        terminal.command(&["workflow", "list"]).env("SERVICE_API_URL", "nowhere").output().await.unwrap();
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(String::from_utf8(wrong.stderr).unwrap().starts_with("error: SERVICE_API_URL: "));
+}
+
+#[tokio::test]
+async fn a_service_that_does_not_answer_has_status_4() {
+    let terminal = Terminal::at("http://127.0.0.1:1");
+    for arguments in
+        [["workflow", "list"].as_slice(), &["chat", "x", "hi"], &["run", "x"], &["workflow", "publish", "x"]]
+    {
+        let ran = terminal.run(arguments).await;
+        assert_eq!((ran.status, ran.out.as_str()), (Some(4), ""), "{arguments:?}: {}", ran.err);
+        assert!(ran.err.starts_with("error: nothing answers at http://127.0.0.1:1 ("), "{}", ran.err);
+        assert!(ran.err.contains("`callboard serve`") && ran.err.contains("--api-url"), "{}", ran.err);
+    }
+    let ran = terminal.run(&["workflow", "list", "--output", "json"]).await;
+    let told: Value = serde_json::from_str(&ran.err).unwrap();
+    assert_eq!((ran.status, told["detail"]["code"].as_str()), (Some(4), Some("client.unreachable")));
+}
+
+#[tokio::test]
+async fn colours_are_for_terminals_and_for_those_who_ask() {
+    let t = TestService::start().await;
+    let terminal = Terminal::of(&t);
+    let error = async |variables: &[(&str, &str)]| {
+        let mut command = terminal.command(&["workflow", "show", "nothing"]);
+        let output = command.envs(variables.iter().copied()).output().await.unwrap();
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(error(&[]).await.starts_with("error: There is no such workflow. (workflow.not_found)\n"));
+    assert!(error(&[("CLICOLOR_FORCE", "1")]).await.starts_with("\u{1b}["));
+    assert!(error(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]).await.starts_with("error: "));
+    let seen = terminal.start_at_a_terminal("workflow show nothing").end().await;
+    assert!(seen.out.contains("\u{1b}[1m\u{1b}[31merror:\u{1b}[0m"), "{:?}", seen.out);
+}

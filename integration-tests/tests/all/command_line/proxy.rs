@@ -1,0 +1,85 @@
+//! A way to the service on which connections break.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// What breaks.
+#[derive(Clone, Copy)]
+pub(super) enum Break {
+    /// Each stream of events after so many bytes.
+    StreamsAfter(usize),
+    /// The first answer to a request with this method and beginning of a path, before any byte of it.
+    FirstAnswerTo(&'static str),
+}
+
+pub(super) struct Proxy {
+    address: SocketAddr,
+    broken: Arc<AtomicUsize>,
+}
+
+impl Proxy {
+    pub(super) async fn to(service: SocketAddr, what: Break) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let broken = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&broken);
+        tokio::spawn(async move {
+            while let Ok((from, _)) = listener.accept().await {
+                let to = TcpStream::connect(service).await.unwrap();
+                let counted = Arc::clone(&counted);
+                tokio::spawn(async move { pass(from, to, what, &counted).await });
+            }
+        });
+        Self { address, broken }
+    }
+
+    pub(super) fn base(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// How many connections broke.
+    pub(super) fn broken(&self) -> usize {
+        self.broken.load(Ordering::SeqCst)
+    }
+}
+
+/// Passes bytes both ways until it is time to break.
+async fn pass(mut from: TcpStream, mut to: TcpStream, what: Break, broken: &AtomicUsize) {
+    let (mut asked, mut answered) = (Vec::new(), Vec::new());
+    let (mut up, mut down) = ([0; 4096], [0; 256]);
+    loop {
+        tokio::select! {
+            read = from.read(&mut up) => {
+                let Ok(read @ 1..) = read else { return };
+                asked.extend_from_slice(&up[..read]);
+                answered.clear();
+                if to.write_all(&up[..read]).await.is_err() {
+                    return;
+                }
+            }
+            read = to.read(&mut down) => {
+                let Ok(read @ 1..) = read else { return };
+                answered.extend_from_slice(&down[..read]);
+                let breaks = match what {
+                    Break::StreamsAfter(bytes) => {
+                        answered.len() > bytes && String::from_utf8_lossy(&answered).contains("text/event-stream")
+                    }
+                    Break::FirstAnswerTo(request) => {
+                        broken.load(Ordering::SeqCst) == 0 && String::from_utf8_lossy(&asked).contains(request)
+                    }
+                };
+                if breaks {
+                    broken.fetch_add(1, Ordering::SeqCst);
+                    return;
+                }
+                if from.write_all(&down[..read]).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Where commands are typed: a home of its own, and the binary.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use integration_tests::{TestService, within};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, ChildStdout, Command};
+
+/// A home with the settings of a user, and the address of a service.
+pub(super) struct Terminal {
+    home: TempDir,
+    address: String,
+}
+
+/// What a command came to.
+pub(super) struct Ran {
+    pub(super) status: Option<i32>,
+    pub(super) out: String,
+    pub(super) err: String,
+}
+
+impl Terminal {
+    pub(super) fn of(t: &TestService) -> Self {
+        Self::at(&format!("http://{}", t.address()))
+    }
+
+    pub(super) fn at(address: &str) -> Self {
+        Self { home: TempDir::new().unwrap(), address: address.to_owned() }
+    }
+
+    /// Writes a file into the working folder; answers its name.
+    pub(super) fn file(&self, name: &str, text: impl ToString) -> String {
+        let path = self.home.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text.to_string()).unwrap();
+        name.to_owned()
+    }
+
+    pub(super) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(binary());
+        for (name, _) in std::env::vars_os() {
+            let text = name.to_string_lossy();
+            if text.starts_with("SERVICE_") || text.starts_with("CLICOLOR") || text == "NO_COLOR" {
+                command.env_remove(&name);
+            }
+        }
+        command.args(arguments).current_dir(self.home.path()).kill_on_drop(true);
+        command.env("SERVICE_API_URL", &self.address).env("XDG_CONFIG_HOME", self.home.path().join("config"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    pub(super) async fn run(&self, arguments: &[&str]) -> Ran {
+        finish(self.command(arguments)).await
+    }
+
+    /// With a text on standard input.
+    pub(super) async fn type_in(&self, arguments: &[&str], text: &str) -> Ran {
+        let mut child = self.command(arguments).stdin(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(text.as_bytes()).await.unwrap();
+        ended(child).await
+    }
+
+    /// It has to succeed; answers standard output.
+    pub(super) async fn does(&self, arguments: &[&str]) -> String {
+        let ran = self.run(arguments).await;
+        assert_eq!(ran.status, Some(0), "{arguments:?}: {}", ran.err);
+        ran.out
+    }
+
+    /// A command that is under way.
+    pub(super) fn start(&self, arguments: &[&str]) -> Started {
+        Started::of(self.command(arguments))
+    }
+
+    /// A command at a terminal with keys; `script` lends it one.
+    pub(super) fn start_at_a_terminal(&self, arguments: &str) -> Started {
+        let plain = self.command(&[]);
+        let mut command = Command::new("script");
+        command.args(["-qfec", &format!("{} {arguments}", binary().display()), "/dev/null"]);
+        command.current_dir(self.home.path()).env("TERM", "xterm").kill_on_drop(true);
+        for (name, value) in plain.as_std().get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Started::of(command)
+    }
+}
+
+/// A command that is under way.
+pub(super) struct Started {
+    child: Child,
+    output: ChildStdout,
+    seen: Vec<u8>,
+    /// As far as was looked.
+    looked: usize,
+}
+
+impl Started {
+    fn of(mut command: Command) -> Self {
+        let mut child = command.spawn().unwrap();
+        let output = child.stdout.take().unwrap();
+        Self { child, output, seen: Vec::new(), looked: 0 }
+    }
+
+    /// Reads standard output until this stands behind what was read until before.
+    pub(super) async fn until(&mut self, text: &str) {
+        let mut bytes = [0; 1024];
+        loop {
+            let new = &self.seen[self.looked..];
+            if let Some(at) = new.windows(text.len()).position(|bytes| bytes == text.as_bytes()) {
+                self.looked += at + text.len();
+                return;
+            }
+            let read = within(text, self.output.read(&mut bytes)).await.unwrap();
+            assert!(read > 0, "it ended before `{text}`: {}", String::from_utf8_lossy(&self.seen));
+            self.seen.extend_from_slice(&bytes[..read]);
+        }
+    }
+
+    pub(super) fn interrupt(&self) {
+        let pid = self.child.id().unwrap();
+        let kill = std::process::Command::new("sh").args(["-c", &format!("kill -INT {pid}")]).status();
+        assert!(kill.unwrap().success());
+    }
+
+    pub(super) async fn press(&mut self, keys: &str) {
+        self.child.stdin.as_mut().unwrap().write_all(keys.as_bytes()).await.unwrap();
+    }
+
+    pub(super) async fn end(mut self) -> Ran {
+        within("its end", self.output.read_to_end(&mut self.seen)).await.unwrap();
+        let mut ran = ended(self.child).await;
+        ran.out = String::from_utf8(self.seen).unwrap();
+        ran
+    }
+}
+
+async fn finish(mut command: Command) -> Ran {
+    ended(command.spawn().unwrap()).await
+}
+
+async fn ended(child: Child) -> Ran {
+    let output = within("a command", child.wait_with_output()).await.unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Ran { status: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+fn binary() -> PathBuf {
+    std::env::var_os("CALLBOARD_BIN")
+        .expect("CALLBOARD_BIN is not set: run `cargo xtask test`, which builds the binary")
+        .into()
+}

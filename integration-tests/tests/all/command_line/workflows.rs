@@ -1,0 +1,224 @@
+//! `callboard workflow …`.
+
+use integration_tests::{TestService, graphs};
+use serde_json::{Value, json};
+
+use super::terminal::Terminal;
+
+const BROKEN: &str = r#"{
+  "format": "graph/1",
+  "nodes": [
+    {
+      "name": "say",
+      "type": "replay",
+      "text": "hi"
+    }
+  ],
+  "edges": [
+    { "from": "START", "to": "say" },
+    { "from": "sya", "to": "END" }
+  ]
+}
+"#;
+
+fn json_of(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[tokio::test]
+async fn from_nothing_to_a_published_workflow() {
+    let t = TestService::start().await;
+    let terminal = Terminal::of(&t);
+    let nothing = terminal.run(&["workflow", "list"]).await;
+    assert_eq!((nothing.status, nothing.out.as_str()), (Some(0), ""));
+    assert!(nothing.err.contains("There is no workflow yet."));
+    let made =
+        ["workflow", "create", "Order desk", "--description", "Knows orders.", "--tag", "a", "--tag", "b"];
+    assert_eq!(terminal.does(&made).await, "Made the workflow \"Order desk\"; its handle is order-desk.\n");
+    let shown = terminal.does(&["workflow", "show", "order-desk"]).await;
+    assert!(shown.starts_with("Order desk\nKnows orders.\nhandle     order-desk\nid         "), "{shown}");
+    assert!(shown.ends_with("tags       a, b\nchat       closed\nversions   none\n"), "{shown}");
+
+    let file = terminal.file("graph.json", graphs::reply("hi"));
+    let saved = terminal.does(&["workflow", "upload", "order-desk", &file, "--notes", "First."]).await;
+    assert_eq!(saved, "Saved version 1 of order-desk.\n");
+    let again = terminal.does(&["workflow", "upload", "order-desk", &file]).await;
+    assert_eq!(again, "Nothing new: version 1 of order-desk is the same already.\n");
+    let published = terminal.run(&["workflow", "publish", "order-desk"]).await;
+    let record = json_of(&terminal.does(&["workflow", "show", "order-desk", "--output", "json"]).await);
+    assert_eq!(published.out, format!("{}\n", record["share_url"].as_str().unwrap()));
+    assert!(published.err.contains("Everybody who has this address may chat:"));
+    let list = terminal.does(&["workflow", "list"]).await;
+    assert_eq!(list, "HANDLE      VERSION  CHAT      NAME\norder-desk  1        open      Order desk\n");
+
+    let login = terminal.run(&["workflow", "publish", "order-desk", "--require-login"]).await;
+    assert!(login.err.contains("Everybody who is signed in"), "{}", login.err);
+    assert!(terminal.does(&["workflow", "list"]).await.contains("  login  "));
+    terminal.does(&["workflow", "publish", "order-desk", "--require-login=false"]).await;
+    assert!(terminal.does(&["workflow", "list"]).await.contains("  open  "));
+    assert_eq!(
+        terminal.does(&["workflow", "unpublish", "order-desk"]).await,
+        "The chat of \"Order desk\" is closed.\n"
+    );
+    let shown = terminal.does(&["workflow", "show", "order-desk"]).await;
+    assert!(
+        shown.contains("chat       closed\nversions   1    20") && shown.contains("  First.\n"),
+        "{shown}"
+    );
+    assert!(shown.trim_end().ends_with("/api/workflows/order-desk/versions/1/diagram.svg"), "{shown}");
+}
+
+#[tokio::test]
+async fn json_is_what_the_service_answers() {
+    let t = TestService::start().await;
+    let terminal = Terminal::of(&t);
+    let made = json_of(
+        &terminal.does(&["workflow", "create", "One", "--handle", "first", "--output", "json"]).await,
+    );
+    assert_eq!((made["handle"].as_str(), made["name"].as_str()), (Some("first"), Some("One")));
+    let file = terminal.file("graph.json", graphs::reply("hi"));
+    for new in [true, false] {
+        let saved =
+            json_of(&terminal.does(&["workflow", "upload", "first", &file, "--output", "json"]).await);
+        assert_eq!((saved["version"].as_i64(), saved["new"].as_bool()), (Some(1), Some(new)));
+    }
+    let published = json_of(&terminal.does(&["--output", "json", "workflow", "publish", "first"]).await);
+    assert!(published["share_url"].as_str().unwrap().ends_with(made["id"].as_str().unwrap()));
+    let list = json_of(&terminal.does(&["workflow", "list", "--output", "json"]).await);
+    assert_eq!(list.as_array().unwrap().len(), 1);
+    let closed = json_of(&terminal.does(&["workflow", "unpublish", "first", "--output", "json"]).await);
+    assert_eq!(closed["is_public"], false);
+    let taken = terminal.run(&["workflow", "create", "Two", "--handle", "first", "--output", "json"]).await;
+    assert_eq!((taken.status, taken.out.as_str()), (Some(1), ""));
+    assert_eq!(json_of(&taken.err)["detail"]["code"], "workflow.handle_taken");
+}
+
+#[tokio::test]
+async fn problems_of_a_graph_are_told_with_their_line() {
+    let t = TestService::start().await;
+    let terminal = Terminal::of(&t);
+    terminal.does(&["workflow", "create", "One"]).await;
+    let file = terminal.file("broken.json", BROKEN);
+    let expected =
+        "  broken.json:6: /nodes/0/type: unknown node type 'replay'; did you mean 'reply'? (unknown_type)\n";
+    let refused = terminal.run(&["workflow", "upload", "one", &file]).await;
+    assert_eq!((refused.status, refused.out.as_str()), (Some(1), ""));
+    assert!(refused.err.starts_with("error: The graph does not check. (graph.invalid)\n"), "{}", refused.err);
+    assert!(refused.err.contains(expected), "{}", refused.err);
+    assert!(refused.err.contains("  broken.json:12: /edges/1/from: "), "{}", refused.err);
+    // The same without a service.
+    let alone = Terminal::at("http://127.0.0.1:1");
+    let file = alone.file("broken.json", BROKEN);
+    let checked = alone.run(&["workflow", "check", &file]).await;
+    assert_eq!(checked.status, Some(1));
+    assert!(checked.err.contains(expected), "{}", checked.err);
+    assert_eq!(
+        checked.err.lines().skip(1).collect::<Vec<_>>(),
+        refused.err.lines().skip(1).collect::<Vec<_>>()
+    );
+    // Wrapped, and from standard input.
+    let wrapped = format!("{{\"notes\": \"n\",\n \"graph\":\n{BROKEN}}}");
+    let piped = alone.type_in(&["workflow", "check", "-", "--output", "json"], &wrapped).await;
+    assert_eq!((piped.status, json_of(&piped.out)["valid"].as_bool()), (Some(1), Some(false)));
+    let piped = alone.type_in(&["workflow", "check", "-"], &wrapped).await;
+    assert!(piped.err.contains("  standard input:8: /nodes/0/type: "), "{}", piped.err);
+    let good = alone.file("good.json", graphs::reply("hi"));
+    assert_eq!(alone.does(&["workflow", "check", &good]).await, "good.json: the graph is good.\n");
+    let text = alone.file("text.json", "{\n  \"nodes\": [,]\n}");
+    let none = alone.run(&["workflow", "check", &text]).await;
+    assert_eq!(
+        (none.status, none.err.as_str()),
+        (Some(1), "error: text.json:2:13: this is not JSON: expected value\n")
+    );
+}
+
+#[tokio::test]
+async fn the_config_is_checked_in_the_file_where_it_stands() {
+    let t = TestService::start().await;
+    let terminal = Terminal::of(&t);
+    terminal.does(&["workflow", "create", "One"]).await;
+    let graph = terminal.file("graph.json", graphs::reply("hi"));
+    let config =
+        terminal.file("config.json", "{\n  \"model\": \"practice/reply\",\n  \"recursion_limit\": 0\n}");
+    for arguments in [
+        ["workflow", "upload", "one", &graph, "--config", &config],
+        ["workflow", "check", &graph, "--service", "--config", &config],
+    ] {
+        let refused = terminal.run(&arguments).await;
+        assert_eq!(refused.status, Some(1));
+        assert!(
+            refused.err.contains("  config.json:3: /runnable_config/recursion_limit: "),
+            "{}",
+            refused.err
+        );
+    }
+    let wrapped =
+        json!({"graph": graphs::reply("hi"), "runnable_config": {"model": "m"}, "notes": "From the file."});
+    let wrapped = terminal.file("wrapped.json", wrapped);
+    terminal.does(&["workflow", "upload", "one", &wrapped]).await;
+    let version =
+        json_of(&terminal.does(&["workflow", "show", "one", "--version", "1", "--output", "json"]).await);
+    assert_eq!(
+        (&version["runnable_config"]["model"], &version["notes"]),
+        (&json!("m"), &json!("From the file."))
+    );
+    // What is shown of a version can be saved again.
+    let shown = terminal.does(&["workflow", "show", "one", "--version", "1"]).await;
+    let saved = terminal.type_in(&["workflow", "upload", "one", "-"], &shown).await;
+    assert_eq!(saved.out, "Nothing new: version 1 of one is the same already.\n");
+    let odd = terminal.file("odd.json", json!({"graph": {}, "config": {}}));
+    let odd = terminal.run(&["workflow", "upload", "one", &odd]).await;
+    assert!(
+        odd.err.contains("odd.json: `config` is not known; beside `graph` there may be `runnable_config`"),
+        "{}",
+        odd.err
+    );
+}
+
+#[tokio::test]
+async fn an_upload_makes_the_workflow_when_it_is_told_to() {
+    let t = TestService::start().await;
+    let terminal = Terminal::of(&t);
+    let good = terminal.file("good.json", graphs::reply("hi"));
+    let broken = terminal.file("broken.json", BROKEN);
+    let missing = terminal.run(&["workflow", "upload", "order-desk", &good]).await;
+    assert_eq!(missing.status, Some(1));
+    assert!(
+        missing.err.contains("(workflow.not_found)") && missing.err.contains("--create makes it"),
+        "{}",
+        missing.err
+    );
+    let refused = terminal.run(&["workflow", "upload", "order-desk", &broken, "--create"]).await;
+    assert_eq!(refused.status, Some(1));
+    assert!(
+        refused.err.contains("broken.json:6: ") && refused.err.contains("nothing was made"),
+        "{}",
+        refused.err
+    );
+    t.assert_no_rows("workflows").await;
+    let handle = terminal.run(&["workflow", "upload", "Order desk", &good, "--create"]).await;
+    assert_eq!(handle.status, Some(2));
+    assert!(handle.err.contains("write `order-desk`"), "{}", handle.err);
+    let made = terminal.does(&["workflow", "upload", "order-desk", &good, "--create"]).await;
+    assert_eq!(made, "Made the workflow \"Order desk\".\nSaved version 1 of order-desk.\n");
+    let again = terminal.does(&["workflow", "upload", "order-desk", &good, "--create"]).await;
+    assert_eq!(again, "Nothing new: version 1 of order-desk is the same already.\n");
+}
+
+#[tokio::test]
+async fn two_versions_are_compared() {
+    let t = TestService::start().await;
+    let terminal = Terminal::of(&t);
+    for text in ["hi", "hello"] {
+        let file = terminal.file("graph.json", graphs::reply(text));
+        terminal.does(&["workflow", "upload", "one", &file, "--create"]).await;
+    }
+    assert_eq!(
+        terminal.does(&["workflow", "diff", "one", "1", "2"]).await,
+        "say.text\n  - \"hi\"\n  + \"hello\"\n"
+    );
+    let same = terminal.run(&["workflow", "diff", "one", "2", "2"]).await;
+    assert_eq!((same.status, same.err.as_str()), (Some(0), "Versions 2 and 2 are the same.\n"));
+    let missing = terminal.run(&["workflow", "diff", "one", "1", "3"]).await;
+    assert!(missing.status == Some(1) && missing.err.contains("(version.not_found)"), "{}", missing.err);
+}
