@@ -1,6 +1,6 @@
 //! `callboard chat`.
 
-use integration_tests::{TestService, graphs};
+use integration_tests::{TestService, graphs, until};
 use serde_json::{Value, json};
 use wire::chat::ChatEvent;
 
@@ -128,6 +128,22 @@ async fn ctrl_c_stops_the_turn_for_good_and_keeps_what_was_said() {
     assert_eq!(t.scalar(stopped).await, "cancelled run.cancelled true");
     assert_eq!(reply_of(&t).await.trim_end(), ran.out.trim_end(), "what was shown is what is kept");
     assert!(ran.out.len() < 1_000, "{}", ran.out);
+}
+
+#[tokio::test]
+async fn a_second_ctrl_c_leaves_although_the_stop_does_not_arrive() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().graph(graphs::words(&"word ".repeat(60), 40)).published().create().await;
+    let proxy = Proxy::to(t.address(), Break::Swallows("POST /api/chat/streams/")).await;
+    let mut chat = Terminal::at(&proxy.base()).start(&["chat", &workflow.handle, "go"]);
+    chat.until("word word").await;
+    chat.interrupt();
+    until("the stop is on its way", async || proxy.broken() == 1).await;
+    chat.interrupt();
+    let ran = chat.end().await;
+    assert_eq!(ran.status, Some(130), "{}", ran.err);
+    assert!(ran.err.starts_with("To go on: callboard chat "), "{}", ran.err);
+    assert_eq!(t.scalar("SELECT count(*) FROM runs WHERE cancel_requested_at IS NOT NULL").await, "0");
 }
 
 #[tokio::test]

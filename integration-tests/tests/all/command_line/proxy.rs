@@ -14,6 +14,8 @@ pub(super) enum Break {
     StreamsAfter(usize),
     /// The first answer to a request with this method and beginning of a path, before any byte of it.
     FirstAnswerTo(&'static str),
+    /// Requests that begin so never arrive, and nobody says so.
+    Swallows(&'static str),
 }
 
 pub(super) struct Proxy {
@@ -57,6 +59,10 @@ async fn pass(mut from: TcpStream, mut to: TcpStream, what: Break, broken: &Atom
                 let Ok(read @ 1..) = read else { return };
                 asked.extend_from_slice(&up[..read]);
                 answered.clear();
+                if matches!(what, Break::Swallows(request) if String::from_utf8_lossy(&asked).contains(request)) {
+                    broken.fetch_add(1, Ordering::SeqCst);
+                    return std::future::pending().await;
+                }
                 if to.write_all(&up[..read]).await.is_err() {
                     return;
                 }
@@ -71,6 +77,7 @@ async fn pass(mut from: TcpStream, mut to: TcpStream, what: Break, broken: &Atom
                     Break::FirstAnswerTo(request) => {
                         broken.load(Ordering::SeqCst) == 0 && String::from_utf8_lossy(&asked).contains(request)
                     }
+                    Break::Swallows(_) => false,
                 };
                 if breaks {
                     broken.fetch_add(1, Ordering::SeqCst);

@@ -1,6 +1,6 @@
 //! `callboard run`.
 
-use integration_tests::{TestService, graphs};
+use integration_tests::{TestService, graphs, until};
 use serde_json::{Value, json};
 use wire::{RunRecord, RunState};
 
@@ -106,7 +106,7 @@ async fn ctrl_c_cancels_a_run_for_good() {
     for output in ["human", "json"] {
         let running = Terminal::of(&t).start(&["run", "slow", "--output", output]);
         let begun = "SELECT count(*) FROM runs WHERE status = 'running'";
-        integration_tests::until("it runs", async || t.scalar(begun).await == "1").await;
+        until("it runs", async || t.scalar(begun).await == "1").await;
         running.interrupt();
         let ran = running.end().await;
         assert_eq!(ran.status, Some(130), "{}", ran.err);
@@ -123,6 +123,25 @@ async fn ctrl_c_cancels_a_run_for_good() {
     }
     let cancelled = "SELECT string_agg(status || ' ' || (cancel_requested_at IS NOT NULL), ', ') FROM runs";
     assert_eq!(t.scalar(cancelled).await, "cancelled true, cancelled true");
+}
+
+#[tokio::test]
+async fn a_second_ctrl_c_leaves_a_run_and_says_where_to_look() {
+    let t = TestService::start().await;
+    t.workflow().named("Slow").graph(graphs::delayed(2.0, "done")).create().await;
+    let proxy = Proxy::to(t.address(), Break::Swallows("/cancel ")).await;
+    let running = Terminal::at(&proxy.base()).start(&["run", "slow"]);
+    until("it runs", async || t.scalar("SELECT count(*) FROM runs WHERE status = 'running'").await == "1")
+        .await;
+    running.interrupt();
+    until("the cancellation is on its way", async || proxy.broken() == 1).await;
+    running.interrupt();
+    let ran = running.end().await;
+    let id = t.scalar("SELECT id FROM runs").await;
+    assert_eq!(ran.status, Some(130), "{}", ran.err);
+    let expected = format!("Cancelling …\nThe run goes on without us: {}/api/runs/{id}\n", proxy.base());
+    assert_eq!(ran.err, expected);
+    until("it has ended", async || t.scalar("SELECT status FROM runs").await == "succeeded").await;
 }
 
 #[tokio::test]

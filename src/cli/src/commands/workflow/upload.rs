@@ -70,11 +70,10 @@ impl Upload {
         } else {
             say(format_args!("Nothing new: version {number} of {workflow} is the same already."))?;
         }
-        let next = format!(
-            "Next: callboard run {0}, or callboard workflow publish {0} and callboard chat {0}",
-            self.workflow
-        );
-        complain(Paint::stderr().dim(next));
+        if new && number == 1 {
+            let next = format!("Next: callboard run {0}, or callboard workflow publish {0}", self.workflow);
+            complain(Paint::stderr().dim(next));
+        }
         Ok(())
     }
 
