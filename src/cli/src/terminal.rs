@@ -25,6 +25,12 @@ impl Paint {
         Self::of(&std::io::stderr())
     }
 
+    /// For nobody's eyes.
+    #[cfg(test)]
+    pub(crate) fn plain() -> Self {
+        Self { on: false }
+    }
+
     fn of(stream: &impl RawStream) -> Self {
         Self { on: AutoStream::choice(stream) != ColorChoice::Never }
     }

@@ -3,7 +3,9 @@
 use wire::nearest;
 
 /// Every path, a parameter as `*`.
-const PATHS: [&str; 26] = [
+const PATHS: [&str; 28] = [
+    "/chat/*",
+    "/assets/*",
     "/healthz",
     "/readyz",
     "/api/system/health",
@@ -102,6 +104,7 @@ mod tests {
             ("/api/workflows/Desk/Public/", "/api/workflows/Desk/public"),
             ("/api/workflows/check/", "/api/workflows/check"),
             ("/health", "/healthz"),
+            ("/chats/x", "/chat/x"),
             ("/api/chat/stream/x/stop", "/api/chat/streams/x/stop"),
             ("/api/workflows/x/versions/1/diff", "/api/workflows/x/versions/1/diff/{another version}"),
             ("/api/workflows/x/versions/1/diagram.png", "/api/workflows/x/versions/1/diagram.svg"),

@@ -1,12 +1,12 @@
 //! What the checks found, and how it is printed.
 
 use std::fmt::Write as _;
-use std::io::IsTerminal;
 
 use serde::Serialize;
 use serde_json::json;
 
 use crate::output::{Failure, Output, say};
+use crate::terminal::Paint;
 
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -29,13 +29,12 @@ impl Level {
         }
     }
 
-    /// The terminal's number of a colour.
-    const fn colour(self) -> u8 {
+    fn painted(self, paint: Paint, word: String) -> String {
         match self {
-            Self::Ok => 32,
-            Self::Skipped => 2,
-            Self::Warning => 33,
-            Self::Problem => 31,
+            Self::Ok => paint.good(word),
+            Self::Skipped => paint.dim(word),
+            Self::Warning => paint.warning(word),
+            Self::Problem => paint.bad(word),
         }
     }
 }
@@ -100,7 +99,7 @@ impl Report {
 
     pub(super) fn print(&self, output: Output) -> Result<(), Failure> {
         match output {
-            Output::Human => say(self.text(colours()).trim_end()),
+            Output::Human => say(self.text(Paint::stdout()).trim_end()),
             Output::Json => {
                 say(serde_json::to_string_pretty(&self.json()).map_err(|error| error.to_string())?)
             }
@@ -116,11 +115,11 @@ impl Report {
         })
     }
 
-    fn text(&self, colours: bool) -> String {
+    fn text(&self, paint: Paint) -> String {
         let mut text = String::new();
         for Finding { check, level, message, remedy } in &self.0 {
             let word = format!("{:<8}", level.word());
-            let word = if colours { format!("\u{1b}[{}m{word}\u{1b}[0m", level.colour()) } else { word };
+            let word = level.painted(paint, word);
             // One line each, whatever an error brought along. Writing to a String cannot fail.
             let _ = writeln!(text, "{word} {check:<16} {}", message.replace('\n', " | "));
             if let Some(remedy) = remedy {
@@ -139,10 +138,6 @@ impl Report {
 fn counted(count: usize, what: &str) -> String {
     let ending = if count == 1 { "" } else { "s" };
     format!("{count} {what}{ending}")
-}
-
-fn colours() -> bool {
-    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 #[cfg(test)]
@@ -164,8 +159,7 @@ mod tests {
                         \x20                         -> set it\n\
                         skipped  readiness        no service\n\n\
                         1 problem, 1 warning.\n";
-        assert_eq!(report.text(false), expected);
-        assert!(report.text(true).contains("\u{1b}[31mproblem \u{1b}[0m database"));
+        assert_eq!(report.text(Paint::plain()), expected);
         let json = report.json();
         assert_eq!((&json["status"], &json["problems"]), (&json!("problem"), &json!(1)));
         assert_eq!(
@@ -173,6 +167,9 @@ mod tests {
             json!({"check": "configuration", "level": "ok",
                    "message": "it can be read", "remedy": null})
         );
-        assert_eq!(Report(vec![Finding::ok("a", "b")]).text(false).lines().last(), Some("All is well."));
+        assert_eq!(
+            Report(vec![Finding::ok("a", "b")]).text(Paint::plain()).lines().last(),
+            Some("All is well.")
+        );
     }
 }
