@@ -7,6 +7,7 @@ use std::io::{IsTerminal, Write};
 use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
+use wire::chat::NoticeLevel;
 
 /// Colours for one of the two outputs, or none: `NO_COLOR`, `CLICOLOR_FORCE` and `TERM=dumb` are honoured.
 #[derive(Debug, Clone, Copy)]
@@ -82,6 +83,18 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
         Cow::Owned(text.chars().filter(|c| !harmful(*c)).collect())
     } else {
         Cow::Borrowed(text)
+    }
+}
+
+/// A notice of a workflow as a line on standard error.
+pub(crate) fn notice(level: NoticeLevel, title: Option<&str>, message: &str) -> String {
+    let paint = Paint::stderr();
+    let text = title.map_or_else(|| message.to_owned(), |title| format!("{title}: {message}"));
+    let text = format!("! {}", harmless(&text));
+    match level {
+        NoticeLevel::Info => paint.dim(text),
+        NoticeLevel::Warning => paint.warning(text),
+        NoticeLevel::Danger => paint.bad(text),
     }
 }
 

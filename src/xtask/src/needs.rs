@@ -75,6 +75,12 @@ const NEEDS: &[Need] = &[
         install: Install::Npm(AXE),
         why: "the tests of the pages' accessibility",
     },
+    Need {
+        name: "script",
+        found: |_| run::on_path("script").is_some(),
+        install: Install::Apt("bsdutils"),
+        why: "the terminal of the tests that press keys",
+    },
 ];
 
 const NPM_INSTALL: [&str; 5] = ["install", "--no-save", "--no-audit", "--ignore-scripts", "--prefix"];
@@ -169,7 +175,8 @@ mod tests {
                 "CALLBOARD_MISSING_NODE",
                 "CALLBOARD_MISSING_OPENSSL",
                 "CALLBOARD_MISSING_CHROMIUM",
-                "CALLBOARD_MISSING_AXE"
+                "CALLBOARD_MISSING_AXE",
+                "CALLBOARD_MISSING_SCRIPT",
             ]
         );
         names.dedup();

@@ -88,6 +88,8 @@ impl Terminal {
             };
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let install = std::env::var("CALLBOARD_MISSING_SCRIPT");
+        assert!(install.is_err(), "no script: run `{}`", install.unwrap_or_default());
         Started::of(command)
     }
 }

@@ -2,11 +2,11 @@
 
 use std::io::IsTerminal;
 
-use wire::chat::{ChatEvent, NoticeLevel, ThreadItem};
+use wire::chat::{ChatEvent, ThreadItem};
 
 use crate::complaint::Complaint;
 use crate::output::{Failure, Output, compact, complain, piece, say};
-use crate::terminal::{Paint, harmless, stdout_is_seen};
+use crate::terminal::{Paint, harmless, notice, stdout_is_seen};
 
 /// What was shown of a turn.
 pub(super) struct Teller {
@@ -63,7 +63,8 @@ impl Teller {
                 Ok(())
             }
             ChatEvent::Notice { level, message, title } => {
-                self.notice(*level, title.as_deref(), message);
+                self.end_line();
+                complain(notice(*level, title.as_deref(), message));
                 Ok(())
             }
             _ => Ok(()),
@@ -81,18 +82,6 @@ impl Teller {
     /// Ends the line that is open.
     pub(super) fn finish(&mut self) -> Result<(), Failure> {
         if std::mem::take(&mut self.open) { say("") } else { Ok(()) }
-    }
-
-    fn notice(&mut self, level: NoticeLevel, title: Option<&str>, message: &str) {
-        self.end_line();
-        let paint = Paint::stderr();
-        let text = title.map_or_else(|| message.to_owned(), |title| format!("{title}: {message}"));
-        let text = format!("! {}", harmless(&text));
-        complain(match level {
-            NoticeLevel::Info => paint.dim(text),
-            NoticeLevel::Warning => paint.warning(text),
-            NoticeLevel::Danger => paint.bad(text),
-        });
     }
 
     fn end_line(&mut self) {

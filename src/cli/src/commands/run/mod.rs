@@ -15,7 +15,7 @@ use super::signals::Interrupts;
 use crate::complaint::Complaint;
 use crate::options::{ClientOptions, Session, block_on, new_key};
 use crate::output::{Failure, Output, complain, pretty, say};
-use crate::terminal::{Paint, harmless};
+use crate::terminal::{Paint, harmless, stdout_is_seen};
 use watcher::Watcher;
 
 /// So often a run is begun whose answer was lost; with one key it is the same run.
@@ -105,7 +105,8 @@ impl Run {
                     Paint::stderr().dim(format_args!("Done{}. Every step: {trace}", watcher::took(run))),
                 );
             }
-            say(pretty(&run.output)?)?;
+            let output = pretty(&run.output)?;
+            if stdout_is_seen() { say(harmless(&output)) } else { say(output) }?;
         }
         match run.status {
             RunState::Succeeded => Ok(()),

@@ -3,11 +3,10 @@
 use std::io::Write;
 
 use chrono::DateTime;
-use wire::chat::NoticeLevel;
 use wire::{RunEvent, RunFrame, RunRecord};
 
 use crate::output::complain;
-use crate::terminal::{Paint, Underway, harmless};
+use crate::terminal::{Paint, Underway, harmless, notice};
 
 /// Letters that the name of a step takes at least.
 const NAME: usize = 20;
@@ -61,15 +60,7 @@ impl Watcher {
             RunEvent::OutputDelta { node, text } => self.text(node, text),
             RunEvent::Progress { text } => self.note(&format!("… {text}")),
             RunEvent::Notice { level, message, title } => {
-                let text =
-                    title.as_ref().map_or_else(|| message.clone(), |title| format!("{title}: {message}"));
-                let text = format!("! {}", harmless(&text));
-                let text = match level {
-                    NoticeLevel::Info => self.paint.dim(text),
-                    NoticeLevel::Warning => self.paint.warning(text),
-                    NoticeLevel::Danger => self.paint.bad(text),
-                };
-                self.line(text);
+                self.line(notice(*level, title.as_deref(), message));
             }
             RunEvent::RunCompleted { .. } | RunEvent::RunFailed { .. } | RunEvent::RunCancelled { .. } => {
                 self.running.clear();
