@@ -146,6 +146,8 @@ impl Reader {
     }
 
     async fn read_stored(&mut self) -> Result<(), ReaderError> {
+        let topics = self.topics.clone();
+        let _turn = topics.turn_to_catch_up().await;
         // The state before the rows: a stream that had ended has all its rows by then.
         let state = self.store.stream(self.stream).await?;
         let rows = self.store.frames_after(self.stream, self.seen, ROWS).await?;

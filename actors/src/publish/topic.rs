@@ -6,11 +6,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use bytes::Bytes;
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
-use tokio::sync::{broadcast, watch};
+use tokio::sync::{Semaphore, SemaphorePermit, broadcast, watch};
 use uuid::Uuid;
 
 /// Commits that a subscriber may lag behind before it is cut and reads the database instead.
-const CAPACITY: usize = 16;
+const CAPACITY: usize = 32;
+/// Subscribers that read the database at the same time. When a busy machine cuts thousands at once, each would want a
+/// connection and few would get one in time.
+const CATCHING_UP: usize = 4;
 
 /// Events that were committed together, as the bytes that are sent. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -80,9 +83,16 @@ impl Topic {
 }
 
 /// Every topic of this process.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Topics {
     map: Arc<DashMap<Uuid, Arc<Topic>>>,
+    catching_up: Arc<Semaphore>,
+}
+
+impl Default for Topics {
+    fn default() -> Self {
+        Self { map: Arc::default(), catching_up: Arc::new(Semaphore::new(CATCHING_UP)) }
+    }
 }
 
 impl Topics {
@@ -100,6 +110,12 @@ impl Topics {
             topic.produced_here.store(false, Ordering::Release);
         }
         self.forget_unused(stream);
+    }
+
+    /// A turn at reading the database; those who wait get theirs in the order in which they came.
+    pub(super) async fn turn_to_catch_up(&self) -> Option<SemaphorePermit<'_>> {
+        // It is never closed.
+        self.catching_up.acquire().await.ok()
     }
 
     pub(super) fn get(&self, stream: Uuid) -> Arc<Topic> {

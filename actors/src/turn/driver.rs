@@ -27,7 +27,10 @@ const STOPPED_NOTE: &str = "The user stopped the previous answer before it was c
 
 /// Runs a turn to its end, or until `stop` is cancelled.
 pub(crate) async fn drive(turn: Turn, ports: TurnPorts, stop: CancellationToken) -> Driven {
-    let Some(version) = turn.version.clone() else { return fail(turn, ports, ErrorCode::Internal).await };
+    // What happens rarely is boxed: this future lives as long as its turn, and there may be thousands.
+    let Some(version) = turn.version.clone() else {
+        return Box::pin(fail(turn, ports, ErrorCode::Internal)).await;
+    };
     let grace = ports.grace;
     let run_ports = &ports.run;
     let topic = run_ports.topics.produce(turn.stream);
@@ -72,7 +75,7 @@ async fn ended(writer: &RunWriter<ChatTeller>, end: End, turn: Turn, ports: Turn
         Err(WriteError::Poisoned(_)) => {
             // Nothing of this key is taken any more; what was committed before stands.
             ports.run.db.forgive(turn.run);
-            fail(turn, ports, ErrorCode::Internal).await
+            Box::pin(fail(turn, ports, ErrorCode::Internal)).await
         }
         Err(error) => Driven::Lost(error),
     }
@@ -116,27 +119,30 @@ fn writer(turn: &Turn, ports: &RunPorts, resumed: Resumed) -> RunWriter<ChatTell
 
 /// What an earlier life had stored.
 async fn earlier(turn: &Turn, ports: &RunPorts) -> Result<(Resumed, Vec<RecordedStep>), StoreError> {
-    let (next_seq, user_item) = match turn.progress {
-        Progress::New { next_seq, user_item, .. } => (next_seq, user_item),
-        Progress::Recovered => {
-            let _turn = ports.recovering.acquire().await;
-            let mut stored = Vec::new();
-            loop {
-                let seen = stored.last().map_or(0, |row: &store::StoredFrames| row.last_seq);
-                let rows = ports.store.frames_after(turn.stream, seen, ROWS).await?;
-                if rows.is_empty() {
-                    break;
-                }
-                stored.extend(rows);
-            }
-            let recorded = run::read_journal(&ports.store, turn.run).await?;
-            let resumed = fold(&stored, turn.thread, turn.dialect);
-            // A message that is answered again is not in the stream.
-            let user_item = turn.again.map(|again| again.item).or(resumed.user_item);
-            return Ok((Resumed { user_item, ..resumed }, recorded));
+    match turn.progress {
+        Progress::New { next_seq, user_item, .. } => {
+            Ok((Resumed { next_seq, completed: 0, message: None, user_item: Some(user_item) }, Vec::new()))
         }
-    };
-    Ok((Resumed { next_seq, completed: 0, message: None, user_item: Some(user_item) }, Vec::new()))
+        Progress::Recovered => Box::pin(recovered(turn, ports)).await,
+    }
+}
+
+async fn recovered(turn: &Turn, ports: &RunPorts) -> Result<(Resumed, Vec<RecordedStep>), StoreError> {
+    let _turn = ports.recovering.acquire().await;
+    let mut stored = Vec::new();
+    loop {
+        let seen = stored.last().map_or(0, |row: &store::StoredFrames| row.last_seq);
+        let rows = ports.store.frames_after(turn.stream, seen, ROWS).await?;
+        if rows.is_empty() {
+            break;
+        }
+        stored.extend(rows);
+    }
+    let recorded = run::read_journal(&ports.store, turn.run).await?;
+    let resumed = fold(&stored, turn.thread, turn.dialect);
+    // A message that is answered again is not in the stream.
+    let user_item = turn.again.map(|again| again.item).or(resumed.user_item);
+    Ok((Resumed { user_item, ..resumed }, recorded))
 }
 
 /// Ends when the stream has had no reader for the whole grace.

@@ -1,6 +1,6 @@
 //! Nothing is told before it is stored, and whoever is slow is slow alone.
 
-use actors::publish::Readout;
+use actors::publish::{Reader, Readout};
 use kernel::SystemClock;
 
 use crate::support::lanes::{LANE, Lanes, events, numbers, read_to};
@@ -150,4 +150,27 @@ async fn no_topic_is_left_of_a_stream_that_has_ended() {
     drop(reader);
     drop(lanes.reader(lanes.id(), 0, false));
     until("no topic is left", || lanes.topics.is_empty()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_that_catch_up_at_once_take_turns_and_none_is_broken_off() {
+    let lanes = Lanes::start(1).await;
+    let stream = lanes.make_stream().await;
+    let _produced = lanes.topics.produce(stream);
+    lanes.write(stream, 1..=3).await.unwrap();
+    let other = crate::support::session(lanes.database.dsn()).await;
+    other.batch_execute("BEGIN; LOCK TABLE streams IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    // Ten for each connection of the pool: nobody gets one before the lock is gone, longer than anybody waits for one.
+    let mut readers: Vec<_> = (0..40).map(|_| lanes.reader(stream, 0, false)).collect();
+    let read = async |reader: &mut Reader| match reader.next().await.unwrap() {
+        Readout::Frames(frames) => numbers(std::str::from_utf8(&frames).unwrap()),
+        Readout::End => panic!("it ended"),
+    };
+    let reading = futures_util::future::join_all(readers.iter_mut().map(read));
+    let letting_go = async {
+        crate::support::pause(millis(6_000)).await;
+        other.batch_execute("COMMIT").await.unwrap();
+    };
+    let (seen, ()) = tokio::join!(reading, letting_go);
+    assert!(seen.iter().all(|seen| *seen == [1, 2, 3]), "{seen:?}");
 }

@@ -59,10 +59,28 @@ async fn open(app: &App, id: &str, request: &HttpRequest) -> ApiResult<(StoredSt
     let stream = stream.ok_or_else(not_found)?;
     let access = Access::judge(app, request, stream.workflow_id).await?;
     if let Some(thread) = stream.thread_id {
-        access.thread(app, thread).await.map_err(|error| match error.code() {
-            ErrorCode::ThreadNotFound => not_found(),
-            _ => error,
-        })?;
+        access.thread(app, thread).await.map_err(hidden)?;
     }
     Ok((stream, access))
+}
+
+/// Whoever may not see the thread is not told of its stream. That the database does not answer says nothing of either:
+/// taken for a stream that is not there, a client would never come back.
+fn hidden(error: ApiError) -> ApiError {
+    match error.code() {
+        ErrorCode::ThreadNotFound => ApiError::new(ErrorCode::StreamNotFound),
+        _ => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_thread_that_is_not_there_hides_its_stream() {
+        let code = |code| hidden(ApiError::new(code)).code();
+        assert_eq!(code(ErrorCode::ThreadNotFound), ErrorCode::StreamNotFound);
+        assert_eq!(code(ErrorCode::DatabaseUnavailable), ErrorCode::DatabaseUnavailable);
+    }
 }
