@@ -18,8 +18,8 @@ use crate::publish::Reader;
 use crate::run::RunPorts;
 use crate::thread::{Accepted, Slot, Threads};
 use crate::turn::answered_before;
-use start::TurnIds;
 pub use start::{NewTurn, Owner, Target};
+use start::{Seen, TurnIds};
 
 /// A turn that was begun, now or by an earlier request with the same key.
 pub struct Begun {
@@ -90,22 +90,24 @@ impl Chat {
                 slot = self.threads.slot(ThreadId(ids.thread)).map_err(|_| BeginError::ThreadBusy)?;
             }
         }
-        // An earlier request may have reserved the key long ago: the item stands where it is stored.
-        ids.item = self.ports.ids.item()?.0;
-        let kept = match new.target {
-            // It was there when the request was judged. Looked at behind the item: a retry that takes it out is seen
-            // here, or says nothing before the item.
-            Target::Again(thread, message) => match self.kept(thread, message).await? {
-                None => {
+        let seen = match new.target {
+            // It was there when the request was judged; reserving the key takes its time. What comes from here on is
+            // left to the turn's beginning: another retry may take the message out.
+            Target::Again(thread, message) => {
+                let until = self.ports.ids.item()?;
+                let Some(kept) = self.kept(thread, message).await? else {
                     token.finished();
                     return Err(BeginError::MessageGone);
-                }
-                kept => kept,
-            },
+                };
+                Some(Seen { until, kept })
+            }
             Target::NewThread(_) | Target::Thread(_) => None,
         };
+        // At the last moment: an earlier request may have reserved the key long ago, and what has a later item comes
+        // behind this.
+        ids.item = self.ports.ids.item()?.0;
         let thread = ThreadId(ids.thread);
-        let reader = self.store_start(new, ids, kept, token, slot).await?;
+        let reader = self.store_start(new, ids, seen, token, slot).await?;
         Ok(Begun { reader, thread, replayed: false })
     }
 
@@ -143,11 +145,11 @@ impl Chat {
         &self,
         new: NewTurn,
         ids: TurnIds,
-        kept: Option<ItemKey>,
+        seen: Option<Seen>,
         token: RunToken,
         slot: Slot,
     ) -> Result<Reader, BeginError> {
-        let (batch, events, turn) = start::rows(new, ids, kept, self.ports.clock.now());
+        let (batch, events, turn) = start::rows(new, ids, seen, self.ports.clock.now());
         let reader = self.ports.read(turn.stream, 0, true);
         let (threads, stream) = (self.threads.clone(), turn.stream);
         let accept = move |token| threads.accept(Accepted { turn, _slot: slot, token, stop: false });

@@ -79,13 +79,22 @@ impl StartIds for TurnIds {
     }
 }
 
+/// What was there when another answer was asked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    /// The moment it was looked at.
+    pub(super) until: ItemKey,
+    /// The last answer behind the message that is none to it.
+    pub(super) kept: ItemKey,
+}
+
 /// Everything that a turn's start stores, and its first events.
 ///
-/// `kept` is for a message that is answered again: the last answer behind it that is none to it.
+/// `seen` is for a message that is answered again.
 pub(super) fn rows(
     new: NewTurn,
     ids: TurnIds,
-    kept: Option<ItemKey>,
+    seen: Option<Seen>,
     now: DateTime<Utc>,
 ) -> (Batch, EventFrames, Turn) {
     let created_at = timestamp(now);
@@ -160,8 +169,12 @@ pub(super) fn rows(
             created_at: now,
         });
     }
+    let cut = |again: &Again| match seen {
+        Some(seen) => again.cut(thread, seen.until, seen.kept),
+        None => again.cut(thread, item, again.item),
+    };
     match again {
-        Some(again) => batch.cuts.push(again.cut(thread, item, kept.unwrap_or(again.item))),
+        Some(again) => batch.cuts.push(cut(&again)),
         None => {
             let content = to_json(&user_message);
             batch.items.push(ItemRow { thread_id: thread, id: item, content });
