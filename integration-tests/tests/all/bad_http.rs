@@ -11,7 +11,6 @@ async fn unknown_paths_are_404_and_wrong_verbs_405() {
     let t = TestService::start().await;
     let mut unknown = Vec::new();
     for path in [
-        "/",
         "/api",
         "/api/",
         "/api/chat/streams",

@@ -35,6 +35,7 @@ fn walk(folder: &Path, prefix: &str, findings: &mut Vec<String>) -> Result<()> {
         } else if kind.is_file() && (is_code(&path) || name.ends_with(".md")) {
             let text = fs::read_to_string(entry.path()).with_context(|| path.clone())?;
             findings.extend(scan(&path, &text));
+            findings.extend(links(&path, &text, folder));
         }
     }
     Ok(())
@@ -65,6 +66,24 @@ fn scan(path: &str, text: &str) -> Vec<String> {
         findings.push(format!("{path}: {lines} lines, more than {MAX_LINES}; it holds two things"));
     }
     findings
+}
+
+/// Links and pictures of a page that lead to a file that is not there.
+fn links(path: &str, text: &str, folder: &Path) -> Vec<String> {
+    if !path.ends_with(".md") {
+        return Vec::new();
+    }
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next());
+    let attributes = ["src=\"", "srcset=\"", "href=\""];
+    let quoted =
+        attributes.iter().flat_map(|mark| text.split(mark).skip(1).filter_map(|rest| rest.split('"').next()));
+    let files = targets.chain(quoted).filter_map(|target| target.split('#').next());
+    // Another host, or a place on the page itself.
+    let elsewhere = |file: &str| file.is_empty() || file.contains(':') || file.starts_with('/');
+    files
+        .filter(|file| !elsewhere(file) && !folder.join(file).exists())
+        .map(|file| format!("{path}: it leads to {file}, which is not there"))
+        .collect()
 }
 
 /// Whether `found` starts a path in `line`, rather than being the middle of an address or a relative path.
@@ -115,6 +134,21 @@ mod tests {
         for text in ["https://example.org/work/x", "./tmp/x", "$HOME/work/x", "{dir}/tmp/x"] {
             assert!(scan("docs/API.md", text).is_empty(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_link_to_nothing_is_found() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let page =
+            "[a](Cargo.toml) [b](src/nothing.rs#top) [c](https://e.org/x) [d](#here) <img src=\"none.png\">";
+        assert_eq!(
+            links("README.md", page, folder),
+            [
+                "README.md: it leads to src/nothing.rs, which is not there",
+                "README.md: it leads to none.png, which is not there"
+            ]
+        );
+        assert!(links("main.rs", page, folder).is_empty());
     }
 
     #[test]

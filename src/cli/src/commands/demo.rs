@@ -7,9 +7,11 @@ use std::time::Duration;
 use client::{Client, ClientError};
 use config::Config;
 use kernel::{Clock, SystemClock};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use server::Parts;
-use wire::{CreateVersion, CreateWorkflow, PublishRequest, WorkflowRecord};
+use wire::{
+    CreateVersion, CreateWorkflow, PublishRequest, UpdateChatSettings, UpdateWorkflow, WorkflowRecord,
+};
 
 use super::chat::{Ended, Talk};
 use super::signals::{Interrupts, Signals};
@@ -26,6 +28,8 @@ struct Example {
     graph: &'static str,
     /// The model that it asks: one that is built in and needs neither key nor network.
     model: Option<&'static str>,
+    /// What its page offers to say: a label and the message.
+    prompts: &'static [(&'static str, &'static str)],
 }
 
 /// The first one is talked with.
@@ -36,6 +40,7 @@ const EXAMPLES: [Example; 4] = [
         description: "Summarises a text: its pieces at the same time, then the whole.",
         graph: include_str!("../../../../examples/document-summary.json"),
         model: Some("practice/summarize@60ms"),
+        prompts: &[("Summarise the history of a harbour", MESSAGE)],
     },
     Example {
         handle: "callboard-demo-support",
@@ -43,6 +48,11 @@ const EXAMPLES: [Example; 4] = [
         description: "Sorts a customer's message, drafts an answer by the rule for it, and reviews the draft.",
         graph: include_str!("../../../../examples/support-triage.json"),
         model: Some("practice/assistant"),
+        prompts: &[
+            ("I was charged twice", "I was charged twice for order 7 and want a refund."),
+            ("The app crashes", "The app crashes whenever I open my orders. This is urgent!"),
+            ("When are you open?", "When are you open on Saturdays?"),
+        ],
     },
     Example {
         handle: "callboard-demo-count",
@@ -50,6 +60,7 @@ const EXAMPLES: [Example; 4] = [
         description: "Says a number every half second: for cutting the connection, coming back, and stopping.",
         graph: include_str!("../../../../examples/slow-count.json"),
         model: None,
+        prompts: &[("Count", "Count, please.")],
     },
     Example {
         handle: "callboard-demo-echo",
@@ -57,6 +68,7 @@ const EXAMPLES: [Example; 4] = [
         description: "Says back what it is told, word by word.",
         graph: include_str!("../../../../examples/echo.json"),
         model: None,
+        prompts: &[("Say hello", "Hello!")],
     },
 ];
 const MESSAGE: &str = "The old harbour of Lund was built in 1873. It served forty ships a week.
@@ -175,6 +187,16 @@ async fn publish(client: &Client, example: &Example) -> Result<WorkflowRecord, C
     let config = example.model.map(|model| Map::from_iter([("model".to_owned(), Value::from(model))]));
     let version = CreateVersion { graph, runnable_config: config, metadata: None, notes: None };
     client.save_version(example.handle, &version).await?;
+    let prompts = example.prompts.iter().map(|(label, prompt)| json!({"label": label, "prompt": prompt}));
+    let chat = UpdateChatSettings { start_prompts: Some(prompts.collect()), models: None };
+    // An older demo may have called it otherwise.
+    let update = UpdateWorkflow {
+        name: Some(example.name.to_owned()),
+        description: Some(Some(example.description.to_owned())),
+        chat: Some(chat),
+        ..UpdateWorkflow::default()
+    };
+    client.update_workflow(example.handle, &update).await?;
     Ok(client.publish(example.handle, &PublishRequest::default()).await?.workflow)
 }
 
