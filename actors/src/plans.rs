@@ -1,6 +1,7 @@
 //! Compiled versions and the publication state of workflows, kept for a moment.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use dashmap::DashMap;
@@ -58,13 +59,15 @@ pub struct Plans {
     clock: Arc<dyn Clock>,
     versions: DashMap<Uuid, Arc<LoadedVersion>>,
     workflows: DashMap<Uuid, (Duration, Runnable)>,
+    /// Counts what was forgotten: what was read before that is not kept.
+    changes: AtomicU64,
 }
 
 impl Plans {
     /// Empty.
     #[must_use]
     pub fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
-        Self { store, clock, versions: DashMap::new(), workflows: DashMap::new() }
+        Self { store, clock, versions: DashMap::new(), workflows: DashMap::new(), changes: AtomicU64::new(0) }
     }
 
     /// A workflow with its latest version, at most a second old.
@@ -79,6 +82,7 @@ impl Plans {
                 return Ok(Some(runnable.clone()));
             }
         }
+        let changes = self.changes.load(Ordering::Acquire);
         let Some(stored) = self.store.workflow(&WorkflowRef::Id(workflow), Uuid::nil()).await? else {
             return Ok(None);
         };
@@ -94,6 +98,9 @@ impl Plans {
             self.workflows.clear();
         }
         self.workflows.insert(workflow, (now, runnable.clone()));
+        if self.changes.load(Ordering::Acquire) != changes {
+            self.workflows.remove(&workflow);
+        }
         Ok(Some(runnable))
     }
 
@@ -128,6 +135,7 @@ impl Plans {
 
     /// The workflow was changed here: the next look reads it again.
     pub fn forget(&self, workflow: Uuid) {
+        self.changes.fetch_add(1, Ordering::AcqRel);
         self.workflows.remove(&workflow);
     }
 

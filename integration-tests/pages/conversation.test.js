@@ -90,5 +90,7 @@ test('a thread that was read again keeps what stands on the page', () => {
   const again = withThread(say(earlier, 'k', 'next'), THREAD, [user('u1', '1'), user('u2', '2'), reply('a2', 'two')], 'u1');
   assert.deepEqual(again.items.map(({ id }) => id), ['u0', 'a0', 'u1', 'u2', 'a2', null], 'a1 was taken out elsewhere');
   assert.equal(again.before, null, 'all older ones are here already');
+  const noticed = withThread(play(earlier, { type: 'notice', level: 'info', message: 'Stopped.' }), THREAD, [user('u2', '2')], 'u1');
+  assert.deepEqual(noticed.items.map(({ id, role }) => id ?? role), ['u0', 'a0', 'u1', 'a1', 'u2', 'notice']);
   assert.deepEqual(upTo(earlier, 'u1').items.map(({ id }) => id), ['u0', 'a0', 'u1']);
 });

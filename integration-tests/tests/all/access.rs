@@ -1,8 +1,11 @@
 //! Who may chat, and which pages may ask.
 
+use std::time::Duration;
+
 use insta::assert_snapshot;
-use integration_tests::{Answer, AnswerExt, Client, TestService, Workflow, chat, shown_alike};
+use integration_tests::{Answer, AnswerExt, Client, TestService, Workflow, chat, pause, shown_alike, until};
 use wire::PublishRequest;
+use wire::chat::PageRequest;
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 const LISTED: &str = "https://app.example.org";
@@ -379,4 +382,28 @@ async fn a_name_that_somebody_pointed_at_loopback_does_not_reach_the_api() {
         let answer = t.anonymous().send("GET", "/api/workflows", &[("host", host)], "").await.unwrap();
         assert_eq!(answer.status, status, "{host}");
     }
+}
+
+#[tokio::test]
+async fn what_was_read_before_a_workflow_was_closed_does_not_keep_it_open() {
+    let t = TestService::with_manual_clock().await;
+    let workflow = t.workflow().echo().published().create().await;
+    // Nobody has looked for a while, and the next look is held between the workflow and its version.
+    t.advance(Duration::from_secs(5));
+    let hold = t.execute("LOCK TABLE workflow_versions IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(1)");
+    let held = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+                AND wait_event_type = 'Lock' AND query LIKE '%workflow_versions%'";
+    let client = t.visitor();
+    let page = PageRequest::default();
+    let look = async {
+        pause(200).await;
+        client.threads(&workflow.id, &page).await
+    };
+    let close = async {
+        until("the look to be held", async || t.scalar(held).await != "0").await;
+        t.client().unpublish(&workflow.id).await
+    };
+    let ((), looked, closed) = tokio::join!(hold, look, close);
+    assert!(looked.is_ok() && closed.is_ok(), "{looked:?} {closed:?}");
+    assert_eq!(client.threads(&workflow.id, &page).await.unwrap_err().code(), Some("chat.not_published"));
 }

@@ -60,6 +60,31 @@ async fn a_message_written_without_a_connection_is_sent_once_when_it_is_back() {
 }
 
 #[tokio::test]
+async fn what_is_sent_while_a_conversation_is_being_read_stays_in_the_box() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let mut browser = open(&t, &workflow).await;
+    browser.network_may_fail();
+    say(&browser, "First").await;
+    idle(&browser).await;
+    browser.until("document.querySelectorAll('.thread').length === 1").await;
+    browser.click(".new").await;
+    browser.be_offline(true).await;
+    browser.click(".thread").await;
+    browser.until("document.querySelector('.link').checkVisibility()").await;
+    browser.write("textarea", "Second").await;
+    browser.press("\u{E007}").await;
+    assert_eq!(browser.js("return document.querySelector('textarea').value").await, "Second");
+    browser.be_offline(false).await;
+    replied(&browser, "You said: First").await;
+    idle(&browser).await;
+    browser.press("\u{E007}").await;
+    replied(&browser, "You said: Second").await;
+    idle(&browser).await;
+    browser.finish().await;
+}
+
+#[tokio::test]
 async fn sending_can_be_given_up_without_a_connection() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;

@@ -1,6 +1,6 @@
 //! Saying something, reading the reply as it comes, stopping it, and asking for another one.
 
-use integration_tests::{TestService, graphs, until};
+use integration_tests::{TestService, graphs, pause, until};
 use serde_json::json;
 use wire::{UpdateChatSettings, UpdateWorkflow};
 
@@ -49,6 +49,47 @@ async fn stop_stops_at_once_and_keeps_what_was_said() {
     browser.press("\u{E00C}").await;
     idle(&browser).await;
     assert_eq!(messages(&browser).await, ["Go", "So far.", "Once more", "So far."]);
+    browser.finish().await;
+}
+
+#[tokio::test]
+async fn a_reply_that_was_stopped_can_be_asked_for_again() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().graph(graphs::delayed(60.0, "Never.")).published().create().await;
+    let browser = open(&t, &workflow).await;
+    say(&browser, "Anybody?").await;
+    browser.until("document.querySelector('.send').ariaLabel === 'Stop the reply'").await;
+    browser.click(".send").await;
+    idle(&browser).await;
+    // Stopped before its first word, which a notice says; a reload knows only of the message.
+    assert_eq!(browser.texts(".notice-body").await, ["The answer was stopped."]);
+    let button = "document.querySelector('.user [aria-label=\"Ask for an answer\"]:not([hidden])')";
+    browser.until(button).await;
+    browser.assert_accessible("a message without an answer").await;
+    browser.reload().await;
+    browser.until(button).await;
+    let version = wire::CreateVersion {
+        graph: graphs::interrupted("Here.", 60.0, "Never."),
+        runnable_config: None,
+        metadata: None,
+        notes: None,
+    };
+    t.client().save_version(&workflow.id, &version).await.unwrap();
+    until("the newer version to answer", async || {
+        browser.js("document.querySelector('.user .icon-button:not([hidden])')?.click()").await;
+        pause(500).await;
+        let begun = browser.texts(".assistant .markdown").await == ["Here."];
+        browser.click(".send").await;
+        idle(&browser).await;
+        begun
+    })
+    .await;
+    // With a word said, the reply has the button.
+    browser.click(".assistant [aria-label='Ask for another answer']:not([hidden])").await;
+    browser.until("document.querySelector('.assistant[data-status=streaming]')").await;
+    browser.click(".send").await;
+    idle(&browser).await;
+    assert_eq!(messages(&browser).await, ["Anybody?", "Here."]);
     browser.finish().await;
 }
 

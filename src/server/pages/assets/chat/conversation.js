@@ -7,7 +7,6 @@
  * @property {'user' | 'assistant' | 'notice'} role
  * @property {string[]} parts texts; shown as one
  * @property {'sending' | 'unsent' | 'streaming' | 'done' | 'broken'} status
- * @property {string | null} at RFC 3339
  * @property {{level: string, title?: string}} [notice]
  */
 
@@ -18,7 +17,7 @@
  * @property {string | null} before where older items begin; null when all are here
  * @property {number} notices how many there were
  * @property {'idle' | 'loading' | 'sending' | 'replying' | 'stopping'} phase
- * @property {boolean} linked whether the connection holds
+ * @property {'network' | 'service' | null} trouble why nothing comes, and tried again: no connection, or a service that is busy
  * @property {string | null} progress what the workflow says it is doing
  * @property {{message?: string, code: string, retry: 'send' | 'answer' | null, requestId?: string | null} | null} failure
  */
@@ -31,7 +30,7 @@ export function empty() {
     before: null,
     notices: 0,
     phase: 'idle',
-    linked: true,
+    trouble: null,
     progress: null,
     failure: null,
   };
@@ -44,7 +43,7 @@ export function textOf(item) {
 
 /** A message that is on its way. */
 export function say(state, key, text) {
-  const item = { key, id: null, role: 'user', parts: [text], status: 'sending', at: null };
+  const item = { key, id: null, role: 'user', parts: [text], status: 'sending' };
   return { ...state, items: [...state.items, item], phase: 'sending', failure: null, progress: null };
 }
 
@@ -73,11 +72,13 @@ export function withThread(state, thread, stored, before) {
   // What was read of older ones before is still there.
   const reached = first === undefined ? -1 : state.items.findIndex(({ id }) => id === first);
   const older = reached > 0 ? state.items.slice(0, reached) : [];
-  const waiting = state.items.filter(({ id }) => id === null).filter(({ role }) => role === 'user');
+  const waiting = state.items.filter(({ id, role }) => id === null && role === 'user');
+  // Notices are not stored; the last ones are about what was just seen.
+  const notices = state.items.slice(state.items.findLastIndex(({ role }) => role !== 'notice') + 1);
   return {
     ...state,
     thread: headOf(thread),
-    items: [...older, ...items, ...waiting],
+    items: [...older, ...items, ...waiting, ...notices],
     before: older.length > 0 ? state.before : before,
   };
 }
@@ -95,7 +96,7 @@ function shown(stored) {
 /** The turn has ended. */
 export function over(state) {
   const items = state.items.map((item) => (item.status === 'streaming' ? { ...item, status: 'broken' } : item));
-  return { ...state, items, phase: 'idle', linked: true, progress: null };
+  return { ...state, items, phase: 'idle', trouble: null, progress: null };
 }
 
 /**
@@ -126,7 +127,7 @@ const CHANGES = {
   progress_update: (state, { text }) => begun({ ...state, progress: text }),
   notice: (state, { level, title, message }) => {
     const notices = state.notices + 1;
-    const item = { key: `notice:${notices}`, id: null, role: 'notice', parts: [message], status: 'done', at: null };
+    const item = { key: `notice:${notices}`, id: null, role: 'notice', parts: [message], status: 'done' };
     return { ...state, notices, items: [...state.items, { ...item, notice: { level, title } }] };
   },
   error: (state, { message, error_code: code, code: kind, allow_retry: again }) => ({
@@ -168,7 +169,7 @@ function fromService(stored) {
   const role = { user_message: 'user', assistant_message: 'assistant' }[stored.type];
   if (!role) return null;
   const parts = (stored.content ?? []).map(({ type, text }) => (type === 'input_tag' ? `@${text}` : (text ?? '')));
-  return { key: stored.id, id: stored.id, role, parts, status: 'done', at: stored.created_at ?? null };
+  return { key: stored.id, id: stored.id, role, parts, status: 'done' };
 }
 
 /** The texts behind an update, in either dialect. */

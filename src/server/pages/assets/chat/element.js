@@ -136,7 +136,7 @@ class CallboardChat extends HTMLElement {
     const status = state.thread?.status;
     const closed = status && status.type !== 'active' ? (status.reason ?? 'This conversation is closed.') : null;
     const busy = ['sending', 'replying', 'stopping'].includes(state.phase);
-    this.composer.show({ busy, stopping: state.phase === 'stopping', closed });
+    this.composer.show({ busy, stopping: state.phase === 'stopping', waiting: state.phase === 'loading', closed });
     set(this, 'data-phase', state.phase);
   }
 

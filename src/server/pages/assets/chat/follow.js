@@ -14,7 +14,7 @@ const LONGEST_PAUSE = 5_000;
  * @property {(id: string, after: string | null) => Promise<Response | null>} resume a later connection
  * @property {(event: object) => void} onEvent each event, once and in order
  * @property {(id: string) => void} onStream the stream's id, when it is known
- * @property {(link: {up: boolean, error?: ApiError}) => void} onLink whether the connection holds
+ * @property {(link: {up: boolean, error?: ApiError}) => void} onLink whether the connection holds, and if not, why
  * @property {AbortSignal} signal gives up
  */
 
@@ -57,7 +57,7 @@ export async function follow({ open, resume, onEvent, onStream, onLink, signal }
       error = failure;
     }
     failures += 1;
-    if (failures > 1) onLink({ up: false, error });
+    if (failures > 1) onLink({ up: false, error: error ?? new ApiError({ status: 0, code: 'network' }) });
     const pause = Math.min(FIRST_PAUSE * 2 ** (failures - 1), LONGEST_PAUSE);
     await wait(Math.max(pause * (0.5 + Math.random() / 2), (error?.retryAfter ?? 0) * 1000), signal);
   }

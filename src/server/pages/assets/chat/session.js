@@ -67,7 +67,7 @@ export class Session {
     const { turn } = this;
     if (turn === null || turn.stopped) return;
     turn.stopped = true;
-    if (turn.stream === null && !this.state.linked) {
+    if (turn.stream === null && this.state.trouble !== null) {
       // It was never taken, as far as anybody knows here.
       turn.abort.abort();
       return;
@@ -152,7 +152,7 @@ export class Session {
         resume: (id, after) => this.api.stream(id, after, signal),
         onStream: (id) => this.#began(turn, id),
         onEvent: (event) => this.#heard(turn, event),
-        onLink: ({ up }) => this.#linked(turn, up),
+        onLink: ({ error }) => this.#troubled(turn, error),
         signal,
       });
       if (this.turn !== turn) return;
@@ -173,8 +173,9 @@ export class Session {
     if (!old && this.turn === turn) this.#set(conversation.apply(this.state, event));
   }
 
-  #linked(turn, up) {
-    if (this.turn === turn && up !== this.state.linked) this.#set({ ...this.state, linked: up });
+  #troubled(turn, error) {
+    const trouble = error ? (error.status === 0 ? 'network' : 'service') : null;
+    if (this.turn === turn && trouble !== this.state.trouble) this.#set({ ...this.state, trouble });
   }
 
   #began(turn, id) {

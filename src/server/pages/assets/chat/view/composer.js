@@ -32,12 +32,17 @@ export class Composer {
       h('div', { class: 'box', onclick: (event) => event.target === event.currentTarget && this.focus() }, this.text, this.button),
       h('p', { id: 'callboard-hint', class: 'hint' }, 'Enter sends, Shift+Enter begins a new line. Replies may be wrong.'),
     );
-    this.show({ busy: false, stopping: false, closed: null });
+    this.show({ busy: false, stopping: false, waiting: false, closed: null });
   }
 
-  /** @param {{busy: boolean, stopping: boolean, closed: string | null}} how `closed` says why nothing can be said */
-  show({ busy, stopping, closed }) {
+  /**
+   * @param {{busy: boolean, stopping: boolean, waiting: boolean, closed: string | null}} how `busy` while a reply comes,
+   * `waiting` while nothing can be sent yet; `closed` says why nothing can be said
+   */
+  show({ busy, stopping, waiting, closed }) {
     this.busy = busy;
+    this.waiting = waiting;
+    this.stopping = stopping;
     this.closed = closed;
     const label = busy ? (stopping ? 'Stopping' : 'Stop the reply') : 'Send';
     if (this.label !== label) {
@@ -49,7 +54,7 @@ export class Composer {
     }
     set(this.text, 'disabled', closed !== null);
     set(this.text, 'placeholder', closed ?? 'Write a message …');
-    this.#enable(stopping);
+    this.#enable();
   }
 
   get value() {
@@ -65,10 +70,10 @@ export class Composer {
     this.text.focus();
   }
 
-  #enable(stopping = false) {
-    const empty = this.text.value.trim() === '';
+  #enable() {
+    const nothing = this.text.value.trim() === '' || this.waiting || this.closed !== null;
     // A disabled button would lose the focus; this one says that it does nothing.
-    set(this.button, 'aria-disabled', String(this.busy ? stopping : empty || this.closed !== null));
+    set(this.button, 'aria-disabled', String(this.busy ? this.stopping : nothing));
   }
 
   #changed() {
@@ -97,7 +102,7 @@ export class Composer {
 
   #send() {
     const text = this.text.value.trim();
-    if (text === '' || this.closed !== null) return;
+    if (text === '' || this.waiting || this.closed !== null) return;
     this.value = '';
     this.onSend(text);
   }

@@ -43,7 +43,7 @@ export class MessagesView {
         this.#shown.delete(key);
       }
     }
-    const last = state.items.at(-1);
+    const last = state.items.findLast(({ role }) => role !== 'notice');
     let at = this.log.firstElementChild;
     for (const item of state.items) {
       const view = this.#shown.get(item.key) ?? this.#make(item);
@@ -66,7 +66,7 @@ export class MessagesView {
   }
 
   #make(item) {
-    const view = item.role === 'assistant' ? new Reply(this.onAgain) : item.role === 'user' ? new Said() : new Notice(item);
+    const view = item.role === 'assistant' ? new Reply(this.onAgain) : item.role === 'user' ? new Said(this.onAgain) : new Notice(item);
     this.#shown.set(item.key, view);
     return view;
   }
@@ -88,13 +88,16 @@ function frame(role, ...children) {
 }
 
 class Said {
-  constructor() {
+  constructor(onAgain) {
     this.text = h('div', { class: 'bubble', dir: 'auto' });
     this.state = h('p', { class: 'state' });
-    this.element = frame('user', this.text, this.state);
+    // For a message whose reply was stopped or failed before its first word.
+    this.again = iconButton('again', 'Ask for an answer', onAgain, { hidden: true });
+    this.element = frame('user', this.text, this.state, this.again);
   }
 
-  show(item) {
+  show(item, isLast) {
+    set(this.again, 'hidden', !isLast || item.status !== 'done');
     setText(this.text, textOf(item));
     setText(this.state, { sending: 'Sending …', unsent: 'Not sent' }[item.status] ?? '');
     set(this.element, 'data-status', item.status);

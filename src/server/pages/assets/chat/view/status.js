@@ -6,6 +6,10 @@ import { plain } from '../words.js';
 
 /** How long a message stays that asks for nothing, in ms. */
 const TOLD = 4000;
+const TROUBLE = {
+  network: 'The connection is lost, and nothing else: it goes on when the connection is back.',
+  service: 'The service is busy or starting again. It goes on in a moment.',
+};
 const DOING = { loading: 'Loading …', sending: '', replying: '', stopping: 'Stopping …' };
 
 export class StatusView {
@@ -18,7 +22,7 @@ export class StatusView {
     this.link = h(
       'p',
       { class: 'link', hidden: true },
-      h('span', {}, 'The connection is lost. Nothing is: it goes on when the connection is back.'),
+      (this.why = h('span')),
       h('button', { type: 'button', class: 'button small', onclick: onReconnect }, 'Try now'),
     );
     this.words = h('p', { class: 'words', dir: 'auto' });
@@ -41,12 +45,13 @@ export class StatusView {
 
   /** @param {import('../conversation.js').Conversation} state */
   show(state) {
-    const { phase, progress, linked, failure, items } = state;
+    const { phase, progress, trouble, failure, items } = state;
     const comes = items.at(-1)?.status === 'streaming' && textOf(items.at(-1)) !== '';
     const busy = phase !== 'idle';
     set(this.progress, 'hidden', !busy || (comes && !progress && phase !== 'stopping'));
     setText(this.doing, DOING[phase] || progress || '');
-    set(this.link, 'hidden', linked || !busy);
+    set(this.link, 'hidden', trouble === null || !busy);
+    if (trouble !== null) setText(this.why, TROUBLE[trouble]);
     set(this.failure, 'hidden', failure === null);
     if (failure !== null) {
       setText(this.words, plain(failure));
@@ -56,12 +61,12 @@ export class StatusView {
     this.#speak(state);
   }
 
-  #speak({ phase, linked, failure, items, progress }) {
-    const was = this.was ?? { phase: 'idle', linked: true, failure: null };
-    this.was = { phase, linked, failure, progress };
+  #speak({ phase, trouble, failure, items, progress }) {
+    const was = this.was ?? { phase: 'idle', trouble: null, failure: null };
+    this.was = { phase, trouble, failure, progress };
     if (failure !== null && failure !== was.failure) setText(this.spoken, plain(failure));
-    else if (!linked && was.linked) setText(this.spoken, 'The connection is lost. Reconnecting.');
-    else if (linked && !was.linked && phase !== 'idle') setText(this.spoken, 'The connection is back.');
+    else if (trouble !== null && trouble !== was.trouble) setText(this.spoken, TROUBLE[trouble]);
+    else if (trouble === null && was.trouble !== null && phase !== 'idle') setText(this.spoken, 'The connection is back.');
     else if (phase === 'sending' && was.phase === 'idle') setText(this.spoken, 'Sent. Waiting for the reply.');
     else if (phase === 'idle' && ['replying', 'stopping', 'sending'].includes(was.phase)) {
       const last = items.at(-1);
