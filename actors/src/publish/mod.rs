@@ -1,6 +1,7 @@
 //! Topics: where committed events are handed to whoever reads a stream.
 
 mod reader;
+mod recent;
 mod topic;
 
 pub use reader::{Reader, ReaderError, Readout};

@@ -1,4 +1,4 @@
-//! Reading a stream: first what is stored, then what is published, then, after a cut, what is stored again.
+//! Reading a stream: first what is stored, then what is published, and whenever that is not kept any more, what is stored again.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use kernel::Clock;
 use store::{Store, StoreError};
-use tokio::sync::broadcast::{self, error::RecvError};
 use uuid::Uuid;
 use wire::sse::split_after;
 
-use super::topic::{Published, Topic, Topics};
+use super::recent::Behind;
+use super::topic::{Topic, Topics};
 
 /// Stored commits that one look at the database reads.
 const ROWS: i64 = 64;
@@ -41,10 +41,10 @@ pub enum Readout {
 /// Reads one stream, in order, each event once, from any place on.
 pub struct Reader {
     stream: Uuid,
+    /// The last event that was read.
     seen: u64,
     topic: Arc<Topic>,
     topics: Topics,
-    events: broadcast::Receiver<Published>,
     store: Store,
     clock: Arc<dyn Clock>,
     /// Read from the database, not handed out yet.
@@ -64,14 +64,12 @@ impl Reader {
         after: u64,
         fresh: bool,
     ) -> Self {
-        let topic = topics.get(stream);
-        let events = topic.subscribe();
+        let topic = topics.subscribe(stream);
         Self {
             stream,
             seen: after,
             topic,
             topics: topics.clone(),
-            events,
             store,
             clock,
             stored: VecDeque::new(),
@@ -98,56 +96,36 @@ impl Reader {
             if self.ended {
                 return Ok(Readout::End);
             }
-            if self.catch_up {
-                self.read_stored().await?;
-                continue;
-            }
-            let published = tokio::select! {
-                published = self.events.recv() => published,
-                // Whoever writes elsewhere is not heard here.
-                () = self.clock.sleep(POLL), if !self.topic.is_produced_here() => {
-                    self.catch_up = true;
-                    continue;
-                }
-            };
-            match published {
-                Ok(published) => {
-                    if let Some(frames) = self.take(published) {
+            {
+                // Before the look: nothing that is published meanwhile is slept through.
+                let news = self.topic.news();
+                match self.topic.behind(self.seen) {
+                    Behind::Frames(frames, last_seq) => {
+                        (self.seen, self.catch_up) = (last_seq, false);
                         return Ok(Readout::Frames(frames));
                     }
+                    // Too slow, or another process wrote it: it is in the database, whole and in order.
+                    Behind::Gone => self.catch_up = true,
+                    Behind::UpToDate | Behind::End if self.catch_up => {}
+                    Behind::End => self.ended = true,
+                    Behind::UpToDate => tokio::select! {
+                        () = news => {}
+                        // Whoever writes elsewhere is not heard here.
+                        () = self.clock.sleep(POLL), if !self.topic.is_produced_here() => self.catch_up = true,
+                    },
                 }
-                // Too slow: what was missed is in the database, whole and in order.
-                Err(RecvError::Lagged(_)) => self.catch_up = true,
-                Err(RecvError::Closed) => self.ended = true,
+            }
+            if self.catch_up {
+                self.read_stored().await?;
             }
         }
-    }
-
-    fn take(&mut self, published: Published) -> Option<Bytes> {
-        let Published { first_seq, last_seq, frames, end } = published;
-        // A client may claim to have seen anything.
-        let next = self.seen.saturating_add(1);
-        if first_seq > next {
-            // A gap can only be events of another process; they are stored.
-            self.catch_up = true;
-            return None;
-        }
-        self.ended |= end;
-        if last_seq <= self.seen {
-            return None;
-        }
-        let seen = std::mem::replace(&mut self.seen, last_seq);
-        if first_seq == next {
-            return Some(frames);
-        }
-        let text = std::str::from_utf8(&frames).ok()?;
-        let rest = split_after(text, first_seq, seen);
-        Some(frames.slice_ref(rest.as_bytes()))
     }
 
     async fn read_stored(&mut self) -> Result<(), ReaderError> {
         let topics = self.topics.clone();
         let _turn = topics.turn_to_catch_up().await;
+        // What was published before is stored by now.
+        let published = self.topic.last_seq();
         // The state before the rows: a stream that had ended has all its rows by then.
         let state = self.store.stream(self.stream).await?;
         let rows = self.store.frames_after(self.stream, self.seen, ROWS).await?;
@@ -156,6 +134,10 @@ impl Reader {
             let rest = split_after(&row.frames, row.first_seq, self.seen);
             self.stored.push_back(Bytes::copy_from_slice(rest.as_bytes()));
             self.seen = row.last_seq;
+        }
+        if !full {
+            // Whatever of it is not there is not there any more.
+            self.seen = self.seen.max(published);
         }
         self.catch_up = full;
         self.ended = !full && state.is_none_or(|state| state.ended);

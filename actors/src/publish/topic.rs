@@ -1,18 +1,20 @@
 //! One topic for each stream that is being written or read here.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
-use tokio::sync::{Semaphore, SemaphorePermit, broadcast, watch};
+use parking_lot::Mutex;
+use tokio::sync::futures::Notified;
+use tokio::sync::{Notify, Semaphore, SemaphorePermit, watch};
 use uuid::Uuid;
 
-/// Commits that a subscriber may lag behind before it is cut and reads the database instead.
-const CAPACITY: usize = 32;
-/// Subscribers that read the database at the same time. When a busy machine cuts thousands at once, each would want a
-/// connection and few would get one in time.
+use super::recent::{Behind, Recent};
+
+/// Readers that read the database at the same time. When a busy machine lets thousands fall behind at once, each would
+/// want a connection and few would get one in time.
 const CATCHING_UP: usize = 4;
 
 /// Events that were committed together, as the bytes that are sent. Cheap to clone.
@@ -30,21 +32,20 @@ pub struct Published {
 
 /// A stream's topic.
 pub struct Topic {
-    events: broadcast::Sender<Published>,
+    /// Empty while nobody reads.
+    recent: Mutex<Recent>,
+    news: Notify,
     readers: watch::Sender<usize>,
     produced_here: AtomicBool,
-    ended: AtomicBool,
-    last_seq: AtomicU64,
 }
 
 impl Topic {
     fn new() -> Self {
         Self {
-            events: broadcast::Sender::new(CAPACITY),
+            recent: Mutex::default(),
+            news: Notify::new(),
             readers: watch::Sender::new(0),
             produced_here: AtomicBool::new(false),
-            ended: AtomicBool::new(false),
-            last_seq: AtomicU64::new(0),
         }
     }
 
@@ -54,31 +55,48 @@ impl Topic {
         self.produced_here.load(Ordering::Acquire)
     }
 
-    /// Whether nothing follows.
-    #[must_use]
-    pub fn has_ended(&self) -> bool {
-        self.ended.load(Ordering::Acquire)
-    }
-
-    /// Sequence number of the last event that was committed by this process.
-    #[must_use]
-    pub fn last_seq(&self) -> u64 {
-        self.last_seq.load(Ordering::Acquire)
-    }
-
     /// How many readers there are, and whenever that changes.
     #[must_use]
     pub fn readers(&self) -> watch::Receiver<usize> {
         self.readers.subscribe()
     }
 
-    pub(super) fn subscribe(&self) -> broadcast::Receiver<Published> {
+    /// What follows a reader's place.
+    pub(super) fn behind(&self, place: u64) -> Behind {
+        self.recent.lock().behind(place)
+    }
+
+    /// Number of the last event that was published here.
+    pub(super) fn last_seq(&self) -> u64 {
+        self.recent.lock().last_seq()
+    }
+
+    /// Waits for what is published after this call, whenever it is polled first.
+    pub(super) fn news(&self) -> Notified<'_> {
+        self.news.notified()
+    }
+
+    fn publish(&self, published: Published) {
+        self.change(|recent| recent.push(published));
+        self.news.notify_waiters();
+    }
+
+    fn subscribe(&self) {
         self.readers.send_modify(|readers| *readers += 1);
-        self.events.subscribe()
     }
 
     pub(super) fn unsubscribe(&self) {
         self.readers.send_modify(|readers| *readers = readers.saturating_sub(1));
+        self.change(|_| {});
+    }
+
+    /// The readers are counted under the lock: whoever is counted later finds nothing and reads the database.
+    fn change(&self, change: impl FnOnce(&mut Recent)) {
+        let mut recent = self.recent.lock();
+        change(&mut recent);
+        if *self.readers.borrow() == 0 {
+            recent.forget();
+        }
     }
 }
 
@@ -99,9 +117,12 @@ impl Topics {
     /// The topic of a stream that a turn of this process is about to write.
     #[must_use]
     pub fn produce(&self, stream: Uuid) -> Arc<Topic> {
-        let topic = self.get(stream);
-        topic.produced_here.store(true, Ordering::Release);
-        topic
+        self.with(stream, |topic| topic.produced_here.store(true, Ordering::Release))
+    }
+
+    /// The topic of a stream for one reader more.
+    pub(super) fn subscribe(&self, stream: Uuid) -> Arc<Topic> {
+        self.with(stream, Topic::subscribe)
     }
 
     /// The turn that was about to write the stream will not.
@@ -118,20 +139,19 @@ impl Topics {
         self.catching_up.acquire().await.ok()
     }
 
-    pub(super) fn get(&self, stream: Uuid) -> Arc<Topic> {
-        Arc::clone(&self.map.entry(stream).or_insert_with(|| Arc::new(Topic::new())))
+    /// Uses a topic while it cannot be forgotten.
+    fn with(&self, stream: Uuid, used: impl FnOnce(&Topic)) -> Arc<Topic> {
+        let topic = self.map.entry(stream).or_insert_with(|| Arc::new(Topic::new()));
+        used(&topic);
+        Arc::clone(&topic)
     }
 
     /// Hands committed events to the stream's readers.
     pub fn publish(&self, stream: Uuid, published: Published) {
         let Some(topic) = self.map.get(&stream).map(|topic| Arc::clone(&topic)) else { return };
-        topic.last_seq.fetch_max(published.last_seq, Ordering::AcqRel);
         let end = published.end;
-        if end {
-            topic.ended.store(true, Ordering::Release);
-        }
         // Nobody listening is no error: the rows are there.
-        let _ = topic.events.send(published);
+        topic.publish(published);
         if end {
             self.map.remove(&stream);
         }

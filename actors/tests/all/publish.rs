@@ -55,8 +55,8 @@ async fn nothing_arrives_while_the_commit_is_on_its_way_however_often_its_connec
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reader_that_is_too_slow_is_cut_and_resumes_with_every_event_once() {
-    const LAST: u64 = 300;
+async fn many_readers_hundreds_of_commits_behind_read_on_without_the_database() {
+    const LAST: u64 = 600;
     let lanes = Lanes::start(1).await;
     let stream = lanes.make_stream().await;
     let _produced = lanes.topics.produce(stream);
@@ -66,12 +66,122 @@ async fn a_reader_that_is_too_slow_is_cut_and_resumes_with_every_event_once() {
         lanes.write(stream, seq..=seq).await.unwrap();
         assert_eq!(read_to(&mut quick, seq).await, [seq]);
     }
+    hide(&lanes).await;
     let all: Vec<u64> = (1..=LAST).collect();
     assert_eq!(read_to(&mut slow, LAST).await, all);
-    // It has caught up, and goes on live.
-    lanes.write(stream, LAST + 1..=LAST + 2).await.unwrap();
-    assert_eq!(read_to(&mut slow, LAST + 2).await, [LAST + 1, LAST + 2]);
-    assert_eq!(read_to(&mut lanes.reader(stream, 0, false), LAST + 2).await.len() as u64, LAST + 2);
+    // Also those that come now, at whatever place.
+    for after in (0..LAST).step_by(3) {
+        let mut reader = lanes.reader(stream, after, false);
+        let Readout::Frames(frames) = reader.next().await.unwrap() else { panic!("it ended") };
+        let first = numbers(std::str::from_utf8(&frames).unwrap());
+        assert!(first.len() as u64 >= (LAST - after).min(100), "{} at once", first.len());
+        let rest = if first.last() == Some(&LAST) { Vec::new() } else { read_to(&mut reader, LAST).await };
+        assert!([first, rest].concat().into_iter().eq(after + 1..=LAST), "behind {after}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_is_further_behind_reads_the_database_and_comes_back() {
+    const LAST: u64 = 20_000;
+    let lanes = Lanes::start(1).await;
+    let stream = lanes.make_stream().await;
+    let _produced = lanes.topics.produce(stream);
+    let mut slow = lanes.reader(stream, 0, true);
+    for first in (1..=LAST).step_by(200) {
+        lanes.write(stream, first..=first + 199).await.unwrap();
+    }
+    hide(&lanes).await;
+    assert!(slow.next().await.is_err(), "so much is not kept");
+    show(&lanes).await;
+    assert!(read_to(&mut slow, LAST).await.into_iter().eq(1..=LAST));
+    for seq in LAST + 1..=LAST + 100 {
+        lanes.write(stream, seq..=seq).await.unwrap();
+    }
+    hide(&lanes).await;
+    assert!(read_to(&mut slow, LAST + 100).await.into_iter().eq(LAST + 1..=LAST + 100));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_kept_while_nobody_reads() {
+    let lanes = Lanes::start(1).await;
+    let stream = lanes.make_stream().await;
+    let _produced = lanes.topics.produce(stream);
+    let mut first = lanes.reader(stream, 0, true);
+    lanes.write(stream, 1..=3).await.unwrap();
+    assert_eq!(read_to(&mut first, 3).await, [1, 2, 3]);
+    hide(&lanes).await;
+    assert_eq!(read_to(&mut lanes.reader(stream, 1, false), 3).await, [2, 3]);
+    drop(first);
+    // Not even one that was told that nothing is stored is left without what was published before it came.
+    assert!(lanes.reader(stream, 0, true).next().await.is_err());
+    show(&lanes).await;
+    // Whoever is told of the second knows that the first is published.
+    lanes.write(stream, 4..=5).await.unwrap();
+    lanes.write(stream, 6..=6).await.unwrap();
+    hide(&lanes).await;
+    assert!(lanes.reader(stream, 3, false).next().await.is_err());
+    show(&lanes).await;
+    assert_eq!(read_to(&mut lanes.reader(stream, 0, true), 6).await, [1, 2, 3, 4, 5, 6]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_that_is_dropped_while_it_waits_loses_nothing() {
+    const LAST: u64 = 400;
+    let lanes = std::sync::Arc::new(Lanes::start(1).await);
+    let stream = lanes.make_stream().await;
+    let _produced = lanes.topics.produce(stream);
+    lanes.write(stream, 1..=3).await.unwrap();
+    let readers: Vec<_> = (0..4_u64)
+        .map(|number| {
+            let lanes = std::sync::Arc::clone(&lanes);
+            tokio::spawn(async move {
+                let mut reader = lanes.reader(stream, 0, false);
+                let (mut seen, mut dropped) = (Vec::new(), 0_u64);
+                while seen.last() != Some(&LAST) {
+                    // First while it waits for its turn or the database, then while it waits for the next commit.
+                    let limit = match dropped {
+                        3.. if seen.is_empty() => millis(5_000),
+                        _ => std::time::Duration::from_micros((dropped + number) % 40 * 150),
+                    };
+                    match kernel::timeout(&SystemClock::new(), limit, reader.next()).await {
+                        Some(Ok(Readout::Frames(frames))) => {
+                            seen.extend(numbers(std::str::from_utf8(&frames).unwrap()));
+                        }
+                        Some(other) => panic!("{other:?}"),
+                        None => dropped += 1,
+                    }
+                }
+                (seen, dropped)
+            })
+        })
+        .collect();
+    for seq in 4..=LAST {
+        lanes.write(stream, seq..=seq).await.unwrap();
+    }
+    for reader in readers {
+        let (seen, dropped) = reader.await.unwrap();
+        assert!(seen.into_iter().eq(1..=LAST));
+        assert!(dropped > 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_longer_stored_is_looked_for_once() {
+    let lanes = Lanes::start(1).await;
+    let stream = lanes.make_stream().await;
+    let _produced = lanes.topics.produce(stream);
+    let mut first = lanes.reader(stream, 0, true);
+    lanes.write(stream, 1..=3).await.unwrap();
+    assert_eq!(read_to(&mut first, 3).await, [1, 2, 3]);
+    drop(first);
+    lanes.database.execute("DELETE FROM stream_events").await.unwrap();
+    let mut reader = lanes.reader(stream, 0, false);
+    assert!(kernel::timeout(&SystemClock::new(), millis(500), reader.next()).await.is_none());
+    hide(&lanes).await;
+    assert!(kernel::timeout(&SystemClock::new(), millis(200), reader.next()).await.is_none());
+    show(&lanes).await;
+    lanes.write(stream, 4..=4).await.unwrap();
+    assert_eq!(read_to(&mut reader, 4).await, [4]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -153,6 +263,24 @@ async fn no_topic_is_left_of_a_stream_that_has_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_reader_of_a_topic_that_is_gone_reads_it_to_its_end() {
+    const LAST: u64 = 200;
+    let lanes = Lanes::start(1).await;
+    let stream = lanes.make_stream().await;
+    let _produced = lanes.topics.produce(stream);
+    let mut slow = lanes.reader(stream, 0, true);
+    for seq in 1..=LAST {
+        let mut last = events(stream, seq..=seq);
+        last.end = seq == LAST;
+        lanes.db.commit(stream, store::batch::Batch::default(), Some(last)).await.unwrap();
+    }
+    until("the topic is gone", || lanes.topics.is_empty()).await;
+    hide(&lanes).await;
+    assert!(read_to(&mut slow, LAST).await.into_iter().eq(1..=LAST));
+    assert_eq!(slow.next().await.unwrap(), Readout::End);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn many_that_catch_up_at_once_take_turns_and_none_is_broken_off() {
     let lanes = Lanes::start(1).await;
     let stream = lanes.make_stream().await;
@@ -173,4 +301,13 @@ async fn many_that_catch_up_at_once_take_turns_and_none_is_broken_off() {
     };
     let (seen, ()) = tokio::join!(reading, letting_go);
     assert!(seen.iter().all(|seen| *seen == [1, 2, 3]), "{seen:?}");
+}
+
+/// Whoever asks the database for a stream fails.
+async fn hide(lanes: &Lanes) {
+    lanes.database.execute("ALTER TABLE streams RENAME TO hidden").await.unwrap();
+}
+
+async fn show(lanes: &Lanes) {
+    lanes.database.execute("ALTER TABLE hidden RENAME TO streams").await.unwrap();
 }
