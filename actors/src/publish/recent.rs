@@ -8,7 +8,7 @@ use wire::sse::split_after;
 use super::topic::Published;
 
 /// Bytes of frames that are kept; the latest commit is, however long.
-const KEPT_BYTES: usize = 256 * 1024;
+const KEPT_BYTES: usize = 128 * 1024;
 /// Commits that are kept.
 const KEPT_COMMITS: usize = 1_024;
 /// Bytes of several commits that a reader gets as one.
