@@ -115,7 +115,12 @@ pub(crate) async fn execute<T: Teller>(
         biased;
         ended = AssertUnwindSafe(running).catch_unwind() => match ended {
             Ok(Ok(output)) => Ran::Succeeded(output),
-            Ok(Err(error)) => Ran::Failed(error),
+            Ok(Err(error)) => {
+                // The message may hold what users said; it is in the run's record.
+                let (code, node) = (error.code.as_str(), error.node.as_deref().unwrap_or_default());
+                tracing::info!(run, code, node, "a run failed; GET /api/runs/{run}/trace says why");
+                Ran::Failed(error)
+            }
             Err(panic) => {
                 let text = crate::runtime::panic_text(&*panic);
                 tracing::error!(run, panic = text, "a step panicked");

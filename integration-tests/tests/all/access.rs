@@ -132,10 +132,10 @@ async fn a_change_by_another_instance_counts_within_a_second() {
     let workflow = t.workflow().echo().published().create().await;
     assert_eq!(t.chat(&chat::create(&workflow, "hi")).await.status, 200);
     t.execute("UPDATE workflows SET is_public = false").await;
-    integration_tests::pause(1_050).await;
+    pause(1_050).await;
     assert_eq!(t.chat(&chat::create(&workflow, "hi")).await.refusal(), "403 chat.not_published");
     t.execute("UPDATE workflows SET is_public = true, archived_at = now()").await;
-    integration_tests::pause(1_050).await;
+    pause(1_050).await;
     assert_eq!(t.chat(&chat::create(&workflow, "hi")).await.refusal(), "404 workflow.not_found");
     t.execute("UPDATE workflows SET archived_at = NULL").await;
 }

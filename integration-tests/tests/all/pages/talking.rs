@@ -42,6 +42,7 @@ async fn stop_stops_at_once_and_keeps_what_was_said() {
     browser.click(".send").await;
     idle(&browser).await;
     assert_eq!(messages(&browser).await, ["Go", "So far."]);
+    assert_eq!(browser.texts(".assistant .state").await, ["Stopped"]);
     until("the run to be stopped", async || t.scalar("SELECT status FROM runs").await == "cancelled").await;
     // The next message is a turn of its own, and the Escape key stops it.
     say(&browser, "Once more").await;

@@ -227,8 +227,10 @@ fn invite(base: &str, published: &[WorkflowRecord]) -> Result<(), Failure> {
     }
     // The client commands look for the service at their default address.
     let address = if base == "http://127.0.0.1:8000" { String::new() } else { format!(" --api-url {base}") };
+    // As it was called, because it need not be on the PATH.
+    let callboard = std::env::args().next().unwrap_or_else(|| "callboard".to_owned());
     say(format_args!(
-        "\nOr in another terminal:\n\n  callboard chat {}{address}\n  callboard workflow list{address}\n\n\
+        "\nOr in another terminal:\n\n  {callboard} chat {}{address}\n  {callboard} workflow list{address}\n\n\
          docs/QUICKSTART.md makes a workflow of your own in ten minutes.\n\nServing until Ctrl-C.",
         EXAMPLES.first().map_or("", |example| example.handle)
     ))

@@ -50,5 +50,10 @@ function card(workflow) {
   );
 }
 
+// Where the commands look for a service that nobody names.
+const DEFAULT = ['http://localhost:8000', 'http://127.0.0.1:8000'];
+const service = BASE.href.replace(/\/$/, '');
+if (!DEFAULT.includes(service)) document.getElementById('first').prepend(`export SERVICE_API_URL=${service}\n`);
+
 showHealth(document.getElementById('health'));
 showWorkflows(document.getElementById('workflows'));

@@ -67,7 +67,9 @@ impl Chat {
                 converse(|message| runtime.block_on(talk.say(message)))
             }
         };
-        if let (Some(thread), Output::Human) = (talk.thread(), session.output) {
+        // Who named the thread knows it, and it may be what was refused.
+        let knows = ended.is_err() && self.thread.is_some();
+        if let (Some(thread), Output::Human, false) = (talk.thread(), session.output, knows) {
             let next = format!("To go on: callboard chat {} --thread {thread}", self.workflow);
             complain(Paint::stderr().dim(next));
         }

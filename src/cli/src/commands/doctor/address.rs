@@ -89,7 +89,10 @@ pub(super) fn judge(probed: &Probed) -> Vec<Finding> {
                 "with SERVICE_PORT=0 nobody knows where a service answers",
             ));
         }
-        _ => findings.push(Finding::skipped(READINESS, "no service answers at the configured address")),
+        _ => findings.push(Finding::skipped(
+            READINESS,
+            "no service runs at the configured address; `callboard serve` starts one",
+        )),
     }
     findings
 }

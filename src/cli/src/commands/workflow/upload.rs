@@ -71,7 +71,10 @@ impl Upload {
             say(format_args!("Nothing new: version {number} of {workflow} is the same already."))?;
         }
         if new && number == 1 {
-            let next = format!("Next: callboard run {0}, or callboard workflow publish {0}", self.workflow);
+            let next = format!(
+                "Next: callboard run {0} --input message=\"Hello!\", or callboard workflow publish {0}",
+                self.workflow
+            );
             complain(Paint::stderr().dim(next));
         }
         Ok(())

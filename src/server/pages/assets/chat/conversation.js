@@ -6,7 +6,7 @@
  * @property {string | null} id the service's id; null until it has one
  * @property {'user' | 'assistant' | 'notice'} role
  * @property {string[]} parts texts; shown as one
- * @property {'sending' | 'unsent' | 'streaming' | 'done' | 'broken'} status
+ * @property {'sending' | 'unsent' | 'streaming' | 'done' | 'stopped' | 'broken'} status
  * @property {{level: string, title?: string}} [notice]
  */
 
@@ -66,8 +66,11 @@ export function upTo(state, id) {
 
 /** A thread as it was read: its newest items, oldest first, and where older ones begin. What is not sent stays. */
 export function withThread(state, thread, stored, before) {
-  const keys = new Map(state.items.map(({ id, key }) => [id, key]));
-  const items = shown(stored).map((item) => ({ ...item, key: keys.get(item.id) ?? item.key }));
+  const known = new Map(state.items.map((item) => [item.id, item]));
+  const items = shown(stored).map((item) => {
+    const { key = item.key, status } = known.get(item.id) ?? {};
+    return { ...item, key, status: status === 'stopped' ? status : item.status };
+  });
   const first = items[0]?.id;
   // What was read of older ones before is still there.
   const reached = first === undefined ? -1 : state.items.findIndex(({ id }) => id === first);
@@ -93,9 +96,12 @@ function shown(stored) {
   return stored.map(fromService).filter((item) => item !== null);
 }
 
-/** The turn has ended. */
-export function over(state) {
-  const items = state.items.map((item) => (item.status === 'streaming' ? { ...item, status: 'broken' } : item));
+/** The turn has ended; the visitor may have stopped it. */
+export function over(state, stopped = false) {
+  const last = stopped ? state.items.findLastIndex(({ role }) => role === 'assistant') : -1;
+  const items = state.items.map((item, at) =>
+    item.status === 'streaming' ? { ...item, status: 'broken' } : at === last ? { ...item, status: 'stopped' } : item,
+  );
   return { ...state, items, phase: 'idle', trouble: null, progress: null };
 }
 

@@ -158,8 +158,8 @@ export class Session {
       if (this.turn !== turn) return;
       this.turn = null;
       // Another device may have said more, or seen less of it go.
+      this.#set(conversation.over(this.state, turn.stopped));
       if (read && turn.kind !== 'said') await this.#join(this.#turn('joined', true));
-      else this.#set(conversation.over(this.state));
     } catch (error) {
       if (this.turn !== turn) return;
       this.turn = null;

@@ -110,13 +110,15 @@ class Reply {
     this.view = new MarkdownView(text);
     this.copy = iconButton('copy', 'Copy the reply', null, { 'data-copy': 'reply' });
     this.again = iconButton('again', 'Ask for another answer', onAgain);
+    this.state = h('p', { class: 'state' });
     this.actions = h('div', { class: 'actions' }, this.copy, this.again);
-    this.element = frame('assistant', text, this.actions);
+    this.element = frame('assistant', text, this.state, this.actions);
   }
 
   show(item, isLast) {
     set(this.again, 'hidden', !isLast);
     set(this.actions, 'hidden', item.status === 'streaming');
+    setText(this.state, { stopped: 'Stopped', broken: 'Unfinished' }[item.status] ?? '');
     set(this.element, 'data-status', item.status);
     if (item === this.item) return;
     this.item = item;

@@ -70,7 +70,7 @@ export class StatusView {
     else if (phase === 'sending' && was.phase === 'idle') setText(this.spoken, 'Sent. Waiting for the reply.');
     else if (phase === 'idle' && ['replying', 'stopping', 'sending'].includes(was.phase)) {
       const last = items.at(-1);
-      setText(this.spoken, last?.role === 'assistant' ? `The reply: ${textOf(last)}` : 'The reply has ended.');
+      setText(this.spoken, last?.role !== 'assistant' ? 'The reply has ended.' : `${last.status === 'stopped' ? 'Stopped. ' : ''}The reply: ${textOf(last)}`);
     } else if (progress && progress !== was.progress) setText(this.spoken, progress);
   }
 }
