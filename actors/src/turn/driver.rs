@@ -186,7 +186,8 @@ fn failed(writer: &RunWriter<ChatTeller>, error: &RunError) -> End {
             allow_retry: true,
             error_code: Some(error.code.as_str().to_owned()),
         },
-        code => ChatEvent::failure(code, true),
+        // Where a node says that it would fail again, the workflow has to be changed first.
+        code => ChatEvent::failure(code, error.node.is_none() || error.retryable),
     };
     writer.with(|teller| teller.event(event));
     End { status: RunStatus::Failed, output: None, error: Some(run::error_json(error).to_string()) }

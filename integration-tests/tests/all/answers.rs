@@ -131,6 +131,15 @@ async fn a_workflow_that_says_nothing_ends_with_an_error_event() {
 }
 
 #[tokio::test]
+async fn a_failure_that_may_pass_allows_a_retry() {
+    let t = TestService::start().await;
+    let slow = json!({"name": "slow", "type": "delay", "seconds": 60, "timeout_seconds": 0.05});
+    let workflow = t.workflow().graph(graphs::chain(&[slow], None)).published().create().await;
+    let failure = last(&said(&t, &workflow, "hi").await);
+    assert_eq!((&failure["error_code"], &failure["allow_retry"]), (&json!("node.timeout"), &json!(true)));
+}
+
+#[tokio::test]
 async fn a_failing_node_ends_the_turn_with_an_error_event() {
     let t = TestService::start().await;
     let nodes = [
@@ -140,7 +149,7 @@ async fn a_failing_node_ends_the_turn_with_an_error_event() {
     ];
     let workflow = t.workflow().graph(graphs::chain(&nodes, None)).published().create().await;
     let body = said(&t, &workflow, "hi").await;
-    assert_snapshot!(last(&body), @r#"{"allow_retry":true,"code":"custom","error_code":"node.failed","message":"A step of the workflow failed.","type":"error"}"#);
+    assert_snapshot!(last(&body), @r#"{"allow_retry":false,"code":"custom","error_code":"node.failed","message":"A step of the workflow failed.","type":"error"}"#);
     assert!(!body.contains("undefined"), "nothing inner reaches a client: {body}");
     let error: Value =
         serde_json::from_str(&t.scalar("SELECT error FROM runs WHERE status = 'failed'").await).unwrap();

@@ -115,7 +115,7 @@ async fn another_answer_takes_the_place_of_the_last_one() {
 }
 
 #[tokio::test]
-async fn a_failed_turn_says_why_and_can_be_tried_again() {
+async fn a_failed_turn_says_so_and_its_message_can_be_answered_again() {
     let t = TestService::start().await;
     let failing = graphs::chain(
         &[json!({"name": "no", "type": "assert", "when": "false", "message": "The stock list is empty."})],
@@ -125,7 +125,7 @@ async fn a_failed_turn_says_why_and_can_be_tried_again() {
     let browser = open(&t, &workflow).await;
     say(&browser, "Anything there?").await;
     failed(&browser, "node.failed").await;
-    failed(&browser, "Try again").await;
+    assert!(!browser.text(".failure").await.contains("Try again"), "the workflow has to be changed first");
     idle(&browser).await;
     let version = wire::CreateVersion {
         graph: graphs::reply("Plenty."),
@@ -136,7 +136,8 @@ async fn a_failed_turn_says_why_and_can_be_tried_again() {
     t.client().save_version(&workflow.id, &version).await.unwrap();
     // Instances may serve a version for two seconds after a newer one was saved.
     until("the newer version to answer", async || {
-        browser.js("document.querySelector('.failure:not([hidden]) button')?.click()").await;
+        browser.js("document.querySelector('.user .icon-button:not([hidden])')?.click()").await;
+        pause(100).await;
         idle(&browser).await;
         browser.texts(".assistant .markdown").await == ["Plenty."]
     })

@@ -47,8 +47,11 @@ impl Teller {
         if let ChatEvent::Error { message, error_code, allow_retry, .. } = event {
             let message = message.clone().unwrap_or_else(|| "The turn failed.".to_owned());
             let complaint = Complaint::told(message, error_code.clone());
-            let again = "The same message may succeed when it is sent again.";
-            self.error = Some(if *allow_retry { complaint.hint(again) } else { complaint });
+            self.error = Some(complaint.hint(if *allow_retry {
+                "The same message may succeed when it is sent again."
+            } else {
+                "`callboard run <workflow> --input message=…` shows which step failed, and why."
+            }));
         }
         if self.output == Output::Json {
             return say(compact(event)?);
