@@ -148,12 +148,15 @@ impl Topics {
 
     /// Hands committed events to the stream's readers.
     pub fn publish(&self, stream: Uuid, published: Published) {
-        let Some(topic) = self.map.get(&stream).map(|topic| Arc::clone(&topic)) else { return };
-        let end = published.end;
-        // Nobody listening is no error: the rows are there.
-        topic.publish(published);
-        if end {
-            self.map.remove(&stream);
+        // Whoever is told of the end finds no topic left behind it; who comes now reads the rows, which are there.
+        let topic = if published.end {
+            self.map.remove(&stream).map(|(_, topic)| topic)
+        } else {
+            self.map.get(&stream).map(|topic| Arc::clone(&topic))
+        };
+        // Nobody listening is no error.
+        if let Some(topic) = topic {
+            topic.publish(published);
         }
     }
 
