@@ -38,7 +38,6 @@ const ICONS = {
   menu: 'M4 7h16M4 12h16M4 17h16',
   close: 'M6 6l12 12M18 6 6 18',
   copy: 'M9 9h10v10H9zM5 15V5h10',
-  check: 'M5 12.5 10 17l9-10',
   again: 'M4 12a8 8 0 1 0 2.6-5.9M4 4v4.5h4.5',
   edit: 'M4 20h4L19 9l-4-4L4 16zM13.5 6.5l4 4',
   bin: 'M5 7h14M10 7V4.5h4V7M7 7l1 12.5h8L17 7',

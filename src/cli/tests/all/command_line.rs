@@ -1,86 +1,13 @@
 //! The binary as somebody at a terminal meets it.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
-use std::fs::Permissions;
-use std::io::{BufRead, BufReader, Read};
-use std::os::unix::fs::PermissionsExt;
-use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
+use std::io::BufRead;
+use std::process::{Command, Stdio};
 
 use client::Client;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use wire::CreateWorkflow;
 
-/// A folder of its own, which as root the database's user may pass.
-fn folder() -> tempfile::TempDir {
-    tempfile::Builder::new().permissions(Permissions::from_mode(0o755)).tempdir().unwrap()
-}
-
-/// The binary, with these variables and a few that every test needs.
-fn callboard(folder: &tempfile::TempDir, arguments: &[&str], variables: &[(&str, &str)]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_callboard"));
-    let ours = std::env::vars_os().filter(|(name, _)| {
-        let name = name.to_string_lossy();
-        !name.starts_with("SERVICE_") && !name.starts_with("CHAT_") && name != "RUST_BACKTRACE"
-    });
-    command.env_clear().envs(ours).args(arguments).current_dir(folder.path());
-    command.env("SERVICE_DATA_DIR", folder.path().join("data")).env("SERVICE_PORT", "0");
-    command.envs(variables.iter().copied()).stdin(Stdio::null());
-    command
-}
-
-fn run(arguments: &[&str], variables: &[(&str, &str)]) -> Output {
-    callboard(&folder(), arguments, variables).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
-
-/// A running binary; killed when it is still there at the end.
-struct Running {
-    child: Child,
-    output: Option<BufReader<ChildStdout>>,
-    log: Option<ChildStderr>,
-}
-
-impl Running {
-    fn start(mut command: Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let (output, log) = (child.stdout.take().map(BufReader::new), child.stderr.take());
-        Self { child, output, log }
-    }
-
-    /// The first line it writes that begins so.
-    fn line(&mut self, beginning: &str) -> String {
-        let lines = self.output.as_mut().unwrap().lines();
-        lines.map(Result::unwrap).find(|line| line.starts_with(beginning)).unwrap()
-    }
-
-    /// Tells it to stop; answers its status and what it wrote to the log.
-    fn stop(mut self) -> (Option<i32>, String) {
-        self.tell(Signal::INT);
-        self.end()
-    }
-
-    fn tell(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.child), signal).unwrap();
-    }
-
-    fn end(&mut self) -> (Option<i32>, String) {
-        let mut log = String::new();
-        if let Some(mut stderr) = self.log.take() {
-            stderr.read_to_string(&mut log).unwrap();
-        }
-        (self.child.wait().unwrap().code(), log)
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+use crate::support::{Running, callboard, folder, run, text};
 
 /// The embedded database has stopped with the service: it has taken its own file away.
 fn assert_no_database(folder: &tempfile::TempDir) {

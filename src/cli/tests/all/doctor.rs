@@ -1,35 +1,15 @@
 //! `callboard doctor` beside things that are really broken.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 use std::fs::Permissions;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::Output;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::Value;
 
-/// A folder of its own, which as root the database's user may pass.
-fn folder() -> tempfile::TempDir {
-    tempfile::Builder::new().permissions(Permissions::from_mode(0o755)).tempdir().unwrap()
-}
-
-fn callboard(folder: &tempfile::TempDir, arguments: &[&str], variables: &[(&str, &str)]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_callboard"));
-    let ours = std::env::vars_os().filter(|(name, _)| {
-        let name = name.to_string_lossy();
-        !name.starts_with("SERVICE_") && !name.starts_with("CHAT_") && name != "RUST_BACKTRACE"
-    });
-    command.env_clear().envs(ours).args(arguments).current_dir(folder.path());
-    command.env("SERVICE_DATA_DIR", folder.path().join("data")).env("SERVICE_PORT", "0");
-    command.envs(variables.iter().copied()).stdin(Stdio::null());
-    command
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
+use crate::support::{Running, callboard, folder, text};
 
 /// What the doctor says, as people and as programs read it.
 struct Told {
@@ -79,7 +59,7 @@ impl Told {
 
 /// A running service with its own database, on a port that is known beforehand.
 struct Service {
-    child: Child,
+    running: Running,
     port: String,
     folder: tempfile::TempDir,
 }
@@ -88,13 +68,10 @@ impl Service {
     fn start() -> Self {
         let folder = folder();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
-        let mut command =
-            callboard(&folder, &["serve"], &[("SERVICE_PORT", &port), ("SERVICE_LOG", "error")]);
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        assert!(line.starts_with("listening on "), "{line}");
-        Self { child, port, folder }
+        let variables = [("SERVICE_PORT", port.as_str()), ("SERVICE_LOG", "error")];
+        let mut running = Running::start(callboard(&folder, &["serve"], &variables));
+        running.line("listening on ");
+        Self { running, port, folder }
     }
 
     fn doctor(&self, more: &[&str], variables: &[(&str, &str)]) -> Told {
@@ -106,8 +83,8 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        let _ = kill_process(Pid::from_child(&self.child), Signal::INT);
-        let _ = self.child.wait();
+        self.running.tell(Signal::INT);
+        self.running.end();
     }
 }
 

@@ -1,0 +1,6 @@
+//! The binary as somebody at a terminal meets it.
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+
+mod command_line;
+mod doctor;
+mod support;
