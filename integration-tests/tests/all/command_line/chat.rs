@@ -36,6 +36,7 @@ async fn a_reply_goes_to_standard_output_and_the_thread_goes_on() {
         .run(&["chat", &workflow.handle, "x", "--thread", "thr_00000000000000000000000000000000"])
         .await;
     assert!(other.status == Some(1) && other.err.contains("(thread.not_found)"), "{}", other.err);
+    assert!(!other.err.contains("To go on"), "there is nothing to go on with: {}", other.err);
 }
 
 #[tokio::test]

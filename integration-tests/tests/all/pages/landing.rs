@@ -10,6 +10,9 @@ async fn the_landing_page_shows_what_runs_here() {
     browser.goto(&here).await;
     browser.until("document.querySelector('#health').innerText === 'Ready'").await;
     browser.until("document.querySelector('#workflows').innerText.includes('No workflow yet')").await;
+    let commands = browser.text("#first").await;
+    let address = format!("export SERVICE_API_URL=http://{}\ncallboard workflow ", t.address());
+    assert!(commands.starts_with(&address), "the commands would look elsewhere: {commands}");
     browser.assert_accessible("the landing page without workflows").await;
     let open = t.workflow().named("Desk").echo().published().create().await;
     t.workflow().named("Draft").without_version().create().await;

@@ -5,7 +5,8 @@ use std::process::{Command, Stdio};
 
 use client::Client;
 use rustix::process::Signal;
-use wire::CreateWorkflow;
+use serde_json::json;
+use wire::{CreateVersion, CreateWorkflow, PublishRequest};
 
 use crate::support::{Running, callboard, folder, run, text};
 
@@ -246,4 +247,33 @@ fn the_node_catalogue_is_listed_and_described_without_a_service() {
     let later = text(&run(&["node", "show", "agent"], &[]).stderr);
     assert_eq!(later, "error: 'agent' is part of the format, but this version does not execute it yet\n");
     assert_eq!(run(&["node", "show"], &[]).status.code(), Some(2));
+}
+
+#[test]
+fn a_run_that_failed_is_a_line_in_the_log_without_what_was_said() {
+    let folder = folder();
+    let mut running = Running::start(callboard(&folder, &["serve"], &[]));
+    let line = running.line("listening on ");
+    let client = Client::new(line.trim_start_matches("listening on ")).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let name = "Failing".to_owned();
+        let new = CreateWorkflow { name, handle: None, description: None, tags: Vec::new() };
+        let workflow = client.create_workflow(&new).await.unwrap();
+        let graph = json!({
+            "format": "graph/1",
+            "nodes": [{"name": "stock", "type": "assert", "when": "false", "message": "{{ inputs.message }}"}],
+            "edges": [{"from": "START", "to": "stock"}, {"from": "stock", "to": "END"}],
+        });
+        let version = CreateVersion { graph, runnable_config: None, metadata: None, notes: None };
+        client.save_version(&workflow.id, &version).await.unwrap();
+        client.publish(&workflow.id, &PublishRequest::default()).await.unwrap();
+        let turn = client.say(&workflow.id, "hunter2").await.unwrap();
+        assert_eq!(turn.error.unwrap().code.as_deref(), Some("node.failed"));
+    });
+    let (status, log) = running.stop();
+    assert_eq!(status, Some(0));
+    let told = log.lines().find(|line| line.contains("a run failed")).unwrap_or_else(|| panic!("{log}"));
+    assert!(told.contains("node.failed") && told.contains("stock") && told.contains("/api/runs/"), "{told}");
+    assert!(!log.contains("hunter2"), "{log}");
 }
