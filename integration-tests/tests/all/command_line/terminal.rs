@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::Arc;
 
 use integration_tests::{TestService, within};
 use tempfile::TempDir;
@@ -10,7 +11,7 @@ use tokio::process::{Child, ChildStdout, Command};
 
 /// A home with the settings of a user, and the address of a service.
 pub(super) struct Terminal {
-    home: TempDir,
+    home: Arc<TempDir>,
     address: String,
 }
 
@@ -27,7 +28,7 @@ impl Terminal {
     }
 
     pub(super) fn at(address: &str) -> Self {
-        Self { home: TempDir::new().unwrap(), address: address.to_owned() }
+        Self { home: Arc::new(TempDir::new().unwrap()), address: address.to_owned() }
     }
 
     /// Writes a file into the working folder; answers its name.
@@ -72,14 +73,15 @@ impl Terminal {
 
     /// A command that is under way.
     pub(super) fn start(&self, arguments: &[&str]) -> Started {
-        Started::of(self.command(arguments))
+        Started::of(self.command(arguments), &self.home)
     }
 
-    /// A command at a terminal with keys; `script` lends it one.
+    /// A command at a terminal with keys; `script` lends it one. Without `exec` some shells stay between the two and answer
+    /// Ctrl-C with a status of their own.
     pub(super) fn start_at_a_terminal(&self, arguments: &str) -> Started {
         let plain = self.command(&[]);
         let mut command = Command::new("script");
-        command.args(["-qfec", &format!("{} {arguments}", binary().display()), "/dev/null"]);
+        command.args(["-qfec", &format!("exec {} {arguments}", binary().display()), "/dev/null"]);
         command.current_dir(self.home.path()).env("TERM", "xterm").kill_on_drop(true);
         for (name, value) in plain.as_std().get_envs() {
             match value {
@@ -90,7 +92,7 @@ impl Terminal {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let install = std::env::var("CALLBOARD_MISSING_SCRIPT");
         assert!(install.is_err(), "no script: run `{}`", install.unwrap_or_default());
-        Started::of(command)
+        Started::of(command, &self.home)
     }
 }
 
@@ -101,13 +103,15 @@ pub(super) struct Started {
     seen: Vec<u8>,
     /// As far as was looked.
     looked: usize,
+    /// Where it works, which has to be there as long as it does.
+    _home: Arc<TempDir>,
 }
 
 impl Started {
-    fn of(mut command: Command) -> Self {
+    fn of(mut command: Command, home: &Arc<TempDir>) -> Self {
         let mut child = command.spawn().unwrap();
         let output = child.stdout.take().unwrap();
-        Self { child, output, seen: Vec::new(), looked: 0 }
+        Self { child, output, seen: Vec::new(), looked: 0, _home: Arc::clone(home) }
     }
 
     /// Reads standard output until this stands behind what was read until before.
