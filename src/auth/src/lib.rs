@@ -1,5 +1,11 @@
-//! Keys, visitors and the rules of exposure. No HTTP, no SQL.
+//! Principals, scopes and roles, tokens, keys, visitors, failures and the rules of exposure. No HTTP, no SQL.
 
 pub mod exposure;
+pub mod failures;
 pub mod keyring;
+pub mod peer;
+pub mod principal;
+pub mod role;
+pub mod scope;
+pub mod service_token;
 pub mod visitor;

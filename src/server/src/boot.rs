@@ -19,7 +19,7 @@ use store::embedded::{Embedded, EmbeddedError, Options as EmbeddedOptions};
 use store::{Options as StoreOptions, Store, StoreError};
 use tokio::task::JoinHandle;
 
-use crate::http::{App, AppParts};
+use crate::http::{App, AppParts, Gate, GateParts};
 use crate::keys::KeysError;
 use crate::{exposure, keys};
 
@@ -123,7 +123,7 @@ pub struct Running {
 /// [`StartError`] says what to change.
 pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     let Parts { clock, random } = parts;
-    exposure::allowed(config).map_err(StartError::Exposure)?;
+    let asks = exposure::allowed(config).map_err(StartError::Exposure)?;
     let listener = listen(config)?;
     let address = listener.local_addr()?;
     let ids = Ids::new(Arc::clone(&clock), Arc::clone(&random));
@@ -141,6 +141,7 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
     })
     .await?;
     let visitors = VisitorKey::new(&store.service_key("visitor", ring.as_ref()).await?);
+    let answers_key = keys::generated(&store, "answers", ring.as_ref()).await?;
     let children = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(config.http.workers)
         .thread_name("runs")
@@ -161,6 +162,7 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
         })
         .await?,
     );
+    let gate = Gate::new(GateParts { config, asks, store: store.clone(), clock: Arc::clone(&clock) });
     let app = App::new(AppParts {
         config: config.clone(),
         address,
@@ -170,6 +172,8 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
         clock: Arc::clone(&clock),
         random,
         ids,
+        gate,
+        answers_key,
     });
     let (server, serving) = serve(config, &app, listener)?;
     Ok(Running { address, system, app, server, serving, children, clock, embedded, _data_dir: data_dir })

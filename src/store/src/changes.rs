@@ -49,8 +49,11 @@ impl RequestKey {
 pub struct StoredAnswer {
     /// Its HTTP status.
     pub status: u16,
-    /// Its body, byte for byte.
+    /// Its body, byte for byte, or what seals it.
     pub body: String,
+    /// Whether the body is sealed, because it holds a secret.
+    #[serde(default)]
+    pub sealed: bool,
 }
 
 /// What a request may do.

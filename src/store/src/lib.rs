@@ -3,6 +3,8 @@
 //! One file for each noun. Reads and rare writes go through [`Store`] and its pool; everything on the path of a
 //! turn goes through the lanes, which commit a [`batch::Batch`] in one statement on a connection of their own.
 
+mod audit;
+mod auth_failures;
 pub mod batch;
 mod blobs;
 mod changes;
@@ -25,6 +27,7 @@ mod roles;
 mod runs;
 mod runtime;
 mod schema;
+mod service_tokens;
 mod streams;
 #[cfg(feature = "test-util")]
 pub mod testing;
@@ -36,6 +39,8 @@ mod workflow_changes;
 mod workflows;
 mod workspaces;
 
+pub use audit::{AuditEntry, AuditFilter, AuditTarget, Outcome, StoredAudit};
+pub use auth_failures::FailureVerdict;
 pub use batch::{LaneConnection, LaneError};
 pub use changes::{Begun, Changes, RequestKey, StoredAnswer};
 pub use error::StoreError;
@@ -48,10 +53,11 @@ pub use partitions::PARTITIONS_AHEAD;
 pub use pool::{Options, Store};
 pub use runs::{RunFilter, RunStatus, StoredRun, UnfinishedRun};
 pub use runtime::DatabaseRuntime;
+pub use service_tokens::{NewServiceToken, ServiceTokenStatus, StoredServiceToken};
 pub use streams::{StoredFrames, StoredStream};
 pub use threads::{Slice, StoredThread, ThreadsOf};
 pub use turns::UnfinishedTurn;
 pub use versions::{ListedVersion, NewVersion, StoredVersion};
 pub use workflow_changes::WorkflowChange;
 pub use workflows::{NewWorkflow, StoredWorkflow, WorkflowRef};
-pub use workspaces::DEFAULT_WORKSPACE;
+pub use workspaces::{DEFAULT_WORKSPACE, StoredWorkspace};

@@ -2,6 +2,7 @@
 //!
 //! Source: `interface.md` and, for the chat, the public ChatKit protocol (openai-chatkit 1.6.5).
 
+mod admin;
 pub mod chat;
 mod diff;
 mod error;
@@ -12,6 +13,10 @@ mod run;
 pub mod sse;
 mod workflow;
 
+pub use admin::{
+    AuditActor, AuditObject, AuditRecord, CreateServiceToken, IssuedServiceToken, RotateServiceToken,
+    ServiceTokenRecord,
+};
 pub use diff::{Change, VersionDiff};
 pub use error::{ErrorBody, ErrorDetail, FieldError, MOST_PROBLEMS};
 pub use error_code::ErrorCode;

@@ -138,8 +138,8 @@ fn unknown_short_and_pending_variables_are_warned_about() {
             "SERVICE_CHAT_RATELIMIT_IP is not a known variable; the nearest one is SERVICE_CHAT_RATE_LIMIT_IP",
             "SERVICE_PROT is not a known variable; the nearest one is SERVICE_PORT",
             "SERVICE_AUTH_JWT_SECRET is shorter than 32 bytes, so signatures made with it can be guessed",
-            "SERVICE_AUTH_JWT_SECRET has no effect yet: credentials are not checked yet; with SERVICE_AUTH_MODE unset it \
-             only makes the start refuse",
+            "SERVICE_AUTH_JWT_SECRET has no effect yet: access tokens are not checked yet; with SERVICE_AUTH_MODE unset it \
+             makes the service ask everybody for a token",
             "CHAT_TOKEN_SIGNING_KEY has no effect yet: chat session tokens come later",
         ]
     );

@@ -62,7 +62,13 @@ fn what_counts_in_this_stage() {
     let expected = [
         "SERVICE_ALLOW_INSECURE",
         "SERVICE_API_URL",
+        "SERVICE_AUTH_BOOTSTRAP_SERVICE_TOKEN",
+        "SERVICE_AUTH_BOOTSTRAP_TOKEN_EXPIRES_AT",
+        "SERVICE_AUTH_BOOTSTRAP_TOKEN_SCOPES",
         "SERVICE_AUTH_MODE",
+        "SERVICE_AUTH_RATE_LIMIT_IDENTITY",
+        "SERVICE_AUTH_RATE_LIMIT_INTERVAL",
+        "SERVICE_AUTH_RATE_LIMIT_IP",
         "SERVICE_AUTH_SERVICE_TOKEN_BACKEND",
         "SERVICE_CHAT_DIALECT",
         "SERVICE_CHAT_DISCONNECT_GRACE",
@@ -81,6 +87,7 @@ fn what_counts_in_this_stage() {
         "SERVICE_POSTGRES_DSN",
         "SERVICE_PUBLIC_BASE_URL",
         "SERVICE_SERVICE_TOKEN",
+        "SERVICE_TRUSTED_PROXIES",
         "SERVICE_VAULT_KEYS",
     ];
     assert_eq!(counts, BTreeSet::from(expected));

@@ -3,9 +3,9 @@
 //! A 5xx never carries inner text: it carries the request's id, under which the log has the cause.
 
 use std::fmt;
+use std::num::NonZeroU32;
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::{HttpResponse, ResponseError};
 use actors::chat::BeginError;
 use actors::db::WriteError;
@@ -13,8 +13,8 @@ use actors::plans::PlanError;
 use store::StoreError;
 use wire::{ErrorBody, ErrorCode, FieldError, MOST_PROBLEMS};
 
-/// Seconds that a client should wait after a 503 or 429.
-const RETRY_AFTER: &str = "1";
+/// Seconds that a client should wait after a 503 or 429 that does not say.
+const RETRY_AFTER: u32 = 1;
 
 /// An error on its way to a client.
 #[derive(Debug)]
@@ -23,6 +23,7 @@ pub(crate) struct ApiError {
     message: Option<String>,
     errors: Vec<FieldError>,
     header: Option<(&'static str, &'static str)>,
+    retry_after: Option<NonZeroU32>,
     cause: Option<String>,
 }
 
@@ -30,7 +31,7 @@ pub(crate) type ApiResult<T> = Result<T, ApiError>;
 
 impl ApiError {
     pub(crate) fn new(code: ErrorCode) -> Self {
-        Self { code, message: None, errors: Vec::new(), header: None, cause: None }
+        Self { code, message: None, errors: Vec::new(), header: None, retry_after: None, cause: None }
     }
 
     /// Every problem of a request that did not validate; of very many the first ones.
@@ -61,6 +62,12 @@ impl ApiError {
 
     pub(crate) fn with_header(mut self, name: &'static str, value: &'static str) -> Self {
         self.header = Some((name, value));
+        self
+    }
+
+    /// Seconds after which the same request may succeed.
+    pub(crate) fn retry_after(mut self, seconds: i64) -> Self {
+        self.retry_after = u32::try_from(seconds).ok().and_then(NonZeroU32::new);
         self
     }
 
@@ -100,14 +107,27 @@ impl ResponseError for ApiError {
         }
         if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
             response.insert_header((
-                HeaderName::from_static("retry-after"),
-                HeaderValue::from_static(RETRY_AFTER),
+                "Retry-After",
+                self.retry_after.map_or(RETRY_AFTER, NonZeroU32::get).to_string(),
             ));
         }
-        if status == StatusCode::UNAUTHORIZED {
-            response.insert_header(("WWW-Authenticate", "Bearer"));
+        if let Some(challenge) = challenge(self.code, status) {
+            response.insert_header(("WWW-Authenticate", challenge));
         }
         response.json(body)
+    }
+}
+
+/// `WWW-Authenticate`. Source: RFC 6750, section 3.
+fn challenge(code: ErrorCode, status: StatusCode) -> Option<&'static str> {
+    match code {
+        ErrorCode::MissingScope => Some(r#"Bearer error="insufficient_scope""#),
+        ErrorCode::InvalidToken
+        | ErrorCode::TokenExpired
+        | ErrorCode::UnsupportedAlgorithm
+        | ErrorCode::InvalidAudience
+        | ErrorCode::InvalidIssuer => Some(r#"Bearer error="invalid_token""#),
+        _ => (status == StatusCode::UNAUTHORIZED).then_some("Bearer"),
     }
 }
 

@@ -3,7 +3,7 @@
 use wire::nearest;
 
 /// Every path, a parameter as `*`.
-const PATHS: [&str; 28] = [
+const PATHS: [&str; 33] = [
     "/chat/*",
     "/assets/*",
     "/healthz",
@@ -30,6 +30,11 @@ const PATHS: [&str; 28] = [
     "/api/runs/*/events",
     "/api/runs/*/trace",
     "/api/runs/*/cancel",
+    "/api/admin/service-tokens",
+    "/api/admin/service-tokens/*",
+    "/api/admin/service-tokens/*/revoke",
+    "/api/admin/service-tokens/*/rotate",
+    "/api/admin/audit",
     "/api/nodes",
     "/api/nodes/*",
 ];

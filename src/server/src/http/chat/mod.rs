@@ -9,13 +9,14 @@ mod threads;
 mod turns;
 
 use actix_web::http::header;
-use actix_web::web::{self, Data, Payload, ServiceConfig};
+use actix_web::web::{self, Payload, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use uuid::Uuid;
 use wire::ErrorCode;
 use wire::chat::{ChatOperation, ChatRequest, Dialect, refusal};
 
 use super::error::{ApiError, ApiResult};
+use super::guard::Anyone;
 use super::{App, body, events, resource};
 use access::Access;
 pub(super) use access::check_published;
@@ -33,7 +34,7 @@ pub(super) fn routes(config: &mut ServiceConfig) {
 }
 
 /// JSON, then `workflow_id`, then access, then the request itself: in this order, whatever else is wrong.
-async fn chat(app: Data<App>, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
+async fn chat(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     let bytes = body::read(&request, payload, body::BODY_LIMIT, &**app.clock()).await?;
     let document = body::json(&bytes)?;
     let workflow = access::workflow_id(&document)?;

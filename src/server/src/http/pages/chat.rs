@@ -1,7 +1,7 @@
 //! The share page: `/chat/{workflow id}`.
 
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Path};
+use actix_web::web::Path;
 use actix_web::{HttpRequest, HttpResponse, ResponseError};
 use minijinja::context;
 use store::WorkflowRef;
@@ -10,10 +10,11 @@ use wire::{ErrorCode, PublicWorkflow};
 
 use super::html;
 use crate::http::error::{ApiError, ApiResult};
+use crate::http::guard::Anyone;
 use crate::http::{App, chat, request_id, workflows};
 
 /// The page, or one that says in plain words why there is none.
-pub(super) async fn page(app: Data<App>, id: Path<String>, request: HttpRequest) -> ApiResult<HttpResponse> {
+pub(super) async fn page(app: Anyone, id: Path<String>, request: HttpRequest) -> ApiResult<HttpResponse> {
     match published(&app, &id, &request).await {
         Ok(workflow) => {
             let record = serde_json::to_string(&workflow)
