@@ -1,7 +1,9 @@
 //! Principals, scopes and roles, tokens, keys, visitors, failures and the rules of exposure. No HTTP, no SQL.
 
+pub mod chat_session;
 pub mod exposure;
 pub mod failures;
+pub mod jwt;
 pub mod keyring;
 pub mod peer;
 pub mod principal;
