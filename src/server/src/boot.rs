@@ -21,6 +21,7 @@ use tokio::task::JoinHandle;
 
 use crate::http::{App, AppParts, Gate, GateParts};
 use crate::keys::KeysError;
+use crate::tokens::{Tokens, TokensError};
 use crate::{exposure, keys};
 
 /// How long running turns may take to end at a shutdown.
@@ -88,6 +89,15 @@ impl From<KeysError> for StartError {
     }
 }
 
+impl From<TokensError> for StartError {
+    fn from(error: TokensError) -> Self {
+        match error {
+            TokensError::Store(error) => Self::Store(error),
+            other => Self::Keys(other.to_string()),
+        }
+    }
+}
+
 impl From<KeyringError> for StartError {
     fn from(error: KeyringError) -> Self {
         Self::Keys(error.to_string())
@@ -141,6 +151,7 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
     })
     .await?;
     let visitors = VisitorKey::new(&store.service_key("visitor", ring.as_ref()).await?);
+    let tokens = Tokens::of(config, &store, ring.as_ref(), &clock).await?;
     let answers_key = keys::generated(&store, "answers", ring.as_ref()).await?;
     let children = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(config.http.workers)
@@ -162,7 +173,14 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
         })
         .await?,
     );
-    let gate = Gate::new(GateParts { config, asks, store: store.clone(), clock: Arc::clone(&clock) });
+    let tokens = Arc::new(tokens);
+    let gate = Gate::new(GateParts {
+        config,
+        asks,
+        store: store.clone(),
+        clock: Arc::clone(&clock),
+        tokens: Arc::clone(&tokens),
+    });
     let app = App::new(AppParts {
         config: config.clone(),
         address,
@@ -173,6 +191,7 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
         random,
         ids,
         gate,
+        tokens,
         answers_key,
     });
     let (server, serving) = serve(config, &app, listener)?;

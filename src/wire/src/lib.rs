@@ -4,6 +4,7 @@
 
 mod admin;
 pub mod chat;
+mod chat_session;
 mod diff;
 mod error;
 mod error_code;
@@ -17,6 +18,7 @@ pub use admin::{
     AuditActor, AuditObject, AuditRecord, CreateServiceToken, IssuedServiceToken, RotateServiceToken,
     ServiceTokenRecord,
 };
+pub use chat_session::{ChatSessionAnswer, CreateChatSession};
 pub use diff::{Change, VersionDiff};
 pub use error::{ErrorBody, ErrorDetail, FieldError, MOST_PROBLEMS};
 pub use error_code::ErrorCode;

@@ -20,6 +20,7 @@ use wire::ErrorCode;
 
 use super::error::{ApiError, ApiResult};
 use super::guard::{self, Gate};
+use crate::tokens::Tokens;
 
 /// Parts that handlers work with.
 pub(crate) struct AppParts {
@@ -32,6 +33,7 @@ pub(crate) struct AppParts {
     pub(crate) random: Arc<dyn Random>,
     pub(crate) ids: Ids,
     pub(crate) gate: Gate,
+    pub(crate) tokens: Arc<Tokens>,
     pub(crate) answers_key: KeyRing,
 }
 
@@ -118,6 +120,11 @@ impl App {
     /// Judges credentials.
     pub(super) fn gate(&self) -> &Gate {
         &self.inner.parts.gate
+    }
+
+    /// Signs and checks tokens.
+    pub(super) fn tokens(&self) -> &Tokens {
+        &self.inner.parts.tokens
     }
 
     /// Seals answers that hold a secret.

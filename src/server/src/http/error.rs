@@ -3,7 +3,7 @@
 //! A 5xx never carries inner text: it carries the request's id, under which the log has the cause.
 
 use std::fmt;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU16, NonZeroU32};
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, ResponseError};
@@ -23,6 +23,7 @@ pub(crate) struct ApiError {
     message: Option<String>,
     errors: Vec<FieldError>,
     header: Option<(&'static str, &'static str)>,
+    status: Option<NonZeroU16>,
     retry_after: Option<NonZeroU32>,
     cause: Option<String>,
 }
@@ -31,7 +32,15 @@ pub(crate) type ApiResult<T> = Result<T, ApiError>;
 
 impl ApiError {
     pub(crate) fn new(code: ErrorCode) -> Self {
-        Self { code, message: None, errors: Vec::new(), header: None, retry_after: None, cause: None }
+        Self {
+            code,
+            message: None,
+            errors: Vec::new(),
+            header: None,
+            status: None,
+            retry_after: None,
+            cause: None,
+        }
     }
 
     /// Every problem of a request that did not validate; of very many the first ones.
@@ -65,6 +74,12 @@ impl ApiError {
         self
     }
 
+    /// Another status than the table's, where a route has its own.
+    pub(crate) fn with_status(mut self, status: StatusCode) -> Self {
+        self.status = NonZeroU16::new(status.as_u16());
+        self
+    }
+
     /// Seconds after which the same request may succeed.
     pub(crate) fn retry_after(mut self, seconds: i64) -> Self {
         self.retry_after = u32::try_from(seconds).ok().and_then(NonZeroU32::new);
@@ -86,7 +101,8 @@ impl fmt::Display for ApiError {
 
 impl ResponseError for ApiError {
     fn status_code(&self) -> StatusCode {
-        StatusCode::from_u16(self.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+        let status = self.status.map_or(self.code.status(), NonZeroU16::get);
+        StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
     fn error_response(&self) -> HttpResponse {

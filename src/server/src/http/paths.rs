@@ -3,7 +3,7 @@
 use wire::nearest;
 
 /// Every path, a parameter as `*`.
-const PATHS: [&str; 33] = [
+const PATHS: [&str; 35] = [
     "/chat/*",
     "/assets/*",
     "/healthz",
@@ -11,6 +11,7 @@ const PATHS: [&str; 33] = [
     "/api/system/health",
     "/api/system/stream",
     "/api/chat",
+    "/api/chat/session",
     "/api/chat/threads/*/stream",
     "/api/chat/streams/*",
     "/api/chat/streams/*/stop",
@@ -20,6 +21,7 @@ const PATHS: [&str; 33] = [
     "/api/workflows/*/public",
     "/api/workflows/*/publish",
     "/api/workflows/*/publish/revoke",
+    "/api/workflows/*/chat/session",
     "/api/workflows/*/versions",
     "/api/workflows/*/versions/*",
     "/api/workflows/*/versions/*/diff/*",

@@ -4,6 +4,7 @@ mod access;
 mod cookie;
 mod idempotency;
 mod records;
+mod session_tokens;
 mod streams;
 mod threads;
 mod turns;
@@ -28,6 +29,11 @@ const FRAME_HEADER: &str = "chatkit-frame-instance-id";
 pub(super) fn routes(config: &mut ServiceConfig) {
     config
         .service(resource("/api/chat", "POST").route(web::post().to(chat)))
+        .service(resource("/api/chat/session", "POST").route(web::post().to(session_tokens::create)))
+        .service(
+            resource("/api/workflows/{ref}/chat/session", "POST")
+                .route(web::post().to(session_tokens::create_own)),
+        )
         .service(resource("/api/chat/threads/{id}/stream", "GET").route(web::get().to(streams::running)))
         .service(resource("/api/chat/streams/{id}", "GET").route(web::get().to(streams::read)))
         .service(resource("/api/chat/streams/{id}/stop", "POST").route(web::post().to(streams::stop)));

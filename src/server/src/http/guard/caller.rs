@@ -9,6 +9,7 @@ use actix_web::dev::Payload;
 use actix_web::http::header;
 use actix_web::{FromRequest, HttpRequest};
 use auth::principal::{Place, Principal};
+use auth::scope::Scope;
 use store::{AuditEntry, AuditTarget, Outcome, Store};
 use uuid::Uuid;
 use wire::ErrorCode;
@@ -60,6 +61,14 @@ impl<S: Asked> Caller<S> {
     /// The caller may act in this workspace.
     pub(super) async fn enter(&self, place: Place<'_>) -> ApiResult<()> {
         match self.principal.may_in(S::SCOPE, place) {
+            Ok(()) => Ok(()),
+            Err(denied) => Err(self.denied(denial::answer(denied)).await),
+        }
+    }
+
+    /// The route asks for a second scope.
+    pub(in crate::http) async fn check_also(&self, scope: Scope) -> ApiResult<()> {
+        match self.principal.may(scope) {
             Ok(()) => Ok(()),
             Err(denied) => Err(self.denied(denial::answer(denied)).await),
         }

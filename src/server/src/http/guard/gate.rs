@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use auth::exposure::Asks;
 use auth::failures::Limits;
+use auth::jwt::{Refusal, Workspaces};
 use auth::principal::{Actor, Principal};
 use auth::scope::ScopeSet;
 use auth::service_token::{self, TokenDigest};
@@ -20,6 +21,7 @@ use wire::ErrorCode;
 use super::credential::Credential;
 use super::limiter::Limiter;
 use crate::http::error::{ApiError, ApiResult};
+use crate::tokens::Tokens;
 
 /// How long it is believed that no service token is stored, or that one is.
 const TOKENS_KNOWN_FOR: Duration = Duration::from_secs(1);
@@ -30,6 +32,7 @@ pub(crate) struct GateParts<'a> {
     pub(crate) asks: Asks,
     pub(crate) store: Store,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) tokens: Arc<Tokens>,
 }
 
 /// Judges credentials.
@@ -39,8 +42,9 @@ pub(crate) struct Gate {
     store: Store,
     clock: Arc<dyn Clock>,
     limiter: Limiter,
+    tokens: Arc<Tokens>,
     /// When it was looked, and whether a service token was stored.
-    tokens: Mutex<Option<(Duration, bool)>>,
+    tokens_stored: Mutex<Option<(Duration, bool)>>,
 }
 
 struct BootstrapToken {
@@ -79,7 +83,7 @@ impl From<StoreError> for Refused {
 
 impl Gate {
     pub(crate) fn new(parts: GateParts<'_>) -> Self {
-        let GateParts { config, asks, store, clock } = parts;
+        let GateParts { config, asks, store, clock, tokens } = parts;
         let limit = config.auth.failure_limit;
         let limits = Limits {
             per_address: limit.per_address,
@@ -92,7 +96,8 @@ impl Gate {
             limiter: Limiter::new(limits, store.clone(), Arc::clone(&clock)),
             store,
             clock,
-            tokens: Mutex::new(None),
+            tokens,
+            tokens_stored: Mutex::new(None),
         }
     }
 
@@ -139,14 +144,14 @@ impl Gate {
             Asks::Everybody => Ok(true),
             Asks::EverybodyOnceThereAreTokens => {
                 let now = self.clock.monotonic();
-                let known = *self.tokens.lock();
+                let known = *self.tokens_stored.lock();
                 if let Some((at, there)) = known
                     && now.saturating_sub(at) < TOKENS_KNOWN_FOR
                 {
                     return Ok(there);
                 }
                 let there = self.store.has_active_service_token().await?;
-                *self.tokens.lock() = Some((now, there));
+                *self.tokens_stored.lock() = Some((now, there));
                 Ok(there)
             }
         }
@@ -154,7 +159,7 @@ impl Gate {
 
     /// A service token was made or revoked here: it counts with the next request.
     pub(in crate::http) fn tokens_changed(&self) {
-        *self.tokens.lock() = None;
+        *self.tokens_stored.lock() = None;
     }
 
     async fn principal_of(&self, token: &str) -> Result<(Principal, String), Refused> {
@@ -169,6 +174,9 @@ impl Gate {
                 return Err(Refused::Failed(Failed { code, identity, actor }));
             }
             return Ok((principal, identity));
+        }
+        if token.matches('.').count() >= 2 {
+            return self.bearer_of_jwt(token, identity).await;
         }
         let Some((stored, secret_until)) = self.store.service_token_of(&digest).await? else {
             return Err(invalid(identity));
@@ -189,11 +197,54 @@ impl Gate {
         self.store.service_token_used(&stored).await?;
         Ok((principal, identity))
     }
+
+    /// Failures count against a subject only once the signature is good: nobody locks out somebody else.
+    async fn bearer_of_jwt(&self, token: &str, identity: String) -> Result<(Principal, String), Refused> {
+        let claims = match self.tokens.access.verify(token, self.clock.now()).await {
+            Ok(claims) => claims,
+            Err(refused) if refused.why == Refusal::KeyUnavailable => {
+                return Err(Refused::Unjudged(ApiError::new(ErrorCode::KeyUnavailable)));
+            }
+            Err(refused) => {
+                let code = code_of(refused.why);
+                let (identity, actor) = match refused.subject {
+                    Some(subject) => (subject_key(&subject), Actor { kind: "jwt", id: Some(subject) }),
+                    None => (identity, Actor::ANONYMOUS),
+                };
+                return Err(Refused::Failed(Failed { code, identity, actor }));
+            }
+        };
+        let identity = subject_key(&claims.subject);
+        if self.tokens.own.read(&claims).is_some() {
+            return Err(invalid(identity));
+        }
+        let workspaces = match claims.workspaces {
+            Workspaces::Unrestricted => None,
+            Workspaces::Only(workspaces) => Some(workspaces),
+        };
+        Ok((Principal::jwt(&claims.subject, ScopeSet::of_texts(&claims.scopes), workspaces), identity))
+    }
+}
+
+/// The code of the table of errors.
+fn code_of(refusal: Refusal) -> ErrorCode {
+    match refusal {
+        Refusal::Invalid => ErrorCode::InvalidToken,
+        Refusal::Expired => ErrorCode::TokenExpired,
+        Refusal::UnsupportedAlgorithm => ErrorCode::UnsupportedAlgorithm,
+        Refusal::InvalidAudience => ErrorCode::InvalidAudience,
+        Refusal::InvalidIssuer => ErrorCode::InvalidIssuer,
+        Refusal::KeyUnavailable => ErrorCode::KeyUnavailable,
+    }
 }
 
 fn principal_of(token: &StoredServiceToken) -> Principal {
     let scopes = ScopeSet::of_texts(&token.scopes);
     Principal::service_token(token.id, scopes, token.workspaces.clone())
+}
+
+fn subject_key(subject: &str) -> String {
+    format!("subject:{subject}")
 }
 
 fn invalid(identity: String) -> Refused {

@@ -20,7 +20,9 @@ use actix_web::web::Data;
 pub(super) use anyone::Anyone;
 pub(super) use caller::{Caller, peer};
 pub(crate) use gate::{Gate, GateParts};
-pub(super) use scopes::{Asked, TokensRead, TokensWrite, WorkflowsExecute, WorkflowsRead, WorkflowsWrite};
+pub(super) use scopes::{
+    Asked, ChatSession, TokensRead, TokensWrite, WorkflowsExecute, WorkflowsRead, WorkflowsWrite,
+};
 use wire::ErrorCode;
 
 use super::App;

@@ -29,6 +29,7 @@ asked! {
     WorkflowsRead: false;
     WorkflowsWrite: true;
     WorkflowsExecute: true;
+    ChatSession: false;
     TokensRead: false;
     TokensWrite: true;
 }
