@@ -11,6 +11,7 @@
 )]
 
 mod answer;
+mod bearer;
 mod browser;
 mod cable;
 pub mod chat;
@@ -24,6 +25,7 @@ mod waiting;
 mod workflow;
 
 pub use answer::{AnswerExt, shown, shown_alike};
+pub use bearer::{BOOTSTRAP, Bearer};
 pub use browser::Browser;
 pub use cable::Cable;
 pub use client::{Answer, Client};

@@ -13,7 +13,7 @@ use store::testing::TestDatabase;
 use tempfile::TempDir;
 
 use crate::process::{Process, Stopping};
-use crate::{Raw, RawAnswer, WorkflowBuilder, pause, until, within};
+use crate::{BOOTSTRAP, Bearer, Raw, RawAnswer, WorkflowBuilder, pause, until, within};
 
 /// How a test's service is configured.
 pub struct Builder {
@@ -27,6 +27,12 @@ impl Builder {
     pub fn set(mut self, name: &str, value: impl Into<String>) -> Self {
         self.variables.insert(name.to_owned(), value.into());
         self
+    }
+
+    /// Asks everybody for a token; the workflows of [`TestService::workflow`] are made with this one.
+    #[must_use]
+    pub fn with_bootstrap_token(self) -> Self {
+        self.set("SERVICE_AUTH_BOOTSTRAP_SERVICE_TOKEN", BOOTSTRAP)
     }
 
     /// A clock that moves only when the test says so. The database and the network go on in real time.
@@ -146,10 +152,32 @@ impl TestService {
         Client::builder(base).keep_cookies(false).build().expect("an address")
     }
 
+    /// Somebody who sends this token.
+    #[must_use]
+    pub fn bearer(&self, token: &str) -> Bearer<'_> {
+        Bearer::new(self, token)
+    }
+
+    /// Whoever holds the bootstrap token.
+    #[must_use]
+    pub fn root(&self) -> Bearer<'_> {
+        self.bearer(BOOTSTRAP)
+    }
+
     /// A workflow to make.
+    ///
+    /// # Panics
+    /// Never: the address is good.
     #[must_use]
     pub fn workflow(&self) -> WorkflowBuilder {
-        WorkflowBuilder::new(self.client.new_visitor())
+        let client = match self.variables.get("SERVICE_AUTH_BOOTSTRAP_SERVICE_TOKEN") {
+            Some(token) => {
+                let builder = Client::builder(self.client.base());
+                builder.service_token(token.clone().into()).build().expect("an address")
+            }
+            None => self.client.new_visitor(),
+        };
+        WorkflowBuilder::new(client)
     }
 
     /// A connection for what no client would send.

@@ -8,4 +8,5 @@ mod logging;
 mod tokens;
 
 pub use boot::{Load, Parts, Running, StartError, may_listen, start};
+pub use http::PATHS;
 pub use logging::init as init_logging;

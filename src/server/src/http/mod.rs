@@ -33,6 +33,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 pub(crate) use app::{App, AppParts};
 use error::{ApiError, ApiResult};
 pub(crate) use guard::{Gate, GateParts};
+pub use paths::PATHS;
 use wire::{ErrorCode, Timestamp};
 
 /// Every route.
@@ -78,6 +79,7 @@ fn get() -> Route {
 
 /// A resource that answers other methods with 405 and says which it takes.
 fn resource(path: &str, allow: &'static str) -> actix_web::Resource {
+    debug_assert!(paths::knows(path, allow), "{path} is missing in `paths`, or with other methods");
     web::resource(path).default_service(web::to(move || async move {
         let refused = ApiError::new(ErrorCode::MethodNotAllowed).with_header("Allow", allow);
         ApiResult::<HttpResponse>::Err(refused)

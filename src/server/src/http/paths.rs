@@ -2,43 +2,44 @@
 
 use wire::nearest;
 
-/// Every path, a parameter as `*`.
-const PATHS: [&str; 35] = [
-    "/chat/*",
-    "/assets/*",
-    "/healthz",
-    "/readyz",
-    "/api/system/health",
-    "/api/system/stream",
-    "/api/chat",
-    "/api/chat/session",
-    "/api/chat/threads/*/stream",
-    "/api/chat/streams/*",
-    "/api/chat/streams/*/stop",
-    "/api/workflows",
-    "/api/workflows/check",
-    "/api/workflows/*",
-    "/api/workflows/*/public",
-    "/api/workflows/*/publish",
-    "/api/workflows/*/publish/revoke",
-    "/api/workflows/*/chat/session",
-    "/api/workflows/*/versions",
-    "/api/workflows/*/versions/*",
-    "/api/workflows/*/versions/*/diff/*",
-    "/api/workflows/*/versions/*/diagram.svg",
-    "/api/workflows/*/versions/*/diagram.mmd",
-    "/api/workflows/*/runs",
-    "/api/runs/*",
-    "/api/runs/*/events",
-    "/api/runs/*/trace",
-    "/api/runs/*/cancel",
-    "/api/admin/service-tokens",
-    "/api/admin/service-tokens/*",
-    "/api/admin/service-tokens/*/revoke",
-    "/api/admin/service-tokens/*/rotate",
-    "/api/admin/audit",
-    "/api/nodes",
-    "/api/nodes/*",
+/// Every path, a parameter as `*`, and the methods that it takes.
+pub const PATHS: &[(&str, &str)] = &[
+    ("/", "GET, HEAD"),
+    ("/chat/*", "GET, HEAD"),
+    ("/assets/*", "GET, HEAD"),
+    ("/healthz", "GET, HEAD"),
+    ("/readyz", "GET, HEAD"),
+    ("/api/system/health", "GET, HEAD"),
+    ("/api/system/stream", "GET"),
+    ("/api/chat", "POST"),
+    ("/api/chat/session", "POST"),
+    ("/api/chat/threads/*/stream", "GET"),
+    ("/api/chat/streams/*", "GET"),
+    ("/api/chat/streams/*/stop", "POST"),
+    ("/api/workflows", "GET, HEAD, POST"),
+    ("/api/workflows/check", "POST"),
+    ("/api/workflows/*", "DELETE, GET, HEAD, PUT"),
+    ("/api/workflows/*/public", "GET, HEAD"),
+    ("/api/workflows/*/publish", "POST"),
+    ("/api/workflows/*/publish/revoke", "POST"),
+    ("/api/workflows/*/chat/session", "POST"),
+    ("/api/workflows/*/versions", "GET, HEAD, POST"),
+    ("/api/workflows/*/versions/*", "GET, HEAD"),
+    ("/api/workflows/*/versions/*/diff/*", "GET, HEAD"),
+    ("/api/workflows/*/versions/*/diagram.svg", "GET, HEAD"),
+    ("/api/workflows/*/versions/*/diagram.mmd", "GET, HEAD"),
+    ("/api/workflows/*/runs", "GET, HEAD, POST"),
+    ("/api/runs/*", "GET, HEAD"),
+    ("/api/runs/*/events", "GET"),
+    ("/api/runs/*/trace", "GET, HEAD"),
+    ("/api/runs/*/cancel", "POST"),
+    ("/api/admin/service-tokens", "GET, HEAD, POST"),
+    ("/api/admin/service-tokens/*", "DELETE, GET, HEAD"),
+    ("/api/admin/service-tokens/*/revoke", "POST"),
+    ("/api/admin/service-tokens/*/rotate", "POST"),
+    ("/api/admin/audit", "GET, HEAD"),
+    ("/api/nodes", "GET, HEAD"),
+    ("/api/nodes/*", "GET, HEAD"),
 ];
 
 /// What is left unfinished, and how it goes on.
@@ -50,6 +51,13 @@ const UNFINISHED: [(&str, &str); 6] = [
     ("/api/workflows/*/diagram.svg", "/versions/{n}/diagram.svg"),
     ("/api/runs", "/workflows/{ref}/runs"),
 ];
+
+/// Whether a route stands in the table, with the same methods.
+pub(super) fn knows(path: &str, allow: &str) -> bool {
+    let segments: Vec<&str> =
+        path.split('/').map(|segment| if segment.starts_with('{') { "*" } else { segment }).collect();
+    PATHS.contains(&(segments.join("/").as_str(), allow))
+}
 
 /// The path that was most likely meant: other slashes, other capitals, or a letter or two in a word.
 pub(super) fn near(path: &str) -> Option<String> {
@@ -68,7 +76,8 @@ pub(super) fn near(path: &str) -> Option<String> {
     if unfinished.is_some() {
         return unfinished;
     }
-    let candidates: Vec<String> = PATHS.iter().filter_map(|known| meant(&given, known)).collect();
+    let all = PATHS.iter().filter(|(known, _)| *known != "/");
+    let candidates: Vec<String> = all.filter_map(|(known, _)| meant(&given, known)).collect();
     let clean = format!("/{}", given.join("/")).to_lowercase();
     let near = nearest(&clean, candidates.iter().map(String::as_str))?;
     (near != path).then(|| near.to_owned())
@@ -131,7 +140,7 @@ mod tests {
         {
             assert_eq!(near(path), None, "{path}");
         }
-        for path in PATHS {
+        for (path, _) in PATHS {
             assert_eq!(near(path), None, "{path} is there");
         }
     }

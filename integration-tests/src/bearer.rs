@@ -1,0 +1,63 @@
+//! Callers with a token.
+
+use client::Answer;
+use serde_json::{Value, json};
+
+use crate::{AnswerExt, TestService};
+
+/// The bootstrap token of services that [`crate::Builder::with_bootstrap_token`] has made.
+pub const BOOTSTRAP: &str = "bootstrap-0123456789abcdef0123456789abcdef";
+
+/// Somebody who sends this token with every request.
+pub struct Bearer<'a> {
+    service: &'a TestService,
+    token: String,
+}
+
+impl<'a> Bearer<'a> {
+    pub(crate) fn new(service: &'a TestService, token: &str) -> Self {
+        Self { service, token: token.to_owned() }
+    }
+
+    /// Reads an address.
+    pub async fn get(&self, path: &str) -> Answer {
+        self.send("GET", path, &[], "").await
+    }
+
+    /// Posts JSON.
+    pub async fn post(&self, path: &str, body: &Value) -> Answer {
+        self.json("POST", path, body).await
+    }
+
+    /// Sends JSON.
+    pub async fn json(&self, method: &str, path: &str, body: &Value) -> Answer {
+        self.send(method, path, &[("content-type", "application/json")], &body.to_string()).await
+    }
+
+    /// Sends anything.
+    pub async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        let bearer = format!("Bearer {}", self.token);
+        let mut all = vec![("authorization", bearer.as_str())];
+        all.extend_from_slice(headers);
+        self.service.send(method, path, &all, body).await
+    }
+
+    /// Makes a service token with these scopes; answers its record with the secret.
+    ///
+    /// # Panics
+    /// When the service refuses.
+    pub async fn make_token(&self, scopes: &[&str], workspaces: &[&str]) -> Value {
+        let body = json!({"scopes": scopes, "workspaces": workspaces});
+        let made = self.post("/api/admin/service-tokens", &body).await;
+        assert_eq!(made.status, 201, "{}", made.text());
+        made.value()
+    }
+
+    /// The same; answers the secret alone.
+    ///
+    /// # Panics
+    /// When the service refuses.
+    pub async fn token(&self, scopes: &[&str], workspaces: &[&str]) -> String {
+        self.make_token(scopes, workspaces).await["secret"].as_str().expect("a secret").to_owned()
+    }
+}
