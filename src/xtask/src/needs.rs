@@ -21,16 +21,23 @@ enum Install {
     Apt(&'static str),
     /// A crate with a binary.
     Cargo(&'static str),
-    /// An npm package of one version, kept below `target`.
-    Npm(&'static str),
+    /// [`NPM_PACKAGES`], kept below `target`.
+    Npm,
+    /// [`PIP_PACKAGES`], kept below `target`.
+    Pip,
 }
 
-/// Rules of accessibility, run in the pages; the only one that has them is npm.
-const AXE: &str = "axe-core@4.14.1";
+/// Rules of accessibility, run in the pages; and another implementation of signed tokens. Installed together: npm
+/// removes what it is not told of.
+const NPM_PACKAGES: [&str; 2] = ["axe-core@4.14.1", "jose@6.2.17"];
+/// Another implementation of signed tokens, and the cryptography under it.
+const PIP_PACKAGES: [&str; 2] = ["PyJWT==2.15.1", "cryptography==50.0.2"];
 /// Below the workspace's root.
 const TOOLS: &str = "target/xtask/tools";
 /// In [`TOOLS`].
 const AXE_FILE: &str = "node_modules/axe-core/axe.min.js";
+const JOSE_FOLDER: &str = "node_modules/jose";
+const PYTHON_FOLDER: &str = "python";
 
 const NEEDS: &[Need] = &[
     Need {
@@ -71,9 +78,21 @@ const NEEDS: &[Need] = &[
     },
     Need {
         name: "axe",
-        found: |root| axe(root).is_file(),
-        install: Install::Npm(AXE),
+        found: |root| tool(root, AXE_FILE).is_file(),
+        install: Install::Npm,
         why: "the tests of the pages' accessibility",
+    },
+    Need {
+        name: "jose",
+        found: |root| tool(root, JOSE_FOLDER).join("package.json").is_file(),
+        install: Install::Npm,
+        why: "the test that judges tokens as another implementation does",
+    },
+    Need {
+        name: "pyjwt",
+        found: |root| imports(&tool(root, PYTHON_FOLDER), "jwt, cryptography"),
+        install: Install::Pip,
+        why: "the test that judges tokens as a third implementation does",
     },
     Need {
         name: "script",
@@ -85,8 +104,19 @@ const NEEDS: &[Need] = &[
 
 const NPM_INSTALL: [&str; 5] = ["install", "--no-save", "--no-audit", "--ignore-scripts", "--prefix"];
 
-fn axe(root: &Path) -> PathBuf {
-    root.join(TOOLS).join(AXE_FILE)
+const PIP_INSTALL: [&str; 8] = [
+    "-m",
+    "pip",
+    "install",
+    "--quiet",
+    "--disable-pip-version-check",
+    "--root-user-action=ignore",
+    "--upgrade",
+    "--target",
+];
+
+fn tool(root: &Path, path: &str) -> PathBuf {
+    root.join(TOOLS).join(path)
 }
 
 /// Finds or installs every need. What cannot be had stops nothing here: it is returned as variables that let the
@@ -101,8 +131,12 @@ pub(crate) fn provide(root: &Path) -> Vec<(String, String)> {
             Install::Apt(_) if !apt => Ok(()),
             Install::Apt(packages) => apt_install(packages, &mut updated),
             Install::Cargo(name) => run::run(run::command("cargo").args(["install", "--locked", name])),
-            Install::Npm(package) => {
-                run::run(run::command("npm").current_dir(root).args(NPM_INSTALL).arg(TOOLS).arg(package))
+            Install::Npm => run::run(
+                run::command("npm").current_dir(root).args(NPM_INSTALL).arg(TOOLS).args(NPM_PACKAGES),
+            ),
+            Install::Pip => {
+                let folder = tool(root, PYTHON_FOLDER);
+                run::run(run::command("python3").args(PIP_INSTALL).arg(folder).args(PIP_PACKAGES))
             }
         };
         if let Err(error) = tried {
@@ -113,7 +147,10 @@ pub(crate) fn provide(root: &Path) -> Vec<(String, String)> {
             variables.push((variable(need.name), need.install.line()));
         }
     }
-    variables.push(("CALLBOARD_AXE".to_owned(), axe(root).display().to_string()));
+    let tools =
+        [("CALLBOARD_AXE", AXE_FILE), ("CALLBOARD_JOSE", JOSE_FOLDER), ("CALLBOARD_PYJWT", PYTHON_FOLDER)];
+    let named = tools.map(|(name, path)| (name.to_owned(), tool(root, path).display().to_string()));
+    variables.extend(named);
     variables
 }
 
@@ -125,7 +162,11 @@ impl Install {
                 format!("apt-get update && apt-get install -y --no-install-recommends {packages}")
             }
             Self::Cargo(name) => format!("cargo install --locked {name}"),
-            Self::Npm(package) => format!("npm {} {TOOLS} {package}", NPM_INSTALL.join(" ")),
+            Self::Npm => format!("npm {} {TOOLS} {}", NPM_INSTALL.join(" "), NPM_PACKAGES.join(" ")),
+            Self::Pip => {
+                let (how, what) = (PIP_INSTALL.join(" "), PIP_PACKAGES.join(" "));
+                format!("python3 {how} {TOOLS}/{PYTHON_FOLDER} {what}")
+            }
         }
     }
 }
@@ -148,6 +189,12 @@ fn apt_install(packages: &str, updated: &mut bool) -> Result<()> {
 /// Being on the `PATH` is not enough: a version manager's shim may stand for nothing.
 fn runs(program: &str) -> bool {
     run::output(run::command(program).arg("--version")).is_ok()
+}
+
+/// Whether Python finds these modules in a folder.
+fn imports(folder: &Path, modules: &str) -> bool {
+    let import = format!("import {modules}");
+    run::output(run::command("python3").env("PYTHONPATH", folder).args(["-B", "-c", &import])).is_ok()
 }
 
 fn variable(name: &str) -> String {
@@ -176,6 +223,8 @@ mod tests {
                 "CALLBOARD_MISSING_OPENSSL",
                 "CALLBOARD_MISSING_CHROMIUM",
                 "CALLBOARD_MISSING_AXE",
+                "CALLBOARD_MISSING_JOSE",
+                "CALLBOARD_MISSING_PYJWT",
                 "CALLBOARD_MISSING_SCRIPT",
             ]
         );

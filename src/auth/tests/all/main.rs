@@ -3,6 +3,7 @@
 
 mod chat;
 mod claims;
+mod differential;
 mod fetching;
 mod forged;
 mod key_sets;
