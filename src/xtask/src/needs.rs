@@ -55,7 +55,7 @@ const NEEDS: &[Need] = &[
     Need {
         name: "python3",
         found: |_| runs("python3"),
-        install: Install::Apt("python3"),
+        install: Install::Apt("python3 python3-pip"),
         why: "tests that look at the service from outside",
     },
     Need {

@@ -6,15 +6,14 @@ mod own;
 use std::sync::Arc;
 
 use auth::chat_session::ChatSessions;
-use auth::jwt::jwks::{CachedKeys, KeySet, Remote};
+use auth::jwt::jwks::BadKeySet;
 use auth::jwt::{AccessRules, AccessTokens, Algorithm, FirstParty, HmacSecret};
 use auth::keyring::KeyRing;
 use config::Config;
 use kernel::Clock;
-use net::ClientError;
+use net::{Client, ClientError};
 use store::{Store, StoreError};
 
-use key_source::Fetched;
 pub(crate) use own::OwnTokens;
 
 /// Tokens could not be set up.
@@ -24,8 +23,8 @@ pub(crate) enum TokensError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Client(#[from] ClientError),
-    #[error("{0} is no key set: {1}")]
-    KeySet(&'static str, auth::jwt::jwks::BadKeySet),
+    #[error("SERVICE_AUTH_JWKS_STATIC is no key set: {0}")]
+    KeySet(#[from] BadKeySet),
 }
 
 /// Everything that signs and checks tokens.
@@ -62,11 +61,13 @@ impl Tokens {
             // What is left out is left out for others: there is no other secret to sign with.
             algorithms.push(Algorithm::Hs256);
         }
+        let client = Client::operator(Arc::clone(clock))?;
+        let keys = key_source::keys(&config.auth.jwks, &client, clock)?;
         let rules = AccessRules {
             algorithms,
             secret,
             first_party: generated.map(|secret| FirstParty { secret, issuer: own.issuer().to_owned() }),
-            keys: keys(config, clock)?.map(Arc::new),
+            keys: keys.map(Arc::new),
             audience,
             issuer,
         };
@@ -80,22 +81,4 @@ fn algorithm(algorithm: config::Algorithm) -> Algorithm {
         config::Algorithm::Hs256 => Algorithm::Hs256,
         config::Algorithm::Rs256 => Algorithm::Rs256,
     }
-}
-
-fn keys(config: &Config, clock: &Arc<dyn Clock>) -> Result<Option<CachedKeys>, TokensError> {
-    let jwks = &config.auth.jwks;
-    let fixed = match &jwks.static_keys {
-        Some(keys) => KeySet::parse(keys.set.to_string().as_bytes())
-            .map_err(|error| TokensError::KeySet(keys.variable, error))?,
-        None => KeySet::default(),
-    };
-    let remote = match &jwks.url {
-        Some(url) => {
-            let source = Fetched::new(url.clone(), jwks.timeout, clock)?;
-            Some(Remote::new(Arc::new(source), jwks.cache_ttl, jwks.timeout, Arc::clone(clock)))
-        }
-        None => None,
-    };
-    let configured = remote.is_some() || jwks.static_keys.is_some();
-    Ok(configured.then(|| CachedKeys::new(fixed, remote)))
 }

@@ -18,7 +18,7 @@ const UNKNOWN_GAP: Duration = Duration::from_secs(30);
 /// After a fetch that failed, while an older set is at hand, and while none is.
 const RETRY_GAP: Duration = Duration::from_secs(10);
 const RETRY_GAP_EMPTY: Duration = Duration::from_secs(1);
-/// How long a set is used that cannot be fetched anew.
+/// How long a set is used after its time that cannot be fetched anew.
 const STALE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Fetches the text of a key set.
@@ -101,7 +101,8 @@ impl Remote {
         Self { source, clock, lifetime, limit, state: Mutex::default() }
     }
 
-    /// The set, fetched first when there is none or it is too old. One that cannot be fetched anew is used for a day.
+    /// The set, fetched first when there is none or it is too old. One that cannot be fetched anew is used for
+    /// a day more.
     pub(super) async fn current(&self) -> Result<Current, KeysUnavailable> {
         let flight = {
             let mut state = self.state.lock();
@@ -121,7 +122,8 @@ impl Remote {
         }
         let state = self.state.lock();
         let now = self.clock.monotonic();
-        let usable = state.loaded.as_ref().filter(|loaded| now.saturating_sub(loaded.at) < STALE);
+        let longest = self.lifetime.saturating_add(STALE);
+        let usable = state.loaded.as_ref().filter(|loaded| now.saturating_sub(loaded.at) < longest);
         let loaded = usable.ok_or(KeysUnavailable)?;
         Ok(Current { set: Arc::clone(&loaded.set), is_new: waited })
     }
