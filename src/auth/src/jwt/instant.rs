@@ -59,6 +59,8 @@ mod tests {
             json!(i64::MIN),
             json!(1e30),
             json!(-1e30),
+            json!(1e12),
+            json!(-1e12),
             json!(f64::MAX),
             json!("1700000000"),
             json!(null),
