@@ -25,6 +25,7 @@ mod roles;
 mod runs;
 mod runtime;
 mod schema;
+mod sign_in;
 mod streams;
 #[cfg(feature = "test-util")]
 pub mod testing;
@@ -48,6 +49,10 @@ pub use partitions::PARTITIONS_AHEAD;
 pub use pool::{Options, Store};
 pub use runs::{RunFilter, RunStatus, StoredRun, UnfinishedRun};
 pub use runtime::DatabaseRuntime;
+pub use sign_in::{
+    BrowserSession, LinkUse, Membership, NewSession, NewSignIn, OpenedSession, OutgoingMail, Proven,
+    Refreshed, Revoked, ShownCode, StoredUser,
+};
 pub use streams::{StoredFrames, StoredStream};
 pub use threads::{Slice, StoredThread, ThreadsOf};
 pub use turns::UnfinishedTurn;
