@@ -114,6 +114,30 @@ error_codes! {
          localhost, as a web page could do that points a name of its own there.",
         "Ask for it as localhost, or set SERVICE_PUBLIC_BASE_URL to the name it shall have.";
 
+    MissingToken, "auth.missing_token", 401, false,
+        "Missing bearer token",
+        "The route wants to know who asks, and the request has neither the header `Authorization` nor a good cookie.",
+        "Send `Authorization: Bearer <token>`.";
+    InvalidToken, "auth.invalid_token", 401, false,
+        "Invalid bearer token",
+        "The token is malformed, unknown, revoked or too old.",
+        "Sign in again, or take another token.";
+    CodeInvalid, "auth.code_invalid", 401, false,
+        "The code or link is not valid.",
+        "The code is wrong, or it or the link is used, older than 10 minutes, replaced by a newer one, burnt by \
+         5 wrong codes, or was asked for by another browser. Which of these it is is not told.",
+        "Type the newest code where it was asked for, or ask for another one with `POST /api/auth/email/start`.";
+    RefreshInvalid, "auth.refresh_invalid", 401, false,
+        "The refresh token is not valid.",
+        "Nobody knows it, its sign-in is over, or it was used before. A refresh token is good once: one that comes a \
+         second time ends its sign-in, because two have it.",
+        "Sign in again. Refresh in one place only, and keep the new token before the old one is forgotten.";
+    TlsRequired, "auth.tls_required", 403, false,
+        "Browsers can sign in over https only.",
+        "A page asks for a sign-in over plain http on a host that is not loopback. The browser would not keep the \
+         cookie.",
+        "Put a proxy with TLS in front, and set SERVICE_PUBLIC_BASE_URL to its https address.";
+
     ChatWorkflowIdRequired, "chat.workflow_id_required", 400, false,
         "workflow_id is required.",
         "The body of a chat request is no object, or its top level has no `workflow_id`, or an empty one. \
@@ -129,9 +153,8 @@ error_codes! {
         "Publish it with `POST /api/workflows/{ref}/publish`.";
     ChatLoginRequired, "chat.login_required", 401, false,
         "Publish authentication failed: OAuth login is required to access this workflow.",
-        "The workflow is published with `require_login`, and nobody is signed in. This version cannot sign \
-         anybody in yet.",
-        "Publish the workflow again with `\"require_login\": false`, or wait for a version that signs in.";
+        "The workflow is published with `require_login`, and the request has no cookie of somebody who is signed in.",
+        "Sign in on the page `/login`; the workflow's own page leads there by itself.";
     ChatSessionInvalid, "chat.session_invalid", 401, false,
         "Chat session token authentication failed",
         "The request has the header `Authorization`, which is judged alone, and it holds no good session \

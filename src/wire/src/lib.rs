@@ -9,6 +9,7 @@ mod error_code;
 mod near;
 mod node;
 mod run;
+mod sign_in;
 pub mod sse;
 mod workflow;
 
@@ -18,6 +19,7 @@ pub use error_code::ErrorCode;
 pub use near::nearest;
 pub use node::NodeTypeRecord;
 pub use run::{CreateRun, RunEvent, RunFrame, RunProblem, RunRecord, RunState, Trace, TraceStep};
+pub use sign_in::{Me, Refresh, SignInStarted, SignedIn, StartSignIn, UserRecord, VerifyCode, WorkspaceRole};
 pub use workflow::{
     ChatSettings, CheckVersion, Checked, CreateVersion, CreateWorkflow, Listed, PublicWorkflow,
     PublishRequest, Published, SavedVersion, StopAnswer, StopStatus, UpdateChatSettings, UpdateWorkflow,

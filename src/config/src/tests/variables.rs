@@ -74,13 +74,17 @@ fn what_counts_in_this_stage() {
         "SERVICE_HTTP_WORKERS",
         "SERVICE_LOG",
         "SERVICE_LOG_FORMAT",
+        "SERVICE_MAIL_FROM",
         "SERVICE_MODEL_API_KEY",
         "SERVICE_MODEL_BASE_URL",
+        "SERVICE_OWNER_EMAIL",
         "SERVICE_PG_BIN",
         "SERVICE_PORT",
         "SERVICE_POSTGRES_DSN",
         "SERVICE_PUBLIC_BASE_URL",
         "SERVICE_SERVICE_TOKEN",
+        "SERVICE_SIGNUP",
+        "SERVICE_SMTP_URL",
         "SERVICE_VAULT_KEYS",
     ];
     assert_eq!(counts, BTreeSet::from(expected));

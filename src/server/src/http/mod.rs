@@ -1,6 +1,7 @@
 //! The HTTP edge: a handler extracts, makes one call and maps the answer.
 
 mod app;
+mod auth;
 mod body;
 mod chat;
 mod cors;
@@ -20,6 +21,7 @@ mod place;
 mod query;
 mod request_id;
 mod runs;
+mod session;
 mod workflows;
 
 use actix_web::body::MessageBody;
@@ -30,6 +32,7 @@ use actix_web::{HttpRequest, HttpResponse, Route, guard, web};
 use chrono::{DateTime, SecondsFormat, Utc};
 
 pub(crate) use app::{App, AppParts};
+pub(crate) use auth::{AccessKey, Keys as SignInKeys};
 use error::{ApiError, ApiResult};
 use wire::{ErrorCode, Timestamp};
 
@@ -56,6 +59,7 @@ pub(crate) fn application(
         .configure(runs::routes)
         .configure(nodes::routes)
         .configure(chat::routes)
+        .configure(auth::routes)
         .configure(pages::routes)
         .default_service(web::to(not_found))
 }

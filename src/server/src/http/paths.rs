@@ -3,8 +3,9 @@
 use wire::nearest;
 
 /// Every path, a parameter as `*`.
-const PATHS: [&str; 28] = [
+const PATHS: [&str; 35] = [
     "/chat/*",
+    "/login",
     "/assets/*",
     "/healthz",
     "/readyz",
@@ -14,6 +15,12 @@ const PATHS: [&str; 28] = [
     "/api/chat/threads/*/stream",
     "/api/chat/streams/*",
     "/api/chat/streams/*/stop",
+    "/api/auth/email/start",
+    "/api/auth/email/verify",
+    "/api/auth/magic/*",
+    "/api/auth/refresh",
+    "/api/auth/logout",
+    "/api/auth/me",
     "/api/workflows",
     "/api/workflows/check",
     "/api/workflows/*",
