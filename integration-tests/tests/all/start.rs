@@ -11,37 +11,45 @@ async fn refusal(builder: Builder) -> String {
 }
 
 #[tokio::test]
-async fn what_would_need_credentials_refuses_to_start() {
-    let required = refusal(TestService::builder().set("SERVICE_AUTH_MODE", "required")).await;
-    assert_snapshot!(required, @"SERVICE_AUTH_MODE=required: this version checks no credentials yet, so it would let nobody in; unset it and listen on loopback");
-    let optional = refusal(TestService::builder().set("SERVICE_AUTH_MODE", "optional")).await;
-    assert_snapshot!(optional, @"SERVICE_AUTH_MODE=optional: this version checks no credentials yet, so it cannot tell good ones from bad ones; unset it and listen on loopback");
-    for (variable, value) in [
-        ("SERVICE_AUTH_JWT_SECRET", "0123456789abcdef0123456789abcdef"),
-        ("SERVICE_AUTH_JWKS_URL", "https://id.example.org/jwks"),
-        ("SERVICE_AUTH_BOOTSTRAP_SERVICE_TOKEN", "0123456789abcdef0123456789abcdef"),
-    ] {
-        let text = refusal(TestService::builder().set(variable, value)).await;
-        assert!(text.starts_with(&format!("{variable} is set")), "{text}");
-        assert!(!text.contains("0123456789"), "no secret in {text}");
+async fn an_address_that_others_can_reach_needs_protection() {
+    for host in ["0.0.0.0", "::"] {
+        for mode in [None, Some("optional"), Some("disabled")] {
+            let mut builder = TestService::builder().set("SERVICE_HOST", host);
+            if let Some(mode) = mode {
+                builder = builder.set("SERVICE_AUTH_MODE", mode);
+            }
+            let text = refusal(builder).await;
+            assert!(text.contains("on an address that others can reach"), "{mode:?}: {text}");
+            assert!(text.contains("SERVICE_ALLOW_INSECURE=true"), "{mode:?}: {text}");
+        }
     }
+    let disabled = TestService::builder()
+        .set("SERVICE_HOST", "0.0.0.0")
+        .set("SERVICE_AUTH_MODE", "disabled")
+        .set("SERVICE_AUTH_BOOTSTRAP_SERVICE_TOKEN", "0123456789abcdef0123456789abcdef");
+    assert!(refusal(disabled).await.starts_with("SERVICE_AUTH_MODE=disabled"), "a token nobody looks at");
 }
 
 #[tokio::test]
-async fn an_address_that_others_can_reach_needs_a_word() {
-    for host in ["0.0.0.0", "::"] {
-        let text = refusal(TestService::builder().set("SERVICE_HOST", host)).await;
-        assert!(
-            text.starts_with("nothing protects the service on an address that others can reach"),
-            "{text}"
-        );
-        let disabled = TestService::builder().set("SERVICE_HOST", host).set("SERVICE_AUTH_MODE", "disabled");
-        let text = refusal(disabled).await;
-        assert!(text.contains("SERVICE_ALLOW_INSECURE=true"), "{text}");
+async fn whatever_protects_it_may_be_reached() {
+    let protections = [
+        ("SERVICE_AUTH_MODE", "required"),
+        ("SERVICE_AUTH_JWT_SECRET", "0123456789abcdef0123456789abcdef"),
+        ("SERVICE_AUTH_BOOTSTRAP_SERVICE_TOKEN", "0123456789abcdef0123456789abcdef"),
+    ];
+    for (variable, value) in protections {
+        let t = TestService::builder().set("SERVICE_HOST", "0.0.0.0").set(variable, value).start().await;
+        assert_eq!(t.get("/api/workflows").await.status, 401, "{variable}");
     }
     let insecure =
         TestService::builder().set("SERVICE_HOST", "0.0.0.0").set("SERVICE_ALLOW_INSECURE", "true");
-    assert!(refusal(insecure).await.contains("SERVICE_AUTH_MODE=disabled"), "both must be said");
+    assert_eq!(insecure.start().await.get("/api/workflows").await.status, 200);
+}
+
+#[tokio::test]
+async fn tokens_are_stored_in_the_database_alone() {
+    let text = refusal(TestService::builder().set("SERVICE_AUTH_SERVICE_TOKEN_BACKEND", "sqlite")).await;
+    assert!(text.contains("SERVICE_AUTH_SERVICE_TOKEN_BACKEND") && text.contains("postgres"), "{text}");
 }
 
 #[tokio::test]

@@ -1,7 +1,4 @@
-//! Whether a service with these settings may listen where it wants to.
-//!
-//! Tokens, JWTs and sign-in are not served yet, so whatever would need them refuses to start instead of
-//! pretending to protect.
+//! Whether a service with these settings may listen where it wants to, and whom it asks for a credential.
 
 use std::net::IpAddr;
 
@@ -29,47 +26,43 @@ pub struct Exposure<'a> {
     pub allow_insecure: bool,
 }
 
-/// Says why the service must not start so, if it must not.
+/// Whom the service asks for a credential.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asks {
+    /// Nobody, and looks at none.
+    Nobody,
+    /// Nobody, and judges the one that is given.
+    WhoGivesOne,
+    /// Everybody, as soon as a service token is stored; until then it judges the one that is given.
+    EverybodyOnceThereAreTokens,
+    /// Everybody.
+    Everybody,
+}
+
+/// Whom the service asks, or why it must not start so.
 ///
 /// # Errors
 /// One sentence that names the variables to change.
-pub fn check(exposure: Exposure<'_>) -> Result<(), String> {
-    match (exposure.mode, exposure.credential) {
-        (Some(Mode::Required), _) => {
-            return Err(
-                "SERVICE_AUTH_MODE=required: this version checks no credentials yet, so it would let \
-                 nobody in; unset it and listen on loopback"
-                    .to_owned(),
-            );
+pub fn check(exposure: Exposure<'_>) -> Result<Asks, String> {
+    let Exposure { mode, credential, listen, allow_insecure } = exposure;
+    let public = listen.is_empty() || listen.iter().any(|address| !is_loopback(*address));
+    match (mode, credential) {
+        (Some(Mode::Required), _) | (None, Some(_)) => Ok(Asks::Everybody),
+        (Some(Mode::Optional), Some(_)) => Ok(Asks::WhoGivesOne),
+        (Some(Mode::Disabled), _) if public && !allow_insecure => {
+            Err("SERVICE_AUTH_MODE=disabled on an address that others can reach: set SERVICE_HOST to \
+                 127.0.0.1, or SERVICE_ALLOW_INSECURE=true if everybody may do everything"
+                .to_owned())
         }
-        (Some(Mode::Optional), _) => {
-            return Err(
-                "SERVICE_AUTH_MODE=optional: this version checks no credentials yet, so it cannot tell \
-                 good ones from bad ones; unset it and listen on loopback"
-                    .to_owned(),
-            );
+        (_, None) if public && !allow_insecure => {
+            Err("nothing protects the service on an address that others can reach: set \
+                 SERVICE_AUTH_MODE=required with SERVICE_AUTH_BOOTSTRAP_SERVICE_TOKEN, or SERVICE_HOST to \
+                 127.0.0.1, or SERVICE_ALLOW_INSECURE=true if everybody may do everything"
+                .to_owned())
         }
-        (None, Some(variable)) => {
-            return Err(format!(
-                "{variable} is set, which turns authentication on, but this version checks no credentials \
-                 yet; unset it, or set SERVICE_AUTH_MODE=disabled and listen on loopback"
-            ));
-        }
-        (Some(Mode::Disabled), _) | (None, None) => {}
-    }
-    let public = exposure.listen.is_empty() || exposure.listen.iter().any(|address| !is_loopback(*address));
-    if !public {
-        return Ok(());
-    }
-    match exposure.mode {
-        Some(Mode::Disabled) if exposure.allow_insecure => Ok(()),
-        Some(Mode::Disabled) => Err("SERVICE_AUTH_MODE=disabled on an address that others can reach: set \
-             SERVICE_HOST to 127.0.0.1, or SERVICE_ALLOW_INSECURE=true if everybody may do everything"
-            .to_owned()),
-        _ => Err("nothing protects the service on an address that others can reach: set SERVICE_HOST to \
-             127.0.0.1, or both SERVICE_AUTH_MODE=disabled and SERVICE_ALLOW_INSECURE=true if everybody may \
-             do everything"
-            .to_owned()),
+        (Some(Mode::Disabled), _) => Ok(Asks::Nobody),
+        (Some(Mode::Optional), None) => Ok(Asks::WhoGivesOne),
+        (None, None) => Ok(Asks::EverybodyOnceThereAreTokens),
     }
 }
 
@@ -81,27 +74,43 @@ fn is_loopback(address: IpAddr) -> bool {
 mod tests {
     use super::*;
 
+    const SECRET: Option<&str> = Some("SERVICE_AUTH_JWT_SECRET");
+
     fn start(mode: Option<Mode>, credential: Option<&str>, listen: &str, allow_insecure: bool) -> String {
         let listen = [listen.parse().unwrap()];
         let verdict = check(Exposure { mode, credential, listen: &listen, allow_insecure });
-        verdict.map_or_else(|reason| reason, |()| "starts".to_owned())
+        verdict.map_or_else(|reason| reason, |asks| format!("{asks:?}"))
     }
 
     #[test]
-    fn only_open_services_on_loopback_start() {
+    fn on_loopback_every_mode_starts() {
         for loopback in ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"] {
-            assert_eq!(start(None, None, loopback, false), "starts");
-            assert_eq!(start(Some(Mode::Disabled), None, loopback, false), "starts");
-            assert_eq!(start(Some(Mode::Disabled), Some("X"), loopback, false), "starts");
-            assert!(start(Some(Mode::Optional), None, loopback, true).contains("SERVICE_AUTH_MODE=optional"));
-            assert!(start(Some(Mode::Required), None, loopback, true).contains("SERVICE_AUTH_MODE=required"));
-            assert!(start(None, Some("SERVICE_AUTH_JWT_SECRET"), loopback, true).contains("JWT_SECRET"));
+            for insecure in [false, true] {
+                assert_eq!(start(None, None, loopback, insecure), "EverybodyOnceThereAreTokens");
+                assert_eq!(start(None, SECRET, loopback, insecure), "Everybody");
+                assert_eq!(start(Some(Mode::Disabled), SECRET, loopback, insecure), "Nobody");
+                assert_eq!(start(Some(Mode::Optional), SECRET, loopback, insecure), "WhoGivesOne");
+                assert_eq!(start(Some(Mode::Optional), None, loopback, insecure), "WhoGivesOne");
+                assert_eq!(start(Some(Mode::Required), None, loopback, insecure), "Everybody");
+            }
         }
+    }
+
+    #[test]
+    fn where_others_can_reach_it_something_protects_the_service() {
         for public in ["0.0.0.0", "::", "10.0.0.1", "192.0.2.1", "::ffff:10.0.0.1"] {
-            assert!(start(None, None, public, false).contains("SERVICE_HOST"), "{public}");
-            assert!(start(None, None, public, true).contains("SERVICE_AUTH_MODE=disabled"), "{public}");
-            assert!(start(Some(Mode::Disabled), None, public, false).contains("SERVICE_ALLOW_INSECURE"));
-            assert_eq!(start(Some(Mode::Disabled), None, public, true), "starts");
+            for mode in [None, Some(Mode::Optional), Some(Mode::Disabled)] {
+                let refusal = start(mode, None, public, false);
+                assert!(refusal.contains("SERVICE_ALLOW_INSECURE=true"), "{public} {mode:?}: {refusal}");
+                assert!(!start(mode, None, public, true).contains(' '), "{public} {mode:?}");
+            }
+            assert!(start(Some(Mode::Disabled), SECRET, public, false).contains("SERVICE_ALLOW_INSECURE"));
+            assert_eq!(start(None, SECRET, public, false), "Everybody");
+            assert_eq!(start(Some(Mode::Optional), SECRET, public, false), "WhoGivesOne");
+            assert_eq!(start(Some(Mode::Required), None, public, false), "Everybody");
         }
+        assert!(
+            check(Exposure { mode: None, credential: None, listen: &[], allow_insecure: false }).is_err()
+        );
     }
 }

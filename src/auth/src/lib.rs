@@ -1,6 +1,14 @@
-//! Keys, visitors, sign-in and the rules of exposure. No HTTP, no SQL.
+//! Principals, scopes and roles, tokens, keys, visitors, sign-in, failures and the rules of exposure. No HTTP, no SQL.
 
+pub mod chat_session;
 pub mod exposure;
+pub mod failures;
+pub mod jwt;
 pub mod keyring;
+pub mod peer;
+pub mod principal;
+pub mod role;
+pub mod scope;
+pub mod service_token;
 pub mod sign_in;
 pub mod visitor;

@@ -20,8 +20,9 @@ use store::embedded::{Embedded, EmbeddedError, Options as EmbeddedOptions};
 use store::{Options as StoreOptions, Store, StoreError};
 use tokio::task::JoinHandle;
 
-use crate::http::{App, AppParts};
+use crate::http::{App, AppParts, Gate, GateParts};
 use crate::keys::KeysError;
+use crate::tokens::{Tokens, TokensError};
 use crate::{exposure, keys, sign_in};
 
 /// How long running turns may take to end at a shutdown.
@@ -92,6 +93,15 @@ impl From<KeysError> for StartError {
     }
 }
 
+impl From<TokensError> for StartError {
+    fn from(error: TokensError) -> Self {
+        match error {
+            TokensError::Store(error) => Self::Store(error),
+            other => Self::Keys(other.to_string()),
+        }
+    }
+}
+
 impl From<KeyringError> for StartError {
     fn from(error: KeyringError) -> Self {
         Self::Keys(error.to_string())
@@ -127,7 +137,7 @@ pub struct Running {
 /// [`StartError`] says what to change.
 pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     let Parts { clock, random } = parts;
-    exposure::allowed(config).map_err(StartError::Exposure)?;
+    let asks = exposure::allowed(config).map_err(StartError::Exposure)?;
     let listener = listen(config)?;
     let address = listener.local_addr()?;
     let ids = Ids::new(Arc::clone(&clock), Arc::clone(&random));
@@ -145,8 +155,10 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
     })
     .await?;
     let visitors = VisitorKey::new(&store.service_key("visitor", ring.as_ref()).await?);
-    let sign_in = sign_in::keys(config, &store, ring.as_ref()).await?;
+    let sign_in = sign_in::keys(&store, ring.as_ref()).await?;
     let mail = sign_in::mail(config, &sign_in)?;
+    let tokens = Tokens::of(config, &store, ring.as_ref(), &clock).await?;
+    let answers_key = keys::generated(&store, "answers", ring.as_ref()).await?;
     let children = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(config.http.workers)
         .thread_name("runs")
@@ -168,6 +180,14 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
         })
         .await?,
     );
+    let tokens = Arc::new(tokens);
+    let gate = Gate::new(GateParts {
+        config,
+        asks,
+        store: store.clone(),
+        clock: Arc::clone(&clock),
+        tokens: Arc::clone(&tokens),
+    });
     let app = App::new(AppParts {
         config: config.clone(),
         address,
@@ -178,6 +198,9 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
         clock: Arc::clone(&clock),
         random,
         ids,
+        gate,
+        tokens,
+        answers_key,
     });
     let (server, serving) = serve(config, &app, listener)?;
     Ok(Running { address, system, app, server, serving, children, clock, embedded, _data_dir: data_dir })

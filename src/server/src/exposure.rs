@@ -2,14 +2,14 @@
 
 use std::net::{IpAddr, ToSocketAddrs};
 
-use auth::exposure::{Exposure, Mode, check};
+use auth::exposure::{Asks, Exposure, Mode, check};
 use config::{AuthMode, Config};
 
-/// Where the configured host is, and whether the service may listen there.
+/// Where the configured host is, whether the service may listen there, and whom it asks for a credential.
 ///
 /// # Errors
 /// One sentence that names the variables to change.
-pub(crate) fn allowed(config: &Config) -> Result<(), String> {
+pub(crate) fn allowed(config: &Config) -> Result<Asks, String> {
     let host = config.http.host.as_str();
     let resolved = (host, config.http.port).to_socket_addrs();
     let resolved = resolved.map_err(|_| {

@@ -5,6 +5,7 @@ use config::Config;
 use kernel::{Random, RandomError};
 use secrecy::ExposeSecret;
 use store::data_dir::{DataDir, DataDirError};
+use store::{Store, StoreError};
 
 /// The ring could not be had.
 #[derive(Debug, thiserror::Error)]
@@ -34,4 +35,18 @@ pub(crate) fn ring(
         Ok::<_, RandomError>(key)
     })?;
     Ok(Some(KeyRing::parse(file.expose_secret())?))
+}
+
+/// A ring of one key that nobody configured.
+pub(crate) async fn generated(
+    store: &Store,
+    name: &str,
+    ring: Option<&KeyRing>,
+) -> Result<KeyRing, StoreError> {
+    let key = store.service_key(name, ring).await?;
+    let key: &[u8; 32] = key
+        .as_slice()
+        .try_into()
+        .map_err(|_| StoreError::Corrupt(format!("the service key \"{name}\" is not 32 bytes long")))?;
+    Ok(KeyRing::new(name, [(name, key)])?)
 }

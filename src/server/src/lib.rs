@@ -6,6 +6,7 @@ mod http;
 mod keys;
 mod logging;
 mod sign_in;
+mod tokens;
 
 pub use boot::{Load, Parts, Running, StartError, may_listen, start};
 pub use logging::init as init_logging;

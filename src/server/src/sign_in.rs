@@ -3,34 +3,23 @@
 use std::sync::Arc;
 
 use actors::mail::{Delivery, DeliveryError, Settings};
-use auth::keyring::{KeyRing, KeyringError};
+use auth::keyring::KeyRing;
 use auth::sign_in::CodeKey;
 use config::{Config, Signup};
-use secrecy::ExposeSecret;
 use store::{Store, StoreError};
 
-use crate::http::{AccessKey, SignInKeys};
+use crate::http::SignInKeys;
+use crate::keys;
 
 /// The keys, made at the first start where nobody configured them.
-pub(crate) async fn keys(
-    config: &Config,
-    store: &Store,
-    ring: Option<&KeyRing>,
-) -> Result<SignInKeys, StoreError> {
+pub(crate) async fn keys(store: &Store, ring: Option<&KeyRing>) -> Result<SignInKeys, StoreError> {
     let codes = CodeKey::new(&store.service_key("sign_in", ring).await?);
-    let mail = store.service_key("mail", ring).await?;
-    let mail = <&[u8; 32]>::try_from(mail.as_slice())
-        .map_err(|_| KeyringError::Invalid("the mail key is not 32 bytes long".to_owned()))?;
-    let letters = Arc::new(KeyRing::new("mail", [("mail", mail)])?);
-    let access = match &config.auth.jwt_secret {
-        Some(secret) => AccessKey::new(secret.expose_secret().as_bytes()),
-        None => AccessKey::new(&store.service_key("access_token", ring).await?),
-    };
-    Ok(SignInKeys { codes, letters, access })
+    let letters = Arc::new(keys::generated(store, "mail", ring).await?);
+    Ok(SignInKeys { codes, letters })
 }
 
 /// How mail is sent; says so where nobody is likely to want it so.
-pub(crate) fn mail(config: &Config, keys: &SignInKeys) -> Result<Settings, DeliveryError> {
+pub(crate) fn mail(config: &Config, sign_in: &SignInKeys) -> Result<Settings, DeliveryError> {
     let delivery = match &config.mail.smtp_url {
         Some(url) => {
             let from = config.mail.from.clone().unwrap_or_else(|| default_from(config));
@@ -45,7 +34,7 @@ pub(crate) fn mail(config: &Config, keys: &SignInKeys) -> Result<Settings, Deliv
         Signup::Open => None,
         Signup::Members => Some(config.sign_in.owner_email.clone()),
     };
-    Ok(Settings { ring: Arc::clone(&keys.letters), delivery, members_and })
+    Ok(Settings { ring: Arc::clone(&sign_in.letters), delivery, members_and })
 }
 
 fn warn_public(config: &Config) {

@@ -53,8 +53,11 @@ pub(crate) fn lock_of(named: &str) -> i64 {
 pub struct StoredAnswer {
     /// Its HTTP status.
     pub status: u16,
-    /// Its body, byte for byte.
+    /// Its body, byte for byte, or what seals it.
     pub body: String,
+    /// Whether the body is sealed, because it holds a secret.
+    #[serde(default)]
+    pub sealed: bool,
 }
 
 /// What a request may do.

@@ -3,6 +3,8 @@
 //! One file for each noun. Reads and rare writes go through [`Store`] and its pool; everything on the path of a
 //! turn goes through the lanes, which commit a [`batch::Batch`] in one statement on a connection of their own.
 
+mod audit;
+mod auth_failures;
 pub mod batch;
 mod blobs;
 mod changes;
@@ -25,6 +27,7 @@ mod roles;
 mod runs;
 mod runtime;
 mod schema;
+mod service_tokens;
 mod sign_in;
 mod streams;
 #[cfg(feature = "test-util")]
@@ -37,6 +40,8 @@ mod workflow_changes;
 mod workflows;
 mod workspaces;
 
+pub use audit::{AuditEntry, AuditFilter, AuditTarget, Outcome, StoredAudit};
+pub use auth_failures::FailureVerdict;
 pub use batch::{LaneConnection, LaneError};
 pub use changes::{Begun, Changes, RequestKey, StoredAnswer};
 pub use error::StoreError;
@@ -49,6 +54,7 @@ pub use partitions::PARTITIONS_AHEAD;
 pub use pool::{Options, Store};
 pub use runs::{RunFilter, RunStatus, StoredRun, UnfinishedRun};
 pub use runtime::DatabaseRuntime;
+pub use service_tokens::{NewServiceToken, ServiceTokenStatus, StoredServiceToken};
 pub use sign_in::{
     BrowserSession, LinkUse, Membership, NewSession, NewSignIn, OpenedSession, OutgoingMail, Proven,
     Refreshed, Revoked, ShownCode, StoredUser,
@@ -59,4 +65,4 @@ pub use turns::UnfinishedTurn;
 pub use versions::{ListedVersion, NewVersion, StoredVersion};
 pub use workflow_changes::WorkflowChange;
 pub use workflows::{NewWorkflow, StoredWorkflow, WorkflowRef};
-pub use workspaces::DEFAULT_WORKSPACE;
+pub use workspaces::{DEFAULT_WORKSPACE, StoredWorkspace};

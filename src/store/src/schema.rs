@@ -271,3 +271,54 @@ diesel::table! {
 diesel::allow_tables_to_appear_in_same_query!(thread_items, thread_cuts, threads);
 diesel::allow_tables_to_appear_in_same_query!(runs, streams, threads, workflows, workflow_versions);
 diesel::allow_tables_to_appear_in_same_query!(users, workspace_members, workspaces, sign_in_sessions);
+
+diesel::table! {
+    service_tokens (id) {
+        id -> Uuid,
+        name -> Nullable<Text>,
+        scopes -> Json,
+        workspaces -> Json,
+        created_by -> Text,
+        issued_at -> Timestamptz,
+        expires_at -> Nullable<Timestamptz>,
+        revoked_at -> Nullable<Timestamptz>,
+        revoked_reason -> Nullable<Text>,
+        last_used_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    service_token_secrets (digest) {
+        digest -> Bytea,
+        token_id -> Uuid,
+        created_at -> Timestamptz,
+        expires_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::joinable!(service_token_secrets -> service_tokens (token_id));
+diesel::allow_tables_to_appear_in_same_query!(service_tokens, service_token_secrets);
+
+diesel::table! {
+    audit_log (id) {
+        id -> Uuid,
+        at -> Timestamptz,
+        actor_kind -> Text,
+        actor_id -> Nullable<Text>,
+        action -> Text,
+        target_kind -> Nullable<Text>,
+        target_id -> Nullable<Text>,
+        workspace_id -> Nullable<Uuid>,
+        outcome -> Text,
+        reason -> Nullable<Text>,
+        address -> Nullable<Text>,
+        request_id -> Nullable<Text>,
+    }
+}
+
+diesel::table! {
+    auth_failures (key, at) {
+        key -> Text,
+        at -> Timestamptz,
+    }
+}

@@ -2,7 +2,9 @@
 //!
 //! Source: `interface.md` and, for the chat, the public ChatKit protocol (openai-chatkit 1.6.5).
 
+mod admin;
 pub mod chat;
+mod chat_session;
 mod diff;
 mod error;
 mod error_code;
@@ -13,6 +15,11 @@ mod sign_in;
 pub mod sse;
 mod workflow;
 
+pub use admin::{
+    AuditActor, AuditObject, AuditRecord, CreateServiceToken, IssuedServiceToken, RotateServiceToken,
+    ServiceTokenRecord,
+};
+pub use chat_session::{ChatSessionAnswer, CreateChatSession};
 pub use diff::{Change, VersionDiff};
 pub use error::{ErrorBody, ErrorDetail, FieldError, MOST_PROBLEMS};
 pub use error_code::ErrorCode;

@@ -62,7 +62,9 @@ fn scan(path: &str, text: &str) -> Vec<String> {
         }
     }
     let lines = text.lines().count();
-    if code && lines > MAX_LINES {
+    // A table is one thing, however long.
+    let table = path.ends_with("/table.rs");
+    if code && !table && lines > MAX_LINES {
         findings.push(format!("{path}: {lines} lines, more than {MAX_LINES}; it holds two things"));
     }
     findings
@@ -124,6 +126,7 @@ mod tests {
             ["src/kernel/src/lib.rs: 451 lines, more than 450; it holds two things"]
         );
         assert!(scan("docs/API.md", &"a\n".repeat(5000)).is_empty());
+        assert!(scan("src/wire/src/error_code/table.rs", &"//\n".repeat(5000)).is_empty());
     }
 
     #[test]

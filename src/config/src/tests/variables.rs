@@ -60,9 +60,26 @@ fn what_counts_in_this_stage() {
         .map(|variable| variable.name.as_str())
         .collect();
     let expected = [
+        "CHAT_TOKEN_SIGNING_KEY",
+        "CHAT_TOKEN_TTL_SECONDS",
         "SERVICE_ALLOW_INSECURE",
         "SERVICE_API_URL",
+        "SERVICE_AUTH_ALLOWED_ALGORITHMS",
+        "SERVICE_AUTH_AUDIENCE",
+        "SERVICE_AUTH_BOOTSTRAP_SERVICE_TOKEN",
+        "SERVICE_AUTH_BOOTSTRAP_TOKEN_EXPIRES_AT",
+        "SERVICE_AUTH_BOOTSTRAP_TOKEN_SCOPES",
+        "SERVICE_AUTH_ISSUER",
+        "SERVICE_AUTH_JWKS",
+        "SERVICE_AUTH_JWKS_CACHE_TTL",
+        "SERVICE_AUTH_JWKS_STATIC",
+        "SERVICE_AUTH_JWKS_TIMEOUT",
+        "SERVICE_AUTH_JWKS_URL",
+        "SERVICE_AUTH_JWT_SECRET",
         "SERVICE_AUTH_MODE",
+        "SERVICE_AUTH_RATE_LIMIT_IDENTITY",
+        "SERVICE_AUTH_RATE_LIMIT_INTERVAL",
+        "SERVICE_AUTH_RATE_LIMIT_IP",
         "SERVICE_AUTH_SERVICE_TOKEN_BACKEND",
         "SERVICE_CHAT_DIALECT",
         "SERVICE_CHAT_DISCONNECT_GRACE",
@@ -85,6 +102,7 @@ fn what_counts_in_this_stage() {
         "SERVICE_SERVICE_TOKEN",
         "SERVICE_SIGNUP",
         "SERVICE_SMTP_URL",
+        "SERVICE_TRUSTED_PROXIES",
         "SERVICE_VAULT_KEYS",
     ];
     assert_eq!(counts, BTreeSet::from(expected));

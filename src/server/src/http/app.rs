@@ -1,5 +1,4 @@
-//! What every handler shares. Its fields are private: a handler gets at the store only through its caller, and at
-//! the chat only through the chat's own access rules.
+//! What every handler shares, and gets only through a guard (`guard/`).
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -8,12 +7,20 @@ use actix_web::HttpRequest;
 use actors::System;
 use actors::chat::Chat;
 use actors::runs::Runs;
+use auth::keyring::KeyRing;
+use auth::peer::client_address;
 use auth::visitor::VisitorKey;
 use config::Config;
 use kernel::{Clock, Ids, Random};
 use store::Store;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+use wire::ErrorCode;
+
+use super::error::{ApiError, ApiResult};
+use super::guard::{self, Gate};
+use crate::tokens::Tokens;
 
 use super::SignInKeys;
 
@@ -28,6 +35,9 @@ pub(crate) struct AppParts {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) random: Arc<dyn Random>,
     pub(crate) ids: Ids,
+    pub(crate) gate: Gate,
+    pub(crate) tokens: Arc<Tokens>,
+    pub(crate) answers_key: KeyRing,
 }
 
 /// Shared by all workers. Cheap to clone.
@@ -97,6 +107,11 @@ impl App {
         &self.inner.parts.ids
     }
 
+    /// A UUIDv7.
+    pub(super) fn new_id(&self) -> ApiResult<Uuid> {
+        self.ids().uuid().map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))
+    }
+
     pub(super) fn visitors(&self) -> &VisitorKey {
         &self.inner.parts.visitors
     }
@@ -109,17 +124,38 @@ impl App {
         &self.inner.parts.system
     }
 
-    /// For extractors that have judged the caller.
+    /// Judges credentials.
+    pub(super) fn gate(&self) -> &Gate {
+        &self.inner.parts.gate
+    }
+
+    /// Signs and checks tokens.
+    pub(super) fn tokens(&self) -> &Tokens {
+        &self.inner.parts.tokens
+    }
+
+    /// Seals answers that hold a secret.
+    pub(super) fn answers_key(&self) -> &KeyRing {
+        &self.inner.parts.answers_key
+    }
+
+    /// Where the request comes from, behind the proxies that are trusted.
+    pub(super) fn client_address(&self, request: &HttpRequest) -> IpAddr {
+        let forwarded =
+            request.headers().get_all("x-forwarded-for").map(|value| value.to_str().unwrap_or(""));
+        let forwarded: Vec<&str> = forwarded.collect();
+        let trusted = &self.inner.parts.config.http.trusted_proxies;
+        client_address(guard::peer(request), forwarded.into_iter(), trusted)
+    }
+
     pub(super) fn store(&self) -> &Store {
         &self.inner.parts.store
     }
 
-    /// For the chat's own access rules.
     pub(super) fn chat(&self) -> &Chat {
         &self.inner.chat
     }
 
-    /// For callers that may start or read runs.
     pub(super) fn runs(&self) -> &Runs {
         &self.inner.runs
     }

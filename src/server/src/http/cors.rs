@@ -8,13 +8,12 @@ use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::Method;
 use actix_web::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use actix_web::middleware::Next;
-use actix_web::web::Data;
 use actix_web::{Error, HttpRequest, HttpResponse, ResponseError};
 use config::AllowOrigins;
 use wire::ErrorCode;
 
-use super::App;
 use super::error::ApiError;
+use super::{App, guard};
 
 /// Seconds that a browser may remember a preflight.
 const MAX_AGE: &str = "600";
@@ -72,7 +71,7 @@ pub(super) async fn middleware(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<EitherBody<impl MessageBody>>, Error> {
-    let verdict = match request.app_data::<Data<App>>() {
+    let verdict = match guard::of_service(&request) {
         Some(app) => judge(&app.config().http.allow_origins, request.headers()),
         None => Verdict::Denied,
     };

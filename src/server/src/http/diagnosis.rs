@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix_web::web::{Bytes, Data, ServiceConfig};
+use actix_web::web::{Bytes, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, web};
 use futures_util::Stream;
 use futures_util::stream::unfold;
@@ -14,6 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wire::ErrorCode;
 
 use super::error::{ApiError, ApiResult};
+use super::guard::Anyone;
 use super::query::Params;
 use super::{App, events, resource};
 
@@ -33,7 +34,7 @@ pub(super) fn places() -> Arc<Semaphore> {
     Arc::new(Semaphore::new(MOST_STREAMS))
 }
 
-async fn stream(app: Data<App>, request: HttpRequest) -> ApiResult<HttpResponse> {
+async fn stream(app: Anyone, request: HttpRequest) -> ApiResult<HttpResponse> {
     let mut query = Params::of(&request);
     let of = query.whole("events", 1..=MOST_EVENTS).unwrap_or(EVENTS);
     ApiError::refuse(query.finish())?;

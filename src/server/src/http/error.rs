@@ -3,9 +3,9 @@
 //! A 5xx never carries inner text: it carries the request's id, under which the log has the cause.
 
 use std::fmt;
+use std::num::{NonZeroU16, NonZeroU32};
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::{HttpResponse, ResponseError};
 use actors::chat::BeginError;
 use actors::db::WriteError;
@@ -13,8 +13,8 @@ use actors::plans::PlanError;
 use store::StoreError;
 use wire::{ErrorBody, ErrorCode, FieldError, MOST_PROBLEMS};
 
-/// Seconds that a client should wait after a 503 or 429.
-const RETRY_AFTER: &str = "1";
+/// Seconds that a client should wait after a 503 or 429 that does not say.
+const RETRY_AFTER: u32 = 1;
 
 /// An error on its way to a client.
 #[derive(Debug)]
@@ -23,6 +23,8 @@ pub(crate) struct ApiError {
     message: Option<String>,
     errors: Vec<FieldError>,
     header: Option<(&'static str, &'static str)>,
+    status: Option<NonZeroU16>,
+    retry_after: Option<NonZeroU32>,
     cause: Option<String>,
 }
 
@@ -30,7 +32,15 @@ pub(crate) type ApiResult<T> = Result<T, ApiError>;
 
 impl ApiError {
     pub(crate) fn new(code: ErrorCode) -> Self {
-        Self { code, message: None, errors: Vec::new(), header: None, cause: None }
+        Self {
+            code,
+            message: None,
+            errors: Vec::new(),
+            header: None,
+            status: None,
+            retry_after: None,
+            cause: None,
+        }
     }
 
     /// Every problem of a request that did not validate; of very many the first ones.
@@ -64,6 +74,18 @@ impl ApiError {
         self
     }
 
+    /// Another status than the table's, where a route has its own.
+    pub(crate) fn with_status(mut self, status: StatusCode) -> Self {
+        self.status = NonZeroU16::new(status.as_u16());
+        self
+    }
+
+    /// Seconds after which the same request may succeed.
+    pub(crate) fn retry_after(mut self, seconds: i64) -> Self {
+        self.retry_after = u32::try_from(seconds).ok().and_then(NonZeroU32::new);
+        self
+    }
+
     /// What the log shall say; never sent.
     pub(crate) fn with_cause(mut self, cause: impl fmt::Display) -> Self {
         self.cause = Some(cause.to_string());
@@ -79,7 +101,8 @@ impl fmt::Display for ApiError {
 
 impl ResponseError for ApiError {
     fn status_code(&self) -> StatusCode {
-        StatusCode::from_u16(self.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+        let status = self.status.map_or(self.code.status(), NonZeroU16::get);
+        StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
     fn error_response(&self) -> HttpResponse {
@@ -100,14 +123,27 @@ impl ResponseError for ApiError {
         }
         if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
             response.insert_header((
-                HeaderName::from_static("retry-after"),
-                HeaderValue::from_static(RETRY_AFTER),
+                "Retry-After",
+                self.retry_after.map_or(RETRY_AFTER, NonZeroU32::get).to_string(),
             ));
         }
-        if status == StatusCode::UNAUTHORIZED {
-            response.insert_header(("WWW-Authenticate", "Bearer"));
+        if let Some(challenge) = challenge(self.code, status) {
+            response.insert_header(("WWW-Authenticate", challenge));
         }
         response.json(body)
+    }
+}
+
+/// `WWW-Authenticate`. Source: RFC 6750, section 3.
+fn challenge(code: ErrorCode, status: StatusCode) -> Option<&'static str> {
+    match code {
+        ErrorCode::MissingScope => Some(r#"Bearer error="insufficient_scope""#),
+        ErrorCode::InvalidToken
+        | ErrorCode::TokenExpired
+        | ErrorCode::UnsupportedAlgorithm
+        | ErrorCode::InvalidAudience
+        | ErrorCode::InvalidIssuer => Some(r#"Bearer error="invalid_token""#),
+        _ => (status == StatusCode::UNAUTHORIZED).then_some("Bearer"),
     }
 }
 

@@ -1,5 +1,7 @@
 //! Reading a request member by member, with every problem noted: who sends it learns of all of them at once.
 
+use std::ops::RangeInclusive;
+
 use serde_json::{Map, Value};
 use wire::{FieldError, MOST_PROBLEMS, nearest};
 
@@ -84,6 +86,30 @@ impl<'a> Fields<'a> {
     /// A text, where it is there.
     pub(super) fn text(&mut self, name: &'static str) -> Option<&'a str> {
         self.typed(name, "a string", Value::as_str)
+    }
+
+    /// A line of text without white space around it, of so many characters and no control character among them.
+    pub(super) fn line(&mut self, name: &'static str, least: usize, most: usize) -> Option<String> {
+        let text = self.text(name)?.trim();
+        let length = text.chars().count();
+        if length < least || length > most {
+            let message = format!("must have {least} to {most} characters; it has {length}");
+            self.note(FieldError::new(format!("/{name}"), "length", message));
+        } else if text.chars().any(char::is_control) {
+            self.note(FieldError::new(format!("/{name}"), "format", "must be one line of plain text"));
+        }
+        Some(text.to_owned())
+    }
+
+    /// A whole number within bounds, where it is there.
+    pub(super) fn whole(&mut self, name: &'static str, bounds: RangeInclusive<i64>) -> Option<i64> {
+        let number = self.typed(name, "a whole number", Value::as_i64)?;
+        if bounds.contains(&number) {
+            return Some(number);
+        }
+        let message = format!("must be from {} to {}", bounds.start(), bounds.end());
+        self.note(FieldError::new(format!("/{name}"), "range", message));
+        None
     }
 
     /// Members that something else is said of.

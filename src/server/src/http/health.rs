@@ -1,10 +1,11 @@
 //! Liveness and readiness.
 
-use actix_web::web::{Data, ServiceConfig};
+use actix_web::web::ServiceConfig;
 use actix_web::{HttpResponse, Responder};
 use serde_json::{Value, json};
 
-use super::{App, get, resource};
+use super::guard::Anyone;
+use super::{get, resource};
 
 pub(super) fn routes(config: &mut ServiceConfig) {
     config
@@ -18,7 +19,7 @@ async fn live() -> impl Responder {
 }
 
 /// Whether requests should come here, and for each part why not.
-async fn ready(app: Data<App>) -> HttpResponse {
+async fn ready(app: Anyone) -> HttpResponse {
     let database = app.store().ping().await.map_err(|error| {
         tracing::warn!(%error, "not ready: the database");
         "the database does not answer".to_owned()

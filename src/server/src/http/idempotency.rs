@@ -5,19 +5,24 @@
 //! same again. Only successes are kept. A refused request has changed nothing, and its key may be used again, with
 //! another body too.
 
+use std::fmt::Display;
+
 use actix_web::http::StatusCode;
 use actix_web::http::header::ContentType;
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use ring::digest::{SHA256, digest};
 use serde::Serialize;
-use store::{Begun, Changes, RequestKey, Reserved, Store, StoredAnswer};
+use store::{Begun, Changes, RequestKey, Reserved, StoredAnswer};
 use wire::ErrorCode;
 
+use super::App;
 use super::error::{ApiError, ApiResult};
-use super::extract::Caller;
+use super::guard::Caller;
 
 /// Characters of the longest key.
 const LONGEST: usize = 255;
+/// What sealed answers are sealed for.
+const CONTEXT: &str = "callboard|answer";
 /// Of an answer that was given before.
 pub(super) const REPLAYED: (&str, &str) = ("Idempotency-Replayed", "true");
 
@@ -41,7 +46,7 @@ pub(super) fn scope<S>(caller: &Caller<S>, request: &HttpRequest) -> String {
 
 /// A request that changes something: once, where it has a key.
 pub(super) struct Once {
-    store: Store,
+    app: App,
     key: Option<RequestKey>,
 }
 
@@ -53,16 +58,16 @@ impl Once {
             key,
             digest: digest(&SHA256, body).as_ref().to_vec(),
         });
-        Ok(Self { store: caller.store().clone(), key })
+        Ok(Self { app: caller.app().clone(), key })
     }
 
     /// The answer that the request was given before. It is looked for before anything else is: what the request names
     /// may be gone by now, or take no more changes.
     pub(super) async fn answered(&self) -> ApiResult<Option<HttpResponse>> {
         let Some(key) = &self.key else { return Ok(None) };
-        match self.store.answered(key).await? {
+        match self.app.store().answered(key).await? {
             Reserved::New => Ok(None),
-            Reserved::Same(answer) => Ok(Some(replayed(answer))),
+            Reserved::Same(answer) => Ok(Some(replayed(&self.app, answer)?)),
             Reserved::Different => Err(ApiError::new(ErrorCode::IdempotencyKeyReused)),
         }
     }
@@ -73,12 +78,12 @@ impl Once {
         make: impl AsyncFnOnce(&mut Changes) -> ApiResult<Reply>,
     ) -> ApiResult<HttpResponse> {
         let begun = match self.key {
-            Some(key) => self.store.begin_request(key).await?,
-            None => Begun::New(Box::new(self.store.begin().await?)),
+            Some(key) => self.app.store().begin_request(key).await?,
+            None => Begun::New(Box::new(self.app.store().begin().await?)),
         };
         let mut changes = match begun {
             Begun::New(changes) => changes,
-            Begun::Answered(answer) => return Ok(replayed(answer)),
+            Begun::Answered(answer) => return replayed(&self.app, answer),
             Begun::Reused => return Err(ApiError::new(ErrorCode::IdempotencyKeyReused)),
             Begun::InProgress => {
                 let refused = ApiError::new(ErrorCode::IdempotencyInProgress);
@@ -86,9 +91,9 @@ impl Once {
             }
         };
         match make(&mut changes).await {
-            Ok(Reply(answer)) => {
-                changes.commit(Some(&answer)).await?;
-                Ok(head(&answer).body(answer.body))
+            Ok(reply) => {
+                changes.commit(Some(&reply.stored(&self.app)?)).await?;
+                Ok(head(reply.status).body(reply.body))
             }
             Err(error) => {
                 changes.roll_back().await;
@@ -99,7 +104,11 @@ impl Once {
 }
 
 /// What a change is answered with.
-pub(super) struct Reply(StoredAnswer);
+pub(super) struct Reply {
+    status: StatusCode,
+    body: String,
+    secret: bool,
+}
 
 impl Reply {
     /// 200.
@@ -112,20 +121,51 @@ impl Reply {
         Self::new(if new { StatusCode::CREATED } else { StatusCode::OK }, body)
     }
 
+    /// 204.
+    pub(super) fn nothing() -> Self {
+        Self { status: StatusCode::NO_CONTENT, body: String::new(), secret: false }
+    }
+
+    /// The body holds a secret: it is not stored as it is, for a retry either.
+    pub(super) fn secret(self) -> Self {
+        Self { secret: true, ..self }
+    }
+
     fn new(status: StatusCode, body: &impl Serialize) -> ApiResult<Self> {
         let body = serde_json::to_string(body)
             .map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;
-        Ok(Self(StoredAnswer { status: status.as_u16(), body }))
+        Ok(Self { status, body, secret: false })
+    }
+
+    fn stored(&self, app: &App) -> ApiResult<StoredAnswer> {
+        let body = if self.secret {
+            let sealed = app.answers_key().seal(CONTEXT, self.body.as_bytes(), app.random());
+            hex::encode(sealed.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?)
+        } else {
+            self.body.clone()
+        };
+        Ok(StoredAnswer { status: self.status.as_u16(), body, sealed: self.secret })
     }
 }
 
-fn replayed(answer: StoredAnswer) -> HttpResponse {
-    head(&answer).insert_header(REPLAYED).body(answer.body)
+/// The answer as it was given.
+fn replayed(app: &App, answer: StoredAnswer) -> ApiResult<HttpResponse> {
+    let internal = |cause: &dyn Display| ApiError::new(ErrorCode::Internal).with_cause(cause);
+    let status = StatusCode::from_u16(answer.status).map_err(|error| internal(&error))?;
+    let body = if answer.sealed {
+        let sealed = hex::decode(&answer.body).map_err(|error| internal(&error))?;
+        let key = app.answers_key();
+        key.open(key.active(), CONTEXT, &sealed).map_err(|error| internal(&error))?
+    } else {
+        answer.body.into_bytes()
+    };
+    Ok(head(status).insert_header(REPLAYED).body(body))
 }
 
-fn head(answer: &StoredAnswer) -> HttpResponseBuilder {
-    let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+fn head(status: StatusCode) -> HttpResponseBuilder {
     let mut response = HttpResponse::build(status);
-    response.content_type(ContentType::json());
+    if status != StatusCode::NO_CONTENT {
+        response.content_type(ContentType::json());
+    }
     response
 }

@@ -1,5 +1,6 @@
 //! The HTTP edge: a handler extracts, makes one call and maps the answer.
 
+mod admin;
 mod app;
 mod auth;
 mod body;
@@ -9,8 +10,8 @@ mod diagnosis;
 mod error;
 mod etag;
 mod events;
-mod extract;
 mod fields;
+mod guard;
 mod health;
 mod idempotency;
 mod nodes;
@@ -28,12 +29,13 @@ use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
 use actix_web::middleware::from_fn;
 use actix_web::web::PathConfig;
-use actix_web::{HttpRequest, HttpResponse, Route, guard, web};
+use actix_web::{HttpRequest, HttpResponse, Route, guard as on, web};
 use chrono::{DateTime, SecondsFormat, Utc};
 
 pub(crate) use app::{App, AppParts};
-pub(crate) use auth::{AccessKey, Keys as SignInKeys};
+pub(crate) use auth::Keys as SignInKeys;
 use error::{ApiError, ApiResult};
+pub(crate) use guard::{Gate, GateParts};
 use wire::{ErrorCode, Timestamp};
 
 /// Every route.
@@ -49,7 +51,7 @@ pub(crate) fn application(
     >,
 > {
     actix_web::App::new()
-        .app_data(web::Data::new(app))
+        .app_data(guard::shared(app))
         .app_data(PathConfig::default().error_handler(|_, _| ApiError::new(ErrorCode::RouteNotFound).into()))
         .wrap(from_fn(cors::middleware))
         .wrap(from_fn(request_id::middleware))
@@ -58,6 +60,7 @@ pub(crate) fn application(
         .configure(workflows::routes)
         .configure(runs::routes)
         .configure(nodes::routes)
+        .configure(admin::routes)
         .configure(chat::routes)
         .configure(auth::routes)
         .configure(pages::routes)
@@ -74,7 +77,7 @@ async fn not_found(request: HttpRequest) -> ApiResult<HttpResponse> {
 
 /// A route for GET, and for HEAD, which is GET without the body.
 fn get() -> Route {
-    web::route().guard(guard::Any(guard::Get()).or(guard::Head()))
+    web::route().guard(on::Any(on::Get()).or(on::Head()))
 }
 
 /// A resource that answers other methods with 405 and says which it takes.

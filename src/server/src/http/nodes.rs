@@ -6,7 +6,7 @@ use engine::nodes::{CATALOGUE, find};
 use wire::{ErrorCode, Listed, NodeTypeRecord};
 
 use super::error::{ApiError, ApiResult};
-use super::extract::{Caller, WorkflowsRead};
+use super::guard::{Caller, WorkflowsRead};
 use super::paging::Part;
 use super::query::Params;
 use super::{get, resource};

@@ -3,7 +3,7 @@
 use wire::nearest;
 
 /// Every path, a parameter as `*`.
-const PATHS: [&str; 35] = [
+const PATHS: [&str; 42] = [
     "/chat/*",
     "/login",
     "/assets/*",
@@ -12,6 +12,7 @@ const PATHS: [&str; 35] = [
     "/api/system/health",
     "/api/system/stream",
     "/api/chat",
+    "/api/chat/session",
     "/api/chat/threads/*/stream",
     "/api/chat/streams/*",
     "/api/chat/streams/*/stop",
@@ -27,6 +28,7 @@ const PATHS: [&str; 35] = [
     "/api/workflows/*/public",
     "/api/workflows/*/publish",
     "/api/workflows/*/publish/revoke",
+    "/api/workflows/*/chat/session",
     "/api/workflows/*/versions",
     "/api/workflows/*/versions/*",
     "/api/workflows/*/versions/*/diff/*",
@@ -37,6 +39,11 @@ const PATHS: [&str; 35] = [
     "/api/runs/*/events",
     "/api/runs/*/trace",
     "/api/runs/*/cancel",
+    "/api/admin/service-tokens",
+    "/api/admin/service-tokens/*",
+    "/api/admin/service-tokens/*/revoke",
+    "/api/admin/service-tokens/*/rotate",
+    "/api/admin/audit",
     "/api/nodes",
     "/api/nodes/*",
 ];

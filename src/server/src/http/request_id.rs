@@ -5,10 +5,9 @@ use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::middleware::Next;
-use actix_web::web::Data;
 use tracing::Instrument;
 
-use super::App;
+use super::guard;
 
 tokio::task_local! {
     static REQUEST_ID: String;
@@ -23,7 +22,7 @@ pub(crate) async fn middleware(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
-    let made = request.app_data::<Data<App>>().and_then(|app| app.ids().uuid().ok());
+    let made = guard::of_service(&request).and_then(|app| app.ids().uuid().ok());
     let id = made.map(|id| id.simple().to_string()).unwrap_or_default();
     // The path without its query: a query may carry a token.
     let path = without_secret(request.path());

@@ -84,21 +84,23 @@ impl Changes {
         Ok(Some(OpenedSession { id, user }))
     }
 
-    /// Ends a session: its cookie, its refresh tokens and its access tokens are worth nothing any more. `false` when
-    /// there was none, or it had ended.
+    /// Ends a session: its cookie, its refresh tokens and its access tokens are worth nothing any more. Says whose it was;
+    /// `None` when there was none, or it had ended.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
-    pub async fn revoke_session(&mut self, id: Uuid, reason: &str) -> Result<bool, StoreError> {
+    pub async fn revoke_session(&mut self, id: Uuid, reason: &str) -> Result<Option<Uuid>, StoreError> {
         let revoked = diesel::update(sign_in_sessions::table.find(id))
             .filter(sign_in_sessions::revoked_at.is_null())
             .set((
                 sign_in_sessions::revoked_at.eq(self.store.now()),
                 sign_in_sessions::revoked_reason.eq(reason),
             ))
-            .execute(&mut *self.connection)
-            .await?;
-        Ok(revoked == 1)
+            .returning(sign_in_sessions::user_id)
+            .get_result(&mut *self.connection)
+            .await
+            .optional()?;
+        Ok(revoked)
     }
 
     /// The same for the session of a browser's cookie.
@@ -109,7 +111,7 @@ impl Changes {
         &mut self,
         cookie_digest: &[u8],
         reason: &str,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<Option<Uuid>, StoreError> {
         let found: Option<Uuid> = sign_in_sessions::table
             .filter(sign_in_sessions::cookie_digest.eq(cookie_digest))
             .select(sign_in_sessions::id)
@@ -118,7 +120,7 @@ impl Changes {
             .optional()?;
         match found {
             Some(id) => self.revoke_session(id, reason).await,
-            None => Ok(false),
+            None => Ok(None),
         }
     }
 }

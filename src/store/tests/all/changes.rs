@@ -15,7 +15,7 @@ fn key(scope: &str, digest: &[u8]) -> RequestKey {
 }
 
 fn answer(body: &str) -> StoredAnswer {
-    StoredAnswer { status: 201, body: body.to_owned() }
+    StoredAnswer { status: 201, body: body.to_owned(), sealed: false }
 }
 
 async fn begin(store: &Store, key: RequestKey) -> Box<Changes> {

@@ -46,7 +46,7 @@ fn intro() -> Result<String> {
     let mut internal = ErrorBody::new(ErrorCode::Internal);
     internal.detail.request_id = Some("0198c2f0-7a51-7cc3-9d41-2f1b6a7e0c35".to_owned());
     Ok(format!(
-        "<!-- Written by `cargo xtask docs` from src/wire/src/error_code.rs. Change it there. -->
+        "<!-- Written by `cargo xtask docs` from src/wire/src/error_code/table.rs. Change it there. -->
 
 # Errors
 

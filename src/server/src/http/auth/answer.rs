@@ -4,12 +4,13 @@ use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse};
 use auth::sign_in::{ACCESS_LIFE, Token};
 use config::Signup;
+use secrecy::ExposeSecret;
 use store::{Changes, NewSession, OpenedSession, StoreError, StoredUser};
 use uuid::Uuid;
-use wire::{SignedIn, UserRecord};
+use wire::{ErrorCode, SignedIn, UserRecord};
 
-use super::{access_token, binding};
-use crate::http::error::ApiResult;
+use super::{audit, binding};
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::{App, session};
 
 /// Characters that are kept of what a client says it is.
@@ -18,6 +19,7 @@ const USER_AGENT: usize = 120;
 /// Somebody on their way in.
 pub(super) struct SigningIn<'a> {
     app: &'a App,
+    request: &'a HttpRequest,
     user_agent: Option<String>,
     /// What the browser had before, which its new session replaces.
     old_cookie: Option<Vec<u8>>,
@@ -28,7 +30,7 @@ pub(super) struct SigningIn<'a> {
 impl<'a> SigningIn<'a> {
     /// A browser gets a cookie when it is the one that asked, by a page that may: `kept` is the digest of what was kept
     /// since then.
-    pub(super) fn of(app: &'a App, request: &HttpRequest, kept: &[u8]) -> ApiResult<Self> {
+    pub(super) fn of(app: &'a App, request: &'a HttpRequest, kept: &[u8]) -> ApiResult<Self> {
         let asked = binding::read(request).map(|cookie| Token::digest_of(&cookie));
         let same = asked.is_some_and(|asked| Token::is_same(&asked, kept));
         let gets_cookie = same && binding::is_page(app, request);
@@ -36,6 +38,7 @@ impl<'a> SigningIn<'a> {
         let cookie = if gets_cookie { Some(Token::fresh(app.random())?) } else { None };
         Ok(Self {
             app,
+            request,
             user_agent: agent.map(|agent| agent.chars().take(USER_AGENT).collect()),
             old_cookie: session::digest(request).filter(|_| gets_cookie),
             refresh: Token::fresh(app.random())?,
@@ -61,7 +64,12 @@ impl<'a> SigningIn<'a> {
             cookie_digest: self.cookie.as_ref().map(Token::digest),
             user_agent: self.user_agent.as_deref(),
         };
-        changes.open_session(new).await
+        let opened = changes.open_session(new).await?;
+        if let Some(opened) = &opened {
+            let (user, session) = (opened.user.id, opened.id);
+            changes.audit(&audit::entry(self.app, self.request, "auth.signed_in", user, session)).await?;
+        }
+        Ok(opened)
     }
 
     /// Tokens for the client, the cookie for its browser.
@@ -84,13 +92,20 @@ pub(super) fn tokens(
     return_to: Option<String>,
 ) -> ApiResult<SignedIn> {
     Ok(SignedIn {
-        access_token: access_token::issue(app, user.id, session)?,
+        access_token: access_token(app, user.id, session)?,
         refresh_token: refresh.expose().to_owned(),
         token_type: "bearer".to_owned(),
         expires_in: ACCESS_LIFE.num_seconds(),
         user: record(user),
         return_to,
     })
+}
+
+fn access_token(app: &App, user: Uuid, session: Uuid) -> ApiResult<String> {
+    let (id, now) = (app.new_id()?, app.clock().now());
+    let token = app.tokens().own.issue(id, user, session, now, ACCESS_LIFE);
+    let token = token.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;
+    Ok(token.expose_secret().to_owned())
 }
 
 pub(super) fn record(user: StoredUser) -> UserRecord {

@@ -1,41 +1,46 @@
 //! Who asks: by an access token, or by a browser's cookie.
 
 use actix_web::HttpRequest;
-use actix_web::http::header;
+use auth::principal::Actor;
+use auth::sign_in::Token;
 use store::StoredUser;
 use uuid::Uuid;
 use wire::ErrorCode;
 
-use super::access_token;
 use crate::http::error::{ApiError, ApiResult};
-use crate::http::{App, session};
+use crate::http::{App, guard, session};
 
-/// Somebody who is signed in.
-pub(super) struct SignedInCaller {
-    pub(super) user: StoredUser,
-    pub(super) session: Uuid,
-}
-
-/// Whoever asks. An access token is judged alone: with a bad one, the cookie beside it counts for nothing.
-pub(super) async fn caller(app: &App, request: &HttpRequest) -> ApiResult<Option<SignedInCaller>> {
-    let Some(value) = request.headers().get(header::AUTHORIZATION) else {
-        return by_cookie(app, request).await;
-    };
-    let text = value.to_str().unwrap_or_default();
-    let token = text.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
-    let session = token.and_then(|(_, token)| access_token::session_of(app, token.trim()));
-    let session = session.ok_or_else(|| ApiError::new(ErrorCode::InvalidToken))?;
-    let user = app.store().live_session(session).await?;
-    let user = user.ok_or_else(|| ApiError::new(ErrorCode::InvalidToken))?;
-    Ok(Some(SignedInCaller { user, session }))
-}
-
-async fn by_cookie(app: &App, request: &HttpRequest) -> ApiResult<Option<SignedInCaller>> {
+/// Whoever asks, and by which sign-in. An access token is judged alone: with a bad one, the cookie beside it counts for
+/// nothing.
+pub(super) async fn caller(app: &App, request: &HttpRequest) -> ApiResult<Option<(StoredUser, Uuid)>> {
+    if let Some(person) = guard::person(app, request).await? {
+        return Ok(Some(person));
+    }
     let found = session::signed_in(app, request).await?;
-    Ok(found.map(|found| SignedInCaller { user: found.record, session: found.session }))
+    Ok(found.map(|found| (found.record, found.session)))
 }
 
-/// Notes a code that was not good.
-pub(super) async fn failed(_app: &App, _request: &HttpRequest, _email: &str) -> ApiResult<()> {
-    Ok(())
+/// Whoever shows a secret that may be wrong: their failures are counted with all the others.
+pub(super) struct Showing {
+    identity: String,
+}
+
+impl Showing {
+    /// Somebody who says that this mail address, or this token, is theirs. What is kept of it tells nobody what it was.
+    ///
+    /// # Errors
+    /// 429 when there were too many failures.
+    pub(super) async fn of(app: &App, request: &HttpRequest, kind: &str, whose: &str) -> ApiResult<Self> {
+        let identity = format!("{kind}:{}", hex::encode(Token::digest_of(whose)));
+        let limiter = app.gate().limiter();
+        limiter.check_address(app.client_address(request)).await?;
+        limiter.check_identity(&identity)?;
+        Ok(Self { identity })
+    }
+
+    /// It was wrong.
+    pub(super) async fn failed(self, app: &App, request: &HttpRequest, code: ErrorCode) -> ApiError {
+        let address = app.client_address(request);
+        app.gate().limiter().failed(code, address, &self.identity, Actor::ANONYMOUS).await
+    }
 }

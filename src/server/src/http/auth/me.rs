@@ -1,37 +1,34 @@
 //! Who is signed in, and no longer.
 
-use actix_web::web::{Data, Json, Payload};
+use actix_web::web::{Json, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use auth::sign_in::Token;
 use wire::{ErrorCode, Me, WorkspaceRole};
 
-use super::{answer, binding, caller};
+use super::{answer, audit, binding, caller};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::fields::Fields;
+use crate::http::guard::Anyone;
 use crate::http::query::Params;
-use crate::http::{App, body, session};
+use crate::http::{body, session};
 
-pub(super) async fn me(app: Data<App>, request: HttpRequest) -> ApiResult<Json<Me>> {
+pub(super) async fn me(app: Anyone, request: HttpRequest) -> ApiResult<Json<Me>> {
     let caller = caller::caller(&app, &request).await?;
-    let caller = caller.ok_or_else(|| ApiError::new(ErrorCode::MissingToken))?;
+    let (user, _) = caller.ok_or_else(|| ApiError::new(ErrorCode::MissingToken))?;
     ApiError::refuse(Params::of(&request).finish())?;
-    let workspaces = app.store().memberships(caller.user.id).await?;
+    let workspaces = app.store().memberships(user.id).await?;
     let role = |place: store::Membership| WorkspaceRole {
         id: place.workspace_id.to_string(),
         slug: place.slug,
         role: place.role,
     };
     let workspaces = workspaces.into_iter().map(role).collect();
-    Ok(Json(Me { user: answer::record(caller.user), workspaces }))
+    Ok(Json(Me { user: answer::record(user), workspaces }))
 }
 
 /// Ends the sign-in of the access token, the cookie, or the refresh token in the body. Whoever is not signed in is signed
 /// out already.
-pub(super) async fn log_out(
-    app: Data<App>,
-    request: HttpRequest,
-    payload: Payload,
-) -> ApiResult<HttpResponse> {
+pub(super) async fn log_out(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     binding::check_origin(&app, &request)?;
     binding::check_type(&request)?;
     let bytes = body::read(&request, payload, body::BODY_LIMIT, &**app.clock()).await?;
@@ -47,8 +44,12 @@ pub(super) async fn log_out(
                 Some(refresh) => changes.session_of_refresh(refresh).await?,
                 None => None,
             };
-            for session in [caller.map(|caller| caller.session), of_refresh].into_iter().flatten() {
-                changes.revoke_session(session, "signed_out").await?;
+            let ours = caller.as_ref().map(|(_, session)| *session);
+            for session in [ours, of_refresh].into_iter().flatten() {
+                if let Some(user) = changes.revoke_session(session, "signed_out").await? {
+                    let entry = audit::entry(&app, &request, "auth.signed_out", user, session);
+                    changes.audit(&entry).await?;
+                }
             }
             Ok(())
         })

@@ -1,7 +1,7 @@
 //! Sign-in by e-mail, and who is signed in.
 
-mod access_token;
 mod answer;
+mod audit;
 mod binding;
 mod caller;
 mod magic;
@@ -25,11 +25,8 @@ pub(crate) struct Keys {
     pub(crate) codes: CodeKey,
     /// Seals letters.
     pub(crate) letters: Arc<KeyRing>,
-    /// Signs access tokens.
-    pub(crate) access: AccessKey,
 }
 
-pub(crate) use access_token::AccessKey;
 pub(super) use binding::keeps_cookies;
 
 pub(super) fn routes(config: &mut ServiceConfig) {

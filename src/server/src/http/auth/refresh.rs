@@ -1,29 +1,37 @@
 //! Another pair of tokens in the place of the old one.
 
-use actix_web::web::{Data, Payload};
+use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
 use auth::sign_in::Token;
 use serde_json::{Map, Value};
-use store::Refreshed;
+use store::{AuditEntry, Outcome, Refreshed, Revoked};
 use wire::{ErrorCode, FieldError};
 
-use super::{answer, binding, caller};
+use super::caller::Showing;
+use super::{answer, audit, binding};
+use crate::http::body;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::fields::Fields;
+use crate::http::guard::Anyone;
 use crate::http::query::Params;
-use crate::http::{App, body};
 
-pub(super) async fn refresh(
-    app: Data<App>,
-    request: HttpRequest,
-    payload: Payload,
-) -> ApiResult<HttpResponse> {
+pub(super) async fn refresh(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     binding::check_origin(&app, &request)?;
     let bytes = body::read(&request, payload, body::BODY_LIMIT, &**app.clock()).await?;
     let shown = Params::of(&request).and(read(&body::object(&request, &bytes)?))?;
+    let showing = Showing::of(&app, &request, "refresh", &shown).await?;
     let (shown, fresh) = (Token::digest_of(&shown), Token::fresh(app.random())?);
-    let refreshed =
-        app.store().change(async |changes| changes.refresh(&shown, &fresh.digest()).await).await?;
+    let refreshed = app
+        .store()
+        .change(async |changes| {
+            let refreshed = changes.refresh(&shown, &fresh.digest()).await?;
+            if let Refreshed::Reused(Revoked { session, user }) = refreshed {
+                let entry = audit::entry(&app, &request, "auth.refresh_reused", user, session);
+                changes.audit(&AuditEntry { outcome: Outcome::Denied, ..entry }).await?;
+            }
+            Ok(refreshed)
+        })
+        .await?;
     match refreshed {
         Refreshed::Good { session, user } => {
             Ok(HttpResponse::Ok().json(answer::tokens(&app, session, user, &fresh, None)?))
@@ -33,10 +41,7 @@ pub(super) async fn refresh(
             tracing::warn!(%session, %user, "a refresh token came twice, so its sign-in has ended");
             Err(ApiError::new(ErrorCode::RefreshInvalid))
         }
-        Refreshed::Unknown => {
-            caller::failed(&app, &request, "").await?;
-            Err(ApiError::new(ErrorCode::RefreshInvalid))
-        }
+        Refreshed::Unknown => Err(showing.failed(&app, &request, ErrorCode::RefreshInvalid).await),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Asks for a sign-in: the answer is the same for every address, and so is the work behind it.
 
 use actix_web::http::header;
-use actix_web::web::{Data, Payload};
+use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
 use auth::sign_in::{Code, EmailAddress, Letter, Token, client_key, is_local};
 use serde_json::{Map, Value};
@@ -9,17 +9,18 @@ use store::NewSignIn;
 use wire::{ErrorCode, FieldError, SignInStarted};
 
 use super::binding;
+use crate::http::body;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::fields::Fields;
+use crate::http::guard::Anyone;
 use crate::http::query::Params;
-use crate::http::{App, body};
 
 struct Wanted {
     email: EmailAddress,
     return_to: Option<String>,
 }
 
-pub(super) async fn start(app: Data<App>, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
+pub(super) async fn start(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     binding::check_origin(&app, &request)?;
     if request.headers().contains_key(header::ORIGIN) && !binding::keeps_cookies(&app, &request) {
         return Err(ApiError::new(ErrorCode::TlsRequired));
@@ -35,7 +36,7 @@ pub(super) async fn start(app: Data<App>, request: HttpRequest, payload: Payload
         base.as_deref().and_then(|base| base.split_once("://")).map_or("Callboard", |(_, host)| host);
     let keys = app.sign_in();
     let letter = Letter::new(service, &code, address).seal(&keys.letters, id, app.random());
-    let client = request.peer_addr().map(|peer| client_key(peer.ip())).unwrap_or_default();
+    let client = client_key(app.client_address(&request));
     let new = NewSignIn {
         id,
         email: wanted.email.as_str(),

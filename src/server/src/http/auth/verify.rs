@@ -1,6 +1,6 @@
 //! Shows the code of a mail.
 
-use actix_web::web::{Data, Payload};
+use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
 use auth::sign_in::{Code, EmailAddress, Token};
 use serde_json::{Map, Value};
@@ -8,11 +8,13 @@ use store::ShownCode;
 use wire::{ErrorCode, FieldError};
 
 use super::answer::SigningIn;
-use super::{binding, caller};
-use crate::http::error::{ApiError, ApiResult};
+use super::binding;
+use super::caller::Showing;
+use crate::http::body;
+use crate::http::error::ApiResult;
 use crate::http::fields::Fields;
+use crate::http::guard::Anyone;
 use crate::http::query::Params;
-use crate::http::{App, body};
 
 struct Shown {
     challenge: Option<String>,
@@ -20,16 +22,13 @@ struct Shown {
     code: String,
 }
 
-pub(super) async fn verify(
-    app: Data<App>,
-    request: HttpRequest,
-    payload: Payload,
-) -> ApiResult<HttpResponse> {
+pub(super) async fn verify(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     binding::check_origin(&app, &request)?;
     let bytes = body::read(&request, payload, body::BODY_LIMIT, &**app.clock()).await?;
     let shown = Params::of(&request).and(read(&body::object(&request, &bytes)?))?;
     // An address that is none was never sent a code.
     let email = EmailAddress::parse(&shown.email).map(|email| email.to_string()).unwrap_or_default();
+    let showing = Showing::of(&app, &request, "email", &email).await?;
     let kept = shown.challenge.or_else(|| binding::read(&request)).unwrap_or_default();
     let kept = Token::digest_of(&kept);
     let code = Code::read(&shown.code);
@@ -51,10 +50,7 @@ pub(super) async fn verify(
         .await?;
     match opened {
         Some(opened) => signing_in.answer(opened, None),
-        None => {
-            caller::failed(&app, &request, &email).await?;
-            Err(ApiError::new(ErrorCode::CodeInvalid))
-        }
+        None => Err(showing.failed(&app, &request, ErrorCode::CodeInvalid).await),
     }
 }
 

@@ -4,18 +4,20 @@ mod access;
 mod cookie;
 mod idempotency;
 mod records;
+mod session_tokens;
 mod streams;
 mod threads;
 mod turns;
 
 use actix_web::http::header;
-use actix_web::web::{self, Data, Payload, ServiceConfig};
+use actix_web::web::{self, Payload, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use uuid::Uuid;
 use wire::ErrorCode;
 use wire::chat::{ChatOperation, ChatRequest, Dialect, refusal};
 
 use super::error::{ApiError, ApiResult};
+use super::guard::Anyone;
 use super::{App, body, events, resource};
 use access::Access;
 pub(super) use access::check_published;
@@ -27,13 +29,18 @@ const FRAME_HEADER: &str = "chatkit-frame-instance-id";
 pub(super) fn routes(config: &mut ServiceConfig) {
     config
         .service(resource("/api/chat", "POST").route(web::post().to(chat)))
+        .service(resource("/api/chat/session", "POST").route(web::post().to(session_tokens::create)))
+        .service(
+            resource("/api/workflows/{ref}/chat/session", "POST")
+                .route(web::post().to(session_tokens::create_own)),
+        )
         .service(resource("/api/chat/threads/{id}/stream", "GET").route(web::get().to(streams::running)))
         .service(resource("/api/chat/streams/{id}", "GET").route(web::get().to(streams::read)))
         .service(resource("/api/chat/streams/{id}/stop", "POST").route(web::post().to(streams::stop)));
 }
 
 /// JSON, then `workflow_id`, then access, then the request itself: in this order, whatever else is wrong.
-async fn chat(app: Data<App>, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
+async fn chat(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     let bytes = body::read(&request, payload, body::BODY_LIMIT, &**app.clock()).await?;
     let document = body::json(&bytes)?;
     let workflow = access::workflow_id(&document)?;

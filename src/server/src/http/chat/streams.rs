@@ -1,6 +1,6 @@
 //! Streams: read again from any event on, and stopped.
 
-use actix_web::web::{Data, Json, Path, Payload};
+use actix_web::web::{Json, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use kernel::ThreadId;
 use store::StoredStream;
@@ -10,21 +10,18 @@ use wire::{ErrorCode, StopAnswer};
 use super::access::Access;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::events;
+use crate::http::guard::Anyone;
 use crate::http::place::Unknown;
 use crate::http::{App, body};
 
 /// Goes on exactly behind the last event that was seen; 204 when there is none.
-pub(super) async fn read(app: Data<App>, id: Path<String>, request: HttpRequest) -> ApiResult<HttpResponse> {
+pub(super) async fn read(app: Anyone, id: Path<String>, request: HttpRequest) -> ApiResult<HttpResponse> {
     let (stream, _) = open(&app, &id, &request).await?;
     events::serve(&app, &stream, &request, Unknown::Ignored, super::headers(stream.id)).await
 }
 
 /// The stream of the thread's running turn; 204 when none runs.
-pub(super) async fn running(
-    app: Data<App>,
-    id: Path<String>,
-    request: HttpRequest,
-) -> ApiResult<HttpResponse> {
+pub(super) async fn running(app: Anyone, id: Path<String>, request: HttpRequest) -> ApiResult<HttpResponse> {
     let not_found = || ApiError::new(ErrorCode::ThreadNotFound);
     let id = ThreadId::parse(&id).map_err(|_| not_found())?;
     let thread = app.chat().thread(id).await?.ok_or_else(not_found)?;
@@ -38,7 +35,7 @@ pub(super) async fn running(
 
 /// Stops the turn; as often as one likes.
 pub(super) async fn stop(
-    app: Data<App>,
+    app: Anyone,
     id: Path<String>,
     request: HttpRequest,
     payload: Payload,

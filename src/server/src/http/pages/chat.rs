@@ -2,7 +2,7 @@
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::LOCATION;
-use actix_web::web::{Data, Path};
+use actix_web::web::Path;
 use actix_web::{HttpRequest, HttpResponse, ResponseError};
 use minijinja::context;
 use store::WorkflowRef;
@@ -11,11 +11,12 @@ use wire::{ErrorCode, PublicWorkflow};
 
 use super::{html, sign_in};
 use crate::http::error::{ApiError, ApiResult};
+use crate::http::guard::Anyone;
 use crate::http::{App, chat, request_id, session, workflows};
 
 /// The page, or one that says in plain words why there is none. Where a login is required, whoever is not signed in is
 /// sent there first.
-pub(super) async fn page(app: Data<App>, id: Path<String>, request: HttpRequest) -> ApiResult<HttpResponse> {
+pub(super) async fn page(app: Anyone, id: Path<String>, request: HttpRequest) -> ApiResult<HttpResponse> {
     let (workflow, user) = match published(&app, &id, &request).await {
         Ok(found) => found,
         Err(error) if error.code() == ErrorCode::ChatLoginRequired => {

@@ -2,7 +2,6 @@
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CACHE_CONTROL, HeaderValue};
-use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 use auth::sign_in::is_local;
 use minijinja::context;
@@ -12,11 +11,12 @@ use url::form_urlencoded;
 use super::html;
 use crate::http::auth::keeps_cookies;
 use crate::http::error::ApiResult;
+use crate::http::guard::Anyone;
 use crate::http::query::Params;
-use crate::http::{App, session};
+use crate::http::session;
 
 /// Asks for a mail address, then for the code; whoever is signed in is told so.
-pub(super) async fn login(app: Data<App>, request: HttpRequest) -> ApiResult<HttpResponse> {
+pub(super) async fn login(app: Anyone, request: HttpRequest) -> ApiResult<HttpResponse> {
     // What is no path of ours leads nowhere.
     let return_to = Params::of(&request).text("return_to").filter(|path| is_local(path));
     let user = session::signed_in(&app, &request).await?;

@@ -14,7 +14,7 @@ use wire::{CreateRun, ErrorCode, FieldError};
 
 use super::{records, requests};
 use crate::http::error::{ApiError, ApiResult};
-use crate::http::extract::{Caller, WorkflowsExecute};
+use crate::http::guard::{Caller, WorkflowsExecute};
 use crate::http::idempotency::REPLAYED;
 use crate::http::query::Params;
 use crate::http::workflows::no_version;

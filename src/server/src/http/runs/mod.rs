@@ -11,7 +11,7 @@ use uuid::Uuid;
 use wire::{ErrorCode, Listed, RunRecord, Trace};
 
 use super::error::{ApiError, ApiResult};
-use super::extract::{Caller, WorkflowsExecute, WorkflowsRead};
+use super::guard::{Asked, Caller, WorkflowsExecute, WorkflowsRead};
 use super::idempotency::{Once, Reply};
 use super::paging::Part;
 use super::place::Unknown;
@@ -114,11 +114,11 @@ async fn cancel(
     once.change(async |_| Reply::ok(&records::run(run, version))).await
 }
 
-/// The run that a path names, in the caller's workspace.
-async fn found<S>(caller: &Caller<S>, id: &str) -> ApiResult<(StoredRun, i32)> {
+/// The run that a path names, where the caller may be.
+async fn found<S: Asked>(caller: &Caller<S>, id: &str) -> ApiResult<(StoredRun, i32)> {
     let not_found = || ApiError::new(ErrorCode::RunNotFound);
     let id = Uuid::parse_str(id).map_err(|_| not_found())?;
-    let workspace = caller.workspace().await?;
-    let run = caller.app().runs().run(id).await?;
-    run.filter(|(run, _)| run.workspace_id == workspace).ok_or_else(not_found)
+    let found = caller.app().runs().run(id).await?.ok_or_else(not_found)?;
+    caller.enter_workspace_of(found.0.workspace_id).await?;
+    Ok(found)
 }

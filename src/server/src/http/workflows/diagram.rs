@@ -11,7 +11,7 @@ use wire::ErrorCode;
 use super::versions::find;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::etag;
-use crate::http::extract::{Caller, WorkflowsRead};
+use crate::http::guard::{Caller, WorkflowsRead};
 use crate::http::query::Params;
 
 /// Counts the ways in which the same graph was drawn, so that nobody keeps an old picture.

@@ -6,7 +6,7 @@ use wire::VersionDiff;
 
 use super::versions::find;
 use crate::http::error::{ApiError, ApiResult};
-use crate::http::extract::{Caller, WorkflowsRead};
+use crate::http::guard::{Caller, WorkflowsRead};
 use crate::http::query::Params;
 
 pub(super) async fn diff(

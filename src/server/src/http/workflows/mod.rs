@@ -12,18 +12,18 @@ mod update;
 mod versions;
 mod warnings;
 
-use actix_web::web::{self, Data, Json, Path, Payload, ServiceConfig};
+use actix_web::web::{self, Json, Path, Payload, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};
 use store::{Changes, NewWorkflow, StoreError, StoredWorkflow, WorkflowRef};
 use uuid::Uuid;
 use wire::{CreateWorkflow, ErrorCode, PublicWorkflow, WorkflowRecord};
 
 use super::error::{ApiError, ApiResult};
-use super::extract::{Caller, WorkflowsRead, WorkflowsWrite};
+use super::guard::{Anyone, Caller, WorkflowsRead, WorkflowsWrite};
 use super::idempotency::{Once, Reply};
 use super::paging::Part;
 use super::query::Params;
-use super::{App, body, fields, get, resource};
+use super::{body, fields, get, resource};
 pub(super) use records::public as public_record;
 pub(super) use versions::no_version;
 
@@ -192,7 +192,7 @@ async fn archive(
 }
 
 /// What anybody may know; an unpublished workflow is not there for them.
-async fn public(app: Data<App>, name: Path<String>, request: HttpRequest) -> ApiResult<Json<PublicWorkflow>> {
+async fn public(app: Anyone, name: Path<String>, request: HttpRequest) -> ApiResult<Json<PublicWorkflow>> {
     let not_found = || ApiError::new(ErrorCode::WorkflowNotFound);
     let workspace = app.store().workspace_id(store::DEFAULT_WORKSPACE).await?.ok_or_else(not_found)?;
     let found = app.store().workflow(&WorkflowRef::parse(&name), workspace).await?;

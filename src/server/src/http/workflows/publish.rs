@@ -2,11 +2,12 @@
 
 use actix_web::web::{Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
+use store::{AuditEntry, AuditTarget, StoredWorkflow};
 use wire::Published;
 
 use super::{records, requests};
 use crate::http::error::ApiResult;
-use crate::http::extract::{Caller, WorkflowsWrite};
+use crate::http::guard::{Caller, WorkflowsWrite};
 use crate::http::idempotency::{Once, Reply};
 use crate::http::query::Params;
 use crate::http::{body, fields};
@@ -26,10 +27,14 @@ pub(super) async fn publish(
     let workflow = caller.workflow(&name).await?;
     let wanted = requests::publish(&body::object_or_nothing(&request, &body)?);
     let wanted = Params::of(&request).and(wanted)?;
+    caller.check_publishes(workflow.workspace_id).await?;
     let (base, by) = (caller.app().public_base(&request), caller.name());
+    let entry = audited(&caller, "workflow.published", &workflow);
     let answer = once
         .change(async |changes| {
-            let (published, new) = changes.publish_workflow(workflow.id, wanted.require_login, by).await?;
+            let (published, new) =
+                changes.publish_workflow(workflow.id, wanted.require_login, by.as_deref()).await?;
+            changes.audit(&entry).await?;
             let share_url = records::share_url(&base, workflow.id);
             Reply::made(new, &Published { share_url, workflow: records::workflow(published, &base) })
         })
@@ -52,13 +57,23 @@ pub(super) async fn revoke(
     }
     let workflow = caller.workflow(&name).await?;
     Params::of(&request).and(fields::nothing(&body::object_or_nothing(&request, &body)?))?;
+    caller.check_publishes(workflow.workspace_id).await?;
     let base = caller.app().public_base(&request);
+    let entry = audited(&caller, "workflow.unpublished", &workflow);
     let answer = once
         .change(async |changes| {
             let private = changes.unpublish_workflow(workflow.id).await?;
+            if workflow.is_public {
+                changes.audit(&entry).await?;
+            }
             Reply::ok(&records::workflow(private, &base))
         })
         .await;
     caller.app().chat().forget(workflow.id);
     answer
+}
+
+fn audited(caller: &Caller<WorkflowsWrite>, action: &'static str, workflow: &StoredWorkflow) -> AuditEntry {
+    let target = AuditTarget { kind: "workflow", id: workflow.id.to_string() };
+    caller.audit(action, target, Some(workflow.workspace_id), None)
 }

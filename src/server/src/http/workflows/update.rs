@@ -8,7 +8,7 @@ use wire::UpdateWorkflow;
 use super::{records, requests, told_of_handle};
 use crate::http::body;
 use crate::http::error::ApiResult;
-use crate::http::extract::{Caller, WorkflowsWrite};
+use crate::http::guard::{Caller, WorkflowsWrite};
 use crate::http::idempotency::{Once, Reply};
 use crate::http::query::Params;
 

@@ -13,8 +13,8 @@ use super::requests::Read;
 use super::{records, requests, runnable_config, warnings};
 use crate::http::body;
 use crate::http::error::{ApiError, ApiResult};
-use crate::http::extract::{Caller, WorkflowsRead, WorkflowsWrite};
 use crate::http::fields::shortened;
+use crate::http::guard::{Caller, WorkflowsRead, WorkflowsWrite};
 use crate::http::idempotency::{Once, Reply};
 use crate::http::paging::Part;
 use crate::http::query::Params;
@@ -92,7 +92,7 @@ fn frozen(
         runnable_config: wanted.runnable_config,
         metadata: wanted.metadata.unwrap_or_default(),
         notes: wanted.notes,
-        created_by: caller.name().map(str::to_owned),
+        created_by: caller.name(),
     })
 }
 

@@ -8,15 +8,15 @@ use uuid::Uuid;
 use wire::{FieldError, MOST_PROBLEMS, nearest};
 
 use crate::http::error::ApiResult;
-use crate::http::extract::Caller;
 use crate::http::fields::shortened;
+use crate::http::guard::{Asked, Caller};
 
 /// Workflows whose handles are looked through for a near one.
 const MOST_HANDLES: i64 = 1000;
 
 /// Warnings of the workflows that a graph names; pointers begin at the graph. `saving`: the workflow that it is about to
 /// be the next version of, and may name.
-pub(super) async fn of_references<S>(
+pub(super) async fn of_references<S: Asked>(
     caller: &Caller<S>,
     graph: &serde_json::Value,
     saving: Option<Uuid>,
@@ -68,7 +68,7 @@ fn of_workflow(reference: &Reference, handles: &[String]) -> FieldError {
     }
 }
 
-async fn of_version<S>(
+async fn of_version<S: Asked>(
     caller: &Caller<S>,
     reference: &Reference,
     workflow: &StoredWorkflow,

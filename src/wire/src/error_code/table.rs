@@ -116,12 +116,67 @@ error_codes! {
 
     MissingToken, "auth.missing_token", 401, false,
         "Missing bearer token",
-        "The route wants to know who asks, and the request has neither the header `Authorization` nor a good cookie.",
+        "The service asks for a credential, and the request has no header `Authorization`, or nothing behind \
+         `Bearer`.",
+        "Send `Authorization: Bearer <token>`; the command line takes it from SERVICE_SERVICE_TOKEN or a profile.";
+    InvalidScheme, "auth.invalid_scheme", 401, false,
+        "Authorization header must use the Bearer scheme",
+        "The header `Authorization` is there and does not begin with `Bearer`.",
         "Send `Authorization: Bearer <token>`.";
     InvalidToken, "auth.invalid_token", 401, false,
         "Invalid bearer token",
-        "The token is malformed, unknown, revoked or too old.",
-        "Sign in again, or take another token.";
+        "The token is malformed, unknown or revoked, or a JWT with a bad signature, an unknown key, or claims of \
+         the wrong form. Which of them is not told.",
+        "Check that the whole token was sent. `callboard token list` shows which service tokens are active.";
+    TokenExpired, "auth.token_expired", 401, false,
+        "Bearer token has expired",
+        "The `exp` of a JWT, the expiry of a service token, the overlap of a rotated secret, or \
+         SERVICE_AUTH_BOOTSTRAP_TOKEN_EXPIRES_AT has passed.",
+        "Get a new token: sign in again, or let somebody with `admin:tokens:write` create or rotate one.";
+    UnsupportedAlgorithm, "auth.unsupported_algorithm", 401, false,
+        "Bearer token is signed with an unsupported algorithm",
+        "A JWT names an algorithm that SERVICE_AUTH_ALLOWED_ALGORITHMS leaves out or for which no key is configured.",
+        "Sign with HS256 or RS256, as the service is configured.";
+    InvalidAudience, "auth.invalid_audience", 401, false,
+        "Bearer token has an invalid audience",
+        "SERVICE_AUTH_AUDIENCE is set, and the JWT's `aud` names none of it.",
+        "Let the identity provider issue the token for this audience.";
+    InvalidIssuer, "auth.invalid_issuer", 401, false,
+        "Bearer token has an invalid issuer",
+        "SERVICE_AUTH_ISSUER is set, and the JWT's `iss` is another.",
+        "Compare both letter by letter; a slash at the end counts.";
+    KeyUnavailable, "auth.key_unavailable", 503, true,
+        "Unable to resolve signing key for bearer token",
+        "SERVICE_AUTH_JWKS_URL does not answer with a key set, and there is none in the cache that is younger than \
+         24 hours.",
+        "Wait the seconds of `Retry-After`; the log says what the address answered.";
+    MissingScope, "auth.missing_scope", 403, false,
+        "Missing required scopes",
+        "The credential is good and does not carry the scope that the route asks for; for a member of a workspace, \
+         the role does not. The message names what is missing. `POST /api/chat/session` answers it with 401.",
+        "Use a token with the scope, or let an administrator of the workspace give you a role that has it.";
+    WorkspaceForbidden, "auth.workspace_forbidden", 403, false,
+        "Workspace access denied",
+        "The credential is restricted to other workspaces, or `X-Workspace` names one that the caller is no member \
+         of, or that is not there.",
+        "Use a token for the workspace. `GET /api/workspaces` lists those that are open to you.";
+    AuthRateLimited, "auth.rate_limited", 429, true,
+        "Too many authentication attempts",
+        "Within SERVICE_AUTH_RATE_LIMIT_INTERVAL more requests from this address or for this identity failed than \
+         SERVICE_AUTH_RATE_LIMIT_IP or SERVICE_AUTH_RATE_LIMIT_IDENTITY allow. Good credentials are refused too.",
+        "Wait the seconds of `Retry-After`, and stop whatever sends the bad credential.";
+    WorkspaceRequired, "workspace.required", 400, false,
+        "The header X-Workspace is required.",
+        "The caller belongs to several workspaces, and the request names none.",
+        "Send `X-Workspace: <slug>`.";
+    ServiceTokenNotFound, "service_token.not_found", 404, false,
+        "There is no such service token.",
+        "No stored service token has this id. The bootstrap token is not stored.",
+        "List them with `callboard token list` or `GET /api/admin/service-tokens`.";
+    ServiceTokenNotActive, "service_token.not_active", 409, false,
+        "The service token is no longer active.",
+        "A token that was revoked or has expired is to be rotated.",
+        "Create a new one.";
     CodeInvalid, "auth.code_invalid", 401, false,
         "The code or link is not valid.",
         "The code is wrong, or it or the link is used, older than 10 minutes, replaced by a newer one, burnt by \
@@ -160,6 +215,29 @@ error_codes! {
         "The request has the header `Authorization`, which is judged alone, and it holds no good session \
          token for this workflow. This version issues none yet, so no such header is good.",
         "Leave the header out: a published workflow needs none.";
+    ChatSigningKeyMissing, "chat.signing_key_missing", 500, false,
+        "Chat session tokens cannot be issued: CHAT_TOKEN_SIGNING_KEY is not set.",
+        "A session token is asked for, and the service has no key to sign it with.",
+        "Set CHAT_TOKEN_SIGNING_KEY to at least 32 random bytes and start the service again.";
+    ChatRateLimitedAddress, "chat.rate_limited.address", 429, true,
+        "Too many chat requests from this address.",
+        "More requests came from one address within SERVICE_CHAT_RATE_LIMIT_INTERVAL than SERVICE_CHAT_RATE_LIMIT_IP \
+         allows.",
+        "Wait the seconds of `Retry-After`.";
+    ChatRateLimitedWorkflow, "chat.rate_limited.workflow", 429, true,
+        "Too many chat requests to this workflow.",
+        "More requests came to one workflow within SERVICE_CHAT_RATE_LIMIT_INTERVAL than \
+         SERVICE_CHAT_RATE_LIMIT_WORKFLOW allows.",
+        "Wait the seconds of `Retry-After`.";
+    ChatRateLimitedSession, "chat.rate_limited.session", 429, true,
+        "Too many chat requests in this session.",
+        "More requests came in one session (session token, login, visitor, or thread where there is none of these) \
+         within SERVICE_CHAT_RATE_LIMIT_INTERVAL than SERVICE_CHAT_RATE_LIMIT_SESSION allows.",
+        "Wait the seconds of `Retry-After`.";
+    ChatRateLimitedStreams, "chat.rate_limited.streams", 429, true,
+        "Too many streams are open in this session.",
+        "One session reads SERVICE_CHAT_MAX_STREAMS streams already.",
+        "Close a stream, or wait until one ends.";
     ChatInvalidRequest, "chat.invalid_request", 422, false,
         "The chat request does not validate.",
         "The caller may chat with the workflow, and the rest of the request is wrong. Members that nobody \
@@ -333,55 +411,4 @@ error_codes! {
         "A defect, or something that nobody expected. Inside a stream the event has no message, and its \
          `code` is `stream.error`.",
         "Quote `request_id` to whoever runs the service; the log has the cause under it.";
-}
-
-impl ErrorCode {
-    /// The code with this text.
-    #[must_use]
-    pub fn from_code(code: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|known| known.as_str() == code)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn codes_are_distinct_dotted_and_found_again() {
-        for code in ErrorCode::ALL {
-            assert_eq!(ErrorCode::from_code(code.as_str()), Some(*code), "{} stands twice", code.as_str());
-            assert!(code.as_str().split_once('.').is_some_and(|(group, name)| {
-                let plain = |c: char| c.is_ascii_lowercase() || c == '_';
-                !group.is_empty() && !name.is_empty() && group.chars().all(plain) && name.chars().all(plain)
-            }));
-        }
-    }
-
-    #[test]
-    fn a_retry_may_help_where_waiting_changes_something() {
-        for code in ErrorCode::ALL {
-            // The only conflict that ends by itself.
-            let passes = *code == ErrorCode::IdempotencyInProgress;
-            let asks_to_wait = passes || matches!(code.status(), 408 | 429 | 500 | 503);
-            let in_stream = code.status() == 200;
-            assert!(in_stream || code.retry_may_help() == asks_to_wait, "{}", code.as_str());
-        }
-    }
-
-    #[test]
-    fn the_interface_texts_are_verbatim() {
-        let text = |code: &str| ErrorCode::from_code(code).map(|c| (c.status(), c.message()));
-        assert_eq!(text("chat.workflow_id_required"), Some((400, "workflow_id is required.")));
-        assert_eq!(text("chat.workflow_id_invalid"), Some((400, "workflow_id must be a valid UUID.")));
-        assert_eq!(
-            text("chat.not_published"),
-            Some((403, "Publish authentication failed: workflow is not published."))
-        );
-        assert_eq!(
-            text("chat.login_required"),
-            Some((401, "Publish authentication failed: OAuth login is required to access this workflow."))
-        );
-        assert_eq!(text("chat.session_invalid"), Some((401, "Chat session token authentication failed")));
-    }
 }

@@ -1,0 +1,2 @@
+DROP TABLE service_token_secrets;
+DROP TABLE service_tokens;

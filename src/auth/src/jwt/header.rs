@@ -1,0 +1,151 @@
+//! What a token says of itself before its signature has been looked at.
+
+use serde_json::{Map, Value};
+
+use super::json;
+
+/// Longest header, as JSON.
+const MOST_BYTES: usize = 1024;
+/// Longest key id.
+const MOST_KEY_ID: usize = 128;
+/// Members that choose a key, or change what is signed or how it is read. No token that we take needs them.
+const REFUSED: [&str; 7] = ["crit", "b64", "jku", "jwk", "x5u", "x5c", "zip"];
+/// `typ` of access tokens, in any case (RFC 7515, 4.1.9); the long form is RFC 9068's.
+const ACCESS: [&str; 3] = ["JWT", "at+jwt", "application/at+jwt"];
+
+/// A signature algorithm of access tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Algorithm {
+    /// HMAC with SHA-256, under a secret.
+    Hs256,
+    /// RSA (PKCS #1 v1.5) with SHA-256, under a key of a key set.
+    Rs256,
+}
+
+/// What a token is for. A token of one purpose never passes for the other: their `typ` differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// `typ` is absent or one of [`ACCESS`].
+    Access,
+    /// `typ` is exactly this.
+    Own(&'static str),
+}
+
+/// What is wrong with a header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BadHeader {
+    /// It is not one that we take.
+    Malformed,
+    /// Its `alg` is none that we know.
+    UnknownAlgorithm,
+}
+
+/// A header without surprises.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) algorithm: Algorithm,
+    /// Letters, digits and `._:-`; only ever compared.
+    pub(crate) key_id: Option<String>,
+}
+
+impl Header {
+    /// Reads the header's JSON. An `alg` that is unknown but a text is told before anything else that is wrong.
+    pub(super) fn read(bytes: &[u8], purpose: Purpose) -> Result<Self, BadHeader> {
+        let members = if bytes.len() <= MOST_BYTES { json::object(bytes) } else { None };
+        let members = members.ok_or(BadHeader::Malformed)?;
+        let algorithm = match members.get("alg") {
+            Some(Value::String(name)) => match name.as_str() {
+                "HS256" => Algorithm::Hs256,
+                "RS256" => Algorithm::Rs256,
+                _ => return Err(BadHeader::UnknownAlgorithm),
+            },
+            _ => return Err(BadHeader::Malformed),
+        };
+        if REFUSED.iter().any(|name| members.contains_key(*name)) || !fits(&members, purpose) {
+            return Err(BadHeader::Malformed);
+        }
+        let key_id = match members.get("kid") {
+            None => None,
+            Some(Value::String(id)) if is_key_id(id) => Some(id.clone()),
+            Some(_) => return Err(BadHeader::Malformed),
+        };
+        Ok(Self { algorithm, key_id })
+    }
+}
+
+fn fits(members: &Map<String, Value>, purpose: Purpose) -> bool {
+    let kind = members.get("typ");
+    match (purpose, kind) {
+        (Purpose::Access, None) => true,
+        (Purpose::Access, Some(Value::String(kind))) => {
+            ACCESS.iter().any(|known| known.eq_ignore_ascii_case(kind))
+        }
+        (Purpose::Own(own), Some(Value::String(kind))) => kind == own,
+        _ => false,
+    }
+}
+
+/// Whether this may be a key's id.
+pub(super) fn is_key_id(id: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
+    (1..=MOST_KEY_ID).contains(&id.len()) && id.bytes().all(fits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(header: &str) -> Result<Header, BadHeader> {
+        Header::read(header.as_bytes(), Purpose::Access)
+    }
+
+    #[test]
+    fn the_types_of_access_tokens_are_taken_in_any_case() {
+        for typ in
+            ["", r#","typ":"JWT""#, r#","typ":"jwt""#, r#","typ":"AT+JWT""#, r#","typ":"application/at+jwt""#]
+        {
+            let header = read(&format!(r#"{{"alg":"HS256","kid":"a.b_c:d-1"{typ}}}"#));
+            let expected = Header { algorithm: Algorithm::Hs256, key_id: Some("a.b_c:d-1".to_owned()) };
+            assert_eq!(header, Ok(expected), "{typ}");
+        }
+    }
+
+    #[test]
+    fn a_type_of_its_own_is_compared_letter_by_letter() {
+        let own = |header: &str| Header::read(header.as_bytes(), Purpose::Own("chat+jwt")).is_ok();
+        assert!(own(r#"{"alg":"HS256","typ":"chat+jwt"}"#));
+        for other in [
+            r#"{"alg":"HS256"}"#,
+            r#"{"alg":"HS256","typ":"JWT"}"#,
+            r#"{"alg":"HS256","typ":"Chat+JWT"}"#,
+            r#"{"alg":"HS256","typ":["chat+jwt"]}"#,
+        ] {
+            assert!(!own(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_algorithm_is_told_apart_from_a_header_that_is_none() {
+        for alg in
+            ["none", "None", "NONE", "", "hs256", "HS384", "RS384", "PS256", "ES256", "EdDSA", "HS256 "]
+        {
+            let header = format!(r#"{{"alg":"{alg}","jku":"https://example.com"}}"#);
+            assert_eq!(read(&header), Err(BadHeader::UnknownAlgorithm), "{alg}");
+        }
+        for header in [r#"{}"#, r#"{"alg":null}"#, r#"{"alg":["HS256"]}"#, r#"{"ALG":"HS256"}"#] {
+            assert_eq!(read(header), Err(BadHeader::Malformed), "{header}");
+        }
+    }
+
+    #[test]
+    fn length_and_key_ids_are_bounded() {
+        let padded = |length: usize| format!(r#"{{"alg":"HS256","x":"{}"}}"#, "x".repeat(length - 22));
+        assert_eq!(padded(MOST_BYTES).len(), MOST_BYTES);
+        assert!(read(&padded(MOST_BYTES)).is_ok());
+        assert_eq!(read(&padded(MOST_BYTES + 1)), Err(BadHeader::Malformed));
+        assert!(is_key_id(&"k".repeat(MOST_KEY_ID)));
+        for id in ["", &"k".repeat(MOST_KEY_ID + 1), "a b", "a/b", "a'b", "é", "a\0", "../../dev/null"] {
+            assert!(!is_key_id(id), "{id}");
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! A key set that somebody else keeps: fetched when it is needed, kept for a while.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, Shared};
+use kernel::{Clock, timeout};
+use parking_lot::Mutex;
+
+use super::KeySet;
+
+/// Longest key set.
+pub const MOST_BYTES: usize = 256 * 1024;
+/// Between two fetches for keys that the set at hand does not have.
+const UNKNOWN_GAP: Duration = Duration::from_secs(30);
+/// After a fetch that failed, while an older set is at hand, and while none is.
+const RETRY_GAP: Duration = Duration::from_secs(10);
+const RETRY_GAP_EMPTY: Duration = Duration::from_secs(1);
+/// How long a set is used that cannot be fetched anew.
+const STALE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Fetches the text of a key set.
+///
+/// Redirects are not followed, an answer other than 200 is a failure, and a body of more than [`MOST_BYTES`] is not
+/// read to its end. How long it may take is [`Remote`]'s to watch.
+#[async_trait]
+pub trait KeySource: Send + Sync + 'static {
+    /// The body.
+    ///
+    /// # Errors
+    /// [`FetchFailed`].
+    async fn fetch(&self) -> Result<Vec<u8>, FetchFailed>;
+}
+
+/// A key set was not fetched. The text is for the log.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct FetchFailed(pub String);
+
+/// No key set is at hand, and none could be fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the key set could not be fetched")]
+pub struct KeysUnavailable;
+
+type Fetch = Shared<BoxFuture<'static, Option<Arc<KeySet>>>>;
+
+/// A fetched key set and when to fetch it again.
+///
+/// However many ask, one fetch is under way. It is driven by all that wait for it, so one that leaves does not end it.
+pub struct Remote {
+    source: Arc<dyn KeySource>,
+    clock: Arc<dyn Clock>,
+    lifetime: Duration,
+    limit: Duration,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    loaded: Option<Loaded>,
+    flight: Option<Flight>,
+    /// When the last fetch that failed began; none after one that went well.
+    failed_at: Option<Duration>,
+    /// When keys were last fetched because one was unknown.
+    missed_at: Option<Duration>,
+    flights: u64,
+}
+
+#[derive(Clone)]
+struct Loaded {
+    set: Arc<KeySet>,
+    /// When its fetch began: what changed since may be missing in it.
+    at: Duration,
+}
+
+#[derive(Clone)]
+struct Flight {
+    number: u64,
+    began: Duration,
+    fetch: Fetch,
+}
+
+/// The set in use.
+pub(super) struct Current {
+    pub(super) set: Arc<KeySet>,
+    /// Whether it was fetched for this very question.
+    pub(super) is_new: bool,
+}
+
+impl Remote {
+    /// A set that is fetched anew after `lifetime`; a fetch may take `limit`, with everything.
+    #[must_use]
+    pub fn new(
+        source: Arc<dyn KeySource>,
+        lifetime: Duration,
+        limit: Duration,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self { source, clock, lifetime, limit, state: Mutex::default() }
+    }
+
+    /// The set, fetched first when there is none or it is too old. One that cannot be fetched anew is used for a day.
+    pub(super) async fn current(&self) -> Result<Current, KeysUnavailable> {
+        let flight = {
+            let mut state = self.state.lock();
+            let now = self.clock.monotonic();
+            if let Some(loaded) = &state.loaded
+                && now.saturating_sub(loaded.at) < self.lifetime
+            {
+                return Ok(Current { set: Arc::clone(&loaded.set), is_new: false });
+            }
+            let gap = if state.loaded.is_some() { RETRY_GAP } else { RETRY_GAP_EMPTY };
+            let resting = state.failed_at.is_some_and(|at| now.saturating_sub(at) < gap);
+            if resting { None } else { Some(self.join(&mut state, now)) }
+        };
+        let waited = flight.is_some();
+        if let Some(flight) = flight {
+            self.land(flight).await;
+        }
+        let state = self.state.lock();
+        let now = self.clock.monotonic();
+        let usable = state.loaded.as_ref().filter(|loaded| now.saturating_sub(loaded.at) < STALE);
+        let loaded = usable.ok_or(KeysUnavailable)?;
+        Ok(Current { set: Arc::clone(&loaded.set), is_new: waited })
+    }
+
+    /// The set once more, because a key was not in it; `None` when that was tried a moment ago, or fails.
+    pub(super) async fn again(&self) -> Option<Arc<KeySet>> {
+        let flight = {
+            let mut state = self.state.lock();
+            let now = self.clock.monotonic();
+            if state.flight.is_none() {
+                if state.missed_at.is_some_and(|at| now.saturating_sub(at) < UNKNOWN_GAP) {
+                    return None;
+                }
+                state.missed_at = Some(now);
+            }
+            self.join(&mut state, now)
+        };
+        self.land(flight).await
+    }
+
+    /// The fetch under way, or a new one. One that is older than it may become was left by all who waited for it.
+    fn join(&self, state: &mut State, now: Duration) -> Flight {
+        if let Some(flight) = &state.flight
+            && now.saturating_sub(flight.began) < self.limit
+        {
+            return flight.clone();
+        }
+        state.flights = state.flights.wrapping_add(1);
+        let fetch = fetch(Arc::clone(&self.source), Arc::clone(&self.clock), self.limit).boxed().shared();
+        let flight = Flight { number: state.flights, began: now, fetch };
+        state.flight = Some(flight.clone());
+        flight
+    }
+
+    /// Waits for a fetch; the first who sees its end keeps what came.
+    async fn land(&self, flight: Flight) -> Option<Arc<KeySet>> {
+        let came = flight.fetch.await;
+        let mut state = self.state.lock();
+        if state.flight.as_ref().is_some_and(|current| current.number == flight.number) {
+            state.flight = None;
+            state.failed_at = came.is_none().then_some(flight.began);
+            if let Some(set) = &came {
+                state.loaded = Some(Loaded { set: Arc::clone(set), at: flight.began });
+            }
+        }
+        came
+    }
+}
+
+async fn fetch(source: Arc<dyn KeySource>, clock: Arc<dyn Clock>, limit: Duration) -> Option<Arc<KeySet>> {
+    let came = timeout(&*clock, limit, source.fetch()).await;
+    let came =
+        came.unwrap_or_else(|| Err(FetchFailed(format!("it took longer than {} s", limit.as_secs_f32()))));
+    let read = came.and_then(|body| {
+        if body.len() > MOST_BYTES {
+            return Err(FetchFailed(format!("it is larger than {MOST_BYTES} bytes")));
+        }
+        KeySet::parse(&body).map_err(|bad| FetchFailed(bad.to_string()))
+    });
+    match read {
+        Ok(set) => Some(Arc::new(set)),
+        Err(why) => {
+            tracing::warn!(error = %why, "the key set of SERVICE_AUTH_JWKS_URL was not fetched");
+            None
+        }
+    }
+}

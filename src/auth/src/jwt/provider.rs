@@ -1,0 +1,96 @@
+//! The cryptography behind `jsonwebtoken`: ring, and of its algorithms only those that we use.
+
+use std::sync::Once;
+
+use jsonwebtoken::crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils};
+use jsonwebtoken::errors::{Error, ErrorKind};
+use jsonwebtoken::signature::{Error as SignatureError, Signer, Verifier};
+use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey, DecodingKeyKind, EncodingKey};
+use ring::hmac;
+use ring::signature::{RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents};
+
+static PROVIDER: CryptoProvider = CryptoProvider {
+    signer_factory: signer,
+    verifier_factory: verifier,
+    // Only needed to turn keys into JWKs, which nothing here does.
+    key_utils: KeyUtils::new_unimplemented(),
+};
+
+/// Puts ring behind the library, once. Without it the library panics, so every way to it comes through here.
+pub(super) fn install() {
+    static INSTALLED: Once = Once::new();
+    INSTALLED.call_once(|| {
+        // Fails when another part of the process was first; then that one's is used.
+        let _ = PROVIDER.install_default();
+    });
+}
+
+fn signer(algorithm: &Algorithm, key: &EncodingKey) -> Result<Box<dyn JwtSigner>, Error> {
+    match (algorithm, key.family()) {
+        (Algorithm::HS256, AlgorithmFamily::Hmac) => Ok(Box::new(Hs256::new(key.as_bytes())?)),
+        _ => Err(ErrorKind::InvalidAlgorithm.into()),
+    }
+}
+
+fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>, Error> {
+    match (algorithm, key.family(), key.kind()) {
+        (Algorithm::HS256, AlgorithmFamily::Hmac, DecodingKeyKind::SecretOrDer(secret)) => {
+            Ok(Box::new(Hs256::new(secret)?))
+        }
+        (Algorithm::RS256, AlgorithmFamily::Rsa, DecodingKeyKind::RsaModulusExponent { n, e }) => {
+            Ok(Box::new(Rs256(RsaPublicKeyComponents { n: n.clone(), e: e.clone() })))
+        }
+        _ => Err(ErrorKind::InvalidAlgorithm.into()),
+    }
+}
+
+struct Hs256(hmac::Key);
+
+impl Hs256 {
+    fn new(secret: &[u8]) -> Result<Self, Error> {
+        // An empty secret is known to everybody.
+        if secret.is_empty() {
+            return Err(ErrorKind::InvalidKeyFormat.into());
+        }
+        Ok(Self(hmac::Key::new(hmac::HMAC_SHA256, secret)))
+    }
+}
+
+impl Signer<Vec<u8>> for Hs256 {
+    fn try_sign(&self, message: &[u8]) -> Result<Vec<u8>, SignatureError> {
+        Ok(hmac::sign(&self.0, message).as_ref().to_vec())
+    }
+}
+
+impl Verifier<Vec<u8>> for Hs256 {
+    fn verify(&self, message: &[u8], signature: &Vec<u8>) -> Result<(), SignatureError> {
+        hmac::verify(&self.0, message, signature).map_err(|_| SignatureError::new())
+    }
+}
+
+impl JwtSigner for Hs256 {
+    fn algorithm(&self) -> Algorithm {
+        Algorithm::HS256
+    }
+}
+
+impl JwtVerifier for Hs256 {
+    fn algorithm(&self) -> Algorithm {
+        Algorithm::HS256
+    }
+}
+
+struct Rs256(RsaPublicKeyComponents<Vec<u8>>);
+
+impl Verifier<Vec<u8>> for Rs256 {
+    fn verify(&self, message: &[u8], signature: &Vec<u8>) -> Result<(), SignatureError> {
+        let checked = self.0.verify(&RSA_PKCS1_2048_8192_SHA256, message, signature);
+        checked.map_err(|_| SignatureError::new())
+    }
+}
+
+impl JwtVerifier for Rs256 {
+    fn algorithm(&self) -> Algorithm {
+        Algorithm::RS256
+    }
+}

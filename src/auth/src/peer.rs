@@ -1,0 +1,99 @@
+//! Where a request comes from.
+//!
+//! The peer's own address counts. Only where that is a trusted proxy's, `X-Forwarded-For` is looked at, from the right:
+//! the first address that is no trusted proxy is the client. What cannot be read is not believed.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use ipnet::IpNet;
+
+/// The client's address, given every value of `X-Forwarded-For` in the order of the headers.
+pub fn client_address<'a>(
+    peer: IpAddr,
+    forwarded: impl DoubleEndedIterator<Item = &'a str>,
+    trusted: &[IpNet],
+) -> IpAddr {
+    let peer = peer.to_canonical();
+    let is_trusted = |address: IpAddr| trusted.iter().any(|network| network.contains(&address));
+    if !is_trusted(peer) {
+        return peer;
+    }
+    let mut nearest = peer;
+    for hop in forwarded.rev().flat_map(|value| value.rsplit(',')) {
+        let Some(address) = parse(hop.trim()) else { return nearest };
+        if !is_trusted(address) {
+            return address;
+        }
+        nearest = address;
+    }
+    nearest
+}
+
+/// An address, as proxies write it: some add a port, IPv6 then stands in brackets.
+fn parse(hop: &str) -> Option<IpAddr> {
+    let bare = match hop.strip_prefix('[') {
+        Some(rest) => rest.split_once(']')?.0,
+        None => match hop.split_once(':') {
+            Some((address, port)) if !port.contains(':') => address,
+            _ => hop,
+        },
+    };
+    bare.parse().ok().map(|address: IpAddr| address.to_canonical())
+}
+
+/// What failures of an address are counted under. Who has one IPv6 address has its whole /64.
+#[must_use]
+pub fn failure_key(address: IpAddr) -> String {
+    match address.to_canonical() {
+        IpAddr::V4(address) => format!("address:{address}"),
+        IpAddr::V6(address) => {
+            let network = Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX));
+            format!("address:{network}/64")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(peer: &str, forwarded: &[&str], trusted: &[&str]) -> String {
+        let trusted: Vec<IpNet> = trusted.iter().map(|network| network.parse().unwrap()).collect();
+        client_address(peer.parse().unwrap(), forwarded.iter().copied(), &trusted).to_string()
+    }
+
+    #[test]
+    fn forwarded_addresses_are_believed_of_trusted_proxies_only() {
+        let proxies = ["10.0.0.0/8", "::1/128"];
+        let rows: [(&str, &[&str], &str); 13] = [
+            ("192.0.2.1", &[], "192.0.2.1"),
+            ("192.0.2.1", &["198.51.100.7"], "192.0.2.1"),
+            ("10.0.0.1", &[], "10.0.0.1"),
+            ("10.0.0.1", &["198.51.100.7"], "198.51.100.7"),
+            // The rightmost that is no proxy; what is left of it anybody may have written.
+            ("10.0.0.1", &["1.1.1.1, 198.51.100.7, 10.0.0.2"], "198.51.100.7"),
+            ("10.0.0.1", &["1.1.1.1", "198.51.100.7"], "198.51.100.7"),
+            ("10.0.0.1", &["10.0.0.9"], "10.0.0.9"),
+            ("10.0.0.1", &["garbage"], "10.0.0.1"),
+            ("10.0.0.1", &["198.51.100.7, garbage"], "10.0.0.1"),
+            ("10.0.0.1", &[""], "10.0.0.1"),
+            ("::ffff:10.0.0.1", &["198.51.100.7:1234"], "198.51.100.7"),
+            ("::1", &["[2001:db8::1]:443"], "2001:db8::1"),
+            ("::1", &["::ffff:198.51.100.7"], "198.51.100.7"),
+        ];
+        for (peer, forwarded, expected) in rows {
+            assert_eq!(seen(peer, forwarded, &proxies), expected, "{peer} {forwarded:?}");
+        }
+        assert_eq!(seen("10.0.0.1", &["198.51.100.7"], &[]), "10.0.0.1", "nobody is trusted");
+    }
+
+    #[test]
+    fn failures_count_for_a_v4_address_and_a_v6_network() {
+        let key = |text: &str| failure_key(text.parse().unwrap());
+        assert_eq!(key("192.0.2.1"), "address:192.0.2.1");
+        assert_eq!(key("::ffff:192.0.2.1"), "address:192.0.2.1");
+        assert_eq!(key("2001:db8:1:2:3:4:5:6"), "address:2001:db8:1:2::/64");
+        assert_eq!(key("2001:db8:1:2::1"), key("2001:db8:1:2:ffff::"));
+        assert_ne!(key("2001:db8:1:2::1"), key("2001:db8:1:3::1"));
+    }
+}

@@ -1,0 +1,249 @@
+//! Who calls, what they may do, and where.
+
+use std::collections::BTreeMap;
+
+use uuid::Uuid;
+
+use crate::role::Role;
+use crate::scope::{Scope, ScopeSet};
+
+/// Who somebody is, as the audit trail and authorship keep it: nothing but a kind and an id without a meaning of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Actor {
+    /// `anonymous`, `bootstrap`, `service_token`, `jwt` or `user`.
+    pub kind: &'static str,
+    /// What tells one of the kind from others.
+    pub id: Option<String>,
+}
+
+impl Actor {
+    /// Somebody without a credential.
+    pub const ANONYMOUS: Self = Self { kind: "anonymous", id: None };
+
+    /// `kind`, or `kind:id`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match &self.id {
+            Some(id) => format!("{}:{id}", self.kind),
+            None => self.kind.to_owned(),
+        }
+    }
+}
+
+/// What a caller may do where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Grants {
+    /// The scopes, in every workspace.
+    Everywhere(ScopeSet),
+    /// The scopes, in the workspaces with these ids or slugs.
+    Within(ScopeSet, Vec<String>),
+    /// By the role in each workspace.
+    Roles(BTreeMap<Uuid, Role>),
+}
+
+/// Why somebody may not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Denied {
+    /// These scopes are missing.
+    Scopes(ScopeSet),
+    /// The workspace is not theirs.
+    Workspace,
+}
+
+/// A workspace as a principal is judged for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place<'a> {
+    /// Its id.
+    pub id: Uuid,
+    /// Its slug.
+    pub slug: &'a str,
+}
+
+/// A caller whose credentials were judged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Principal {
+    actor: Actor,
+    grants: Grants,
+}
+
+impl Principal {
+    /// Anybody, on a service that asks nobody: may do everything.
+    #[must_use]
+    pub fn open() -> Self {
+        Self { actor: Actor::ANONYMOUS, grants: Grants::Everywhere(ScopeSet::all()) }
+    }
+
+    /// The holder of the bootstrap token.
+    #[must_use]
+    pub fn bootstrap(scopes: ScopeSet) -> Self {
+        Self { actor: Actor { kind: "bootstrap", id: None }, grants: Grants::Everywhere(scopes) }
+    }
+
+    /// The holder of a stored service token; no `workspaces` means all of them.
+    #[must_use]
+    pub fn service_token(id: Uuid, scopes: ScopeSet, workspaces: Vec<String>) -> Self {
+        let actor = Actor { kind: "service_token", id: Some(id.to_string()) };
+        let unrestricted = workspaces.is_empty();
+        let grants =
+            if unrestricted { Grants::Everywhere(scopes) } else { Grants::Within(scopes, workspaces) };
+        Self { actor, grants }
+    }
+
+    /// The subject of an access token that somebody else has issued; `None` for `workspaces` means all of them.
+    #[must_use]
+    pub fn jwt(subject: &str, scopes: ScopeSet, workspaces: Option<Vec<String>>) -> Self {
+        let grants = match workspaces {
+            Some(workspaces) => Grants::Within(scopes, workspaces),
+            None => Grants::Everywhere(scopes),
+        };
+        Self { actor: Actor { kind: "jwt", id: Some(subject.to_owned()) }, grants }
+    }
+
+    /// A user who has signed in here.
+    #[must_use]
+    pub fn user(id: Uuid, roles: BTreeMap<Uuid, Role>) -> Self {
+        Self { actor: Actor { kind: "user", id: Some(id.to_string()) }, grants: Grants::Roles(roles) }
+    }
+
+    /// Who it is.
+    #[must_use]
+    pub fn actor(&self) -> &Actor {
+        &self.actor
+    }
+
+    /// Whether nobody was asked who they are.
+    #[must_use]
+    pub fn is_anonymous(&self) -> bool {
+        self.actor == Actor::ANONYMOUS
+    }
+
+    /// Whether the scope is held in any workspace at all.
+    ///
+    /// # Errors
+    /// [`Denied::Scopes`].
+    pub fn may(&self, scope: Scope) -> Result<(), Denied> {
+        let held = match &self.grants {
+            Grants::Everywhere(scopes) | Grants::Within(scopes, _) => scopes.contains(scope),
+            Grants::Roles(roles) => roles.values().any(|role| role.scopes().contains(scope)),
+        };
+        if held { Ok(()) } else { Err(Denied::Scopes([scope].into_iter().collect())) }
+    }
+
+    /// Whether the scope is held in this workspace.
+    ///
+    /// # Errors
+    /// [`Denied::Workspace`] where nothing at all is held there, else [`Denied::Scopes`].
+    pub fn may_in(&self, scope: Scope, place: Place<'_>) -> Result<(), Denied> {
+        let missing = || Denied::Scopes([scope].into_iter().collect());
+        match self.scopes_in(place) {
+            None => Err(Denied::Workspace),
+            Some(scopes) if scopes.contains(scope) => Ok(()),
+            Some(_) => Err(missing()),
+        }
+    }
+
+    /// The scopes held in this workspace; `None` where it is closed to the caller.
+    #[must_use]
+    pub fn scopes_in(&self, place: Place<'_>) -> Option<ScopeSet> {
+        match &self.grants {
+            Grants::Everywhere(scopes) => Some(*scopes),
+            Grants::Within(scopes, workspaces) => {
+                let id = place.id.to_string();
+                let named = |name: &String| name.eq_ignore_ascii_case(&id) || name == place.slug;
+                workspaces.iter().any(named).then_some(*scopes)
+            }
+            Grants::Roles(roles) => roles.get(&place.id).map(|role| role.scopes()),
+        }
+    }
+
+    /// Whether workflows of this workspace may be published, given that the scope is held.
+    #[must_use]
+    pub fn may_publish_in(&self, workspace: Uuid) -> bool {
+        match &self.grants {
+            Grants::Roles(roles) => roles.get(&workspace).is_some_and(|role| role.may_publish()),
+            Grants::Everywhere(_) | Grants::Within(..) => true,
+        }
+    }
+
+    /// Scopes that may be given on, at least in one workspace.
+    #[must_use]
+    pub fn scopes(&self) -> ScopeSet {
+        match &self.grants {
+            Grants::Everywhere(scopes) | Grants::Within(scopes, _) => *scopes,
+            Grants::Roles(roles) => roles.values().fold(ScopeSet::NONE, |all, role| all.union(role.scopes())),
+        }
+    }
+
+    /// Ids or slugs of the workspaces that the caller is restricted to; `None`: all of them.
+    #[must_use]
+    pub fn workspaces(&self) -> Option<Vec<String>> {
+        match &self.grants {
+            Grants::Everywhere(_) => None,
+            Grants::Within(_, workspaces) => Some(workspaces.clone()),
+            Grants::Roles(roles) => Some(roles.keys().map(Uuid::to_string).collect()),
+        }
+    }
+
+    /// The user, where the caller is one.
+    #[must_use]
+    pub fn user_id(&self) -> Option<Uuid> {
+        let id = self.actor.id.as_deref().filter(|_| self.actor.kind == "user");
+        id.and_then(|id| Uuid::parse_str(id).ok())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HERE: Place<'static> = Place { id: Uuid::from_u128(7), slug: "here" };
+    const THERE: Place<'static> = Place { id: Uuid::from_u128(8), slug: "there" };
+
+    fn read() -> ScopeSet {
+        [Scope::WorkflowsRead].into_iter().collect()
+    }
+
+    #[test]
+    fn a_token_is_good_where_its_workspaces_are() {
+        for name in [HERE.id.to_string(), HERE.id.to_string().to_uppercase(), "here".to_owned()] {
+            let token = Principal::service_token(Uuid::nil(), read(), vec!["gone".to_owned(), name]);
+            assert_eq!(token.may_in(Scope::WorkflowsRead, HERE), Ok(()));
+            assert_eq!(token.may_in(Scope::WorkflowsRead, THERE), Err(Denied::Workspace));
+            let missing = [Scope::VaultRead].into_iter().collect();
+            assert_eq!(token.may_in(Scope::VaultRead, HERE), Err(Denied::Scopes(missing)));
+            assert_eq!(token.may(Scope::VaultRead), Err(Denied::Scopes(missing)));
+        }
+        let unrestricted = Principal::service_token(Uuid::nil(), read(), Vec::new());
+        assert_eq!(unrestricted.may_in(Scope::WorkflowsRead, THERE), Ok(()));
+        assert_eq!(unrestricted.workspaces(), None);
+    }
+
+    #[test]
+    fn an_empty_claim_of_workspaces_opens_none() {
+        let none = Principal::jwt("somebody", ScopeSet::all(), Some(Vec::new()));
+        assert_eq!(none.may_in(Scope::WorkflowsRead, HERE), Err(Denied::Workspace));
+        let all = Principal::jwt("somebody", ScopeSet::all(), None);
+        assert_eq!(all.may_in(Scope::WorkflowsRead, HERE), Ok(()));
+    }
+
+    #[test]
+    fn a_user_acts_by_the_role_in_each_workspace() {
+        let roles = BTreeMap::from([(HERE.id, Role::Editor), (THERE.id, Role::Viewer)]);
+        let user = Principal::user(Uuid::from_u128(1), roles);
+        assert_eq!(user.may(Scope::WorkflowsWrite), Ok(()), "somewhere");
+        assert_eq!(user.may_in(Scope::WorkflowsWrite, HERE), Ok(()));
+        assert!(matches!(user.may_in(Scope::WorkflowsWrite, THERE), Err(Denied::Scopes(_))));
+        let elsewhere = Place { id: Uuid::from_u128(9), slug: "elsewhere" };
+        assert_eq!(user.may_in(Scope::WorkflowsRead, elsewhere), Err(Denied::Workspace));
+        assert!(!user.may_publish_in(HERE.id), "an editor does not publish");
+        assert_eq!(user.user_id(), Some(Uuid::from_u128(1)));
+        assert_eq!(user.actor().name(), "user:00000000-0000-0000-0000-000000000001");
+    }
+
+    #[test]
+    fn only_who_was_not_asked_is_anonymous() {
+        assert!(Principal::open().is_anonymous() && Principal::open().user_id().is_none());
+        assert!(!Principal::bootstrap(ScopeSet::all()).is_anonymous());
+        assert!(Principal::bootstrap(ScopeSet::all()).may_publish_in(HERE.id));
+    }
+}

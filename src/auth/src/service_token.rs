@@ -1,0 +1,116 @@
+//! Service tokens: how they look, and how they are told apart.
+//!
+//! `svc_<id>_<secret><checksum>`: the id as 32 hex digits, 32 random bytes as 43 characters of base64url, and 6 characters
+//! that tell a mistyped token, and a leaked one from other text. Only the SHA-256 of the whole is stored: a secret of 256
+//! bits needs no slow hash (ASVS 6.5.2).
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use kernel::{Random, RandomError, Secret};
+use ring::digest::{SHA256, digest};
+use secrecy::ExposeSecret;
+use subtle::ConstantTimeEq;
+use uuid::Uuid;
+
+/// What every service token begins with.
+const PREFIX: &str = "svc_";
+const SECRET_BYTES: usize = 32;
+const SECRET_CHARS: usize = 43;
+const CHECKSUM_CHARS: usize = 6;
+const ID_CHARS: usize = 32;
+
+/// SHA-256 of a whole token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TokenDigest([u8; 32]);
+
+impl TokenDigest {
+    /// Of any text that somebody sent as a token.
+    #[must_use]
+    pub fn of(token: &str) -> Self {
+        let mut bytes = [0; 32];
+        bytes.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
+        Self(bytes)
+    }
+
+    /// As it is stored.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Whether this is the same, in a time that says nothing of where they differ.
+    #[must_use]
+    pub fn is(&self, other: &[u8]) -> bool {
+        self.0.ct_eq(other).into()
+    }
+}
+
+/// A token nobody has had before.
+///
+/// # Errors
+/// [`RandomError`] when there are no random bytes.
+pub fn fresh(id: Uuid, random: &dyn Random) -> Result<Secret, RandomError> {
+    let mut secret = [0; SECRET_BYTES];
+    random.fill(&mut secret)?;
+    let body = format!("{PREFIX}{}_{}", id.simple(), URL_SAFE_NO_PAD.encode(secret));
+    let checksum = checksum(&body);
+    Ok(format!("{body}{checksum}").into())
+}
+
+/// Whether the text has the form of a service token, its checksum included.
+#[must_use]
+pub fn is_well_formed(text: &str) -> bool {
+    let Some(rest) = text.strip_prefix(PREFIX) else { return false };
+    let Some((id, secret)) = rest.split_once('_') else { return false };
+    let Some((body, sum)) = text.split_at_checked(text.len().saturating_sub(CHECKSUM_CHARS)) else {
+        return false;
+    };
+    id.len() == ID_CHARS && secret.len() == SECRET_CHARS + CHECKSUM_CHARS && sum == checksum(body)
+}
+
+fn checksum(body: &str) -> String {
+    let mut sum = URL_SAFE_NO_PAD.encode(digest(&SHA256, body.as_bytes()));
+    sum.truncate(CHECKSUM_CHARS);
+    sum
+}
+
+/// Whether two secrets are the same, in a time that says nothing of where they differ.
+#[must_use]
+pub fn is_same(token: &str, known: &Secret) -> bool {
+    TokenDigest::of(token).is(TokenDigest::of(known.expose_secret()).as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernel::SeededRandom;
+
+    #[test]
+    fn a_fresh_token_has_its_form_and_nothing_else_does() {
+        let random = SeededRandom::new(1);
+        let id = Uuid::from_u128(0x0123_4567_89ab_cdef_0123_4567_89ab_cdef);
+        let token = fresh(id, &random).unwrap();
+        let text = token.expose_secret();
+        assert_eq!(text.len(), 4 + 32 + 1 + 43 + 6);
+        assert!(text.starts_with("svc_0123456789abcdef0123456789abcdef_"));
+        assert!(is_well_formed(text));
+        assert_ne!(text, fresh(id, &random).unwrap().expose_secret(), "each secret is its own");
+        for position in 0..text.len() {
+            let mut bytes = text.as_bytes().to_vec();
+            bytes[position] = if bytes[position] == b'x' { b'y' } else { b'x' };
+            assert!(!is_well_formed(&String::from_utf8(bytes).unwrap()), "position {position}");
+        }
+        for bad in ["", "svc_", "svc__", "svc_é_é", &text[..text.len() - 1], &format!("{text}x")] {
+            assert!(!is_well_formed(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn digests_are_of_the_whole_text() {
+        assert!(TokenDigest::of("a").is(TokenDigest::of("a").as_bytes()));
+        assert!(!TokenDigest::of("a").is(TokenDigest::of("b").as_bytes()));
+        assert!(!TokenDigest::of("a").is(b"short"));
+        assert!(is_same("secret", &Secret::from("secret".to_owned())));
+        assert!(!is_same("secre", &Secret::from("secret".to_owned())));
+    }
+}

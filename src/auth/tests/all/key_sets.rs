@@ -1,0 +1,177 @@
+//! Which keys of a set are used, and for which tokens.
+
+use std::sync::Arc;
+
+use auth::jwt::jwks::{BadKeySet, CachedKeys, KeySet};
+use auth::jwt::{AccessRules, Algorithm, Refusal, SignedBy};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+
+use crate::rsa::RsaPair;
+use crate::support::{encode, judge, payload, rules, set, token};
+
+fn usable(keys: &[Value]) -> usize {
+    set(keys).len()
+}
+
+fn with(keys: &[Value]) -> AccessRules {
+    AccessRules { keys: Some(Arc::new(CachedKeys::new(set(keys), None))), ..rules() }
+}
+
+async fn verdict(keys: &[Value], token: &str) -> Result<SignedBy, Refusal> {
+    judge(with(keys), token).await.map(|claims| claims.signed_by).map_err(|refused| refused.why)
+}
+
+fn signed(pair: &RsaPair, kid: Option<&str>) -> String {
+    let header = kid.map_or_else(|| json!({"alg": "RS256"}), |kid| json!({"alg": "RS256", "kid": kid}));
+    pair.sign(&header.to_string(), &payload(json!({})))
+}
+
+/// A modulus of this many bits, which is nobody's key.
+fn modulus(bits: usize) -> String {
+    let mut bytes = vec![0xFF; bits.div_ceil(8)];
+    bytes[0] >>= bytes.len() * 8 - bits;
+    encode(bytes)
+}
+
+#[test]
+fn entries_for_something_else_are_left_out() {
+    let key = RsaPair::first();
+    for more in [
+        json!({}),
+        json!({"kid": "a", "use": "sig", "alg": "RS256", "key_ops": ["verify"], "x5t": "abc", "x5c": ["MIIB"]}),
+        json!({"n": encode([&[0], URL_SAFE_NO_PAD.decode(key.modulus()).unwrap().as_slice()].concat())}),
+        json!({"n": modulus(2048)}),
+        json!({"n": modulus(8192)}),
+        json!({"e": "Aw"}),
+    ] {
+        assert_eq!(usable(&[key.jwk(more.clone())]), 1, "{more}");
+    }
+    for more in [
+        json!({"kty": "EC"}),
+        json!({"kty": "oct"}),
+        json!({"kty": "rsa"}),
+        json!({"kty": null}),
+        json!({"use": "enc"}),
+        json!({"use": null}),
+        json!({"alg": "RS512"}),
+        json!({"alg": "PS256"}),
+        json!({"alg": ["RS256"]}),
+        json!({"key_ops": ["sign"]}),
+        json!({"key_ops": "verify"}),
+        json!({"d": "AQAB"}),
+        json!({"p": "AQAB"}),
+        json!({"qi": null}),
+        json!({"k": "c2VjcmV0"}),
+        json!({"n": modulus(1024)}),
+        json!({"n": modulus(2047)}),
+        json!({"n": modulus(8193)}),
+        json!({"n": ""}),
+        json!({"n": "AAAA"}),
+        json!({"n": format!("{}=", modulus(2048))}),
+        json!({"n": 65537}),
+        json!({"n": null}),
+        json!({"e": "AQ"}),
+        json!({"e": "AA"}),
+        json!({"e": "Ag"}),
+        json!({"e": "BAAAAAE"}),
+        json!({"e": 65537}),
+        json!({"kid": ""}),
+        json!({"kid": 1}),
+        json!({"kid": null}),
+        json!({"kid": "../one"}),
+        json!({"kid": "k".repeat(129)}),
+    ] {
+        assert_eq!(usable(&[key.jwk(more.clone())]), 0, "{more}");
+    }
+}
+
+#[test]
+fn what_is_no_set_is_refused() {
+    let parse = |text: &str| KeySet::parse(text.as_bytes()).err();
+    for text in [
+        "",
+        "null",
+        "[]",
+        "{",
+        "<html>",
+        r#"{"keys":[],"keys":[]}"#,
+        r#"{"keys":[{"kty":"RSA","kty":"RSA"}]}"#,
+    ] {
+        assert_eq!(parse(text), Some(BadKeySet::NotJson), "{text}");
+    }
+    for text in ["{}", r#"{"keys":{}}"#, r#"{"keys":null}"#, r#"{"keys":["a"]}"#, r#"{"keys":[[]]}"#] {
+        assert_eq!(parse(text), Some(BadKeySet::NoKeys), "{text}");
+    }
+    let several = |count: usize| json!({"keys": vec![json!({}); count]}).to_string();
+    assert_eq!(parse(&several(100)), None);
+    assert_eq!(parse(&several(101)), Some(BadKeySet::TooMany));
+    assert!(KeySet::parse(br#"{"keys":[]}"#).unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_key_is_found_by_its_name_alone() {
+    let (first, second) = (RsaPair::first(), RsaPair::second());
+    let keys = [first.jwk(json!({"kid": "one"})), second.jwk(json!({"kid": "two"}))];
+    assert_eq!(verdict(&keys, &signed(&first, Some("one"))).await, Ok(SignedBy::KeySet));
+    assert_eq!(verdict(&keys, &signed(&second, Some("two"))).await, Ok(SignedBy::KeySet));
+    for (pair, kid) in [(&first, Some("two")), (&second, Some("one")), (&first, Some("One")), (&first, None)]
+    {
+        assert_eq!(verdict(&keys, &signed(pair, kid)).await, Err(Refusal::Invalid), "{kid:?}");
+    }
+}
+
+#[tokio::test]
+async fn without_a_name_there_must_be_only_one_key() {
+    let (first, second) = (RsaPair::first(), RsaPair::second());
+    let nameless = signed(&first, None);
+    for keys in [
+        vec![first.jwk(json!({}))],
+        vec![first.jwk(json!({"kid": "one"}))],
+        // The other is for something else.
+        vec![second.jwk(json!({"use": "enc"})), first.jwk(json!({}))],
+    ] {
+        assert!(verdict(&keys, &nameless).await.is_ok(), "{keys:?}");
+    }
+    let both = [first.jwk(json!({})), second.jwk(json!({}))];
+    assert_eq!(verdict(&both, &nameless).await, Err(Refusal::Invalid));
+    // A name that no key has is not the nameless key's.
+    assert_eq!(verdict(&[first.jwk(json!({}))], &signed(&first, Some("one"))).await, Err(Refusal::Invalid));
+    assert_eq!(verdict(&[], &nameless).await, Err(Refusal::Invalid));
+}
+
+#[tokio::test]
+async fn keys_of_one_name_are_all_left_out() {
+    let (first, second) = (RsaPair::first(), RsaPair::second());
+    let named = json!({"kid": "one"});
+    for other in [
+        second.jwk(named.clone()),
+        first.jwk(named.clone()),
+        second.jwk(json!({"kid": "one", "use": "enc"})),
+        json!({"kty": "EC", "kid": "one"}),
+        json!({"kty": "oct", "kid": "one", "k": "c2VjcmV0"}),
+    ] {
+        let keys = [first.jwk(named.clone()), other, second.jwk(json!({"kid": "two"}))];
+        assert_eq!(verdict(&keys, &signed(&first, Some("one"))).await, Err(Refusal::Invalid));
+        assert_eq!(verdict(&keys, &signed(&second, Some("two"))).await, Ok(SignedBy::KeySet));
+    }
+}
+
+#[tokio::test]
+async fn an_algorithm_is_taken_if_it_is_allowed_and_has_a_key() {
+    let rsa = signed(&RsaPair::first(), Some("one"));
+    let hmac = token(json!({}));
+    let only = |algorithm| AccessRules { algorithms: vec![algorithm], ..rules() };
+    for (rules, token, good) in [
+        (only(Algorithm::Hs256), &hmac, true),
+        (only(Algorithm::Hs256), &rsa, false),
+        (only(Algorithm::Rs256), &rsa, true),
+        (only(Algorithm::Rs256), &hmac, false),
+        (AccessRules { secret: None, ..rules() }, &hmac, false),
+        (AccessRules { keys: None, ..rules() }, &rsa, false),
+    ] {
+        let why = judge(rules, token).await.err().map(|refused| refused.why);
+        assert_eq!(why, (!good).then_some(Refusal::UnsupportedAlgorithm));
+    }
+}

@@ -1,0 +1,12 @@
+//! Signed tokens from outside: what is believed, what is refused and how, and where keys come from.
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+
+mod chat;
+mod claims;
+mod fetching;
+mod forged;
+mod key_sets;
+mod purposes;
+mod rsa;
+mod support;
+mod times;

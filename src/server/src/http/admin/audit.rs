@@ -1,0 +1,45 @@
+//! Reading the audit trail.
+
+use actix_web::HttpRequest;
+use actix_web::web::Json;
+use store::{AuditFilter, Outcome};
+use uuid::Uuid;
+use wire::{AuditRecord, Listed};
+
+use super::records;
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::guard::{Caller, TokensRead};
+use crate::http::paging::Part;
+use crate::http::query::Params;
+
+/// In a cursor.
+const LIST: &str = "audit";
+
+/// The newest first; `?action=`, `?actor=` and `?outcome=` leave others out. Who is restricted to workspaces sees what
+/// happened in them.
+pub(super) async fn list(
+    caller: Caller<TokensRead>,
+    request: HttpRequest,
+) -> ApiResult<Json<Listed<AuditRecord>>> {
+    let mut query = Params::of(&request);
+    let part: Part<Uuid> = Part::of(&mut query, LIST);
+    let text = |text: Option<String>| text.filter(|text| !text.contains('\0'));
+    let (action, actor) = (text(query.text("action")), text(query.text("actor")));
+    let outcome = query.text("outcome");
+    let wanted = outcome.as_deref().and_then(Outcome::parse);
+    if outcome.is_some() && wanted.is_none() {
+        query.note("outcome", "choice", "must be one of success, denied");
+    }
+    ApiError::refuse(query.finish())?;
+    let workspaces = match caller.principal().workspaces() {
+        None => None,
+        Some(names) => {
+            let open = caller.store().workspaces_named(&names).await?;
+            Some(open.into_iter().map(|workspace| workspace.id).collect())
+        }
+    };
+    let filter = AuditFilter { before: part.after, action, actor, outcome: wanted, workspaces };
+    let mut found = caller.store().audit_trail(filter, part.wanted()).await?;
+    let next_cursor = part.cut(LIST, &mut found, |row| row.id);
+    Ok(Json(Listed { data: found.into_iter().map(records::audit).collect(), next_cursor }))
+}

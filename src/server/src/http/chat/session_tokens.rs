@@ -1,0 +1,112 @@
+//! Session tokens: short-lived, for one workflow, for a page to chat with.
+
+use actix_web::http::{StatusCode, header};
+use actix_web::web::{Path, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use auth::chat_session::{ChatSessions, NewChatSession};
+use auth::scope::Scope;
+use chrono::TimeDelta;
+use serde_json::{Map, Value};
+use store::{StoredWorkflow, WorkflowRef};
+use uuid::Uuid;
+use wire::{ChatSessionAnswer, CreateChatSession, ErrorCode, FieldError};
+
+use super::access;
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::fields::Fields;
+use crate::http::guard::{Asked, Caller, ChatSession, WorkflowsExecute};
+use crate::http::query::Params;
+use crate::http::{body, fields, time};
+
+/// `POST /api/chat/session`, for servers that hold a service token. Judged in this order: token, scope, key, body, workflow,
+/// workspace. Here a missing scope is 401, as the interface has it.
+pub(super) async fn create(
+    caller: Result<Caller<ChatSession>, ApiError>,
+    request: HttpRequest,
+    payload: Payload,
+) -> ApiResult<HttpResponse> {
+    let caller = caller.map_err(|error| match error.code() {
+        ErrorCode::MissingScope => error.with_status(StatusCode::UNAUTHORIZED),
+        _ => error,
+    })?;
+    let sessions = sessions(&caller)?;
+    let bytes = body::read(&request, payload, body::BODY_LIMIT, &**caller.app().clock()).await?;
+    let document = body::json(&bytes)?;
+    let workflow = access::workflow_id(&document)?;
+    let empty = Map::new();
+    let wanted = Params::of(&request).and(read(document.as_object().unwrap_or(&empty)))?;
+    let found = caller.store().workflow(&WorkflowRef::Id(workflow), Uuid::nil()).await?;
+    let workflow = found.ok_or_else(|| ApiError::new(ErrorCode::WorkflowNotFound))?;
+    caller.enter_workspace_of(workflow.workspace_id).await?;
+    let named = wanted.user.is_some();
+    let subject = match wanted.user {
+        Some(user) => user,
+        None => caller.app().new_id()?.simple().to_string(),
+    };
+    issue(&caller, sessions, &workflow, Subject { subject, named, origin: wanted.origin })
+}
+
+/// `POST /api/workflows/{ref}/chat/session`, for our own pages: the session is the caller's.
+pub(super) async fn create_own(
+    caller: Caller<WorkflowsExecute>,
+    name: Path<String>,
+    request: HttpRequest,
+    payload: Payload,
+) -> ApiResult<HttpResponse> {
+    caller.check_also(Scope::WorkflowsRead).await?;
+    let sessions = sessions(&caller)?;
+    let bytes = body::read(&request, payload, body::BODY_LIMIT, &**caller.app().clock()).await?;
+    let workflow = caller.workflow(&name).await?;
+    Params::of(&request).and(fields::nothing(&body::object_or_nothing(&request, &bytes)?))?;
+    let (subject, named) = match caller.name() {
+        Some(name) => (name, true),
+        None => (caller.app().new_id()?.simple().to_string(), false),
+    };
+    issue(&caller, sessions, &workflow, Subject { subject, named, origin: None })
+}
+
+struct Subject {
+    subject: String,
+    named: bool,
+    origin: Option<String>,
+}
+
+fn sessions<S>(caller: &Caller<S>) -> ApiResult<&ChatSessions> {
+    let sessions = caller.app().tokens().chat.as_ref();
+    sessions.ok_or_else(|| ApiError::new(ErrorCode::ChatSigningKeyMissing).with_cause("no signing key"))
+}
+
+fn read(members: &Map<String, Value>) -> Result<CreateChatSession, Vec<FieldError>> {
+    let mut fields = Fields::of(members);
+    let workflow_id = fields.text("workflow_id").unwrap_or_default().to_owned();
+    let user = fields.line("user", 1, 200);
+    let origin = fields.line("origin", 1, 255);
+    let problems = fields.finish();
+    if problems.is_empty() { Ok(CreateChatSession { workflow_id, user, origin }) } else { Err(problems) }
+}
+
+fn issue<S: Asked>(
+    caller: &Caller<S>,
+    sessions: &ChatSessions,
+    workflow: &StoredWorkflow,
+    whose: Subject,
+) -> ApiResult<HttpResponse> {
+    if workflow.archived_at.is_some() {
+        return Err(ApiError::new(ErrorCode::WorkflowNotFound));
+    }
+    let app = caller.app();
+    // A token's times are whole seconds; one that is shown may not end before it says.
+    let now = app.clock().now();
+    let lifetime = TimeDelta::from_std(app.config().chat.token_ttl).unwrap_or(TimeDelta::MAX);
+    let session = NewChatSession {
+        subject: whose.subject,
+        named: whose.named,
+        workflow: workflow.id,
+        workspace: workflow.workspace_id,
+        origin: whose.origin,
+    };
+    let secret = sessions.issue(&session, app.new_id()?, now, lifetime);
+    let client_secret = secret.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;
+    let answer = ChatSessionAnswer { client_secret, expires_at: time(now + lifetime) };
+    Ok(HttpResponse::Ok().insert_header((header::CACHE_CONTROL, "no-store")).json(answer))
+}

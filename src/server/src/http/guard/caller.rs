@@ -1,0 +1,166 @@
+//! The caller of an API route, judged by type: a handler that does not name a scope cannot reach the store.
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::net::{IpAddr, Ipv4Addr};
+use std::pin::Pin;
+
+use actix_web::dev::Payload;
+use actix_web::http::header;
+use actix_web::{FromRequest, HttpRequest};
+use auth::principal::{Place, Principal};
+use auth::scope::Scope;
+use store::{AuditEntry, AuditTarget, Outcome, Store};
+use uuid::Uuid;
+use wire::ErrorCode;
+
+use super::scopes::Asked;
+use super::{app_of, credential, denial};
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::{App, cors, request_id};
+
+/// Somebody who has the scope `S` in some workspace.
+pub(in crate::http) struct Caller<S> {
+    app: App,
+    principal: Principal,
+    address: IpAddr,
+    route: String,
+    /// `X-Workspace`.
+    named: Option<String>,
+    scope: PhantomData<S>,
+}
+
+impl<S: Asked> FromRequest for Caller<S> {
+    type Error = ApiError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self, ApiError>>>>;
+
+    fn from_request(request: &HttpRequest, _payload: &mut Payload) -> Self::Future {
+        let request = request.clone();
+        Box::pin(async move { Self::of(&request).await })
+    }
+}
+
+impl<S: Asked> Caller<S> {
+    async fn of(request: &HttpRequest) -> ApiResult<Self> {
+        let app = app_of(request)?.clone();
+        let address = app.client_address(request);
+        let credential = credential::read(request.headers());
+        let principal = app.gate().judge(credential, address).await?;
+        if principal.is_anonymous() {
+            check_open(&app, request, S::WRITES)?;
+        }
+        let named = request.headers().get("x-workspace").map(|slug| slug.to_str().unwrap_or("\0").to_owned());
+        let route = denial::route(request);
+        let caller = Self { app, principal, address, route, named, scope: PhantomData };
+        match caller.principal.may(S::SCOPE) {
+            Ok(()) => Ok(caller),
+            Err(denied) => Err(caller.denied(denial::answer(denied)).await),
+        }
+    }
+
+    /// The caller may act in this workspace.
+    pub(super) async fn enter(&self, place: Place<'_>) -> ApiResult<()> {
+        match self.principal.may_in(S::SCOPE, place) {
+            Ok(()) => Ok(()),
+            Err(denied) => Err(self.denied(denial::answer(denied)).await),
+        }
+    }
+
+    /// The route asks for a second scope.
+    pub(in crate::http) async fn check_also(&self, scope: Scope) -> ApiResult<()> {
+        match self.principal.may(scope) {
+            Ok(()) => Ok(()),
+            Err(denied) => Err(self.denied(denial::answer(denied)).await),
+        }
+    }
+
+    /// Publishing asks for more than its scope: of the members only admins and owners may.
+    pub(in crate::http) async fn check_publishes(&self, workspace: Uuid) -> ApiResult<()> {
+        if self.principal.may_publish_in(workspace) {
+            return Ok(());
+        }
+        let refused = ApiError::new(ErrorCode::MissingScope)
+            .with_message("Missing required scopes: publishing asks for the role admin or owner");
+        Err(self.denied(refused).await)
+    }
+}
+
+/// Where nobody is asked who they are, it counts from where they ask.
+fn check_open(app: &App, request: &HttpRequest, writes: bool) -> ApiResult<()> {
+    // HTTP/1.0 has no Host, and no browser speaks it.
+    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+    if host.is_some_and(|host| !app.is_known_as(host)) {
+        return Err(ApiError::new(ErrorCode::HostMismatch));
+    }
+    // A browser sends a form to whoever it can reach, and on an open service that is all it takes.
+    if writes && cors::is_denied(app, request) {
+        return Err(ApiError::new(ErrorCode::OriginMismatch));
+    }
+    Ok(())
+}
+
+impl<S> Caller<S> {
+    pub(in crate::http) fn store(&self) -> &Store {
+        self.app.store()
+    }
+
+    pub(in crate::http) fn app(&self) -> &App {
+        &self.app
+    }
+
+    pub(in crate::http) fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
+    pub(in crate::http) fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    pub(super) fn route(&self) -> &str {
+        &self.route
+    }
+
+    /// `X-Workspace`, if the request has it.
+    pub(super) fn named_workspace(&self) -> Option<&str> {
+        self.named.as_deref()
+    }
+
+    /// What tells callers apart: who they are, or their address where nobody is asked.
+    pub(in crate::http) fn identity(&self) -> String {
+        if self.principal.is_anonymous() {
+            format!("address:{}", self.address)
+        } else {
+            self.principal.actor().name()
+        }
+    }
+
+    /// Who is noted as the author of a change; nobody, where nobody is asked.
+    pub(in crate::http) fn name(&self) -> Option<String> {
+        (!self.principal.is_anonymous()).then(|| self.principal.actor().name())
+    }
+
+    /// A row of the audit trail for something that the caller does.
+    pub(in crate::http) fn audit(
+        &self,
+        action: &'static str,
+        target: AuditTarget,
+        workspace: Option<Uuid>,
+        reason: Option<String>,
+    ) -> AuditEntry {
+        AuditEntry {
+            actor: self.principal.actor().clone(),
+            action,
+            target: Some(target),
+            workspace,
+            outcome: Outcome::Success,
+            reason,
+            address: Some(self.address.to_string()),
+            request_id: request_id::current(),
+        }
+    }
+}
+
+/// The peer's address; that of a request without a connection, which there is only in tests, is loopback.
+pub(in crate::http) fn peer(request: &HttpRequest) -> IpAddr {
+    request.peer_addr().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |peer| peer.ip())
+}

@@ -1,0 +1,55 @@
+//! Refusals of callers who are known.
+
+use actix_web::HttpRequest;
+use auth::principal::Denied;
+use auth::scope::ScopeSet;
+use store::{AuditEntry, AuditTarget, Outcome};
+use wire::ErrorCode;
+
+use super::Caller;
+use super::scopes::Asked;
+use crate::http::error::ApiError;
+use crate::http::request_id;
+
+/// The answer.
+pub(super) fn answer(denied: Denied) -> ApiError {
+    match denied {
+        Denied::Scopes(missing) => missing_scopes(missing),
+        Denied::Workspace => ApiError::new(ErrorCode::WorkspaceForbidden),
+    }
+}
+
+fn missing_scopes(missing: ScopeSet) -> ApiError {
+    ApiError::new(ErrorCode::MissingScope).with_message(format!("Missing required scopes: {missing}"))
+}
+
+/// Method and pattern of the route that was asked for, which holds nothing of anybody.
+pub(super) fn route(request: &HttpRequest) -> String {
+    let pattern = request.match_pattern();
+    format!("{} {}", request.method(), pattern.as_deref().unwrap_or_default())
+}
+
+impl<S: Asked> Caller<S> {
+    /// Notes in the audit trail that the caller was kept from a change; answers the refusal.
+    pub(in crate::http) async fn denied(&self, error: ApiError) -> ApiError {
+        if !S::WRITES || self.principal().is_anonymous() || !self.app().gate().limiter().may_audit() {
+            return error;
+        }
+        let target = AuditTarget { kind: "route", id: self.route().to_owned() };
+        let entry = AuditEntry {
+            actor: self.principal().actor().clone(),
+            action: "auth.denied",
+            target: Some(target),
+            workspace: None,
+            outcome: Outcome::Denied,
+            reason: Some(error.code().as_str().to_owned()),
+            address: Some(self.address().to_string()),
+            request_id: request_id::current(),
+        };
+        match self.app().store().audit(&entry).await {
+            Ok(()) => error,
+            // Nobody is kept from something without a trace.
+            Err(failed) => failed.into(),
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! The gate: from a request's credential to a principal, or to why there is none.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use auth::exposure::Asks;
+use auth::failures::Limits;
+use auth::jwt::{Refusal, Workspaces};
+use auth::principal::{Actor, Principal};
+use auth::role::Role;
+use auth::scope::ScopeSet;
+use auth::service_token::{self, TokenDigest};
+use chrono::{DateTime, Utc};
+use config::{Bootstrap, Config};
+use kernel::{Clock, Secret};
+use parking_lot::Mutex;
+use secrecy::ExposeSecret;
+use store::{ServiceTokenStatus, Store, StoreError, StoredServiceToken, StoredUser};
+use uuid::Uuid;
+use wire::ErrorCode;
+
+use super::credential::Credential;
+use super::limiter::Limiter;
+use crate::http::error::{ApiError, ApiResult};
+use crate::tokens::Tokens;
+
+/// How long it is believed that no service token is stored, or that one is.
+const TOKENS_KNOWN_FOR: Duration = Duration::from_secs(1);
+
+/// What a gate is made from.
+pub(crate) struct GateParts<'a> {
+    pub(crate) config: &'a Config,
+    pub(crate) asks: Asks,
+    pub(crate) store: Store,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) tokens: Arc<Tokens>,
+}
+
+/// Judges credentials.
+pub(crate) struct Gate {
+    asks: Asks,
+    bootstrap: Option<BootstrapToken>,
+    store: Store,
+    clock: Arc<dyn Clock>,
+    limiter: Limiter,
+    tokens: Arc<Tokens>,
+    /// When it was looked, and whether a service token was stored.
+    tokens_stored: Mutex<Option<(Duration, bool)>>,
+}
+
+struct BootstrapToken {
+    secret: Secret,
+    expires_at: Option<DateTime<Utc>>,
+    scopes: ScopeSet,
+}
+
+impl BootstrapToken {
+    fn of(bootstrap: &Bootstrap) -> Option<Self> {
+        let secret = bootstrap.token.clone().filter(|token| !token.expose_secret().is_empty())?;
+        let scopes = bootstrap.scopes.as_deref().map_or_else(ScopeSet::all, ScopeSet::of_texts);
+        Some(Self { secret, expires_at: bootstrap.expires_at, scopes })
+    }
+}
+
+/// A credential that is no good: the answer, and whom the failure counts against beside its address.
+struct Failed {
+    code: ErrorCode,
+    identity: String,
+    actor: Actor,
+}
+
+/// Why a credential opens nothing.
+enum Refused {
+    Failed(Failed),
+    /// It could not be judged.
+    Unjudged(ApiError),
+}
+
+impl From<StoreError> for Refused {
+    fn from(error: StoreError) -> Self {
+        Self::Unjudged(error.into())
+    }
+}
+
+impl Gate {
+    pub(crate) fn new(parts: GateParts<'_>) -> Self {
+        let GateParts { config, asks, store, clock, tokens } = parts;
+        let limit = config.auth.failure_limit;
+        let limits = Limits {
+            per_address: limit.per_address,
+            per_identity: limit.per_identity,
+            interval: limit.interval,
+        };
+        Self {
+            asks,
+            bootstrap: BootstrapToken::of(&config.auth.bootstrap),
+            limiter: Limiter::new(limits, store.clone(), Arc::clone(&clock)),
+            store,
+            clock,
+            tokens,
+            tokens_stored: Mutex::new(None),
+        }
+    }
+
+    /// Who calls with this credential from this address.
+    pub(super) async fn judge(&self, credential: Credential<'_>, address: IpAddr) -> ApiResult<Principal> {
+        if self.asks == Asks::Nobody {
+            return Ok(Principal::open());
+        }
+        let token = match credential {
+            Credential::None if self.asks_everybody().await? => {
+                return Err(ApiError::new(ErrorCode::MissingToken));
+            }
+            Credential::None => return Ok(Principal::open()),
+            Credential::OtherScheme => return Err(ApiError::new(ErrorCode::InvalidScheme)),
+            Credential::Bearer(token) => Some(token),
+            Credential::Unreadable => None,
+        };
+        self.limiter.check_address(address).await?;
+        let judged = match token {
+            Some(token) => self.principal_of(token).await,
+            None => Err(invalid("unreadable".to_owned())),
+        };
+        match judged {
+            Ok((principal, identity)) => {
+                self.limiter.check_identity(&identity)?;
+                Ok(principal)
+            }
+            Err(Refused::Unjudged(error)) => Err(error),
+            Err(Refused::Failed(Failed { code, identity, actor })) => {
+                Err(self.limiter.failed(code, address, &identity, actor).await)
+            }
+        }
+    }
+
+    /// Failures that other ways in have found: chat sessions, sign-in, the handshake of websockets.
+    pub(in crate::http) fn limiter(&self) -> &Limiter {
+        &self.limiter
+    }
+
+    /// Whether a request without a credential is refused.
+    async fn asks_everybody(&self) -> ApiResult<bool> {
+        match self.asks {
+            Asks::Nobody | Asks::WhoGivesOne => Ok(false),
+            Asks::Everybody => Ok(true),
+            Asks::EverybodyOnceThereAreTokens => {
+                let now = self.clock.monotonic();
+                let known = *self.tokens_stored.lock();
+                if let Some((at, there)) = known
+                    && now.saturating_sub(at) < TOKENS_KNOWN_FOR
+                {
+                    return Ok(there);
+                }
+                let there = self.store.has_active_service_token().await?;
+                *self.tokens_stored.lock() = Some((now, there));
+                Ok(there)
+            }
+        }
+    }
+
+    /// A service token was made or revoked here: it counts with the next request.
+    pub(in crate::http) fn tokens_changed(&self) {
+        *self.tokens_stored.lock() = None;
+    }
+
+    async fn principal_of(&self, token: &str) -> Result<(Principal, String), Refused> {
+        let digest = TokenDigest::of(token);
+        let identity = format!("token:{}", hex::encode(digest.as_bytes()));
+        if let Some(bootstrap) = &self.bootstrap
+            && service_token::is_same(token, &bootstrap.secret)
+        {
+            let principal = Principal::bootstrap(bootstrap.scopes);
+            if bootstrap.expires_at.is_some_and(|at| at <= self.clock.now()) {
+                let (code, actor) = (ErrorCode::TokenExpired, principal.actor().clone());
+                return Err(Refused::Failed(Failed { code, identity, actor }));
+            }
+            return Ok((principal, identity));
+        }
+        if token.matches('.').count() >= 2 {
+            return self.bearer_of_jwt(token, identity).await;
+        }
+        let Some((stored, secret_until)) = self.store.service_token_of(&digest).await? else {
+            return Err(invalid(identity));
+        };
+        let principal = principal_of(&stored);
+        let now = self.clock.now();
+        let failed = |code| {
+            Refused::Failed(Failed { code, identity: identity.clone(), actor: principal.actor().clone() })
+        };
+        match stored.status(now) {
+            ServiceTokenStatus::Revoked => return Err(failed(ErrorCode::InvalidToken)),
+            ServiceTokenStatus::Expired => return Err(failed(ErrorCode::TokenExpired)),
+            ServiceTokenStatus::Active if secret_until.is_some_and(|until| until <= now) => {
+                return Err(failed(ErrorCode::TokenExpired));
+            }
+            ServiceTokenStatus::Active => {}
+        }
+        self.store.service_token_used(&stored).await?;
+        Ok((principal, identity))
+    }
+
+    /// Failures count against a subject only once the signature is good: nobody locks out somebody else.
+    async fn bearer_of_jwt(&self, token: &str, identity: String) -> Result<(Principal, String), Refused> {
+        let claims = match self.tokens.access.verify(token, self.clock.now()).await {
+            Ok(claims) => claims,
+            Err(refused) if refused.why == Refusal::KeyUnavailable => {
+                return Err(Refused::Unjudged(ApiError::new(ErrorCode::KeyUnavailable)));
+            }
+            Err(refused) => {
+                let code = code_of(refused.why);
+                let (identity, actor) = match refused.subject {
+                    Some(subject) => (subject_key(&subject), Actor { kind: "jwt", id: Some(subject) }),
+                    None => (identity, Actor::ANONYMOUS),
+                };
+                return Err(Refused::Failed(Failed { code, identity, actor }));
+            }
+        };
+        let identity = subject_key(&claims.subject);
+        if let Some((user, session)) = self.tokens.own.read(&claims) {
+            let live = self.store.live_session(session).await?;
+            if live.is_none_or(|live| live.id != user) {
+                return Err(invalid(identity));
+            }
+            return Ok((Principal::user(user, self.roles_of(user).await?), identity));
+        }
+        let workspaces = match claims.workspaces {
+            Workspaces::Unrestricted => None,
+            Workspaces::Only(workspaces) => Some(workspaces),
+        };
+        Ok((Principal::jwt(&claims.subject, ScopeSet::of_texts(&claims.scopes), workspaces), identity))
+    }
+}
+
+impl Gate {
+    /// What the user is in each workspace, as it is at this moment.
+    async fn roles_of(&self, user: Uuid) -> Result<BTreeMap<Uuid, Role>, StoreError> {
+        let places = self.store.memberships(user).await?.into_iter();
+        let roles = places.filter_map(|place| Some((place.workspace_id, Role::parse(&place.role)?)));
+        Ok(roles.collect())
+    }
+
+    /// Whose token it is who signed in here, and of which sign-in; otherwise what it is answered with, and whom the
+    /// failure counts against.
+    pub(super) async fn person_of(
+        &self,
+        token: &str,
+    ) -> ApiResult<Result<(StoredUser, Uuid), (ErrorCode, String)>> {
+        let identity = format!("token:{}", hex::encode(TokenDigest::of(token).as_bytes()));
+        let claims = match self.tokens.access.verify(token, self.clock.now()).await {
+            Ok(claims) => claims,
+            Err(refused) if refused.why == Refusal::KeyUnavailable => {
+                return Err(ApiError::new(ErrorCode::KeyUnavailable));
+            }
+            Err(refused) => {
+                let identity = refused.subject.as_deref().map_or(identity, subject_key);
+                return Ok(Err((code_of(refused.why), identity)));
+            }
+        };
+        let identity = subject_key(&claims.subject);
+        let Some((user, session)) = self.tokens.own.read(&claims) else {
+            return Ok(Err((ErrorCode::InvalidToken, identity)));
+        };
+        let live = self.store.live_session(session).await?.filter(|live| live.id == user);
+        Ok(live.map(|live| (live, session)).ok_or((ErrorCode::InvalidToken, identity)))
+    }
+}
+
+/// The code of the table of errors.
+fn code_of(refusal: Refusal) -> ErrorCode {
+    match refusal {
+        Refusal::Invalid => ErrorCode::InvalidToken,
+        Refusal::Expired => ErrorCode::TokenExpired,
+        Refusal::UnsupportedAlgorithm => ErrorCode::UnsupportedAlgorithm,
+        Refusal::InvalidAudience => ErrorCode::InvalidAudience,
+        Refusal::InvalidIssuer => ErrorCode::InvalidIssuer,
+        Refusal::KeyUnavailable => ErrorCode::KeyUnavailable,
+    }
+}
+
+fn principal_of(token: &StoredServiceToken) -> Principal {
+    let scopes = ScopeSet::of_texts(&token.scopes);
+    Principal::service_token(token.id, scopes, token.workspaces.clone())
+}
+
+fn subject_key(subject: &str) -> String {
+    format!("subject:{subject}")
+}
+
+fn invalid(identity: String) -> Refused {
+    Refused::Failed(Failed { code: ErrorCode::InvalidToken, identity, actor: Actor::ANONYMOUS })
+}

@@ -1,0 +1,51 @@
+//! Who may do what: the only ways to the service's parts.
+//!
+//! What all handlers share is not handed out as application data: [`Shared`] is this module's own. A handler names the scope
+//! it asks for ([`Caller`]), or says that its route has an access mode of its own ([`Anyone`]). One that does neither
+//! has no [`App`], and does not compile.
+
+mod anyone;
+mod caller;
+mod credential;
+mod denial;
+mod gate;
+mod limiter;
+mod person;
+mod scopes;
+mod workspace;
+
+use actix_web::HttpRequest;
+use actix_web::dev::ServiceRequest;
+use actix_web::web::Data;
+
+pub(super) use anyone::Anyone;
+pub(super) use caller::{Caller, peer};
+pub(crate) use gate::{Gate, GateParts};
+pub(super) use person::person;
+pub(super) use scopes::{
+    Asked, ChatSession, TokensRead, TokensWrite, WorkflowsExecute, WorkflowsRead, WorkflowsWrite,
+};
+use wire::ErrorCode;
+
+use super::App;
+use super::error::ApiError;
+
+/// The application data.
+#[derive(Clone)]
+struct Shared(App);
+
+/// As `actix_web::App::app_data` takes it.
+pub(super) fn shared(app: App) -> Data<impl Clone> {
+    Data::new(Shared(app))
+}
+
+/// For middleware, which judges nobody.
+pub(super) fn of_service(request: &ServiceRequest) -> Option<&App> {
+    request.app_data::<Data<Shared>>().map(|shared| &shared.0)
+}
+
+fn app_of(request: &HttpRequest) -> Result<&App, ApiError> {
+    let shared = request.app_data::<Data<Shared>>();
+    let missing = || ApiError::new(ErrorCode::Internal).with_cause("no application data");
+    shared.map(|shared| &shared.0).ok_or_else(missing)
+}

@@ -1,0 +1,35 @@
+//! Scopes as types, for a route to name the one it asks for.
+
+use auth::scope::Scope;
+
+/// A scope that a route asks for.
+pub(in crate::http) trait Asked: 'static {
+    /// Which one.
+    const SCOPE: Scope;
+    /// Whether it lets the caller change something.
+    const WRITES: bool;
+}
+
+/// Declares them; each row is `Type: whether it writes;`.
+macro_rules! asked {
+    ($($name:ident: $writes:literal;)*) => {
+        $(
+            #[doc = concat!("The scope of the same name, see `auth::scope::Scope::", stringify!($name), "`.")]
+            pub(in crate::http) struct $name;
+
+            impl Asked for $name {
+                const SCOPE: Scope = Scope::$name;
+                const WRITES: bool = $writes;
+            }
+        )*
+    };
+}
+
+asked! {
+    WorkflowsRead: false;
+    WorkflowsWrite: true;
+    WorkflowsExecute: true;
+    ChatSession: false;
+    TokensRead: false;
+    TokensWrite: true;
+}

@@ -1,0 +1,73 @@
+//! The workspace that a caller works in.
+
+use auth::principal::Place;
+use store::{DEFAULT_WORKSPACE, StoredWorkflow, StoredWorkspace, WorkflowRef};
+use uuid::Uuid;
+use wire::ErrorCode;
+
+use super::Caller;
+use super::scopes::Asked;
+use crate::http::error::{ApiError, ApiResult};
+
+impl<S: Asked> Caller<S> {
+    /// The workspace that the request names, else the caller's only one, else, for those who may go anywhere, the
+    /// default one.
+    pub(in crate::http) async fn workspace(&self) -> ApiResult<Uuid> {
+        if let Some(slug) = self.named_workspace() {
+            // One that is not there is answered like one that is closed: nobody learns which there are.
+            let closed = || ApiError::new(ErrorCode::WorkspaceForbidden);
+            let Some(workspace) = self.store().workspace_with_slug(slug).await? else {
+                return Err(self.denied(closed()).await);
+            };
+            self.enter(place(&workspace)).await?;
+            return Ok(workspace.id);
+        }
+        let Some(names) = self.principal().workspaces() else {
+            let found = self.store().workspace_id(DEFAULT_WORKSPACE).await?;
+            return found.ok_or_else(|| {
+                ApiError::new(ErrorCode::Internal).with_cause("the default workspace is gone")
+            });
+        };
+        match self.store().workspaces_named(&names).await?.as_slice() {
+            [] => Err(self.denied(ApiError::new(ErrorCode::WorkspaceForbidden)).await),
+            [only] => {
+                self.enter(place(only)).await?;
+                Ok(only.id)
+            }
+            _ => Err(ApiError::new(ErrorCode::WorkspaceRequired)),
+        }
+    }
+
+    /// The workflow that a path names: by its id wherever it is, by its handle in the workspace of the caller.
+    pub(in crate::http) async fn workflow(&self, name: &str) -> ApiResult<StoredWorkflow> {
+        let not_found = || ApiError::new(ErrorCode::WorkflowNotFound);
+        let name = WorkflowRef::parse(name);
+        let workspace = match &name {
+            WorkflowRef::Id(_) => None,
+            WorkflowRef::Handle(_) => Some(self.workspace().await?),
+        };
+        let found = self.store().workflow(&name, workspace.unwrap_or_default()).await?;
+        let workflow = found.ok_or_else(not_found)?;
+        self.enter_workspace_of(workflow.workspace_id).await?;
+        Ok(workflow)
+    }
+
+    /// Somebody's workflow or run is looked at: the caller may be where it is, and where the request says.
+    pub(in crate::http) async fn enter_workspace_of(&self, workspace: Uuid) -> ApiResult<()> {
+        let closed = || ApiError::new(ErrorCode::WorkspaceForbidden);
+        if self.principal().workspaces().is_none() && self.named_workspace().is_none() {
+            return Ok(());
+        }
+        let Some(there) = self.store().workspace(workspace).await? else {
+            return Err(self.denied(closed()).await);
+        };
+        if self.named_workspace().is_some_and(|slug| slug != there.slug) {
+            return Err(self.denied(closed()).await);
+        }
+        self.enter(place(&there)).await
+    }
+}
+
+fn place(workspace: &StoredWorkspace) -> Place<'_> {
+    Place { id: workspace.id, slug: &workspace.slug }
+}

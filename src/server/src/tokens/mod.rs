@@ -1,0 +1,101 @@
+//! Signed tokens: what the configuration makes of the rules in `auth`.
+
+mod key_source;
+mod own;
+
+use std::sync::Arc;
+
+use auth::chat_session::ChatSessions;
+use auth::jwt::jwks::{CachedKeys, KeySet, Remote};
+use auth::jwt::{AccessRules, AccessTokens, Algorithm, FirstParty, HmacSecret};
+use auth::keyring::KeyRing;
+use config::Config;
+use kernel::Clock;
+use net::ClientError;
+use store::{Store, StoreError};
+
+use key_source::Fetched;
+pub(crate) use own::OwnTokens;
+
+/// Tokens could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TokensError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    #[error("{0} is no key set: {1}")]
+    KeySet(&'static str, auth::jwt::jwks::BadKeySet),
+}
+
+/// Everything that signs and checks tokens.
+pub(crate) struct Tokens {
+    /// Judges access tokens, our own included.
+    pub(crate) access: AccessTokens,
+    /// Makes our own access tokens.
+    pub(crate) own: OwnTokens,
+    /// Session tokens of the chat; none without CHAT_TOKEN_SIGNING_KEY.
+    pub(crate) chat: Option<ChatSessions>,
+}
+
+impl Tokens {
+    /// By this configuration. Where SERVICE_AUTH_JWT_SECRET is not set, our own tokens are signed with a generated key.
+    pub(crate) async fn of(
+        config: &Config,
+        store: &Store,
+        ring: Option<&KeyRing>,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<Self, TokensError> {
+        let secret = config.auth.jwt_secret.as_ref().and_then(HmacSecret::of_text);
+        let (issuer, audience) = (config.auth.issuer.clone(), config.auth.audience.clone());
+        let generated = match &secret {
+            Some(_) => None,
+            None => HmacSecret::of_bytes(&store.service_key("access-tokens", ring).await?),
+        };
+        let signing = secret.clone().or_else(|| generated.clone());
+        let signing =
+            signing.ok_or_else(|| StoreError::Corrupt("the key of access tokens is empty".to_owned()))?;
+        let own = OwnTokens::new(signing, issuer.clone(), audience.first().cloned());
+        let mut algorithms: Vec<Algorithm> =
+            config.auth.allowed_algorithms.iter().copied().map(algorithm).collect();
+        if generated.is_some() && !algorithms.contains(&Algorithm::Hs256) {
+            // What is left out is left out for others: there is no other secret to sign with.
+            algorithms.push(Algorithm::Hs256);
+        }
+        let rules = AccessRules {
+            algorithms,
+            secret,
+            first_party: generated.map(|secret| FirstParty { secret, issuer: own.issuer().to_owned() }),
+            keys: keys(config, clock)?.map(Arc::new),
+            audience,
+            issuer,
+        };
+        let chat = config.chat.token_signing_key.as_ref().and_then(HmacSecret::of_text);
+        Ok(Self { access: AccessTokens::new(rules), own, chat: chat.map(ChatSessions::new) })
+    }
+}
+
+fn algorithm(algorithm: config::Algorithm) -> Algorithm {
+    match algorithm {
+        config::Algorithm::Hs256 => Algorithm::Hs256,
+        config::Algorithm::Rs256 => Algorithm::Rs256,
+    }
+}
+
+fn keys(config: &Config, clock: &Arc<dyn Clock>) -> Result<Option<CachedKeys>, TokensError> {
+    let jwks = &config.auth.jwks;
+    let fixed = match &jwks.static_keys {
+        Some(keys) => KeySet::parse(keys.set.to_string().as_bytes())
+            .map_err(|error| TokensError::KeySet(keys.variable, error))?,
+        None => KeySet::default(),
+    };
+    let remote = match &jwks.url {
+        Some(url) => {
+            let source = Fetched::new(url.clone(), jwks.timeout, clock)?;
+            Some(Remote::new(Arc::new(source), jwks.cache_ttl, jwks.timeout, Arc::clone(clock)))
+        }
+        None => None,
+    };
+    let configured = remote.is_some() || jwks.static_keys.is_some();
+    Ok(configured.then(|| CachedKeys::new(fixed, remote)))
+}

@@ -1,0 +1,63 @@
+//! Stable error codes.
+
+mod table;
+
+pub use table::ErrorCode;
+
+impl ErrorCode {
+    /// The code with this text.
+    #[must_use]
+    pub fn from_code(code: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|known| known.as_str() == code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_distinct_dotted_and_found_again() {
+        for code in ErrorCode::ALL {
+            assert_eq!(ErrorCode::from_code(code.as_str()), Some(*code), "{} stands twice", code.as_str());
+            assert!(code.as_str().split_once('.').is_some_and(|(group, name)| {
+                let plain = |c: char| c.is_ascii_lowercase() || c == '_';
+                let names = name.split('.').all(|name| !name.is_empty() && name.chars().all(plain));
+                !group.is_empty() && group.chars().all(plain) && names
+            }));
+        }
+    }
+
+    #[test]
+    fn a_retry_may_help_where_waiting_changes_something() {
+        for code in ErrorCode::ALL {
+            // The only conflict that ends by itself.
+            let passes = *code == ErrorCode::IdempotencyInProgress;
+            let asks_to_wait = passes || matches!(code.status(), 408 | 429 | 500 | 503);
+            // The operator has to mend that one.
+            let settled = code.status() == 200 || *code == ErrorCode::ChatSigningKeyMissing;
+            assert!(settled || code.retry_may_help() == asks_to_wait, "{}", code.as_str());
+        }
+    }
+
+    #[test]
+    fn the_interface_texts_are_verbatim() {
+        let text = |code: &str| ErrorCode::from_code(code).map(|c| (c.status(), c.message()));
+        assert_eq!(text("chat.workflow_id_required"), Some((400, "workflow_id is required.")));
+        assert_eq!(text("chat.workflow_id_invalid"), Some((400, "workflow_id must be a valid UUID.")));
+        assert_eq!(
+            text("chat.not_published"),
+            Some((403, "Publish authentication failed: workflow is not published."))
+        );
+        assert_eq!(
+            text("chat.login_required"),
+            Some((401, "Publish authentication failed: OAuth login is required to access this workflow."))
+        );
+        assert_eq!(text("chat.session_invalid"), Some((401, "Chat session token authentication failed")));
+        assert_eq!(text("auth.missing_token"), Some((401, "Missing bearer token")));
+        assert_eq!(text("auth.invalid_token"), Some((401, "Invalid bearer token")));
+        assert_eq!(text("auth.token_expired"), Some((401, "Bearer token has expired")));
+        assert_eq!(text("auth.workspace_forbidden"), Some((403, "Workspace access denied")));
+        assert_eq!(text("auth.rate_limited"), Some((429, "Too many authentication attempts")));
+    }
+}
