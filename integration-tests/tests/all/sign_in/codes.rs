@@ -71,7 +71,7 @@ async fn a_code_signs_in_the_browser_that_asked() {
 
 #[tokio::test]
 async fn a_wrong_old_burnt_or_foreign_code_is_refused_alike() {
-    let (t, mail) = service().await;
+    let (t, mail) = super::service_with(&[("SERVICE_AUTH_RATE_LIMIT_IDENTITY", "0")]).await;
     let (browser, other) = (t.visitor(), t.visitor());
     let mut refused = Vec::new();
     start(&browser, ADA).await;
@@ -204,4 +204,46 @@ async fn where_only_members_may_sign_in_nobody_can_tell_who_is_one() {
         (&me["workspaces"][0]["slug"], &me["workspaces"][0]["role"]),
         (&json!("default"), &json!("owner"))
     );
+}
+
+#[tokio::test]
+async fn whoever_guesses_too_often_is_not_heard_for_a_minute() {
+    let limits = [("SERVICE_AUTH_RATE_LIMIT_IDENTITY", "3"), ("SERVICE_AUTH_RATE_LIMIT_IP", "5")];
+    let (t, mail) = super::service_with(&limits).await;
+    let browser = t.visitor();
+    start(&browser, ADA).await;
+    let code = mail.mail(1).await.code();
+    for _ in 0..3 {
+        assert_eq!(verify(&browser, ADA, "x").await.refusal(), "401 auth.code_invalid");
+    }
+    // Who is blocked is known a second later at the latest.
+    t.advance(Duration::from_secs(1));
+    let refused = verify(&browser, ADA, &code).await;
+    assert_eq!(
+        (refused.refusal().as_str(), refused.header("retry-after")),
+        ("429 auth.rate_limited", Some("59"))
+    );
+    let wrong = super::refresh(&browser, &json!("x")).await;
+    assert_eq!(wrong.refusal(), "401 auth.refresh_invalid", "another identity");
+    assert_eq!(super::refresh(&browser, &json!("y")).await.refusal(), "401 auth.refresh_invalid");
+    t.advance(Duration::from_secs(1));
+    for path in ["/api/auth/refresh", "/api/auth/email/verify", "/api/auth/magic/x"] {
+        let body = if path.ends_with("verify") {
+            json!({"email": "b@c.org", "code": "1"})
+        } else {
+            json!({"refresh_token": "z"})
+        };
+        assert_eq!(
+            post(&browser, path, &body).await.refusal(),
+            "429 auth.rate_limited",
+            "{path}: the address"
+        );
+    }
+    let stored = t.scalar("SELECT string_agg(key, ' ') FROM auth_failures").await;
+    assert!(!stored.contains("ada"), "{stored}");
+    t.advance(Duration::from_secs(61));
+    assert_eq!(verify(&browser, ADA, &code).await.status, 200);
+    let trail = "SELECT string_agg(action || ' ' || coalesce(reason, '') || ' ' || actor_kind, ', ' ORDER BY id) FROM audit_log WHERE action <> 'auth.failed'";
+    assert_eq!(t.scalar(trail).await, "auth.signed_in  user");
+    assert_eq!(t.scalar("SELECT count(*) FROM audit_log WHERE action = 'auth.failed'").await, "5");
 }

@@ -98,7 +98,7 @@ async fn a_refresh_token_is_good_once_and_ends_everything_the_second_time() {
     let (t, mail) = service().await;
     let (browser, first) = signed_in(&t, &mail, ADA).await;
     t.advance(15 * MINUTE);
-    assert_eq!(me_as(&browser, &first["access_token"]).await.status, 401, "a quarter of an hour is over");
+    assert_eq!(me_as(&browser, &first["access_token"]).await.refusal(), "401 auth.token_expired");
     let answer = refresh(&t.anonymous(), &first["refresh_token"]).await;
     assert_eq!((answer.status, answer.header("cache-control")), (200, Some("no-store")));
     let second = answer.value();
@@ -179,4 +179,38 @@ async fn the_owner_gets_the_default_workspace_at_the_first_sign_in() {
     t.execute("DELETE FROM workspace_members").await;
     let (again, _) = signed_in(&t, &mail, ADA).await;
     assert_eq!(get(&again, "/api/auth/me").await.value()["workspaces"], json!([]), "only at the first");
+}
+
+#[tokio::test]
+async fn an_access_token_opens_the_api_by_the_role_and_as_long_as_the_sign_in() {
+    let (t, mail) = service_with(&[("SERVICE_AUTH_MODE", "required"), ("SERVICE_OWNER_EMAIL", ADA)]).await;
+    let (ada, owner) = signed_in(&t, &mail, ADA).await;
+    let (bob, stranger) = signed_in(&t, &mail, "bob@example.org").await;
+    let list = async |tokens: &Value| {
+        let bearer = format!("Bearer {}", tokens["access_token"].as_str().unwrap());
+        t.send("GET", "/api/workflows", &[("authorization", &bearer)], "").await.refusal()
+    };
+    assert_eq!(list(&owner).await, "200");
+    assert_eq!(list(&stranger).await, "403 auth.missing_scope");
+    assert_eq!(
+        get(&ada, "/api/workflows").await.refusal(),
+        "401 auth.missing_token",
+        "a cookie is for pages and chats"
+    );
+    t.execute("INSERT INTO workspace_members SELECT w.id, u.id, 'viewer', now() FROM workspaces w, users u WHERE email LIKE 'bob%'").await;
+    assert_eq!(list(&stranger).await, "200", "a role counts at once");
+    t.execute("DELETE FROM workspace_members WHERE role = 'viewer'").await;
+    assert_eq!(list(&stranger).await, "403 auth.missing_scope", "and as long as it is there");
+    assert_eq!(post(&bob, "/api/auth/logout", &json!({})).await.status, 204);
+    assert_eq!(list(&stranger).await, "401 auth.invalid_token");
+    assert_eq!(refresh(&ada, &owner["refresh_token"]).await.status, 200);
+    assert_eq!(refresh(&ada, &owner["refresh_token"]).await.status, 401);
+    assert_eq!(list(&owner).await, "401 auth.invalid_token");
+    let trail = "SELECT string_agg(action || ' ' || outcome, ', ' ORDER BY id) FROM audit_log
+                 WHERE action IN ('auth.signed_in', 'auth.signed_out', 'auth.refresh_reused')";
+    let rows = t.scalar(trail).await;
+    assert_eq!(
+        rows,
+        "auth.signed_in success, auth.signed_in success, auth.signed_out success, auth.refresh_reused denied"
+    );
 }
