@@ -2,14 +2,15 @@
 //!
 //! Every long-lived thing is a supervised actor: [`runtime`] holds the guardian, the handle and the policy table;
 //! [`db`] the lanes; [`publish`] the topics that streams are read from; [`thread`] orders the turns of a chat thread
-//! and `turn` runs one, [`runs`] runs workflows by themselves; `run` is what both stand on. [`System`] puts them
-//! together.
+//! and `turn` runs one, [`runs`] runs workflows by themselves; `run` is what both stand on; [`mail`] sends what waits in
+//! the mail queue. [`System`] puts them together.
 
 mod begin;
 mod cancel;
 pub mod chat;
 pub mod db;
 mod lease;
+pub mod mail;
 mod maintenance;
 pub mod plans;
 pub mod publish;

@@ -17,6 +17,7 @@ use crate::cancel::Cancel;
 use crate::chat::Chat;
 use crate::db::Database;
 use crate::lease::{InFlight, Renewals};
+use crate::mail::{self, MailQueue};
 use crate::maintenance::{Periodic, Round};
 use crate::plans::Plans;
 use crate::publish::Topics;
@@ -58,6 +59,8 @@ pub struct Settings {
     pub grace: Option<Duration>,
     /// Language models.
     pub models: Models,
+    /// How mail is sent.
+    pub mail: mail::Settings,
 }
 
 /// The running actors.
@@ -69,6 +72,7 @@ pub struct System {
     ports: RunPorts,
     threads: Threads,
     runs: Registry,
+    mail: MailQueue,
 }
 
 impl System {
@@ -78,8 +82,19 @@ impl System {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn start(settings: Settings) -> Result<Self, StoreError> {
-        let Settings { store, instance, writers, arbiters, children, clock, random, ids, grace, models } =
-            settings;
+        let Settings {
+            store,
+            instance,
+            writers,
+            arbiters,
+            children,
+            clock,
+            random,
+            ids,
+            grace,
+            models,
+            mail,
+        } = settings;
         let (lease, since) = store.take_lease(instance, ids.uuid()?).await?;
         let health = Health::default();
         let topics = Topics::default();
@@ -104,7 +119,8 @@ impl System {
         };
         let threads = Threads::new(guardian.clone(), TurnPorts { run: ports.clone(), grace });
         let runs = Registry::new(guardian.clone(), ports.clone());
-        let system = Self { store, lease, guardian, health, ports, threads, runs };
+        let mail = MailQueue::start(&guardian, mail, store.clone(), instance, Arc::clone(&ports.clock));
+        let system = Self { store, lease, guardian, health, ports, threads, runs, mail };
         system.recover(since).await?;
         system.start_periodic();
         Ok(system)
@@ -130,6 +146,12 @@ impl System {
             cancel: self.cancel(),
             draining: self.guardian.draining().clone(),
         }
+    }
+
+    /// The mail queue.
+    #[must_use]
+    pub fn mail(&self) -> &MailQueue {
+        &self.mail
     }
 
     fn cancel(&self) -> Cancel {
@@ -251,6 +273,7 @@ async fn renew(store: &Store, lease: Lease, runs: &InFlight, health: &Health) ->
 async fn maintain(store: &Store, now: DateTime<Utc>) -> Result<(), StoreError> {
     store.ensure_partitions(now.date_naive()).await?;
     store.forget_old_keys(now).await?;
+    store.forget_old_sign_ins(now).await?;
     Ok(())
 }
 

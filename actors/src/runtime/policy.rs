@@ -13,6 +13,8 @@ pub enum ActorKind {
     Lease,
     /// Makes partitions ahead, forgets what is too old.
     Maintenance,
+    /// Sends what waits in the mail queue.
+    Mail,
 }
 
 /// What happens when an actor has used up its restarts.
@@ -60,7 +62,7 @@ impl ActorKind {
         match self {
             Self::Thread => BASE,
             Self::Run => RestartPolicy { mailbox: 8, ..BASE },
-            Self::Lease | Self::Maintenance => {
+            Self::Lease | Self::Maintenance | Self::Mail => {
                 RestartPolicy { exhausted: Exhausted::Escalate, mailbox: 8, ..BASE }
             }
         }
@@ -74,6 +76,7 @@ impl ActorKind {
             Self::Run => "run",
             Self::Lease => "lease",
             Self::Maintenance => "maintenance",
+            Self::Mail => "mail",
         }
     }
 }

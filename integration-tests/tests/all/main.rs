@@ -35,6 +35,7 @@ mod requests;
 mod resume;
 mod runs;
 mod shutdown;
+mod sign_in;
 mod start;
 mod stop;
 mod streams;

@@ -1,4 +1,4 @@
-//! Principals, scopes and roles, tokens, keys, visitors, failures and the rules of exposure. No HTTP, no SQL.
+//! Principals, scopes and roles, tokens, keys, visitors, sign-in, failures and the rules of exposure. No HTTP, no SQL.
 
 pub mod chat_session;
 pub mod exposure;
@@ -10,4 +10,5 @@ pub mod principal;
 pub mod role;
 pub mod scope;
 pub mod service_token;
+pub mod sign_in;
 pub mod visitor;

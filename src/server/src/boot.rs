@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use actix_web::HttpServer;
 use actix_web::dev::ServerHandle;
+use actors::mail::DeliveryError;
 use actors::{Settings, System};
 use auth::keyring::KeyringError;
 use auth::visitor::VisitorKey;
@@ -22,7 +23,7 @@ use tokio::task::JoinHandle;
 use crate::http::{App, AppParts, Gate, GateParts};
 use crate::keys::KeysError;
 use crate::tokens::{Tokens, TokensError};
-use crate::{exposure, keys};
+use crate::{exposure, keys, sign_in};
 
 /// How long running turns may take to end at a shutdown.
 const DRAIN: Duration = Duration::from_secs(16);
@@ -72,6 +73,9 @@ pub enum StartError {
     /// The language models.
     #[error("the language models cannot be set up: {0}")]
     Models(String),
+    /// The mail server or the sender of mail.
+    #[error(transparent)]
+    Mail(#[from] DeliveryError),
     /// Anything else of the system.
     #[error(transparent)]
     Io(#[from] std::io::Error),
@@ -151,6 +155,8 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
     })
     .await?;
     let visitors = VisitorKey::new(&store.service_key("visitor", ring.as_ref()).await?);
+    let sign_in = sign_in::keys(&store, ring.as_ref()).await?;
+    let mail = sign_in::mail(config, &sign_in)?;
     let tokens = Tokens::of(config, &store, ring.as_ref(), &clock).await?;
     let answers_key = keys::generated(&store, "answers", ring.as_ref()).await?;
     let children = tokio::runtime::Builder::new_multi_thread()
@@ -170,6 +176,7 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
             ids: ids.clone(),
             grace: config.chat.disconnect_grace.duration(),
             models: models(config, &clock)?,
+            mail,
         })
         .await?,
     );
@@ -187,6 +194,7 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
         store,
         system: Arc::clone(&system),
         visitors,
+        sign_in,
         clock: Arc::clone(&clock),
         random,
         ids,

@@ -5,6 +5,7 @@ mod exposure;
 mod http;
 mod keys;
 mod logging;
+mod sign_in;
 mod tokens;
 
 pub use boot::{Load, Parts, Running, StartError, may_listen, start};

@@ -35,13 +35,17 @@ pub struct RequestKey {
 impl RequestKey {
     /// Requests with the same one are not at work at once.
     fn lock(&self) -> i64 {
-        let named = format!("{}\n{}", self.scope, self.key);
-        let mut first = [0; 8];
-        for (byte, of_digest) in first.iter_mut().zip(digest(&SHA256, named.as_bytes()).as_ref()) {
-            *byte = *of_digest;
-        }
-        i64::from_be_bytes(first)
+        lock_of(&format!("{}\n{}", self.scope, self.key))
     }
+}
+
+/// The number of the advisory lock of this name.
+pub(crate) fn lock_of(named: &str) -> i64 {
+    let mut first = [0; 8];
+    for (byte, of_digest) in first.iter_mut().zip(digest(&SHA256, named.as_bytes()).as_ref()) {
+        *byte = *of_digest;
+    }
+    i64::from_be_bytes(first)
 }
 
 /// An answer as it was given.

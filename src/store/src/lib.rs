@@ -28,6 +28,7 @@ mod runs;
 mod runtime;
 mod schema;
 mod service_tokens;
+mod sign_in;
 mod streams;
 #[cfg(feature = "test-util")]
 pub mod testing;
@@ -54,6 +55,10 @@ pub use pool::{Options, Store};
 pub use runs::{RunFilter, RunStatus, StoredRun, UnfinishedRun};
 pub use runtime::DatabaseRuntime;
 pub use service_tokens::{NewServiceToken, ServiceTokenStatus, StoredServiceToken};
+pub use sign_in::{
+    BrowserSession, LinkUse, Membership, NewSession, NewSignIn, OpenedSession, OutgoingMail, Proven,
+    Refreshed, Revoked, ShownCode, StoredUser,
+};
 pub use streams::{StoredFrames, StoredStream};
 pub use threads::{Slice, StoredThread, ThreadsOf};
 pub use turns::UnfinishedTurn;

@@ -194,8 +194,83 @@ diesel::table! {
     }
 }
 
+diesel::table! {
+    users (id) {
+        id -> Uuid,
+        email -> Nullable<Text>,
+        name -> Nullable<Text>,
+        created_at -> Timestamptz,
+        last_sign_in_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    workspace_members (workspace_id, user_id) {
+        workspace_id -> Uuid,
+        user_id -> Uuid,
+        role -> Text,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    sign_in_challenges (id) {
+        id -> Uuid,
+        email -> Text,
+        link_digest -> Bytea,
+        code_mac -> Bytea,
+        binding_digest -> Bytea,
+        tries -> Int4,
+        return_to -> Nullable<Text>,
+        address -> Text,
+        created_at -> Timestamptz,
+        expires_at -> Timestamptz,
+        used_at -> Nullable<Timestamptz>,
+        superseded_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    sign_in_sessions (id) {
+        id -> Uuid,
+        user_id -> Uuid,
+        cookie_digest -> Nullable<Bytea>,
+        cookie_used_at -> Timestamptz,
+        user_agent -> Nullable<Text>,
+        created_at -> Timestamptz,
+        last_used_at -> Timestamptz,
+        expires_at -> Timestamptz,
+        revoked_at -> Nullable<Timestamptz>,
+        revoked_reason -> Nullable<Text>,
+    }
+}
+
+diesel::table! {
+    refresh_tokens (digest) {
+        digest -> Bytea,
+        session_id -> Uuid,
+        issued_at -> Timestamptz,
+        expires_at -> Timestamptz,
+        used_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    outgoing_mail (id) {
+        id -> Uuid,
+        recipient -> Text,
+        content -> Bytea,
+        created_at -> Timestamptz,
+        expires_at -> Timestamptz,
+        next_attempt_at -> Timestamptz,
+        attempts -> Int4,
+        claimed_by -> Nullable<Uuid>,
+    }
+}
+
 diesel::allow_tables_to_appear_in_same_query!(thread_items, thread_cuts, threads);
 diesel::allow_tables_to_appear_in_same_query!(runs, streams, threads, workflows, workflow_versions);
+diesel::allow_tables_to_appear_in_same_query!(users, workspace_members, workspaces, sign_in_sessions);
 
 diesel::table! {
     service_tokens (id) {

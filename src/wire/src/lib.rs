@@ -11,6 +11,7 @@ mod error_code;
 mod near;
 mod node;
 mod run;
+mod sign_in;
 pub mod sse;
 mod workflow;
 
@@ -25,6 +26,7 @@ pub use error_code::ErrorCode;
 pub use near::nearest;
 pub use node::NodeTypeRecord;
 pub use run::{CreateRun, RunEvent, RunFrame, RunProblem, RunRecord, RunState, Trace, TraceStep};
+pub use sign_in::{Me, Refresh, SignInStarted, SignedIn, StartSignIn, UserRecord, VerifyCode, WorkspaceRole};
 pub use workflow::{
     ChatSettings, CheckVersion, Checked, CreateVersion, CreateWorkflow, Listed, PublicWorkflow,
     PublishRequest, Published, SavedVersion, StopAnswer, StopStatus, UpdateChatSettings, UpdateWorkflow,

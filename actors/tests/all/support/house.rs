@@ -8,6 +8,7 @@ use actors::chat::{BeginError, Begun, Chat, NewTurn, Owner, Target};
 use actors::plans::LoadedVersion;
 use actors::publish::{Reader, Readout};
 use actors::{Settings, System};
+use auth::keyring::KeyRing;
 use kernel::{Clock, Ids, SystemClock, SystemRandom, ThreadId};
 use serde_json::{Map, json};
 use store::testing::TestDatabase;
@@ -99,6 +100,11 @@ impl House {
                     ids,
                     grace: None,
                     models: engine::models::Models::default(),
+                    mail: actors::mail::Settings {
+                        ring: Arc::new(KeyRing::new("mail", [("mail", &[0; 32])]).unwrap()),
+                        delivery: actors::mail::Delivery::log(),
+                        members_and: None,
+                    },
                 };
                 assert!(started.send(Arc::new(System::start(settings).await.unwrap())).is_ok());
                 let _ = killed.await;

@@ -10,6 +10,7 @@ mod oracle;
 mod retry;
 mod runs;
 pub(crate) mod service;
+mod sign_in;
 mod tables;
 mod workflows;
 

@@ -22,6 +22,7 @@ pub(crate) struct Service {
     process: Option<Child>,
     home: TempDir,
     data_dir: PathBuf,
+    more: Vec<(&'static str, String)>,
 }
 
 impl Service {
@@ -41,7 +42,18 @@ impl Service {
             process: None,
             data_dir: home.path().canonicalize().unwrap().join("data"),
             home,
+            more: Vec::new(),
         }
+    }
+
+    /// Sets a configuration variable.
+    pub(crate) fn set(&mut self, name: &'static str, value: String) {
+        self.more.push((name, value));
+    }
+
+    /// Everything that it has logged.
+    pub(crate) fn logged(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
     pub(crate) fn address(&self) -> &str {
@@ -75,6 +87,7 @@ impl Service {
         if let Some(dsn) = &self.dsn {
             command.env("SERVICE_POSTGRES_DSN", dsn);
         }
+        command.envs(self.more.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         self.process = Some(command.spawn().unwrap());
     }

@@ -7,6 +7,7 @@ mod modules;
 mod network;
 mod people;
 mod served;
+mod sign_in;
 mod talking;
 
 use integration_tests::{Browser, TestService, Workflow};

@@ -43,13 +43,11 @@ async fn a_page_says_what_it_may_do() {
 async fn a_chat_that_cannot_be_had_has_the_status_of_the_api() {
     let t = TestService::start().await;
     let private = t.workflow().echo().create().await;
-    let login = t.workflow().echo().published().require_login().create().await;
     let archived = t.workflow().echo().published().create().await;
     t.client().archive(&archived.id).await.unwrap();
     let unknown = "0198c2e7-3a10-7b52-8c0d-5e4f6a7b8c9d".to_owned();
     for (id, status, code) in [
         (&private.id, 403, "chat.not_published"),
-        (&login.id, 401, "chat.login_required"),
         (&archived.id, 404, "workflow.not_found"),
         (&unknown, 404, "workflow.not_found"),
         (&private.handle, 404, "workflow.not_found"),

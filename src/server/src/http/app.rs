@@ -22,6 +22,8 @@ use super::error::{ApiError, ApiResult};
 use super::guard::{self, Gate};
 use crate::tokens::Tokens;
 
+use super::SignInKeys;
+
 /// Parts that handlers work with.
 pub(crate) struct AppParts {
     pub(crate) config: Config,
@@ -29,6 +31,7 @@ pub(crate) struct AppParts {
     pub(crate) store: Store,
     pub(crate) system: Arc<System>,
     pub(crate) visitors: VisitorKey,
+    pub(crate) sign_in: SignInKeys,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) random: Arc<dyn Random>,
     pub(crate) ids: Ids,
@@ -113,6 +116,10 @@ impl App {
         &self.inner.parts.visitors
     }
 
+    pub(super) fn sign_in(&self) -> &SignInKeys {
+        &self.inner.parts.sign_in
+    }
+
     pub(super) fn system(&self) -> &System {
         &self.inner.parts.system
     }
@@ -170,6 +177,19 @@ impl App {
         }
         let host = request.headers().get("host").and_then(|host| host.to_str().ok());
         format!("http://{}", host.map_or_else(|| self.inner.parts.address.to_string(), str::to_owned))
+    }
+
+    /// Scheme, host and port that links in mail begin with. Whoever asks for a mail to somebody else must not choose
+    /// where its link leads, so what the request says of itself counts on loopback only.
+    pub(super) fn mail_base(&self, request: &HttpRequest) -> Option<String> {
+        let host = request.headers().get("host").and_then(|host| host.to_str().ok());
+        let known = self.inner.parts.config.http.public_base_url.is_some();
+        (known || host.is_some_and(Self::is_loopback_name)).then(|| self.public_base(request))
+    }
+
+    /// Whether a `Host` header names this machine to itself.
+    pub(super) fn is_loopback_name(host: &str) -> bool {
+        is_loopback_name(host)
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod admin;
 mod app;
+mod auth;
 mod body;
 mod chat;
 mod cors;
@@ -21,6 +22,7 @@ mod place;
 mod query;
 mod request_id;
 mod runs;
+mod session;
 mod workflows;
 
 use actix_web::body::MessageBody;
@@ -31,6 +33,7 @@ use actix_web::{HttpRequest, HttpResponse, Route, guard as on, web};
 use chrono::{DateTime, SecondsFormat, Utc};
 
 pub(crate) use app::{App, AppParts};
+pub(crate) use auth::Keys as SignInKeys;
 use error::{ApiError, ApiResult};
 pub(crate) use guard::{Gate, GateParts};
 pub use paths::PATHS;
@@ -60,6 +63,7 @@ pub(crate) fn application(
         .configure(nodes::routes)
         .configure(admin::routes)
         .configure(chat::routes)
+        .configure(auth::routes)
         .configure(pages::routes)
         .default_service(web::to(not_found))
 }

@@ -27,7 +27,6 @@ impl OwnTokens {
     }
 
     /// A token for this user, that belongs to this sign-in. It says nothing of what the user may do: that is looked up.
-    #[expect(dead_code, reason = "nobody can sign in yet")]
     pub(crate) fn issue(
         &self,
         id: Uuid,

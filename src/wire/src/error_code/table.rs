@@ -177,6 +177,21 @@ error_codes! {
         "The service token is no longer active.",
         "A token that was revoked or has expired is to be rotated.",
         "Create a new one.";
+    CodeInvalid, "auth.code_invalid", 401, false,
+        "The code or link is not valid.",
+        "The code is wrong, or it or the link is used, older than 10 minutes, replaced by a newer one, burnt by \
+         5 wrong codes, or was asked for by another browser. Which of these it is is not told.",
+        "Type the newest code where it was asked for, or ask for another one with `POST /api/auth/email/start`.";
+    RefreshInvalid, "auth.refresh_invalid", 401, false,
+        "The refresh token is not valid.",
+        "Nobody knows it, its sign-in is over, or it was used before. A refresh token is good once: one that comes a \
+         second time ends its sign-in, because two have it.",
+        "Sign in again. Refresh in one place only, and keep the new token before the old one is forgotten.";
+    TlsRequired, "auth.tls_required", 403, false,
+        "Browsers can sign in over https only.",
+        "A page asks for a sign-in over plain http on a host that is not loopback. The browser would not keep the \
+         cookie.",
+        "Put a proxy with TLS in front, and set SERVICE_PUBLIC_BASE_URL to its https address.";
 
     ChatWorkflowIdRequired, "chat.workflow_id_required", 400, false,
         "workflow_id is required.",
@@ -193,9 +208,8 @@ error_codes! {
         "Publish it with `POST /api/workflows/{ref}/publish`.";
     ChatLoginRequired, "chat.login_required", 401, false,
         "Publish authentication failed: OAuth login is required to access this workflow.",
-        "The workflow is published with `require_login`, and nobody is signed in. This version cannot sign \
-         anybody in yet.",
-        "Publish the workflow again with `\"require_login\": false`, or wait for a version that signs in.";
+        "The workflow is published with `require_login`, and the request has no cookie of somebody who is signed in.",
+        "Sign in on the page `/login`; the workflow's own page leads there by itself.";
     ChatSessionInvalid, "chat.session_invalid", 401, false,
         "Chat session token authentication failed",
         "The request has the header `Authorization`, which is judged alone, and it holds no good session \

@@ -2,6 +2,7 @@
 
 mod chat;
 mod runs;
+mod sign_in;
 mod threads;
 mod workflows;
 
@@ -44,6 +45,12 @@ pub(super) fn page() -> Result<String> {
             ("run_stream", runs::stream()?),
             ("run_events", runs::event_table()?),
             ("trace", runs::trace()?),
+            ("start_sign_in", sign_in::start()?),
+            ("sign_in_started", sign_in::started()?),
+            ("verify_code", sign_in::verify()?),
+            ("signed_in", sign_in::signed_in()?),
+            ("refresh", sign_in::refresh()?),
+            ("me", sign_in::me()?),
         ],
     )
 }

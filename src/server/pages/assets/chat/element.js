@@ -1,4 +1,5 @@
-// <callboard-chat workflow="{the workflow's public record as JSON}">: the whole chat.
+// <callboard-chat workflow="{the workflow's public record as JSON}">: the whole chat. `signed-in-as` names who is signed
+// in, where the chat asks for that.
 
 import { h, iconButton, set, setText } from '../dom.js';
 import { ApiError, Api } from './api.js';
@@ -6,6 +7,7 @@ import { memory } from './memory.js';
 import { Session } from './session.js';
 import { Threads } from './threads.js';
 import { plain } from './words.js';
+import { accountView } from './view/account.js';
 import { Composer } from './view/composer.js';
 import { HistoryView } from './view/history.js';
 import { MessagesView } from './view/messages.js';
@@ -55,6 +57,8 @@ class CallboardChat extends HTMLElement {
       onMore: () => this.threads.further().then(() => this.#showThreads()),
       onClose: () => this.#drawer(false),
     });
+    const user = this.getAttribute('signed-in-as');
+    if (user) this.history.element.append(accountView(user, { onOut: () => this.#forget(), tell: (text) => this.status.tell(text) }));
     this.start = startView(this.workflow, (text) => this.#say(text));
     this.heading = h('h1', { dir: 'auto' });
     this.menu = iconButton('menu', 'Your conversations', () => this.#drawer(true), {
@@ -148,6 +152,12 @@ class CallboardChat extends HTMLElement {
   #showThreads() {
     const { all, more, failed } = this.threads;
     this.history.show(all, { open: this.session.state.thread?.id ?? null, more, failed });
+  }
+
+  /** Nothing of it is for whoever comes next. */
+  #forget() {
+    this.memory.set('thread', null);
+    this.memory.set('draft', null);
   }
 
   async #delete(id) {

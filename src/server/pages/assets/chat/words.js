@@ -4,7 +4,7 @@ const WORDS = {
   network: 'There is no connection to the service.',
   'chat.not_published': 'This chat was closed by its owner.',
   'workflow.not_found': 'This chat was taken down.',
-  'chat.login_required': 'This chat now asks for a sign-in.',
+  'chat.login_required': 'You are not signed in, or no longer. Load the page again to sign in.',
   'chat.session_invalid': 'You are not signed in any more.',
   'workflow.no_version': 'This chat is not ready yet: its workflow has no version.',
   'thread.not_found': 'This conversation is not there any more.',

@@ -1,7 +1,7 @@
 //! Who may chat with a workflow.
 //!
-//! A bearer is judged alone. Session tokens, logins and their cookies are not served yet: a bearer is never good, and
-//! a login never there.
+//! A bearer is judged alone. Session tokens are not served yet: a bearer is never good. Where a login is required, the
+//! caller is who is signed in, and otherwise the visitor of a cookie, or nobody in particular.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use wire::ErrorCode;
 
 use super::cookie;
 use crate::http::error::{ApiError, ApiResult};
-use crate::http::{App, body, cors};
+use crate::http::{App, body, cors, session};
 
 /// The top-level `workflow_id`, before anything else is looked at.
 pub(super) fn workflow_id(document: &Value) -> ApiResult<Uuid> {
@@ -31,23 +31,34 @@ pub(super) fn workflow_id(document: &Value) -> ApiResult<Uuid> {
     }
 }
 
-/// Whether anybody may chat with the workflow.
-pub(in crate::http) fn check_published(workflow: &StoredWorkflow) -> ApiResult<()> {
+/// Whether the workflow's chat is open: to anybody, or to whoever is signed in.
+pub(in crate::http) fn check_published(workflow: &StoredWorkflow, signed_in: bool) -> ApiResult<()> {
     if workflow.archived_at.is_some() {
         Err(ApiError::new(ErrorCode::WorkflowNotFound))
     } else if !workflow.is_public {
         Err(ApiError::new(ErrorCode::ChatNotPublished))
-    } else if workflow.require_login {
+    } else if workflow.require_login && !signed_in {
         Err(ApiError::new(ErrorCode::ChatLoginRequired))
     } else {
         Ok(())
     }
 }
 
+/// Who a caller is.
+#[derive(Debug, Clone)]
+enum Who {
+    /// No cookie says.
+    Anyone,
+    /// An anonymous visitor.
+    Visitor(Visitor),
+    /// Somebody who is signed in.
+    User(String),
+}
+
 /// Somebody who may chat with a workflow.
 pub(super) struct Access {
     runnable: Runnable,
-    visitor: Option<Visitor>,
+    who: Who,
 }
 
 impl Access {
@@ -58,21 +69,31 @@ impl Access {
         }
         let runnable = app.chat().runnable(workflow).await?;
         let runnable = runnable.ok_or_else(|| ApiError::new(ErrorCode::WorkflowNotFound))?;
-        check_published(&runnable.workflow)?;
-        Ok(Self { runnable, visitor: cookie::read(app, request) })
+        let who = if runnable.workflow.require_login {
+            let user = session::signed_in(app, request).await?;
+            user.map_or(Who::Anyone, |user| Who::User(user.user.to_string()))
+        } else {
+            cookie::read(app, request).map_or(Who::Anyone, Who::Visitor)
+        };
+        check_published(&runnable.workflow, matches!(who, Who::User(_)))?;
+        Ok(Self { runnable, who })
+    }
+
+    fn has_cookie(&self) -> bool {
+        !matches!(self.who, Who::Anyone)
     }
 
     /// What a cookie authenticates is not done for a page of another origin, nor for a form.
     pub(super) fn check_write(&self, app: &App, request: &HttpRequest) -> ApiResult<()> {
         self.check_origin(app, request)?;
-        if self.visitor.is_some() && !body::is_json(request) {
+        if self.has_cookie() && !body::is_json(request) {
             return Err(ApiError::new(ErrorCode::UnsupportedMediaType));
         }
         Ok(())
     }
 
     pub(super) fn check_origin(&self, app: &App, request: &HttpRequest) -> ApiResult<()> {
-        if self.visitor.is_some() && cors::is_foreign(app, request) {
+        if self.has_cookie() && cors::is_foreign(app, request) {
             return Err(ApiError::new(ErrorCode::OriginMismatch));
         }
         Ok(())
@@ -84,7 +105,7 @@ impl Access {
         self.thread(app, id).await
     }
 
-    /// The thread must be of this workflow and not of another visitor. Without a cookie its id is enough.
+    /// The thread must be of this workflow and not of somebody else. Without a cookie a visitor's id is enough.
     pub(super) async fn thread(&self, app: &App, id: ThreadId) -> ApiResult<StoredThread> {
         let thread = app.chat().thread(id).await?;
         let thread = thread.filter(|thread| thread.workflow_id == self.runnable.workflow.id);
@@ -93,14 +114,16 @@ impl Access {
         Ok(thread)
     }
 
-    /// A thread of this workflow must not be of another visitor.
+    /// A thread of this workflow must not be of somebody else. What was said behind a login is its user's alone, also
+    /// once the workflow asks for none any more.
     pub(super) fn owns(&self, thread: &StoredThread) -> ApiResult<()> {
-        match (&self.visitor, &thread.owner_id) {
-            (Some(visitor), Some(owner)) if visitor.id() != owner => {
-                Err(ApiError::new(ErrorCode::ThreadNotFound))
-            }
-            _ => Ok(()),
-        }
+        let of_user = thread.owner_kind == "user";
+        let owns = match (&self.who, &thread.owner_id) {
+            (Who::User(user), owner) => of_user && owner.as_ref() == Some(user),
+            (Who::Visitor(visitor), Some(owner)) => !of_user && visitor.id() == owner,
+            (Who::Visitor(_) | Who::Anyone, _) => !of_user,
+        };
+        if owns { Ok(()) } else { Err(ApiError::new(ErrorCode::ThreadNotFound)) }
     }
 
     pub(super) fn workflow(&self) -> Uuid {
@@ -111,8 +134,13 @@ impl Access {
         self.runnable.workflow.workspace_id
     }
 
-    pub(super) fn visitor(&self) -> Option<&Visitor> {
-        self.visitor.as_ref()
+    /// Whose threads the caller's are: the kind of owner, and who.
+    pub(super) fn owner(&self) -> Option<(&'static str, &str)> {
+        match &self.who {
+            Who::Anyone => None,
+            Who::Visitor(visitor) => Some(("visitor", visitor.id())),
+            Who::User(user) => Some(("user", user)),
+        }
     }
 
     pub(super) fn version(&self) -> ApiResult<Arc<LoadedVersion>> {

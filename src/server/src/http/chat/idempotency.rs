@@ -34,17 +34,17 @@ pub(super) fn first_visitor(app: &App, begun: StoredThread) -> Option<Visitor> {
     owner.map(Visitor::of_thread)
 }
 
-/// A visitor's keys.
-pub(super) fn scope_of(access: &Access, visitor: &Visitor) -> String {
-    format!("chat|{}|visitor:{}", access.workflow(), visitor.id())
+/// The keys of somebody: the kind of caller, and who.
+pub(super) fn scope_of(access: &Access, kind: &str, id: &str) -> String {
+    format!("chat|{}|{kind}:{id}", access.workflow())
 }
 
-/// The request's key, if it has one. Keys of different callers never meet: a caller is a visitor, or an address
+/// The request's key, if it has one. Keys of different callers never meet: a caller is who its cookie says, or an address
 /// where there is no cookie.
 pub(super) fn key(request: &HttpRequest, access: &Access, body: &[u8]) -> ApiResult<Option<IdempotencyKey>> {
     let Some(key) = idempotency::key(request)? else { return Ok(None) };
-    let scope = match access.visitor() {
-        Some(visitor) => scope_of(access, visitor),
+    let scope = match access.owner() {
+        Some((kind, id)) => scope_of(access, kind, id),
         None => {
             let address = request.peer_addr().map(|peer| peer.ip().to_canonical().to_string());
             format!("chat|{}|address:{}", access.workflow(), address.unwrap_or_default())

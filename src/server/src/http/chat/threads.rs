@@ -25,13 +25,13 @@ pub(super) async fn get(app: &App, access: &Access, thread_id: &str) -> ApiResul
     Ok(Thread { items, ..records::thread(thread) })
 }
 
-/// The visitor's threads with this workflow. Who has no cookie has none: an id lets somebody in, it does not say who
+/// The caller's threads with this workflow. Who has no cookie has none: an id lets somebody in, it does not say who
 /// they are.
 pub(super) async fn list(app: &App, access: &Access, page: &PageRequest) -> ApiResult<Page<Thread>> {
     let not_found = || ApiError::new(ErrorCode::ThreadNotFound);
     let after = page.after.as_deref().map(ThreadId::parse).transpose().map_err(|_| not_found())?;
-    let Some(visitor) = access.visitor() else { return Ok(Page::default()) };
-    let of = ThreadsOf { workflow: access.workflow(), owner_kind: "visitor", owner_id: visitor.id() };
+    let Some((owner_kind, owner_id)) = access.owner() else { return Ok(Page::default()) };
+    let of = ThreadsOf { workflow: access.workflow(), owner_kind, owner_id };
     let threads = app.chat().threads_of(of, slice(page, after)).await?.ok_or_else(not_found)?;
     let threads = threads.into_iter().map(records::thread).collect();
     Ok(records::page(threads, page, |thread: &Thread| thread.id.clone()))
@@ -83,10 +83,7 @@ pub(super) async fn feedback(
     if !item_ids.iter().all(is_known) {
         return Err(not_found());
     }
-    let (author_kind, author_id) = match access.visitor() {
-        Some(visitor) => ("visitor", visitor.id()),
-        None => ("anyone", ""),
-    };
+    let (author_kind, author_id) = access.owner().unwrap_or(("anyone", ""));
     let feedback = Feedback { thread: thread.id, items: &keys, author_kind, author_id, kind: kind.as_str() };
     app.chat().feedback(feedback).await?;
     Ok(Empty {})

@@ -51,7 +51,7 @@ pub(super) async fn begin(
     let mut retry_gets_cookie = false;
     if let (Some(key), Some(visitor)) = (&mut key, &visitor) {
         // The cookie goes out with the answer's head, so a retry after that brings it along.
-        key.also = Some(idempotency::scope_of(access, visitor));
+        key.also = Some(idempotency::scope_of(access, "visitor", visitor.id()));
         retry_gets_cookie = idempotency::is_secret(&key.key);
     }
     let version = access.version()?;
@@ -115,13 +115,12 @@ async fn target(
     if let Some(thread) = thread {
         return Ok((Target::Thread(thread.id), input, None));
     }
-    let known = access.visitor().cloned();
-    let fresh = match known {
-        Some(_) => None,
-        None => Some(app.visitors().fresh(app.random())?),
-    };
-    let owner = known.as_ref().or(fresh.as_ref()).map(|visitor| visitor.id().to_owned());
-    Ok((Target::NewThread(Owner { kind: "visitor", id: owner }), input, fresh))
+    if let Some((kind, id)) = access.owner() {
+        return Ok((Target::NewThread(Owner { kind, id: Some(id.to_owned()) }), input, None));
+    }
+    let fresh = app.visitors().fresh(app.random())?;
+    let owner = Owner { kind: "visitor", id: Some(fresh.id().to_owned()) };
+    Ok((Target::NewThread(owner), input, Some(fresh)))
 }
 
 /// A user's message that stands in the thread, as it was sent.

@@ -1,5 +1,6 @@
 //! The gate: from a request's credential to a principal, or to why there is none.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use auth::exposure::Asks;
 use auth::failures::Limits;
 use auth::jwt::{Refusal, Workspaces};
 use auth::principal::{Actor, Principal};
+use auth::role::Role;
 use auth::scope::ScopeSet;
 use auth::service_token::{self, TokenDigest};
 use chrono::{DateTime, Utc};
@@ -15,7 +17,8 @@ use config::{Bootstrap, Config};
 use kernel::{Clock, Secret};
 use parking_lot::Mutex;
 use secrecy::ExposeSecret;
-use store::{ServiceTokenStatus, Store, StoreError, StoredServiceToken};
+use store::{ServiceTokenStatus, Store, StoreError, StoredServiceToken, StoredUser};
+use uuid::Uuid;
 use wire::ErrorCode;
 
 use super::credential::Credential;
@@ -215,14 +218,52 @@ impl Gate {
             }
         };
         let identity = subject_key(&claims.subject);
-        if self.tokens.own.read(&claims).is_some() {
-            return Err(invalid(identity));
+        if let Some((user, session)) = self.tokens.own.read(&claims) {
+            let live = self.store.live_session(session).await?;
+            if live.is_none_or(|live| live.id != user) {
+                return Err(invalid(identity));
+            }
+            return Ok((Principal::user(user, self.roles_of(user).await?), identity));
         }
         let workspaces = match claims.workspaces {
             Workspaces::Unrestricted => None,
             Workspaces::Only(workspaces) => Some(workspaces),
         };
         Ok((Principal::jwt(&claims.subject, ScopeSet::of_texts(&claims.scopes), workspaces), identity))
+    }
+}
+
+impl Gate {
+    /// What the user is in each workspace, as it is at this moment.
+    async fn roles_of(&self, user: Uuid) -> Result<BTreeMap<Uuid, Role>, StoreError> {
+        let places = self.store.memberships(user).await?.into_iter();
+        let roles = places.filter_map(|place| Some((place.workspace_id, Role::parse(&place.role)?)));
+        Ok(roles.collect())
+    }
+
+    /// Whose token it is who signed in here, and of which sign-in; otherwise what it is answered with, and whom the
+    /// failure counts against.
+    pub(super) async fn person_of(
+        &self,
+        token: &str,
+    ) -> ApiResult<Result<(StoredUser, Uuid), (ErrorCode, String)>> {
+        let identity = format!("token:{}", hex::encode(TokenDigest::of(token).as_bytes()));
+        let claims = match self.tokens.access.verify(token, self.clock.now()).await {
+            Ok(claims) => claims,
+            Err(refused) if refused.why == Refusal::KeyUnavailable => {
+                return Err(ApiError::new(ErrorCode::KeyUnavailable));
+            }
+            Err(refused) => {
+                let identity = refused.subject.as_deref().map_or(identity, subject_key);
+                return Ok(Err((code_of(refused.why), identity)));
+            }
+        };
+        let identity = subject_key(&claims.subject);
+        let Some((user, session)) = self.tokens.own.read(&claims) else {
+            return Ok(Err((ErrorCode::InvalidToken, identity)));
+        };
+        let live = self.store.live_session(session).await?.filter(|live| live.id == user);
+        Ok(live.map(|live| (live, session)).ok_or((ErrorCode::InvalidToken, identity)))
     }
 }
 

@@ -10,6 +10,7 @@ mod credential;
 mod denial;
 mod gate;
 mod limiter;
+mod person;
 mod scopes;
 mod workspace;
 
@@ -20,6 +21,7 @@ use actix_web::web::Data;
 pub(super) use anyone::Anyone;
 pub(super) use caller::{Caller, peer};
 pub(crate) use gate::{Gate, GateParts};
+pub(super) use person::person;
 pub(super) use scopes::{
     Asked, ChatSession, TokensRead, TokensWrite, WorkflowsExecute, WorkflowsRead, WorkflowsWrite,
 };

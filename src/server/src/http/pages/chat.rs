@@ -1,6 +1,7 @@
 //! The share page: `/chat/{workflow id}`.
 
 use actix_web::http::StatusCode;
+use actix_web::http::header::LOCATION;
 use actix_web::web::Path;
 use actix_web::{HttpRequest, HttpResponse, ResponseError};
 use minijinja::context;
@@ -8,30 +9,45 @@ use store::WorkflowRef;
 use uuid::Uuid;
 use wire::{ErrorCode, PublicWorkflow};
 
-use super::html;
+use super::{html, sign_in};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::Anyone;
-use crate::http::{App, chat, request_id, workflows};
+use crate::http::{App, chat, request_id, session, workflows};
 
-/// The page, or one that says in plain words why there is none.
+/// The page, or one that says in plain words why there is none. Where a login is required, whoever is not signed in is
+/// sent there first.
 pub(super) async fn page(app: Anyone, id: Path<String>, request: HttpRequest) -> ApiResult<HttpResponse> {
-    match published(&app, &id, &request).await {
-        Ok(workflow) => {
-            let record = serde_json::to_string(&workflow)
-                .map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;
-            let PublicWorkflow { name, description, share_url, .. } = workflow;
-            html::page(StatusCode::OK, "chat.html", context! { record, name, description, share_url })
+    let (workflow, user) = match published(&app, &id, &request).await {
+        Ok(found) => found,
+        Err(error) if error.code() == ErrorCode::ChatLoginRequired => {
+            let login = sign_in::login_address(request.uri().path());
+            let mut answer = HttpResponse::SeeOther();
+            return sign_in::private(answer.insert_header((LOCATION, login)).finish());
         }
-        Err(error) => closed(&error),
-    }
+        Err(error) => return closed(&error),
+    };
+    let record = serde_json::to_string(&workflow)
+        .map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;
+    let PublicWorkflow { name, description, share_url, .. } = workflow;
+    let named = user.is_some();
+    let filling = context! { record, name, description, share_url, user };
+    let page = html::page(StatusCode::OK, "chat.html", filling)?;
+    if named { sign_in::private(page) } else { Ok(page) }
 }
 
-async fn published(app: &App, id: &str, request: &HttpRequest) -> ApiResult<PublicWorkflow> {
+/// The workflow, and who is signed in where it asks for that.
+async fn published(
+    app: &App,
+    id: &str,
+    request: &HttpRequest,
+) -> ApiResult<(PublicWorkflow, Option<String>)> {
     let not_found = || ApiError::new(ErrorCode::WorkflowNotFound);
     let id = WorkflowRef::Id(Uuid::parse_str(id).map_err(|_| not_found())?);
     let workflow = app.store().workflow(&id, Uuid::nil()).await?.ok_or_else(not_found)?;
-    chat::check_published(&workflow)?;
-    Ok(workflows::public_record(workflow, &app.public_base(request)))
+    let user = if workflow.require_login { session::signed_in(app, request).await? } else { None };
+    chat::check_published(&workflow, user.is_some())?;
+    let public = workflows::public_record(workflow, &app.public_base(request));
+    Ok((public, user.map(|user| user.email)))
 }
 
 fn closed(error: &ApiError) -> ApiResult<HttpResponse> {
@@ -46,9 +62,6 @@ fn closed(error: &ApiError) -> ApiResult<HttpResponse> {
             "This chat is not open",
             "It exists, but it is not published at the moment. Ask whoever sent you the address.",
         ),
-        ErrorCode::ChatLoginRequired => {
-            ("This chat asks for a sign-in", "Signing in is not possible on this service yet.")
-        }
         _ => (
             "The chat cannot be shown right now",
             "Something here does not answer. Nothing is lost; try again in a moment.",

@@ -1,0 +1,120 @@
+//! Where mail goes: to the mail server that the operator named, or to the log.
+
+use std::time::Duration;
+
+use auth::sign_in::Letter;
+use kernel::Secret;
+use lettre::message::header::{ContentTransferEncoding, ContentType};
+use lettre::message::{Body, Mailbox, SinglePart};
+use lettre::transport::smtp;
+use lettre::{Address, AsyncSmtpTransport, AsyncTransport, Message, Tokio1Executor};
+use secrecy::ExposeSecret;
+use url::Url;
+use uuid::Uuid;
+
+/// How long the mail server is waited for, at each step.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// Answers that refuse the service, not the mail: whoever runs it may set that right meanwhile.
+const NOT_LET_IN: [u16; 4] = [530, 534, 535, 538];
+
+/// Bytes of the longest line that may be sent as it stands (RFC 5322).
+const LINE: usize = 998;
+
+/// Where mail goes.
+pub struct Delivery(Kind);
+
+enum Kind {
+    Smtp { server: Box<AsyncSmtpTransport<Tokio1Executor>>, from: Mailbox },
+    Log,
+}
+
+/// The configured mail server or sender cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum DeliveryError {
+    /// `SERVICE_SMTP_URL`. Its text is left out: it may hold a password.
+    #[error("SERVICE_SMTP_URL cannot be used: write smtp://user:password@host:587 or smtps://host:465")]
+    Server,
+    /// `SERVICE_MAIL_FROM`.
+    #[error("SERVICE_MAIL_FROM cannot be used as a sender: {0}")]
+    From(String),
+}
+
+/// A mail was not sent.
+pub(super) struct Failure {
+    /// For the log: no address and no secret.
+    pub(super) reason: String,
+    /// It would be refused again.
+    pub(super) permanent: bool,
+}
+
+impl Delivery {
+    /// Over the mail server at an address such as `smtp://user:password@host:587`: with STARTTLS where it is offered,
+    /// with `?tls=required` only so. `smtps://` speaks TLS from the first byte.
+    ///
+    /// # Errors
+    /// [`DeliveryError`] names the variable to change.
+    pub fn smtp(url: &Secret, from: &str) -> Result<Self, DeliveryError> {
+        let mut url = Url::parse(url.expose_secret()).map_err(|_| DeliveryError::Server)?;
+        if url.scheme() == "smtp" && url.query().is_none() {
+            url.set_query(Some("tls=opportunistic"));
+        }
+        let builder = AsyncSmtpTransport::<Tokio1Executor>::from_url(url.as_str());
+        let builder = builder.map_err(|_| DeliveryError::Server)?;
+        let server = Box::new(builder.timeout(Some(PATIENCE)).build());
+        let from = from.parse().map_err(|error| DeliveryError::From(format!("{error}")))?;
+        Ok(Self(Kind::Smtp { server, from }))
+    }
+
+    /// Into the log, code and link included: for development, where there is no mail server.
+    #[must_use]
+    pub fn log() -> Self {
+        Self(Kind::Log)
+    }
+
+    pub(super) async fn send(&self, id: Uuid, recipient: &str, letter: &Letter) -> Result<(), Failure> {
+        match &self.0 {
+            Kind::Log => {
+                tracing::warn!(
+                    "SERVICE_SMTP_URL is not set, so this mail is only here: {recipient} signs in with the code {}{}",
+                    letter.code(),
+                    letter.link().map(|link| format!(" or the link {link}")).unwrap_or_default()
+                );
+                Ok(())
+            }
+            Kind::Smtp { server, from } => {
+                let message = message(id, from.clone(), recipient, letter)?;
+                server.send(message).await.map(drop).map_err(|error| failure(&error))
+            }
+        }
+    }
+}
+
+fn message(id: Uuid, from: Mailbox, recipient: &str, letter: &Letter) -> Result<Message, Failure> {
+    let permanent = |reason: &str| Failure { reason: reason.to_owned(), permanent: true };
+    let to: Address = recipient.parse().map_err(|_| permanent("the address is none that mail is sent to"))?;
+    let text = letter.text().replace('\n', "\r\n");
+    let body = if text.is_ascii() && text.lines().all(|line| line.len() <= LINE) {
+        // As it stands: quoted-printable would break the link's line, and not everything that reads mail mends it.
+        Body::dangerous_pre_encoded(text.into_bytes(), ContentTransferEncoding::SevenBit)
+    } else {
+        Body::new(text)
+    };
+    // One that is sent again has the same id, by which mail programs know it.
+    let name = format!("<{id}@{}>", from.email.domain());
+    Message::builder()
+        .message_id(Some(name))
+        .from(from)
+        .to(Mailbox::new(None, to))
+        .subject(letter.subject())
+        .singlepart(SinglePart::builder().header(ContentType::TEXT_PLAIN).body(body))
+        .map_err(|_| permanent("the mail cannot be put together"))
+}
+
+/// What a server says may name the address, so only its number is told.
+fn failure(error: &smtp::Error) -> Failure {
+    let Some(code) = error.status().map(u16::from) else {
+        return Failure { reason: format!("{error}"), permanent: false };
+    };
+    let permanent = error.is_permanent() && !NOT_LET_IN.contains(&code);
+    Failure { reason: format!("the mail server answered {code}"), permanent }
+}

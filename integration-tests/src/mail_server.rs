@@ -1,0 +1,188 @@
+//! A mail server that keeps what it is given.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+use crate::until;
+
+/// A mail as it came.
+#[derive(Debug, Clone)]
+pub struct Mail {
+    /// Who it says it is from, to the server.
+    pub from: String,
+    /// Every recipient, to the server.
+    pub to: Vec<String>,
+    /// Headers and text.
+    pub data: String,
+}
+
+impl Mail {
+    /// The line with nothing but six digits.
+    ///
+    /// # Panics
+    /// When there is not exactly one.
+    #[must_use]
+    pub fn code(&self) -> String {
+        let is_code = |line: &&str| line.len() == 6 && line.bytes().all(|b| b.is_ascii_digit());
+        let codes: Vec<&str> = self.data.lines().filter(is_code).collect();
+        assert_eq!(codes.len(), 1, "{}", self.data);
+        codes[0].to_owned()
+    }
+
+    /// The line with nothing but a link.
+    #[must_use]
+    pub fn link(&self) -> Option<String> {
+        self.data.lines().find(|line| line.starts_with("http")).map(str::to_owned)
+    }
+
+    /// A header's value.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let head = self.data.split("\n\n").next().unwrap_or_default();
+        let mut pairs = head.lines().filter_map(|line| line.split_once(": "));
+        pairs.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+}
+
+#[derive(Default)]
+struct Kept {
+    mails: Vec<Mail>,
+    /// What every recipient is answered with, while it is set.
+    refusal: Option<String>,
+    /// Whether a whole mail is left without an answer.
+    silent: bool,
+}
+
+/// A mail server on a port of its own.
+pub struct MailServer {
+    address: SocketAddr,
+    kept: Arc<Mutex<Kept>>,
+    listening: Option<JoinHandle<()>>,
+}
+
+impl MailServer {
+    /// Starts one.
+    ///
+    /// # Panics
+    /// When there is no port.
+    pub async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("its address");
+        let mut server = Self { address, kept: Arc::default(), listening: None };
+        server.listen(listener);
+        server
+    }
+
+    fn listen(&mut self, listener: TcpListener) {
+        let kept = Arc::clone(&self.kept);
+        self.listening = Some(tokio::spawn(async move {
+            // Ends with this task, and the connections with it.
+            let mut connections = tokio::task::JoinSet::new();
+            loop {
+                if let Ok((stream, _)) = listener.accept().await {
+                    connections.spawn(serve(stream, Arc::clone(&kept)));
+                }
+            }
+        }));
+    }
+
+    /// For `SERVICE_SMTP_URL`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("smtp://{}", self.address)
+    }
+
+    /// Goes down, and every connection with it.
+    ///
+    /// # Panics
+    /// When it is down.
+    pub async fn go_down(&mut self) {
+        let listening = self.listening.take().expect("it is up");
+        listening.abort();
+        let _ = listening.await;
+    }
+
+    /// Comes up again at the same address.
+    ///
+    /// # Panics
+    /// When the address is taken meanwhile.
+    pub async fn come_up(&mut self) {
+        let listener = TcpListener::bind(self.address).await.expect("the same port");
+        self.listen(listener);
+    }
+
+    /// Answers every recipient so, until it is given `None`.
+    pub fn refuse(&self, line: Option<&str>) {
+        self.kept.lock().expect("no panic").refusal = line.map(str::to_owned);
+    }
+
+    /// Takes mails and does not say that it has.
+    pub fn be_silent(&self, silent: bool) {
+        self.kept.lock().expect("no panic").silent = silent;
+    }
+
+    /// Every mail so far.
+    ///
+    /// # Panics
+    /// Never.
+    #[must_use]
+    pub fn mails(&self) -> Vec<Mail> {
+        self.kept.lock().expect("no panic").mails.clone()
+    }
+
+    /// The mail of this number, from 1 on, once it has come.
+    pub async fn mail(&self, number: usize) -> Mail {
+        until("a mail to come", async || self.mails().len() >= number).await;
+        self.mails()[number - 1].clone()
+    }
+}
+
+async fn serve(stream: TcpStream, kept: Arc<Mutex<Kept>>) -> Option<()> {
+    let (read, mut write) = stream.into_split();
+    let mut lines = BufReader::new(read).lines();
+    write.write_all(b"220 here\r\n").await.ok()?;
+    let mut mail = Mail { from: String::new(), to: Vec::new(), data: String::new() };
+    while let Some(line) = lines.next_line().await.ok()? {
+        let verb = line.to_ascii_uppercase();
+        let answer = if verb.starts_with("EHLO") {
+            "250-here\r\n250 8BITMIME".to_owned()
+        } else if let Some(from) = verb.strip_prefix("MAIL FROM:") {
+            mail.from = address(&line[line.len() - from.len()..]);
+            "250 ok".to_owned()
+        } else if let Some(to) = verb.strip_prefix("RCPT TO:") {
+            let refusal = kept.lock().expect("no panic").refusal.clone();
+            mail.to.push(address(&line[line.len() - to.len()..]));
+            refusal.unwrap_or_else(|| "250 ok".to_owned())
+        } else if verb == "DATA" {
+            write.write_all(b"354 go on\r\n").await.ok()?;
+            while let Some(line) = lines.next_line().await.ok()? {
+                if line == "." {
+                    break;
+                }
+                mail.data.push_str(line.strip_prefix('.').unwrap_or(&line));
+                mail.data.push('\n');
+            }
+            let mut kept = kept.lock().expect("no panic");
+            kept.mails.push(mail.clone());
+            mail = Mail { from: String::new(), to: Vec::new(), data: String::new() };
+            if kept.silent { String::new() } else { "250 taken".to_owned() }
+        } else if verb == "QUIT" {
+            write.write_all(b"221 bye\r\n").await.ok()?;
+            return Some(());
+        } else {
+            "250 ok".to_owned()
+        };
+        if !answer.is_empty() {
+            write.write_all(format!("{answer}\r\n").as_bytes()).await.ok()?;
+        }
+    }
+    Some(())
+}
+
+fn address(text: &str) -> String {
+    text.split(['<', '>']).nth(1).unwrap_or(text).to_owned()
+}

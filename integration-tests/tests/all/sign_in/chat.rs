@@ -1,0 +1,101 @@
+//! Chats that ask for a login.
+
+use integration_tests::{AnswerExt, Client, Workflow, chat};
+use serde_json::{Value, json};
+use wire::PublishRequest;
+use wire::chat::PageRequest;
+
+use super::{ADA, SESSION, get, post, service, signed_in};
+
+async fn say(client: &Client, workflow: &Workflow) -> integration_tests::Answer {
+    post(client, "/api/chat", &chat::create(workflow, "hi")).await
+}
+
+fn thread_of(answer: &integration_tests::Answer) -> String {
+    let text = answer.text();
+    let data = text.lines().find_map(|line| line.strip_prefix("data: ")).unwrap();
+    serde_json::from_str::<Value>(data).unwrap()["thread"]["id"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_chat_behind_a_login_is_for_whoever_is_signed_in_and_a_thread_for_its_user() {
+    let (t, mail) = service().await;
+    let workflow = t.workflow().echo().published().require_login().create().await;
+    let (ada, bob) = (signed_in(&t, &mail, ADA).await.0, signed_in(&t, &mail, "bob@example.org").await.0);
+    assert_eq!(say(&t.visitor(), &workflow).await.refusal(), "401 chat.login_required");
+    let begun = say(&ada, &workflow).await;
+    assert_eq!((begun.status, begun.header("set-cookie")), (200, None), "{}", begun.text());
+    let thread = thread_of(&begun);
+    let stream = begun.header("x-chat-stream-id").unwrap().to_owned();
+    assert_eq!(t.scalar("SELECT owner_kind || (owner_id = (SELECT id::text FROM users WHERE email LIKE 'ada%')) FROM threads").await, "usertrue");
+
+    let more = chat::add(&workflow, &thread, "more");
+    assert_eq!(post(&ada, "/api/chat", &more).await.status, 200);
+    assert_eq!(post(&bob, "/api/chat", &more).await.refusal(), "404 thread.not_found");
+    assert_eq!(post(&t.anonymous(), "/api/chat", &more).await.refusal(), "401 chat.login_required");
+    let streams = format!("/api/chat/streams/{stream}");
+    assert_eq!(get(&ada, &streams).await.status, 200);
+    assert_eq!(get(&bob, &streams).await.refusal(), "404 stream.not_found");
+    assert_eq!(get(&t.anonymous(), &streams).await.refusal(), "401 chat.login_required");
+    assert_eq!(ada.threads(&workflow.id, &PageRequest::default()).await.unwrap().data.len(), 1);
+    assert_eq!(bob.threads(&workflow.id, &PageRequest::default()).await.unwrap().data.len(), 0);
+
+    // What was said behind a login stays there when the workflow asks for none any more.
+    t.client().publish(&workflow.id, &PublishRequest { require_login: Some(false) }).await.unwrap();
+    assert_eq!(post(&t.anonymous(), "/api/chat", &more).await.refusal(), "404 thread.not_found");
+    let open = thread_of(&say(&t.visitor(), &workflow).await);
+    t.client().publish(&workflow.id, &PublishRequest { require_login: Some(true) }).await.unwrap();
+    let others = chat::add(&workflow, &open, "more");
+    assert_eq!(post(&ada, "/api/chat", &others).await.refusal(), "404 thread.not_found");
+
+    assert_eq!(post(&ada, "/api/auth/logout", &json!({})).await.status, 204);
+    assert_eq!(post(&ada, "/api/chat", &more).await.refusal(), "401 chat.login_required");
+}
+
+#[tokio::test]
+async fn a_page_of_another_origin_does_not_speak_for_whoever_is_signed_in() {
+    let (t, mail) = service().await;
+    let workflow = t.workflow().echo().published().require_login().create().await;
+    let (ada, tokens) = signed_in(&t, &mail, ADA).await;
+    let body = chat::create(&workflow, "hi").to_string();
+    let send = async |headers: &[(&str, &str)]| {
+        ada.send("POST", "/api/chat", headers, body.clone()).await.unwrap().refusal()
+    };
+    let json = ("content-type", "application/json");
+    for origin in ["https://evil.example", "null"] {
+        assert_eq!(send(&[json, ("origin", origin)]).await, "403 auth.origin_mismatch");
+    }
+    assert_eq!(send(&[("content-type", "text/plain")]).await, "415 request.unsupported_media_type");
+    assert_eq!(send(&[json]).await, "200");
+    // An access token is for the API.
+    let bearer = format!("Bearer {}", tokens["access_token"].as_str().unwrap());
+    assert_eq!(send(&[json, ("authorization", &bearer)]).await, "401 chat.session_invalid");
+    t.settled().await;
+}
+
+#[tokio::test]
+async fn the_page_of_such_a_chat_leads_to_the_sign_in_and_opens_behind_it() {
+    let (t, mail) = service().await;
+    let workflow = t.workflow().echo().published().require_login().create().await;
+    let page = format!("/chat/{}", workflow.id);
+    let away = t.get(&page).await;
+    assert_eq!((away.status, away.header("cache-control")), (303, Some("no-store")));
+    assert_eq!(away.header("location").unwrap(), format!("../login?return_to=%2Fchat%2F{}", workflow.id));
+    let (ada, _) = signed_in(&t, &mail, ADA).await;
+    let shown = get(&ada, &page).await;
+    assert_eq!((shown.status, shown.header("cache-control")), (200, Some("no-store")));
+    assert!(shown.text().contains(r#"signed-in-as="ada@example.org""#));
+    let login = get(&ada, "/login").await;
+    assert!(
+        login.status == 200
+            && login.text().contains(ADA)
+            && login.header("cache-control") == Some("no-store")
+    );
+    for away in ["//evil.example", "https://evil.example/", "javascript:alert(1)", "/\\evil.example"] {
+        let asked: String = url::form_urlencoded::byte_serialize(away.as_bytes()).collect();
+        let login = t.get(&format!("/login?return_to={asked}")).await;
+        assert!(login.status == 200 && login.text().contains(r#"data-return-to="""#), "{away}");
+    }
+    ada.set_cookie(SESSION, "x");
+    assert!(get(&ada, &page).await.header("location").is_some());
+}

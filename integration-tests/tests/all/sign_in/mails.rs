@@ -1,0 +1,123 @@
+//! The mail queue: how much is sent, and what a mail server does to it.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use integration_tests::{Raw, TestService, pause, until};
+use serde_json::json;
+
+use super::{ADA, service, start, verify};
+
+async fn queued(t: &TestService) -> String {
+    t.scalar("SELECT count(*) FROM outgoing_mail").await
+}
+
+async fn emptied(t: &TestService) {
+    until("the queue to be empty", async || queued(t).await == "0").await;
+}
+
+#[tokio::test]
+async fn one_address_is_sent_five_mails_in_a_quarter_of_an_hour() {
+    let (t, mail) = service().await;
+    let browser = t.visitor();
+    for _ in 0..5 {
+        start(&browser, ADA).await;
+        emptied(&t).await;
+        t.advance(Duration::from_secs(60));
+    }
+    let (last, kept) = (mail.mail(5).await, browser.cookie(super::BINDING).unwrap());
+    // What does not send a mail does not take the last one's worth either.
+    start(&t.visitor(), ADA).await;
+    start(&t.visitor(), "Ada@example.org").await;
+    mail.mail(6).await;
+    browser.set_cookie(super::BINDING, &kept);
+    assert_eq!(verify(&browser, ADA, &last.code()).await.status, 200);
+    emptied(&t).await;
+    assert_eq!(mail.mails().iter().filter(|mail| mail.to == [ADA]).count(), 5);
+    // The first one was fifteen minutes ago.
+    t.advance(Duration::from_secs(600));
+    start(&browser, ADA).await;
+    assert_eq!(mail.mail(7).await.to, [ADA]);
+}
+
+#[tokio::test]
+async fn one_client_has_twenty_mails_sent_in_an_hour_however_many_ask_at_once() {
+    let (t, mail) = service().await;
+    let asked = (0..30).map(|n| {
+        let client = t.visitor();
+        async move { start(&client, &format!("p{n}@example.org")).await.status }
+    });
+    assert_eq!(futures_util::future::join_all(asked).await, [202; 30]);
+    mail.mail(20).await;
+    emptied(&t).await;
+    assert_eq!(
+        (mail.mails().len(), t.scalar("SELECT count(*) FROM sign_in_challenges").await.as_str()),
+        (20, "20")
+    );
+    let from: IpAddr = "127.0.0.2".parse().unwrap();
+    let body = json!({"email": "other@example.org"}).to_string();
+    let headers = [("content-type", "application/json"), ("connection", "close")];
+    let other = Raw::connect_from(from, t.address()).await;
+    let answer = other.request("POST", "/api/auth/email/start", &headers, body).await.whole().await;
+    assert_eq!(answer.status, 202);
+    assert_eq!(mail.mail(21).await.to, ["other@example.org"], "another client is another matter");
+}
+
+#[tokio::test]
+async fn a_mail_server_that_is_down_gets_the_mail_when_it_is_up() {
+    let (t, mut mail) = service().await;
+    mail.go_down().await;
+    let browser = t.visitor();
+    start(&browser, ADA).await;
+    until("a first attempt", async || {
+        t.scalar("SELECT max(attempts) FROM outgoing_mail WHERE claimed_by IS NULL").await == "1"
+    })
+    .await;
+    mail.come_up().await;
+    mail.refuse(Some("451 not now"));
+    let second = "SELECT count(*) FROM outgoing_mail WHERE attempts = 2 AND claimed_by IS NULL";
+    let tried = until("a second attempt", async || t.scalar(second).await == "1");
+    t.while_time_passes(tried).await;
+    mail.refuse(None);
+    let come = t.while_time_passes_in(Duration::from_millis(100), mail.mail(1)).await;
+    assert_eq!(verify(&browser, ADA, &come.code()).await.status, 200);
+    emptied(&t).await;
+}
+
+#[tokio::test]
+async fn a_mail_that_is_refused_for_good_or_comes_too_late_is_given_up() {
+    let (t, mut mail) = service().await;
+    mail.refuse(Some("550 no such mailbox"));
+    start(&t.visitor(), ADA).await;
+    emptied(&t).await;
+    mail.go_down().await;
+    start(&t.visitor(), ADA).await;
+    until("a first attempt", async || {
+        t.scalar("SELECT count(*) FROM outgoing_mail WHERE attempts = 1 AND claimed_by IS NULL").await == "1"
+    })
+    .await;
+    t.advance(Duration::from_secs(601));
+    t.while_time_passes(emptied(&t)).await;
+    mail.refuse(None);
+    mail.come_up().await;
+    t.advance(Duration::from_secs(60));
+    pause(50).await;
+    assert_eq!(mail.mails().len(), 0);
+}
+
+#[tokio::test]
+async fn a_mail_in_the_middle_of_being_sent_is_sent_again_by_the_next_life() {
+    let (mut t, mail) = service().await;
+    mail.be_silent(true);
+    let browser = t.visitor();
+    start(&browser, ADA).await;
+    let first = mail.mail(1).await;
+    t.stop().await;
+    assert_eq!(queued(&t).await, "1", "nobody said that it was taken");
+    mail.be_silent(false);
+    t.start_again().await;
+    let second = mail.mail(2).await;
+    assert_eq!((second.code(), second.header("Message-ID")), (first.code(), first.header("Message-ID")));
+    emptied(&t).await;
+    assert_eq!(verify(&browser, ADA, &second.code()).await.status, 200);
+}

@@ -1,0 +1,92 @@
+//! What becomes of a challenge when somebody shows a code or a link.
+
+use chrono::{DateTime, Utc};
+
+use super::TRIES;
+
+/// What decides about a challenge.
+#[derive(Debug, Clone, Copy)]
+pub struct Challenge {
+    /// Wrong codes so far.
+    pub tries: i32,
+    /// From then on it is too late.
+    pub expires_at: DateTime<Utc>,
+    /// Somebody has signed in with it.
+    pub used: bool,
+    /// The same address asked for another one later.
+    pub superseded: bool,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Somebody signs in, and the challenge is used up.
+    Accepted,
+    /// A try is noted.
+    Wrong,
+    /// Nothing: it is used, burnt, replaced or too old.
+    Over,
+}
+
+impl Challenge {
+    /// Whether it can still be used.
+    #[must_use]
+    pub fn is_open(&self, now: DateTime<Utc>) -> bool {
+        !self.used && !self.superseded && self.tries < TRIES && now < self.expires_at
+    }
+
+    /// A code was shown, right or wrong. What is over stays over for the right one too.
+    #[must_use]
+    pub fn try_code(&self, now: DateTime<Utc>, right: bool) -> Verdict {
+        match (self.is_open(now), right) {
+            (false, _) => Verdict::Over,
+            (true, true) => Verdict::Accepted,
+            (true, false) => Verdict::Wrong,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeDelta;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::sign_in::CHALLENGE_LIFE;
+
+    fn at(second: i64) -> DateTime<Utc> {
+        DateTime::UNIX_EPOCH + TimeDelta::seconds(second)
+    }
+
+    fn fresh() -> Challenge {
+        Challenge { tries: 0, expires_at: at(0) + CHALLENGE_LIFE, used: false, superseded: false }
+    }
+
+    #[test]
+    fn it_is_good_until_its_last_moment() {
+        assert_eq!(fresh().try_code(at(599), true), Verdict::Accepted);
+        assert_eq!(fresh().try_code(at(600), true), Verdict::Over);
+        assert_eq!(Challenge { used: true, ..fresh() }.try_code(at(1), true), Verdict::Over);
+        assert_eq!(Challenge { superseded: true, ..fresh() }.try_code(at(1), true), Verdict::Over);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// However codes come, at most one is accepted, and none behind the fifth wrong one.
+        #[test]
+        fn at_most_one_code_is_accepted(shown in prop::collection::vec((any::<bool>(), 0_i64..120), 0..20)) {
+            let (mut challenge, mut now, mut accepted) = (fresh(), 0, 0);
+            for (right, later) in shown {
+                now += later;
+                let before = challenge.tries;
+                match challenge.try_code(at(now), right) {
+                    Verdict::Accepted => { challenge.used = true; accepted += 1; prop_assert!(right && before < TRIES && now < 600) }
+                    Verdict::Wrong => challenge.tries += 1,
+                    Verdict::Over => {}
+                }
+            }
+            prop_assert!(accepted <= 1 && challenge.tries <= TRIES);
+        }
+    }
+}

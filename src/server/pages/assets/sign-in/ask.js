@@ -1,0 +1,44 @@
+// What the sign-in pages ask of the service, and what went wrong in plain words.
+
+const BASE = new URL('../../', import.meta.url);
+
+const WORDS = {
+  network: 'There is no connection to the service. Try again in a moment.',
+  'auth.code_invalid': 'This code is not good: mistyped, older than 10 minutes, or replaced by a newer one. After five wrong ones you need another code.',
+  'auth.rate_limited': 'That was tried too often. Wait a minute and try again.',
+  'auth.origin_mismatch': 'This page is not known to the service under this address.',
+  'auth.tls_required': 'Signing in needs https.',
+};
+
+/**
+ * @param {string | URL} path below the service's own
+ * @param {object} body
+ * @returns {Promise<{ok: boolean, code: string, text: string, body: any}>} `text` says in plain words what went wrong
+ */
+export async function ask(path, body) {
+  try {
+    const response = await fetch(new URL(path, BASE), {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', Accept: 'application/json' },
+      credentials: 'same-origin',
+      cache: 'no-store',
+      body: JSON.stringify(body),
+    });
+    const answer = response.status === 204 ? null : await response.json().catch(() => null);
+    if (response.ok) return { ok: true, code: '', text: '', body: answer };
+    const { code = `http.${response.status}`, message, errors } = answer?.detail ?? {};
+    return { ok: false, code, text: plain(code, errors?.[0]?.pointer, message), body: null };
+  } catch {
+    return { ok: false, code: 'network', text: WORDS.network, body: null };
+  }
+}
+
+function plain(code, pointer, message) {
+  if (pointer === '/email') return 'This is not a mail address such as someone@example.com.';
+  return WORDS[code] ?? (message || 'Something went wrong. Try again in a moment.');
+}
+
+/** A path of this service, below where it stands; anything else is its first page. */
+export function onward(path) {
+  return path?.startsWith('/') && !path.startsWith('//') ? new URL(`.${path}`, BASE) : BASE;
+}

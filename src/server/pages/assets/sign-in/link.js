@@ -1,0 +1,20 @@
+// The page of a link: its button uses the link up.
+
+import { set, setText } from '../dom.js';
+import { ask, onward } from './ask.js';
+
+const button = document.getElementById('use');
+const problem = document.getElementById('problem');
+
+button.addEventListener('click', async () => {
+  set(button, 'disabled', true);
+  const answer = await ask(location.href, {});
+  if (answer.ok) {
+    location.replace(answer.body.return_to ? onward(answer.body.return_to) : onward('/login'));
+    return;
+  }
+  set(button, 'disabled', false);
+  const passed = 'This link is not good any more: it was used, is too old, or another one was asked for.';
+  setText(problem, answer.code === 'auth.code_invalid' ? passed : answer.text);
+  set(problem, 'hidden', false);
+});

@@ -1,0 +1,96 @@
+// The sign-in page: an address, then the code.
+
+import { set, setText } from '../dom.js';
+import { ask, onward } from './ask.js';
+
+const page = document.getElementById('sign-in');
+const problem = document.getElementById('problem');
+const element = (id) => document.getElementById(id);
+
+function say(text, field) {
+  setText(problem, text);
+  set(problem, 'hidden', text === '');
+  for (const input of page.querySelectorAll('input')) set(input, 'aria-invalid', input === field && text !== '' ? 'true' : null);
+  if (field && text !== '') {
+    field.focus();
+    field.select();
+  }
+}
+
+/** Does one thing at a time: whoever presses twice is heard once. */
+async function once(form, work) {
+  if (form.dataset.busy) return;
+  form.dataset.busy = 'yes';
+  const buttons = [...form.querySelectorAll('button')];
+  for (const button of buttons) set(button, 'aria-disabled', 'true');
+  try {
+    await work();
+  } finally {
+    delete form.dataset.busy;
+    for (const button of buttons) set(button, 'aria-disabled', null);
+  }
+}
+
+function begin() {
+  const [addressForm, codeForm] = [element('address-form'), element('code-form')];
+  const [address, code] = [element('address'), element('code')];
+  let challenge;
+
+  async function start(field) {
+    const returnTo = page.dataset.returnTo;
+    const email = address.value.trim();
+    if (email === '') return say('Type your mail address.', address);
+    const answer = await ask('api/auth/email/start', { email, ...(returnTo ? { return_to: returnTo } : {}) });
+    if (!answer.ok) return say(answer.text, field);
+    ({ challenge } = answer.body);
+    say('');
+    setText(element('sent-to'), email);
+    set(addressForm, 'hidden', true);
+    set(codeForm, 'hidden', false);
+    setText(element('told'), `A code was sent to ${email}.`);
+    code.value = '';
+    code.focus();
+  }
+
+  addressForm.addEventListener('submit', (event) => {
+    event.preventDefault();
+    once(addressForm, () => start(address));
+  });
+  codeForm.addEventListener('submit', (event) => {
+    event.preventDefault();
+    once(codeForm, async () => {
+      if (code.value.trim() === '') return say('Type the six digits of the mail.', code);
+      const answer = await ask('api/auth/email/verify', { challenge, email: address.value.trim(), code: code.value });
+      if (!answer.ok) return say(answer.text, code);
+      say('');
+      setText(element('told'), 'You are signed in.');
+      leave();
+    });
+  });
+  element('again').addEventListener('click', () =>
+    once(codeForm, async () => {
+      await start(code);
+      if (problem.hidden) setText(element('told'), `Another code was sent to ${address.value.trim()}. The one before is worth nothing now.`);
+    }),
+  );
+  element('other').addEventListener('click', () => {
+    say('');
+    set(codeForm, 'hidden', true);
+    set(addressForm, 'hidden', false);
+    address.focus();
+    address.select();
+  });
+}
+
+/** With `replace`, so that the way back does not lead here. */
+function leave() {
+  if (page.dataset.returnTo) location.replace(onward(page.dataset.returnTo));
+  else location.reload();
+}
+
+if (element('address-form')) begin();
+element('sign-out')?.addEventListener('click', async () => {
+  const answer = await ask('api/auth/logout', {});
+  if (answer.ok) location.reload();
+  else say(answer.text);
+});

@@ -1,0 +1,113 @@
+//! A sign-in that succeeds: its session, its tokens and its cookie.
+
+use actix_web::http::header;
+use actix_web::{HttpRequest, HttpResponse};
+use auth::sign_in::{ACCESS_LIFE, Token};
+use config::Signup;
+use secrecy::ExposeSecret;
+use store::{Changes, NewSession, OpenedSession, StoreError, StoredUser};
+use uuid::Uuid;
+use wire::{ErrorCode, SignedIn, UserRecord};
+
+use super::{audit, binding};
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::{App, session};
+
+/// Characters that are kept of what a client says it is.
+const USER_AGENT: usize = 120;
+
+/// Somebody on their way in.
+pub(super) struct SigningIn<'a> {
+    app: &'a App,
+    request: &'a HttpRequest,
+    user_agent: Option<String>,
+    /// What the browser had before, which its new session replaces.
+    old_cookie: Option<Vec<u8>>,
+    refresh: Token,
+    cookie: Option<Token>,
+}
+
+impl<'a> SigningIn<'a> {
+    /// A browser gets a cookie when it is the one that asked, by a page that may: `kept` is the digest of what was kept
+    /// since then.
+    pub(super) fn of(app: &'a App, request: &'a HttpRequest, kept: &[u8]) -> ApiResult<Self> {
+        let asked = binding::read(request).map(|cookie| Token::digest_of(&cookie));
+        let same = asked.is_some_and(|asked| Token::is_same(&asked, kept));
+        let gets_cookie = same && binding::is_page(app, request);
+        let agent = request.headers().get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
+        let cookie = if gets_cookie { Some(Token::fresh(app.random())?) } else { None };
+        Ok(Self {
+            app,
+            request,
+            user_agent: agent.map(|agent| agent.chars().take(USER_AGENT).collect()),
+            old_cookie: session::digest(request).filter(|_| gets_cookie),
+            refresh: Token::fresh(app.random())?,
+            cookie,
+        })
+    }
+
+    /// Opens the session; `None` when the address may not sign in.
+    pub(super) async fn open(
+        &self,
+        changes: &mut Changes,
+        email: &str,
+    ) -> Result<Option<OpenedSession>, StoreError> {
+        let sign_in = &self.app.config().sign_in;
+        if let Some(old) = &self.old_cookie {
+            changes.revoke_browser_session(old, "signed_in_again").await?;
+        }
+        let new = NewSession {
+            email,
+            owner: sign_in.owner_email.as_deref() == Some(email),
+            members_only: sign_in.signup == Signup::Members,
+            refresh_digest: self.refresh.digest(),
+            cookie_digest: self.cookie.as_ref().map(Token::digest),
+            user_agent: self.user_agent.as_deref(),
+        };
+        let opened = changes.open_session(new).await?;
+        if let Some(opened) = &opened {
+            let (user, session) = (opened.user.id, opened.id);
+            changes.audit(&audit::entry(self.app, self.request, "auth.signed_in", user, session)).await?;
+        }
+        Ok(opened)
+    }
+
+    /// Tokens for the client, the cookie for its browser.
+    pub(super) fn answer(self, opened: OpenedSession, return_to: Option<String>) -> ApiResult<HttpResponse> {
+        let answer = tokens(self.app, opened.id, opened.user, &self.refresh, return_to)?;
+        let mut response = HttpResponse::Ok();
+        if let Some(cookie) = &self.cookie {
+            response.cookie(session::cookie(cookie)).cookie(binding::no_cookie());
+        }
+        Ok(response.json(answer))
+    }
+}
+
+/// The body of an answer that hands tokens out.
+pub(super) fn tokens(
+    app: &App,
+    session: Uuid,
+    user: StoredUser,
+    refresh: &Token,
+    return_to: Option<String>,
+) -> ApiResult<SignedIn> {
+    Ok(SignedIn {
+        access_token: access_token(app, user.id, session)?,
+        refresh_token: refresh.expose().to_owned(),
+        token_type: "bearer".to_owned(),
+        expires_in: ACCESS_LIFE.num_seconds(),
+        user: record(user),
+        return_to,
+    })
+}
+
+fn access_token(app: &App, user: Uuid, session: Uuid) -> ApiResult<String> {
+    let (id, now) = (app.new_id()?, app.clock().now());
+    let token = app.tokens().own.issue(id, user, session, now, ACCESS_LIFE);
+    let token = token.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;
+    Ok(token.expose_secret().to_owned())
+}
+
+pub(super) fn record(user: StoredUser) -> UserRecord {
+    UserRecord { id: user.id.to_string(), email: user.email, name: user.name }
+}

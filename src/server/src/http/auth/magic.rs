@@ -1,0 +1,55 @@
+//! The link of a mail. To open it changes nothing, since mail scanners open links: a click on its page does.
+
+use actix_web::web::{Path, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use auth::sign_in::Token;
+use store::LinkUse;
+use wire::ErrorCode;
+
+use super::answer::SigningIn;
+use super::binding;
+use super::caller::Showing;
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::guard::Anyone;
+use crate::http::{body, pages};
+
+pub(super) async fn show(app: Anyone, token: Path<String>, request: HttpRequest) -> ApiResult<HttpResponse> {
+    let kept = binding::read(&request).map(|cookie| Token::digest_of(&cookie));
+    let link_use = app.store().look_at_link(&Token::digest_of(&token), kept.as_deref()).await?;
+    pages::link(&link_use)
+}
+
+/// Signs in the browser that asked, and no other.
+pub(super) async fn use_up(
+    app: Anyone,
+    token: Path<String>,
+    request: HttpRequest,
+    payload: Payload,
+) -> ApiResult<HttpResponse> {
+    binding::check_origin(&app, &request)?;
+    let _ = body::read(&request, payload, body::BODY_LIMIT, &**app.clock()).await?;
+    let showing = Showing::of(&app, &request, "link", &token).await?;
+    let kept = binding::read(&request).map(|cookie| Token::digest_of(&cookie));
+    let signing_in = SigningIn::of(&app, &request, kept.as_deref().unwrap_or_default())?;
+    let (link_use, opened) = app
+        .store()
+        .change(async |changes| {
+            let link_use = changes.use_link(&Token::digest_of(&token), kept.as_deref()).await?;
+            let opened = match &link_use {
+                LinkUse::Good(proven) => signing_in.open(changes, &proven.email).await?,
+                LinkUse::OtherBrowser | LinkUse::Over => None,
+            };
+            Ok((link_use, opened))
+        })
+        .await?;
+    match (link_use, opened) {
+        (LinkUse::Good(proven), Some(opened)) => signing_in.answer(opened, proven.return_to),
+        (LinkUse::OtherBrowser, _) => Err(ApiError::new(ErrorCode::CodeInvalid).with_message(OTHER_BROWSER)),
+        (LinkUse::Good(_) | LinkUse::Over, _) => {
+            Err(showing.failed(&app, &request, ErrorCode::CodeInvalid).await)
+        }
+    }
+}
+
+const OTHER_BROWSER: &str =
+    "Open the link in the browser where it was asked for, or type the code of the mail there.";

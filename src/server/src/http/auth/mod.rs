@@ -1,0 +1,50 @@
+//! Sign-in by e-mail, and who is signed in.
+
+mod answer;
+mod audit;
+mod binding;
+mod caller;
+mod magic;
+mod me;
+mod refresh;
+mod start;
+mod verify;
+
+use std::sync::Arc;
+
+use actix_web::middleware::DefaultHeaders;
+use actix_web::web::{self, ServiceConfig};
+use auth::keyring::KeyRing;
+use auth::sign_in::CodeKey;
+
+use super::{get, resource};
+
+/// The keys of a sign-in.
+pub(crate) struct Keys {
+    /// Of codes.
+    pub(crate) codes: CodeKey,
+    /// Seals letters.
+    pub(crate) letters: Arc<KeyRing>,
+}
+
+pub(super) use binding::keeps_cookies;
+
+pub(super) fn routes(config: &mut ServiceConfig) {
+    // Nothing of this is kept anywhere on its way.
+    let no_store = || DefaultHeaders::new().add(("Cache-Control", "no-store"));
+    let start = resource("/api/auth/email/start", "POST").route(web::post().to(start::start));
+    let verify = resource("/api/auth/email/verify", "POST").route(web::post().to(verify::verify));
+    let magic = resource("/api/auth/magic/{token}", "GET, HEAD, POST")
+        .route(get().to(magic::show))
+        .route(web::post().to(magic::use_up));
+    let refresh = resource("/api/auth/refresh", "POST").route(web::post().to(refresh::refresh));
+    let logout = resource("/api/auth/logout", "POST").route(web::post().to(me::log_out));
+    let me = resource("/api/auth/me", "GET, HEAD").route(get().to(me::me));
+    config
+        .service(start.wrap(no_store()))
+        .service(verify.wrap(no_store()))
+        .service(magic.wrap(no_store()))
+        .service(refresh.wrap(no_store()))
+        .service(logout.wrap(no_store()))
+        .service(me.wrap(no_store()));
+}

@@ -1,0 +1,56 @@
+//! Another pair of tokens in the place of the old one.
+
+use actix_web::web::Payload;
+use actix_web::{HttpRequest, HttpResponse};
+use auth::sign_in::Token;
+use serde_json::{Map, Value};
+use store::{AuditEntry, Outcome, Refreshed, Revoked};
+use wire::{ErrorCode, FieldError};
+
+use super::caller::Showing;
+use super::{answer, audit, binding};
+use crate::http::body;
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::fields::Fields;
+use crate::http::guard::Anyone;
+use crate::http::query::Params;
+
+pub(super) async fn refresh(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
+    binding::check_origin(&app, &request)?;
+    let bytes = body::read(&request, payload, body::BODY_LIMIT, &**app.clock()).await?;
+    let shown = Params::of(&request).and(read(&body::object(&request, &bytes)?))?;
+    let showing = Showing::of(&app, &request, "refresh", &shown).await?;
+    let (shown, fresh) = (Token::digest_of(&shown), Token::fresh(app.random())?);
+    let refreshed = app
+        .store()
+        .change(async |changes| {
+            let refreshed = changes.refresh(&shown, &fresh.digest()).await?;
+            if let Refreshed::Reused(Revoked { session, user }) = refreshed {
+                let entry = audit::entry(&app, &request, "auth.refresh_reused", user, session);
+                changes.audit(&AuditEntry { outcome: Outcome::Denied, ..entry }).await?;
+            }
+            Ok(refreshed)
+        })
+        .await?;
+    match refreshed {
+        Refreshed::Good { session, user } => {
+            Ok(HttpResponse::Ok().json(answer::tokens(&app, session, user, &fresh, None)?))
+        }
+        Refreshed::Reused(revoked) => {
+            let (session, user) = (revoked.session, revoked.user);
+            tracing::warn!(%session, %user, "a refresh token came twice, so its sign-in has ended");
+            Err(ApiError::new(ErrorCode::RefreshInvalid))
+        }
+        Refreshed::Unknown => Err(showing.failed(&app, &request, ErrorCode::RefreshInvalid).await),
+    }
+}
+
+fn read(members: &Map<String, Value>) -> Result<String, Vec<FieldError>> {
+    let mut fields = Fields::of(members);
+    fields.require("refresh_token");
+    let token = fields.text("refresh_token").map(str::to_owned);
+    match (token, fields.finish()) {
+        (Some(token), problems) if problems.is_empty() => Ok(token),
+        (_, problems) => Err(problems),
+    }
+}

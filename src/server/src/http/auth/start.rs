@@ -1,0 +1,79 @@
+//! Asks for a sign-in: the answer is the same for every address, and so is the work behind it.
+
+use actix_web::http::header;
+use actix_web::web::Payload;
+use actix_web::{HttpRequest, HttpResponse};
+use auth::sign_in::{Code, EmailAddress, Letter, Token, client_key, is_local};
+use serde_json::{Map, Value};
+use store::NewSignIn;
+use wire::{ErrorCode, FieldError, SignInStarted};
+
+use super::binding;
+use crate::http::body;
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::fields::Fields;
+use crate::http::guard::Anyone;
+use crate::http::query::Params;
+
+struct Wanted {
+    email: EmailAddress,
+    return_to: Option<String>,
+}
+
+pub(super) async fn start(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
+    binding::check_origin(&app, &request)?;
+    if request.headers().contains_key(header::ORIGIN) && !binding::keeps_cookies(&app, &request) {
+        return Err(ApiError::new(ErrorCode::TlsRequired));
+    }
+    let bytes = body::read(&request, payload, body::BODY_LIMIT, &**app.clock()).await?;
+    let wanted = Params::of(&request).and(read(&body::object(&request, &bytes)?))?;
+    let id = app.ids().uuid()?;
+    let (code, link, asked) =
+        (Code::fresh(app.random())?, Token::fresh(app.random())?, Token::fresh(app.random())?);
+    let base = app.mail_base(&request);
+    let address = base.as_ref().map(|base| format!("{base}/api/auth/magic/{}", link.expose()));
+    let service =
+        base.as_deref().and_then(|base| base.split_once("://")).map_or("Callboard", |(_, host)| host);
+    let keys = app.sign_in();
+    let letter = Letter::new(service, &code, address).seal(&keys.letters, id, app.random());
+    let client = client_key(app.client_address(&request));
+    let new = NewSignIn {
+        id,
+        email: wanted.email.as_str(),
+        link_digest: link.digest(),
+        code_mac: keys.codes.mac(id, &code),
+        binding_digest: asked.digest(),
+        return_to: wanted.return_to.as_deref(),
+        client: &client,
+        letter: letter.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?,
+    };
+    if app.store().change(async |changes| changes.start_sign_in(new).await).await? {
+        app.system().mail().committed();
+    } else {
+        // Whoever asks is not told: it would say that somebody signs in at this address just now.
+        tracing::info!(client, "no sign-in mail: too much was asked for");
+    }
+    let started = SignInStarted { challenge: asked.expose().to_owned() };
+    Ok(HttpResponse::Accepted().cookie(binding::cookie(&asked)).json(started))
+}
+
+fn read(members: &Map<String, Value>) -> Result<Wanted, Vec<FieldError>> {
+    let mut fields = Fields::of(members);
+    fields.require("email");
+    let email = fields.text("email").map(EmailAddress::parse);
+    if let Some(Err(error)) = &email {
+        fields.note(FieldError::new("/email", "format", error.to_string()));
+    }
+    let return_to = fields.text("return_to").map(str::to_owned);
+    if return_to.as_deref().is_some_and(|path| !is_local(path)) {
+        fields.note(FieldError::new(
+            "/return_to",
+            "format",
+            "must be a path of this service, such as /chat/…",
+        ));
+    }
+    match (email, fields.finish()) {
+        (Some(Ok(email)), problems) if problems.is_empty() => Ok(Wanted { email, return_to }),
+        (_, problems) => Err(problems),
+    }
+}

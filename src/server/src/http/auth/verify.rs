@@ -1,0 +1,67 @@
+//! Shows the code of a mail.
+
+use actix_web::web::Payload;
+use actix_web::{HttpRequest, HttpResponse};
+use auth::sign_in::{Code, EmailAddress, Token};
+use serde_json::{Map, Value};
+use store::ShownCode;
+use wire::{ErrorCode, FieldError};
+
+use super::answer::SigningIn;
+use super::binding;
+use super::caller::Showing;
+use crate::http::body;
+use crate::http::error::ApiResult;
+use crate::http::fields::Fields;
+use crate::http::guard::Anyone;
+use crate::http::query::Params;
+
+struct Shown {
+    challenge: Option<String>,
+    email: String,
+    code: String,
+}
+
+pub(super) async fn verify(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
+    binding::check_origin(&app, &request)?;
+    let bytes = body::read(&request, payload, body::BODY_LIMIT, &**app.clock()).await?;
+    let shown = Params::of(&request).and(read(&body::object(&request, &bytes)?))?;
+    // An address that is none was never sent a code.
+    let email = EmailAddress::parse(&shown.email).map(|email| email.to_string()).unwrap_or_default();
+    let showing = Showing::of(&app, &request, "email", &email).await?;
+    let kept = shown.challenge.or_else(|| binding::read(&request)).unwrap_or_default();
+    let kept = Token::digest_of(&kept);
+    let code = Code::read(&shown.code);
+    let signing_in = SigningIn::of(&app, &request, &kept)?;
+    let store = app.store();
+    let opened = store
+        .change(async |changes| {
+            let shown = ShownCode {
+                binding_digest: &kept,
+                email: &email,
+                code: code.as_ref(),
+                key: &app.sign_in().codes,
+            };
+            match changes.use_code(shown).await? {
+                Some(proven) => signing_in.open(changes, &proven.email).await,
+                None => Ok(None),
+            }
+        })
+        .await?;
+    match opened {
+        Some(opened) => signing_in.answer(opened, None),
+        None => Err(showing.failed(&app, &request, ErrorCode::CodeInvalid).await),
+    }
+}
+
+fn read(members: &Map<String, Value>) -> Result<Shown, Vec<FieldError>> {
+    let mut fields = Fields::of(members);
+    fields.require("email");
+    fields.require("code");
+    let challenge = fields.text("challenge").map(str::to_owned);
+    let (email, code) = (fields.text("email").map(str::to_owned), fields.text("code").map(str::to_owned));
+    match (email, code, fields.finish()) {
+        (Some(email), Some(code), problems) if problems.is_empty() => Ok(Shown { challenge, email, code }),
+        (_, _, problems) => Err(problems),
+    }
+}

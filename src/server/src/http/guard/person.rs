@@ -1,0 +1,32 @@
+//! Routes about the person who signed in, rather than about what they may do.
+
+use actix_web::HttpRequest;
+use auth::principal::Actor;
+use store::StoredUser;
+use uuid::Uuid;
+use wire::ErrorCode;
+
+use super::credential::{self, Credential};
+use super::gate::Gate;
+use crate::http::App;
+use crate::http::error::{ApiError, ApiResult};
+
+/// Whose access token the request shows, and of which sign-in; `None` without a header. A token that is nobody's who
+/// signed in here is no good.
+pub(in crate::http) async fn person(
+    app: &App,
+    request: &HttpRequest,
+) -> ApiResult<Option<(StoredUser, Uuid)>> {
+    let token = match credential::read(request.headers()) {
+        Credential::None => return Ok(None),
+        Credential::OtherScheme => return Err(ApiError::new(ErrorCode::InvalidScheme)),
+        Credential::Bearer(token) => token,
+        Credential::Unreadable => "",
+    };
+    let (gate, address): (&Gate, _) = (app.gate(), app.client_address(request));
+    gate.limiter().check_address(address).await?;
+    match gate.person_of(token).await? {
+        Ok(person) => Ok(Some(person)),
+        Err((code, identity)) => Err(gate.limiter().failed(code, address, &identity, Actor::ANONYMOUS).await),
+    }
+}

@@ -1,0 +1,48 @@
+//! `/login`, and the page that a link of a sign-in mail leads to.
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{CACHE_CONTROL, HeaderValue};
+use actix_web::{HttpRequest, HttpResponse};
+use auth::sign_in::is_local;
+use minijinja::context;
+use store::LinkUse;
+use url::form_urlencoded;
+
+use super::html;
+use crate::http::auth::keeps_cookies;
+use crate::http::error::ApiResult;
+use crate::http::guard::Anyone;
+use crate::http::query::Params;
+use crate::http::session;
+
+/// Asks for a mail address, then for the code; whoever is signed in is told so.
+pub(super) async fn login(app: Anyone, request: HttpRequest) -> ApiResult<HttpResponse> {
+    // What is no path of ours leads nowhere.
+    let return_to = Params::of(&request).text("return_to").filter(|path| is_local(path));
+    let user = session::signed_in(&app, &request).await?;
+    let (email, secure) = (user.map(|user| user.email), keeps_cookies(&app, &request));
+    private(html::page(StatusCode::OK, "login.html", context! { email, return_to, secure })?)
+}
+
+/// What a link is good for, and a button where it is good.
+pub(in crate::http) fn link(link_use: &LinkUse) -> ApiResult<HttpResponse> {
+    let (status, state, email) = match link_use {
+        LinkUse::Good(proven) => (StatusCode::OK, "good", Some(proven.email.as_str())),
+        LinkUse::OtherBrowser => (StatusCode::OK, "other_browser", None),
+        LinkUse::Over => (StatusCode::NOT_FOUND, "over", None),
+    };
+    private(html::page(status, "link.html", context! { state, email })?)
+}
+
+/// The address of the page that asks for a sign-in and comes back, from the page of a chat.
+pub(super) fn login_address(return_to: &str) -> String {
+    let query = form_urlencoded::Serializer::new(String::new()).append_pair("return_to", return_to).finish();
+    // From below `/chat/`, wherever the service stands.
+    format!("../login?{query}")
+}
+
+/// A page that names somebody is kept nowhere.
+pub(super) fn private(mut page: HttpResponse) -> ApiResult<HttpResponse> {
+    page.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(page)
+}

@@ -1,0 +1,75 @@
+//! Whose browser it is: the cookie of a sign-in.
+//!
+//! The cookie says who somebody is, not that they want what is asked: whatever changes something looks at the origin
+//! too ([`super::cors::is_foreign`]).
+
+use actix_web::HttpRequest;
+use actix_web::cookie::time::Duration;
+use actix_web::cookie::{Cookie, SameSite};
+use auth::sign_in::{SESSION_LIFE, Token};
+use store::StoredUser;
+use uuid::Uuid;
+
+use super::App;
+use super::error::ApiResult;
+
+/// Kept by the browser alone, and sent to this host alone.
+const NAME: &str = "__Host-svc_session";
+
+/// Somebody whose browser is signed in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct BrowserUser {
+    /// Who.
+    pub(super) user: Uuid,
+    /// By which sign-in.
+    pub(super) session: Uuid,
+    /// Their mail address.
+    pub(super) email: String,
+    /// The whole record.
+    pub(super) record: StoredUser,
+}
+
+/// Who is signed in on the request's browser; nobody after an hour without a request and twelve hours in all.
+pub(super) async fn signed_in(app: &App, request: &HttpRequest) -> ApiResult<Option<BrowserUser>> {
+    let Some(digest) = digest(request) else { return Ok(None) };
+    let found = app.store().browser_session(&digest).await?;
+    Ok(found.and_then(|session| {
+        let (user, email) = (session.user.id, session.user.email.clone()?);
+        Some(BrowserUser { user, session: session.id, email, record: session.user })
+    }))
+}
+
+/// What is kept of the request's cookie, whatever it is worth.
+pub(super) fn digest(request: &HttpRequest) -> Option<Vec<u8>> {
+    only(request, NAME).map(|cookie| Token::digest_of(&cookie))
+}
+
+/// The value of a cookie. Two of one name are none: one of them is somebody else's doing.
+pub(super) fn only(request: &HttpRequest, name: &str) -> Option<String> {
+    let cookies = request.cookies().ok()?;
+    let mut named = cookies.iter().filter(|cookie| cookie.name() == name);
+    let value = named.next()?.value().to_owned();
+    named.next().is_none().then_some(value)
+}
+
+/// The cookie of a new sign-in.
+pub(super) fn cookie(secret: &Token) -> Cookie<'static> {
+    host_cookie(NAME, secret.expose(), Duration::seconds(SESSION_LIFE.num_seconds()))
+}
+
+/// Takes the cookie away.
+pub(super) fn no_cookie() -> Cookie<'static> {
+    host_cookie(NAME, "", Duration::ZERO)
+}
+
+/// A cookie that goes nowhere but to this host, over https (or loopback), out of reach of scripts. `Lax`: it comes along
+/// when somebody follows a link to us, and with nothing that another site's page sends.
+pub(super) fn host_cookie(name: &'static str, value: &str, kept: Duration) -> Cookie<'static> {
+    Cookie::build(name, value.to_owned())
+        .path("/")
+        .http_only(true)
+        .secure(true)
+        .same_site(SameSite::Lax)
+        .max_age(kept)
+        .finish()
+}

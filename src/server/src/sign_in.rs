@@ -1,0 +1,58 @@
+//! What a sign-in stands on: its keys, and how its mail is sent.
+
+use std::sync::Arc;
+
+use actors::mail::{Delivery, DeliveryError, Settings};
+use auth::keyring::KeyRing;
+use auth::sign_in::CodeKey;
+use config::{Config, Signup};
+use store::{Store, StoreError};
+
+use crate::http::SignInKeys;
+use crate::keys;
+
+/// The keys, made at the first start where nobody configured them.
+pub(crate) async fn keys(store: &Store, ring: Option<&KeyRing>) -> Result<SignInKeys, StoreError> {
+    let codes = CodeKey::new(&store.service_key("sign_in", ring).await?);
+    let letters = Arc::new(keys::generated(store, "mail", ring).await?);
+    Ok(SignInKeys { codes, letters })
+}
+
+/// How mail is sent; says so where nobody is likely to want it so.
+pub(crate) fn mail(config: &Config, sign_in: &SignInKeys) -> Result<Settings, DeliveryError> {
+    let delivery = match &config.mail.smtp_url {
+        Some(url) => {
+            let from = config.mail.from.clone().unwrap_or_else(|| default_from(config));
+            Delivery::smtp(url, &from)?
+        }
+        None => Delivery::log(),
+    };
+    if !config.http.is_loopback() {
+        warn_public(config);
+    }
+    let members_and = match config.sign_in.signup {
+        Signup::Open => None,
+        Signup::Members => Some(config.sign_in.owner_email.clone()),
+    };
+    Ok(Settings { ring: Arc::clone(&sign_in.letters), delivery, members_and })
+}
+
+fn warn_public(config: &Config) {
+    if config.mail.smtp_url.is_none() {
+        tracing::warn!(
+            "others can reach this service and SERVICE_SMTP_URL is not set: codes that sign people in go to this log, \
+             and nobody but its readers can sign in"
+        );
+    }
+    if config.http.public_base_url.is_none() {
+        tracing::warn!(
+            "SERVICE_PUBLIC_BASE_URL is not set: sign-in mail holds a code and no link, since a link must not lead where \
+             a request says"
+        );
+    }
+}
+
+fn default_from(config: &Config) -> String {
+    let base = config.http.public_base_url.as_ref();
+    format!("no-reply@{}", base.and_then(|base| base.url().domain()).unwrap_or("localhost"))
+}

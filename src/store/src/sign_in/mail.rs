@@ -1,0 +1,93 @@
+//! The mail queue. A row is claimed before it is sent and goes when it was: whoever dies in between leaves it to be sent
+//! again.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use diesel::prelude::*;
+use diesel::sql_types::{BigInt, Binary, Integer, Text, Timestamptz, Uuid as SqlUuid};
+use diesel_async::RunQueryDsl;
+use uuid::Uuid;
+
+use crate::schema::outgoing_mail;
+use crate::{Store, StoreError};
+
+/// A mail that was claimed.
+#[derive(Debug, Clone, QueryableByName)]
+pub struct OutgoingMail {
+    /// Its id, which its content is sealed for.
+    #[diesel(sql_type = SqlUuid)]
+    pub id: Uuid,
+    /// Where it goes.
+    #[diesel(sql_type = Text)]
+    pub recipient: String,
+    /// The sealed letter.
+    #[diesel(sql_type = Binary)]
+    pub content: Vec<u8>,
+    /// This one included.
+    #[diesel(sql_type = Integer)]
+    pub attempts: i32,
+    /// From then on it is worth nothing.
+    #[diesel(sql_type = Timestamptz)]
+    pub expires_at: DateTime<Utc>,
+}
+
+impl Store {
+    /// Claims mail that is due: nobody else is given it for as long as `sending`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn claim_mail(
+        &self,
+        instance: Uuid,
+        sending: TimeDelta,
+        most: i64,
+    ) -> Result<Vec<OutgoingMail>, StoreError> {
+        let now = self.now();
+        diesel::sql_query(
+            "UPDATE outgoing_mail SET next_attempt_at = $2, attempts = attempts + 1, claimed_by = $3
+             WHERE id IN (SELECT id FROM outgoing_mail WHERE next_attempt_at <= $1
+                          ORDER BY next_attempt_at LIMIT $4 FOR UPDATE SKIP LOCKED)
+             RETURNING id, recipient, content, attempts, expires_at",
+        )
+        .bind::<Timestamptz, _>(now)
+        .bind::<Timestamptz, _>(now + sending)
+        .bind::<SqlUuid, _>(instance)
+        .bind::<BigInt, _>(most)
+        .load(&mut *self.connection().await?)
+        .await
+        .map_err(StoreError::from)
+    }
+
+    /// Mail that an earlier life of this instance had claimed is due again.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn give_mail_back(&self, instance: Uuid) -> Result<usize, StoreError> {
+        let given = diesel::update(outgoing_mail::table)
+            .filter(outgoing_mail::claimed_by.eq(instance))
+            .set((outgoing_mail::next_attempt_at.eq(self.now()), outgoing_mail::claimed_by.eq(None::<Uuid>)))
+            .execute(&mut *self.connection().await?)
+            .await?;
+        Ok(given)
+    }
+
+    /// A claimed mail is tried again at `next`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn retry_mail(&self, id: Uuid, next: DateTime<Utc>) -> Result<(), StoreError> {
+        diesel::update(outgoing_mail::table.find(id))
+            .set((outgoing_mail::next_attempt_at.eq(next), outgoing_mail::claimed_by.eq(None::<Uuid>)))
+            .execute(&mut *self.connection().await?)
+            .await?;
+        Ok(())
+    }
+
+    /// A mail was sent, or will not be.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn delete_mail(&self, id: Uuid) -> Result<(), StoreError> {
+        diesel::delete(outgoing_mail::table.find(id)).execute(&mut *self.connection().await?).await?;
+        Ok(())
+    }
+}

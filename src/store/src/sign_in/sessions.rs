@@ -1,0 +1,182 @@
+//! Sessions: one for each sign-in.
+
+use auth::sign_in::{FAMILY_LIFE, SESSION_IDLE, SESSION_LIFE};
+use chrono::{DateTime, TimeDelta, Utc};
+use diesel::prelude::*;
+use diesel_async::RunQueryDsl;
+use uuid::Uuid;
+
+use super::StoredUser;
+use crate::schema::{refresh_tokens, sign_in_sessions, users};
+use crate::{Changes, Store, StoreError};
+
+/// How far the noted time of a session's last request may lag behind.
+const TOUCHED_EVERY: TimeDelta = TimeDelta::minutes(1);
+
+/// A session to open.
+pub struct NewSession<'a> {
+    /// Who signs in.
+    pub email: &'a str,
+    /// Whether their first sign-in makes them owner of the workspace `default`.
+    pub owner: bool,
+    /// Whether only members may sign in.
+    pub members_only: bool,
+    /// SHA-256 of the first refresh token.
+    pub refresh_digest: Vec<u8>,
+    /// SHA-256 of the browser's cookie, where it gets one.
+    pub cookie_digest: Option<Vec<u8>>,
+    /// What the client says it is.
+    pub user_agent: Option<&'a str>,
+}
+
+/// A session that was opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenedSession {
+    /// Its id, which access tokens name.
+    pub id: Uuid,
+    /// Who signed in.
+    pub user: StoredUser,
+}
+
+/// A browser that is signed in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BrowserSession {
+    /// Its session.
+    pub id: Uuid,
+    /// Who is signed in.
+    pub user: StoredUser,
+    /// When they will have to sign in again, whatever they do.
+    pub ends_at: DateTime<Utc>,
+}
+
+impl Changes {
+    /// Opens a session; `None` when the address may not sign in.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn open_session(&mut self, new: NewSession<'_>) -> Result<Option<OpenedSession>, StoreError> {
+        let Some(user) = self.user_signing_in(new.email, new.owner, new.members_only).await? else {
+            return Ok(None);
+        };
+        let (id, now) = (self.store.ids().uuid()?, self.store.now());
+        diesel::insert_into(sign_in_sessions::table)
+            .values((
+                sign_in_sessions::id.eq(id),
+                sign_in_sessions::user_id.eq(user.id),
+                sign_in_sessions::cookie_digest.eq(new.cookie_digest),
+                sign_in_sessions::cookie_used_at.eq(now),
+                sign_in_sessions::user_agent.eq(new.user_agent),
+                sign_in_sessions::created_at.eq(now),
+                sign_in_sessions::last_used_at.eq(now),
+                sign_in_sessions::expires_at.eq(now + FAMILY_LIFE),
+            ))
+            .execute(&mut *self.connection)
+            .await?;
+        diesel::insert_into(refresh_tokens::table)
+            .values((
+                refresh_tokens::digest.eq(new.refresh_digest),
+                refresh_tokens::session_id.eq(id),
+                refresh_tokens::issued_at.eq(now),
+                refresh_tokens::expires_at.eq(now + FAMILY_LIFE),
+            ))
+            .execute(&mut *self.connection)
+            .await?;
+        Ok(Some(OpenedSession { id, user }))
+    }
+
+    /// Ends a session: its cookie, its refresh tokens and its access tokens are worth nothing any more. Says whose it was;
+    /// `None` when there was none, or it had ended.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn revoke_session(&mut self, id: Uuid, reason: &str) -> Result<Option<Uuid>, StoreError> {
+        let revoked = diesel::update(sign_in_sessions::table.find(id))
+            .filter(sign_in_sessions::revoked_at.is_null())
+            .set((
+                sign_in_sessions::revoked_at.eq(self.store.now()),
+                sign_in_sessions::revoked_reason.eq(reason),
+            ))
+            .returning(sign_in_sessions::user_id)
+            .get_result(&mut *self.connection)
+            .await
+            .optional()?;
+        Ok(revoked)
+    }
+
+    /// The same for the session of a browser's cookie.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn revoke_browser_session(
+        &mut self,
+        cookie_digest: &[u8],
+        reason: &str,
+    ) -> Result<Option<Uuid>, StoreError> {
+        let found: Option<Uuid> = sign_in_sessions::table
+            .filter(sign_in_sessions::cookie_digest.eq(cookie_digest))
+            .select(sign_in_sessions::id)
+            .first(&mut *self.connection)
+            .await
+            .optional()?;
+        match found {
+            Some(id) => self.revoke_session(id, reason).await,
+            None => Ok(None),
+        }
+    }
+}
+
+impl Store {
+    /// The session of a browser's cookie, unless it was revoked, nobody has used it for an hour, or it is half a day
+    /// old. That it is used is noted, once a minute at most.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn browser_session(&self, cookie_digest: &[u8]) -> Result<Option<BrowserSession>, StoreError> {
+        let now = self.now();
+        let mut connection = self.connection().await?;
+        let found: Option<(Uuid, DateTime<Utc>, DateTime<Utc>, StoredUser)> = sign_in_sessions::table
+            .inner_join(users::table.on(users::id.eq(sign_in_sessions::user_id)))
+            .filter(sign_in_sessions::cookie_digest.eq(cookie_digest))
+            .filter(sign_in_sessions::revoked_at.is_null())
+            .filter(sign_in_sessions::cookie_used_at.gt(now - SESSION_IDLE))
+            .filter(sign_in_sessions::created_at.gt(now - SESSION_LIFE))
+            .filter(users::email.is_not_null())
+            .select((
+                sign_in_sessions::id,
+                sign_in_sessions::cookie_used_at,
+                sign_in_sessions::created_at,
+                StoredUser::as_select(),
+            ))
+            .first(&mut *connection)
+            .await
+            .optional()?;
+        let Some((id, used_at, created_at, user)) = found else { return Ok(None) };
+        if now - used_at >= TOUCHED_EVERY {
+            diesel::update(sign_in_sessions::table.find(id))
+                // Of many requests at once, one notes it; and never back in time.
+                .filter(sign_in_sessions::cookie_used_at.le(now - TOUCHED_EVERY))
+                .set((sign_in_sessions::cookie_used_at.eq(now), sign_in_sessions::last_used_at.eq(now)))
+                .execute(&mut *connection)
+                .await?;
+        }
+        Ok(Some(BrowserSession { id, user, ends_at: created_at + SESSION_LIFE }))
+    }
+
+    /// Whose session it is, while it is neither revoked nor over: what an access token's `sid` is worth.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn live_session(&self, id: Uuid) -> Result<Option<StoredUser>, StoreError> {
+        let found = sign_in_sessions::table
+            .inner_join(users::table.on(users::id.eq(sign_in_sessions::user_id)))
+            .filter(sign_in_sessions::id.eq(id))
+            .filter(sign_in_sessions::revoked_at.is_null())
+            .filter(sign_in_sessions::expires_at.gt(self.now()))
+            .filter(users::email.is_not_null())
+            .select(StoredUser::as_select())
+            .first(&mut *self.connection().await?)
+            .await
+            .optional()?;
+        Ok(found)
+    }
+}

@@ -1,0 +1,130 @@
+//! People and the workspaces they belong to.
+
+use diesel::prelude::*;
+use diesel_async::RunQueryDsl;
+use uuid::Uuid;
+
+use crate::schema::{users, workspace_members, workspaces};
+use crate::{Changes, DEFAULT_WORKSPACE, Store, StoreError};
+
+/// Somebody with an account.
+#[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
+#[diesel(table_name = users, check_for_backend(diesel::pg::Pg))]
+pub struct StoredUser {
+    /// Their id.
+    pub id: Uuid,
+    /// Their address; `None` once they were erased.
+    pub email: Option<String>,
+    /// What they are called, where they said so.
+    pub name: Option<String>,
+}
+
+/// Somebody's place in a workspace.
+#[derive(Debug, Clone, PartialEq, Eq, Queryable)]
+pub struct Membership {
+    /// The workspace.
+    pub workspace_id: Uuid,
+    /// Its slug.
+    pub slug: String,
+    /// `viewer`, `editor`, `admin` or `owner`.
+    pub role: String,
+}
+
+impl Changes {
+    /// The account of an address that signs in now; the first time it is made, unless only members may sign in.
+    ///
+    /// `owner`: their first sign-in makes them owner of the workspace `default`.
+    pub(super) async fn user_signing_in(
+        &mut self,
+        email: &str,
+        owner: bool,
+        members_only: bool,
+    ) -> Result<Option<StoredUser>, StoreError> {
+        let now = self.store.now();
+        if members_only && !owner && !is_member(&mut self.connection, email).await? {
+            return Ok(None);
+        }
+        diesel::insert_into(users::table)
+            .values((
+                users::id.eq(self.store.ids().uuid()?),
+                users::email.eq(email),
+                users::created_at.eq(now),
+            ))
+            .on_conflict(users::email)
+            .do_nothing()
+            .execute(&mut *self.connection)
+            .await?;
+        // Locked: of two first sign-ins one is the first.
+        let (user, earlier) = users::table
+            .filter(users::email.eq(email))
+            .select((StoredUser::as_select(), users::last_sign_in_at.is_not_null()))
+            .for_update()
+            .first::<(StoredUser, bool)>(&mut *self.connection)
+            .await?;
+        diesel::update(users::table.find(user.id))
+            .set(users::last_sign_in_at.eq(now))
+            .execute(&mut *self.connection)
+            .await?;
+        if owner && !earlier {
+            self.make_owner(user.id).await?;
+        }
+        Ok(Some(user))
+    }
+
+    async fn make_owner(&mut self, user: Uuid) -> Result<(), StoreError> {
+        let workspace: Uuid = workspaces::table
+            .filter(workspaces::slug.eq(DEFAULT_WORKSPACE))
+            .select(workspaces::id)
+            .first(&mut *self.connection)
+            .await?;
+        diesel::insert_into(workspace_members::table)
+            .values((
+                workspace_members::workspace_id.eq(workspace),
+                workspace_members::user_id.eq(user),
+                workspace_members::role.eq("owner"),
+                workspace_members::created_at.eq(self.store.now()),
+            ))
+            .on_conflict((workspace_members::workspace_id, workspace_members::user_id))
+            .do_update()
+            .set(workspace_members::role.eq("owner"))
+            .execute(&mut *self.connection)
+            .await?;
+        Ok(())
+    }
+}
+
+async fn is_member(
+    connection: &mut diesel_async::AsyncPgConnection,
+    email: &str,
+) -> Result<bool, StoreError> {
+    let member = users::table
+        .inner_join(workspace_members::table.on(workspace_members::user_id.eq(users::id)))
+        .filter(users::email.eq(email));
+    Ok(diesel::select(diesel::dsl::exists(member)).get_result(connection).await?)
+}
+
+impl Store {
+    /// Whether the address is somebody's who belongs to a workspace.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn is_member(&self, email: &str) -> Result<bool, StoreError> {
+        is_member(&mut *self.connection().await?, email).await
+    }
+
+    /// The workspaces that somebody belongs to, by slug.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn memberships(&self, user: Uuid) -> Result<Vec<Membership>, StoreError> {
+        let found = workspace_members::table
+            .inner_join(workspaces::table.on(workspaces::id.eq(workspace_members::workspace_id)))
+            .filter(workspace_members::user_id.eq(user))
+            .filter(workspaces::deleted_at.is_null())
+            .select((workspaces::id, workspaces::slug, workspace_members::role))
+            .order(workspaces::slug)
+            .load(&mut *self.connection().await?)
+            .await?;
+        Ok(found)
+    }
+}

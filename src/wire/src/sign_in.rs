@@ -1,0 +1,88 @@
+//! Sign-in by e-mail. What holds a secret has no `Debug`.
+
+use serde::{Deserialize, Serialize};
+
+/// Asks for a mail with a link and a code.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StartSignIn {
+    /// Whose mail address.
+    pub email: String,
+    /// A path of the service to go to afterwards.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub return_to: Option<String>,
+}
+
+/// The same for every address.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SignInStarted {
+    /// Goes with the code, where no cookie does. A secret of whoever asked.
+    pub challenge: String,
+}
+
+/// Shows the code.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerifyCode {
+    /// What the start was answered with; absent where the cookie comes along.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub challenge: Option<String>,
+    /// The same address again.
+    pub email: String,
+    /// The six digits.
+    pub code: String,
+}
+
+/// Somebody has signed in.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SignedIn {
+    /// Goes into the header `Authorization`.
+    pub access_token: String,
+    /// Is worth one more of these answers.
+    pub refresh_token: String,
+    /// `bearer`.
+    pub token_type: String,
+    /// Seconds that the access token is good for.
+    pub expires_in: i64,
+    /// Who.
+    pub user: UserRecord,
+    /// Behind a link: the path to go to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub return_to: Option<String>,
+}
+
+/// Puts a new pair of tokens in the place of the old one.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refresh {
+    /// The latest one.
+    pub refresh_token: String,
+}
+
+/// Somebody with an account.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UserRecord {
+    /// Their id.
+    pub id: String,
+    /// Their mail address.
+    pub email: Option<String>,
+    /// What they are called.
+    pub name: Option<String>,
+}
+
+/// Who the caller is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Me {
+    /// The person.
+    pub user: UserRecord,
+    /// Where they belong.
+    pub workspaces: Vec<WorkspaceRole>,
+}
+
+/// A workspace and what somebody is there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkspaceRole {
+    /// Its id.
+    pub id: String,
+    /// Its slug.
+    pub slug: String,
+    /// `viewer`, `editor`, `admin` or `owner`.
+    pub role: String,
+}
