@@ -64,6 +64,11 @@ impl Builder {
             ("SERVICE_PORT", "0".to_owned()),
             ("SERVICE_HTTP_WORKERS", "2".to_owned()),
             ("SERVICE_DATABASE_POOL", "6".to_owned()),
+            // All clients have one address, and some of them are quick.
+            ("SERVICE_CHAT_RATE_LIMIT_IP", "0".to_owned()),
+            ("SERVICE_CHAT_RATE_LIMIT_WORKFLOW", "0".to_owned()),
+            ("SERVICE_CHAT_RATE_LIMIT_SESSION", "0".to_owned()),
+            ("SERVICE_CHAT_MAX_STREAMS", "0".to_owned()),
         ];
         let mut variables = self.variables;
         for (name, value) in defaults {

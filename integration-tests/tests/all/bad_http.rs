@@ -258,6 +258,32 @@ async fn broken_http_is_refused_and_harms_nobody() {
     t.assert_no_rows("runs").await;
 }
 
+/// What a proxy in front might read as one request and we as two. Each is refused and the connection closed, so that
+/// nothing behind it is taken for a request.
+#[tokio::test]
+async fn requests_that_could_be_smuggled_are_refused_and_the_connection_closed() {
+    let t = TestService::start().await;
+    let requests: [(&str, &str); 8] = [
+        ("two lengths and an encoding", "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+        ("two lengths", "Content-Length: 4\r\nContent-Length: 5\r\n\r\nabcd"),
+        ("a length with a sign", "Content-Length: +4\r\n\r\nabcd"),
+        ("an encoding behind another", "Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n"),
+        ("an encoding nobody knows", "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n"),
+        ("white space before the colon", "Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n"),
+        ("a folded line", "X-A: 1\r\n Content-Length: 4\r\n\r\nabcd"),
+        ("a chunk's length that is none", "Transfer-Encoding: chunked\r\n\r\n0x4\r\nabcd\r\n0\r\n\r\n"),
+    ];
+    for (name, rest) in requests {
+        let mut raw = t.raw().await;
+        raw.write(format!("POST /api/chat HTTP/1.1\r\nHost: 127.0.0.1\r\n{rest}")).await;
+        raw.write("GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n").await;
+        let answer = String::from_utf8_lossy(&raw.rest().await).into_owned();
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{name}: {answer}");
+        assert_eq!(answer.matches("HTTP/1.1 ").count(), usize::from(!answer.is_empty()), "{name}: {answer}");
+    }
+    t.assert_healthy().await;
+}
+
 #[tokio::test]
 async fn a_body_that_does_not_arrive_is_408() {
     let t = TestService::with_manual_clock().await;

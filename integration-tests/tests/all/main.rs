@@ -15,6 +15,7 @@ mod again;
 mod again_queued;
 mod again_races;
 mod answers;
+mod auth;
 mod bad_http;
 mod bad_input;
 mod changes;

@@ -41,15 +41,22 @@ fn parse(hop: &str) -> Option<IpAddr> {
     bare.parse().ok().map(|address: IpAddr| address.to_canonical())
 }
 
-/// What failures of an address are counted under. Who has one IPv6 address has its whole /64.
+/// What an address is counted under: an IPv4 address for itself, an IPv6 address with its whole /64, which one client
+/// has.
+#[must_use]
+pub fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
+        address => address,
+    }
+}
+
+/// What failures of an address are counted under.
 #[must_use]
 pub fn failure_key(address: IpAddr) -> String {
-    match address.to_canonical() {
+    match network(address) {
         IpAddr::V4(address) => format!("address:{address}"),
-        IpAddr::V6(address) => {
-            let network = Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX));
-            format!("address:{network}/64")
-        }
+        IpAddr::V6(network) => format!("address:{network}/64"),
     }
 }
 

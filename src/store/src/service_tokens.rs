@@ -27,6 +27,8 @@ pub struct NewServiceToken {
     pub workspaces: Vec<String>,
     /// Who made it.
     pub created_by: String,
+    /// When it is made.
+    pub issued_at: DateTime<Utc>,
     /// When it stops being good.
     pub expires_at: Option<DateTime<Utc>>,
     /// Of its secret.
@@ -240,7 +242,6 @@ impl Changes {
         &mut self,
         new: NewServiceToken,
     ) -> Result<StoredServiceToken, StoreError> {
-        let now = self.store.now();
         let row: Row = diesel::insert_into(service_tokens::table)
             .values((
                 service_tokens::id.eq(new.id),
@@ -248,13 +249,13 @@ impl Changes {
                 service_tokens::scopes.eq(json!(new.scopes)),
                 service_tokens::workspaces.eq(json!(new.workspaces)),
                 service_tokens::created_by.eq(new.created_by),
-                service_tokens::issued_at.eq(now),
+                service_tokens::issued_at.eq(new.issued_at),
                 service_tokens::expires_at.eq(new.expires_at),
             ))
             .returning(Row::as_returning())
             .get_result(&mut *self.connection)
             .await?;
-        self.add_secret(new.id, new.digest, now).await?;
+        self.add_secret(new.id, new.digest, new.issued_at).await?;
         row.try_into()
     }
 

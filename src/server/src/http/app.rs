@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use wire::ErrorCode;
 
+use super::chat::Limits;
 use super::error::{ApiError, ApiResult};
 use super::guard::{self, Gate};
 use crate::tokens::Tokens;
@@ -53,11 +54,13 @@ struct Inner {
     shutting_down: CancellationToken,
     streams_closing: CancellationToken,
     diagnosis_places: Arc<Semaphore>,
+    chat_limits: Limits,
 }
 
 impl App {
     pub(crate) fn new(parts: AppParts) -> Self {
         let (chat, runs) = (parts.system.chat(), parts.system.runs());
+        let chat_limits = Limits::new(&parts.config.chat, &parts.clock);
         let inner = Inner {
             parts,
             chat,
@@ -65,6 +68,7 @@ impl App {
             shutting_down: CancellationToken::new(),
             streams_closing: CancellationToken::new(),
             diagnosis_places: super::diagnosis::places(),
+            chat_limits,
         };
         Self { inner: Arc::new(inner) }
     }
@@ -89,6 +93,10 @@ impl App {
 
     pub(super) fn diagnosis_places(&self) -> &Arc<Semaphore> {
         &self.inner.diagnosis_places
+    }
+
+    pub(super) fn chat_limits(&self) -> &Limits {
+        &self.inner.chat_limits
     }
 
     pub(super) fn config(&self) -> &Config {

@@ -11,6 +11,7 @@ use store::StoredStream;
 use wire::{ErrorCode, FieldError};
 
 use super::App;
+use super::chat::StreamPlace;
 use super::error::{ApiError, ApiResult};
 use super::place::{Place, Unknown, place, place_in_latest};
 
@@ -29,6 +30,9 @@ pub(super) fn headers() -> HttpResponseBuilder {
     response
 }
 
+/// Something that is held for as long as a stream is read.
+pub(super) type Held = Option<StreamPlace>;
+
 /// A stored stream, exactly behind the last event that the client has seen; 204 when there is nothing more.
 pub(super) async fn serve(
     app: &App,
@@ -36,8 +40,9 @@ pub(super) async fn serve(
     request: &HttpRequest,
     unknown: Unknown,
     head: HttpResponseBuilder,
+    held: Held,
 ) -> ApiResult<HttpResponse> {
-    serve_from(app, stream, place(request, stream.id, unknown)?, head).await
+    serve_from(app, stream, place(request, stream.id, unknown)?, head, held).await
 }
 
 /// The same where the client asks for whatever stream there is now: when it has seen another one, all of this is new.
@@ -46,8 +51,9 @@ pub(super) async fn serve_latest(
     stream: &StoredStream,
     request: &HttpRequest,
     head: HttpResponseBuilder,
+    held: Held,
 ) -> ApiResult<HttpResponse> {
-    serve_from(app, stream, place_in_latest(request, stream.id)?, head).await
+    serve_from(app, stream, place_in_latest(request, stream.id)?, head, held).await
 }
 
 async fn serve_from(
@@ -55,6 +61,7 @@ async fn serve_from(
     stream: &StoredStream,
     place: Place,
     mut head: HttpResponseBuilder,
+    held: Held,
 ) -> ApiResult<HttpResponse> {
     if app.chat().all_seen(stream, place.after).await? {
         return Ok(HttpResponse::NoContent().finish());
@@ -67,14 +74,19 @@ async fn serve_from(
         return Err(ApiError::problems(ErrorCode::InvalidRequest, vec![problem]));
     }
     let reader = app.chat().open(stream.id, place.after);
-    Ok(head.streaming(body(reader, app)))
+    Ok(head.streaming(body(reader, app, held)))
 }
 
 /// The events, pings between them, and at a shutdown the request to come back. The run does not depend on it: the
 /// body is only a reader.
-pub(super) fn body(reader: Reader, app: &App) -> impl Stream<Item = Result<Bytes, ReaderError>> + use<> {
+pub(super) fn body(
+    reader: Reader,
+    app: &App,
+    held: Held,
+) -> impl Stream<Item = Result<Bytes, ReaderError>> + use<> {
     let (clock, closing) = (app.clock().clone(), app.streams_closing().clone());
     unfold(Some(reader), move |reader| {
+        let _ = &held;
         let (clock, closing) = (clock.clone(), closing.clone());
         async move {
             let mut reader = reader?;

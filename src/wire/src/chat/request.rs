@@ -84,6 +84,23 @@ pub enum ChatOperation {
     },
 }
 
+impl ChatOperation {
+    /// The thread that it is about, where there is one already.
+    #[must_use]
+    pub fn thread_id(&self) -> Option<&str> {
+        match self {
+            Self::CreateThread { .. } | Self::ListThreads(_) => None,
+            Self::AddUserMessage { thread_id, .. }
+            | Self::RetryAfterItem { thread_id, .. }
+            | Self::GetThread { thread_id }
+            | Self::ListItems { thread_id, .. }
+            | Self::UpdateThread { thread_id, .. }
+            | Self::DeleteThread { thread_id }
+            | Self::ItemFeedback { thread_id, .. } => Some(thread_id),
+        }
+    }
+}
+
 /// What somebody thinks of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -65,6 +65,7 @@ fn new_token(
         scopes: wanted.scopes,
         workspaces: wanted.workspaces,
         created_by: caller.principal().actor().name(),
+        issued_at: now,
         expires_at: wanted.expires_in.map(|seconds| now + TimeDelta::seconds(seconds)),
         digest,
     }

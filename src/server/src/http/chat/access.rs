@@ -1,13 +1,16 @@
 //! Who may chat with a workflow.
 //!
-//! A bearer is judged alone. Session tokens are not served yet: a bearer is never good. Where a login is required, the
-//! caller is who is signed in, and otherwise the visitor of a cookie, or nobody in particular.
+//! A bearer is judged alone: it is a session token for this workflow, or no good. Without one, where a login is required,
+//! the caller is who is signed in, and otherwise the visitor of a cookie, or nobody in particular.
 
 use std::sync::Arc;
 
 use actix_web::HttpRequest;
 use actix_web::http::header;
+use actors::chat::Owner;
 use actors::plans::{LoadedVersion, Runnable};
+use auth::chat_session::ChatSession;
+use auth::principal::Actor;
 use auth::visitor::Visitor;
 use kernel::ThreadId;
 use serde_json::Value;
@@ -17,6 +20,7 @@ use wire::ErrorCode;
 
 use super::cookie;
 use crate::http::error::{ApiError, ApiResult};
+use crate::http::guard::{Credential, credential, token_key};
 use crate::http::{App, body, cors, session};
 
 /// The top-level `workflow_id`, before anything else is looked at.
@@ -53,6 +57,35 @@ enum Who {
     Visitor(Visitor),
     /// Somebody who is signed in.
     User(String),
+    /// Whoever a session token speaks for.
+    Session(ChatSession),
+}
+
+/// The session of the request's bearer; `None` without the header. A header that is there is judged alone.
+async fn session_of(app: &App, request: &HttpRequest, workflow: Uuid) -> ApiResult<Option<ChatSession>> {
+    if !request.headers().contains_key(header::AUTHORIZATION) {
+        return Ok(None);
+    }
+    let refused = ErrorCode::ChatSessionInvalid;
+    let Credential::Bearer(token) = credential(request.headers()) else {
+        return Err(ApiError::new(refused));
+    };
+    let (limiter, address) = (app.gate().limiter(), app.client_address(request));
+    limiter.check_address(address).await?;
+    let sessions = app.tokens().chat.as_ref();
+    let session = sessions.and_then(|sessions| sessions.verify(token, app.clock().now()).ok());
+    let session = session.filter(|session| session.workflow == workflow && is_from(request, session));
+    match session {
+        Some(session) => Ok(Some(session)),
+        None => Err(limiter.failed(refused, address, &token_key(token), Actor::ANONYMOUS).await),
+    }
+}
+
+/// A token that was made for a page is good from there alone.
+fn is_from(request: &HttpRequest, session: &ChatSession) -> bool {
+    let Some(origin) = &session.origin else { return true };
+    let mut origins = request.headers().get_all(header::ORIGIN).map(|value| value.to_str().ok());
+    origins.next() == Some(Some(origin.as_str())) && origins.next().is_none()
 }
 
 /// Somebody who may chat with a workflow.
@@ -64,11 +97,16 @@ pub(super) struct Access {
 impl Access {
     /// Judges a request for a workflow's chat.
     pub(super) async fn judge(app: &App, request: &HttpRequest, workflow: Uuid) -> ApiResult<Self> {
-        if request.headers().contains_key(header::AUTHORIZATION) {
-            return Err(ApiError::new(ErrorCode::ChatSessionInvalid));
-        }
+        let bearer = session_of(app, request, workflow).await?;
         let runnable = app.chat().runnable(workflow).await?;
         let runnable = runnable.ok_or_else(|| ApiError::new(ErrorCode::WorkflowNotFound))?;
+        if let Some(session) = bearer {
+            // It opens private workflows too, and those that ask for a login.
+            if runnable.workflow.archived_at.is_some() {
+                return Err(ApiError::new(ErrorCode::WorkflowNotFound));
+            }
+            return Ok(Self { runnable, who: Who::Session(session) });
+        }
         let who = if runnable.workflow.require_login {
             let user = session::signed_in(app, request).await?;
             user.map_or(Who::Anyone, |user| Who::User(user.user.to_string()))
@@ -80,7 +118,7 @@ impl Access {
     }
 
     fn has_cookie(&self) -> bool {
-        !matches!(self.who, Who::Anyone)
+        matches!(self.who, Who::Visitor(_) | Who::User(_))
     }
 
     /// What a cookie authenticates is not done for a page of another origin, nor for a form.
@@ -117,11 +155,16 @@ impl Access {
     /// A thread of this workflow must not be of somebody else. What was said behind a login is its user's alone, also
     /// once the workflow asks for none any more.
     pub(super) fn owns(&self, thread: &StoredThread) -> ApiResult<()> {
-        let of_user = thread.owner_kind == "user";
-        let owns = match (&self.who, &thread.owner_id) {
-            (Who::User(user), owner) => of_user && owner.as_ref() == Some(user),
-            (Who::Visitor(visitor), Some(owner)) => !of_user && visitor.id() == owner,
-            (Who::Visitor(_) | Who::Anyone, _) => !of_user,
+        let owner = thread.owner_id.as_deref();
+        let owns = match (&self.who, thread.owner_kind.as_str()) {
+            (Who::User(user), "user") => owner == Some(user),
+            // Where the subject was made for a token, the id is the way in, for whoever has a token.
+            (Who::Session(session), "session") => {
+                owner.is_none_or(|owner| session.named && owner == session.subject)
+            }
+            (Who::Visitor(visitor), "visitor" | "anyone") => owner.is_none_or(|owner| owner == visitor.id()),
+            (Who::Anyone, "visitor" | "anyone") => true,
+            _ => false,
         };
         if owns { Ok(()) } else { Err(ApiError::new(ErrorCode::ThreadNotFound)) }
     }
@@ -140,7 +183,30 @@ impl Access {
             Who::Anyone => None,
             Who::Visitor(visitor) => Some(("visitor", visitor.id())),
             Who::User(user) => Some(("user", user)),
+            Who::Session(session) => session.named.then_some(("session", session.subject.as_str())),
         }
+    }
+
+    /// The owner of a thread that the caller begins; `None` where they are to be given a cookie first.
+    pub(super) fn new_owner(&self) -> Option<Owner> {
+        if let Who::Session(session) = &self.who {
+            return Some(Owner { kind: "session", id: session.named.then(|| session.subject.clone()) });
+        }
+        self.owner().map(|(kind, id)| Owner { kind, id: Some(id.to_owned()) })
+    }
+
+    /// What tells the caller from others, as far as anything does.
+    pub(super) fn name(&self) -> Option<String> {
+        match &self.who {
+            Who::Session(session) => Some(format!("session:{}", session.subject)),
+            _ => self.owner().map(|(kind, id)| format!("{kind}:{id}")),
+        }
+    }
+
+    /// What limits of a session are counted under: the caller, or the thread where nobody is known.
+    pub(super) fn session(&self, thread: Option<&str>) -> Option<String> {
+        let name = self.name().or_else(|| thread.map(|thread| format!("thread:{thread}")))?;
+        Some(format!("{}|{name}", self.workflow()))
     }
 
     pub(super) fn version(&self) -> ApiResult<Arc<LoadedVersion>> {

@@ -34,21 +34,21 @@ pub(super) fn first_visitor(app: &App, begun: StoredThread) -> Option<Visitor> {
     owner.map(Visitor::of_thread)
 }
 
-/// The keys of somebody: the kind of caller, and who.
-pub(super) fn scope_of(access: &Access, kind: &str, id: &str) -> String {
-    format!("chat|{}|{kind}:{id}", access.workflow())
+/// The keys of somebody.
+pub(super) fn scope_of(access: &Access, name: &str) -> String {
+    format!("chat|{}|{name}", access.workflow())
 }
 
 /// The request's key, if it has one. Keys of different callers never meet: a caller is who its cookie says, or an address
 /// where there is no cookie.
-pub(super) fn key(request: &HttpRequest, access: &Access, body: &[u8]) -> ApiResult<Option<IdempotencyKey>> {
+pub(super) fn key(
+    app: &App,
+    request: &HttpRequest,
+    access: &Access,
+    body: &[u8],
+) -> ApiResult<Option<IdempotencyKey>> {
     let Some(key) = idempotency::key(request)? else { return Ok(None) };
-    let scope = match access.owner() {
-        Some((kind, id)) => scope_of(access, kind, id),
-        None => {
-            let address = request.peer_addr().map(|peer| peer.ip().to_canonical().to_string());
-            format!("chat|{}|address:{}", access.workflow(), address.unwrap_or_default())
-        }
-    };
+    let name = access.name().unwrap_or_else(|| format!("address:{}", app.client_address(request)));
+    let scope = scope_of(access, &name);
     Ok(Some(IdempotencyKey { scope, also: None, key, digest: digest(&SHA256, body).as_ref().to_vec() }))
 }

@@ -3,6 +3,7 @@
 mod access;
 mod cookie;
 mod idempotency;
+mod limits;
 mod records;
 mod session_tokens;
 mod streams;
@@ -21,6 +22,7 @@ use super::guard::Anyone;
 use super::{App, body, events, resource};
 use access::Access;
 pub(super) use access::check_published;
+pub(super) use limits::{Limits, StreamPlace};
 use turns::{Asked, Said};
 
 /// Sent by the hosted widget with each of its requests.
@@ -44,12 +46,19 @@ async fn chat(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<
     let bytes = body::read(&request, payload, body::BODY_LIMIT, &**app.clock()).await?;
     let document = body::json(&bytes)?;
     let workflow = access::workflow_id(&document)?;
+    app.chat_limits().check_address(app.client_address(&request))?;
     let access = Access::judge(&app, &request, workflow).await?;
     access.check_write(&app, &request)?;
     let members = document.as_object().ok_or_else(|| ApiError::new(ErrorCode::ChatWorkflowIdRequired))?;
     let ChatRequest { operation, metadata } =
         ChatRequest::parse(members).map_err(|errors| ApiError::problems(refusal(&errors), errors))?;
-    let asked = Asked { app: &app, access: &access, request: &request, body: &bytes };
+    let session = access.session(operation.thread_id());
+    app.chat_limits().check_workflow(workflow)?;
+    if let Some(session) = &session {
+        app.chat_limits().check_session(session)?;
+    }
+    let asked =
+        Asked { app: &app, access: &access, request: &request, body: &bytes, session: session.as_deref() };
     match operation {
         ChatOperation::CreateThread { input } => turns::begin(asked, Said::First(input), metadata).await,
         ChatOperation::AddUserMessage { thread_id, input } => {

@@ -5,7 +5,7 @@ use actix_web::web::{Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use auth::chat_session::{ChatSessions, NewChatSession};
 use auth::scope::Scope;
-use chrono::TimeDelta;
+use chrono::{SubsecRound, TimeDelta};
 use serde_json::{Map, Value};
 use store::{StoredWorkflow, WorkflowRef};
 use uuid::Uuid;
@@ -95,7 +95,6 @@ fn issue<S: Asked>(
         return Err(ApiError::new(ErrorCode::WorkflowNotFound));
     }
     let app = caller.app();
-    // A token's times are whole seconds; one that is shown may not end before it says.
     let now = app.clock().now();
     let lifetime = TimeDelta::from_std(app.config().chat.token_ttl).unwrap_or(TimeDelta::MAX);
     let session = NewChatSession {
@@ -106,7 +105,9 @@ fn issue<S: Asked>(
         origin: whose.origin,
     };
     let secret = sessions.issue(&session, app.new_id()?, now, lifetime);
+    // A token's times are whole seconds.
+    let ends = (now + lifetime).trunc_subsecs(0);
     let client_secret = secret.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;
-    let answer = ChatSessionAnswer { client_secret, expires_at: time(now + lifetime) };
+    let answer = ChatSessionAnswer { client_secret, expires_at: time(ends) };
     Ok(HttpResponse::Ok().insert_header((header::CACHE_CONTROL, "no-store")).json(answer))
 }

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use wire::{ErrorCode, StopAnswer};
 
 use super::access::Access;
+use super::limits::StreamPlace;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::events;
 use crate::http::guard::Anyone;
@@ -16,8 +17,9 @@ use crate::http::{App, body};
 
 /// Goes on exactly behind the last event that was seen; 204 when there is none.
 pub(super) async fn read(app: Anyone, id: Path<String>, request: HttpRequest) -> ApiResult<HttpResponse> {
-    let (stream, _) = open(&app, &id, &request).await?;
-    events::serve(&app, &stream, &request, Unknown::Ignored, super::headers(stream.id)).await
+    let (stream, access) = open(&app, &id, &request).await?;
+    let place = place(&app, &access, stream.thread_id)?;
+    events::serve(&app, &stream, &request, Unknown::Ignored, super::headers(stream.id), place).await
 }
 
 /// The stream of the thread's running turn; 204 when none runs.
@@ -28,7 +30,10 @@ pub(super) async fn running(app: Anyone, id: Path<String>, request: HttpRequest)
     let access = Access::judge(&app, &request, thread.workflow_id).await?;
     access.owns(&thread)?;
     match app.chat().running(id).await? {
-        Some(stream) => events::serve_latest(&app, &stream, &request, super::headers(stream.id)).await,
+        Some(stream) => {
+            let place = place(&app, &access, Some(id))?;
+            events::serve_latest(&app, &stream, &request, super::headers(stream.id), place).await
+        }
         None => Ok(HttpResponse::NoContent().finish()),
     }
 }
@@ -46,6 +51,11 @@ pub(super) async fn stop(
     // Nobody looks at what comes along. Unread, it would close the connection.
     let _ = body::read(&request, payload, body::BODY_LIMIT, &**app.clock()).await;
     Ok(Json(StopAnswer { status }))
+}
+
+fn place(app: &App, access: &Access, thread: Option<ThreadId>) -> ApiResult<Option<StreamPlace>> {
+    let session = access.session(thread.map(|thread| thread.to_string()).as_deref());
+    app.chat_limits().stream(session.as_deref()).map(Some)
 }
 
 /// The stream, under the rules of the chat request that began it. A run's stream is none of the chat's.

@@ -9,6 +9,7 @@ use wire::chat::{ThreadItem, UserMessageInput};
 use wire::{ErrorCode, FieldError};
 
 use super::access::Access;
+use super::limits::StreamPlace;
 use super::{cookie, dialect, headers, idempotency};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::{App, events};
@@ -20,6 +21,8 @@ pub(super) struct Asked<'a> {
     pub(super) access: &'a Access,
     pub(super) request: &'a HttpRequest,
     pub(super) body: &'a [u8],
+    /// What limits of the session are counted under.
+    pub(super) session: Option<&'a str>,
 }
 
 /// What the turn answers.
@@ -38,20 +41,21 @@ pub(super) async fn begin(
     said: Said,
     metadata: Map<String, Value>,
 ) -> ApiResult<HttpResponse> {
-    let Asked { app, access, request, body } = asked;
-    let mut key = idempotency::key(request, access, body)?;
+    let Asked { app, access, request, body, session } = asked;
+    let place = app.chat_limits().stream(session)?;
+    let mut key = idempotency::key(app, request, access, body)?;
     if let Some(key) = &key
         && !matches!(said, Said::First(_))
         && let Some(begun) = app.chat().begun(key).await?
     {
         // Whatever has become of what the request names.
-        return answer(asked, begun, None, false).await;
+        return answer(asked, begun, None, false, place).await;
     }
     let (target, input, visitor) = target(app, access, said).await?;
     let mut retry_gets_cookie = false;
     if let (Some(key), Some(visitor)) = (&mut key, &visitor) {
         // The cookie goes out with the answer's head, so a retry after that brings it along.
-        key.also = Some(idempotency::scope_of(access, "visitor", visitor.id()));
+        key.also = Some(idempotency::scope_of(access, &format!("visitor:{}", visitor.id())));
         retry_gets_cookie = idempotency::is_secret(&key.key);
     }
     let version = access.version()?;
@@ -68,7 +72,7 @@ pub(super) async fn begin(
             idempotency: key,
         })
         .await?;
-    answer(asked, begun, visitor, retry_gets_cookie).await
+    answer(asked, begun, visitor, retry_gets_cookie, place).await
 }
 
 /// The turn's stream, with the visitor's cookie where it is to be set.
@@ -77,6 +81,7 @@ async fn answer(
     begun: Begun,
     mut visitor: Option<Visitor>,
     retry_gets_cookie: bool,
+    place: StreamPlace,
 ) -> ApiResult<HttpResponse> {
     let Asked { app, request, .. } = asked;
     let mut response = headers(begun.reader.stream());
@@ -90,7 +95,7 @@ async fn answer(
     if let Some(visitor) = visitor {
         response.cookie(cookie::make(app, &visitor, request));
     }
-    Ok(response.streaming(events::body(begun.reader, app)))
+    Ok(response.streaming(events::body(begun.reader, app, Some(place))))
 }
 
 /// Where the message goes, and the visitor whose cookie is to be set.
@@ -115,8 +120,8 @@ async fn target(
     if let Some(thread) = thread {
         return Ok((Target::Thread(thread.id), input, None));
     }
-    if let Some((kind, id)) = access.owner() {
-        return Ok((Target::NewThread(Owner { kind, id: Some(id.to_owned()) }), input, None));
+    if let Some(owner) = access.new_owner() {
+        return Ok((Target::NewThread(owner), input, None));
     }
     let fresh = app.visitors().fresh(app.random())?;
     let owner = Owner { kind: "visitor", id: Some(fresh.id().to_owned()) };

@@ -4,7 +4,7 @@ use actix_web::http::header::{self, HeaderMap};
 
 /// What stands in the header.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Credential<'a> {
+pub(in crate::http) enum Credential<'a> {
     /// There is no header, or no token behind `Bearer`.
     None,
     /// Another scheme.
@@ -16,7 +16,7 @@ pub(super) enum Credential<'a> {
 }
 
 /// Reads it.
-pub(super) fn read(headers: &HeaderMap) -> Credential<'_> {
+pub(in crate::http) fn read(headers: &HeaderMap) -> Credential<'_> {
     let mut values = headers.get_all(header::AUTHORIZATION);
     let Some(value) = values.next() else { return Credential::None };
     if values.next().is_some() {

@@ -167,7 +167,7 @@ impl Gate {
 
     async fn principal_of(&self, token: &str) -> Result<(Principal, String), Refused> {
         let digest = TokenDigest::of(token);
-        let identity = format!("token:{}", hex::encode(digest.as_bytes()));
+        let identity = token_key(token);
         if let Some(bootstrap) = &self.bootstrap
             && service_token::is_same(token, &bootstrap.secret)
         {
@@ -247,7 +247,7 @@ impl Gate {
         &self,
         token: &str,
     ) -> ApiResult<Result<(StoredUser, Uuid), (ErrorCode, String)>> {
-        let identity = format!("token:{}", hex::encode(TokenDigest::of(token).as_bytes()));
+        let identity = token_key(token);
         let claims = match self.tokens.access.verify(token, self.clock.now()).await {
             Ok(claims) => claims,
             Err(refused) if refused.why == Refusal::KeyUnavailable => {
@@ -282,6 +282,11 @@ fn code_of(refusal: Refusal) -> ErrorCode {
 fn principal_of(token: &StoredServiceToken) -> Principal {
     let scopes = ScopeSet::of_texts(&token.scopes);
     Principal::service_token(token.id, scopes, token.workspaces.clone())
+}
+
+/// What failures with a token of which nothing is known are counted under.
+pub(in crate::http) fn token_key(token: &str) -> String {
+    format!("token:{}", hex::encode(TokenDigest::of(token).as_bytes()))
 }
 
 fn subject_key(subject: &str) -> String {

@@ -20,6 +20,8 @@ use actix_web::web::Data;
 
 pub(super) use anyone::Anyone;
 pub(super) use caller::{Caller, peer};
+pub(super) use credential::{Credential, read as credential};
+pub(super) use gate::token_key;
 pub(crate) use gate::{Gate, GateParts};
 pub(super) use person::person;
 pub(super) use scopes::{

@@ -80,7 +80,7 @@ async fn watch(
         None => None,
     };
     let stream = stream.ok_or_else(|| ApiError::new(ErrorCode::StreamNotFound))?;
-    events::serve(app, &stream, &request, Unknown::Refused, events::headers()).await
+    events::serve(app, &stream, &request, Unknown::Refused, events::headers(), None).await
 }
 
 async fn trace(

@@ -1,0 +1,100 @@
+//! The audit trail over HTTP.
+
+use integration_tests::{AnswerExt, TestService};
+use serde_json::{Value, json};
+
+const AUDIT: &str = "/api/admin/audit";
+
+fn lines(answer: &Value) -> Vec<String> {
+    let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
+    let line = |row: &Value| {
+        let (actor, target) = (&row["actor"]["kind"], &row["target"]["kind"]);
+        format!(
+            "{} {} {} {} {}",
+            text(actor),
+            text(&row["action"]),
+            text(target),
+            text(&row["outcome"]),
+            text(&row["reason"])
+        )
+    };
+    answer["data"].as_array().unwrap().iter().map(line).collect()
+}
+
+/// Every operation of an administrator, done and denied.
+#[tokio::test]
+async fn what_administrators_do_and_are_kept_from_has_a_row() {
+    let t = TestService::builder().with_bootstrap_token().start().await;
+    let root = t.root();
+    let workflow = t.workflow().create().await;
+    let token = root.make_token(&["workflows:read"], &[]).await;
+    let path = format!("/api/admin/service-tokens/{}", token["id"].as_str().unwrap());
+    let publish = format!("/api/workflows/{}/publish", workflow.id);
+    let operations: [(&str, String, Value); 5] = [
+        ("POST", "/api/admin/service-tokens".to_owned(), json!({"scopes": ["workflows:read"]})),
+        ("POST", format!("{path}/rotate"), json!({})),
+        ("POST", publish.clone(), json!({})),
+        ("POST", format!("{publish}/revoke"), json!({})),
+        ("POST", format!("{path}/revoke"), json!({"reason": "over"})),
+    ];
+    let nobody =
+        t.bearer(token["secret"].as_str().unwrap()).post("/api/admin/service-tokens", &json!({})).await;
+    assert_eq!(nobody.status, 403);
+    let weak = root.token(&["workflows:read"], &[]).await;
+    for (method, path, body) in &operations {
+        assert_eq!(t.bearer(&weak).json(method, path, body).await.status, 403, "{path}");
+    }
+    for (method, path, body) in &operations {
+        assert!(root.json(method, path, body).await.is_success(), "{path}");
+    }
+    assert_eq!(t.bearer("wrong").get(AUDIT).await.status, 401);
+    let all = root.get(AUDIT).await.value();
+    assert_eq!(
+        lines(&all),
+        [
+            "anonymous auth.failed - denied auth.invalid_token",
+            "bootstrap service_token.revoked service_token success over",
+            "bootstrap workflow.unpublished workflow success -",
+            "bootstrap workflow.published workflow success -",
+            "bootstrap service_token.rotated service_token success -",
+            "bootstrap service_token.created service_token success -",
+            "service_token auth.denied route denied auth.missing_scope",
+            "service_token auth.denied route denied auth.missing_scope",
+            "service_token auth.denied route denied auth.missing_scope",
+            "service_token auth.denied route denied auth.missing_scope",
+            "service_token auth.denied route denied auth.missing_scope",
+            "bootstrap service_token.created service_token success -",
+            "service_token auth.denied route denied auth.missing_scope",
+            "bootstrap service_token.created service_token success -",
+        ]
+    );
+    let first = &all["data"][0];
+    assert_eq!(first["address"], "127.0.0.1");
+    assert!(first["request_id"].is_string() && first["at"].as_str().unwrap().ends_with('Z'));
+    let denied = root.get(&format!("{AUDIT}?outcome=denied&action=auth.denied&limit=2")).await.value();
+    assert_eq!(denied["data"].as_array().unwrap().len(), 2);
+    assert_eq!(denied["data"][0]["target"]["id"], "POST /api/admin/service-tokens/{id}/revoke");
+    assert!(denied["next_cursor"].is_string());
+    let by = format!("{AUDIT}?actor={}", token["id"].as_str().unwrap());
+    assert_eq!(lines(&root.get(&by).await.value()).len(), 1);
+    assert_eq!(root.get(&format!("{AUDIT}?outcome=maybe")).await.problems(), ["/outcome choice"]);
+}
+
+#[tokio::test]
+async fn a_row_falls_with_its_change_and_reading_needs_its_scope() {
+    let t = TestService::builder().with_bootstrap_token().start().await;
+    let workflow = t.workflow().create().await;
+    t.root().json("DELETE", &format!("/api/workflows/{}", workflow.id), &json!({})).await;
+    let refused = t.root().post(&format!("/api/workflows/{}/publish", workflow.id), &json!({})).await;
+    assert_eq!(refused.refusal(), "409 workflow.archived");
+    let rows = "SELECT count(*) FROM audit_log WHERE action = 'workflow.published'";
+    assert_eq!(t.scalar(rows).await, "0");
+    let weak = t.root().token(&["admin:tokens:write"], &[]).await;
+    assert_eq!(t.bearer(&weak).get(AUDIT).await.refusal(), "403 auth.missing_scope");
+    // Who is restricted to workspaces sees what happened in them.
+    let local = t.root().token(&["admin:tokens:read"], &["default"]).await;
+    let other = t.workflow().published().create().await;
+    let seen = t.bearer(&local).get(AUDIT).await.value();
+    assert_eq!(lines(&seen), ["bootstrap workflow.published workflow success -"]);
+    assert_eq!(seen["data"][0]["target"]["id"].as_str(), Some(other.id.as_str()));
+}

@@ -1,0 +1,256 @@
+//! A secret of every kind is used at trace level, in the right place and in wrong ones, and looked for where it must not be:
+//! in the log, in the answers to others, in the database.
+
+use std::process::Stdio;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use client::Answer;
+use integration_tests::{AnswerExt, MailServer, Raw, events, graphs, within};
+use kernel::{Random, SystemRandom};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::process::Command;
+
+use super::support::{seconds_from_now, sign};
+
+/// 32 characters that stand nowhere else.
+fn canary(kind: &str) -> String {
+    let mut random = [0; 16];
+    SystemRandom::new().fill(&mut random).unwrap();
+    format!("canary-{kind}-{}", URL_SAFE_NO_PAD.encode(random))
+}
+
+/// What was sent as a secret or given as one, by kind.
+#[derive(Default)]
+struct Secrets(Vec<(String, String)>);
+
+impl Secrets {
+    fn keep(&mut self, kind: &str, secret: &str) -> String {
+        assert!(secret.len() >= 6, "{kind}: {secret}");
+        self.0.push((kind.to_owned(), secret.to_owned()));
+        secret.to_owned()
+    }
+
+    fn make(&mut self, kind: &str) -> String {
+        let secret = canary(kind);
+        self.keep(kind, &secret)
+    }
+
+    /// The kinds that stand in a text, in any form that somebody would read them from.
+    fn found_in(&self, text: &str) -> Vec<&str> {
+        let stands = |secret: &str| {
+            let percent: String = url::form_urlencoded::byte_serialize(secret.as_bytes()).collect();
+            let forms = [
+                secret.to_owned(),
+                percent,
+                STANDARD.encode(secret).trim_end_matches('=').to_owned(),
+                URL_SAFE_NO_PAD.encode(secret),
+                secret.bytes().map(|byte| format!("{byte:02x}")).collect(),
+            ];
+            forms.iter().any(|form| text.contains(form.as_str()))
+        };
+        self.0.iter().filter(|(_, secret)| stands(secret)).map(|(kind, _)| kind.as_str()).collect()
+    }
+}
+
+struct Service {
+    address: std::net::SocketAddr,
+    seen: std::cell::RefCell<Vec<(String, String)>>,
+}
+
+impl Service {
+    /// Sends it; what is answered is looked at in the end, unless it is where a secret is handed out.
+    async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        let mut all = vec![("connection", "close")];
+        if !body.is_empty() {
+            all.push(("content-type", "application/json"));
+        }
+        all.extend_from_slice(headers);
+        let answer = Raw::connect(self.address).await.request(method, path, &all, body).await.whole().await;
+        let heads = format!("{:?}", answer.headers);
+        self.seen.borrow_mut().push((format!("{method} {path}"), format!("{heads}\n{}", answer.text())));
+        answer
+    }
+
+    async fn hands_out(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &Value) -> Answer {
+        let answer = self.send(method, path, headers, &body.to_string()).await;
+        assert!(answer.is_success(), "{path}: {}", answer.text());
+        self.seen.borrow_mut().pop();
+        answer
+    }
+
+    async fn bearer(&self, token: &str, method: &str, path: &str, body: &str) -> Answer {
+        self.send(method, path, &[("authorization", &format!("Bearer {token}"))], body).await
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_else(|| panic!("no text: {value}"))
+}
+
+#[tokio::test]
+async fn a_secret_of_every_kind_is_found_nowhere() {
+    let mut secrets = Secrets::default();
+    let database = integration_tests::TestService::builder().start().await;
+    let mail = MailServer::start().await;
+    let bootstrap = secrets.make("bootstrap");
+    let jwt_secret = secrets.make("jwt-secret");
+    let chat_key = secrets.make("chat-key");
+    let vault_key = secrets.keep("vault", &STANDARD.encode(&canary("vault")[..32]));
+    let dsn_password = secrets.make("dsn");
+    let dsn = format!("{} password={dsn_password}", database.variables()["SERVICE_POSTGRES_DSN"]);
+    let data = tempfile::tempdir().unwrap();
+    let binary = std::env::var_os("CALLBOARD_BIN")
+        .expect("CALLBOARD_BIN is not set: run `cargo xtask test`, which builds the binary");
+    let mut command = Command::new(binary);
+    command.arg("serve").current_dir(data.path()).kill_on_drop(true);
+    for (name, value) in [
+        ("SERVICE_PORT", "0"),
+        ("SERVICE_LOG", "trace"),
+        ("SERVICE_DATA_DIR", data.path().to_str().unwrap()),
+        ("SERVICE_POSTGRES_DSN", &dsn),
+        ("SERVICE_AUTH_BOOTSTRAP_SERVICE_TOKEN", &bootstrap),
+        ("SERVICE_AUTH_JWT_SECRET", &jwt_secret),
+        ("CHAT_TOKEN_SIGNING_KEY", &chat_key),
+        ("SERVICE_VAULT_KEYS", &json!({"active": "a", "keys": {"a": vault_key}}).to_string()),
+        ("SERVICE_MODEL_API_KEY", &secrets.make("model")),
+        ("SERVICE_MODEL_BASE_URL", "http://127.0.0.1:9/v1"),
+        ("SERVICE_SMTP_URL", &mail.url()),
+        ("SERVICE_PUBLIC_BASE_URL", "http://localhost:8000"),
+        ("SERVICE_AUTH_RATE_LIMIT_IP", "0"),
+    ] {
+        command.env(name, value);
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = command.spawn().unwrap();
+    let mut stderr = process.stderr.take().unwrap();
+    let log = tokio::spawn(async move {
+        let mut log = String::new();
+        stderr.read_to_string(&mut log).await.unwrap();
+        log
+    });
+    let mut stdout = BufReader::new(process.stdout.take().unwrap()).lines();
+    let line = within("the service", stdout.next_line()).await.unwrap().unwrap_or_default();
+    let address = line.strip_prefix("listening on http://").expect("it listens").parse().unwrap();
+    let t = Service { address, seen: std::cell::RefCell::default() };
+    let planted = format!("x{}x", STANDARD.encode(&bootstrap));
+    assert_eq!(secrets.found_in(&planted), ["bootstrap"], "what is there is found");
+    use_them(&t, &mut secrets, &bootstrap, &jwt_secret, &mail).await;
+
+    let pid = process.id().unwrap();
+    assert!(std::process::Command::new("kill").arg(pid.to_string()).status().unwrap().success());
+    within("its end", process.wait()).await.unwrap();
+    let log = log.await.unwrap();
+    assert!(log.contains("TRACE") && log.len() > 10_000, "the log is at trace level");
+    assert_eq!(secrets.found_in(&log), [""; 0], "in the log");
+    for (request, answer) in t.seen.borrow().iter() {
+        assert_eq!(secrets.found_in(answer), [""; 0], "in the answer to {request}");
+    }
+    let tables =
+        database.scalar("SELECT string_agg(tablename, ' ') FROM pg_tables WHERE schemaname = 'public'").await;
+    for table in tables.split(' ') {
+        let rows =
+            database.scalar(&format!("SELECT coalesce(string_agg(t::text, ' '), '') FROM {table} t")).await;
+        assert_eq!(secrets.found_in(&rows), [""; 0], "in table {table}");
+    }
+}
+
+/// Uses every secret where it belongs and where it does not, and keeps those that come up on the way.
+async fn use_them(t: &Service, secrets: &mut Secrets, bootstrap: &str, jwt_secret: &str, mail: &MailServer) {
+    let root = format!("Bearer {bootstrap}");
+    let root = [("authorization", root.as_str()), ("idempotency-key", "a-key-of-the-canary-test")];
+    let made = t.hands_out("POST", "/api/workflows", &root[..1], &json!({"name": "Desk"})).await.value();
+    let id = text(&made["id"]).to_owned();
+    let graph = json!({"graph": graphs::reply("hi")});
+    t.hands_out("POST", &format!("/api/workflows/{id}/versions"), &root[..1], &graph).await;
+    t.hands_out("POST", &format!("/api/workflows/{id}/publish"), &root[..1], &json!({})).await;
+
+    let wanted = json!({"scopes": ["workflows:read", "chat:session"]});
+    let issued = t.hands_out("POST", "/api/admin/service-tokens", &root, &wanted).await.value();
+    let token = secrets.keep("service token", text(&issued["secret"]));
+    let path = format!("/api/admin/service-tokens/{}/rotate", text(&issued["id"]));
+    let rotated = t.hands_out("POST", &path, &root[..1], &json!({"overlap_seconds": 60})).await.value();
+    let rotated = secrets.keep("rotated service token", text(&rotated["secret"]));
+    let access = sign(
+        &json!({"alg": "HS256"}),
+        &json!({"sub": "me", "exp": seconds_from_now(600), "scope": "workflows:read"}),
+        jwt_secret,
+    );
+    let access = secrets.keep("access token", &access);
+    let session = json!({"workflow_id": id});
+    let bearer = format!("Bearer {token}");
+    let session =
+        t.hands_out("POST", "/api/chat/session", &[("authorization", &bearer)], &session).await.value();
+    let session = secrets.keep("chat session token", text(&session["client_secret"]));
+
+    let chat = json!({"type": "threads.create", "workflow_id": id, "params": {"input": {"content": [{"type": "input_text", "text": "hi"}]}}});
+    let chat = chat.to_string();
+    let first = t.hands_out("POST", "/api/chat", &[], &serde_json::from_str(&chat).unwrap()).await;
+    let cookie = first.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+    secrets.keep("visitor cookie", cookie.split_once('=').unwrap().1);
+    assert!(!events(&first.text()).is_empty());
+    assert_eq!(t.send("POST", "/api/chat", &[("cookie", &cookie)], &chat).await.status, 200);
+
+    let email = "ann@example.org";
+    let start = json!({"email": email});
+    let started = t.hands_out("POST", "/api/auth/email/start", &[], &start).await;
+    let challenge = secrets.keep("challenge", text(&started.value()["challenge"]));
+    let letter = mail.mail(1).await;
+    let code = letter.code();
+    if let Some(link) = letter.link() {
+        secrets.keep("magic link", link.rsplit('/').next().unwrap());
+        t.send("GET", &format!("/api/auth/magic/{}", link.rsplit('/').next().unwrap()), &[], "").await;
+    }
+    let verify = json!({"challenge": challenge, "email": email, "code": code});
+    let wrong = json!({"challenge": challenge, "email": email, "code": "000000"});
+    t.send("POST", "/api/auth/email/verify", &[], &wrong.to_string()).await;
+    let signed_in = t.hands_out("POST", "/api/auth/email/verify", &[], &verify).await;
+    for cookie in signed_in.headers.get_all("set-cookie") {
+        let value = cookie.to_str().unwrap().split(';').next().unwrap().split_once('=').unwrap().1.to_owned();
+        if !value.is_empty() {
+            secrets.keep("session cookie", &value);
+            let cookie = format!("__Host-svc_session={value}");
+            assert_eq!(t.send("GET", "/api/auth/me", &[("cookie", &cookie)], "").await.status, 200);
+        }
+    }
+    let signed_in = signed_in.value();
+    let own = secrets.keep("own access token", text(&signed_in["access_token"]));
+    let refresh = secrets.keep("refresh token", text(&signed_in["refresh_token"]));
+    let renewed =
+        t.hands_out("POST", "/api/auth/refresh", &[], &json!({"refresh_token": refresh})).await.value();
+    secrets.keep("second refresh token", text(&renewed["refresh_token"]));
+    secrets.keep("second own access token", text(&renewed["access_token"]));
+    // The second time is somebody else's.
+    t.send("POST", "/api/auth/refresh", &[], &json!({"refresh_token": refresh}).to_string()).await;
+
+    // Everything that is a secret, everywhere a caller might put it.
+    let all: Vec<String> = secrets.0.iter().map(|(_, secret)| secret.clone()).collect();
+    for secret in all {
+        let bearer = format!("Bearer {secret}");
+        for (method, path) in [
+            ("GET", "/api/workflows".to_owned()),
+            ("POST", "/api/chat".to_owned()),
+            ("GET", format!("/api/chat/streams/{id}")),
+            ("GET", "/api/auth/me".to_owned()),
+            ("POST", "/api/admin/service-tokens".to_owned()),
+        ] {
+            let body = if method == "POST" { chat.as_str() } else { "" };
+            t.send(method, &path, &[("authorization", &bearer)], body).await;
+        }
+        let cookies =
+            format!("__Host-svc_session={secret}; callboard_visitor={secret}; __Host-svc_chal={secret}");
+        t.send("POST", "/api/chat", &[("cookie", &cookies)], &chat).await;
+        let query: String = url::form_urlencoded::byte_serialize(secret.as_bytes()).collect();
+        t.send("GET", &format!("/api/workflows?token={query}&access_token={query}&code={query}"), &[], "")
+            .await;
+        t.send("GET", &format!("/ws/workflow/{id}?token={query}"), &[], "").await;
+        t.send("POST", "/api/auth/refresh", &[], &json!({"refresh_token": secret}).to_string()).await;
+        let not_json = format!("{{\"refresh_token\": {secret}");
+        t.send("POST", "/api/auth/refresh", &[], &not_json).await;
+    }
+    for good in [&rotated, &access, &own] {
+        t.bearer(good, "GET", "/api/workflows", "").await;
+    }
+    t.bearer(&session, "POST", "/api/chat", &chat).await;
+}

@@ -1,0 +1,63 @@
+//! How much of the chat one address, one workflow and one session may have.
+
+use std::time::Duration;
+
+use integration_tests::{AnswerExt, TestService, chat, events, graphs};
+
+#[tokio::test]
+async fn requests_are_limited_by_address_workflow_and_session() {
+    for (variable, code) in [
+        ("SERVICE_CHAT_RATE_LIMIT_IP", "429 chat.rate_limited.address"),
+        ("SERVICE_CHAT_RATE_LIMIT_WORKFLOW", "429 chat.rate_limited.workflow"),
+        ("SERVICE_CHAT_RATE_LIMIT_SESSION", "429 chat.rate_limited.session"),
+    ] {
+        let t = TestService::builder().set(variable, "2").manual_clock().start().await;
+        let workflow = t.workflow().published().create().await;
+        // One more request of the first thread's: all three have it in common.
+        let first = t.chat(&chat::create(&workflow, "hi")).await;
+        let thread = events(&first.text())[0]["thread"]["id"].as_str().unwrap().to_owned();
+        let more = async || t.chat(&chat::add(&workflow, &thread, "hi")).await;
+        let mut answers = Vec::new();
+        for _ in 0..3 {
+            answers.push(more().await);
+        }
+        let refused = answers.iter().find(|answer| answer.status == 429).unwrap();
+        assert_eq!(refused.refusal(), code);
+        assert_eq!(refused.header("retry-after"), Some("30"), "{variable}");
+        t.advance(Duration::from_secs(30));
+        assert_eq!(more().await.status, 200, "{variable}");
+        let other = t.workflow().published().create().await;
+        t.advance(Duration::from_secs(1));
+        let elsewhere = t.chat(&chat::create(&other, "hi")).await.status;
+        assert_eq!(elsewhere == 429, variable.ends_with("IP"), "{variable}");
+    }
+}
+
+#[tokio::test]
+async fn a_session_reads_only_so_many_streams_at_a_time() {
+    let t = TestService::builder().set("SERVICE_CHAT_MAX_STREAMS", "2").start().await;
+    let slow = graphs::words(&"word ".repeat(400), 20);
+    let workflow = t.workflow().graph(slow).published().create().await;
+    let hello = t.chat(&chat::ask(&workflow, "threads.list", serde_json::json!({}))).await;
+    assert_eq!(hello.status, 200, "what is no stream takes no place");
+    let first = t.open_chat(&chat::create(&workflow, "hi")).await;
+    let cookie = first.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+    let stream = first.header("x-chat-stream-id").unwrap().to_owned();
+    let headers = [("cookie", cookie.as_str())];
+    let path = format!("/api/chat/streams/{stream}");
+    // The first had no cookie yet, and so no session.
+    let second = t.open("GET", &path, &headers, "").await;
+    let third = t.open("GET", &path, &headers, "").await;
+    let refused = t.send("GET", &path, &headers, "").await;
+    assert_eq!(refused.refusal(), "429 chat.rate_limited.streams");
+    let body = chat::create(&workflow, "more").to_string();
+    let turn = [("cookie", cookie.as_str()), ("content-type", "application/json")];
+    let rows = t.scalar("SELECT count(*) FROM runs").await;
+    assert_eq!(t.send("POST", "/api/chat", &turn, &body).await.status, 429);
+    assert_eq!(t.scalar("SELECT count(*) FROM runs").await, rows, "no turn has begun");
+    drop((second, third));
+    let free = async || t.open("GET", &path, &headers, "").await.status == 200;
+    integration_tests::until("a place to be free", free).await;
+    t.stop_turn(&stream).await;
+    first.whole().await;
+}

@@ -1,0 +1,105 @@
+//! The limit of failed sign-ins.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use integration_tests::{AnswerExt, Builder, TestService};
+
+const LIST: &str = "/api/workflows";
+
+fn limited(address: u32, identity: u32) -> Builder {
+    TestService::builder()
+        .with_bootstrap_token()
+        .set("SERVICE_AUTH_RATE_LIMIT_IP", address.to_string())
+        .set("SERVICE_AUTH_RATE_LIMIT_IDENTITY", identity.to_string())
+}
+
+#[tokio::test]
+async fn of_64_failures_at_once_exactly_the_limit_is_401() {
+    let t = limited(10, 0).start().await;
+    let attempts = (0..64).map(|number| {
+        let t = &t;
+        async move { t.bearer(&format!("wrong-{number}")).get(LIST).await }
+    });
+    let answers = join_all(attempts).await;
+    let with = |status: u16| answers.iter().filter(|answer| answer.status == status).count();
+    assert_eq!((with(401), with(429)), (10, 54));
+    let limited = answers.iter().find(|answer| answer.status == 429).unwrap();
+    assert_eq!(limited.message(), "Too many authentication attempts");
+    assert_eq!(limited.code(), "auth.rate_limited");
+    let wait: u64 = limited.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=60).contains(&wait), "{wait}");
+    assert_eq!(t.root().get(LIST).await.status, 429, "good credentials too");
+    assert_eq!(t.get(LIST).await.refusal(), "401 auth.missing_token", "who shows none is not guessing");
+    assert_eq!(t.get("/healthz").await.status, 200);
+    let rows = "SELECT count(*) FROM audit_log WHERE action = 'auth.failed'";
+    assert_eq!(t.scalar(rows).await, "10", "what was refused unlooked is no failed sign-in");
+}
+
+#[tokio::test]
+async fn the_window_slides_and_refusals_do_not_extend_it() {
+    let t = limited(2, 0).manual_clock().start().await;
+    let fails = async || t.bearer("wrong").get(LIST).await;
+    assert_eq!(fails().await.status, 401);
+    t.advance(Duration::from_secs(30));
+    assert_eq!(fails().await.status, 401);
+    let limited = fails().await;
+    assert_eq!((limited.status, limited.header("retry-after")), (429, Some("30")));
+    t.advance(Duration::from_secs(29));
+    assert_eq!(fails().await.header("retry-after"), Some("1"));
+    t.advance(Duration::from_secs(1));
+    assert_eq!(t.root().get(LIST).await.status, 200, "the first failure has left the window");
+    assert_eq!(fails().await.status, 401);
+    assert_eq!(fails().await.status, 429, "the second has not");
+}
+
+#[tokio::test]
+async fn an_identity_is_limited_wherever_it_comes_from() {
+    let t = limited(0, 2).set("SERVICE_TRUSTED_PROXIES", r#"["127.0.0.1"]"#).start().await;
+    let from = async |address: &str, token: &str| {
+        t.bearer(token).send("GET", LIST, &[("x-forwarded-for", address)], "").await.status
+    };
+    assert_eq!(from("192.0.2.1", "one").await, 401);
+    assert_eq!(from("192.0.2.2", "one").await, 401);
+    assert_eq!(from("192.0.2.3", "one").await, 429);
+    assert_eq!(from("192.0.2.3", "two").await, 401, "another identity");
+}
+
+#[tokio::test]
+async fn an_address_is_believed_of_trusted_proxies_alone() {
+    let t = limited(1, 0).set("SERVICE_TRUSTED_PROXIES", r#"["127.0.0.1"]"#).start().await;
+    let from = async |t: &TestService, address: &str| {
+        t.bearer("wrong").send("GET", LIST, &[("x-forwarded-for", address)], "").await.status
+    };
+    assert_eq!(from(&t, "192.0.2.1").await, 401);
+    assert_eq!(from(&t, "192.0.2.1").await, 429);
+    assert_eq!(from(&t, "192.0.2.2").await, 401);
+    assert_eq!(from(&t, "203.0.113.9, 192.0.2.2").await, 429, "what stands left of it counts for nothing");
+    assert_eq!(from(&t, "2001:db8::1").await, 401);
+    assert_eq!(from(&t, "2001:db8::2").await, 429, "the same network");
+    let alone = limited(1, 0).start().await;
+    assert_eq!(from(&alone, "192.0.2.1").await, 401);
+    assert_eq!(from(&alone, "192.0.2.2").await, 429, "nobody is trusted");
+}
+
+#[tokio::test]
+async fn nothing_disables_each_limit() {
+    let t = limited(0, 0).start().await;
+    for _ in 0..20 {
+        assert_eq!(t.bearer("wrong").get(LIST).await.status, 401);
+    }
+    t.assert_no_rows("auth_failures").await;
+}
+
+#[tokio::test]
+async fn another_instance_knows_who_is_blocked() {
+    let t = limited(2, 0).start().await;
+    let database = t.variables()["SERVICE_POSTGRES_DSN"].clone();
+    let other = limited(2, 0).set("SERVICE_POSTGRES_DSN", database).start().await;
+    for _ in 0..2 {
+        assert_eq!(t.bearer("wrong").get(LIST).await.status, 401);
+    }
+    assert_eq!(other.bearer("wrong").get(LIST).await.status, 429);
+    let seen = async || other.root().get(LIST).await.status == 429;
+    integration_tests::until("the other to refuse good credentials too", seen).await;
+}

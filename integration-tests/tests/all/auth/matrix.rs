@@ -1,0 +1,190 @@
+//! Every route with every kind of caller. A route that is missing here fails the test.
+
+use std::collections::BTreeSet;
+
+use auth::scope::Scope;
+use integration_tests::{AnswerExt, TestService};
+use serde_json::{Value, json};
+
+use super::support::{SECRET, jwt, other_workspace, seconds_from_now};
+
+/// What a route asks for.
+#[derive(Clone, Copy, PartialEq)]
+enum Asks {
+    /// A scope; what the path names is in a workspace.
+    Scope(Scope),
+    /// A scope; nothing of the route is in a workspace.
+    Anywhere(Scope),
+    /// An access mode of its own.
+    Own,
+}
+
+use Asks::{Anywhere, Own, Scope as Needs};
+use Scope::{ChatSession, TokensRead, TokensWrite, WorkflowsExecute, WorkflowsRead, WorkflowsWrite};
+
+const ROWS: &[(&str, &str, Asks)] = &[
+    ("GET", "/", Own),
+    ("GET", "/chat/*", Own),
+    ("GET", "/login", Own),
+    ("GET", "/assets/*", Own),
+    ("GET", "/healthz", Own),
+    ("GET", "/readyz", Own),
+    ("GET", "/api/system/health", Own),
+    ("GET", "/api/system/stream", Own),
+    ("POST", "/api/chat", Own),
+    ("POST", "/api/chat/session", Needs(ChatSession)),
+    ("GET", "/api/chat/threads/*/stream", Own),
+    ("GET", "/api/chat/streams/*", Own),
+    ("POST", "/api/chat/streams/*/stop", Own),
+    ("POST", "/api/auth/email/start", Own),
+    ("POST", "/api/auth/email/verify", Own),
+    ("GET", "/api/auth/magic/*", Own),
+    ("POST", "/api/auth/magic/*", Own),
+    ("POST", "/api/auth/refresh", Own),
+    ("POST", "/api/auth/logout", Own),
+    ("GET", "/api/auth/me", Own),
+    ("GET", "/api/workflows", Needs(WorkflowsRead)),
+    ("POST", "/api/workflows", Needs(WorkflowsWrite)),
+    ("POST", "/api/workflows/check", Anywhere(WorkflowsRead)),
+    ("GET", "/api/workflows/*", Needs(WorkflowsRead)),
+    ("PUT", "/api/workflows/*", Needs(WorkflowsWrite)),
+    ("DELETE", "/api/workflows/*", Needs(WorkflowsWrite)),
+    ("GET", "/api/workflows/*/public", Own),
+    ("POST", "/api/workflows/*/publish", Needs(WorkflowsWrite)),
+    ("POST", "/api/workflows/*/publish/revoke", Needs(WorkflowsWrite)),
+    ("POST", "/api/workflows/*/chat/session", Needs(WorkflowsExecute)),
+    ("GET", "/api/workflows/*/versions", Needs(WorkflowsRead)),
+    ("POST", "/api/workflows/*/versions", Needs(WorkflowsWrite)),
+    ("GET", "/api/workflows/*/versions/*", Needs(WorkflowsRead)),
+    ("GET", "/api/workflows/*/versions/*/diff/*", Needs(WorkflowsRead)),
+    ("GET", "/api/workflows/*/versions/*/diagram.svg", Needs(WorkflowsRead)),
+    ("GET", "/api/workflows/*/versions/*/diagram.mmd", Needs(WorkflowsRead)),
+    ("GET", "/api/workflows/*/runs", Needs(WorkflowsRead)),
+    ("POST", "/api/workflows/*/runs", Needs(WorkflowsExecute)),
+    ("GET", "/api/runs/*", Needs(WorkflowsRead)),
+    ("GET", "/api/runs/*/events", Needs(WorkflowsRead)),
+    ("GET", "/api/runs/*/trace", Needs(WorkflowsRead)),
+    ("POST", "/api/runs/*/cancel", Needs(WorkflowsExecute)),
+    ("GET", "/api/admin/service-tokens", Anywhere(TokensRead)),
+    ("POST", "/api/admin/service-tokens", Needs(TokensWrite)),
+    ("GET", "/api/admin/service-tokens/*", Needs(TokensRead)),
+    ("DELETE", "/api/admin/service-tokens/*", Needs(TokensWrite)),
+    ("POST", "/api/admin/service-tokens/*/revoke", Needs(TokensWrite)),
+    ("POST", "/api/admin/service-tokens/*/rotate", Needs(TokensWrite)),
+    ("GET", "/api/admin/audit", Anywhere(TokensRead)),
+    ("GET", "/api/nodes", Anywhere(WorkflowsRead)),
+    ("GET", "/api/nodes/*", Anywhere(WorkflowsRead)),
+];
+
+#[test]
+fn every_route_and_method_has_a_row() {
+    let rows: BTreeSet<(&str, &str)> = ROWS.iter().map(|(method, path, _)| (*path, *method)).collect();
+    let methods = |(path, allow): &(&'static str, &'static str)| {
+        let path = *path;
+        // HEAD is GET without the body.
+        allow
+            .split(", ")
+            .filter(|method| *method != "HEAD")
+            .map(move |method| (path, method))
+            .collect::<Vec<_>>()
+    };
+    let routes: BTreeSet<(&str, &str)> = server::PATHS.iter().flat_map(methods).collect();
+    assert_eq!(rows, routes);
+}
+
+/// What the paths name.
+struct Things {
+    workflow: String,
+    run: String,
+    token: String,
+}
+
+impl Things {
+    async fn of(t: &TestService) -> Self {
+        let workflow = t.workflow().published().create().await;
+        let runs = format!("/api/workflows/{}/runs?wait=10", workflow.id);
+        let run = t.root().post(&runs, &json!({"inputs": {"message": "hi"}})).await.value();
+        let token = t.root().make_token(&["workflows:read"], &["default"]).await;
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        Self { workflow: workflow.id, run: text(&run["id"]), token: text(&token["id"]) }
+    }
+
+    /// The path with these things in it, and a body that does.
+    fn request(&self, path: &str) -> (String, Value) {
+        let thing = match path {
+            path if path.starts_with("/api/runs/") => &self.run,
+            path if path.starts_with("/api/admin/") => &self.token,
+            "/api/nodes/*" => "reply",
+            _ => &self.workflow,
+        };
+        let filled = path.replacen('*', thing, 1).replace('*', "1");
+        let graph = integration_tests::graphs::reply("hi");
+        let body = match path {
+            "/api/chat/session" => json!({"workflow_id": self.workflow}),
+            "/api/workflows" => json!({"name": "Another"}),
+            "/api/workflows/check" | "/api/workflows/*/versions" => json!({"graph": graph}),
+            "/api/workflows/*/runs" => json!({"inputs": {"message": "hi"}}),
+            "/api/admin/service-tokens" => json!({"scopes": []}),
+            "/api/admin/service-tokens/*" | "/api/admin/service-tokens/*/revoke" => json!({"reason": "over"}),
+            _ => json!({}),
+        };
+        (filled, body)
+    }
+}
+
+#[tokio::test]
+async fn every_route_judges_every_kind_of_caller() {
+    let t = TestService::builder()
+        .with_bootstrap_token()
+        .set("SERVICE_AUTH_JWT_SECRET", SECRET)
+        .set("CHAT_TOKEN_SIGNING_KEY", "chat-key-0123456789abcdef0123456789abcdef")
+        .set("SERVICE_AUTH_RATE_LIMIT_IP", "0")
+        .start()
+        .await;
+    other_workspace(&t).await;
+    let texts: Vec<&str> = Scope::ALL.iter().map(|scope| scope.as_str()).collect();
+    let elsewhere = t.root().token(&texts, &["other"]).await;
+    let subject =
+        json!({"sub": "somebody", "exp": seconds_from_now(600), "scopes": texts, "workspace_ids": []});
+    let nowhere = jwt(&subject);
+    for (method, path, asks) in ROWS {
+        let things = Things::of(&t).await;
+        let (address, body) = things.request(path);
+        let row = format!("{method} {path}");
+        let content = [("content-type", "application/json")];
+        let body_text = if *method == "GET" { String::new() } else { body.to_string() };
+        let plain = t.send(method, &address, &content, &body_text).await;
+        let (scope, bound) = match asks {
+            Own => {
+                // Who is signed in is asked of who it is.
+                let asks = *path == "/api/auth/me";
+                assert_eq!(plain.code() == "auth.missing_token", asks, "{row}");
+                continue;
+            }
+            Needs(scope) => (scope, true),
+            Anywhere(scope) => (scope, false),
+        };
+        assert_eq!(plain.refusal(), "401 auth.missing_token", "{row}");
+        let without: Vec<&str> = texts.iter().copied().filter(|text| *text != scope.as_str()).collect();
+        let weak = t.root().token(&without, &[]).await;
+        let lacking = t.bearer(&weak).send(method, &address, &content, &body_text).await;
+        let status = if *path == "/api/chat/session" { 401 } else { 403 };
+        assert_eq!((lacking.status, lacking.code().as_str()), (status, "auth.missing_scope"), "{row}");
+        assert_eq!(lacking.message(), format!("Missing required scopes: {scope}"), "{row}");
+        // Whatever is made goes to the caller's own workspace, which is the other one here.
+        let own = *path == "/api/workflows";
+        for (who, token) in [("elsewhere", &elsewhere), ("nowhere", &nowhere)] {
+            let answer = t.bearer(token).send(method, &address, &content, &body_text).await;
+            let refused = answer.refusal() == "403 auth.workspace_forbidden";
+            assert_eq!(refused, bound && !(own && who == "elsewhere"), "{row} {who}: {}", answer.refusal());
+        }
+        let right = t.root().token(&texts, &["default"]).await;
+        let body_text = if *path == "/api/admin/service-tokens" && *method == "POST" {
+            json!({"scopes": [], "workspaces": ["default"]}).to_string()
+        } else {
+            body_text
+        };
+        let answer = t.bearer(&right).send(method, &address, &content, &body_text).await;
+        assert!(answer.is_success(), "{row}: {}", answer.text());
+    }
+}

@@ -1,0 +1,14 @@
+//! Who may do what.
+
+mod audit;
+mod canary;
+mod chat_limits;
+mod chat_sessions;
+mod failures;
+mod jwt;
+mod limiter;
+mod matrix;
+mod modes;
+mod service_tokens;
+mod support;
+mod workspaces;

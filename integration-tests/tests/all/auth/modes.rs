@@ -1,0 +1,88 @@
+//! Whom the service asks for a credential.
+
+use integration_tests::{AnswerExt, TestService, until};
+use serde_json::json;
+
+use super::support::good_jwt;
+
+const LIST: &str = "/api/workflows";
+
+#[tokio::test]
+async fn disabled_asks_nobody_and_looks_at_nothing() {
+    let t = TestService::builder().set("SERVICE_AUTH_MODE", "disabled").with_bootstrap_token().start().await;
+    assert_eq!(t.get(LIST).await.status, 200);
+    assert_eq!(t.bearer("nonsense").get(LIST).await.status, 200);
+}
+
+#[tokio::test]
+async fn optional_judges_what_is_given() {
+    let t = TestService::builder().set("SERVICE_AUTH_MODE", "optional").with_bootstrap_token().start().await;
+    assert_eq!(t.get(LIST).await.status, 200);
+    assert_eq!(t.bearer("nonsense").get(LIST).await.refusal(), "401 auth.invalid_token");
+    let made = t.post("/api/admin/service-tokens", r#"{"scopes": ["vault:read"]}"#).await;
+    assert_eq!(made.status, 201, "{}", made.text());
+    let secret = made.value()["secret"].as_str().unwrap().to_owned();
+    assert_eq!(t.bearer(&secret).get(LIST).await.refusal(), "403 auth.missing_scope");
+    assert_eq!(t.get(LIST).await.status, 200, "a stored token closes no door here");
+}
+
+#[tokio::test]
+async fn required_asks_everybody() {
+    let t = TestService::builder().set("SERVICE_AUTH_MODE", "required").with_bootstrap_token().start().await;
+    assert_eq!(t.get(LIST).await.refusal(), "401 auth.missing_token");
+    assert_eq!(t.root().get(LIST).await.status, 200);
+}
+
+#[tokio::test]
+async fn unset_asks_everybody_once_a_credential_is_configured() {
+    for (variable, value) in [
+        ("SERVICE_AUTH_JWT_SECRET", super::support::SECRET),
+        ("SERVICE_AUTH_JWKS_URL", "http://127.0.0.1:9/jwks"),
+        ("SERVICE_AUTH_BOOTSTRAP_SERVICE_TOKEN", "a-bootstrap-token"),
+    ] {
+        let t = TestService::builder().set(variable, value).start().await;
+        assert_eq!(t.get(LIST).await.refusal(), "401 auth.missing_token", "{variable}");
+    }
+}
+
+#[tokio::test]
+async fn the_first_stored_token_closes_the_door_and_the_last_one_opens_it() {
+    let t = TestService::start().await;
+    assert_eq!(t.get(LIST).await.status, 200);
+    // A key of our own counts for nothing.
+    assert_eq!(t.bearer(&good_jwt("somebody", "workflows:read")).get(LIST).await.status, 401);
+    let made = t
+        .post(
+            "/api/admin/service-tokens",
+            r#"{"scopes": ["workflows:read", "admin:tokens:write", "admin:tokens:read"]}"#,
+        )
+        .await;
+    let token = made.value();
+    assert_eq!(t.get(LIST).await.refusal(), "401 auth.missing_token");
+    let bearer = t.bearer(token["secret"].as_str().unwrap());
+    assert_eq!(bearer.get(LIST).await.status, 200);
+    let path = format!("/api/admin/service-tokens/{}", token["id"].as_str().unwrap());
+    let gone = bearer.json("DELETE", &path, &json!({"reason": "no longer needed"})).await;
+    assert_eq!(gone.status, 204);
+    until("the door to be open", async || t.get(LIST).await.status == 200).await;
+}
+
+#[tokio::test]
+async fn what_has_an_access_mode_of_its_own_asks_in_no_mode() {
+    let t = TestService::builder().set("SERVICE_AUTH_MODE", "required").with_bootstrap_token().start().await;
+    let workflow = t.workflow().published().create().await;
+    for path in [
+        "/healthz",
+        "/readyz",
+        "/api/system/health",
+        "/",
+        &format!("/chat/{}", workflow.id),
+        "/assets/base.css",
+    ] {
+        assert_eq!(t.get(path).await.status, 200, "{path}");
+    }
+    assert_eq!(t.get(&format!("/api/workflows/{}/public", workflow.id)).await.status, 200);
+    assert_eq!(t.chat(&integration_tests::chat::create(&workflow, "hi")).await.status, 200);
+    assert_eq!(t.get("/api/workflow").await.refusal(), "404 request.not_found", "before anybody is asked");
+    assert_eq!(t.send("PATCH", LIST, &[], "").await.refusal(), "405 request.method_not_allowed");
+}
