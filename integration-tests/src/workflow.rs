@@ -32,6 +32,13 @@ impl WorkflowBuilder {
         Self { client, name, graph, config: None, published: false, require_login: false }
     }
 
+    /// Made by whoever this is.
+    #[must_use]
+    pub fn by(mut self, client: Client) -> Self {
+        self.client = client;
+        self
+    }
+
     /// Its name.
     #[must_use]
     pub fn named(mut self, name: &str) -> Self {

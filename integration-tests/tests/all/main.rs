@@ -46,4 +46,5 @@ mod threads;
 mod turn;
 mod typed;
 mod versions;
+mod websocket;
 mod workflows;

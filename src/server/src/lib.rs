@@ -1,4 +1,4 @@
-//! HTTP and SSE edge, boot and ordered shutdown.
+//! HTTP, SSE and websocket edge, boot and ordered shutdown.
 
 mod boot;
 mod exposure;
@@ -7,6 +7,7 @@ mod keys;
 mod logging;
 mod sign_in;
 mod tokens;
+mod ws;
 
 pub use boot::{Load, Parts, Running, StartError, may_listen, start};
 pub use http::PATHS;

@@ -12,6 +12,7 @@ mod near;
 mod node;
 mod run;
 mod sign_in;
+mod socket;
 pub mod sse;
 mod workflow;
 
@@ -27,6 +28,7 @@ pub use near::nearest;
 pub use node::NodeTypeRecord;
 pub use run::{CreateRun, RunEvent, RunFrame, RunProblem, RunRecord, RunState, Trace, TraceStep};
 pub use sign_in::{Me, Refresh, SignInStarted, SignedIn, StartSignIn, UserRecord, VerifyCode, WorkspaceRole};
+pub use socket::{SocketFrame, SocketMessage, SocketProblem, SocketRequest};
 pub use workflow::{
     ChatSettings, CheckVersion, Checked, CreateVersion, CreateWorkflow, Listed, PublicWorkflow,
     PublishRequest, Published, SavedVersion, StopAnswer, StopStatus, UpdateChatSettings, UpdateWorkflow,

@@ -72,6 +72,7 @@ const ROWS: &[(&str, &str, Asks)] = &[
     ("POST", "/api/admin/service-tokens/*/revoke", Needs(TokensWrite)),
     ("POST", "/api/admin/service-tokens/*/rotate", Needs(TokensWrite)),
     ("GET", "/api/admin/audit", Anywhere(TokensRead)),
+    ("GET", "/ws/workflow/*", Own),
     ("GET", "/api/nodes", Anywhere(WorkflowsRead)),
     ("GET", "/api/nodes/*", Anywhere(WorkflowsRead)),
 ];

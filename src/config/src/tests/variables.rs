@@ -109,6 +109,7 @@ fn what_counts_in_this_stage() {
         "SERVICE_SMTP_URL",
         "SERVICE_TRUSTED_PROXIES",
         "SERVICE_VAULT_KEYS",
+        "SERVICE_WS_MAX_MESSAGE_BYTES",
     ];
     assert_eq!(counts, BTreeSet::from(expected));
 }

@@ -61,25 +61,31 @@ const DEEPEST: usize = 128;
 
 /// The body as JSON of any shape; deeper than 128 levels is refused.
 pub(super) fn json(body: &[u8]) -> ApiResult<Value> {
-    let not_json = |message: &str| Err(ApiError::new(ErrorCode::InvalidJson).with_message(message));
-    if body.trim_ascii().is_empty() {
-        return not_json("The request body is empty; it must be a JSON document.");
+    json_of("request body", body)
+}
+
+/// The same for other documents, called `what`.
+pub(super) fn json_of(what: &str, text: &[u8]) -> ApiResult<Value> {
+    let not_json = |problem: &str| {
+        Err(ApiError::new(ErrorCode::InvalidJson).with_message(format!("The {what} {problem}")))
+    };
+    if text.trim_ascii().is_empty() {
+        return not_json("is empty; it must be a JSON document.");
     }
-    if body.starts_with(b"\xef\xbb\xbf") {
-        return not_json("The request body begins with a byte order mark; send UTF-8 without one.");
+    if text.starts_with(b"\xef\xbb\xbf") {
+        return not_json("begins with a byte order mark; send UTF-8 without one.");
     }
-    if body.starts_with(b"\xff\xfe") || body.starts_with(b"\xfe\xff") {
-        return not_json("The request body is UTF-16; send UTF-8 without a byte order mark.");
+    if text.starts_with(b"\xff\xfe") || text.starts_with(b"\xfe\xff") {
+        return not_json("is UTF-16; send UTF-8 without a byte order mark.");
     }
-    if !is_flat_enough(body) {
-        let message = format!("The request body is deeper than {DEEPEST} levels.");
-        return not_json(&message);
+    if !is_flat_enough(text) {
+        return not_json(&format!("is deeper than {DEEPEST} levels."));
     }
-    let mut reader = serde_json::Deserializer::from_slice(body);
+    let mut reader = serde_json::Deserializer::from_slice(text);
     // Its own limit is one level lower than ours.
     reader.disable_recursion_limit();
     let document = Value::deserialize(&mut reader).and_then(|document| reader.end().map(|()| document));
-    document.or_else(|error| not_json(&format!("The request body is not valid JSON: {error}.")))
+    document.or_else(|error| not_json(&format!("is not valid JSON: {error}.")))
 }
 
 /// Whether no more than [`DEEPEST`] brackets are open at once. A parser that stops at the first error never gets

@@ -86,6 +86,21 @@ impl ApiError {
         self
     }
 
+    /// What is told of it; of a server error the log is told the rest.
+    pub(crate) fn body(&self) -> ErrorBody {
+        let mut body = ErrorBody::new(self.code);
+        body.detail.errors.clone_from(&self.errors);
+        if let Some(message) = &self.message {
+            body.detail.message.clone_from(message);
+        }
+        if self.status_code().is_server_error() {
+            body.detail.request_id = super::request_id::current();
+            let cause = self.cause.as_deref().unwrap_or("none given");
+            tracing::error!(code = self.code.as_str(), cause, "answered with a server error");
+        }
+        body
+    }
+
     /// What the log shall say; never sent.
     pub(crate) fn with_cause(mut self, cause: impl fmt::Display) -> Self {
         self.cause = Some(cause.to_string());
@@ -107,16 +122,7 @@ impl ResponseError for ApiError {
 
     fn error_response(&self) -> HttpResponse {
         let status = self.status_code();
-        let mut body = ErrorBody::new(self.code);
-        body.detail.errors.clone_from(&self.errors);
-        if let Some(message) = &self.message {
-            body.detail.message.clone_from(message);
-        }
-        if status.is_server_error() {
-            body.detail.request_id = super::request_id::current();
-            let cause = self.cause.as_deref().unwrap_or("none given");
-            tracing::error!(code = self.code.as_str(), cause, "answered with a server error");
-        }
+        let body = self.body();
         let mut response = HttpResponse::build(status);
         if let Some(header) = self.header {
             response.insert_header(header);

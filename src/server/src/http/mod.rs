@@ -24,6 +24,7 @@ mod request_id;
 mod runs;
 mod session;
 mod workflows;
+mod ws;
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
@@ -64,6 +65,7 @@ pub(crate) fn application(
         .configure(admin::routes)
         .configure(chat::routes)
         .configure(auth::routes)
+        .configure(ws::routes)
         .configure(pages::routes)
         .default_service(web::to(not_found))
 }

@@ -47,6 +47,7 @@ pub const PATHS: &[(&str, &str)] = &[
     ("/api/admin/audit", "GET, HEAD"),
     ("/api/nodes", "GET, HEAD"),
     ("/api/nodes/*", "GET, HEAD"),
+    ("/ws/workflow/*", "GET"),
 ];
 
 /// What is left unfinished, and how it goes on.

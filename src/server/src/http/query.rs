@@ -43,6 +43,11 @@ impl Params {
         text
     }
 
+    /// Parameters that somebody else reads.
+    pub(super) fn pass_over(&mut self, names: &[&'static str]) {
+        self.known.extend(names);
+    }
+
     /// `true` or `false`; false where it is not given.
     pub(super) fn flag(&mut self, name: &'static str) -> bool {
         match self.text(name).as_deref() {

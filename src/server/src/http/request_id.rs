@@ -18,6 +18,14 @@ pub(crate) fn current() -> Option<String> {
     REQUEST_ID.try_with(Clone::clone).ok()
 }
 
+/// The same id for what goes on when the request is answered.
+pub(crate) async fn kept<F: Future>(work: F) -> F::Output {
+    match current() {
+        Some(id) => REQUEST_ID.scope(id, work).await,
+        None => work.await,
+    }
+}
+
 pub(crate) async fn middleware(
     request: ServiceRequest,
     next: Next<impl MessageBody>,

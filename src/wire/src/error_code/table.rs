@@ -104,8 +104,8 @@ error_codes! {
         "Send the same request again after `Retry-After`: it is answered as the first one was, or done then.";
     OriginMismatch, "auth.origin_mismatch", 403, false,
         "This origin may not make this request.",
-        "A page of an origin that is not listed asked in a preflight, wanted to change a workflow, or used \
-         a visitor's cookie in the chat.",
+        "A page of an origin that is not listed asked in a preflight, wanted to change a workflow, used \
+         a visitor's cookie in the chat, or wanted to open a websocket, for which a list of `*` lists nobody.",
         "Add the page's scheme, host and port to SERVICE_CORS_ALLOW_ORIGINS.";
 
     HostMismatch, "auth.host_mismatch", 403, false,
@@ -126,7 +126,7 @@ error_codes! {
     InvalidToken, "auth.invalid_token", 401, false,
         "Invalid bearer token",
         "The token is malformed, unknown or revoked, or a JWT with a bad signature, an unknown key, or claims of \
-         the wrong form. Which of them is not told.",
+         the wrong form; or the query of a websocket holds two that differ. Which of them is not told.",
         "Check that the whole token was sent. `callboard token list` shows which service tokens are active.";
     TokenExpired, "auth.token_expired", 401, false,
         "Bearer token has expired",
@@ -358,6 +358,51 @@ error_codes! {
         "The inputs of a run, or of a sub-workflow, do not fit the `inputs` schema of the graph. Asked for over \
          HTTP, no run was begun.",
         "`detail.errors` lists what the schema asks for.";
+    RunNotActive, "run.not_active", 409, false,
+        "The run has ended.",
+        "A run that has ended is to be stopped over the websocket.",
+        "Nothing: it is over. Its record says how it ended.";
+    SocketUpgradeRequired, "ws.upgrade_required", 426, false,
+        "This path is a websocket.",
+        "The request is no handshake of a websocket: the headers `Upgrade: websocket`, `Connection: Upgrade`, \
+         `Sec-WebSocket-Version: 13` or `Sec-WebSocket-Key` are missing or wrong. A proxy may have taken them away.",
+        "Connect with a websocket client, and let the proxy pass these headers on.";
+    SocketTypeUnknown, "ws.type_unknown", 200, false,
+        "There is no such type of message.",
+        "A message on the websocket has a `type` that the protocol does not know.",
+        "`PROTOCOL.md` lists the types.";
+    SocketTypeUnsupported, "ws.type_unsupported", 200, false,
+        "This version of the service does not do that yet.",
+        "The `type` of a message on the websocket is one of the protocol's that this version does not serve.",
+        "Begin runs with `POST /api/workflows/{ref}/runs`; `PROTOCOL.md` lists the types that are served.";
+    SocketBinary, "ws.binary_unsupported", 200, false,
+        "Messages are JSON in text frames.",
+        "A binary message came over the websocket.",
+        "Send the same as text.";
+    SocketSubscribed, "ws.already_subscribed", 200, false,
+        "This socket reads the run already.",
+        "`subscribe` names a run whose events this socket is being sent, and would get twice.",
+        "Read on, or subscribe again once the run's last event has come.";
+    SocketTooManyRuns, "ws.too_many_subscriptions", 200, false,
+        "This socket reads too many runs.",
+        "A socket reads the events of 64 runs that have not ended, and asks for another.",
+        "Open another socket.";
+    SocketMessageTooLarge, "ws.message_too_large", 200, false,
+        "The message is too large.",
+        "A message on the websocket has more bytes than SERVICE_WS_MAX_MESSAGE_BYTES, in one frame or in several. It \
+         is the reason with which the socket is closed, with code 1009.",
+        "Send less, or raise the variable.";
+    SocketProtocol, "ws.protocol_error", 200, false,
+        "The client broke the rules of the websocket protocol.",
+        "A frame without a mask, in a wrong order or of an unknown kind (closed with code 1002), or a text that is no \
+         UTF-8 (1007). It is the reason with which the socket is closed.",
+        "Use a websocket library; a proxy that changes frames breaks them.";
+    SocketIdle, "ws.idle", 200, true,
+        "The client has gone silent.",
+        "Nothing came from the client for 60 seconds, not even answers to pings, or it did not read for as long. It is \
+         the reason with which the socket is closed, with code 4408.",
+        "Connect again and go on with `subscribe` and `after_seq`. Libraries answer pings by themselves, as long as \
+         the program reads.";
     ModelNotConfigured, "model.not_configured", 200, false,
         "The model is not configured.",
         "A node names a model of a provider that is not there, or that has no address or key.",

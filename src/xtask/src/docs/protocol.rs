@@ -3,6 +3,7 @@
 mod chat;
 mod runs;
 mod sign_in;
+mod socket;
 mod threads;
 mod workflows;
 
@@ -51,6 +52,8 @@ pub(super) fn page() -> Result<String> {
             ("signed_in", sign_in::signed_in()?),
             ("refresh", sign_in::refresh()?),
             ("me", sign_in::me()?),
+            ("socket_requests", socket::requests()?),
+            ("socket_answers", socket::answers()?),
         ],
     )
 }

@@ -14,8 +14,9 @@ use store::{AuditEntry, AuditTarget, Outcome, Store};
 use uuid::Uuid;
 use wire::ErrorCode;
 
+use super::credential::{self, Credential};
 use super::scopes::Asked;
-use super::{app_of, credential, denial};
+use super::{app_of, denial};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::{App, cors, request_id};
 
@@ -42,9 +43,13 @@ impl<S: Asked> FromRequest for Caller<S> {
 
 impl<S: Asked> Caller<S> {
     async fn of(request: &HttpRequest) -> ApiResult<Self> {
+        Self::with(request, credential::read(request.headers())).await
+    }
+
+    /// Whoever shows this credential.
+    pub(super) async fn with(request: &HttpRequest, credential: Credential<'_>) -> ApiResult<Self> {
         let app = app_of(request)?.clone();
         let address = app.client_address(request);
-        let credential = credential::read(request.headers());
         let principal = app.gate().judge(credential, address).await?;
         if principal.is_anonymous() {
             check_open(&app, request, S::WRITES)?;
@@ -52,10 +57,8 @@ impl<S: Asked> Caller<S> {
         let named = request.headers().get("x-workspace").map(|slug| slug.to_str().unwrap_or("\0").to_owned());
         let route = denial::route(request);
         let caller = Self { app, principal, address, route, named, scope: PhantomData };
-        match caller.principal.may(S::SCOPE) {
-            Ok(()) => Ok(caller),
-            Err(denied) => Err(caller.denied(denial::answer(denied)).await),
-        }
+        caller.check().await?;
+        Ok(caller)
     }
 
     /// The caller may act in this workspace.
@@ -64,6 +67,16 @@ impl<S: Asked> Caller<S> {
             Ok(()) => Ok(()),
             Err(denied) => Err(self.denied(denial::answer(denied)).await),
         }
+    }
+
+    /// They are somebody else by now, or may do something else.
+    pub(super) fn became(&mut self, principal: Principal) {
+        self.principal = principal;
+    }
+
+    /// The scope of the route is still held somewhere.
+    pub(super) async fn check(&self) -> ApiResult<()> {
+        self.check_also(S::SCOPE).await
     }
 
     /// The route asks for a second scope.

@@ -1,5 +1,7 @@
 //! What a request shows of itself: the header `Authorization`.
 
+use std::borrow::Cow;
+
 use actix_web::http::header::{self, HeaderMap};
 
 /// What stands in the header.
@@ -10,7 +12,7 @@ pub(in crate::http) enum Credential<'a> {
     /// Another scheme.
     OtherScheme,
     /// A token, whatever it is worth.
-    Bearer(&'a str),
+    Bearer(Cow<'a, str>),
     /// Something that can be no token: bytes beyond ASCII, or two headers.
     Unreadable,
 }
@@ -30,7 +32,7 @@ pub(in crate::http) fn read(headers: &HeaderMap) -> Credential<'_> {
         ("", _) => Credential::None,
         (scheme, _) if !scheme.eq_ignore_ascii_case("bearer") => Credential::OtherScheme,
         (_, "") => Credential::None,
-        (_, token) => Credential::Bearer(token),
+        (_, token) => Credential::Bearer(token.into()),
     }
 }
 

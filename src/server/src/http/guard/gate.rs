@@ -120,7 +120,7 @@ impl Gate {
         };
         self.limiter.check_address(address).await?;
         let judged = match token {
-            Some(token) => self.principal_of(token).await,
+            Some(token) => self.principal_of(&token).await,
             None => Err(invalid("unreadable".to_owned())),
         };
         match judged {
@@ -135,7 +135,24 @@ impl Gate {
         }
     }
 
-    /// Failures that other ways in have found: chat sessions, sign-in, the handshake of websockets.
+    /// Who somebody is by now who was let in before, with the token that they showed then. Nothing is counted: it is
+    /// no attempt.
+    pub(super) async fn judge_again(&self, token: Option<&str>) -> ApiResult<Principal> {
+        if self.asks == Asks::Nobody {
+            return Ok(Principal::open());
+        }
+        let Some(token) = token else {
+            let closed = self.asks_everybody().await?;
+            return if closed { Err(ApiError::new(ErrorCode::MissingToken)) } else { Ok(Principal::open()) };
+        };
+        match self.principal_of(token).await {
+            Ok((principal, _)) => Ok(principal),
+            Err(Refused::Unjudged(error)) => Err(error),
+            Err(Refused::Failed(failed)) => Err(ApiError::new(failed.code)),
+        }
+    }
+
+    /// Failures that other ways in have found: chat sessions, sign-in.
     pub(in crate::http) fn limiter(&self) -> &Limiter {
         &self.limiter
     }

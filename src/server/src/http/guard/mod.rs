@@ -9,9 +9,11 @@ mod caller;
 mod credential;
 mod denial;
 mod gate;
+mod handshake;
 mod limiter;
 mod person;
 mod scopes;
+mod socket;
 mod workspace;
 
 use actix_web::HttpRequest;
@@ -23,10 +25,12 @@ pub(super) use caller::{Caller, peer};
 pub(super) use credential::{Credential, read as credential};
 pub(super) use gate::token_key;
 pub(crate) use gate::{Gate, GateParts};
+pub(super) use handshake::offered_protocols;
 pub(super) use person::person;
 pub(super) use scopes::{
     Asked, ChatSession, TokensRead, TokensWrite, WorkflowsExecute, WorkflowsRead, WorkflowsWrite,
 };
+pub(super) use socket::SocketCaller;
 use wire::ErrorCode;
 
 use super::App;

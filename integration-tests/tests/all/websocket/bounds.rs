@@ -1,0 +1,200 @@
+//! What is too much, and how a socket ends.
+
+use std::time::Duration;
+
+use integration_tests::{Socket, TestService, graphs, until, within};
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::Message;
+
+use super::{ADMIN, admin, bearer, begin, guarded, handshake, subscribe, token};
+
+const TICK: Duration = Duration::from_secs(20);
+
+#[tokio::test]
+async fn a_message_that_is_too_large_closes_the_socket() {
+    let t = TestService::builder().set("SERVICE_WS_MAX_MESSAGE_BYTES", "4096").start().await;
+    let workflow = t.workflow().create().await;
+    let fits = |length: usize| {
+        let text = r#"{"type":"ping"}"#;
+        format!("{text}{}", " ".repeat(length - text.len()))
+    };
+    let too_large = "1009 ws.message_too_large";
+    let mut socket = Socket::of(&t, &workflow, &[]).await;
+    socket.send(Message::text(fits(4096))).await.unwrap();
+    assert_eq!(socket.next().await["type"], "pong");
+    socket.send_part(&fits(4000).as_bytes()[..2000], true, false).await.unwrap();
+    socket.send_part(&fits(4096).as_bytes()[2000..], false, true).await.unwrap();
+    assert_eq!(socket.next().await["type"], "pong");
+    let _ = socket.send(Message::text(fits(4097))).await;
+    assert_eq!(socket.closed().await, too_large);
+    // However many frames it comes in, and though it never ends.
+    let mut socket = Socket::of(&t, &workflow, &[]).await;
+    for part in 0..10_000 {
+        if socket.send_part(&[b' '; 64], part == 0, false).await.is_err() {
+            break;
+        }
+    }
+    assert_eq!(socket.closed().await, too_large);
+    // Megabytes are not read into memory, and the client still learns why.
+    let mut socket = Socket::of(&t, &workflow, &[]).await;
+    let _ = socket.send(Message::text("x".repeat(8 << 20))).await;
+    assert_eq!(socket.closed().await, too_large);
+}
+
+#[tokio::test]
+async fn the_largest_message_by_default_is_8_mib() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().create().await;
+    let mut socket = Socket::of(&t, &workflow, &[]).await;
+    let text = r#"{"type":"ping","request_id":"large"}"#;
+    socket.send(Message::text(format!("{text}{}", " ".repeat((8 << 20) - text.len())))).await.unwrap();
+    assert_eq!(socket.next().await["request_id"], "large");
+    let _ = socket.send(Message::text(" ".repeat((8 << 20) + 1))).await;
+    assert_eq!(socket.closed().await, "1009 ws.message_too_large");
+}
+
+#[tokio::test]
+async fn broken_frames_close_the_socket() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().create().await;
+    let mut socket = Socket::of(&t, &workflow, &[]).await;
+    let _ = socket.send_part(b"more", false, true).await;
+    assert_eq!(socket.closed().await, "1002 ws.protocol_error");
+    for parts in [vec![b"{\"\xff\"}".as_slice()], vec![b"{\"\xc3".as_slice(), b"\xff\"}".as_slice()]] {
+        let mut socket = Socket::of(&t, &workflow, &[]).await;
+        for (index, part) in parts.iter().enumerate() {
+            let _ = socket.send_part(part, index == 0, index + 1 == parts.len()).await;
+        }
+        assert_eq!(socket.closed().await, "1007 ws.protocol_error");
+    }
+}
+
+#[tokio::test]
+async fn a_slow_reader_holds_nobody_up_and_gets_everything() {
+    let t = TestService::start().await;
+    let text = "0123456789abcdef".repeat(3_000);
+    let nodes: Vec<Value> = (0..40)
+        .map(|index| json!({"name": format!("n{index}"), "type": "template", "template": text}))
+        .collect();
+    let workflow = t.workflow().graph(graphs::chain(&nodes, None)).create().await;
+    let mut slow = Socket::of(&t, &workflow, &[]).await;
+    let mut runs = Vec::new();
+    for _ in 0..6 {
+        let run = begin(&t, &workflow).await;
+        slow.say(&subscribe(&run, 0)).await;
+        runs.push(run);
+    }
+    // It has not read a byte, and everybody else goes on.
+    let mut quick = Socket::of(&t, &workflow, &[]).await;
+    for run in &runs {
+        quick.say(&subscribe(run, 0)).await;
+        quick.until("run_completed").await;
+    }
+    quick.close().await;
+    let mut last = vec![0; runs.len()];
+    let mut open = runs.len();
+    while open > 0 {
+        let event = slow.next().await;
+        let at = runs.iter().position(|run| event["run_id"] == **run).unwrap();
+        last[at] += 1;
+        assert_eq!(event["seq"], last[at]);
+        open -= usize::from(event["type"] == "run_completed");
+    }
+    slow.close().await;
+}
+
+#[tokio::test]
+async fn who_is_no_longer_let_in_is_put_out_within_a_minute() {
+    let t = guarded().manual_clock().start().await;
+    let workflow = t.workflow().by(admin(&t)).create().await;
+    let scopes = json!({"scopes": ["workflows:execute"], "expires_in": 3_600});
+    let ((revoked, first), (_, second)) = (token(&t, scopes.clone()).await, token(&t, scopes).await);
+    let mut gone = Socket::of(&t, &workflow, &[("authorization", &bearer(&first))]).await;
+    let mut expiring = Socket::of(&t, &workflow, &[("authorization", &bearer(&second))]).await;
+    let mut staying = Socket::of(&t, &workflow, &[("authorization", &bearer(ADMIN))]).await;
+    super::call(&t, "DELETE", &format!("/api/admin/service-tokens/{revoked}"), &json!({"reason": "lost"}))
+        .await;
+    for _ in 0..3 {
+        t.advance(TICK);
+        for socket in [&mut expiring, &mut staying] {
+            assert!(socket.settle().await.is_empty(), "they still may");
+        }
+    }
+    assert_eq!(t.while_time_passes(gone.closed()).await, "4401 auth.invalid_token");
+    t.advance(Duration::from_secs(3_600));
+    let stays = async { while staying.try_next().await.is_ok() {} };
+    let put_out = async {
+        tokio::select! {
+            closed = expiring.closed() => closed,
+            () = stays => panic!("the other was closed too"),
+        }
+    };
+    assert_eq!(t.while_time_passes_in(Duration::from_millis(100), put_out).await, "4401 auth.token_expired");
+}
+
+#[tokio::test]
+async fn a_client_that_is_silent_for_a_minute_is_gone() {
+    let t = TestService::with_manual_clock().await;
+    let workflow = t.workflow().create().await;
+    // One that reads answers the pings by itself.
+    let mut alive = Socket::of(&t, &workflow, &[]).await;
+    let path = format!("/ws/workflow/{}", workflow.id);
+    let headers = [
+        ("upgrade", "websocket"),
+        ("connection", "Upgrade"),
+        ("sec-websocket-version", "13"),
+        ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+    ];
+    let silent = t.raw().await.request("GET", &path, &headers, "").await;
+    assert_eq!(silent.status, 101);
+    let silent = silent.finish().await.rest();
+    let living = async { while alive.try_next().await.is_ok() {} };
+    let heard = t.while_time_passes_in(Duration::from_millis(100), async {
+        tokio::select! {
+            heard = silent => heard,
+            () = living => panic!("the one that answers was closed"),
+        }
+    });
+    let heard = heard.await;
+    // Pings, and then why.
+    assert!(heard.starts_with(&[0x89, 0]), "{heard:?}");
+    let reason = b"ws.idle";
+    assert!(heard.ends_with(reason), "{heard:?}");
+    let code = &heard[heard.len() - reason.len() - 2..heard.len() - reason.len()];
+    assert_eq!(u16::from_be_bytes([code[0], code[1]]), 4408);
+    assert!(alive.settle().await.is_empty());
+    alive.close().await;
+}
+
+#[tokio::test]
+async fn a_shutdown_closes_every_socket_behind_the_runs() {
+    let mut t = TestService::start().await;
+    let workflow = t.workflow().graph(graphs::delayed(0.5, "done")).create().await;
+    let mut idle = Socket::of(&t, &workflow, &[]).await;
+    let mut reading = Socket::of(&t, &workflow, &[]).await;
+    let run = begin(&t, &workflow).await;
+    reading.say(&subscribe(&run, 0)).await;
+    reading.until("step_started").await;
+    let stopping = t.begin_stop();
+    reading.until("run_completed").await;
+    assert_eq!(reading.closed().await, "1012 service.draining");
+    assert_eq!(idle.closed().await, "1012 service.draining");
+    within("the stop", stopping.done()).await;
+}
+
+#[tokio::test]
+async fn sockets_leave_nothing_behind() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().graph(graphs::delayed(30.0, "late")).create().await;
+    let run = begin(&t, &workflow).await;
+    for _ in 0..20 {
+        let mut socket = Socket::of(&t, &workflow, &[]).await;
+        socket.say(&subscribe(&run, 0)).await;
+        socket.next().await;
+        drop(socket);
+    }
+    let refused = handshake(&t, "/ws/workflow/none", &[]).await;
+    assert_eq!(refused.status, 404);
+    t.post(&format!("/api/runs/{run}/cancel"), "").await;
+    until("nobody to read any more", async || t.load().await.streams == 0).await;
+}

@@ -1,0 +1,276 @@
+//! Who may open a socket, and how everybody else is answered.
+
+use auth::jwt::{HmacSecret, Signer, TYPE_ACCESS};
+use integration_tests::{AnswerExt, Socket, TestService, shown};
+use serde_json::{Value, json};
+
+use super::{ADMIN, SECRET, admin, bearer, guarded, handshake, refused, token};
+
+/// `{"alg":"RS256","typ":"JWT"}`.
+const RS256: &str = "eyJhbGciOiJSUzI1NiIsInR5cCI6IkpXVCJ9";
+
+fn jwt(secret: &str, claims: &Value) -> String {
+    let secret = HmacSecret::of_bytes(secret.as_bytes()).unwrap();
+    Signer::new(secret, TYPE_ACCESS, None).sign(claims).unwrap()
+}
+
+fn claims(change: Value) -> Value {
+    let mut claims = json!({
+        "sub": "somebody", "iss": "https://id.example", "aud": "callboard", "scope": "workflows:read workflows:execute",
+        "iat": chrono::Utc::now().timestamp() - 10, "exp": chrono::Utc::now().timestamp() + 600,
+    });
+    claims.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+    claims
+}
+
+#[tokio::test]
+async fn every_failure_is_answered_at_the_handshake_as_over_http() {
+    let t = guarded()
+        .set("SERVICE_AUTH_ISSUER", "https://id.example")
+        .set("SERVICE_AUTH_AUDIENCE", "callboard")
+        .set("SERVICE_AUTH_ALLOWED_ALGORITHMS", "HS256")
+        .set("SERVICE_AUTH_RATE_LIMIT_IP", "0")
+        .start()
+        .await;
+    let workflow = t.workflow().by(admin(&t)).create().await;
+    let path = format!("/ws/workflow/{}", workflow.id);
+    let (_, reader) = token(&t, json!({"scopes": ["workflows:read"]})).await;
+    let (_, elsewhere) =
+        token(&t, json!({"scopes": ["workflows:execute"], "workspaces": ["elsewhere"]})).await;
+    let (revoked_id, revoked) = token(&t, json!({"scopes": ["workflows:execute"]})).await;
+    super::call(&t, "DELETE", &format!("/api/admin/service-tokens/{revoked_id}"), &json!({"reason": "x"}))
+        .await;
+    let signed = |change| jwt(SECRET, &claims(change));
+    let unsupported = format!("{RS256}.e30.c2lnbmF0dXJl");
+    let rows = [
+        (None, "401 auth.missing_token", "Missing bearer token"),
+        (Some("Bearer ".to_owned()), "401 auth.missing_token", "Missing bearer token"),
+        (
+            Some("Basic abc".to_owned()),
+            "401 auth.invalid_scheme",
+            "Authorization header must use the Bearer scheme",
+        ),
+        (Some(bearer("nonsense")), "401 auth.invalid_token", "Invalid bearer token"),
+        (Some(bearer(&revoked)), "401 auth.invalid_token", "Invalid bearer token"),
+        (
+            Some(bearer(&jwt("another-secret-than-the-service-has-012345", &claims(json!({}))))),
+            "401 auth.invalid_token",
+            "Invalid bearer token",
+        ),
+        (
+            Some(bearer(&signed(json!({"exp": chrono::Utc::now().timestamp() - 5})))),
+            "401 auth.token_expired",
+            "Bearer token has expired",
+        ),
+        (
+            Some(bearer(&unsupported)),
+            "401 auth.unsupported_algorithm",
+            "Bearer token is signed with an unsupported algorithm",
+        ),
+        (
+            Some(bearer(&signed(json!({"aud": "another"})))),
+            "401 auth.invalid_audience",
+            "Bearer token has an invalid audience",
+        ),
+        (
+            Some(bearer(&signed(json!({"iss": "https://other.example"})))),
+            "401 auth.invalid_issuer",
+            "Bearer token has an invalid issuer",
+        ),
+        (Some(bearer(&reader)), "403 auth.missing_scope", "Missing required scopes: workflows:execute"),
+        (Some(bearer(&elsewhere)), "403 auth.workspace_forbidden", "Workspace access denied"),
+    ];
+    for (header, refusal, message) in rows {
+        let headers: Vec<(&str, &str)> =
+            header.iter().map(|value| ("authorization", value.as_str())).collect();
+        let answer = refused(&t, &path, &headers).await;
+        assert_eq!((answer.refusal().as_str(), answer.message().as_str()), (refusal, message));
+        assert_eq!(answer.header("content-type"), Some("application/json"));
+        if refusal.starts_with("401") {
+            assert!(answer.header("www-authenticate").unwrap().starts_with("Bearer"));
+            // The same token is no better elsewhere.
+            let over_http = t.send("GET", "/api/workflows", &headers, "").await;
+            assert_eq!(over_http.text(), answer.text());
+        }
+    }
+    let good = bearer(&signed(json!({})));
+    let unknown = refused(&t, "/ws/workflow/no-such-desk", &[("authorization", good.as_str())]).await;
+    assert_eq!(unknown.refusal(), "404 workflow.not_found");
+    let odd = refused(&t, &format!("{path}?tokn=x"), &[("authorization", good.as_str())]).await;
+    assert_eq!(odd.problems(), ["/tokn unknown_parameter"]);
+    let socket = Socket::of(&t, &workflow, &[("authorization", good.as_str())]).await;
+    socket.close().await;
+    let by_handle = format!("/ws/workflow/{}", workflow.handle);
+    Socket::open(t.address(), &by_handle, &[("authorization", good.as_str())]).await.close().await;
+}
+
+#[tokio::test]
+async fn a_token_may_stand_in_four_places_and_the_first_counts() {
+    let t = guarded()
+        .set("SERVICE_AUTH_RATE_LIMIT_IP", "0")
+        .set("SERVICE_AUTH_RATE_LIMIT_IDENTITY", "0")
+        .start()
+        .await;
+    let workflow = t.workflow().by(admin(&t)).create().await;
+    let path = format!("/ws/workflow/{}", workflow.id);
+    let header = bearer(ADMIN);
+    let offered = format!("bearer.{ADMIN}");
+    let (query, access, both) = (
+        format!("{path}?token={ADMIN}"),
+        format!("{path}?access_token={ADMIN}"),
+        format!("{path}?token={ADMIN}&access_token={ADMIN}"),
+    );
+    let beside = format!("{offered}, callboard");
+    let spoilt = format!("{path}?token=spoilt");
+    for (path, headers, protocol) in [
+        (&path, vec![("authorization", header.as_str())], None),
+        (&query, vec![], None),
+        (&access, vec![], None),
+        (&both, vec![], None),
+        (&path, vec![("sec-websocket-protocol", offered.as_str())], Some(offered.as_str())),
+        (&path, vec![("sec-websocket-protocol", beside.as_str())], Some("callboard")),
+        // The first counts.
+        (&spoilt, vec![("authorization", header.as_str())], None),
+        (&query, vec![("sec-websocket-protocol", "callboard, bearer.spoilt")], Some("callboard")),
+    ] {
+        let mut socket = Socket::open(t.address(), path, &headers).await;
+        assert_eq!(socket.protocol(), protocol, "{path}");
+        assert!(socket.settle().await.is_empty());
+        socket.close().await;
+    }
+    let invalid = "401 auth.invalid_token";
+    assert_eq!(
+        refused(&t, &spoilt, &[("sec-websocket-protocol", offered.as_str())]).await.refusal(),
+        invalid
+    );
+    assert_eq!(refused(&t, &query, &[("authorization", "Bearer spoilt")]).await.refusal(), invalid);
+    assert_eq!(
+        refused(&t, &query, &[("authorization", "Basic x")]).await.refusal(),
+        "401 auth.invalid_scheme"
+    );
+    for differ in ["token=a&access_token=b", &format!("token={ADMIN}&access_token=b")] {
+        let answer = refused(&t, &format!("{path}?{differ}"), &[]).await;
+        assert_eq!((answer.refusal().as_str(), answer.message().as_str()), (invalid, "Invalid bearer token"));
+    }
+    // Cookies alone say nothing of who somebody is.
+    let cookies = format!("token={ADMIN}; access_token={ADMIN}; callboard_visitor=x; session={ADMIN}");
+    assert_eq!(refused(&t, &path, &[("cookie", &cookies)]).await.refusal(), "401 auth.missing_token");
+}
+
+#[tokio::test]
+async fn what_is_no_handshake_is_told_what_to_send() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().create().await;
+    let path = format!("/ws/workflow/{}", workflow.id);
+    let plain = t.get(&path).await;
+    insta::assert_snapshot!(shown(&plain), @r#"
+    426
+    content-type: application/json
+    cache-control: no-store
+    {"detail":{"message":"This path is a websocket: the header `Upgrade: websocket` is missing.","code":"ws.upgrade_required"}}
+    "#);
+    assert_eq!(
+        (plain.header("upgrade"), plain.header("sec-websocket-version")),
+        (Some("websocket"), Some("13"))
+    );
+    let posted = t.post(&path, "{}").await;
+    assert_eq!((posted.status, posted.header("allow")), (405, Some("GET")));
+    let old = [("upgrade", "websocket"), ("connection", "Upgrade"), ("sec-websocket-version", "8")];
+    let old = t.raw().await.request("GET", &path, &old, "").await.whole().await;
+    assert_eq!(old.refusal(), "426 ws.upgrade_required");
+}
+
+#[tokio::test]
+async fn failures_are_counted_with_all_others() {
+    let t = guarded().set("SERVICE_AUTH_RATE_LIMIT_IP", "3").start().await;
+    let workflow = t.workflow().by(admin(&t)).create().await;
+    let path = format!("/ws/workflow/{}", workflow.id);
+    let refusals = [
+        format!("{path}?token=a"),
+        format!("{path}?token=b&access_token=c"),
+        format!("{path}?access_token=d"),
+    ];
+    for path in &refusals {
+        assert_eq!(refused(&t, path, &[]).await.refusal(), "401 auth.invalid_token");
+    }
+    // The fourth, and from then on good ones too.
+    for token in ["e", ADMIN] {
+        let limited = refused(&t, &format!("{path}?token={token}"), &[]).await;
+        assert_eq!(limited.refusal(), "429 auth.rate_limited");
+        assert_eq!(limited.message(), "Too many authentication attempts");
+        let wait: u64 = limited.header("retry-after").unwrap().parse().unwrap();
+        assert!((1..=60).contains(&wait), "{wait}");
+    }
+    let over_http = t.send("GET", "/api/workflows", &[("authorization", &bearer(ADMIN))], "").await;
+    assert_eq!(over_http.refusal(), "429 auth.rate_limited");
+    assert_eq!(t.scalar("SELECT count(*) FROM audit_log WHERE action = 'auth.failed'").await, "3");
+}
+
+#[tokio::test]
+async fn a_page_may_only_connect_from_here_or_from_the_list() {
+    let t = guarded().set("SERVICE_CORS_ALLOW_ORIGINS", r#"["https://app.example.org"]"#).start().await;
+    let workflow = t.workflow().by(admin(&t)).create().await;
+    let path = format!("/ws/workflow/{}?token={ADMIN}", workflow.id);
+    let own = format!("http://{}", t.address());
+    for origin in [own.as_str(), "https://app.example.org"] {
+        Socket::open(t.address(), &path, &[("origin", origin)]).await.close().await;
+    }
+    let two = [("origin", own.as_str()), ("origin", "https://evil.example")];
+    assert_eq!(refused(&t, &path, &two).await.refusal(), "403 auth.origin_mismatch");
+    for origin in [
+        "https://evil.example",
+        "null",
+        "",
+        "https://app.example.org.evil.example",
+        "https://sub.app.example.org",
+        "http://app.example.org",
+        "https://app.example.org:444",
+        "https://APP.example.org",
+    ] {
+        assert_eq!(
+            refused(&t, &path, &[("origin", origin)]).await.refusal(),
+            "403 auth.origin_mismatch",
+            "{origin}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_open_service_asks_nobody_but_for_where_they_come_from() {
+    let t = TestService::builder().set("SERVICE_CORS_ALLOW_ORIGINS", r#"["*"]"#).start().await;
+    let workflow = t.workflow().create().await;
+    let mut socket = Socket::of(&t, &workflow, &[]).await;
+    assert!(socket.settle().await.is_empty());
+    let path = format!("/ws/workflow/{}", workflow.id);
+    let rebound = refused(&t, &path, &[("host", "rebound.example")]).await;
+    assert_eq!(rebound.refusal(), "403 auth.host_mismatch");
+    // A list that takes everybody takes nobody here.
+    let evil = refused(&t, &path, &[("origin", "https://evil.example")]).await;
+    assert_eq!(evil.refusal(), "403 auth.origin_mismatch");
+    // A token that is shown is judged all the same.
+    assert_eq!(refused(&t, &format!("{path}?token=x"), &[]).await.refusal(), "401 auth.invalid_token");
+    socket.close().await;
+}
+
+#[tokio::test]
+async fn the_answer_to_a_handshake_is_the_one_of_the_protocol() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().create().await;
+    let headers = [
+        ("upgrade", "websocket"),
+        ("connection", "keep-alive, Upgrade"),
+        ("sec-websocket-version", "13"),
+        ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+        ("sec-websocket-protocol", "chat, superchat"),
+    ];
+    let path = format!("/ws/workflow/{}", workflow.id);
+    let answer = t.raw().await.request("GET", &path, &headers, "").await;
+    assert_eq!(
+        (answer.status, answer.header("sec-websocket-accept")),
+        (101, Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="))
+    );
+    assert_eq!(answer.header("sec-websocket-protocol"), None, "it speaks neither");
+    drop(answer);
+    let key = handshake(&t, &path, &[("sec-websocket-key", "twice")]).await;
+    assert_eq!(key.refusal(), "426 ws.upgrade_required");
+}

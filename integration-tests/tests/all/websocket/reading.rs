@@ -1,0 +1,196 @@
+//! The events of runs over a socket: each once, in order, from any place on.
+
+use integration_tests::{AnswerExt, Socket, TestService, Workflow, chat, graphs};
+use serde_json::{Value, json};
+
+use super::{admin, bearer, begin, guarded, subscribe, token};
+
+/// The run's events as SSE has them.
+async fn stored(t: &TestService, run: &str) -> Vec<Value> {
+    let body = t.open("GET", &format!("/api/runs/{run}/events"), &[], "").await.rest().await;
+    integration_tests::events(&body)
+}
+
+/// Reads until each of these runs has ended; the events run by run.
+async fn read(socket: &mut Socket, runs: &[&str]) -> Vec<Vec<Value>> {
+    let mut all = vec![Vec::new(); runs.len()];
+    let mut open = runs.len();
+    while open > 0 {
+        let event = socket.next().await;
+        let at = runs.iter().position(|run| event["run_id"] == *run).unwrap_or_else(|| panic!("{event}"));
+        let kind = event["type"].as_str().unwrap();
+        open -= usize::from(["run_completed", "run_failed", "run_cancelled"].contains(&kind));
+        all[at].push(event);
+    }
+    all
+}
+
+async fn talkative(t: &TestService) -> Workflow {
+    t.workflow().graph(graphs::words("one two three four five six seven eight", 40)).create().await
+}
+
+#[tokio::test]
+async fn runs_are_read_live_and_afterwards_from_any_place() {
+    let t = TestService::start().await;
+    let workflow = talkative(&t).await;
+    let (first, second) = (begin(&t, &workflow).await, begin(&t, &workflow).await);
+    let mut socket = Socket::of(&t, &workflow, &[]).await;
+    socket.say(&subscribe(&first, 0)).await;
+    socket.say(&json!({"type": "subscribe", "run_id": second, "request_id": "the second"})).await;
+    // Once for each socket and run.
+    socket.say(&json!({"type": "subscribe", "run_id": first, "request_id": "again"})).await;
+    let mut all = vec![Vec::new(), Vec::new()];
+    let mut again = 0;
+    while all
+        .iter()
+        .any(|events: &Vec<Value>| events.last().is_none_or(|last| last["type"] != "run_completed"))
+    {
+        let said = socket.next().await;
+        if said["type"] == "error" {
+            assert_eq!(
+                (&said["payload"]["code"], &said["request_id"]),
+                (&json!("ws.already_subscribed"), &json!("again"))
+            );
+            again += 1;
+        } else {
+            all[usize::from(said["run_id"] == *second)].push(said);
+        }
+    }
+    assert_eq!(again, 1);
+    assert_eq!(all[0], stored(&t, &first).await, "as SSE has it");
+    for event in &mut all[1] {
+        assert_eq!(event.as_object_mut().unwrap().remove("request_id"), Some(json!("the second")));
+    }
+    assert_eq!(all[1], stored(&t, &second).await);
+    let whole = all.swap_remove(0);
+    for (after, event) in (1_u64..).zip(&whole).take(whole.len() - 1) {
+        assert_eq!(event["seq"], after);
+        socket.say(&subscribe(&first, after)).await;
+        let rest = read(&mut socket, &[&first]).await;
+        assert_eq!(rest[0], whole[usize::try_from(after).unwrap()..]);
+    }
+    let last = u64::try_from(whole.len()).unwrap();
+    for after in [last, last + 1, u64::try_from(i64::MAX).unwrap()] {
+        socket.say(&subscribe(&first, after)).await;
+        assert_eq!(socket.settle().await, [Value::Null; 0], "nothing is behind the end");
+    }
+    socket.close().await;
+}
+
+#[tokio::test]
+async fn a_cut_connection_loses_and_repeats_nothing() {
+    let t = TestService::start().await;
+    let workflow = talkative(&t).await;
+    let run = begin(&t, &workflow).await;
+    let mut events: Vec<Value> = Vec::new();
+    loop {
+        let after = events.last().map_or(0, |event| event["seq"].as_u64().unwrap());
+        let mut socket = Socket::of(&t, &workflow, &[]).await;
+        socket.say(&subscribe(&run, after)).await;
+        for _ in 0..3 {
+            events.push(socket.next().await);
+            if events.last().unwrap()["type"] == "run_completed" {
+                assert_eq!(events, stored(&t, &run).await);
+                return;
+            }
+        }
+        // Gone without a word.
+        drop(socket);
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_another_instance_writes_is_read_too() {
+    let t = TestService::start().await;
+    let dsn = &t.variables()["SERVICE_POSTGRES_DSN"];
+    let other = TestService::builder().set("SERVICE_POSTGRES_DSN", dsn).start().await;
+    let workflow = talkative(&t).await;
+    let run = begin(&t, &workflow).await;
+    let mut socket = Socket::of(&other, &workflow, &[]).await;
+    socket.say(&subscribe(&run, 0)).await;
+    let read = read(&mut socket, &[&run]).await;
+    assert_eq!(read[0], stored(&t, &run).await);
+    socket.close().await;
+}
+
+#[tokio::test]
+async fn only_this_workflows_runs_are_read_and_only_by_those_who_may() {
+    let t = guarded().start().await;
+    let (one, two) =
+        (t.workflow().by(admin(&t)).create().await, t.workflow().by(admin(&t)).published().create().await);
+    let run = super::call(
+        &t,
+        "POST",
+        &format!("/api/workflows/{}/runs", two.id),
+        &json!({"inputs": {"message": "x"}}),
+    )
+    .await;
+    let run = run["id"].as_str().unwrap();
+    let header = bearer(super::ADMIN);
+    let mut socket = Socket::of(&t, &one, &[("authorization", &header)]).await;
+    socket.say(&subscribe(run, 0)).await;
+    assert_eq!(socket.next().await["payload"]["code"], "run.not_found", "it is another workflow's");
+    socket.close().await;
+    let (_, executes) = token(&t, json!({"scopes": ["workflows:execute"]})).await;
+    let mut socket = Socket::of(&t, &two, &[("authorization", &bearer(&executes))]).await;
+    socket.say(&subscribe(run, 0)).await;
+    let refused = socket.next().await;
+    assert_eq!(refused["payload"]["code"], "auth.missing_scope");
+    assert_eq!(refused["payload"]["message"], "Missing required scopes: workflows:read");
+    socket.close().await;
+    // A turn of the chat has events of another kind.
+    let turn = t.chat(&chat::create(&two, "hi")).await;
+    assert_eq!(turn.status, 200, "{}", turn.text());
+    let turn = t.scalar("SELECT id FROM runs WHERE thread_id IS NOT NULL").await;
+    let mut socket = Socket::of(&t, &two, &[("authorization", &header)]).await;
+    socket.say(&subscribe(&turn, 0)).await;
+    assert_eq!(socket.next().await["payload"]["code"], "stream.not_found");
+    socket.close().await;
+}
+
+#[tokio::test]
+async fn a_run_is_stopped_over_the_socket() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().graph(graphs::delayed(60.0, "late")).create().await;
+    let run = begin(&t, &workflow).await;
+    let mut socket = Socket::of(&t, &workflow, &[]).await;
+    socket.say(&subscribe(&run, 0)).await;
+    socket.until("step_started").await;
+    socket.say(&json!({"type": "cancel", "run_id": run})).await;
+    let ended = socket.until("run_cancelled").await;
+    assert_eq!(ended.last().unwrap()["payload"]["error"]["code"], "run.cancelled");
+    assert_eq!(t.get(&format!("/api/runs/{run}")).await.value()["status"], "cancelled");
+    socket.say(&json!({"type": "cancel", "run_id": run, "request_id": "more"})).await;
+    let refused = socket.next().await;
+    assert_eq!(
+        (&refused["payload"]["code"], &refused["request_id"]),
+        (&json!("run.not_active"), &json!("more"))
+    );
+    socket.close().await;
+}
+
+#[tokio::test]
+async fn a_socket_reads_so_many_runs_and_no_more() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().graph(graphs::delayed(60.0, "late")).create().await;
+    let mut socket = Socket::of(&t, &workflow, &[]).await;
+    let mut runs = Vec::new();
+    for _ in 0..65 {
+        runs.push(begin(&t, &workflow).await);
+    }
+    for run in &runs {
+        socket.say(&subscribe(run, 0)).await;
+    }
+    let refused = socket.until("error").await.pop().unwrap();
+    assert_eq!(refused["payload"]["code"], "ws.too_many_subscriptions");
+    for run in &runs {
+        socket.say(&json!({"type": "cancel", "run_id": run})).await;
+    }
+    for _ in 0..64 {
+        socket.until("run_cancelled").await;
+    }
+    // There is a place again.
+    socket.say(&subscribe(&runs[64], 0)).await;
+    socket.until("run_cancelled").await;
+    socket.close().await;
+}

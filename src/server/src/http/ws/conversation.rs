@@ -1,0 +1,196 @@
+//! One open socket, from its first message to how it is closed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use kernel::Clock;
+use store::{StoredRun, StoredWorkflow};
+use tokio::sync::mpsc::Sender;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+use wire::ErrorCode;
+
+use super::requests::{self, Request};
+use super::subscriptions::{Done, Subscriptions};
+use super::{closings, messages};
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::guard::SocketCaller;
+use crate::ws::{Closing, Heard, Say, Socket};
+
+/// How often the client is asked whether it is there.
+const PING: Duration = Duration::from_secs(20);
+/// How long it may be silent, or not read, before the socket is closed.
+const IDLE: Duration = Duration::from_secs(60);
+/// What comes is timed in milliseconds.
+const ROUNDING: Duration = Duration::from_millis(1);
+/// At every so many pings it is looked whether the caller would still be let in: within a minute.
+const PINGS_TO_CHECK: u32 = 2;
+
+/// Why it goes no further: how the socket is closed, unless the client has gone by itself.
+type Over = Option<Closing>;
+
+/// A caller's conversation about a workflow.
+pub(super) struct Conversation {
+    caller: SocketCaller,
+    workflow: StoredWorkflow,
+    socket: Socket,
+    say: Sender<Say>,
+    subscriptions: Subscriptions,
+    clock: Arc<dyn Clock>,
+    closing: CancellationToken,
+    /// Pings since anything came.
+    unanswered: u32,
+    /// When the last one was sent.
+    pinged: Duration,
+    pings: u32,
+}
+
+impl Conversation {
+    pub(super) fn new(caller: SocketCaller, workflow: StoredWorkflow, socket: Socket) -> Self {
+        let (clock, closing) = (Arc::clone(caller.app().clock()), caller.app().streams_closing().clone());
+        let (say, subscriptions) = (socket.speaker(), Subscriptions::default());
+        let (pinged, unanswered, pings) = (clock.monotonic(), 0, 0);
+        Self { caller, workflow, socket, say, subscriptions, clock, closing, unanswered, pinged, pings }
+    }
+
+    /// Until the client goes, or has to.
+    pub(super) async fn run(mut self) {
+        let over = self.talk().await;
+        let closing = over.err().flatten();
+        // Their speakers go with them.
+        let Self { socket, say, subscriptions, .. } = self;
+        drop((say, subscriptions));
+        if let Some(closing) = closing {
+            tracing::debug!(code = closing.code, reason = closing.reason, "a websocket is closed");
+            socket.close(closing);
+        }
+    }
+
+    async fn talk(&mut self) -> Result<(), Over> {
+        let closing = self.closing.clone();
+        let mut tick = self.clock.sleep(PING);
+        loop {
+            tokio::select! {
+                biased;
+                () = closing.cancelled() => return Err(Some(closings::SHUTDOWN)),
+                () = &mut tick => {
+                    self.look_around().await?;
+                    tick = self.clock.sleep(PING);
+                }
+                done = self.subscriptions.done() => self.tell_end(done).await?,
+                heard = self.socket.hear() => match heard {
+                    Some(Heard::Text(text)) => self.answer(&text).await?,
+                    Some(Heard::Binary) => {
+                        self.refuse(&ApiError::new(ErrorCode::SocketBinary), None, None).await?;
+                    }
+                    Some(Heard::Fault(fault)) => return Err(Some(closings::of_fault(fault))),
+                    None => return Err(None),
+                },
+            }
+        }
+    }
+
+    /// Whether the client is there, and still may be.
+    async fn look_around(&mut self) -> Result<(), Over> {
+        let (silence, now) = (self.socket.silence(), self.clock.monotonic());
+        if silence <= now.saturating_sub(self.pinged) + ROUNDING {
+            self.unanswered = 0;
+        }
+        self.pinged = now;
+        // A process that was held up itself has not asked, so it waits for an answer first.
+        if silence >= IDLE && self.unanswered > 0 {
+            return Err(Some(closings::IDLE));
+        }
+        self.pings = self.pings.wrapping_add(1);
+        if self.pings.is_multiple_of(PINGS_TO_CHECK)
+            && let Err(refused) = self.caller.check_again(self.workflow.workspace_id).await
+        {
+            match closings::of_refusal(refused.code()) {
+                Some(closing) => return Err(Some(closing)),
+                // Once the database answers again.
+                None => tracing::warn!(code = refused.code().as_str(), "a caller could not be judged again"),
+            }
+        }
+        self.unanswered = self.unanswered.saturating_add(1);
+        self.say(Say::Ping).await
+    }
+
+    /// Says something, as soon as the client has read enough of what was said before.
+    async fn say(&self, say: Say) -> Result<(), Over> {
+        tokio::select! {
+            biased;
+            said = self.say.send(say) => said.map_err(|_| None),
+            () = self.closing.cancelled() => Err(Some(closings::SHUTDOWN)),
+            () = self.clock.sleep(IDLE) => Err(Some(closings::IDLE)),
+        }
+    }
+
+    async fn refuse(
+        &self,
+        error: &ApiError,
+        run: Option<Uuid>,
+        request_id: Option<String>,
+    ) -> Result<(), Over> {
+        self.say(Say::Text(messages::error(error, run, self.clock.now(), request_id))).await
+    }
+
+    /// A subscription has come to its end; only of a failure something is said.
+    async fn tell_end(&mut self, done: Done) -> Result<(), Over> {
+        match done.error {
+            Some(error) => self.refuse(&error, done.run, done.request_id).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn answer(&mut self, text: &Bytes) -> Result<(), Over> {
+        let (request, request_id) = requests::read(text);
+        let done = match request {
+            Ok(Request::Ping) => {
+                return self.say(Say::Text(messages::pong(self.clock.now(), request_id))).await;
+            }
+            Ok(Request::Subscribe { run, after }) => self.subscribe(run, after, request_id.clone()).await,
+            Ok(Request::Cancel { run }) => self.cancel(run, request_id.clone()).await,
+            Err(error) => Err(error),
+        };
+        match done {
+            Ok(()) => Ok(()),
+            Err(error) => self.refuse(&error, None, request_id).await,
+        }
+    }
+
+    async fn subscribe(&mut self, run: Uuid, after: u64, request_id: Option<String>) -> ApiResult<()> {
+        self.caller.check_reads().await?;
+        let found = self.found(run).await?;
+        self.subscriptions.check(run)?;
+        let no_stream = || ApiError::new(ErrorCode::StreamNotFound);
+        let stream = found.stream_id.ok_or_else(no_stream)?;
+        if found.thread_id.is_some() {
+            let message =
+                format!("The run is a turn of the chat; GET /api/chat/streams/{stream} has its events.");
+            return Err(no_stream().with_message(message));
+        }
+        let app = self.caller.app();
+        app.chat().stream(stream).await?.ok_or_else(no_stream)?;
+        let reader = app.runs().read(stream, after);
+        self.subscriptions.add(run, reader, self.say.clone(), request_id);
+        Ok(())
+    }
+
+    async fn cancel(&mut self, run: Uuid, request_id: Option<String>) -> ApiResult<()> {
+        if self.found(run).await?.status.is_terminal() {
+            return Err(ApiError::new(ErrorCode::RunNotActive));
+        }
+        let runs = self.caller.app().runs().clone();
+        // It waits for the run's end, of which the run's own event tells.
+        self.subscriptions.beside(async move { Ok(runs.stop(run).await?) }, request_id);
+        Ok(())
+    }
+
+    /// The run, where it is one of this workflow's.
+    async fn found(&self, run: Uuid) -> ApiResult<StoredRun> {
+        let found = self.caller.app().runs().run(run).await?.map(|(run, _)| run);
+        let found = found.filter(|run| run.workflow_id == self.workflow.id);
+        found.ok_or_else(|| ApiError::new(ErrorCode::RunNotFound))
+    }
+}

@@ -1,0 +1,59 @@
+//! What the service says.
+
+use chrono::{DateTime, Utc};
+use uuid::Uuid;
+use wire::{SocketFrame, SocketMessage, SocketProblem};
+
+use crate::http::error::ApiError;
+use crate::http::time;
+
+/// The answer to `ping`.
+pub(super) fn pong(now: DateTime<Utc>, request_id: Option<String>) -> String {
+    frame(SocketMessage::Pong {}, None, now, request_id)
+}
+
+/// What cannot be done; `run` is one that the client reads.
+pub(super) fn error(
+    error: &ApiError,
+    run: Option<Uuid>,
+    now: DateTime<Utc>,
+    request_id: Option<String>,
+) -> String {
+    let detail = error.body().detail;
+    let problem = SocketProblem { message: detail.message, code: detail.code, errors: detail.errors };
+    frame(SocketMessage::Error(problem), run, now, request_id)
+}
+
+fn frame(
+    message: SocketMessage,
+    run: Option<Uuid>,
+    now: DateTime<Utc>,
+    request_id: Option<String>,
+) -> String {
+    let run_id = run.map(|run| run.to_string());
+    let frame = SocketFrame { message, run_id, seq: 0, at: time(now), request_id };
+    // It has no maps and no numbers that could refuse.
+    serde_json::to_string(&frame).unwrap_or_default()
+}
+
+/// An event as it is stored, with the subscription's `request_id`.
+pub(super) fn event(stored: &str, request_id: Option<&str>) -> String {
+    match (stored.strip_suffix('}'), request_id) {
+        (Some(open), Some(id)) => {
+            let id = serde_json::Value::from(id);
+            format!("{open},\"request_id\":{id}}}")
+        }
+        _ => stored.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_of_a_request_is_added_to_what_is_stored() {
+        assert_eq!(event(r#"{"seq":1}"#, None), r#"{"seq":1}"#);
+        assert_eq!(event(r#"{"seq":1}"#, Some("a\"b")), r#"{"seq":1,"request_id":"a\"b"}"#);
+    }
+}

@@ -1,0 +1,52 @@
+//! The workflow websocket: who may open it, and what is said over it.
+
+mod closings;
+mod conversation;
+mod handshake;
+mod messages;
+mod requests;
+mod subscriptions;
+
+use actix_web::middleware::DefaultHeaders;
+use actix_web::web::{self, Path, Payload, ServiceConfig};
+use actix_web::{HttpRequest, HttpResponse};
+use tracing::Instrument;
+use wire::ErrorCode;
+
+use super::error::{ApiError, ApiResult};
+use super::guard::SocketCaller;
+use super::query::Params;
+use super::{request_id, resource};
+use conversation::Conversation;
+
+pub(super) fn routes(config: &mut ServiceConfig) {
+    // The address may hold a token: nobody keeps it, and no page tells it on.
+    let headers =
+        DefaultHeaders::new().add(("Cache-Control", "no-store")).add(("Referrer-Policy", "no-referrer"));
+    config.service(resource("/ws/workflow/{ref}", "GET").wrap(headers).route(web::get().to(connect)));
+}
+
+/// Everything that may be wrong is answered here, as over HTTP. Once the socket is open, the conversation goes on by
+/// itself.
+async fn connect(request: HttpRequest, name: Path<String>, payload: Payload) -> ApiResult<HttpResponse> {
+    if let Err(problem) = handshake::check(&request) {
+        return Ok(handshake::refusal(problem));
+    }
+    let caller = SocketCaller::at_handshake(&request).await?;
+    let workflow = caller.workflow(&name).await?;
+    let mut query = Params::of(&request);
+    // They have been read.
+    query.pass_over(&["token", "access_token"]);
+    ApiError::refuse(query.finish())?;
+    let app = caller.app();
+    if app.streams_closing().is_cancelled() {
+        return Err(ApiError::new(ErrorCode::Draining));
+    }
+    let limit = app.config().http.ws_max_message_bytes;
+    let not_one = |_| ApiError::new(ErrorCode::SocketUpgradeRequired);
+    let (mut response, socket) = crate::ws::open(&request, payload, limit, app.clock()).map_err(not_one)?;
+    handshake::choose_protocol(&request, &mut response);
+    let conversation = Conversation::new(caller, workflow, socket);
+    actix_rt::spawn(request_id::kept(conversation.run()).in_current_span());
+    Ok(response)
+}

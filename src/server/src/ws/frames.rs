@@ -1,0 +1,332 @@
+//! What comes from the client, byte by byte: held against the limits before anything is kept of it.
+//!
+//! The codec behind it looks at a frame's length only once the whole frame is there, and knows nothing of messages in
+//! several frames.
+//!
+//! Source: RFC 6455, section 5.2.
+
+use std::cell::Cell;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use actix_web::error::PayloadError;
+use bytes::Bytes;
+use futures_util::Stream;
+use tokio::sync::mpsc;
+use tokio_util::sync::PollSemaphore;
+
+use super::{Fault, Heard, Pulse};
+
+/// Bytes of the longest control frame.
+const MOST_CONTROL: u64 = 125;
+
+/// What the frames and their session share.
+pub(super) struct Shared {
+    pub(super) heard: mpsc::UnboundedSender<Heard>,
+    /// Only the client's closing frame is waited for.
+    deaf: Cell<bool>,
+}
+
+impl Shared {
+    pub(super) fn new(heard: mpsc::UnboundedSender<Heard>) -> Self {
+        Self { heard, deaf: Cell::new(false) }
+    }
+
+    /// From here on nothing counts but that the client closes too.
+    pub(super) fn stop_listening(&self) {
+        self.deaf.set(true);
+    }
+
+    pub(super) fn is_deaf(&self) -> bool {
+        self.deaf.get()
+    }
+
+    /// The client broke the rules: nothing behind it is understood.
+    pub(super) fn fault(&self, fault: Fault) {
+        if !self.is_deaf() {
+            self.stop_listening();
+            let _ = self.heard.send(Heard::Fault(fault));
+        }
+    }
+}
+
+/// The bytes of a client, as they may go to the codec; a new message only when the one before has been taken.
+pub(super) struct Frames<S> {
+    stream: S,
+    shared: Rc<Shared>,
+    pulse: Arc<Pulse>,
+    place: PollSemaphore,
+    /// Bytes of a message.
+    limit: u64,
+    chunk: Bytes,
+    header: Header,
+    /// Bytes of the frame's payload that have not come yet.
+    left: u64,
+    /// They are for the codec.
+    passing: bool,
+    /// Bytes of the message so far; `None` between messages.
+    message: Option<u64>,
+    over: bool,
+}
+
+impl<S> Frames<S> {
+    pub(super) fn new(
+        stream: S,
+        shared: Rc<Shared>,
+        pulse: Arc<Pulse>,
+        place: PollSemaphore,
+        limit: usize,
+    ) -> Self {
+        let limit = u64::try_from(limit).unwrap_or(u64::MAX);
+        let (chunk, header) = (Bytes::new(), Header::default());
+        let (left, passing, message, over) = (0, false, None, false);
+        Self { stream, shared, pulse, place, limit, chunk, header, left, passing, message, over }
+    }
+
+    /// Whether the frame that begins may go on, which may have to wait.
+    fn judge(&mut self, frame: Frame, cx: &mut Context<'_>) -> Poll<Result<(), Fault>> {
+        let begins = matches!(frame.opcode, 1 | 2);
+        let before = match (frame.opcode, self.message) {
+            (1 | 2, None) => 0,
+            (0, Some(before)) => before,
+            (8..=10, _) if frame.length <= MOST_CONTROL => return Poll::Ready(Ok(())),
+            _ => return Poll::Ready(Err(Fault::Protocol)),
+        };
+        let length = before.saturating_add(frame.length);
+        if length > self.limit {
+            return Poll::Ready(Err(Fault::TooLarge));
+        }
+        if begins && let Some(place) = ready!(self.place.poll_acquire(cx)) {
+            place.forget();
+        }
+        self.message = (!frame.last).then_some(length);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: Stream<Item = Result<Bytes, PayloadError>> + Unpin> Stream for Frames<S> {
+    type Item = Result<Bytes, PayloadError>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        loop {
+            if this.over {
+                return Poll::Ready(None);
+            }
+            let frame = if this.left == 0 { this.header.read(&mut this.chunk) } else { None };
+            if let Some(frame) = frame {
+                this.passing = !this.shared.is_deaf();
+                if this.passing
+                    && let Err(fault) = ready!(this.judge(frame, cx))
+                {
+                    this.shared.fault(fault);
+                    this.passing = false;
+                }
+                this.left = frame.length;
+                let header = this.header.take();
+                if this.passing {
+                    return Poll::Ready(Some(Ok(header)));
+                }
+                this.over = frame.is_close();
+                continue;
+            }
+            if this.chunk.is_empty() {
+                match ready!(Pin::new(&mut this.stream).poll_next(cx)) {
+                    Some(Ok(chunk)) => {
+                        this.pulse.beat();
+                        this.chunk = chunk;
+                    }
+                    // Whoever breaks off has gone too.
+                    Some(Err(_)) | None => this.over = true,
+                }
+                continue;
+            }
+            let here = usize::try_from(this.left).unwrap_or(usize::MAX).min(this.chunk.len());
+            let piece = this.chunk.split_to(here);
+            this.left = this.left.saturating_sub(u64::try_from(here).unwrap_or(u64::MAX));
+            if this.passing && !this.shared.is_deaf() {
+                return Poll::Ready(Some(Ok(piece)));
+            }
+        }
+    }
+}
+
+/// What a frame's header says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Frame {
+    opcode: u8,
+    /// Whether the message ends with it.
+    last: bool,
+    length: u64,
+}
+
+impl Frame {
+    fn is_close(self) -> bool {
+        self.opcode == 8
+    }
+}
+
+/// The bytes of a header, 14 at most, in whatever pieces they come.
+#[derive(Default)]
+struct Header {
+    bytes: Vec<u8>,
+}
+
+impl Header {
+    /// Takes what it still needs of the chunk. `None` until it is whole.
+    fn read(&mut self, chunk: &mut Bytes) -> Option<Frame> {
+        loop {
+            let needed = self.needed();
+            let missing = needed.saturating_sub(self.bytes.len());
+            if missing == 0 {
+                return self.frame();
+            }
+            let here = chunk.split_to(missing.min(chunk.len()));
+            if here.is_empty() {
+                return None;
+            }
+            self.bytes.extend_from_slice(&here);
+        }
+    }
+
+    /// As far as can be told by now.
+    fn needed(&self) -> usize {
+        let Some(second) = self.bytes.get(1) else { return 2 };
+        let length = match second & 0x7f {
+            126 => 2,
+            127 => 8,
+            _ => 0,
+        };
+        let mask = if second & 0x80 == 0 { 0 } else { 4 };
+        2 + length + mask
+    }
+
+    fn frame(&self) -> Option<Frame> {
+        let (first, second) = (*self.bytes.first()?, *self.bytes.get(1)?);
+        let number = |bytes: &[u8]| bytes.iter().fold(0_u64, |sum, byte| (sum << 8) | u64::from(*byte));
+        let length = match second & 0x7f {
+            126 => number(self.bytes.get(2..4)?),
+            127 => number(self.bytes.get(2..10)?),
+            short => u64::from(short),
+        };
+        Some(Frame { opcode: first & 0x0f, last: first & 0x80 != 0, length })
+    }
+
+    fn take(&mut self) -> Bytes {
+        std::mem::take(&mut self.bytes).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::{FutureExt, StreamExt, stream};
+    use kernel::SystemClock;
+    use tokio::sync::Semaphore;
+
+    use super::*;
+
+    /// A masked frame of this opcode, `0x80` for the last of its message.
+    fn frame(first: u8, length: usize) -> Vec<u8> {
+        let mut frame = vec![first];
+        match length {
+            0..126 => frame.push(0x80 | u8::try_from(length).unwrap()),
+            126..65_536 => {
+                frame.push(0x80 | 126);
+                frame.extend(u16::try_from(length).unwrap().to_be_bytes());
+            }
+            _ => {
+                frame.push(0x80 | 127);
+                frame.extend(u64::try_from(length).unwrap().to_be_bytes());
+            }
+        }
+        frame.extend([1, 2, 3, 4]);
+        frame.extend(vec![b'x'; length]);
+        frame
+    }
+
+    struct Run {
+        passed: Vec<u8>,
+        faults: Vec<Heard>,
+        /// It ended, rather than wait.
+        ended: bool,
+    }
+
+    /// What goes on of these bytes in pieces of this length, when so many messages have a place.
+    fn run(bytes: &[u8], piece: usize, places: usize, limit: usize) -> Run {
+        let (heard, mut faults) = mpsc::unbounded_channel();
+        let place = PollSemaphore::new(Arc::new(Semaphore::new(places)));
+        let pulse = Arc::new(Pulse::new(Arc::new(SystemClock::new())));
+        let pieces: Vec<_> = bytes.chunks(piece).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
+        let shared = Rc::new(Shared::new(heard));
+        let mut frames = Frames::new(stream::iter(pieces), shared, pulse, place, limit);
+        let mut passed = Vec::new();
+        let ended = loop {
+            match frames.next().now_or_never() {
+                Some(Some(piece)) => passed.extend(piece.unwrap()),
+                Some(None) => break true,
+                None => break false,
+            }
+        };
+        Run { passed, faults: std::iter::from_fn(|| faults.try_recv().ok()).collect(), ended }
+    }
+
+    #[test]
+    fn what_keeps_the_rules_goes_on_as_it_is_however_it_comes() {
+        let mut bytes = Vec::new();
+        for (first, length) in
+            [(0x81, 5), (0x89, 0), (0x01, 70_000), (0x8a, 125), (0x00, 0), (0x80, 300), (0x88, 2)]
+        {
+            bytes.extend(frame(first, length));
+        }
+        for piece in [1, 2, 3, 7, 1_000, usize::MAX >> 1] {
+            let run = run(&bytes, piece, 2, 70_300);
+            assert!(run.passed == bytes && run.ended, "{piece}");
+            assert_eq!(run.faults, []);
+        }
+    }
+
+    #[test]
+    fn a_message_waits_for_its_place_and_pings_do_not() {
+        let two = [frame(0x89, 1), frame(0x81, 5), frame(0x89, 1), frame(0x81, 5)].concat();
+        let run = run(&two, 4, 1, 100);
+        let expected = [frame(0x89, 1), frame(0x81, 5), frame(0x89, 1)].concat();
+        assert!(run.passed == expected && !run.ended);
+    }
+
+    #[test]
+    fn too_much_is_refused_by_its_header_and_the_rest_is_not_kept() {
+        let mut huge = vec![0x82, 0xff];
+        huge.extend(u64::MAX.to_be_bytes());
+        huge.extend([0; 64]);
+        assert_eq!(run(&huge, 3, 1, 100).faults, [Heard::Fault(Fault::TooLarge)]);
+        assert_eq!(run(&frame(0x81, 101), 9, 1, 100).faults, [Heard::Fault(Fault::TooLarge)]);
+        let mut many = frame(0x01, 50);
+        for _ in 0..6 {
+            many.extend(frame(0x00, 10));
+        }
+        let kept = many[..56 + 5 * 16].to_vec();
+        many.extend(frame(0x80, 1));
+        many.extend(frame(0x88, 0));
+        many.extend(frame(0x81, 1));
+        let run = run(&many, 11, 1, 100);
+        assert!(run.passed == kept, "five of the six were within the limit");
+        assert_eq!(run.faults, [Heard::Fault(Fault::TooLarge)], "told once");
+        assert!(run.ended, "with the client's closing frame");
+    }
+
+    #[test]
+    fn frames_in_a_wrong_order_are_refused() {
+        for wrong in [
+            frame(0x80, 1),
+            [frame(0x01, 1), frame(0x81, 1)].concat(),
+            [frame(0x81, 1), frame(0x80, 1)].concat(),
+            frame(0x89, 126),
+            frame(0x83, 1),
+            frame(0x8f, 1),
+        ] {
+            assert_eq!(run(&wrong, 5, 2, 1_000).faults, [Heard::Fault(Fault::Protocol)], "{wrong:?}");
+        }
+    }
+}

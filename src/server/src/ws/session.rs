@@ -1,0 +1,145 @@
+//! The only user of `actix-web-actors`: what is read is joined to messages, what is said is written.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix::prelude::{Actor, ActorContext, ActorFutureExt, AsyncContext, StreamHandler, WrapFuture};
+use actix_http::ws::Item;
+use actix_web::web::Payload;
+use actix_web::{HttpRequest, HttpResponse};
+use actix_web_actors::ws::{
+    CloseCode, CloseReason, Message, ProtocolError, WebsocketContext, WsResponseBuilder,
+};
+use bytes::{Bytes, BytesMut};
+use futures_util::stream::poll_fn;
+use kernel::Clock;
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio_util::sync::PollSemaphore;
+
+use super::frames::{Frames, Shared};
+use super::{Closing, Fault, Heard, OUTBOUND, Pulse, Say, Socket};
+
+/// How long the client may take to close too.
+const FAREWELL: Duration = Duration::from_secs(5);
+/// Whoever held the socket is gone and has not said why.
+const DEFECT: Closing = Closing { code: 1011, reason: "service.internal" };
+
+/// Answers a handshake that was found good; no message may be larger than `limit`.
+///
+/// # Errors
+/// When it is no handshake.
+pub(crate) fn open(
+    request: &HttpRequest,
+    payload: Payload,
+    limit: usize,
+    clock: &Arc<dyn Clock>,
+) -> Result<(HttpResponse, Socket), actix_web::Error> {
+    let (heard, hearing) = mpsc::unbounded_channel();
+    let (say, said) = mpsc::channel(OUTBOUND);
+    let (close, closing) = oneshot::channel();
+    let place = Arc::new(Semaphore::new(1));
+    let pulse = Arc::new(Pulse::new(Arc::clone(clock)));
+    let shared = Rc::new(Shared::new(heard));
+    let waiting = PollSemaphore::new(Arc::clone(&place));
+    let frames = Frames::new(payload, Rc::clone(&shared), Arc::clone(&pulse), waiting, limit);
+    let session = Session { shared, said: Some(said), closing, joined: None, clock: Arc::clone(clock) };
+    let response = WsResponseBuilder::new(session, request, frames).frame_size(limit).start()?;
+    Ok((response, Socket { heard: hearing, place, say, close, pulse }))
+}
+
+struct Session {
+    shared: Rc<Shared>,
+    said: Option<mpsc::Receiver<Say>>,
+    closing: oneshot::Receiver<Closing>,
+    /// A message whose end has not come, and whether it is text.
+    joined: Option<(bool, BytesMut)>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Actor for Session {
+    type Context = WebsocketContext<Self>;
+
+    fn started(&mut self, context: &mut Self::Context) {
+        if let Some(mut said) = self.said.take() {
+            context.add_stream(poll_fn(move |cx| said.poll_recv(cx)));
+        }
+    }
+}
+
+impl Session {
+    fn heard(&self, is_text: bool, message: Bytes) {
+        let heard = match (is_text, std::str::from_utf8(&message)) {
+            (false, _) => Heard::Binary,
+            (true, Ok(_)) => Heard::Text(message),
+            (true, Err(_)) => return self.shared.fault(Fault::NotUtf8),
+        };
+        let _ = self.shared.heard.send(heard);
+    }
+
+    /// More of a message that comes in several frames. That their sum is within the limit was seen before.
+    fn join(&mut self, item: Item) {
+        let (more, last) = match item {
+            Item::FirstText(first) => {
+                self.joined = Some((true, BytesMut::new()));
+                (first, false)
+            }
+            Item::FirstBinary(first) => {
+                self.joined = Some((false, BytesMut::new()));
+                (first, false)
+            }
+            Item::Continue(more) => (more, false),
+            Item::Last(more) => (more, true),
+        };
+        if let Some((_, joined)) = &mut self.joined {
+            joined.extend_from_slice(&more);
+        }
+        if last && let Some((is_text, joined)) = self.joined.take() {
+            self.heard(is_text, joined.freeze());
+        }
+    }
+}
+
+impl StreamHandler<Result<Message, ProtocolError>> for Session {
+    fn handle(&mut self, message: Result<Message, ProtocolError>, context: &mut Self::Context) {
+        if self.shared.is_deaf() {
+            return;
+        }
+        match message {
+            Ok(Message::Text(text)) => self.heard(true, text.into_bytes()),
+            Ok(Message::Binary(_)) => self.heard(false, Bytes::new()),
+            Ok(Message::Continuation(item)) => self.join(item),
+            Ok(Message::Ping(payload)) => context.pong(&payload),
+            Ok(Message::Pong(_) | Message::Nop) => {}
+            Ok(Message::Close(reason)) => {
+                context.close(reason);
+                context.stop();
+            }
+            Err(ProtocolError::Overflow) => self.shared.fault(Fault::TooLarge),
+            // A frame of text is looked at by the codec, and this is how it says so.
+            Err(ProtocolError::Io(error)) if error.kind() == std::io::ErrorKind::Other => {
+                self.shared.fault(Fault::NotUtf8);
+            }
+            Err(_) => self.shared.fault(Fault::Protocol),
+        }
+    }
+}
+
+impl StreamHandler<Say> for Session {
+    fn handle(&mut self, say: Say, context: &mut Self::Context) {
+        match say {
+            Say::Text(text) => context.text(text),
+            Say::Ping => context.ping(b""),
+        }
+    }
+
+    /// Whoever held the socket has closed it.
+    fn finished(&mut self, context: &mut Self::Context) {
+        let closing = self.closing.try_recv().unwrap_or(DEFECT);
+        let description = Some(closing.reason.to_owned());
+        context.close(Some(CloseReason { code: CloseCode::from(closing.code), description }));
+        self.shared.stop_listening();
+        let farewell = self.clock.sleep(FAREWELL).into_actor(self);
+        context.spawn(farewell.map(|(), _, context| context.stop()));
+    }
+}
