@@ -2,6 +2,7 @@
 
 use auth::jwt::{HmacSecret, Signer, TYPE_ACCESS};
 use integration_tests::{AnswerExt, Socket, TestService, shown};
+use kernel::{Clock, SystemClock};
 use serde_json::{Value, json};
 
 use super::{ADMIN, SECRET, admin, bearer, guarded, handshake, refused, token};
@@ -14,10 +15,14 @@ fn jwt(secret: &str, claims: &Value) -> String {
     Signer::new(secret, TYPE_ACCESS, None).sign(claims).unwrap()
 }
 
+fn now() -> i64 {
+    SystemClock::new().now().timestamp()
+}
+
 fn claims(change: Value) -> Value {
     let mut claims = json!({
         "sub": "somebody", "iss": "https://id.example", "aud": "callboard", "scope": "workflows:read workflows:execute",
-        "iat": chrono::Utc::now().timestamp() - 10, "exp": chrono::Utc::now().timestamp() + 600,
+        "iat": now() - 10, "exp": now() + 600,
     });
     claims.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
     claims
@@ -58,7 +63,7 @@ async fn every_failure_is_answered_at_the_handshake_as_over_http() {
             "Invalid bearer token",
         ),
         (
-            Some(bearer(&signed(json!({"exp": chrono::Utc::now().timestamp() - 5})))),
+            Some(bearer(&signed(json!({"exp": now() - 5})))),
             "401 auth.token_expired",
             "Bearer token has expired",
         ),
