@@ -33,7 +33,8 @@ CREATE TABLE sign_in_challenges (
     used_at timestamptz,
     superseded_at timestamptz
 );
-CREATE INDEX sign_in_challenges_by_email ON sign_in_challenges (email, created_at);
+-- Mail is counted without regard to capitals: for nearly every server they are one mailbox.
+CREATE INDEX sign_in_challenges_by_email ON sign_in_challenges (lower(email), created_at);
 CREATE INDEX sign_in_challenges_by_address ON sign_in_challenges (address, created_at);
 CREATE INDEX sign_in_challenges_by_age ON sign_in_challenges (created_at);
 

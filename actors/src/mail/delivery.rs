@@ -47,6 +47,13 @@ pub(super) struct Failure {
     pub(super) permanent: bool,
 }
 
+impl Failure {
+    /// The mail server did not take it in time.
+    pub(super) fn too_slow() -> Self {
+        Self { reason: "the mail server takes too long".to_owned(), permanent: false }
+    }
+}
+
 impl Delivery {
     /// Over the mail server at an address such as `smtp://user:password@host:587`: with STARTTLS where it is offered,
     /// with `?tls=required` only so. `smtps://` speaks TLS from the first byte.

@@ -1,6 +1,7 @@
 //! One look at the queue: claim what is due, send it, note what became of it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use auth::sign_in::Letter;
 use chrono::TimeDelta;
@@ -14,8 +15,10 @@ use super::delivery::Failure;
 
 /// Sent at the same time.
 const AT_ONCE: i64 = 8;
-/// For how long a claimed mail is nobody else's. Longer than the mail server is waited for.
+/// For how long a claimed mail is nobody else's.
 const SENDING: TimeDelta = TimeDelta::seconds(40);
+/// Longest time that sending one may take.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// Before the second attempt; doubles with each.
 const FIRST_PAUSE: TimeDelta = TimeDelta::seconds(2);
 const LONGEST_PAUSE: TimeDelta = TimeDelta::seconds(60);
@@ -77,7 +80,9 @@ impl Rounds {
                 return self.store.delete_mail(id).await;
             }
         };
-        match self.settings.delivery.send(id, &mail.recipient, &letter).await {
+        let sending = self.settings.delivery.send(id, &mail.recipient, &letter);
+        let sent = kernel::timeout(&*self.clock, PATIENCE, sending).await;
+        match sent.unwrap_or_else(|| Err(Failure::too_slow())) {
             Ok(()) => {
                 tracing::info!(%id, attempts, "a mail was sent");
                 self.store.delete_mail(id).await

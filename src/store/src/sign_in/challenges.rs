@@ -5,13 +5,18 @@ use auth::sign_in::{
 };
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
-use diesel::sql_types::BigInt;
+use diesel::sql_types::{BigInt, Text};
 use diesel_async::RunQueryDsl;
 use uuid::Uuid;
 
 use crate::changes::lock_of;
 use crate::schema::{outgoing_mail, sign_in_challenges};
 use crate::{Changes, Store, StoreError};
+
+diesel::define_sql_function! {
+    /// Without capitals.
+    fn lower(text: Text) -> Text;
+}
 
 /// A sign-in that is asked for.
 pub struct NewSignIn<'a> {
@@ -111,7 +116,9 @@ impl Changes {
     pub async fn start_sign_in(&mut self, new: NewSignIn<'_>) -> Result<bool, StoreError> {
         let now = self.store.now();
         // Always in this order, so that no two wait for each other.
-        for named in [format!("sign-in to\n{}", new.email), format!("sign-in from\n{}", new.client)] {
+        for named in
+            [format!("sign-in to\n{}", new.email.to_lowercase()), format!("sign-in from\n{}", new.client)]
+        {
             diesel::sql_query("SELECT pg_advisory_xact_lock($1)")
                 .bind::<BigInt, _>(lock_of(&named))
                 .execute(&mut *self.connection)
@@ -119,7 +126,7 @@ impl Changes {
         }
         let since = |limit: MailLimit| sign_in_challenges::created_at.gt(now - limit.window);
         let to_address: i64 = sign_in_challenges::table
-            .filter(sign_in_challenges::email.eq(new.email))
+            .filter(lower(sign_in_challenges::email).eq(lower(new.email)))
             .filter(since(PER_ADDRESS))
             .count()
             .get_result(&mut *self.connection)
@@ -134,6 +141,7 @@ impl Changes {
             return Ok(false);
         }
         let older: Vec<Uuid> = diesel::update(sign_in_challenges::table)
+            .filter(lower(sign_in_challenges::email).eq(lower(new.email)))
             .filter(sign_in_challenges::email.eq(new.email))
             .filter(sign_in_challenges::used_at.is_null())
             .filter(sign_in_challenges::superseded_at.is_null())

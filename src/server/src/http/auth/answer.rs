@@ -53,9 +53,6 @@ impl<'a> SigningIn<'a> {
         email: &str,
     ) -> Result<Option<OpenedSession>, StoreError> {
         let sign_in = &self.app.config().sign_in;
-        if let Some(old) = &self.old_cookie {
-            changes.revoke_browser_session(old, "signed_in_again").await?;
-        }
         let new = NewSession {
             email,
             owner: sign_in.owner_email.as_deref() == Some(email),
@@ -68,6 +65,9 @@ impl<'a> SigningIn<'a> {
         if let Some(opened) = &opened {
             let (user, session) = (opened.user.id, opened.id);
             changes.audit(&audit::entry(self.app, self.request, "auth.signed_in", user, session)).await?;
+            if let Some(old) = &self.old_cookie {
+                changes.revoke_browser_session(old, "signed_in_again").await?;
+            }
         }
         Ok(opened)
     }

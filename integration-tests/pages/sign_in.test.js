@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict';
+import test from 'node:test';
+
+import { ask, onward } from '../../src/server/pages/assets/sign-in/ask.js';
+
+const BASE = new URL('../../src/server/pages/', import.meta.url);
+const below = (url) => url.href.startsWith(BASE.href);
+
+test('a path leads to a place of the service, below where it stands', () => {
+  assert.equal(onward('/chat/x?y=1#z').href, new URL('chat/x?y=1#z', BASE).href);
+  for (const nowhere of [undefined, null, '', '//evil.example', 'https://evil.example/', 'javascript:alert(1)', 'chat']) {
+    assert.equal(onward(nowhere).href, BASE.href, String(nowhere));
+  }
+  assert.equal(onward('/https://evil.example').protocol, BASE.protocol);
+  assert.ok(below(onward('/\t/x')));
+});
+
+test('what went wrong is said in plain words', async (t) => {
+  const answers = (status, body) => t.mock.method(globalThis, 'fetch', async () => new Response(body, { status }));
+  const detail = (code, more) => JSON.stringify({ detail: { code, message: 'M', ...more } });
+  const text = async () => (await ask('x', {})).text;
+  answers(401, detail('auth.code_invalid'));
+  assert.match(await text(), /^This code is not good/);
+  answers(422, detail('request.invalid', { errors: [{ pointer: '/email' }] }));
+  assert.match(await text(), /^This is not a mail address/);
+  answers(503, '<html>');
+  assert.match(await text(), /Try again in a moment/);
+  answers(418, detail('else'));
+  assert.equal(await text(), 'M');
+  t.mock.method(globalThis, 'fetch', async () => {
+    throw new TypeError('x');
+  });
+  assert.match(await text(), /no connection/);
+  answers(204, null);
+  assert.deepEqual(await ask('x', {}), { ok: true, code: '', text: '', body: null });
+});
