@@ -167,8 +167,12 @@ impl Complaint {
             Some("model.not_configured") => {
                 "SERVICE_MODEL_BASE_URL and SERVICE_MODEL_API_KEY of the service name an endpoint; `practice/<skill>` needs none."
             }
+            Some("service_token.not_found") => "`callboard token list` names those that there are.",
+            Some("auth.missing_scope" | "auth.workspace_forbidden") => {
+                "`callboard whoami` says whose token was sent, and what it allows."
+            }
             Some(code) if code.starts_with("auth.") && self.status == 3 => {
-                "--service-token, SERVICE_SERVICE_TOKEN or the profile gives the token to send."
+                "`callboard login` signs in; --service-token, SERVICE_SERVICE_TOKEN or the profile gives a token to send."
             }
             _ => return self,
         };

@@ -5,12 +5,14 @@ mod complaint;
 mod options;
 mod output;
 mod profile;
+mod sign_in;
+mod table;
 mod terminal;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use commands::{chat, config, demo, node, run, serve, workflow};
+use commands::{audit, chat, config, demo, login, logout, node, run, serve, token, whoami, workflow};
 use options::ClientOptions;
 use output::{Failure, Output};
 
@@ -53,6 +55,19 @@ enum Command {
     Chat(chat::Chat),
     /// Run a workflow, watch it, and print what it comes to.
     Run(run::Run),
+    /// Sign in with a mail address, or keep a service token, in the profile file.
+    Login(login::Login),
+    /// End the sign-in, and take the tokens out of the profile file.
+    Logout(logout::Logout),
+    /// Say who one is to the service, and what that allows.
+    Whoami(whoami::Whoami),
+    /// Make service tokens, look at them, rotate and revoke them.
+    Token {
+        #[command(subcommand)]
+        command: token::TokenCommand,
+    },
+    /// Print the audit trail: who did what, and who was kept from it. The newest first.
+    Audit(audit::Audit),
     /// Look at the configuration.
     Config {
         #[command(subcommand)]
@@ -131,6 +146,11 @@ fn perform(command: Command, outer: ClientOptions) -> (Output, Result<(), Failur
         Command::Workflow { command } => workflow::run(command, outer),
         Command::Chat(command) => command.run(outer),
         Command::Run(command) => command.run(outer),
+        Command::Login(command) => command.run(outer),
+        Command::Logout(command) => command.run(outer),
+        Command::Whoami(command) => command.run(outer),
+        Command::Token { command } => token::run(command, outer),
+        Command::Audit(command) => command.run(outer),
         Command::Config { command: ConfigCommand::Show { output } } => {
             let output = output.or(outer.output).unwrap_or_default();
             human(outer.without_service("config").and_then(|()| config::show(output)))

@@ -11,7 +11,8 @@ use tokio::runtime::Runtime;
 
 use crate::complaint::Complaint;
 use crate::output::{Failure, Output};
-use crate::profile;
+use crate::profile::{self, Profile, SignIn};
+use crate::sign_in;
 
 /// Where the service is that nobody named.
 const DEFAULT_API_URL: &str = "http://localhost:8000";
@@ -42,6 +43,11 @@ fn secret(text: &str) -> Result<Secret, Infallible> {
 pub(crate) struct Session {
     pub(crate) client: Client,
     pub(crate) output: Output,
+    pub(crate) sent: Sent,
+    /// Whose access token it is that is sent.
+    pub(crate) sign_in: Option<SignIn>,
+    /// Name of the profile.
+    pub(crate) profile: String,
 }
 
 impl ClientOptions {
@@ -86,24 +92,108 @@ impl ClientOptions {
 
     /// The service: flag, environment, profile, default.
     pub(crate) fn session(&self) -> Result<Session, Failure> {
+        let place = self.place(profile::read(self.profile.as_deref())?)?;
+        // A thread's id is enough to go on with it, and a new cookie would make another visitor of us.
+        let builder = || Client::builder(&place.api_url).keep_cookies(false);
+        let failed = |error| Failure::from(Complaint::of(error, &place.api_url));
+        let anonymous = builder().build().map_err(failed)?;
+        let (sent, sign_in) = place.sent(&anonymous)?;
+        let client = match &sent {
+            Sent::Nothing => anonymous,
+            Sent::Token { token, .. } => builder().service_token(token.clone()).build().map_err(failed)?,
+        };
+        Ok(Session { client, output: self.output(), sent, sign_in, profile: place.name })
+    }
+
+    /// Where a command works that changes who one is there. The profile need not be there yet.
+    pub(crate) fn place_to_sign_in(&self, command: &str) -> Result<(Place, Client), Failure> {
+        if self.service_token.is_some() {
+            let told = format!("--service-token has no effect on `callboard {command}`");
+            return Err(Failure::usage(told));
+        }
+        let name = self.profile.as_deref().unwrap_or(profile::DEFAULT);
+        let place = self.place(profile::read_if_any(name)?)?;
+        let client = Client::builder(&place.api_url).keep_cookies(false).build();
+        let client = client.map_err(|error| Failure::from(Complaint::of(error, &place.api_url)))?;
+        match &place.profile.api_url {
+            Some(other) if !client.is_at(other) => Err(Failure::usage(format!(
+                "the profile [{name}] is of {other}, not of {}; name another one with --profile",
+                place.api_url
+            ))),
+            _ => Ok((place, client)),
+        }
+    }
+
+    fn place(&self, profile: Profile) -> Result<Place, Failure> {
         let environment = config::Client::load(&Source::from_env())
             .map_err(|problems| Failure::usage(crate::commands::told(&problems)))?;
-        let profile = profile::read(self.profile.as_deref())?;
         let api_url = self.api_url.clone();
         let api_url = api_url.or_else(|| environment.api_url.map(|url| url.as_str().to_owned()));
-        let api_url = api_url.or(profile.api_url).unwrap_or_else(|| DEFAULT_API_URL.to_owned());
-        let token = self.service_token.clone().or(environment.service_token).or(profile.service_token);
-        // A thread's id is enough to go on with it, and a new cookie would make another visitor of us.
-        let mut builder = Client::builder(&api_url).keep_cookies(false);
-        if let Some(token) = token {
-            builder = builder.service_token(token);
+        let api_url = api_url.or_else(|| profile.api_url.clone());
+        Ok(Place {
+            api_url: api_url.unwrap_or_else(|| DEFAULT_API_URL.to_owned()),
+            name: self.profile.clone().unwrap_or_else(|| profile::DEFAULT.to_owned()),
+            flag: self.service_token.clone(),
+            environment: environment.service_token,
+            profile,
+        })
+    }
+}
+
+/// An address, and all that may be sent there.
+pub(crate) struct Place {
+    pub(crate) api_url: String,
+    /// Of the profile.
+    pub(crate) name: String,
+    flag: Option<Secret>,
+    pub(crate) environment: Option<Secret>,
+    pub(crate) profile: Profile,
+}
+
+/// What a command says who it is with.
+pub(crate) enum Sent {
+    Nothing,
+    Token { token: Secret, from: Origin },
+}
+
+/// Where a token comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Flag,
+    Environment,
+    Profile,
+    SignIn,
+}
+
+impl Place {
+    fn sent(&self, anonymous: &Client) -> Result<(Sent, Option<SignIn>), Failure> {
+        let given = [
+            (&self.flag, Origin::Flag),
+            (&self.environment, Origin::Environment),
+            (&self.profile.service_token, Origin::Profile),
+        ];
+        if let Some((token, from)) = given.into_iter().find_map(|(token, from)| Some((token.clone()?, from)))
+        {
+            return Ok((Sent::Token { token, from }, None));
         }
-        let client = builder.build().map_err(|error| Failure::from(Complaint::of(error, &api_url)))?;
-        Ok(Session { client, output: self.output() })
+        match &self.profile.sign_in {
+            // Another service has no business with it.
+            Some(sign_in) if self.profile.api_url.as_deref().is_some_and(|own| anonymous.is_at(own)) => {
+                let sign_in = block_on(sign_in::good(anonymous, &self.name, sign_in))?;
+                let token = sign_in.access_token.clone();
+                Ok((Sent::Token { token, from: Origin::SignIn }, Some(sign_in)))
+            }
+            _ => Ok((Sent::Nothing, None)),
+        }
     }
 }
 
 impl Session {
+    /// Of somebody who says nothing of who they are.
+    pub(crate) fn anonymous(client: Client, output: Output) -> Self {
+        Self { client, output, sent: Sent::Nothing, sign_in: None, profile: profile::DEFAULT.to_owned() }
+    }
+
     /// What to tell the user of a failed call.
     pub(crate) fn failed(&self, error: ClientError) -> Failure {
         self.complaint(error).into()
@@ -117,6 +207,15 @@ impl Session {
     pub(crate) fn base(&self) -> &str {
         self.client.base().trim_end_matches('/')
     }
+}
+
+/// Does a command that talks to a service; answers how to print what goes wrong, too.
+pub(crate) fn with_service(
+    options: &ClientOptions,
+    work: impl AsyncFnOnce(&Session) -> Result<(), Failure>,
+) -> (Output, Result<(), Failure>) {
+    let outcome = options.session().and_then(|session| block_on(work(&session)));
+    (options.output(), outcome)
 }
 
 /// A key that no other request has.

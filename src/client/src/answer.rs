@@ -56,6 +56,17 @@ impl Answer {
         if self.is_success() { self.parse() } else { Err(self.error()) }
     }
 
+    /// The same for a body that holds a secret, which the error does not quote.
+    pub(crate) fn ok_secret<T: DeserializeOwned>(&self) -> Result<T, ClientError> {
+        self.ok().map_err(|error| match error {
+            ClientError::Protocol { status: Some(status), .. } if self.is_success() => {
+                let what = format!("the answer (HTTP {status}) is not the JSON that was expected");
+                ClientError::Protocol { what, status: Some(status) }
+            }
+            other => other,
+        })
+    }
+
     fn parse<T: DeserializeOwned>(&self) -> Result<T, ClientError> {
         serde_json::from_slice(&self.body).map_err(|error| ClientError::Protocol {
             what: format!("the answer (HTTP {}) is not the JSON that was expected: {error}", self.status),
@@ -113,6 +124,15 @@ mod tests {
         assert!(moved.error().to_string().contains("https://example.org/"));
         assert!(matches!(answer(200, &[], "{").json(), Err(ClientError::Protocol { .. })));
         assert!(matches!(answer(200, &[], "{}").error(), ClientError::Protocol { .. }));
+    }
+
+    #[test]
+    fn what_a_secret_answer_holds_is_quoted_nowhere() {
+        let wrong = answer(200, &[], r#""canary""#);
+        assert!(wrong.ok::<Vec<u8>>().unwrap_err().to_string().contains("canary"));
+        assert!(!wrong.ok_secret::<Vec<u8>>().unwrap_err().to_string().contains("canary"));
+        let page = answer(502, &[], "canary").ok_secret::<u8>().unwrap_err();
+        assert_eq!(page.status(), Some(502));
     }
 
     #[test]

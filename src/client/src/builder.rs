@@ -1,7 +1,7 @@
 //! How a [`Client`] is made.
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use kernel::{Clock, Secret, SystemClock};
@@ -110,7 +110,7 @@ impl ClientBuilder {
             Parts {
                 base,
                 http,
-                service_bearer: self.service_token.as_ref().map(bearer).transpose()?,
+                service_bearer: RwLock::new(self.service_token.as_ref().map(bearer).transpose()?),
                 session_bearer: self.session_token.as_ref().map(bearer).transpose()?,
                 clock: self.clock,
                 answer_limit: self.answer_limit,
@@ -150,7 +150,7 @@ impl ClientBuilder {
     }
 }
 
-fn parse_base(text: &str) -> Result<Url, ClientError> {
+pub(crate) fn parse_base(text: &str) -> Result<Url, ClientError> {
     let wrong = |why: &str| ClientError::Usage(format!("the service's address {why}"));
     let base = Url::parse(text.trim()).map_err(|error| wrong(&format!("cannot be read: {error}")))?;
     if !matches!(base.scheme(), "http" | "https") {
@@ -174,7 +174,7 @@ fn is_local(base: &Url) -> bool {
     }
 }
 
-fn bearer(token: &Secret) -> Result<HeaderValue, ClientError> {
+pub(crate) fn bearer(token: &Secret) -> Result<HeaderValue, ClientError> {
     let mut value = HeaderValue::from_str(&format!("Bearer {}", token.expose_secret()))
         .map_err(|_| ClientError::Usage("the token cannot be sent as a header".to_owned()))?;
     value.set_sensitive(true);

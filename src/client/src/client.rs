@@ -1,15 +1,16 @@
 //! [`Client`]: requests out, whole answers in.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use kernel::Clock;
+use kernel::{Clock, Secret};
 use reqwest::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, RequestBuilder, Response};
 use url::Url;
 
+use crate::builder::{bearer, parse_base};
 use crate::cookies::Cookies;
 use crate::{Answer, ClientBuilder, ClientError, Fault};
 
@@ -24,7 +25,7 @@ pub struct Client {
 pub(crate) struct Parts {
     pub(crate) base: Url,
     pub(crate) http: reqwest::Client,
-    pub(crate) service_bearer: Option<HeaderValue>,
+    pub(crate) service_bearer: RwLock<Option<HeaderValue>>,
     pub(crate) session_bearer: Option<HeaderValue>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) answer_limit: Duration,
@@ -79,6 +80,23 @@ impl Client {
     #[must_use]
     pub fn base(&self) -> &str {
         self.parts.base.as_str()
+    }
+
+    /// Whether an address names the same service, however it is written.
+    #[must_use]
+    pub fn is_at(&self, address: &str) -> bool {
+        let plain = |url: &Url| url.as_str().trim_end_matches('/').to_owned();
+        parse_base(address).is_ok_and(|other| plain(&other) == plain(&self.parts.base))
+    }
+
+    /// Sends another token from now on, with every copy of this client.
+    ///
+    /// # Errors
+    /// [`ClientError::Usage`] for one that cannot be sent.
+    pub fn set_service_token(&self, token: &Secret) -> Result<(), ClientError> {
+        let bearer = bearer(token)?;
+        *self.parts.service_bearer.write().unwrap_or_else(PoisonError::into_inner) = Some(bearer);
+        Ok(())
     }
 
     /// A cookie as the service last set it.
@@ -139,8 +157,10 @@ impl Client {
     pub(crate) fn request(&self, method: Method, url: Url, bearer: Bearer) -> RequestBuilder {
         let mut request = self.parts.http.request(method, url);
         let token = match bearer {
-            Bearer::Service => self.parts.service_bearer.as_ref(),
-            Bearer::Session => self.parts.session_bearer.as_ref(),
+            Bearer::Service => {
+                self.parts.service_bearer.read().unwrap_or_else(PoisonError::into_inner).clone()
+            }
+            Bearer::Session => self.parts.session_bearer.clone(),
             Bearer::None => None,
         };
         if let Some(token) = token {
@@ -258,6 +278,15 @@ mod tests {
         assert_eq!(client.raw_url("/api/x?y=1").unwrap().as_str(), "http://localhost:8000/prefix/api/x?y=1");
         assert!(client.raw_url("api").is_err());
         assert!(client.raw_url("@example.org/").is_err());
+    }
+
+    #[test]
+    fn one_service_has_its_address_in_several_spellings() {
+        let client = Client::new("http://localhost:80/a/").unwrap();
+        assert!(client.is_at("http://LOCALHOST/a") && client.is_at(" http://localhost/a/ "));
+        for other in ["http://localhost", "https://localhost/a", "http://localhost:8000/a", "localhost", ""] {
+            assert!(!client.is_at(other), "{other}");
+        }
     }
 
     #[test]

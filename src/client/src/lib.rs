@@ -6,6 +6,7 @@
 //!
 //! Every failure is a [`ClientError`]. Waits and limits come from [`kernel::Clock`].
 
+mod admin;
 mod answer;
 mod builder;
 mod chat;
@@ -15,12 +16,14 @@ mod error;
 mod events;
 mod follow;
 mod runs;
+mod sign_in;
 mod sse;
 mod stream;
 mod threads;
 mod turn;
 mod workflows;
 
+pub use admin::AuditFilter;
 pub use answer::Answer;
 pub use builder::ClientBuilder;
 pub use chat::ChatOptions;

@@ -1,10 +1,12 @@
 //! The client commands of the real binary, as somebody at a terminal or a script meets them.
 
 mod chat;
+mod login;
 mod options;
 mod proxy;
 mod run;
 mod terminal;
+mod tokens;
 mod workflows;
 
 /// Says back what it is told, with a pause before each word.

@@ -13,6 +13,7 @@ use tokio::process::{Child, ChildStdout, Command};
 pub(super) struct Terminal {
     home: Arc<TempDir>,
     address: String,
+    token: Option<String>,
 }
 
 /// What a command came to.
@@ -28,12 +29,28 @@ impl Terminal {
     }
 
     pub(super) fn at(address: &str) -> Self {
-        Self { home: Arc::new(TempDir::new().unwrap()), address: address.to_owned() }
+        Self { home: Arc::new(TempDir::new().unwrap()), address: address.to_owned(), token: None }
+    }
+
+    /// Another one with the same home whose environment holds this token.
+    pub(super) fn with_token(&self, token: &str) -> Self {
+        let (home, address) = (Arc::clone(&self.home), self.address.clone());
+        Self { home, address, token: Some(token.to_owned()) }
+    }
+
+    /// Where the service is.
+    pub(super) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// A file of the home.
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
     }
 
     /// Writes a file into the working folder; answers its name.
     pub(super) fn file(&self, name: &str, text: impl ToString) -> String {
-        let path = self.home.path().join(name);
+        let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text.to_string()).unwrap();
         name.to_owned()
@@ -49,6 +66,7 @@ impl Terminal {
         }
         command.args(arguments).current_dir(self.home.path()).kill_on_drop(true);
         command.env("SERVICE_API_URL", &self.address).env("XDG_CONFIG_HOME", self.home.path().join("config"));
+        command.envs(self.token.as_ref().map(|token| ("SERVICE_SERVICE_TOKEN", token)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
@@ -59,8 +77,14 @@ impl Terminal {
 
     /// With a text on standard input.
     pub(super) async fn type_in(&self, arguments: &[&str], text: &str) -> Ran {
+        self.type_later(arguments, async { text.to_owned() }).await
+    }
+
+    /// With a text on standard input that is known only when the command is under way. A command that does not wait for it
+    /// may have left.
+    pub(super) async fn type_later(&self, arguments: &[&str], text: impl Future<Output = String>) -> Ran {
         let mut child = self.command(arguments).stdin(Stdio::piped()).spawn().unwrap();
-        child.stdin.take().unwrap().write_all(text.as_bytes()).await.unwrap();
+        let _ = child.stdin.take().unwrap().write_all(text.await.as_bytes()).await;
         ended(child).await
     }
 

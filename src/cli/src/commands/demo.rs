@@ -158,7 +158,7 @@ impl Steps {
 async fn show(base: &str, exit: bool, steps: &mut Steps) -> Result<(), Failure> {
     let client = Client::builder(base).keep_cookies(false).build();
     let client = client.map_err(|error| Failure::from(Complaint::of(error, base)))?;
-    let session = Session { client, output: Output::Human };
+    let session = Session::anonymous(client, Output::Human);
     let mut published = Vec::new();
     for example in &EXAMPLES {
         published.push(publish(&session.client, example).await.map_err(|error| session.failed(error))?);

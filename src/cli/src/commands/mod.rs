@@ -1,13 +1,18 @@
 //! The commands, one file each.
 
+pub(crate) mod audit;
 pub(crate) mod chat;
 pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod login;
+pub(crate) mod logout;
 pub(crate) mod node;
 pub(crate) mod run;
 pub(crate) mod serve;
 mod signals;
+pub(crate) mod token;
+pub(crate) mod whoami;
 pub(crate) mod workflow;
 
 use ::config::{Config, Problems, Source};

@@ -15,6 +15,7 @@ use super::signals::Interrupts;
 use crate::complaint::Complaint;
 use crate::options::{ClientOptions, Session, block_on, new_key};
 use crate::output::{Failure, Output, complain, pretty, say};
+use crate::sign_in::renewing;
 use crate::terminal::{Paint, harmless, stdout_is_seen};
 use watcher::Watcher;
 
@@ -57,7 +58,7 @@ impl Run {
         let options = self.options.clone().or(outer);
         let work = || {
             let session = options.session()?;
-            block_on(self.perform(&session))
+            block_on(renewing(&session, self.perform(&session)))
         };
         (options.output(), work())
     }

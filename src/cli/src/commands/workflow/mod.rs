@@ -14,7 +14,7 @@ use clap::Subcommand;
 use wire::FieldError;
 
 use crate::complaint::{self, Places};
-use crate::options::{ClientOptions, Session, block_on};
+use crate::options::{ClientOptions, Session, with_service};
 use crate::output::{Failure, Output, complain};
 use crate::terminal::Paint;
 
@@ -42,14 +42,9 @@ pub(crate) enum WorkflowCommand {
 /// Answers how to print what goes wrong, too.
 pub(crate) fn run(command: WorkflowCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
     macro_rules! with_service {
-        ($command:expr, $options:expr) => {{
-            let options = $options.or(outer);
-            let work = || {
-                let session = options.session()?;
-                block_on($command.run(&session))
-            };
-            (options.output(), work())
-        }};
+        ($command:expr, $options:expr) => {
+            with_service(&$options.or(outer), async |session| $command.run(session).await)
+        };
     }
     match command {
         WorkflowCommand::Create(command) => with_service!(command, command.options.clone()),

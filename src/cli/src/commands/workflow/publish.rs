@@ -42,10 +42,10 @@ impl Publish {
             return say(pretty(&published)?);
         }
         let workflow = &published.workflow;
-        let who = if workflow.require_login { "Everybody who is signed in" } else { "Everybody" };
+        let who = if workflow.require_login { "who is signed in and has" } else { "who has" };
         let name = harmless(&workflow.name);
         // The address alone goes to standard output, so that a script may take it.
-        complain(format_args!("Published \"{name}\". {who} who has this address may chat:"));
+        complain(format_args!("Published \"{name}\". Everybody {who} this address may chat:"));
         say(&published.share_url)?;
         if workflow.latest_version.is_none() {
             let handle = &workflow.handle;

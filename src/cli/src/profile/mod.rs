@@ -2,29 +2,47 @@
 //!
 //! No message repeats a value of it: it holds tokens.
 
+mod edit;
+
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use chrono::{DateTime, Utc};
 use kernel::Secret;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+pub(crate) use self::edit::{Draft, Held};
 use crate::output::Failure;
 
 /// The table that is taken when none is named.
-const DEFAULT: &str = "default";
+pub(crate) const DEFAULT: &str = "default";
+
+/// The members of a sign-in, which `callboard login` writes.
+const ACCESS_TOKEN: &str = "access_token";
+const ACCESS_EXPIRES: &str = "access_expires";
+const REFRESH_TOKEN: &str = "refresh_token";
 
 /// What a table says.
 #[derive(Debug, Default)]
 pub(crate) struct Profile {
     pub(crate) api_url: Option<String>,
     pub(crate) service_token: Option<Secret>,
+    pub(crate) sign_in: Option<SignIn>,
+}
+
+/// The tokens of somebody who has signed in.
+#[derive(Debug, Clone)]
+pub(crate) struct SignIn {
+    pub(crate) access_token: Secret,
+    pub(crate) access_expires: DateTime<Utc>,
+    pub(crate) refresh_token: Secret,
 }
 
 /// Reads a profile; without a name, the table `default` where there is one.
 pub(crate) fn read(name: Option<&str>) -> Result<Profile, Failure> {
-    let Some(path) = path(std::env::var_os("XDG_CONFIG_HOME"), std::env::var_os("HOME")) else {
+    let Some(path) = own_path() else {
         return match name {
             Some(name) => Err(Failure::usage(format!(
                 "there is no profile `{name}`: neither XDG_CONFIG_HOME nor HOME says where the file is"
@@ -46,6 +64,25 @@ pub(crate) fn read(name: Option<&str>) -> Result<Profile, Failure> {
     }
 }
 
+/// Reads a profile that may not be there yet.
+pub(crate) fn read_if_any(name: &str) -> Result<Profile, Failure> {
+    let Some(path) = own_path() else { return Ok(Profile::default()) };
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Profile::default()),
+        Err(error) => return Err(Failure::usage(format!("{} cannot be read: {error}", path.display()))),
+    };
+    let chosen = tables(&text).map(|tables| tables.into_iter().find(|(other, _)| other == name));
+    match chosen {
+        Ok(chosen) => Ok(chosen.map(|(_, profile)| profile).unwrap_or_default()),
+        Err((line, wrong)) => Err(Failure::usage(format!("{}{line}: {wrong}", path.display()))),
+    }
+}
+
+fn own_path() -> Option<PathBuf> {
+    path(std::env::var_os("XDG_CONFIG_HOME"), std::env::var_os("HOME"))
+}
+
 /// `$XDG_CONFIG_HOME/callboard/config.toml`, else the same in `~/.config`. A relative folder counts as unset.
 fn path(config_home: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
     let absolute = |folder: OsString| Some(PathBuf::from(folder)).filter(|folder| folder.is_absolute());
@@ -58,29 +95,11 @@ fn path(config_home: Option<OsString>, home: Option<OsString>) -> Option<PathBuf
 type Wrong = (String, String);
 
 fn choose(text: &str, name: Option<&str>) -> Result<Profile, Wrong> {
-    let line = |at: usize| {
-        let before = text.get(..at).unwrap_or(text);
-        format!(", line {}", before.matches('\n').count().saturating_add(1))
-    };
-    let document = DeTable::parse(text).map_err(|error| {
-        let at = error.span().map(|span| line(span.start)).unwrap_or_default();
-        (at, format!("this is not TOML: {}", first_line(error.message())))
-    })?;
-    let mut chosen = None;
-    let mut names = Vec::new();
-    for (key, value) in document.get_ref() {
-        let DeValue::Table(table) = value.get_ref() else {
-            let wrong = format!("`{}` must stand in a table, such as [{DEFAULT}]", key.get_ref());
-            return Err((line(key.span().start), wrong));
-        };
-        let profile = profile(key.get_ref(), table).map_err(|(at, wrong)| (line(at), wrong))?;
-        if key.get_ref().as_ref() == name.unwrap_or(DEFAULT) {
-            chosen = Some(profile);
-        }
-        names.push(format!("`{}`", key.get_ref()));
-    }
-    match (chosen, name) {
-        (Some(profile), _) => Ok(profile),
+    let tables = tables(text)?;
+    let names: Vec<String> = tables.iter().map(|(name, _)| format!("`{name}`")).collect();
+    let wanted = name.unwrap_or(DEFAULT);
+    match (tables.into_iter().find(|(other, _)| other == wanted), name) {
+        (Some((_, profile)), _) => Ok(profile),
         (None, None) => Ok(Profile::default()),
         (None, Some(name)) => {
             let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
@@ -89,26 +108,80 @@ fn choose(text: &str, name: Option<&str>) -> Result<Profile, Wrong> {
     }
 }
 
+/// Every table; one that is wrong makes the whole file wrong.
+fn tables(text: &str) -> Result<Vec<(String, Profile)>, Wrong> {
+    let line = |at: usize| {
+        let before = text.get(..at).unwrap_or(text);
+        format!(", line {}", before.matches('\n').count().saturating_add(1))
+    };
+    let document = DeTable::parse(text).map_err(|error| {
+        let at = error.span().map(|span| line(span.start)).unwrap_or_default();
+        (at, format!("this is not TOML: {}", first_line(error.message())))
+    })?;
+    let mut tables = Vec::new();
+    for (key, value) in document.get_ref() {
+        let DeValue::Table(table) = value.get_ref() else {
+            let wrong = format!("`{}` must stand in a table, such as [{DEFAULT}]", key.get_ref());
+            return Err((line(key.span().start), wrong));
+        };
+        let profile = profile(key.get_ref(), table).map_err(|(at, wrong)| (line(at), wrong))?;
+        whole(key.get_ref(), &profile, table).map_err(|wrong| (line(key.span().start), wrong))?;
+        tables.push((key.get_ref().to_string(), profile));
+    }
+    Ok(tables)
+}
+
 fn profile(name: &str, table: &DeTable<'_>) -> Result<Profile, (usize, String)> {
     let mut profile = Profile::default();
+    let (mut access, mut expires, mut refresh) = (None, None, None);
     for (key, value) in table {
+        let wrong =
+            |must: &str| (value.span().start, format!("`{}` of [{name}] must be {must}", key.get_ref()));
         let text = |value: &Spanned<DeValue<'_>>| match value.get_ref() {
             DeValue::String(text) if !text.trim().is_empty() => Ok(text.to_string()),
-            _ => Err((
-                value.span().start,
-                format!("`{}` of [{name}] must be a text that is not empty", key.get_ref()),
-            )),
+            _ => Err(wrong("a text that is not empty")),
         };
         match key.get_ref().as_ref() {
             "api_url" => profile.api_url = Some(text(value)?),
             "service_token" => profile.service_token = Some(text(value)?.into()),
+            ACCESS_TOKEN => access = Some(text(value)?.into()),
+            REFRESH_TOKEN => refresh = Some(text(value)?.into()),
+            ACCESS_EXPIRES => {
+                let at = DateTime::parse_from_rfc3339(&text(value)?);
+                expires = Some(at.map_err(|_| wrong("a time"))?.with_timezone(&Utc));
+            }
             other => {
                 let wrong = format!("[{name}] has no member `{other}`; write `api_url` or `service_token`");
                 return Err((key.span().start, wrong));
             }
         }
     }
+    profile.sign_in = match (access, expires, refresh) {
+        (Some(access_token), Some(access_expires), Some(refresh_token)) => {
+            Some(SignIn { access_token, access_expires, refresh_token })
+        }
+        _ => None,
+    };
     Ok(profile)
+}
+
+/// There is all of a sign-in or nothing of it, and one way to be somebody.
+fn whole(name: &str, profile: &Profile, table: &DeTable<'_>) -> Result<(), String> {
+    let parts = [ACCESS_TOKEN, ACCESS_EXPIRES, REFRESH_TOKEN];
+    let some = parts.iter().any(|part| table.contains_key(*part));
+    match (&profile.sign_in, &profile.service_token) {
+        (None, _) if some => {
+            let all = parts.map(|part| format!("`{part}`")).join(", ");
+            Err(format!("[{name}] has a part of a sign-in; remove {all}, and sign in with `callboard login`"))
+        }
+        (Some(_), Some(_)) => {
+            Err(format!("[{name}] has a sign-in and a `service_token`; remove one of them"))
+        }
+        (Some(_), None) if profile.api_url.is_none() => {
+            Err(format!("[{name}] has a sign-in without the `api_url` that it is good for"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn first_line(text: &str) -> &str {
@@ -160,6 +233,28 @@ mod tests {
         {
             assert!(!wrong(text, None).contains("canary"), "{}", wrong(text, None));
         }
+    }
+
+    #[test]
+    fn a_sign_in_is_there_as_a_whole_or_not() {
+        let all = "[a]\napi_url = \"http://a\"\naccess_token = \"canary\"\nrefresh_token = \"canary\"\n\
+                   access_expires = \"2026-11-22T06:05:00Z\"\n";
+        let read = choose(all, Some("a")).unwrap();
+        assert_eq!(read.sign_in.as_ref().unwrap().access_expires.timestamp(), 1_795_327_500);
+        assert!(!format!("{read:?}").contains("canary"));
+        let without =
+            |part: &str| all.lines().filter(|line| !line.starts_with(part)).collect::<Vec<_>>().join("\n");
+        for part in ["access_token", "refresh_token", "access_expires"] {
+            assert!(wrong(&without(part), None).starts_with(", line 1: [a] has a part of a sign-in; "));
+        }
+        assert!(wrong(&without("api_url"), None).contains("without the `api_url`"));
+        let both = format!("{all}service_token = \"canary\"\n");
+        assert_eq!(
+            wrong(&both, None),
+            ", line 1: [a] has a sign-in and a `service_token`; remove one of them"
+        );
+        let odd = all.replace("2026", "canary");
+        assert_eq!(wrong(&odd, None), ", line 5: `access_expires` of [a] must be a time");
     }
 
     #[test]

@@ -1,0 +1,329 @@
+//! `callboard login`, `logout` and `whoami`, and sign-ins that are renewed by whoever uses them.
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use chrono::TimeDelta;
+use integration_tests::{BOOTSTRAP, MailServer, TestService};
+use kernel::{Clock, SystemClock};
+use serde_json::Value;
+
+use super::terminal::{Ran, Terminal};
+
+const ADA: &str = "ada@example.org";
+const FILE: &str = "config/callboard/config.toml";
+const EARLIER: &str = "# mine\n[other]\napi_url = 'http://other.example' # kept\n\n";
+
+/// Ada owns the service; programs need a token.
+async fn service() -> (TestService, MailServer) {
+    let mail = MailServer::start().await;
+    let builder = TestService::builder().with_bootstrap_token();
+    let builder = builder.set("SERVICE_SMTP_URL", mail.url()).set("SERVICE_OWNER_EMAIL", ADA);
+    (builder.start().await, mail)
+}
+
+fn json_of(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+fn profile(terminal: &Terminal) -> String {
+    std::fs::read_to_string(terminal.path(FILE)).unwrap()
+}
+
+/// A member of the only table that has it.
+fn member(terminal: &Terminal, name: &str) -> Option<String> {
+    let profile = profile(terminal);
+    let value = profile.lines().find_map(|line| line.strip_prefix(&format!("{name} = ")))?.to_owned();
+    Some(value.trim_matches('"').to_owned())
+}
+
+/// The tokens of a profile, which nothing that is printed may hold.
+fn secrets(terminal: &Terminal) -> [String; 2] {
+    ["access_token", "refresh_token"].map(|name| member(terminal, name).unwrap())
+}
+
+fn silent(ran: &Ran, secrets: &[String]) {
+    for secret in secrets {
+        assert!(!ran.out.contains(secret) && !ran.err.contains(secret), "{}{}", ran.out, ran.err);
+    }
+}
+
+/// The access token is over, as far as this machine knows.
+fn let_it_end(terminal: &Terminal) {
+    let end = member(terminal, "access_expires").unwrap();
+    terminal.file(FILE, profile(terminal).replace(&end, "2026-01-01T00:00:00Z"));
+}
+
+/// Signs in with the code of the next mail.
+async fn sign_in(terminal: &Terminal, mail: &MailServer, more: &[&str]) -> Ran {
+    let before = mail.mails().len();
+    let arguments: Vec<&str> = ["login", ADA, "--code-stdin"].iter().chain(more).copied().collect();
+    terminal.type_later(&arguments, async { mail.mail(before + 1).await.code() }).await
+}
+
+#[tokio::test]
+async fn somebody_signs_in_is_known_and_leaves_again() {
+    let (t, mail) = service().await;
+    let terminal = Terminal::of(&t);
+    let nobody = terminal.run(&["whoami"]).await;
+    assert_eq!((nobody.status, nobody.out.as_str()), (Some(3), ""));
+    assert!(nobody.err.starts_with("error: nobody is signed in at http://"), "{}", nobody.err);
+    assert!(nobody.err.contains("`callboard login`"), "{}", nobody.err);
+
+    terminal.file(FILE, EARLIER);
+    let ran = sign_in(&terminal, &mail, &[]).await;
+    assert_eq!(ran.status, Some(0), "{}", ran.err);
+    assert_eq!(ran.out, format!("Signed in at {} as {ADA}.\n", terminal.address()));
+    assert!(ran.err.contains("a mail with a code is on its way") && ran.err.contains(FILE), "{}", ran.err);
+    let kept = secrets(&terminal);
+    silent(&ran, &kept);
+    let written = profile(&terminal);
+    assert!(written.starts_with(EARLIER) && written.contains("[default]\napi_url = "), "{written}");
+    let rights = std::fs::metadata(terminal.path(FILE)).unwrap().permissions().mode();
+    assert_eq!(rights & 0o777, 0o600);
+
+    let me = terminal.run(&["whoami"]).await;
+    assert_eq!(
+        me.out,
+        format!(
+            "{ADA}\nservice    {}\nfrom       sign-in of the profile [default]\n\
+             workspace  default (owner) all of an admin; deletes the workspace\n",
+            terminal.address()
+        )
+    );
+    let json = terminal.run(&["whoami", "--output", "json"]).await;
+    assert_eq!(json_of(&json.out)["identity"]["user"]["email"], ADA);
+    silent(&json, &kept);
+    terminal.does(&["workflow", "create", "One"]).await;
+    let everywhere = ["token", "create", "--scope", "workflows:read"];
+    let refused = terminal.run(&everywhere).await;
+    assert!(refused.status == Some(3) && refused.err.contains("name it with --workspace"), "{}", refused.err);
+    let made = terminal.does(&[&everywhere[..], &["--workspace", "default"]].concat()).await;
+    assert!(made.starts_with("svc_"), "an owner makes tokens");
+    // Another service is shown nothing of it.
+    let elsewhere = terminal.run(&["whoami", "--api-url", "http://127.0.0.1:1"]).await;
+    assert_eq!(elsewhere.status, Some(3), "{}", elsewhere.err);
+
+    // Signing in again ends what was before.
+    let again = sign_in(&terminal, &mail, &["--output", "json"]).await;
+    let told = json_of(&again.out);
+    assert_eq!((&told["user"]["email"], &told["profile"]), (&ADA.into(), &"default".into()));
+    assert_ne!(secrets(&terminal), kept);
+    silent(&again, &secrets(&terminal));
+    let old = terminal.with_token(&kept[0]).run(&["workflow", "list"]).await;
+    assert_eq!(old.status, Some(3), "{}", old.err);
+    silent(&old, &kept);
+
+    let last = secrets(&terminal);
+    let out = terminal.does(&["logout"]).await;
+    assert_eq!(out, format!("Signed out at {}.\n", terminal.address()));
+    let left = profile(&terminal);
+    assert!(left.starts_with(EARLIER) && !left.contains("_token") && left.contains("api_url = \"http"));
+    assert_eq!(terminal.with_token(&last[0]).run(&["workflow", "list"]).await.status, Some(3));
+    assert_eq!(terminal.run(&["workflow", "list"]).await.status, Some(3));
+    assert_eq!(terminal.does(&["logout"]).await, "Nobody is signed in with the profile [default].\n");
+    assert_eq!(t.scalar("SELECT count(*) FROM sign_in_sessions WHERE revoked_at IS NULL").await, "0");
+}
+
+#[tokio::test]
+async fn a_sign_in_is_renewed_once_by_however_many_commands() {
+    let (t, mail) = service().await;
+    let terminal = Terminal::of(&t);
+    // A link to the file stays one.
+    terminal.file("real.toml", "");
+    std::fs::create_dir_all(terminal.path("config/callboard")).unwrap();
+    symlink(terminal.path("real.toml"), terminal.path(FILE)).unwrap();
+    assert_eq!(sign_in(&terminal, &mail, &[]).await.status, Some(0));
+    let first = secrets(&terminal);
+    terminal.does(&["workflow", "list"]).await;
+    assert_eq!(secrets(&terminal), first, "there is no need yet");
+    for _ in 0..2 {
+        let before = secrets(&terminal);
+        let_it_end(&terminal);
+        let whoami = ["whoami"];
+        let many = futures_util::future::join_all((0..6).map(|_| terminal.run(&whoami))).await;
+        for ran in many {
+            assert_eq!(ran.status, Some(0), "{}", ran.err);
+        }
+        assert!(secrets(&terminal).iter().all(|token| !before.contains(token)));
+    }
+    assert!(std::fs::symlink_metadata(terminal.path(FILE)).unwrap().is_symlink());
+    let rights = std::fs::metadata(terminal.path("real.toml")).unwrap().permissions().mode();
+    assert_eq!(rights & 0o777, 0o600);
+
+    // A token that was used elsewhere ends the sign-in, and the profile forgets it.
+    let stolen = secrets(&terminal);
+    let_it_end(&terminal);
+    terminal.does(&["whoami"]).await;
+    let ours = secrets(&terminal);
+    let back = profile(&terminal).replace(&ours[1], &stolen[1]);
+    terminal.file(FILE, back);
+    let_it_end(&terminal);
+    let ended = terminal.run(&["workflow", "list"]).await;
+    assert_eq!((ended.status, ended.out.as_str()), (Some(3), ""));
+    assert!(ended.err.contains("(auth.refresh_invalid)") && ended.err.contains("`callboard login`"));
+    silent(&ended, &stolen);
+    assert!(!profile(&terminal).contains("_token"));
+    assert_eq!(t.scalar("SELECT count(*) FROM audit_log WHERE action = 'auth.refresh_reused'").await, "1");
+}
+
+#[tokio::test]
+async fn a_run_that_outlasts_its_token_renews_it() {
+    let (t, mail) = service().await;
+    let terminal = Terminal::of(&t);
+    assert_eq!(sign_in(&terminal, &mail, &[]).await.status, Some(0));
+    let graph = terminal.file("graph.json", super::slow_echo(1500));
+    terminal.does(&["workflow", "upload", "slow", &graph, "--create"]).await;
+    let before = secrets(&terminal);
+    let end = member(&terminal, "access_expires").unwrap();
+    let soon = SystemClock::new().now() + TimeDelta::seconds(302);
+    terminal.file(FILE, profile(&terminal).replace(&end, &soon.to_rfc3339()));
+    let ran = terminal.run(&["run", "slow", "--input", "message=hi"]).await;
+    assert_eq!(ran.status, Some(0), "{}", ran.err);
+    assert!(secrets(&terminal).iter().all(|token| !before.contains(token)));
+    terminal.does(&["whoami"]).await;
+}
+
+#[tokio::test]
+async fn a_sign_in_that_cannot_be_kept_or_ended_stays_what_it_was() {
+    let (mut t, mail) = service().await;
+    let terminal = Terminal::of(&t);
+    assert_eq!(sign_in(&terminal, &mail, &[]).await.status, Some(0));
+    let before = profile(&terminal);
+    t.stop().await;
+    for command in [["logout"].as_slice(), &["whoami"], &["login", ADA, "--code-stdin"]] {
+        let ran = terminal.run(command).await;
+        assert_eq!((ran.status, ran.out.as_str()), (Some(4), ""), "{command:?}: {}", ran.err);
+        assert_eq!(profile(&terminal), before);
+    }
+    let_it_end(&terminal);
+    assert_eq!(terminal.run(&["workflow", "list"]).await.status, Some(4));
+    let_it_end(&terminal);
+    t.start_again().await;
+    // A folder in the place of the lock: nothing can be written, so nothing is asked for.
+    let lock = terminal.path("config/callboard/config.toml.lock");
+    std::fs::remove_file(&lock).unwrap();
+    std::fs::create_dir(&lock).unwrap();
+    let mails = mail.mails().len();
+    for command in [["workflow", "list"].as_slice(), &["login", ADA, "--code-stdin"], &["logout"]] {
+        let ran = terminal.run(command).await;
+        assert_eq!(ran.status, Some(2), "{command:?}: {}", ran.err);
+        assert!(ran.err.contains("config.toml cannot be written: "), "{}", ran.err);
+    }
+    assert_eq!(mail.mails().len(), mails);
+    std::fs::remove_dir(&lock).unwrap();
+    terminal.does(&["workflow", "list"]).await;
+}
+
+#[tokio::test]
+async fn the_code_is_asked_for_at_a_terminal_until_it_is_right() {
+    let (t, mail) = service().await;
+    let terminal = Terminal::of(&t);
+    let mut asked = terminal.start_at_a_terminal("login");
+    asked.until("Mail address: ").await;
+    asked.press(&format!("{ADA}\n")).await;
+    asked.until("Code: ").await;
+    let code = mail.mail(1).await.code();
+    asked.press(if code == "000000" { "000001\n" } else { "000000\n" }).await;
+    asked.until("This is not the code").await;
+    asked.until("Code: ").await;
+    asked.press(&format!("{} {}\n", &code[..3], &code[3..])).await;
+    asked.until(&format!("Signed in at {} as {ADA}.", terminal.address())).await;
+    assert_eq!(asked.end().await.status, Some(0));
+    // A token is typed without being shown.
+    let mut asked = terminal.with_token("").start_at_a_terminal("login --token --profile robot");
+    asked.until("Service token (it is not shown): ").await;
+    asked.press(&format!("{BOOTSTRAP}\n")).await;
+    let ended = asked.end().await;
+    assert_eq!(ended.status, Some(0), "{}", ended.out);
+    assert!(ended.out.contains(": bootstrap token.") && !ended.out.contains(BOOTSTRAP));
+    terminal.does(&["token", "list", "--profile", "robot"]).await;
+}
+
+#[tokio::test]
+async fn a_service_token_is_kept_and_taken_out_again() {
+    let (t, mail) = service().await;
+    let terminal = Terminal::of(&t);
+    let made = t.root().make_token(&["workflows:read"], &["default"]).await;
+    let (id, secret) = (made["id"].as_str().unwrap(), made["secret"].as_str().unwrap().to_owned());
+    let kept = terminal.type_in(&["login", "--token"], &format!("{secret}\n")).await;
+    assert_eq!(kept.status, Some(0), "{}", kept.err);
+    assert_eq!(kept.out, format!("Kept a token for {}: service token {id}.\n", terminal.address()));
+    silent(&kept, std::slice::from_ref(&secret));
+    assert_eq!(member(&terminal, "service_token").as_deref(), Some(secret.as_str()));
+    terminal.does(&["workflow", "list"]).await;
+    let me = terminal.does(&["whoami"]).await;
+    assert!(me.contains("scopes     not told: only admin:tokens:read"), "{me}");
+    let root = terminal.with_token(BOOTSTRAP);
+    assert!(root.does(&["whoami"]).await.starts_with("bootstrap token\n"));
+    let reader = t.root().token(&["admin:tokens:read"], &[]).await;
+    let me = terminal.with_token(&reader).does(&["whoami"]).await;
+    assert!(
+        me.contains("\nfrom       SERVICE_SERVICE_TOKEN\nstatus     active\nscopes     admin:tokens:read\n")
+    );
+
+    // Who is somebody already is told so, before any mail.
+    let taken = terminal.run(&["login", ADA, "--code-stdin"]).await;
+    assert_eq!(taken.status, Some(2));
+    assert!(taken.err.contains("the profile [default] has a service token"), "{}", taken.err);
+    assert_eq!(mail.mails().len(), 0);
+    assert_eq!(sign_in(&terminal, &mail, &["--profile", "ada"]).await.status, Some(0));
+    assert!(terminal.does(&["whoami", "--profile", "ada"]).await.starts_with(ADA));
+
+    let out = terminal.run(&["logout"]).await;
+    assert_eq!(out.out, "The profile [default] has no service token any more.\n");
+    assert!(out.err.contains(&format!("callboard token revoke {id} --reason")), "{}", out.err);
+    assert!(!profile(&terminal).contains(&secret) && profile(&terminal).contains("refresh_token"));
+
+    let wrong = secret.replace("svc_", "svc_0");
+    let cases = [("", 2), ("two words", 2), (wrong.as_str(), 3), ("canary", 3)];
+    for (text, status) in cases {
+        let ran = terminal.type_in(&["login", "--token"], text).await;
+        assert_eq!((ran.status, ran.out.as_str()), (Some(status), ""), "{text}: {}", ran.err);
+        assert!(!ran.err.contains("words") && !ran.err.contains("canary"), "{}", ran.err);
+    }
+    assert!(member(&terminal, "service_token").is_none());
+    t.root()
+        .post(&format!("/api/admin/service-tokens/{id}/revoke"), &serde_json::json!({"reason": "x"}))
+        .await;
+    assert_eq!(terminal.with_token(&secret).run(&["whoami"]).await.status, Some(3));
+}
+
+#[tokio::test]
+async fn what_makes_no_sense_is_told_before_anything_is_sent() {
+    let terminal = Terminal::at("http://127.0.0.1:1");
+    let cases: [(&[&str], &str); 5] = [
+        (&["login", ADA], "--code-stdin` reads it"),
+        (&["login"], "nobody can be asked"),
+        (
+            &["login", "--token", "--service-token", "canary"],
+            "--service-token has no effect on `callboard login`",
+        ),
+        (&["logout", "--service-token", "canary"], "--service-token has no effect on `callboard logout`"),
+        (&["login", "--code-stdin"], "<EMAIL>"),
+    ];
+    for (arguments, expected) in cases {
+        let ran = terminal.run(arguments).await;
+        assert_eq!((ran.status, ran.out.as_str()), (Some(2), ""), "{arguments:?}: {}", ran.err);
+        assert!(ran.err.contains(expected) && !ran.err.contains("canary"), "{arguments:?}: {}", ran.err);
+    }
+    terminal.file(FILE, "[default]\napi_url = \"http://other.example\"\n");
+    let ran = terminal.run(&["login", ADA, "--code-stdin"]).await;
+    assert_eq!(ran.status, Some(2));
+    assert!(ran.err.contains("the profile [default] is of http://other.example"), "{}", ran.err);
+    let (t, mail) = service().await;
+    let terminal = Terminal::of(&t);
+    let wrong = terminal.type_in(&["login", ADA, "--code-stdin", "--output", "json"], "12345\n").await;
+    assert_eq!((wrong.status, wrong.out.as_str()), (Some(3), ""));
+    let last = wrong.err.lines().last().unwrap();
+    assert_eq!(json_of(last)["detail"]["code"], "auth.code_invalid");
+    assert!(!terminal.path(FILE).exists());
+    let none = terminal.run(&["login", ADA, "--code-stdin"]).await;
+    assert!(
+        none.status == Some(2) && none.err.contains("there is no code on standard input"),
+        "{}",
+        none.err
+    );
+    let odd = terminal.type_in(&["login", "nobody", "--code-stdin"], "123456\n").await;
+    assert!(odd.status == Some(1) && odd.err.contains("\n  /email: "), "{}", odd.err);
+    mail.mail(2).await;
+}

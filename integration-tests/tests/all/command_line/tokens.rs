@@ -1,0 +1,246 @@
+//! `callboard token …`, `callboard audit`, and who may publish.
+
+use integration_tests::{BOOTSTRAP, TestService, graphs};
+use serde_json::Value;
+
+use super::terminal::{Ran, Terminal};
+
+async fn service() -> (TestService, Terminal) {
+    let t = TestService::builder().with_bootstrap_token().start().await;
+    let terminal = Terminal::of(&t).with_token(BOOTSTRAP);
+    (t, terminal)
+}
+
+fn json_of(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// A token that a command has made: its id and its secret.
+fn issued(ran: &Ran) -> (String, String) {
+    assert_eq!(ran.status, Some(0), "{}", ran.err);
+    let secret = ran.out.strip_suffix('\n').unwrap();
+    assert!(secret.starts_with("svc_") && !secret.contains(char::is_whitespace), "the secret alone");
+    assert!(!ran.err.contains(secret), "{}", ran.err);
+    let id = ran.err.split_once("service token ").unwrap().1;
+    (id[..36].to_owned(), secret.to_owned())
+}
+
+fn refused(ran: &Ran, status: i32, code: &str) {
+    assert_eq!((ran.status, ran.out.as_str()), (Some(status), ""), "{}", ran.err);
+    assert!(ran.err.starts_with("error: ") && ran.err.contains(&format!("({code})")), "{}", ran.err);
+}
+
+#[tokio::test]
+async fn a_token_is_made_used_rotated_and_revoked_and_the_trail_has_it() {
+    let (_t, terminal) = service().await;
+    let none = terminal.run(&["token", "list"]).await;
+    assert_eq!((none.status, none.out.as_str()), (Some(0), ""));
+    assert!(none.err.starts_with("There is no service token yet."), "{}", none.err);
+    let made = terminal
+        .run(&[
+            "token",
+            "create",
+            "--name",
+            "build server",
+            "--scope",
+            "workflows:read",
+            "--scope",
+            "workflows:write",
+            "--workspace",
+            "default",
+            "--expires-in",
+            "3600",
+        ])
+        .await;
+    let (id, secret) = issued(&made);
+    assert!(
+        made.err.starts_with(&format!("Made the service token {id} \"build server\".\n")),
+        "{}",
+        made.err
+    );
+    assert!(made.err.contains("It expires at 20") && made.err.ends_with(" Its secret is shown this once:\n"));
+
+    let build = terminal.with_token(&secret);
+    build.does(&["workflow", "create", "One"]).await;
+    let listed = terminal.does(&["token", "list"]).await;
+    let lines: Vec<Vec<&str>> = listed.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines[0], ["ID", "STATUS", "ISSUED", "EXPIRES", "WORKSPACES", "NAME", "SCOPES"]);
+    assert_eq!((lines.len(), lines[1][0], lines[1][1], lines[1][5]), (2, id.as_str(), "active", "default"));
+    assert!(listed.ends_with("  build server  workflows:read,workflows:write\n"), "{listed}");
+    let shown = terminal.does(&["token", "show", &id]).await;
+    assert!(shown.starts_with(&format!("{id} \"build server\"\nstatus     active\n")), "{shown}");
+    for line in ["scopes     workflows:read, workflows:write\n", "workspaces default\n", " by bootstrap\n"] {
+        assert!(shown.contains(line), "{shown}");
+    }
+
+    let rotated = terminal.run(&["token", "rotate", &id, "--overlap", "600"]).await;
+    let (same, second) = issued(&rotated);
+    assert!(
+        same == id && second != secret && rotated.err.contains("good for another 600 s"),
+        "{}",
+        rotated.err
+    );
+    let (_, third) = issued(&terminal.run(&["token", "rotate", &id, "--overlap", "600"]).await);
+    for good in [&secret, &second, &third] {
+        terminal.with_token(good).does(&["workflow", "list"]).await;
+    }
+    let rotated = terminal.run(&["token", "rotate", &id]).await;
+    let (_, last) = issued(&rotated);
+    assert!(rotated.err.contains("the one before is refused from now on"), "{}", rotated.err);
+    for old in [&secret, &second, &third] {
+        refused(&terminal.with_token(old).run(&["workflow", "list"]).await, 3, "auth.token_expired");
+    }
+
+    let why = ["token", "revoke", id.as_str(), "--reason", "Left\u{1b}[2Jthe team."];
+    refused(&terminal.run(&why).await, 1, "request.invalid");
+    for _ in 0..2 {
+        let revoked = terminal.does(&["token", "revoke", &id, "--reason", "Left the team."]).await;
+        assert_eq!(revoked, format!("The service token {id} \"build server\" is revoked.\n"));
+    }
+    refused(&terminal.with_token(&last).run(&["workflow", "list"]).await, 3, "auth.invalid_token");
+    refused(&terminal.run(&["token", "rotate", &id]).await, 1, "service_token.not_active");
+    assert!(terminal.does(&["token", "show", &id]).await.contains(": Left the team.\n"));
+    assert_eq!(
+        terminal.run(&["token", "list", "--status", "active"]).await.err,
+        "No service token is active.\n"
+    );
+    assert!(terminal.does(&["token", "list", "--status", "revoked"]).await.contains(&id));
+
+    let trail = terminal.does(&["audit"]).await;
+    assert!(trail.starts_with("AT                    OUTCOME  ACTION"), "{trail}");
+    let of_token: Vec<&str> = trail
+        .lines()
+        .filter(|line| line.contains(&format!("service_token:{id}")) && line.contains("  success  "))
+        .map(|line| line.split_whitespace().nth(3).unwrap())
+        .collect();
+    let rotations = ["service_token.rotated"; 3];
+    assert_eq!(of_token.first(), Some(&"service_token.revoked"), "{trail}");
+    assert_eq!(&of_token[1..4], rotations, "{trail}");
+    assert_eq!(of_token.last(), Some(&"service_token.created"), "{trail}");
+    let denied = terminal.does(&["audit", "--outcome", "denied", "--action", "auth.failed"]).await;
+    assert!(denied.lines().skip(1).all(|line| line.contains("  denied   auth.failed  ")), "{denied}");
+    let few = json_of(&terminal.does(&["audit", "--limit", "2", "--output", "json"]).await);
+    assert_eq!(few.as_array().unwrap().len(), 2);
+    let by = json_of(&terminal.does(&["audit", "--actor", &id, "--output", "json"]).await);
+    assert!(by.as_array().unwrap().iter().all(|row| row["actor"]["id"] == id.as_str()), "{by}");
+    let nobody = terminal.run(&["audit", "--actor", "nobody"]).await;
+    assert_eq!((nobody.out.as_str(), nobody.err.as_str()), ("", "The audit trail has no such row.\n"));
+    for secret in [&secret, &second, &third, &last, &BOOTSTRAP.to_owned()] {
+        assert!(!trail.contains(secret.as_str()) && !shown.contains(secret.as_str()));
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_made_is_told_with_its_reason_and_status() {
+    let (_t, terminal) = service().await;
+    let slip = terminal.run(&["token", "create", "--scope", "workflow:read", "--expires-in", "0"]).await;
+    refused(&slip, 1, "request.invalid");
+    assert!(slip.err.contains("\n  /scopes/0: ") && slip.err.contains("workflows:read"), "{}", slip.err);
+    assert!(slip.err.contains("\n  /expires_in: "), "{}", slip.err);
+    let slip = terminal.run(&["token", "create", "--scope", "workflow:read", "--output", "json"]).await;
+    assert_eq!((slip.status, slip.out.as_str()), (Some(1), ""));
+    assert_eq!(json_of(&slip.err)["detail"]["errors"][0]["pointer"], "/scopes/0");
+
+    let (_, small) = issued(&terminal.run(&["token", "create", "--scope", "workflows:read"]).await);
+    let reader = terminal.with_token(&small);
+    for command in [
+        ["token", "list"].as_slice(),
+        &["token", "create", "--scope", "workflows:read"],
+        &["audit"],
+        &["token", "revoke", "0193b3c4-0000-7000-8000-000000000000", "--reason", "x"],
+    ] {
+        let ran = reader.run(command).await;
+        refused(&ran, 3, "auth.missing_scope");
+        assert!(ran.err.starts_with("error: Missing required scopes: admin:tokens:"), "{}", ran.err);
+        assert!(!ran.err.contains(&small));
+    }
+    let scopes = ["token", "create", "--scope", "admin:tokens:write"];
+    let (_, maker) = issued(&terminal.run(&scopes).await);
+    let more = ["token", "create", "--scope", "workflows:write"];
+    refused(&terminal.with_token(&maker).run(&more).await, 3, "auth.missing_scope");
+    let nobody = Terminal::at(terminal.address()).run(&["token", "list"]).await;
+    refused(&nobody, 3, "auth.missing_token");
+    assert!(nobody.err.contains("SERVICE_SERVICE_TOKEN"), "{}", nobody.err);
+
+    for unknown in ["0193b3c4-0000-7000-8000-000000000000", "x/y"] {
+        let ran = terminal.run(&["token", "show", unknown]).await;
+        refused(&ran, 1, "service_token.not_found");
+        assert!(ran.err.contains("`callboard token list`"), "{}", ran.err);
+    }
+    let useless = terminal.run(&["token", "create"]).await;
+    issued(&useless);
+    assert!(useless.err.contains("It has no scope") && useless.err.contains("It does not expire."));
+    for usage in [
+        ["token", "revoke", "x"].as_slice(),
+        &["token", "rotate"],
+        &["token", "rotate", "x", "--overlap", "soon"],
+        &["token", "list", "--status", "gone"],
+        &["audit", "--outcome", "maybe"],
+        &["audit", "--limit", "0"],
+        &["token", "show", ".."],
+    ] {
+        let ran = terminal.run(usage).await;
+        assert_eq!((ran.status, ran.out.as_str()), (Some(2), ""), "{usage:?}: {}", ran.err);
+    }
+    for help in [["token", "create", "--help"].as_slice(), &["--help"], &["audit", "--help"]] {
+        assert!(!terminal.does(help).await.contains(BOOTSTRAP), "{help:?}");
+    }
+}
+
+#[tokio::test]
+async fn json_has_the_whole_answer_and_a_gone_reader_ends_quietly() {
+    let (_t, terminal) = service().await;
+    let made = ["token", "create", "--scope", "workflows:read", "--output", "json"];
+    let made = terminal.run(&made).await;
+    let record = json_of(&made.out);
+    assert_eq!(made.err, "");
+    assert!(record["secret"].as_str().unwrap().starts_with("svc_"));
+    let id = record["id"].as_str().unwrap();
+    let rotated = json_of(&terminal.does(&["--output", "json", "token", "rotate", id]).await);
+    assert!(rotated["id"] == id && rotated["secret"] != record["secret"]);
+    let shown = json_of(&terminal.does(&["token", "show", id, "--output", "json"]).await);
+    assert!(shown["status"] == "active" && shown.get("secret").is_none(), "{shown}");
+    let listed = json_of(&terminal.does(&["token", "list", "--output", "json"]).await);
+    assert_eq!(listed, Value::Array(vec![shown]));
+    let revoke = ["token", "revoke", id, "--reason", "done", "--output", "json"];
+    assert_eq!(json_of(&terminal.does(&revoke).await)["revoked_reason"], "done");
+    let mut gone = terminal.command(&["audit", "--output", "json"]);
+    let mut child = gone.spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().await.unwrap();
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(141), &b""[..]));
+}
+
+#[tokio::test]
+async fn who_may_publish_publishes_with_a_login_and_closes_it_again() {
+    let (_t, terminal) = service().await;
+    let graph = terminal.file("graph.json", graphs::reply("hi"));
+    terminal.does(&["workflow", "upload", "desk", &graph, "--create"]).await;
+    let scopes = ["token", "create", "--scope", "workflows:read"];
+    let (_, small) = issued(&terminal.run(&scopes).await);
+    for command in ["publish", "unpublish"] {
+        let ran = terminal.with_token(&small).run(&["workflow", command, "desk"]).await;
+        refused(&ran, 3, "auth.missing_scope");
+    }
+    let published = terminal.run(&["workflow", "publish", "desk", "--require-login"]).await;
+    assert_eq!(published.status, Some(0), "{}", published.err);
+    assert_eq!(published.out.lines().count(), 1, "{}", published.out);
+    assert!(published.err.contains("signed in"), "{}", published.err);
+    let record = json_of(&terminal.does(&["workflow", "show", "desk", "--output", "json"]).await);
+    assert_eq!(
+        (&record["is_public"], &record["require_login"], &record["share_url"]),
+        (&true.into(), &true.into(), &published.out.trim_end().into())
+    );
+    // What is not said stays as it is.
+    let again = terminal.does(&["workflow", "publish", "desk", "--output", "json"]).await;
+    assert_eq!(json_of(&again)["workflow"]["require_login"], true);
+    terminal.does(&["workflow", "publish", "desk", "--require-login=false"]).await;
+    let closed = json_of(&terminal.does(&["workflow", "unpublish", "desk", "--output", "json"]).await);
+    assert_eq!((&closed["is_public"], &closed["require_login"]), (&false.into(), &false.into()));
+    let refusal = terminal.run(&["workflow", "publish", "nothing", "--require-login"]).await;
+    refused(&refusal, 1, "workflow.not_found");
+    let trail = terminal.does(&["audit"]).await;
+    for action in ["workflow.published", "workflow.unpublished"] {
+        assert!(trail.contains(&format!("  success  {action}")), "{trail}");
+    }
+}

@@ -1,0 +1,82 @@
+//! Questions at the terminal, and answers from standard input.
+
+use std::io::{self, BufRead, IsTerminal, Read, Write};
+
+use kernel::Secret;
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+
+use crate::output::Failure;
+
+/// Whether somebody can be asked.
+pub(super) fn can_ask() -> bool {
+    io::stdin().is_terminal()
+}
+
+/// Asks for a line. Empty ones are asked for again; the end of the input is a wish to leave.
+pub(super) fn line(question: &str) -> Result<String, Failure> {
+    loop {
+        prompt(question);
+        let answer = first_line()?.ok_or(Failure::Interrupted)?;
+        if !answer.is_empty() {
+            return Ok(answer);
+        }
+    }
+}
+
+/// The first line of standard input; `None` at its end.
+pub(super) fn first_line() -> Result<Option<String>, Failure> {
+    let mut line = String::new();
+    match io::stdin().lock().read_line(&mut line) {
+        Ok(0) => Ok(None),
+        Ok(_) => Ok(Some(line.trim().to_owned())),
+        Err(error) => Err(unreadable(&error)),
+    }
+}
+
+/// The token on standard input; typed at a terminal it is not shown.
+pub(super) fn token() -> Result<Secret, Failure> {
+    let mut text = String::new();
+    if can_ask() {
+        prompt("Service token (it is not shown): ");
+        let hidden = Hidden::begin();
+        let line = first_line();
+        drop(hidden);
+        let _ = writeln!(io::stderr());
+        text = line?.ok_or(Failure::Interrupted)?;
+    } else {
+        io::stdin().lock().read_to_string(&mut text).map_err(|error| unreadable(&error))?;
+    }
+    super::token_of(&text)
+}
+
+fn prompt(question: &str) {
+    let mut output = io::stderr().lock();
+    let _ = write!(output, "{question}").and_then(|()| output.flush());
+}
+
+fn unreadable(error: &io::Error) -> Failure {
+    Failure::usage(format!("standard input cannot be read: {error}"))
+}
+
+/// A terminal that shows nothing of what is typed, until this is dropped.
+struct Hidden(Option<Termios>);
+
+impl Hidden {
+    fn begin() -> Self {
+        let before = tcgetattr(io::stdin()).ok();
+        if let Some(before) = &before {
+            let mut modes = before.clone();
+            modes.local_modes.remove(LocalModes::ECHO);
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, &modes);
+        }
+        Self(before)
+    }
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        if let Some(before) = &self.0 {
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, before);
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! `callboard login`: becomes somebody at a service.
+
+mod ask;
+mod mail;
+
+use std::path::Path;
+
+use clap::Args;
+use client::Client;
+use kernel::Secret;
+use serde_json::json;
+
+use super::whoami::Identity;
+use crate::complaint::Complaint;
+use crate::options::{ClientOptions, Place, block_on};
+use crate::output::{Failure, Output, complain, pretty, say};
+use crate::profile::{self, Held};
+use crate::terminal::{Paint, harmless};
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A mail brings a code of six digits, which is asked for. What is got for it is kept in the profile file, \
+                  which\nonly you may read, and is renewed by the commands that use it; `callboard logout` ends it."
+)]
+pub(crate) struct Login {
+    /// Mail address to sign in with; asked for unless given.
+    email: Option<String>,
+    /// Read the code from standard input, where nobody can be asked.
+    #[arg(long, requires = "email")]
+    code_stdin: bool,
+    /// Keep a service token instead, read from standard input: what is an argument can be seen by other users.
+    #[arg(long, conflicts_with_all = ["email", "code_stdin"])]
+    token: bool,
+    #[command(flatten)]
+    options: ClientOptions,
+}
+
+impl Login {
+    /// Answers how to print what goes wrong, too.
+    pub(crate) fn run(self, outer: ClientOptions) -> (Output, Result<(), Failure>) {
+        let options = self.options.clone().or(outer);
+        let work = || {
+            let (place, client) = options.place_to_sign_in("login")?;
+            if self.token {
+                return block_on(keep_token(&place, &client, options.output()));
+            }
+            if place.profile.service_token.is_some() {
+                let name = &place.name;
+                return Err(Failure::usage(format!(
+                    "the profile [{name}] has a service token; `callboard logout` takes it out, --profile names another"
+                )));
+            }
+            block_on(mail::sign_in(&place, &client, self.email.as_deref(), self.code_stdin, options.output()))
+        };
+        (options.output(), work())
+    }
+}
+
+/// Keeps a service token that the service takes.
+async fn keep_token(place: &Place, client: &Client, output: Output) -> Result<(), Failure> {
+    Held::lock()?.draft(&place.name)?;
+    let token = ask::token()?;
+    let failed = |error| Failure::from(Complaint::of(error, &place.api_url));
+    let sender = Client::builder(&place.api_url).keep_cookies(false).service_token(token.clone());
+    let identity = Identity::of(&sender.build().map_err(failed)?, &token).await.map_err(failed)?;
+    let Some(identity) = identity else {
+        let told = format!("{} does not know this token.", place.api_url);
+        return Err(Complaint::failed(told).coded("client.unknown_token").refused().into());
+    };
+    let path = keep(place, client, |draft| draft.keep_token(&place.api_url, &token)).await?;
+    warn_of_environment(place);
+    if output == Output::Json {
+        return say(pretty(&json!({"api_url": place.api_url, "profile": place.name, "identity": identity}))?);
+    }
+    say(format_args!("Kept a token for {}: {}.", place.api_url, harmless(&identity.title())))?;
+    told_where(place, &path);
+    Ok(())
+}
+
+/// Writes the profile; a sign-in that it held ends.
+async fn keep(
+    place: &Place,
+    client: &Client,
+    write: impl FnOnce(profile::Draft) -> Result<(), Failure>,
+) -> Result<std::path::PathBuf, Failure> {
+    let held = Held::lock()?;
+    let before = profile::read_if_any(&place.name)?.sign_in;
+    write(held.draft(&place.name)?)?;
+    if let Some(before) = before {
+        // Nobody has it any more, and it ends by itself.
+        let _ = client.log_out(&before.refresh_token).await;
+    }
+    Ok(held.path().to_owned())
+}
+
+fn told_where(place: &Place, path: &Path) {
+    let told = match place.name.as_str() {
+        profile::DEFAULT => format!("Kept in {}.", path.display()),
+        name => format!("Kept in {}; --profile {name} uses it.", path.display()),
+    };
+    complain(Paint::stderr().dim(told));
+}
+
+/// What is kept is not what is sent as long as the environment has a token.
+fn warn_of_environment(place: &Place) {
+    if place.environment.is_some() {
+        let told = "SERVICE_SERVICE_TOKEN is set: commands send that token, not what is kept here.";
+        complain(Paint::stderr().warning(told));
+    }
+}
+
+/// A text as an error of usage where it cannot be used.
+fn token_of(text: &str) -> Result<Secret, Failure> {
+    let token = text.trim();
+    if token.is_empty() {
+        return Err(Failure::usage("there is no token on standard input"));
+    }
+    if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(Failure::usage(
+            "what is on standard input is no token: it has blanks or other letters in it",
+        ));
+    }
+    Ok(token.to_owned().into())
+}

@@ -1,0 +1,59 @@
+//! `callboard logout`: is nobody again.
+
+use clap::Args;
+use serde_json::json;
+
+use super::whoami::service_token_id;
+use crate::complaint::Complaint;
+use crate::options::{ClientOptions, block_on};
+use crate::output::{Failure, Output, complain, pretty, say};
+use crate::profile::{self, Held};
+use crate::terminal::Paint;
+
+#[derive(Debug, Args)]
+#[command(after_help = "A service token stays good without the profile; `callboard token revoke` ends one.")]
+pub(crate) struct Logout {
+    #[command(flatten)]
+    options: ClientOptions,
+}
+
+impl Logout {
+    /// Answers how to print what goes wrong, too.
+    pub(crate) fn run(self, outer: ClientOptions) -> (Output, Result<(), Failure>) {
+        let options = self.options.or(outer);
+        (options.output(), block_on(leave(&options)))
+    }
+}
+
+async fn leave(options: &ClientOptions) -> Result<(), Failure> {
+    let (place, client) = options.place_to_sign_in("logout")?;
+    let (base, name) = (&place.api_url, &place.name);
+    let held = (place.profile.sign_in.is_some() || place.profile.service_token.is_some())
+        .then(Held::lock)
+        .transpose()?;
+    let current = profile::read_if_any(name)?;
+    let done = match (&held, &current.sign_in, &current.service_token) {
+        (Some(held), Some(sign_in), _) => {
+            let draft = held.draft(name)?;
+            client.log_out(&sign_in.refresh_token).await.map_err(|error| {
+                Failure::from(Complaint::of(error, base).hint("Nothing was changed: the sign-in goes on."))
+            })?;
+            draft.keep_nothing()?;
+            format!("Signed out at {base}.")
+        }
+        (Some(held), None, Some(token)) => {
+            held.draft(name)?.keep_nothing()?;
+            let id = service_token_id(token);
+            let revoke = format!("callboard token revoke {} --reason …", id.as_deref().unwrap_or("<id>"));
+            complain(
+                Paint::stderr().dim(format_args!("The token itself stays good; this ends it: {revoke}")),
+            );
+            format!("The profile [{name}] has no service token any more.")
+        }
+        _ => format!("Nobody is signed in with the profile [{name}]."),
+    };
+    if options.output() == Output::Json {
+        return say(pretty(&json!({"api_url": base, "profile": name, "signed_in": false}))?);
+    }
+    say(done)
+}

@@ -1,0 +1,62 @@
+//! `callboard token list`.
+
+use clap::Args;
+use client::Part;
+use wire::ServiceTokenRecord;
+
+use crate::options::{ClientOptions, Session};
+use crate::output::{Failure, Output, complain, pretty, say};
+use crate::table::{self, minute};
+
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// Only those that stand so.
+    #[arg(long, value_parser = ["active", "revoked", "expired"])]
+    status: Option<String>,
+    #[command(flatten)]
+    pub(super) options: ClientOptions,
+}
+
+impl List {
+    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+        let tokens = self.all(session).await?;
+        if session.output == Output::Json {
+            return say(pretty(&tokens)?);
+        }
+        if tokens.is_empty() {
+            complain(match &self.status {
+                Some(status) => format!("No service token is {status}."),
+                None => "There is no service token yet. `callboard token create` makes one.".to_owned(),
+            });
+            return Ok(());
+        }
+        let head = ["ID", "STATUS", "ISSUED", "EXPIRES", "WORKSPACES", "NAME", "SCOPES"];
+        table::print(head, tokens.into_iter().map(row).collect())
+    }
+
+    async fn all(&self, session: &Session) -> Result<Vec<ServiceTokenRecord>, Failure> {
+        let mut all = Vec::new();
+        let mut part = Part { limit: Some(200), cursor: None };
+        loop {
+            let listed = session.client.service_tokens(self.status.as_deref(), &part).await;
+            let listed = listed.map_err(|error| session.failed(error))?;
+            all.extend(listed.data);
+            part.cursor = listed.next_cursor;
+            if part.cursor.is_none() {
+                return Ok(all);
+            }
+        }
+    }
+}
+
+fn row(token: ServiceTokenRecord) -> [String; 7] {
+    [
+        token.id,
+        token.status,
+        token.issued.get(..10).unwrap_or(&token.issued).to_owned(),
+        token.expires.as_deref().map_or_else(|| "never".to_owned(), minute),
+        if token.workspaces.is_empty() { "all".to_owned() } else { token.workspaces.join(",") },
+        token.name.unwrap_or_else(|| "-".to_owned()),
+        if token.scopes.is_empty() { "none".to_owned() } else { token.scopes.join(",") },
+    ]
+}

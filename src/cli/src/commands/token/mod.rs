@@ -1,0 +1,43 @@
+//! `callboard token …`: service tokens, for programs that call the service.
+
+mod issue;
+mod list;
+mod revoke;
+mod show;
+
+use clap::Subcommand;
+
+pub(super) use self::show::lines;
+use crate::options::{ClientOptions, with_service};
+use crate::output::{Failure, Output};
+
+/// What can be done with service tokens.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokenCommand {
+    /// Make a token. Its secret alone goes to standard output, this once.
+    Create(issue::Create),
+    /// List the tokens, the newest first.
+    List(list::List),
+    /// Show a token: all but its secret, which nobody can be shown again.
+    Show(show::Show),
+    /// Give a token another secret. It alone goes to standard output, this once.
+    Rotate(issue::Rotate),
+    /// Have a token refused from now on.
+    Revoke(revoke::Revoke),
+}
+
+/// Answers how to print what goes wrong, too.
+pub(crate) fn run(command: TokenCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
+    macro_rules! with_service {
+        ($command:expr) => {
+            with_service(&$command.options.clone().or(outer), async |session| $command.run(session).await)
+        };
+    }
+    match command {
+        TokenCommand::Create(command) => with_service!(command),
+        TokenCommand::List(command) => with_service!(command),
+        TokenCommand::Show(command) => with_service!(command),
+        TokenCommand::Rotate(command) => with_service!(command),
+        TokenCommand::Revoke(command) => with_service!(command),
+    }
+}

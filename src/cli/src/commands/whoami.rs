@@ -1,0 +1,173 @@
+//! `callboard whoami`: who one is to a service, and what that allows.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use clap::Args;
+use client::{Client, ClientError, Part};
+use kernel::Secret;
+use secrecy::ExposeSecret as _;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+use wire::{Me, ServiceTokenRecord, WorkspaceRole};
+
+use super::token::lines;
+use crate::complaint::Complaint;
+use crate::options::{ClientOptions, Origin, Sent, Session, with_service};
+use crate::output::{Failure, Output, pretty, say};
+use crate::terminal::{Paint, harmless};
+
+#[derive(Debug, Args)]
+pub(crate) struct Whoami {
+    #[command(flatten)]
+    options: ClientOptions,
+}
+
+/// Whose token is sent, as far as the service says.
+#[derive(Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(crate) enum Identity {
+    /// Somebody who has signed in here.
+    User(Me),
+    /// A program. Only who may view tokens is told what it allows.
+    ServiceToken { id: String, token: Option<ServiceTokenRecord> },
+    /// Somebody whom another service vouches for; what the token says of them.
+    Jwt { claims: Map<String, Value> },
+    /// The bootstrap token: any other that the service takes.
+    Bootstrap,
+}
+
+impl Whoami {
+    /// Answers how to print what goes wrong, too.
+    pub(crate) fn run(self, outer: ClientOptions) -> (Output, Result<(), Failure>) {
+        let options = self.options.or(outer);
+        with_service(&options, perform)
+    }
+}
+
+async fn perform(session: &Session) -> Result<(), Failure> {
+    let nobody = |told: String| Complaint::failed(told).coded("client.nobody").refused();
+    let Sent::Token { token, from } = &session.sent else {
+        let told =
+            format!("nobody is signed in at {} with the profile [{}]", session.base(), session.profile);
+        let hint = "`callboard login` signs in; --service-token, SERVICE_SERVICE_TOKEN or the profile gives a token.";
+        return Err(nobody(told).hint(hint).into());
+    };
+    let identity = Identity::of(&session.client, token).await.map_err(|error| session.failed(error))?;
+    let from = match from {
+        Origin::Flag => "--service-token".to_owned(),
+        Origin::Environment => "SERVICE_SERVICE_TOKEN".to_owned(),
+        Origin::Profile => format!("service token of the profile [{}]", session.profile),
+        Origin::SignIn => format!("sign-in of the profile [{}]", session.profile),
+    };
+    let Some(identity) = identity else {
+        return Err(nobody(format!("{} does not know the token ({from})", session.base())).into());
+    };
+    if session.output == Output::Json {
+        return say(pretty(&json!({"api_url": session.base(), "from": from, "identity": identity}))?);
+    }
+    say(Paint::stdout().bold(harmless(&identity.title())))?;
+    let mut told = vec![("service", session.base().to_owned()), ("from", from)];
+    told.extend(identity.rights());
+    told.into_iter().try_for_each(|(label, text)| say(format_args!("{label:<10} {}", harmless(&text))))
+}
+
+impl Identity {
+    /// Asks the service at most one thing, and nothing that would count as a failure of somebody with a good token;
+    /// `None` when it knows nobody with this one.
+    pub(crate) async fn of(client: &Client, token: &Secret) -> Result<Option<Self>, ClientError> {
+        if let Some(id) = service_token_id(token) {
+            return match client.service_token(&id).await {
+                Ok(record) => Ok(Some(Self::ServiceToken { id, token: Some(record) })),
+                Err(error) if is_scope(&error) => Ok(Some(Self::ServiceToken { id, token: None })),
+                Err(error) if error.status() == Some(404) => Ok(None),
+                Err(error) => Err(error),
+            };
+        }
+        let claims = claims(token);
+        if claims.as_ref().is_some_and(|claims| claims.contains_key("sid")) {
+            return client.me().await.map(|me| Some(Self::User(me)));
+        }
+        // Whoever may not look is known all the same.
+        match client.service_tokens(None, &Part { limit: Some(1), cursor: None }).await {
+            Err(error) if !is_scope(&error) => Err(error),
+            _ => Ok(Some(claims.map_or(Self::Bootstrap, |claims| Self::Jwt { claims }))),
+        }
+    }
+
+    /// Who, in a few words.
+    pub(crate) fn title(&self) -> String {
+        match self {
+            Self::User(me) => me.user.email.clone().unwrap_or_else(|| me.user.id.clone()),
+            Self::ServiceToken { id, token } => {
+                match token.as_ref().and_then(|token| token.name.as_deref()) {
+                    Some(name) => format!("service token {id} \"{name}\""),
+                    None => format!("service token {id}"),
+                }
+            }
+            Self::Jwt { claims } => format!("JWT of {}", claims.get("sub").map(text).unwrap_or_default()),
+            Self::Bootstrap => "bootstrap token".to_owned(),
+        }
+    }
+
+    fn rights(&self) -> Vec<(&'static str, String)> {
+        match self {
+            Self::User(me) if me.workspaces.is_empty() => {
+                vec![("workspaces", "none: may chat where a login is asked for, and nothing else".to_owned())]
+            }
+            Self::User(me) => me.workspaces.iter().map(|place| ("workspace", role(place))).collect(),
+            Self::ServiceToken { token: Some(token), .. } => lines(token),
+            Self::ServiceToken { token: None, .. } => {
+                vec![("scopes", "not told: only admin:tokens:read lets a token look at itself".to_owned())]
+            }
+            Self::Jwt { claims } => {
+                let said = |(label, name)| Some((label, text(claims.get(name)?)));
+                let told = [("issuer", "iss"), ("scopes", "scope"), ("scopes", "scopes"), ("role", "role")];
+                told.into_iter().filter_map(said).collect()
+            }
+            Self::Bootstrap => {
+                let told = "those of SERVICE_AUTH_BOOTSTRAP_TOKEN_SCOPES; all of them unless it is set";
+                vec![("scopes", told.to_owned())]
+            }
+        }
+    }
+}
+
+/// A workspace with what a role allows there.
+fn role(place: &WorkspaceRole) -> String {
+    let allows = match place.role.as_str() {
+        "viewer" => "reads",
+        "editor" => "reads, writes and runs workflows, writes the vault",
+        "admin" => "all of an editor; publishes, manages apps, members and tokens",
+        "owner" => "all of an admin; deletes the workspace",
+        _ => "",
+    };
+    format!("{} ({}) {allows}", place.slug, place.role).trim_end().to_owned()
+}
+
+/// The id that the secret of a service token names, which is no secret.
+pub(crate) fn service_token_id(token: &Secret) -> Option<String> {
+    let id = token.expose_secret().strip_prefix("svc_")?.split('_').next()?;
+    Uuid::try_parse(id).ok().map(|id| id.to_string())
+}
+
+/// What a JWT says. The service is to judge it.
+fn claims(token: &Secret) -> Option<Map<String, Value>> {
+    let mut parts = token.expose_secret().split('.');
+    let (_, payload, _, None) = (parts.next()?, parts.next()?, parts.next()?, parts.next()) else {
+        return None;
+    };
+    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload).ok()?).ok()
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(texts) => texts.iter().map(text).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
+}
+
+fn is_scope(error: &ClientError) -> bool {
+    matches!(error.code(), Some("auth.missing_scope" | "auth.workspace_forbidden"))
+}

@@ -1,0 +1,95 @@
+//! Service tokens and the audit trail.
+
+use serde_json::json;
+use wire::{
+    AuditRecord, CreateServiceToken, IssuedServiceToken, Listed, RotateServiceToken, ServiceTokenRecord,
+};
+
+use crate::{Client, ClientError, Part};
+
+/// Which rows of the audit trail to answer; what is not said leaves none out.
+#[derive(Debug, Clone, Default)]
+pub struct AuditFilter {
+    /// What was done, as `noun.verb`.
+    pub action: Option<String>,
+    /// The id of whoever did it.
+    pub actor: Option<String>,
+    /// `success` or `denied`.
+    pub outcome: Option<String>,
+}
+
+/// Calls fail as [`crate::Answer::ok`] does. No error repeats a secret.
+impl Client {
+    /// `POST /api/admin/service-tokens`: makes one. Nobody can be shown its secret again.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn create_service_token(
+        &self,
+        new: &CreateServiceToken,
+    ) -> Result<IssuedServiceToken, ClientError> {
+        self.post(&["api", "admin", "service-tokens"], Some(new)).await?.ok_secret()
+    }
+
+    /// `GET /api/admin/service-tokens`: part of the list, the newest first; a status leaves the others out.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn service_tokens(
+        &self,
+        status: Option<&str>,
+        part: &Part,
+    ) -> Result<Listed<ServiceTokenRecord>, ClientError> {
+        let mut query = part.query();
+        query.extend(status.map(|status| ("status", status.to_owned())));
+        self.get(&["api", "admin", "service-tokens"], &query).await?.ok()
+    }
+
+    /// `GET /api/admin/service-tokens/{id}`: one of them.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn service_token(&self, id: &str) -> Result<ServiceTokenRecord, ClientError> {
+        self.get(&["api", "admin", "service-tokens", id], &[]).await?.ok()
+    }
+
+    /// `POST /api/admin/service-tokens/{id}/rotate`: gives it another secret, shown this once.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn rotate_service_token(
+        &self,
+        id: &str,
+        rotate: &RotateServiceToken,
+    ) -> Result<IssuedServiceToken, ClientError> {
+        self.post(&["api", "admin", "service-tokens", id, "rotate"], Some(rotate)).await?.ok_secret()
+    }
+
+    /// `POST /api/admin/service-tokens/{id}/revoke`: it is refused from then on. May be said again.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn revoke_service_token(
+        &self,
+        id: &str,
+        reason: &str,
+    ) -> Result<ServiceTokenRecord, ClientError> {
+        let body = json!({"reason": reason});
+        self.post(&["api", "admin", "service-tokens", id, "revoke"], Some(&body)).await?.ok()
+    }
+
+    /// `GET /api/admin/audit`: part of the audit trail, the newest first.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn audit_trail(
+        &self,
+        filter: &AuditFilter,
+        part: &Part,
+    ) -> Result<Listed<AuditRecord>, ClientError> {
+        let mut query = part.query();
+        let given = [("action", &filter.action), ("actor", &filter.actor), ("outcome", &filter.outcome)];
+        query.extend(given.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))));
+        self.get(&["api", "admin", "audit"], &query).await?.ok()
+    }
+}

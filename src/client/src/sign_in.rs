@@ -1,0 +1,63 @@
+//! Sign-in by e-mail.
+
+use kernel::Secret;
+use reqwest::Method;
+use secrecy::ExposeSecret as _;
+use serde::Serialize;
+use serde_json::json;
+use wire::{Me, Refresh, SignInStarted, SignedIn, StartSignIn, VerifyCode};
+
+use crate::client::{Bearer, Client};
+use crate::{Answer, ClientError};
+
+/// Calls fail as [`Answer::ok`] does. No error repeats a token or a code, and none of these but [`Client::me`] sends the
+/// client's own token.
+impl Client {
+    /// `POST /api/auth/email/start`: has a mail with a code sent; the answer is the same for every address.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn start_sign_in(&self, start: &StartSignIn) -> Result<SignInStarted, ClientError> {
+        self.sign(&["api", "auth", "email", "start"], start).await?.ok_secret()
+    }
+
+    /// `POST /api/auth/email/verify`: shows the code.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn verify_code(&self, shown: &VerifyCode) -> Result<SignedIn, ClientError> {
+        self.sign(&["api", "auth", "email", "verify"], shown).await?.ok_secret()
+    }
+
+    /// `POST /api/auth/refresh`: another pair of tokens. The one before is good no longer, and shown again it ends the
+    /// sign-in.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn refresh(&self, refresh_token: &Secret) -> Result<SignedIn, ClientError> {
+        let refresh = Refresh { refresh_token: refresh_token.expose_secret().to_owned() };
+        self.sign(&["api", "auth", "refresh"], &refresh).await?.ok_secret()
+    }
+
+    /// `POST /api/auth/logout`: ends the sign-in that a refresh token belongs to.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn log_out(&self, refresh_token: &Secret) -> Result<(), ClientError> {
+        let body = json!({"refresh_token": refresh_token.expose_secret()});
+        let answer = self.sign(&["api", "auth", "logout"], &body).await?;
+        if answer.is_success() { Ok(()) } else { Err(answer.error()) }
+    }
+
+    /// `GET /api/auth/me`: whose access token the client sends.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn me(&self) -> Result<Me, ClientError> {
+        self.get(&["api", "auth", "me"], &[]).await?.ok()
+    }
+
+    async fn sign(&self, segments: &[&str], body: &impl Serialize) -> Result<Answer, ClientError> {
+        self.answer(self.request(Method::POST, self.url(segments)?, Bearer::None).json(body)).await
+    }
+}
