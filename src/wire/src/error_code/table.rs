@@ -159,7 +159,8 @@ error_codes! {
         "Workspace access denied",
         "The credential is restricted to other workspaces, or `X-Workspace` names one that the caller is no member \
          of, or that is not there.",
-        "Use a token for the workspace. `GET /api/workspaces` lists those that are open to you.";
+        "Use a token for the workspace, or ask one of its administrators in. `GET /api/auth/me` lists the workspaces of \
+         whoever is signed in.";
     AuthRateLimited, "auth.rate_limited", 429, true,
         "Too many authentication attempts",
         "Within SERVICE_AUTH_RATE_LIMIT_INTERVAL more requests from this address or for this identity failed than \
