@@ -37,8 +37,9 @@ pub(super) fn first_line() -> Result<Option<String>, Failure> {
 pub(super) fn token() -> Result<Secret, Failure> {
     let mut text = String::new();
     if can_ask() {
-        prompt("Service token (it is not shown): ");
+        // Whoever sees the question may type.
         let hidden = Hidden::begin();
+        prompt("Service token (it is not shown): ");
         let line = first_line();
         drop(hidden);
         let _ = writeln!(io::stderr());
