@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use engine::Cache;
 use engine::models::Models;
 use kernel::{Clock, Ids, Random};
@@ -274,6 +274,8 @@ async fn maintain(store: &Store, now: DateTime<Utc>) -> Result<(), StoreError> {
     store.ensure_partitions(now.date_naive()).await?;
     store.forget_old_keys(now).await?;
     store.forget_old_sign_ins(now).await?;
+    // The longest window that can be configured.
+    store.forget_old_failures(now - TimeDelta::days(1)).await?;
     Ok(())
 }
 

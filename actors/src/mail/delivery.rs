@@ -1,5 +1,6 @@
 //! Where mail goes: to the mail server that the operator named, or to the log.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use auth::sign_in::Letter;
@@ -9,7 +10,7 @@ use lettre::message::{Body, Mailbox, SinglePart};
 use lettre::transport::smtp;
 use lettre::{Address, AsyncSmtpTransport, AsyncTransport, Message, Tokio1Executor};
 use secrecy::ExposeSecret;
-use url::Url;
+use url::{Host, Url};
 use uuid::Uuid;
 
 /// How long the mail server is waited for, at each step.
@@ -54,16 +55,31 @@ impl Failure {
     }
 }
 
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        // Other schemes than those of the web have their addresses as names.
+        Some(Host::Domain(name)) => {
+            let address = name.parse::<IpAddr>();
+            name == "localhost" || address.is_ok_and(|address| address.is_loopback())
+        }
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
 impl Delivery {
-    /// Over the mail server at an address such as `smtp://user:password@host:587`: with STARTTLS where it is offered,
-    /// with `?tls=required` only so. `smtps://` speaks TLS from the first byte.
+    /// Over the mail server at an address such as `smtp://user:password@host:587`: a password goes over STARTTLS only,
+    /// unless the host is loopback or the address says `?tls=opportunistic`; without one STARTTLS is used where it is
+    /// offered. `smtps://` speaks TLS from the first byte.
     ///
     /// # Errors
     /// [`DeliveryError`] names the variable to change.
     pub fn smtp(url: &Secret, from: &str) -> Result<Self, DeliveryError> {
         let mut url = Url::parse(url.expose_secret()).map_err(|_| DeliveryError::Server)?;
         if url.scheme() == "smtp" && url.query().is_none() {
-            url.set_query(Some("tls=opportunistic"));
+            let plain = url.password().is_none() || is_loopback(&url);
+            url.set_query(Some(if plain { "tls=opportunistic" } else { "tls=required" }));
         }
         let builder = AsyncSmtpTransport::<Tokio1Executor>::from_url(url.as_str());
         let builder = builder.map_err(|_| DeliveryError::Server)?;

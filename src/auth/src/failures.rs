@@ -3,7 +3,7 @@
 //! The count itself is exact and shared, a sliding log in the database (`store`). This is what an instance remembers of
 //! it, so that a request by somebody who is blocked costs nothing and one by somebody who is not reads nothing.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ pub struct Blocked {
 struct Known {
     until: HashMap<String, DateTime<Utc>>,
     /// The same by time, to find the one that gives way.
-    by_time: BTreeMap<(DateTime<Utc>, String), ()>,
+    by_time: BTreeSet<(DateTime<Utc>, String)>,
 }
 
 impl Known {
@@ -61,10 +61,10 @@ impl Known {
 
     fn remember(&mut self, key: String, until: DateTime<Utc>) {
         self.forget(&key);
-        self.by_time.insert((until, key.clone()), ());
+        self.by_time.insert((until, key.clone()));
         self.until.insert(key, until);
         while self.until.len() > MOST {
-            let Some(((_, oldest), ())) = self.by_time.pop_first() else { break };
+            let Some((_, oldest)) = self.by_time.pop_first() else { break };
             self.until.remove(&oldest);
         }
     }

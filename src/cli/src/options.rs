@@ -167,18 +167,17 @@ pub(crate) enum Origin {
 
 impl Place {
     fn sent(&self, anonymous: &Client) -> Result<(Sent, Option<SignIn>), Failure> {
-        let given = [
-            (&self.flag, Origin::Flag),
-            (&self.environment, Origin::Environment),
-            (&self.profile.service_token, Origin::Profile),
-        ];
+        // Another service has no business with what is kept for this one.
+        let own = self.profile.api_url.as_deref();
+        let kept = self.profile.service_token.clone().filter(|_| own.is_none_or(|own| anonymous.is_at(own)));
+        let given =
+            [(&self.flag, Origin::Flag), (&self.environment, Origin::Environment), (&kept, Origin::Profile)];
         if let Some((token, from)) = given.into_iter().find_map(|(token, from)| Some((token.clone()?, from)))
         {
             return Ok((Sent::Token { token, from }, None));
         }
         match &self.profile.sign_in {
-            // Another service has no business with it.
-            Some(sign_in) if self.profile.api_url.as_deref().is_some_and(|own| anonymous.is_at(own)) => {
+            Some(sign_in) if own.is_some_and(|own| anonymous.is_at(own)) => {
                 let sign_in = block_on(sign_in::good(anonymous, &self.name, sign_in))?;
                 let token = sign_in.access_token.clone();
                 Ok((Sent::Token { token, from: Origin::SignIn }, Some(sign_in)))

@@ -10,6 +10,7 @@ use actix_web::HttpServer;
 use actix_web::dev::ServerHandle;
 use actors::mail::DeliveryError;
 use actors::{Settings, System};
+use auth::exposure::Asks;
 use auth::keyring::KeyringError;
 use auth::visitor::VisitorKey;
 use config::Config;
@@ -138,6 +139,12 @@ pub struct Running {
 pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     let Parts { clock, random } = parts;
     let asks = exposure::allowed(config).map_err(StartError::Exposure)?;
+    if asks == Asks::WhoGivesOne && !config.http.is_loopback() {
+        tracing::warn!(
+            "SERVICE_AUTH_MODE=optional on an address that others can reach: whoever sends no credential may do \
+             everything; set it to required"
+        );
+    }
     let listener = listen(config)?;
     let address = listener.local_addr()?;
     let ids = Ids::new(Arc::clone(&clock), Arc::clone(&random));

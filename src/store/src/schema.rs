@@ -269,7 +269,14 @@ diesel::table! {
 }
 
 diesel::allow_tables_to_appear_in_same_query!(thread_items, thread_cuts, threads);
-diesel::allow_tables_to_appear_in_same_query!(runs, streams, threads, workflows, workflow_versions);
+diesel::allow_tables_to_appear_in_same_query!(
+    runs,
+    streams,
+    threads,
+    workflows,
+    workflow_versions,
+    workspaces
+);
 diesel::allow_tables_to_appear_in_same_query!(users, workspace_members, workspaces, sign_in_sessions);
 
 diesel::table! {

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use wire::ChatSettings;
 
 use crate::error::corrupt;
-use crate::schema::workflows;
+use crate::schema::{workflows, workspaces};
 use crate::{Store, StoreError};
 
 /// How a path names a workflow.
@@ -143,6 +143,26 @@ impl Store {
         };
         let row: Option<Row> = query.first(&mut *self.connection().await?).await.optional()?;
         row.map(TryInto::try_into).transpose()
+    }
+
+    /// The workflows with a handle, in whatever workspace that is there.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn workflows_with_handle(&self, handle: &str) -> Result<Vec<StoredWorkflow>, StoreError> {
+        // PostgreSQL refuses the text instead of finding nothing.
+        if handle.contains('\0') {
+            return Ok(Vec::new());
+        }
+        let there = workspaces::table.filter(workspaces::deleted_at.is_null()).select(workspaces::id);
+        let rows: Vec<Row> = workflows::table
+            .filter(workflows::handle.eq(handle))
+            .filter(workflows::workspace_id.eq_any(there))
+            .order(workflows::workspace_id)
+            .select(Row::as_select())
+            .load(&mut *self.connection().await?)
+            .await?;
+        rows.into_iter().map(TryInto::try_into).collect()
     }
 
     /// The workflows of a workspace, newest first: those made before `before`, at most `limit`.

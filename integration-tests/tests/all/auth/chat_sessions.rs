@@ -42,6 +42,8 @@ async fn it_is_judged_in_its_order() {
     let ask = async |body: &Value| t.root().post(SESSION, body).await;
     assert_eq!(ask(&json!({})).await.message(), "workflow_id is required.");
     assert_eq!(ask(&json!({"workflow_id": "desk"})).await.message(), "workflow_id must be a valid UUID.");
+    let reserved = json!({"workflow_id": workflow.id, "user": "callboard:user:1"});
+    assert_eq!(ask(&reserved).await.problems(), ["/user reserved"]);
     let bad = json!({"workflow_id": workflow.id, "user": "", "colour": 1});
     assert_eq!(ask(&bad).await.problems(), ["/user length", "/colour unknown_field"]);
     let unknown = json!({"workflow_id": "00000000-0000-7000-8000-000000000000"});

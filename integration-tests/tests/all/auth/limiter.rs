@@ -83,6 +83,22 @@ async fn an_address_is_believed_of_trusted_proxies_alone() {
 }
 
 #[tokio::test]
+async fn one_token_sent_over_and_over_costs_and_says_no_more() {
+    let t = limited(100, 3).start().await;
+    for _ in 0..3 {
+        assert_eq!(t.bearer("wrong").get(LIST).await.status, 401);
+    }
+    for _ in 0..50 {
+        assert_eq!(t.bearer("wrong").get(LIST).await.status, 429);
+    }
+    assert_eq!(t.scalar("SELECT count(*) FROM auth_failures").await, "6", "three, under both of their keys");
+    assert_eq!(t.scalar("SELECT count(*) FROM audit_log").await, "3");
+    let weak = t.root().token(&["workflows:read"], &[]).await;
+    assert_eq!(t.bearer(&weak).post(LIST, &serde_json::json!({})).await.status, 403);
+    assert_eq!(t.scalar("SELECT count(*) FROM audit_log WHERE action = 'auth.denied'").await, "1");
+}
+
+#[tokio::test]
 async fn nothing_disables_each_limit() {
     let t = limited(0, 0).start().await;
     for _ in 0..20 {

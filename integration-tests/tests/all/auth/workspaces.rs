@@ -1,7 +1,7 @@
 //! Which workspace a request works in, and who may be there.
 
-use integration_tests::{AnswerExt, TestService};
-use serde_json::json;
+use integration_tests::{AnswerExt, MailServer, TestService};
+use serde_json::{Value, json};
 
 use super::support::other_workspace;
 
@@ -61,8 +61,76 @@ async fn the_header_says_which_workspace() {
     assert_eq!(at(&one, "other", LIST).await, "403 auth.workspace_forbidden");
     let none = t.root().token(&ALL, &["gone"]).await;
     assert_eq!(t.bearer(&none).get(LIST).await.refusal(), "403 auth.workspace_forbidden");
+    let by_handle = format!("{LIST}/{}", here.handle);
+    assert_eq!(t.bearer(&both).get(&by_handle).await.status, 200, "only one workspace has it");
+    assert_eq!(at(&both, "other", &by_handle).await, "404 workflow.not_found");
+    let same = json!({"name": "Same", "handle": here.handle});
+    let there = t.bearer(&both);
+    let headers = [("x-workspace", "other"), ("content-type", "application/json")];
+    assert_eq!(there.send("POST", LIST, &headers, &same.to_string()).await.status, 201);
+    assert_eq!(there.get(&by_handle).await.refusal(), "400 workspace.required", "now two have it");
+    let defaults = t.root().get(&by_handle).await.value();
+    assert_eq!(defaults["id"].as_str(), Some(here.id.as_str()), "who may go anywhere is in the default one");
     let path = format!("{LIST}/{}", here.id);
     assert_eq!(at(&both, "other", &path).await, "403 auth.workspace_forbidden", "it is not there");
     assert_eq!(at(&both, "default", &path).await, "200");
     assert_eq!(t.bearer(&both).get(&path).await.status, 200, "the workflow's own counts");
+}
+
+/// Somebody's role in one workspace says nothing of another.
+#[tokio::test]
+async fn an_administrator_of_one_workspace_is_none_in_another() {
+    let mail = MailServer::start().await;
+    let t = TestService::builder()
+        .with_bootstrap_token()
+        .set("SERVICE_SMTP_URL", mail.url())
+        .set("SERVICE_OWNER_EMAIL", "bob@example.org")
+        .start()
+        .await;
+    other_workspace(&t).await;
+    let root = t.root();
+    let there = root.make_token(&["workflows:read"], &["other"]).await;
+    let here = root.make_token(&["workflows:read"], &["default"]).await;
+    let bob = sign_in(&t, &mail, "bob@example.org").await;
+    t.execute(
+        "INSERT INTO workspace_members (workspace_id, user_id, role, created_at) \
+         SELECT workspaces.id, users.id, 'viewer', now() FROM workspaces, users WHERE slug = 'other'",
+    )
+    .await;
+    let bob = t.bearer(&bob);
+    let path = |token: &Value| format!("/api/admin/service-tokens/{}", token["id"].as_str().unwrap());
+    assert_eq!(bob.get(&path(&here)).await.status, 200, "the owner of default");
+    let (reason, wanted) =
+        (json!({"reason": "x"}), json!({"scopes": ["workflows:read"], "workspaces": ["other"]}));
+    for (method, path, body) in [
+        ("GET", path(&there), json!({})),
+        ("DELETE", path(&there), reason.clone()),
+        ("POST", format!("{}/revoke", path(&there)), reason.clone()),
+        ("POST", format!("{}/rotate", path(&there)), json!({})),
+        ("POST", "/api/admin/service-tokens".to_owned(), wanted),
+    ] {
+        assert_eq!(bob.json(method, &path, &body).await.status, 403, "{method} {path}");
+    }
+    let listed = bob.get("/api/admin/service-tokens").await.value();
+    let ids: Vec<&Value> = listed["data"].as_array().unwrap().iter().map(|token| &token["id"]).collect();
+    assert_eq!(ids, [&here["id"]]);
+    // What happens there is not his to read, what happens here is.
+    let headers = [("x-workspace", "other"), ("content-type", "application/json")];
+    let made = root.send("POST", LIST, &headers, &json!({"name": "There"}).to_string()).await.value();
+    let publish = format!("{LIST}/{}/publish", made["id"].as_str().unwrap());
+    assert_eq!(root.post(&publish, &json!({})).await.status, 201);
+    assert_eq!(bob.post(&publish, &json!({})).await.refusal(), "403 auth.missing_scope", "a viewer");
+    let mine = t.workflow().published().create().await;
+    let seen = bob.get("/api/admin/audit?action=workflow.published").await.value();
+    let seen: Vec<&Value> = seen["data"].as_array().unwrap().iter().map(|row| &row["target"]["id"]).collect();
+    assert_eq!(seen, [&json!(mine.id)]);
+}
+
+async fn sign_in(t: &TestService, mail: &MailServer, email: &str) -> String {
+    let started = t.post("/api/auth/email/start", &json!({"email": email}).to_string()).await.value();
+    let code = mail.mail(1).await.code();
+    let verify = json!({"challenge": started["challenge"], "email": email, "code": code});
+    let signed_in = t.post("/api/auth/email/verify", &verify.to_string()).await;
+    assert_eq!(signed_in.status, 200, "{}", signed_in.text());
+    signed_in.value()["access_token"].as_str().unwrap().to_owned()
 }

@@ -2,6 +2,8 @@
 
 use actix_web::HttpRequest;
 use actix_web::web::Json;
+use auth::principal::Place;
+use auth::scope::Scope;
 use store::{AuditFilter, Outcome};
 use uuid::Uuid;
 use wire::{AuditRecord, Listed};
@@ -34,7 +36,11 @@ pub(super) async fn list(
     let workspaces = match caller.principal().workspaces() {
         None => None,
         Some(names) => {
-            let open = caller.store().workspaces_named(&names).await?;
+            let mut open = caller.store().workspaces_named(&names).await?;
+            open.retain(|workspace| {
+                let place = Place { id: workspace.id, slug: &workspace.slug };
+                caller.principal().may_in(Scope::TokensRead, place).is_ok()
+            });
             Some(open.into_iter().map(|workspace| workspace.id).collect())
         }
     };

@@ -8,13 +8,13 @@ use wire::ErrorCode;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{Asked, Caller};
 
-/// The caller has all of these scopes, in all of these workspaces.
+/// The caller has all of these scopes in all of these workspaces, and the one that the route asks for.
 pub(super) async fn check<S: Asked>(
     caller: &Caller<S>,
     scopes: &[String],
     workspaces: &[String],
 ) -> ApiResult<()> {
-    let wanted = ScopeSet::of_texts(scopes);
+    let wanted = ScopeSet::of_texts(scopes).union([S::SCOPE].into_iter().collect());
     refuse_missing(caller.principal().scopes().missing(wanted))?;
     if caller.principal().workspaces().is_none() {
         return Ok(());
@@ -43,11 +43,13 @@ fn refuse_missing(missing: ScopeSet) -> ApiResult<()> {
     Err(ApiError::new(ErrorCode::MissingScope).with_message(format!("Missing required scopes: {missing}")))
 }
 
-/// The caller may see the token: all of its workspaces are open to them.
+/// The caller may see the token: they have the route's scope in all of its workspaces.
 pub(super) async fn sees<S: Asked>(caller: &Caller<S>, token: &StoredServiceToken) -> ApiResult<bool> {
     match check(caller, &[], &token.workspaces).await {
         Ok(()) => Ok(true),
-        Err(refused) if refused.code() == ErrorCode::WorkspaceForbidden => Ok(false),
+        Err(refused) if matches!(refused.code(), ErrorCode::WorkspaceForbidden | ErrorCode::MissingScope) => {
+            Ok(false)
+        }
         Err(error) => Err(error),
     }
 }

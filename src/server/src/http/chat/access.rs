@@ -72,12 +72,15 @@ async fn session_of(app: &App, request: &HttpRequest, workflow: Uuid) -> ApiResu
     };
     let (limiter, address) = (app.gate().limiter(), app.client_address(request));
     limiter.check_address(address).await?;
+    // Its own, so that a token that is good elsewhere is not locked out there.
+    let identity = format!("chat-{}", token_key(&token));
+    limiter.check_identity(&identity)?;
     let sessions = app.tokens().chat.as_ref();
     let session = sessions.and_then(|sessions| sessions.verify(&token, app.clock().now()).ok());
     let session = session.filter(|session| session.workflow == workflow && is_from(request, session));
     match session {
         Some(session) => Ok(Some(session)),
-        None => Err(limiter.failed(refused, address, &token_key(&token), Actor::ANONYMOUS).await),
+        None => Err(limiter.failed(refused, address, &identity, Actor::ANONYMOUS).await),
     }
 }
 

@@ -199,8 +199,9 @@ mod tests {
 
     #[test]
     fn a_place_is_given_back() {
-        let mut config = config::Config::load(&config::Source::default()).unwrap().chat;
-        config.max_streams = NonZeroU32::new(2);
+        let given = [("SERVICE_DATA_DIR", "data"), ("SERVICE_CHAT_MAX_STREAMS", "2")];
+        let given = given.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let config = config::Config::load(&config::Source::from_pairs(given)).unwrap().chat;
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::new(chrono::DateTime::UNIX_EPOCH));
         let limits = Limits::new(&config, &clock);
         let first = limits.stream(Some("a")).unwrap();

@@ -13,6 +13,7 @@ mod turns;
 use actix_web::http::header;
 use actix_web::web::{self, Payload, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
+use kernel::ThreadId;
 use uuid::Uuid;
 use wire::ErrorCode;
 use wire::chat::{ChatOperation, ChatRequest, Dialect, refusal};
@@ -52,7 +53,9 @@ async fn chat(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<
     let members = document.as_object().ok_or_else(|| ApiError::new(ErrorCode::ChatWorkflowIdRequired))?;
     let ChatRequest { operation, metadata } =
         ChatRequest::parse(members).map_err(|errors| ApiError::problems(refusal(&errors), errors))?;
-    let session = access.session(operation.thread_id());
+    // What is no thread's id is not worth remembering.
+    let thread = operation.thread_id().filter(|id| ThreadId::parse(id).is_ok());
+    let session = access.session(thread);
     app.chat_limits().check_workflow(workflow)?;
     if let Some(session) = &session {
         app.chat_limits().check_session(session)?;

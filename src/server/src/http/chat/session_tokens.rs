@@ -18,6 +18,9 @@ use crate::http::guard::{Asked, Caller, ChatSession, WorkflowsExecute};
 use crate::http::query::Params;
 use crate::http::{body, fields, time};
 
+/// What subjects of our own callers begin with, and nobody else's.
+const OWN: &str = "callboard:";
+
 /// `POST /api/chat/session`, for servers that hold a service token. Judged in this order: token, scope, key, body, workflow,
 /// workspace. Here a missing scope is 401, as the interface has it.
 pub(super) async fn create(
@@ -59,7 +62,7 @@ pub(super) async fn create_own(
     let workflow = caller.workflow(&name).await?;
     Params::of(&request).and(fields::nothing(&body::object_or_nothing(&request, &bytes)?))?;
     let (subject, named) = match caller.name() {
-        Some(name) => (name, true),
+        Some(name) => (format!("{OWN}{name}"), true),
         None => (caller.app().new_id()?.simple().to_string(), false),
     };
     issue(&caller, sessions, &workflow, Subject { subject, named, origin: None })
@@ -80,6 +83,9 @@ fn read(members: &Map<String, Value>) -> Result<CreateChatSession, Vec<FieldErro
     let mut fields = Fields::of(members);
     let workflow_id = fields.text("workflow_id").unwrap_or_default().to_owned();
     let user = fields.line("user", 1, 200);
+    if user.as_deref().is_some_and(|user| user.starts_with(OWN)) {
+        fields.note(FieldError::new("/user", "reserved", format!("must not begin with {OWN}")));
+    }
     let origin = fields.line("origin", 1, 255);
     let problems = fields.finish();
     if problems.is_empty() { Ok(CreateChatSession { workflow_id, user, origin }) } else { Err(problems) }

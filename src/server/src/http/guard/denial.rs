@@ -32,7 +32,7 @@ pub(super) fn route(request: &HttpRequest) -> String {
 impl<S: Asked> Caller<S> {
     /// Notes in the audit trail that the caller was kept from a change; answers the refusal.
     pub(in crate::http) async fn denied(&self, error: ApiError) -> ApiError {
-        if !S::WRITES || self.principal().is_anonymous() || !self.app().gate().limiter().may_audit() {
+        if !S::WRITES || self.principal().is_anonymous() || !self.app().gate().limiter().may_audit_denial() {
             return error;
         }
         let target = AuditTarget { kind: "route", id: self.route().to_owned() };

@@ -120,8 +120,11 @@ impl Gate {
         };
         self.limiter.check_address(address).await?;
         let judged = match token {
-            Some(token) => self.principal_of(&token).await,
-            None => Err(invalid("unreadable".to_owned())),
+            Some(token) => {
+                self.limiter.check_identity(&token_key(&token))?;
+                self.principal_of(&token).await
+            }
+            None => Err(invalid(format!("unreadable:{address}"))),
         };
         match judged {
             Ok((principal, identity)) => {

@@ -33,21 +33,53 @@ pub(in crate::http) struct Limiter {
     blocked: Blocked,
     /// When it was last asked who is blocked; held while somebody asks.
     asked: Mutex<Option<Duration>>,
-    audited: parking_lot::Mutex<Audited>,
+    failures_audited: Budget,
+    denials_audited: Budget,
 }
+
+/// Rows of the audit trail that may be added in a minute.
+#[derive(Default)]
+struct Budget(parking_lot::Mutex<Minute>);
 
 /// The minute that is running.
 #[derive(Default)]
-struct Audited {
+struct Minute {
     since: Duration,
     rows: u64,
     dropped: u64,
 }
 
+impl Budget {
+    /// Whether one more row may be added; what may not is counted, and told once a minute.
+    fn take(&self, clock: &dyn Clock) -> bool {
+        let mut minute = self.0.lock();
+        let now = clock.monotonic();
+        if now.saturating_sub(minute.since) >= MINUTE {
+            if minute.dropped > 0 {
+                tracing::warn!(dropped = minute.dropped, "refusals were left out of the audit trail");
+            }
+            *minute = Minute { since: now, rows: 0, dropped: 0 };
+        }
+        if minute.rows < AUDITED {
+            minute.rows += 1;
+            return true;
+        }
+        minute.dropped += 1;
+        false
+    }
+}
+
 impl Limiter {
     pub(super) fn new(limits: Limits, store: Store, clock: Arc<dyn Clock>) -> Self {
-        let (asked, audited) = (Mutex::new(None), parking_lot::Mutex::default());
-        Self { limits, store, clock, blocked: Blocked::default(), asked, audited }
+        Self {
+            limits,
+            store,
+            clock,
+            blocked: Blocked::default(),
+            asked: Mutex::new(None),
+            failures_audited: Budget::default(),
+            denials_audited: Budget::default(),
+        }
     }
 
     /// Refuses who has failed too often from this address, before their credential is looked at.
@@ -83,11 +115,16 @@ impl Limiter {
         identity: &str,
         actor: Actor,
     ) -> ApiError {
+        let now = self.clock.now();
+        let keys = [failure_key(address), identity.to_owned()];
+        if let Some(until) = keys.iter().filter_map(|key| self.blocked.until(key, now)).max() {
+            return limited(retry_after(until, now));
+        }
         let limit = |most: NonZeroU32| i64::from(most.get());
         let by_address = self.limits.per_address.map(|most| (failure_key(address), limit(most)));
         let by_identity = self.limits.per_identity.map(|most| (identity.to_owned(), limit(most)));
         let keys: Vec<(String, i64)> = by_address.into_iter().chain(by_identity).collect();
-        let entry = self.may_audit().then(|| AuditEntry {
+        let entry = self.failures_audited.take(&*self.clock).then(|| AuditEntry {
             actor,
             action: "auth.failed",
             target: None,
@@ -110,39 +147,26 @@ impl Limiter {
         }
     }
 
-    /// Learns who is blocked, one request at a time; the others wait for it.
+    /// Learns who is blocked, one request at a time; the others go by what is known.
     async fn refresh(&self) -> ApiResult<()> {
-        let mut asked = self.asked.lock().await;
+        let Ok(mut asked) = self.asked.try_lock() else { return Ok(()) };
         let now = self.clock.monotonic();
         if asked.is_some_and(|at| now.saturating_sub(at) < FRESH_FOR) {
             return Ok(());
         }
+        *asked = Some(now);
         let most = |limit: Option<NonZeroU32>| limit.map(|most| i64::from(most.get()));
         let (address, identity) = (most(self.limits.per_address), most(self.limits.per_identity));
         if address.is_some() || identity.is_some() {
             let all = self.store.blocked_keys(address, identity, self.limits.window()).await?;
             self.blocked.replace(all);
         }
-        *asked = Some(now);
         Ok(())
     }
 
-    /// Whether one more row may go to the audit trail; what may not is counted, and told once a minute.
-    pub(super) fn may_audit(&self) -> bool {
-        let mut audited = self.audited.lock();
-        let now = self.clock.monotonic();
-        if now.saturating_sub(audited.since) >= MINUTE {
-            if audited.dropped > 0 {
-                tracing::warn!(dropped = audited.dropped, "refusals were left out of the audit trail");
-            }
-            *audited = Audited { since: now, rows: 0, dropped: 0 };
-        }
-        if audited.rows < AUDITED {
-            audited.rows += 1;
-            return true;
-        }
-        audited.dropped += 1;
-        false
+    /// Whether a denial of a known caller may go to the audit trail; failures of others take nothing from it.
+    pub(super) fn may_audit_denial(&self) -> bool {
+        self.denials_audited.take(&*self.clock)
     }
 }
 

@@ -21,12 +21,16 @@ pub(in crate::http) async fn person(
         Credential::None => return Ok(None),
         Credential::OtherScheme => return Err(ApiError::new(ErrorCode::InvalidScheme)),
         Credential::Bearer(token) => token,
-        Credential::Unreadable => "".into(),
+        Credential::Unreadable => return Err(ApiError::new(ErrorCode::InvalidToken)),
     };
     let (gate, address): (&Gate, _) = (app.gate(), app.client_address(request));
     gate.limiter().check_address(address).await?;
     match gate.person_of(&token).await? {
         Ok(person) => Ok(Some(person)),
-        Err((code, identity)) => Err(gate.limiter().failed(code, address, &identity, Actor::ANONYMOUS).await),
+        Err((code, identity)) => {
+            // Its own, so that a token that is good elsewhere is not locked out there.
+            let identity = format!("person-{identity}");
+            Err(gate.limiter().failed(code, address, &identity, Actor::ANONYMOUS).await)
+        }
     }
 }

@@ -38,18 +38,36 @@ impl<S: Asked> Caller<S> {
         }
     }
 
-    /// The workflow that a path names: by its id wherever it is, by its handle in the workspace of the caller.
+    /// The workflow that a path names: by its id wherever it is, by its handle in the workspace that the request names,
+    /// else in the only one of the caller's that has it, else in the default one.
     pub(in crate::http) async fn workflow(&self, name: &str) -> ApiResult<StoredWorkflow> {
         let not_found = || ApiError::new(ErrorCode::WorkflowNotFound);
-        let name = WorkflowRef::parse(name);
-        let workspace = match &name {
-            WorkflowRef::Id(_) => None,
-            WorkflowRef::Handle(_) => Some(self.workspace().await?),
+        let found = match WorkflowRef::parse(name) {
+            WorkflowRef::Handle(handle) if self.named_workspace().is_none() => self.handled(&handle).await?,
+            name @ WorkflowRef::Handle(_) => self.store().workflow(&name, self.workspace().await?).await?,
+            name @ WorkflowRef::Id(_) => self.store().workflow(&name, Uuid::nil()).await?,
         };
-        let found = self.store().workflow(&name, workspace.unwrap_or_default()).await?;
         let workflow = found.ok_or_else(not_found)?;
         self.enter_workspace_of(workflow.workspace_id).await?;
         Ok(workflow)
+    }
+
+    async fn handled(&self, handle: &str) -> ApiResult<Option<StoredWorkflow>> {
+        let mut found = self.store().workflows_with_handle(handle).await?;
+        let open = match self.principal().workspaces() {
+            None => None,
+            Some(names) => Some(self.store().workspaces_named(&names).await?),
+        };
+        if let Some(open) = &open {
+            found.retain(|found| open.iter().any(|workspace| workspace.id == found.workspace_id));
+        } else if found.len() > 1 {
+            let default = self.store().workspace_id(DEFAULT_WORKSPACE).await?;
+            found.retain(|found| Some(found.workspace_id) == default);
+        }
+        match found.len() {
+            0 | 1 => Ok(found.pop()),
+            _ => Err(ApiError::new(ErrorCode::WorkspaceRequired)),
+        }
     }
 
     /// Somebody's workflow or run is looked at: the caller may be where it is, and where the request says.

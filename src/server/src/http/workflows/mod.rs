@@ -179,11 +179,19 @@ async fn archive(
         return Ok(answer);
     }
     let workflow = caller.workflow(&name).await?;
+    if workflow.is_public {
+        // It takes the publication back.
+        caller.check_publishes(workflow.workspace_id).await?;
+    }
     Params::of(&request).and(fields::nothing(&body::object_or_nothing(&request, &body)?))?;
     let base = caller.app().public_base(&request);
+    let entry = publish::audited(&caller, "workflow.archived", &workflow);
     let answer = once
         .change(async |changes| {
             let archived = changes.archive_workflow(workflow.id).await?;
+            if workflow.archived_at.is_none() {
+                changes.audit(&entry).await?;
+            }
             Reply::ok(&records::workflow(archived, &base))
         })
         .await;

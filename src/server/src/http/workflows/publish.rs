@@ -25,9 +25,9 @@ pub(super) async fn publish(
         return Ok(answer);
     }
     let workflow = caller.workflow(&name).await?;
+    caller.check_publishes(workflow.workspace_id).await?;
     let wanted = requests::publish(&body::object_or_nothing(&request, &body)?);
     let wanted = Params::of(&request).and(wanted)?;
-    caller.check_publishes(workflow.workspace_id).await?;
     let (base, by) = (caller.app().public_base(&request), caller.name());
     let entry = audited(&caller, "workflow.published", &workflow);
     let answer = once
@@ -56,8 +56,8 @@ pub(super) async fn revoke(
         return Ok(answer);
     }
     let workflow = caller.workflow(&name).await?;
-    Params::of(&request).and(fields::nothing(&body::object_or_nothing(&request, &body)?))?;
     caller.check_publishes(workflow.workspace_id).await?;
+    Params::of(&request).and(fields::nothing(&body::object_or_nothing(&request, &body)?))?;
     let base = caller.app().public_base(&request);
     let entry = audited(&caller, "workflow.unpublished", &workflow);
     let answer = once
@@ -73,7 +73,11 @@ pub(super) async fn revoke(
     answer
 }
 
-fn audited(caller: &Caller<WorkflowsWrite>, action: &'static str, workflow: &StoredWorkflow) -> AuditEntry {
+pub(super) fn audited(
+    caller: &Caller<WorkflowsWrite>,
+    action: &'static str,
+    workflow: &StoredWorkflow,
+) -> AuditEntry {
     let target = AuditTarget { kind: "workflow", id: workflow.id.to_string() };
     caller.audit(action, target, Some(workflow.workspace_id), None)
 }

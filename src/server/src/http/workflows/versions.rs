@@ -40,7 +40,7 @@ pub(super) async fn create(
         return Err(ApiError::new(ErrorCode::WorkflowArchived));
     }
     check_all(&wanted)?;
-    let mut warned = warnings::of_references(&caller, &wanted.graph, Some(workflow.id)).await?;
+    let mut warned = warnings::of_references(&caller, &wanted.graph, Some(&workflow)).await?;
     warned.extend(wanted.runnable_config.as_ref().map(runnable_config::warnings).unwrap_or_default());
     let new = frozen(&caller, workflow.id, wanted)?;
     let answer = once

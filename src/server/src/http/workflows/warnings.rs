@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use engine::Reference;
 use store::{StoredWorkflow, WorkflowRef};
-use uuid::Uuid;
 use wire::{FieldError, MOST_PROBLEMS, nearest};
 
 use crate::http::error::ApiResult;
@@ -19,13 +18,17 @@ const MOST_HANDLES: i64 = 1000;
 pub(super) async fn of_references<S: Asked>(
     caller: &Caller<S>,
     graph: &serde_json::Value,
-    saving: Option<Uuid>,
+    saving: Option<&StoredWorkflow>,
 ) -> ApiResult<Vec<FieldError>> {
     let references = engine::references(graph);
     if references.is_empty() {
         return Ok(Vec::new());
     }
-    let workspace = caller.workspace().await?;
+    let workspace = match saving {
+        Some(workflow) => workflow.workspace_id,
+        None => caller.workspace().await?,
+    };
+    let saving = saving.map(|workflow| workflow.id);
     let mut known: BTreeMap<&str, Option<StoredWorkflow>> = BTreeMap::new();
     let mut handles: Option<Vec<String>> = None;
     let mut warnings = Vec::new();
