@@ -95,6 +95,9 @@ async fn a_row_falls_with_its_change_and_reading_needs_its_scope() {
     let local = t.root().token(&["admin:tokens:read"], &["default"]).await;
     let other = t.workflow().published().create().await;
     let seen = t.bearer(&local).get(AUDIT).await.value();
-    assert_eq!(lines(&seen), ["bootstrap workflow.published workflow success -"]);
+    assert_eq!(
+        lines(&seen),
+        ["bootstrap workflow.published workflow success -", "bootstrap workflow.archived workflow success -"]
+    );
     assert_eq!(seen["data"][0]["target"]["id"].as_str(), Some(other.id.as_str()));
 }
