@@ -214,8 +214,9 @@ error_codes! {
     ChatSessionInvalid, "chat.session_invalid", 401, false,
         "Chat session token authentication failed",
         "The request has the header `Authorization`, which is judged alone, and it holds no good session \
-         token for this workflow. This version issues none yet, so no such header is good.",
-        "Leave the header out: a published workflow needs none.";
+         token for this workflow: it is no session token, has ended, is for another workflow, or is used from another page \
+         than its `origin`. Service tokens and access tokens are none.",
+        "Get a new one with `POST /api/chat/session`, or leave the header out: a published workflow needs none.";
     ChatSigningKeyMissing, "chat.signing_key_missing", 500, false,
         "Chat session tokens cannot be issued: CHAT_TOKEN_SIGNING_KEY is not set.",
         "A session token is asked for, and the service has no key to sign it with.",
