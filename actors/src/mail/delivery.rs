@@ -55,6 +55,15 @@ impl Failure {
     }
 }
 
+/// The address with what it leaves unsaid of TLS.
+fn with_tls(mut url: Url) -> Url {
+    if url.scheme() == "smtp" && url.query().is_none() {
+        let plain = url.password().is_none() || is_loopback(&url);
+        url.set_query(Some(if plain { "tls=opportunistic" } else { "tls=required" }));
+    }
+    url
+}
+
 fn is_loopback(url: &Url) -> bool {
     match url.host() {
         // Other schemes than those of the web have their addresses as names.
@@ -76,11 +85,7 @@ impl Delivery {
     /// # Errors
     /// [`DeliveryError`] names the variable to change.
     pub fn smtp(url: &Secret, from: &str) -> Result<Self, DeliveryError> {
-        let mut url = Url::parse(url.expose_secret()).map_err(|_| DeliveryError::Server)?;
-        if url.scheme() == "smtp" && url.query().is_none() {
-            let plain = url.password().is_none() || is_loopback(&url);
-            url.set_query(Some(if plain { "tls=opportunistic" } else { "tls=required" }));
-        }
+        let url = with_tls(Url::parse(url.expose_secret()).map_err(|_| DeliveryError::Server)?);
         let builder = AsyncSmtpTransport::<Tokio1Executor>::from_url(url.as_str());
         let builder = builder.map_err(|_| DeliveryError::Server)?;
         let server = Box::new(builder.timeout(Some(PATIENCE)).build());
@@ -140,4 +145,27 @@ fn failure(error: &smtp::Error) -> Failure {
     };
     let permanent = error.is_permanent() && !NOT_LET_IN.contains(&code);
     Failure { reason: format!("the mail server answered {code}"), permanent }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_goes_over_tls_unless_somebody_says_otherwise() {
+        let query = |url: &str| with_tls(Url::parse(url).unwrap()).query().unwrap_or_default().to_owned();
+        for (url, expected) in [
+            ("smtp://user:password@mail.example.org:587", "tls=required"),
+            ("smtp://user:password@192.0.2.1", "tls=required"),
+            ("smtp://user:password@127.0.0.1.example.org", "tls=required"),
+            ("smtp://user:password@localhost:1025", "tls=opportunistic"),
+            ("smtp://user:password@127.0.0.1:1025", "tls=opportunistic"),
+            ("smtp://user:password@[::1]:1025", "tls=opportunistic"),
+            ("smtp://relay.example.org", "tls=opportunistic"),
+            ("smtp://user:password@mail.example.org?tls=opportunistic", "tls=opportunistic"),
+            ("smtps://user:password@mail.example.org", ""),
+        ] {
+            assert_eq!(query(url), expected, "{url}");
+        }
+    }
 }
