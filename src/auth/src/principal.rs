@@ -165,6 +165,45 @@ impl Principal {
         }
     }
 
+    /// Whether the caller may make somebody this in a workspace, or take it from them: nobody gives what they lack.
+    #[must_use]
+    pub fn may_give(&self, role: Role, place: Place<'_>) -> bool {
+        match &self.grants {
+            Grants::Everywhere(scopes) => scopes.missing(role.scopes()).is_empty(),
+            // An admin has made it, and an admin makes nobody an owner.
+            Grants::Within(..) => {
+                let held = self.scopes_in(place).unwrap_or_default();
+                role < Role::Owner && held.missing(role.scopes()).is_empty()
+            }
+            Grants::Roles(roles) => roles.get(&place.id).is_some_and(|own| *own >= role),
+        }
+    }
+
+    /// Whether workspaces may be made, given that the scope is held: not by those who were let into some of them only.
+    #[must_use]
+    pub fn may_make_workspaces(&self) -> bool {
+        !matches!(self.grants, Grants::Within(..))
+    }
+
+    /// Whether a workspace may be deleted, given that the scope is held.
+    #[must_use]
+    pub fn may_delete_workspace(&self, workspace: Uuid) -> bool {
+        match &self.grants {
+            Grants::Everywhere(_) => true,
+            Grants::Within(..) => false,
+            Grants::Roles(roles) => roles.get(&workspace).is_some_and(|role| *role == Role::Owner),
+        }
+    }
+
+    /// What a user is in a workspace; `None` for whoever is no user, and for a stranger there.
+    #[must_use]
+    pub fn role_in(&self, workspace: Uuid) -> Option<Role> {
+        match &self.grants {
+            Grants::Roles(roles) => roles.get(&workspace).copied(),
+            Grants::Everywhere(_) | Grants::Within(..) => None,
+        }
+    }
+
     /// Scopes that may be given on, at least in one workspace.
     #[must_use]
     pub fn scopes(&self) -> ScopeSet {
@@ -238,6 +277,31 @@ mod tests {
         assert!(!user.may_publish_in(HERE.id), "an editor does not publish");
         assert_eq!(user.user_id(), Some(Uuid::from_u128(1)));
         assert_eq!(user.actor().name(), "user:00000000-0000-0000-0000-000000000001");
+    }
+
+    #[test]
+    fn nobody_gives_a_role_that_they_lack() {
+        let given = |who: &Principal, place| Role::ALL.map(|role| who.may_give(role, place));
+        for (own, gives) in [
+            (Role::Admin, [true, true, true, false]),
+            (Role::Owner, [true; 4]),
+            (Role::Editor, [true, true, false, false]),
+        ] {
+            let user = Principal::user(Uuid::from_u128(1), BTreeMap::from([(HERE.id, own)]));
+            assert_eq!(given(&user, HERE), gives, "{own}");
+            assert_eq!(given(&user, THERE), [false; 4], "{own} elsewhere");
+            assert_eq!(user.may_delete_workspace(HERE.id), own == Role::Owner);
+            assert!(user.may_make_workspaces() && !user.may_delete_workspace(THERE.id));
+            assert_eq!((user.role_in(HERE.id), user.role_in(THERE.id)), (Some(own), None));
+        }
+        assert_eq!(given(&Principal::bootstrap(ScopeSet::all()), HERE), [true; 4]);
+        let few: ScopeSet = Role::Viewer.scopes().union([Scope::WorkspacesWrite].into_iter().collect());
+        assert_eq!(given(&Principal::bootstrap(few), HERE), [true, false, false, false]);
+        let token = Principal::service_token(Uuid::nil(), ScopeSet::all(), vec!["here".to_owned()]);
+        assert_eq!(given(&token, HERE), [true, true, true, false]);
+        assert_eq!(given(&token, THERE), [false; 4]);
+        assert!(!token.may_make_workspaces() && !token.may_delete_workspace(HERE.id));
+        assert!(Principal::open().may_delete_workspace(HERE.id));
     }
 
     #[test]

@@ -74,11 +74,11 @@ impl Once {
 
     /// Makes the changes, all or none, and the answer with them.
     pub(super) async fn change(
-        self,
+        &self,
         make: impl AsyncFnOnce(&mut Changes) -> ApiResult<Reply>,
     ) -> ApiResult<HttpResponse> {
-        let begun = match self.key {
-            Some(key) => self.app.store().begin_request(key).await?,
+        let begun = match &self.key {
+            Some(key) => self.app.store().begin_request(key.clone()).await?,
             None => Begun::New(Box::new(self.app.store().begin().await?)),
         };
         let mut changes = match begun {

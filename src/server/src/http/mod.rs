@@ -4,6 +4,7 @@ mod admin;
 mod app;
 mod auth;
 mod body;
+mod change;
 mod chat;
 mod cors;
 mod diagnosis;

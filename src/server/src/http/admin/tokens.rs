@@ -1,6 +1,6 @@
 //! Service tokens: made, listed, shown, rotated, revoked.
 
-use actix_web::web::{Json, Path, Payload};
+use actix_web::web::{Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use auth::service_token::{TokenDigest, fresh};
 use chrono::TimeDelta;
@@ -10,10 +10,10 @@ use uuid::Uuid;
 use wire::{CreateServiceToken, ErrorCode, IssuedServiceToken, Listed, ServiceTokenRecord};
 
 use super::{reach, records, requests};
-use crate::http::body;
+use crate::http::change::Change;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{Asked, Caller, TokensRead, TokensWrite};
-use crate::http::idempotency::{Once, Reply};
+use crate::http::idempotency::Reply;
 use crate::http::paging::Part;
 use crate::http::query::Params;
 
@@ -21,27 +21,19 @@ use crate::http::query::Params;
 const LIST: &str = "service-tokens";
 
 /// 201 with the secret, which nobody can be shown again.
-pub(super) async fn create(
-    caller: Caller<TokensWrite>,
-    request: HttpRequest,
-    payload: Payload,
-) -> ApiResult<HttpResponse> {
-    let body = body::read(&request, payload, body::BODY_LIMIT, &**caller.app().clock()).await?;
-    let once = Once::of(&caller, &request, &body)?;
-    if let Some(answer) = once.answered().await? {
-        return Ok(answer);
-    }
-    let wanted = Params::of(&request).and(requests::create(&body::object(&request, &body)?))?;
-    if let Err(refused) = reach::check(&caller, &wanted.scopes, &wanted.workspaces).await {
+pub(super) async fn create(change: Change<TokensWrite>) -> ApiResult<HttpResponse> {
+    let caller = &change.caller;
+    let wanted = change.wanted(requests::create)?;
+    if let Err(refused) = reach::check(caller, &wanted.scopes, &wanted.workspaces).await {
         return Err(caller.denied(refused).await);
     }
     let id = caller.app().new_id()?;
     let secret = fresh(id, caller.app().random())?;
-    let new = new_token(&caller, id, wanted, TokenDigest::of(secret.expose_secret()));
+    let new = new_token(caller, id, wanted, TokenDigest::of(secret.expose_secret()));
     let entry = caller.audit("service_token.created", target(id), None, None);
     let now = caller.app().clock().now();
-    let answer = once
-        .change(async |changes| {
+    let answer = change
+        .make(async |changes| {
             let token = records::token(changes.create_service_token(new).await?, now);
             changes.audit(&entry).await?;
             let secret = secret.expose_secret().to_owned();
@@ -126,21 +118,12 @@ pub(super) async fn show(
 }
 
 /// Gives the token another secret, shown this once; the ones before stay good for `overlap_seconds`.
-pub(super) async fn rotate(
-    caller: Caller<TokensWrite>,
-    id: Path<String>,
-    request: HttpRequest,
-    payload: Payload,
-) -> ApiResult<HttpResponse> {
-    let body = body::read(&request, payload, body::BODY_LIMIT, &**caller.app().clock()).await?;
-    let once = Once::of(&caller, &request, &body)?;
-    if let Some(answer) = once.answered().await? {
-        return Ok(answer);
-    }
-    let token = found(&caller, &id).await?;
-    let wanted = Params::of(&request).and(requests::rotate(&body::object_or_nothing(&request, &body)?))?;
+pub(super) async fn rotate(change: Change<TokensWrite>, id: Path<String>) -> ApiResult<HttpResponse> {
+    let caller = &change.caller;
+    let token = found(caller, &id).await?;
+    let wanted = change.wanted_if_any(requests::rotate)?;
     // Whoever gets the secret has what the token has.
-    if let Err(refused) = reach::check(&caller, &token.scopes, &token.workspaces).await {
+    if let Err(refused) = reach::check(caller, &token.scopes, &token.workspaces).await {
         return Err(caller.denied(refused).await);
     }
     let secret = fresh(token.id, caller.app().random())?;
@@ -148,54 +131,39 @@ pub(super) async fn rotate(
     let now = caller.app().clock().now();
     let old_until = now + TimeDelta::seconds(wanted.overlap_seconds);
     let entry = caller.audit("service_token.rotated", target(token.id), None, None);
-    once.change(async |changes| {
-        let rotated = changes.rotate_service_token(token.id, digest, old_until).await?;
-        let rotated = rotated.ok_or_else(|| ApiError::new(ErrorCode::ServiceTokenNotActive))?;
-        changes.audit(&entry).await?;
-        let secret = secret.expose_secret().to_owned();
-        Ok(Reply::ok(&IssuedServiceToken { secret, token: records::token(rotated, now) })?.secret())
-    })
-    .await
+    change
+        .make(async |changes| {
+            let rotated = changes.rotate_service_token(token.id, digest, old_until).await?;
+            let rotated = rotated.ok_or_else(|| ApiError::new(ErrorCode::ServiceTokenNotActive))?;
+            changes.audit(&entry).await?;
+            let secret = secret.expose_secret().to_owned();
+            Ok(Reply::ok(&IssuedServiceToken { secret, token: records::token(rotated, now) })?.secret())
+        })
+        .await
 }
 
 /// 200 with the record.
-pub(super) async fn revoke(
-    caller: Caller<TokensWrite>,
-    id: Path<String>,
-    request: HttpRequest,
-    payload: Payload,
-) -> ApiResult<HttpResponse> {
-    end(&caller, &id, &request, payload, Reply::ok).await
+pub(super) async fn revoke(change: Change<TokensWrite>, id: Path<String>) -> ApiResult<HttpResponse> {
+    end(change, &id, Reply::ok).await
 }
 
 /// The same, answered with 204.
-pub(super) async fn delete(
-    caller: Caller<TokensWrite>,
-    id: Path<String>,
-    request: HttpRequest,
-    payload: Payload,
-) -> ApiResult<HttpResponse> {
-    end(&caller, &id, &request, payload, |_| Ok(Reply::nothing())).await
+pub(super) async fn delete(change: Change<TokensWrite>, id: Path<String>) -> ApiResult<HttpResponse> {
+    end(change, &id, |_| Ok(Reply::nothing())).await
 }
 
 async fn end(
-    caller: &Caller<TokensWrite>,
+    change: Change<TokensWrite>,
     id: &str,
-    request: &HttpRequest,
-    payload: Payload,
     reply: impl FnOnce(&ServiceTokenRecord) -> ApiResult<Reply>,
 ) -> ApiResult<HttpResponse> {
-    let body = body::read(request, payload, body::BODY_LIMIT, &**caller.app().clock()).await?;
-    let once = Once::of(caller, request, &body)?;
-    if let Some(answer) = once.answered().await? {
-        return Ok(answer);
-    }
+    let caller = &change.caller;
     let token = found(caller, id).await?;
-    let reason = Params::of(request).and(requests::revoke(&body::object_or_nothing(request, &body)?))?;
+    let reason = change.wanted_if_any(requests::revoke)?;
     let entry = caller.audit("service_token.revoked", target(token.id), None, Some(reason.clone()));
     let now = caller.app().clock().now();
-    let answer = once
-        .change(async |changes| {
+    let answer = change
+        .make(async |changes| {
             let revoked = changes.revoke_service_token(token.id, &reason).await?;
             let (revoked, was_good) =
                 revoked.ok_or_else(|| ApiError::new(ErrorCode::ServiceTokenNotFound))?;

@@ -29,6 +29,7 @@ pub(super) use handshake::offered_protocols;
 pub(super) use person::person;
 pub(super) use scopes::{
     Asked, ChatSession, TokensRead, TokensWrite, WorkflowsExecute, WorkflowsRead, WorkflowsWrite,
+    WorkspacesRead, WorkspacesWrite,
 };
 pub(super) use socket::SocketCaller;
 use wire::ErrorCode;

@@ -32,4 +32,6 @@ asked! {
     ChatSession: false;
     TokensRead: false;
     TokensWrite: true;
+    WorkspacesRead: false;
+    WorkspacesWrite: true;
 }

@@ -4,19 +4,20 @@ mod create;
 mod records;
 mod requests;
 
-use actix_web::web::{self, Json, Path, Payload, ServiceConfig};
+use actix_web::web::{self, Json, Path, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};
 use store::{RunFilter, RunStatus, StoredRun};
 use uuid::Uuid;
 use wire::{ErrorCode, Listed, RunRecord, Trace};
 
+use super::change::Change;
 use super::error::{ApiError, ApiResult};
 use super::guard::{Asked, Caller, WorkflowsExecute, WorkflowsRead};
-use super::idempotency::{Once, Reply};
+use super::idempotency::Reply;
 use super::paging::Part;
 use super::place::Unknown;
 use super::query::Params;
-use super::{body, events, fields, get, resource};
+use super::{events, get, resource};
 
 /// In a cursor.
 const LIST: &str = "runs";
@@ -96,22 +97,13 @@ async fn trace(
 
 /// Stops the run; as often as one likes. To stop it again does no harm, so the key is looked at behind it: who retries
 /// while the first request waits for the run's end waits with it.
-async fn cancel(
-    caller: Caller<WorkflowsExecute>,
-    id: Path<String>,
-    request: HttpRequest,
-    payload: Payload,
-) -> ApiResult<HttpResponse> {
-    let body = body::read(&request, payload, body::BODY_LIMIT, &**caller.app().clock()).await?;
-    let once = Once::of(&caller, &request, &body)?;
-    if let Some(answer) = once.answered().await? {
-        return Ok(answer);
-    }
-    let (run, _) = found(&caller, &id).await?;
-    Params::of(&request).and(fields::nothing(&body::object_or_nothing(&request, &body)?))?;
+async fn cancel(change: Change<WorkflowsExecute>, id: Path<String>) -> ApiResult<HttpResponse> {
+    let caller = &change.caller;
+    let (run, _) = found(caller, &id).await?;
+    change.wants_no_more()?;
     caller.app().runs().stop(run.id).await?;
-    let (run, version) = found(&caller, &id).await?;
-    once.change(async |_| Reply::ok(&records::run(run, version))).await
+    let (run, version) = found(caller, &id).await?;
+    change.make(async |_| Reply::ok(&records::run(run, version))).await
 }
 
 /// The run that a path names, where the caller may be.

@@ -12,18 +12,19 @@ mod update;
 mod versions;
 mod warnings;
 
-use actix_web::web::{self, Json, Path, Payload, ServiceConfig};
+use actix_web::web::{self, Json, Path, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};
 use store::{Changes, NewWorkflow, StoreError, StoredWorkflow, WorkflowRef};
 use uuid::Uuid;
 use wire::{CreateWorkflow, ErrorCode, PublicWorkflow, WorkflowRecord};
 
+use super::change::Change;
 use super::error::{ApiError, ApiResult};
 use super::guard::{Anyone, Caller, WorkflowsRead, WorkflowsWrite};
-use super::idempotency::{Once, Reply};
+use super::idempotency::Reply;
 use super::paging::Part;
 use super::query::Params;
-use super::{body, fields, get, resource};
+use super::{get, resource};
 pub(super) use records::public as public_record;
 pub(super) use versions::no_version;
 
@@ -90,28 +91,19 @@ async fn list(caller: Caller<WorkflowsRead>, request: HttpRequest) -> ApiResult<
     Ok(response.json(records))
 }
 
-async fn create(
-    caller: Caller<WorkflowsWrite>,
-    request: HttpRequest,
-    payload: Payload,
-) -> ApiResult<HttpResponse> {
-    let body = body::read(&request, payload, body::BODY_LIMIT, &**caller.app().clock()).await?;
-    let once = Once::of(&caller, &request, &body)?;
-    if let Some(answer) = once.answered().await? {
-        return Ok(answer);
-    }
-    let body = body::object(&request, &body)?;
-    let wanted = Params::of(&request).and(requests::create_workflow(&body))?;
+async fn create(change: Change<WorkflowsWrite>) -> ApiResult<HttpResponse> {
+    let wanted = change.wanted(requests::create_workflow)?;
+    let caller = &change.caller;
     let workspace = caller.workspace().await?;
     let handle = wanted.handle.clone();
-    let base = caller.app().public_base(&request);
-    let made = once
-        .change(async |changes| {
+    let base = change.public_base();
+    let made = change
+        .make(async |changes| {
             let stored = store_new(changes, workspace, wanted).await?;
             Reply::made(true, &records::workflow(stored, &base))
         })
         .await;
-    told_of_handle(&caller, made, workspace, handle).await
+    told_of_handle(caller, made, workspace, handle).await
 }
 
 /// A handle that was asked for is taken or not; one made from the name gets a number when it is.
@@ -167,27 +159,18 @@ async fn show(
 }
 
 /// Archives: what was there can still be read, and nothing else. As often as one likes.
-async fn archive(
-    caller: Caller<WorkflowsWrite>,
-    name: Path<String>,
-    request: HttpRequest,
-    payload: Payload,
-) -> ApiResult<HttpResponse> {
-    let body = body::read(&request, payload, body::BODY_LIMIT, &**caller.app().clock()).await?;
-    let once = Once::of(&caller, &request, &body)?;
-    if let Some(answer) = once.answered().await? {
-        return Ok(answer);
-    }
+async fn archive(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
+    let caller = &change.caller;
     let workflow = caller.workflow(&name).await?;
     if workflow.is_public {
         // It takes the publication back.
         caller.check_publishes(workflow.workspace_id).await?;
     }
-    Params::of(&request).and(fields::nothing(&body::object_or_nothing(&request, &body)?))?;
-    let base = caller.app().public_base(&request);
-    let entry = publish::audited(&caller, "workflow.archived", &workflow);
-    let answer = once
-        .change(async |changes| {
+    change.wants_no_more()?;
+    let base = change.public_base();
+    let entry = publish::audited(caller, "workflow.archived", &workflow);
+    let answer = change
+        .make(async |changes| {
             let archived = changes.archive_workflow(workflow.id).await?;
             if workflow.archived_at.is_none() {
                 changes.audit(&entry).await?;

@@ -1,37 +1,26 @@
 //! Publishing a workflow as a chat, and taking that back.
 
-use actix_web::web::{Path, Payload};
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::HttpResponse;
+use actix_web::web::Path;
 use store::{AuditEntry, AuditTarget, StoredWorkflow};
 use wire::Published;
 
 use super::{records, requests};
+use crate::http::change::Change;
 use crate::http::error::ApiResult;
 use crate::http::guard::{Caller, WorkflowsWrite};
-use crate::http::idempotency::{Once, Reply};
-use crate::http::query::Params;
-use crate::http::{body, fields};
+use crate::http::idempotency::Reply;
 
 /// 201 the first time, 200 when it only changes whether a login is asked for.
-pub(super) async fn publish(
-    caller: Caller<WorkflowsWrite>,
-    name: Path<String>,
-    request: HttpRequest,
-    payload: Payload,
-) -> ApiResult<HttpResponse> {
-    let body = body::read(&request, payload, body::BODY_LIMIT, &**caller.app().clock()).await?;
-    let once = Once::of(&caller, &request, &body)?;
-    if let Some(answer) = once.answered().await? {
-        return Ok(answer);
-    }
+pub(super) async fn publish(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
+    let caller = &change.caller;
     let workflow = caller.workflow(&name).await?;
     caller.check_publishes(workflow.workspace_id).await?;
-    let wanted = requests::publish(&body::object_or_nothing(&request, &body)?);
-    let wanted = Params::of(&request).and(wanted)?;
-    let (base, by) = (caller.app().public_base(&request), caller.name());
-    let entry = audited(&caller, "workflow.published", &workflow);
-    let answer = once
-        .change(async |changes| {
+    let wanted = change.wanted_if_any(requests::publish)?;
+    let (base, by) = (change.public_base(), caller.name());
+    let entry = audited(caller, "workflow.published", &workflow);
+    let answer = change
+        .make(async |changes| {
             let (published, new) =
                 changes.publish_workflow(workflow.id, wanted.require_login, by.as_deref()).await?;
             changes.audit(&entry).await?;
@@ -44,24 +33,15 @@ pub(super) async fn publish(
 }
 
 /// Takes the publication back; as often as one likes.
-pub(super) async fn revoke(
-    caller: Caller<WorkflowsWrite>,
-    name: Path<String>,
-    request: HttpRequest,
-    payload: Payload,
-) -> ApiResult<HttpResponse> {
-    let body = body::read(&request, payload, body::BODY_LIMIT, &**caller.app().clock()).await?;
-    let once = Once::of(&caller, &request, &body)?;
-    if let Some(answer) = once.answered().await? {
-        return Ok(answer);
-    }
+pub(super) async fn revoke(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
+    let caller = &change.caller;
     let workflow = caller.workflow(&name).await?;
     caller.check_publishes(workflow.workspace_id).await?;
-    Params::of(&request).and(fields::nothing(&body::object_or_nothing(&request, &body)?))?;
-    let base = caller.app().public_base(&request);
-    let entry = audited(&caller, "workflow.unpublished", &workflow);
-    let answer = once
-        .change(async |changes| {
+    change.wants_no_more()?;
+    let base = change.public_base();
+    let entry = audited(caller, "workflow.unpublished", &workflow);
+    let answer = change
+        .make(async |changes| {
             let private = changes.unpublish_workflow(workflow.id).await?;
             if workflow.is_public {
                 changes.audit(&entry).await?;

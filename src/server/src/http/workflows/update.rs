@@ -1,45 +1,34 @@
 //! Changing what a workflow says of itself.
 
-use actix_web::web::{Path, Payload};
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::HttpResponse;
+use actix_web::web::Path;
 use store::WorkflowChange;
 use wire::UpdateWorkflow;
 
 use super::{records, requests, told_of_handle};
-use crate::http::body;
+use crate::http::change::Change;
 use crate::http::error::ApiResult;
-use crate::http::guard::{Caller, WorkflowsWrite};
-use crate::http::idempotency::{Once, Reply};
-use crate::http::query::Params;
+use crate::http::guard::WorkflowsWrite;
+use crate::http::idempotency::Reply;
 
 /// Changes what the body says, and nothing else.
-pub(super) async fn update(
-    caller: Caller<WorkflowsWrite>,
-    name: Path<String>,
-    request: HttpRequest,
-    payload: Payload,
-) -> ApiResult<HttpResponse> {
-    let body = body::read(&request, payload, body::BODY_LIMIT, &**caller.app().clock()).await?;
-    let once = Once::of(&caller, &request, &body)?;
-    if let Some(answer) = once.answered().await? {
-        return Ok(answer);
-    }
+pub(super) async fn update(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
+    let caller = &change.caller;
     let workflow = caller.workflow(&name).await?;
-    let body = body::object(&request, &body)?;
-    let wanted = Params::of(&request).and(requests::update_workflow(&body))?;
+    let wanted = change.wanted(requests::update_workflow)?;
     let handle = wanted.handle.clone();
-    let base = caller.app().public_base(&request);
-    let answer = once
-        .change(async |changes| {
-            let changed = changes.change_workflow(workflow.id, change(wanted)).await?;
-            Reply::ok(&records::workflow(changed, &base))
+    let base = change.public_base();
+    let answer = change
+        .make(async |changes| {
+            let workflow = changes.change_workflow(workflow.id, changed(wanted)).await?;
+            Reply::ok(&records::workflow(workflow, &base))
         })
         .await;
     caller.app().chat().forget(workflow.id);
-    told_of_handle(&caller, answer, workflow.workspace_id, handle).await
+    told_of_handle(caller, answer, workflow.workspace_id, handle).await
 }
 
-fn change(wanted: UpdateWorkflow) -> WorkflowChange {
+fn changed(wanted: UpdateWorkflow) -> WorkflowChange {
     let chat = wanted.chat.unwrap_or_default();
     WorkflowChange {
         name: wanted.name,

@@ -11,11 +11,12 @@ use wire::{
 
 use super::requests::Read;
 use super::{records, requests, runnable_config, warnings};
-use crate::http::body;
+use crate::http::body::{self, VERSION_LIMIT};
+use crate::http::change::Change;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::fields::shortened;
 use crate::http::guard::{Caller, WorkflowsRead, WorkflowsWrite};
-use crate::http::idempotency::{Once, Reply};
+use crate::http::idempotency::Reply;
 use crate::http::paging::Part;
 use crate::http::query::Params;
 
@@ -23,28 +24,21 @@ use crate::http::query::Params;
 const LIST: &str = "versions";
 
 pub(super) async fn create(
-    caller: Caller<WorkflowsWrite>,
+    change: Change<WorkflowsWrite, VERSION_LIMIT>,
     name: Path<String>,
-    request: HttpRequest,
-    payload: Payload,
 ) -> ApiResult<HttpResponse> {
-    let body = body::read(&request, payload, body::VERSION_LIMIT, &**caller.app().clock()).await?;
-    let once = Once::of(&caller, &request, &body)?;
-    if let Some(answer) = once.answered().await? {
-        return Ok(answer);
-    }
+    let caller = &change.caller;
     let workflow = caller.workflow(&name).await?;
-    let body = body::object(&request, &body)?;
-    let wanted = Params::of(&request).and(read(&body))?;
+    let wanted = change.wanted(read)?;
     if workflow.archived_at.is_some() {
         return Err(ApiError::new(ErrorCode::WorkflowArchived));
     }
     check_all(&wanted)?;
-    let mut warned = warnings::of_references(&caller, &wanted.graph, Some(&workflow)).await?;
+    let mut warned = warnings::of_references(caller, &wanted.graph, Some(&workflow)).await?;
     warned.extend(wanted.runnable_config.as_ref().map(runnable_config::warnings).unwrap_or_default());
-    let new = frozen(&caller, workflow.id, wanted)?;
-    let answer = once
-        .change(async |changes| {
+    let new = frozen(caller, workflow.id, wanted)?;
+    let answer = change
+        .make(async |changes| {
             let (version, created) = changes.save_version(new).await?;
             Reply::made(created, &SavedVersion { version: records::version(version), warnings: warned })
         })
@@ -150,7 +144,7 @@ pub(super) async fn check(
     request: HttpRequest,
     payload: Payload,
 ) -> ApiResult<Json<Checked>> {
-    let body = body::read(&request, payload, body::VERSION_LIMIT, &**caller.app().clock()).await?;
+    let body = body::read(&request, payload, VERSION_LIMIT, &**caller.app().clock()).await?;
     let body = body::object(&request, &body)?;
     let wanted = Params::of(&request).and(requests::check(&body))?;
     let config = wanted.runnable_config.as_ref();
