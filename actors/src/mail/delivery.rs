@@ -103,9 +103,8 @@ impl Delivery {
         match &self.0 {
             Kind::Log => {
                 tracing::warn!(
-                    "SERVICE_SMTP_URL is not set, so this mail is only here: {recipient} signs in with the code {}{}",
-                    letter.code(),
-                    letter.link().map(|link| format!(" or the link {link}")).unwrap_or_default()
+                    "SERVICE_SMTP_URL is not set, so this mail is only here: {recipient} {}",
+                    letter.in_short()
                 );
                 Ok(())
             }

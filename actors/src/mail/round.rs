@@ -67,7 +67,7 @@ impl Rounds {
     async fn send(&self, mail: OutgoingMail) -> Result<(), StoreError> {
         let (id, attempts) = (mail.id, mail.attempts);
         if self.clock.now() >= mail.expires_at {
-            tracing::error!(%id, attempts, "a mail could not be sent in time; its code is worth nothing now");
+            tracing::error!(%id, attempts, "a mail could not be sent in time and is worth nothing now");
             return self.store.delete_mail(id).await;
         }
         if !self.may_sign_in(&mail.recipient).await? {

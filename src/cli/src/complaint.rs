@@ -168,6 +168,11 @@ impl Complaint {
                 "SERVICE_MODEL_BASE_URL and SERVICE_MODEL_API_KEY of the service name an endpoint; `practice/<skill>` needs none."
             }
             Some("service_token.not_found") => "`callboard token list` names those that there are.",
+            Some("workspace.not_found") => "`callboard workspace list` names those that there are.",
+            Some("workspace.required") => {
+                "You belong to several: say which with --workspace, or with `workspace` in the profile. `callboard whoami` lists them."
+            }
+            Some("workspace.member_has_other_role") => "`callboard workspace role` gives them another one.",
             Some("auth.missing_scope" | "auth.workspace_forbidden") => {
                 "`callboard whoami` says whose token was sent, and what it allows."
             }

@@ -4,6 +4,7 @@ mod commands;
 mod complaint;
 mod options;
 mod output;
+mod parts;
 mod profile;
 mod sign_in;
 mod table;
@@ -12,7 +13,9 @@ mod terminal;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use commands::{audit, chat, config, demo, login, logout, node, run, serve, token, whoami, workflow};
+use commands::{
+    audit, chat, config, demo, login, logout, node, run, serve, token, whoami, workflow, workspace,
+};
 use options::ClientOptions;
 use output::{Failure, Output};
 
@@ -65,6 +68,11 @@ enum Command {
     Token {
         #[command(subcommand)]
         command: token::TokenCommand,
+    },
+    /// Make workspaces, invite people to them, and say what they may do there.
+    Workspace {
+        #[command(subcommand)]
+        command: workspace::WorkspaceCommand,
     },
     /// Print the audit trail: who did what, and who was kept from it. The newest first.
     Audit(audit::Audit),
@@ -150,6 +158,7 @@ fn perform(command: Command, outer: ClientOptions) -> (Output, Result<(), Failur
         Command::Logout(command) => command.run(outer),
         Command::Whoami(command) => command.run(outer),
         Command::Token { command } => token::run(command, outer),
+        Command::Workspace { command } => workspace::run(command, outer),
         Command::Audit(command) => command.run(outer),
         Command::Config { command: ConfigCommand::Show { output } } => {
             let output = output.or(outer.output).unwrap_or_default();

@@ -35,6 +35,14 @@ pub(crate) struct ClientOptions {
     pub(crate) output: Option<Output>,
 }
 
+/// The workspace that a command works in.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct InWorkspace {
+    /// Slug of the workspace to work in; else the profile's `workspace`. Only who belongs to several has to say it.
+    #[arg(long, value_name = "SLUG", help_heading = "Options of every client command")]
+    workspace: Option<String>,
+}
+
 fn secret(text: &str) -> Result<Secret, Infallible> {
     Ok(text.to_owned().into())
 }
@@ -92,9 +100,25 @@ impl ClientOptions {
 
     /// The service: flag, environment, profile, default.
     pub(crate) fn session(&self) -> Result<Session, Failure> {
+        self.open(|_| None)
+    }
+
+    /// The same for a command that works in a workspace.
+    pub(crate) fn session_in(&self, place: &InWorkspace) -> Result<Session, Failure> {
+        self.open(|profile| place.workspace.clone().or_else(|| profile.workspace.clone()))
+    }
+
+    fn open(&self, workspace: impl FnOnce(&Profile) -> Option<String>) -> Result<Session, Failure> {
         let place = self.place(profile::read(self.profile.as_deref())?)?;
-        // A thread's id is enough to go on with it, and a new cookie would make another visitor of us.
-        let builder = || Client::builder(&place.api_url).keep_cookies(false);
+        let workspace = workspace(&place.profile);
+        let builder = || {
+            // A thread's id is enough to go on with it, and a new cookie would make another visitor of us.
+            let builder = Client::builder(&place.api_url).keep_cookies(false);
+            match &workspace {
+                Some(slug) => builder.header("x-workspace", slug),
+                None => builder,
+            }
+        };
         let failed = |error| Failure::from(Complaint::of(error, &place.api_url));
         let anonymous = builder().build().map_err(failed)?;
         let (sent, sign_in) = place.sent(&anonymous)?;
@@ -214,6 +238,16 @@ pub(crate) fn with_service(
     work: impl AsyncFnOnce(&Session) -> Result<(), Failure>,
 ) -> (Output, Result<(), Failure>) {
     let outcome = options.session().and_then(|session| block_on(work(&session)));
+    (options.output(), outcome)
+}
+
+/// The same for a command that works in a workspace.
+pub(crate) fn with_service_in(
+    options: &ClientOptions,
+    place: &InWorkspace,
+    work: impl AsyncFnOnce(&Session) -> Result<(), Failure>,
+) -> (Output, Result<(), Failure>) {
+    let outcome = options.session_in(place).and_then(|session| block_on(work(&session)));
     (options.output(), outcome)
 }
 

@@ -56,6 +56,14 @@ impl Answer {
         if self.is_success() { self.parse() } else { Err(self.error()) }
     }
 
+    /// Nothing, when the answer has a 2xx status.
+    ///
+    /// # Errors
+    /// As [`Answer::ok`].
+    pub fn done(&self) -> Result<(), ClientError> {
+        if self.is_success() { Ok(()) } else { Err(self.error()) }
+    }
+
     /// The same for a body that holds a secret, which the error does not quote.
     pub(crate) fn ok_secret<T: DeserializeOwned>(&self) -> Result<T, ClientError> {
         self.ok().map_err(|error| match error {

@@ -22,6 +22,7 @@ mod stream;
 mod threads;
 mod turn;
 mod workflows;
+mod workspaces;
 
 pub use admin::AuditFilter;
 pub use answer::Answer;

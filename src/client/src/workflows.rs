@@ -225,6 +225,21 @@ impl Client {
     }
 }
 
+impl Client {
+    pub(crate) async fn patch(
+        &self,
+        segments: &[&str],
+        body: &impl Serialize,
+    ) -> Result<Answer, ClientError> {
+        let request = self.request(Method::PATCH, self.url(segments)?, Bearer::Service);
+        self.answer(with_json(request, Some(body))).await
+    }
+
+    pub(crate) async fn delete(&self, segments: &[&str]) -> Result<Answer, ClientError> {
+        self.answer(self.request(Method::DELETE, self.url(segments)?, Bearer::Service)).await
+    }
+}
+
 pub(crate) fn with_json(request: RequestBuilder, body: Option<&impl Serialize>) -> RequestBuilder {
     match body {
         Some(body) => request.json(body),

@@ -5,6 +5,8 @@ use wire::ErrorCode;
 
 /// The unique key of handles.
 pub(crate) const HANDLE_KEY: &str = "workflows_workspace_id_handle_key";
+/// Name of the constraint that keeps slugs of workspaces apart.
+const SLUG_KEY: &str = "workspaces_slug_key";
 
 /// A query did not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +55,7 @@ impl StoreError {
             Self::Full(_) => ErrorCode::StorageFull,
             Self::Archived => ErrorCode::WorkflowArchived,
             Self::Taken(key) if key == HANDLE_KEY => ErrorCode::WorkflowHandleTaken,
+            Self::Taken(key) if key == SLUG_KEY => ErrorCode::WorkspaceSlugTaken,
             _ => ErrorCode::Internal,
         }
     }

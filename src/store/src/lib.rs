@@ -19,6 +19,7 @@ mod inspect;
 mod journal;
 mod keys;
 mod leases;
+mod members;
 mod migrate;
 mod partitions;
 mod pool;
@@ -50,13 +51,14 @@ pub use idempotency::{Reservation, Reserved};
 pub use inspect::{Connections, Fitness, Inspection, inspect};
 pub use journal::StoredStep;
 pub use leases::{LEASE_SECONDS, Lease};
+pub use members::{Added, AddedMember, InvitationState, NewMember, StoredMember};
 pub use partitions::PARTITIONS_AHEAD;
 pub use pool::{Options, Store};
 pub use runs::{RunFilter, RunStatus, StoredRun, UnfinishedRun};
 pub use runtime::DatabaseRuntime;
 pub use service_tokens::{NewServiceToken, ServiceTokenStatus, StoredServiceToken};
 pub use sign_in::{
-    BrowserSession, LinkUse, Membership, NewSession, NewSignIn, OpenedSession, OutgoingMail, Proven,
+    BrowserSession, LinkUse, Membership, NewMail, NewSession, NewSignIn, OpenedSession, OutgoingMail, Proven,
     Refreshed, Revoked, ShownCode, StoredUser,
 };
 pub use streams::{StoredFrames, StoredStream};
@@ -65,4 +67,4 @@ pub use turns::UnfinishedTurn;
 pub use versions::{ListedVersion, NewVersion, StoredVersion};
 pub use workflow_changes::WorkflowChange;
 pub use workflows::{NewWorkflow, StoredWorkflow, WorkflowRef};
-pub use workspaces::{DEFAULT_WORKSPACE, StoredWorkspace};
+pub use workspaces::{DEFAULT_WORKSPACE, NewWorkspace, StoredWorkspace};

@@ -210,6 +210,7 @@ diesel::table! {
         user_id -> Uuid,
         role -> Text,
         created_at -> Timestamptz,
+        invited_until -> Nullable<Timestamptz>,
     }
 }
 

@@ -5,8 +5,8 @@ use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use uuid::Uuid;
 
-use crate::schema::workspaces;
-use crate::{Store, StoreError};
+use crate::schema::{workflows, workspace_members, workspaces};
+use crate::{Changes, Store, StoreError};
 
 /// Slug of the workspace that exists from the first start.
 pub const DEFAULT_WORKSPACE: &str = "default";
@@ -23,6 +23,94 @@ pub struct StoredWorkspace {
     pub name: String,
     /// When it was made.
     pub created_at: DateTime<Utc>,
+}
+
+/// A workspace to make.
+#[derive(Debug, Clone, Copy)]
+pub struct NewWorkspace<'a> {
+    /// How requests will name it, for good: what was deleted keeps its slug.
+    pub slug: &'a str,
+    /// Shown to people.
+    pub name: &'a str,
+    /// The user who owns it, where a user makes it.
+    pub owner: Option<Uuid>,
+}
+
+impl Changes {
+    /// Makes a workspace.
+    ///
+    /// # Errors
+    /// [`StoreError::Taken`] when there is, or was, one with this slug.
+    pub async fn create_workspace(&mut self, new: NewWorkspace<'_>) -> Result<StoredWorkspace, StoreError> {
+        let now = self.store.now();
+        let made: StoredWorkspace = diesel::insert_into(workspaces::table)
+            .values((
+                workspaces::id.eq(self.store.ids().uuid()?),
+                workspaces::slug.eq(new.slug),
+                workspaces::name.eq(new.name),
+                workspaces::created_at.eq(now),
+            ))
+            .returning(StoredWorkspace::as_returning())
+            .get_result(&mut *self.connection)
+            .await?;
+        if let Some(owner) = new.owner {
+            diesel::insert_into(workspace_members::table)
+                .values((
+                    workspace_members::workspace_id.eq(made.id),
+                    workspace_members::user_id.eq(owner),
+                    workspace_members::role.eq("owner"),
+                    workspace_members::created_at.eq(now),
+                ))
+                .execute(&mut *self.connection)
+                .await?;
+        }
+        Ok(made)
+    }
+
+    /// Gives a workspace another name; `None` when it is not there.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn rename_workspace(
+        &mut self,
+        id: Uuid,
+        name: &str,
+    ) -> Result<Option<StoredWorkspace>, StoreError> {
+        let renamed = diesel::update(workspaces::table.find(id))
+            .filter(workspaces::deleted_at.is_null())
+            .set(workspaces::name.eq(name))
+            .returning(StoredWorkspace::as_returning())
+            .get_result(&mut *self.connection)
+            .await
+            .optional()?;
+        Ok(renamed)
+    }
+
+    /// Takes a workspace away, and archives its workflows; the row stays, so that its slug never means another one.
+    /// Answers the workflows that were archived; `None` when it is not there.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn delete_workspace(&mut self, id: Uuid) -> Result<Option<Vec<Uuid>>, StoreError> {
+        let deleted = diesel::update(workspaces::table.find(id))
+            .filter(workspaces::deleted_at.is_null())
+            .set(workspaces::deleted_at.eq(Some(self.store.now())))
+            .execute(&mut *self.connection)
+            .await?;
+        if deleted == 0 {
+            return Ok(None);
+        }
+        let open: Vec<Uuid> = workflows::table
+            .filter(workflows::workspace_id.eq(id))
+            .filter(workflows::archived_at.is_null())
+            .select(workflows::id)
+            .load(&mut *self.connection)
+            .await?;
+        for workflow in &open {
+            self.archive_workflow(*workflow).await?;
+        }
+        Ok(Some(open))
+    }
 }
 
 impl Store {
@@ -68,6 +156,27 @@ impl Store {
             .await
             .optional()?;
         Ok(found)
+    }
+
+    /// The newest workspaces first, those with these ids only where it says so.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn workspaces(
+        &self,
+        only: Option<Vec<Uuid>>,
+        before: Option<Uuid>,
+        limit: i64,
+    ) -> Result<Vec<StoredWorkspace>, StoreError> {
+        let mut rows = workspaces::table.filter(workspaces::deleted_at.is_null()).into_boxed();
+        if let Some(only) = only {
+            rows = rows.filter(workspaces::id.eq_any(only));
+        }
+        if let Some(before) = before {
+            rows = rows.filter(workspaces::id.lt(before));
+        }
+        let rows = rows.order(workspaces::id.desc()).limit(limit).select(StoredWorkspace::as_select());
+        Ok(rows.load(&mut *self.connection().await?).await?)
     }
 
     /// The workspace with this slug.

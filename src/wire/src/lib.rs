@@ -15,6 +15,7 @@ mod sign_in;
 mod socket;
 pub mod sse;
 mod workflow;
+mod workspace;
 
 pub use admin::{
     AuditActor, AuditObject, AuditRecord, CreateServiceToken, IssuedServiceToken, RotateServiceToken,
@@ -37,3 +38,6 @@ pub use workflow::{
 
 /// An instant on the wire: RFC 3339, UTC, with `Z`.
 pub type Timestamp = String;
+pub use workspace::{
+    AddMember, CreateWorkspace, MemberRecord, UpdateMember, UpdateWorkspace, WorkspaceRecord,
+};

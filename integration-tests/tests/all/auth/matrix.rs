@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use auth::scope::Scope;
-use integration_tests::{AnswerExt, TestService};
+use integration_tests::{AnswerExt, MailServer, TestService};
 use serde_json::{Value, json};
 
-use super::support::{SECRET, jwt, other_workspace, seconds_from_now};
+use super::support::{SECRET, browser, jwt, other_workspace, seconds_from_now, sign_in};
 
 /// What a route asks for.
 #[derive(Clone, Copy, PartialEq)]
@@ -20,7 +20,10 @@ enum Asks {
 }
 
 use Asks::{Anywhere, Own, Scope as Needs};
-use Scope::{ChatSession, TokensRead, TokensWrite, WorkflowsExecute, WorkflowsRead, WorkflowsWrite};
+use Scope::{
+    ChatSession, TokensRead, TokensWrite, WorkflowsExecute, WorkflowsRead, WorkflowsWrite, WorkspacesRead,
+    WorkspacesWrite,
+};
 
 const ROWS: &[(&str, &str, Asks)] = &[
     ("GET", "/", Own),
@@ -65,6 +68,15 @@ const ROWS: &[(&str, &str, Asks)] = &[
     ("GET", "/api/runs/*/events", Needs(WorkflowsRead)),
     ("GET", "/api/runs/*/trace", Needs(WorkflowsRead)),
     ("POST", "/api/runs/*/cancel", Needs(WorkflowsExecute)),
+    ("GET", "/api/workspaces", Anywhere(WorkspacesRead)),
+    ("POST", "/api/workspaces", Needs(WorkspacesWrite)),
+    ("GET", "/api/workspaces/*", Needs(WorkspacesRead)),
+    ("PATCH", "/api/workspaces/*", Needs(WorkspacesWrite)),
+    ("DELETE", "/api/workspaces/*", Needs(WorkspacesWrite)),
+    ("GET", "/api/workspaces/*/members", Needs(WorkspacesRead)),
+    ("POST", "/api/workspaces/*/members", Needs(WorkspacesWrite)),
+    ("PATCH", "/api/workspaces/*/members/*", Needs(WorkspacesWrite)),
+    ("DELETE", "/api/workspaces/*/members/*", Needs(WorkspacesWrite)),
     ("GET", "/api/admin/service-tokens", Anywhere(TokensRead)),
     ("POST", "/api/admin/service-tokens", Needs(TokensWrite)),
     ("GET", "/api/admin/service-tokens/*", Needs(TokensRead)),
@@ -98,6 +110,8 @@ struct Things {
     workflow: String,
     run: String,
     token: String,
+    workspace: String,
+    member: String,
 }
 
 impl Things {
@@ -107,24 +121,41 @@ impl Things {
         let run = t.root().post(&runs, &json!({"inputs": {"message": "hi"}})).await.value();
         let token = t.root().make_token(&["workflows:read"], &["default"]).await;
         let text = |value: &Value| value.as_str().unwrap().to_owned();
-        Self { workflow: workflow.id, run: text(&run["id"]), token: text(&token["id"]) }
+        let slug = format!("of-{}", text(&token["id"]).split_once('-').unwrap().1);
+        let workspace = t.root().post("/api/workspaces", &json!({"slug": slug})).await.value();
+        let member = json!({"email": "eve@example.org", "role": "viewer"});
+        let member = t.root().post(&format!("/api/workspaces/{slug}/members"), &member).await.value();
+        let (token, workspace, member) = (&token["id"], &workspace["id"], &member["user_id"]);
+        Self {
+            workflow: workflow.id,
+            run: text(&run["id"]),
+            token: text(token),
+            workspace: text(workspace),
+            member: text(member),
+        }
     }
 
     /// The path with these things in it, and a body that does.
-    fn request(&self, path: &str) -> (String, Value) {
+    fn request(&self, method: &str, path: &str) -> (String, Value) {
         let thing = match path {
             path if path.starts_with("/api/runs/") => &self.run,
             path if path.starts_with("/api/admin/") => &self.token,
+            path if path.starts_with("/api/workspaces/") => &self.workspace,
             "/api/nodes/*" => "reply",
             _ => &self.workflow,
         };
-        let filled = path.replacen('*', thing, 1).replace('*', "1");
+        let second = if path.contains("/members/") { &self.member } else { "1" };
+        let filled = path.replacen('*', thing, 1).replace('*', second);
         let graph = integration_tests::graphs::reply("hi");
         let body = match path {
             "/api/chat/session" => json!({"workflow_id": self.workflow}),
             "/api/workflows" => json!({"name": "Another"}),
             "/api/workflows/check" | "/api/workflows/*/versions" => json!({"graph": graph}),
             "/api/workflows/*/runs" => json!({"inputs": {"message": "hi"}}),
+            "/api/workspaces" => json!({"slug": format!("by-{}", self.workspace)}),
+            "/api/workspaces/*/members" => json!({"email": "new@example.org", "role": "viewer"}),
+            "/api/workspaces/*/members/*" if method == "PATCH" => json!({"role": "editor"}),
+            "/api/workspaces/*" if method == "PATCH" => json!({"name": "Another"}),
             "/api/admin/service-tokens" => json!({"scopes": []}),
             "/api/admin/service-tokens/*" | "/api/admin/service-tokens/*/revoke" => json!({"reason": "over"}),
             _ => json!({}),
@@ -135,11 +166,13 @@ impl Things {
 
 #[tokio::test]
 async fn every_route_judges_every_kind_of_caller() {
+    let mail = MailServer::start().await;
     let t = TestService::builder()
         .with_bootstrap_token()
         .set("SERVICE_AUTH_JWT_SECRET", SECRET)
         .set("CHAT_TOKEN_SIGNING_KEY", "chat-key-0123456789abcdef0123456789abcdef")
         .set("SERVICE_AUTH_RATE_LIMIT_IP", "0")
+        .set("SERVICE_SMTP_URL", mail.url())
         .start()
         .await;
     other_workspace(&t).await;
@@ -148,12 +181,17 @@ async fn every_route_judges_every_kind_of_caller() {
     let subject =
         json!({"sub": "somebody", "exp": seconds_from_now(600), "scopes": texts, "workspace_ids": []});
     let nowhere = jwt(&subject);
+    // Somebody who owns another workspace.
+    let bob = json!({"email": "bob@example.org", "role": "owner"});
+    assert_eq!(t.root().post("/api/workspaces/other/members", &bob).await.status, 201);
+    let bob = sign_in(&t, &mail, "bob@example.org").await;
+    let eve = browser(&t, &mail, "eve@example.org").await;
     for (method, path, asks) in ROWS {
         let things = Things::of(&t).await;
-        let (address, body) = things.request(path);
+        let (address, body) = things.request(method, path);
         let row = format!("{method} {path}");
         let content = [("content-type", "application/json")];
-        let body_text = if *method == "GET" { String::new() } else { body.to_string() };
+        let mut body_text = if *method == "GET" { String::new() } else { body.to_string() };
         let plain = t.send(method, &address, &content, &body_text).await;
         let (scope, bound) = match asks {
             Own => {
@@ -166,26 +204,40 @@ async fn every_route_judges_every_kind_of_caller() {
             Anywhere(scope) => (scope, false),
         };
         assert_eq!(plain.refusal(), "401 auth.missing_token", "{row}");
+        let cookie = eve.send(method, &address, &content, body_text.clone()).await.unwrap();
+        assert_eq!(cookie.refusal(), "401 auth.missing_token", "{row}: a browser's cookie opens pages alone");
         let without: Vec<&str> = texts.iter().copied().filter(|text| *text != scope.as_str()).collect();
         let weak = t.root().token(&without, &[]).await;
         let lacking = t.bearer(&weak).send(method, &address, &content, &body_text).await;
         let status = if *path == "/api/chat/session" { 401 } else { 403 };
         assert_eq!((lacking.status, lacking.code().as_str()), (status, "auth.missing_scope"), "{row}");
         assert_eq!(lacking.message(), format!("Missing required scopes: {scope}"), "{row}");
-        // Whatever is made goes to the caller's own workspace, which is the other one here.
-        let own = *path == "/api/workflows";
-        for (who, token) in [("elsewhere", &elsewhere), ("nowhere", &nowhere)] {
+        for (who, token) in [("nowhere", &nowhere), ("elsewhere", &elsewhere), ("bob", &bob)] {
+            let own = match *path {
+                // Whatever is made goes to the caller's own workspace, which is the other one here.
+                "/api/workflows" => who != "nowhere",
+                // Users may have more workspaces.
+                "/api/workspaces" => who == "bob",
+                _ => false,
+            };
             let answer = t.bearer(token).send(method, &address, &content, &body_text).await;
             let refused = answer.refusal() == "403 auth.workspace_forbidden";
-            assert_eq!(refused, bound && !(own && who == "elsewhere"), "{row} {who}: {}", answer.refusal());
+            assert_eq!(refused, bound && !own, "{row} {who}: {}", answer.refusal());
         }
-        let right = t.root().token(&texts, &["default"]).await;
-        let body_text = if *path == "/api/admin/service-tokens" && *method == "POST" {
-            json!({"scopes": [], "workspaces": ["default"]}).to_string()
-        } else {
-            body_text
-        };
-        let answer = t.bearer(&right).send(method, &address, &content, &body_text).await;
+        if row == "POST /api/admin/service-tokens" {
+            body_text = json!({"scopes": [], "workspaces": ["default"]}).to_string();
+        }
+        if row == "POST /api/workspaces" {
+            body_text = json!({"slug": format!("right-{}", things.workspace)}).to_string();
+        }
+        // Only who may go anywhere makes and takes away workspaces.
+        let everywhere = ["POST /api/workspaces", "DELETE /api/workspaces/*"].contains(&row.as_str());
+        let places = ["default", things.workspace.as_str()];
+        let right = t.root().token(&texts, if everywhere { &[] } else { &places }).await;
+        let headers = [("content-type", "application/json"), ("x-workspace", "default")];
+        let inside = path.starts_with("/api/workspaces/");
+        let headers = if inside { &headers[..1] } else { &headers[..] };
+        let answer = t.bearer(&right).send(method, &address, headers, &body_text).await;
         assert!(answer.is_success(), "{row}: {}", answer.text());
     }
 }

@@ -10,5 +10,5 @@ mod limiter;
 mod matrix;
 mod modes;
 mod service_tokens;
-mod support;
+pub(crate) mod support;
 mod workspaces;

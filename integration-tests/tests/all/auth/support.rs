@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use integration_tests::TestService;
+use integration_tests::{AnswerExt, Client, Mail, MailServer, TestService, until};
 use kernel::{Clock, SystemClock};
 use ring::hmac;
 use serde_json::{Value, json};
@@ -35,10 +35,35 @@ pub(super) fn good_jwt(subject: &str, scopes: &str) -> String {
     jwt(&json!({"sub": subject, "exp": seconds_from_now(600), "scope": scopes}))
 }
 
-/// A second workspace, made beside the service.
+/// A second workspace.
 pub(super) async fn other_workspace(t: &TestService) {
-    t.execute(
-        "INSERT INTO workspaces (id, slug, name, created_at) VALUES (gen_random_uuid(), 'other', 'Other', now())",
-    )
-    .await;
+    let made = t.root().post("/api/workspaces", &json!({"slug": "other", "name": "Other"})).await;
+    assert_eq!(made.status, 201, "{}", made.text());
+}
+
+/// The access token of somebody who signs in by mail.
+pub(crate) async fn sign_in(t: &TestService, mail: &MailServer, email: &str) -> String {
+    signed_in(&t.visitor(), mail, email).await["access_token"].as_str().unwrap().to_owned()
+}
+
+/// The browser of somebody who has signed in by mail.
+pub(super) async fn browser(t: &TestService, mail: &MailServer, email: &str) -> Client {
+    let browser = t.visitor();
+    signed_in(&browser, mail, email).await;
+    browser
+}
+
+async fn signed_in(client: &Client, mail: &MailServer, email: &str) -> Value {
+    let (before, origin) = (mail.mails().len(), client.base().trim_end_matches('/').to_owned());
+    let headers = [("content-type", "application/json"), ("origin", origin.as_str())];
+    let post =
+        async |path: &str, body: Value| client.send("POST", path, &headers, body.to_string()).await.unwrap();
+    post("/api/auth/email/start", json!({"email": email})).await;
+    // An invitation may come in between.
+    let is_code = |mail: &&Mail| mail.to == [email] && mail.header("subject").unwrap().starts_with("Sign in");
+    let found = || mail.mails().iter().skip(before).find(is_code).map(Mail::code);
+    until("a code in the mail", async || found().is_some()).await;
+    let answer = post("/api/auth/email/verify", json!({"email": email, "code": found()})).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    answer.value()
 }

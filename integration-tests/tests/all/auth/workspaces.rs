@@ -3,7 +3,7 @@
 use integration_tests::{AnswerExt, MailServer, TestService};
 use serde_json::{Value, json};
 
-use super::support::other_workspace;
+use super::support::{other_workspace, sign_in};
 
 const LIST: &str = "/api/workflows";
 const ALL: [&str; 3] = ["workflows:read", "workflows:write", "workflows:execute"];
@@ -92,11 +92,8 @@ async fn an_administrator_of_one_workspace_is_none_in_another() {
     let there = root.make_token(&["workflows:read"], &["other"]).await;
     let here = root.make_token(&["workflows:read"], &["default"]).await;
     let bob = sign_in(&t, &mail, "bob@example.org").await;
-    t.execute(
-        "INSERT INTO workspace_members (workspace_id, user_id, role, created_at) \
-         SELECT workspaces.id, users.id, 'viewer', now() FROM workspaces, users WHERE slug = 'other'",
-    )
-    .await;
+    let viewer = json!({"email": "bob@example.org", "role": "viewer"});
+    assert_eq!(root.post("/api/workspaces/other/members", &viewer).await.status, 201);
     let bob = t.bearer(&bob);
     let path = |token: &Value| format!("/api/admin/service-tokens/{}", token["id"].as_str().unwrap());
     assert_eq!(bob.get(&path(&here)).await.status, 200, "the owner of default");
@@ -124,13 +121,4 @@ async fn an_administrator_of_one_workspace_is_none_in_another() {
     let seen = bob.get("/api/admin/audit?action=workflow.published").await.value();
     let seen: Vec<&Value> = seen["data"].as_array().unwrap().iter().map(|row| &row["target"]["id"]).collect();
     assert_eq!(seen, [&json!(mine.id)]);
-}
-
-async fn sign_in(t: &TestService, mail: &MailServer, email: &str) -> String {
-    let started = t.post("/api/auth/email/start", &json!({"email": email}).to_string()).await.value();
-    let code = mail.mail(1).await.code();
-    let verify = json!({"challenge": started["challenge"], "email": email, "code": code});
-    let signed_in = t.post("/api/auth/email/verify", &verify.to_string()).await;
-    assert_eq!(signed_in.status, 200, "{}", signed_in.text());
-    signed_in.value()["access_token"].as_str().unwrap().to_owned()
 }

@@ -8,6 +8,7 @@ mod run;
 mod terminal;
 mod tokens;
 mod workflows;
+mod workspaces;
 
 /// Says back what it is told, with a pause before each word.
 fn slow_echo(pause_ms: u64) -> serde_json::Value {

@@ -84,7 +84,7 @@ async fn a_wrong_profile_file_is_one_sentence_without_its_secrets() {
         ("[default]\nservice_token = \"canary\n", "line 2: this is not TOML: "),
         (
             "\n[default]\ntoken = \"canary\"\n",
-            "line 3: [default] has no member `token`; write `api_url` or `service_token`",
+            "line 3: [default] has no member `token`; write `api_url`, `service_token` or `workspace`",
         ),
         ("service_token = \"canary\"", "line 1: `service_token` must stand in a table, such as [default]"),
     ];

@@ -1,4 +1,4 @@
-//! The mail that a sign-in sends.
+//! The mail that the service sends: codes to sign in, and invitations.
 
 use kernel::Random;
 use serde::{Deserialize, Serialize};
@@ -6,20 +6,38 @@ use uuid::Uuid;
 
 use super::Code;
 use crate::keyring::{KeyRing, KeyringError};
+use crate::role::Role;
 
-/// A mail's code and link. It is only ever stored sealed.
+/// A mail. It is only ever stored sealed.
 #[derive(Serialize, Deserialize)]
 pub struct Letter {
-    code: String,
-    link: Option<String>,
+    /// What the service is known under.
     service: String,
+    #[serde(flatten)]
+    content: Content,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Content {
+    Code { code: String, link: Option<String> },
+    Invitation { workspace: String, role: String, login: Option<String> },
 }
 
 impl Letter {
-    /// For a service known under `service`. Without a link it holds the code alone.
+    /// A code to sign in to a service known under `service`. Without a link it holds the code alone.
     #[must_use]
     pub fn new(service: &str, code: &Code, link: Option<String>) -> Self {
-        Self { code: code.expose().to_owned(), link, service: service.to_owned() }
+        let content = Content::Code { code: code.expose().to_owned(), link };
+        Self { service: service.to_owned(), content }
+    }
+
+    /// An invitation to the workspace of this name. It holds no secret: whoever takes it up shows that they read this
+    /// mailbox, by signing in at `login`.
+    #[must_use]
+    pub fn invitation(service: &str, workspace: &str, role: Role, login: Option<String>) -> Self {
+        let (workspace, role) = (workspace.to_owned(), role.as_str().to_owned());
+        Self { service: service.to_owned(), content: Content::Invitation { workspace, role, login } }
     }
 
     /// Sealed for the row of this id, and for no other.
@@ -40,40 +58,67 @@ impl Letter {
         serde_json::from_slice(&plain).map_err(|_| KeyringError::Tampered)
     }
 
-    /// The code.
-    #[must_use]
-    pub fn code(&self) -> &str {
-        &self.code
-    }
-
-    /// The link, where it has one.
-    #[must_use]
-    pub fn link(&self) -> Option<&str> {
-        self.link.as_deref()
-    }
-
     /// The subject. It holds no code: it is shown where others look.
     #[must_use]
     pub fn subject(&self) -> String {
-        format!("Sign in to {}", self.service)
+        let service = &self.service;
+        match &self.content {
+            Content::Code { .. } => format!("Sign in to {service}"),
+            Content::Invitation { workspace, .. } => format!("Invitation to \"{workspace}\" on {service}"),
+        }
     }
 
-    /// The text: the code alone on a line, and the link.
+    /// The text: a code alone on a line, a link alone on a line.
     #[must_use]
     pub fn text(&self) -> String {
-        let Self { code, link, service } = self;
-        let (both, link) = match link {
-            Some(link) => (
-                "Each works once",
-                format!("Or open this link in the browser where you asked:\n\n{link}\n\n"),
-            ),
-            None => ("It works once", String::new()),
-        };
-        format!(
-            "Your code to sign in to {service}:\n\n{code}\n\n{link}{both}, within 10 minutes, in the browser where you asked.\n\
-             If you did not ask, do nothing: nobody gets in without this mail.\n"
-        )
+        let service = &self.service;
+        match &self.content {
+            Content::Code { code, link } => code_text(service, code, link.as_deref()),
+            Content::Invitation { workspace, role, login } => {
+                invitation_text(service, workspace, role, login.as_deref())
+            }
+        }
     }
+
+    /// All of it in a line, for a log that stands for the mail.
+    #[must_use]
+    pub fn in_short(&self) -> String {
+        match &self.content {
+            Content::Code { code, link } => {
+                let link = link.as_deref().map(|link| format!(" or the link {link}")).unwrap_or_default();
+                format!("signs in with the code {code}{link}")
+            }
+            Content::Invitation { workspace, role, login } => {
+                let login = login.as_deref().map(|login| format!(", and signs in at {login}"));
+                let login = login.unwrap_or_default();
+                format!("is invited to the workspace {workspace:?} as {role}{login}")
+            }
+        }
+    }
+}
+
+fn code_text(service: &str, code: &str, link: Option<&str>) -> String {
+    let (both, link) = match link {
+        Some(link) => {
+            ("Each works once", format!("Or open this link in the browser where you asked:\n\n{link}\n\n"))
+        }
+        None => ("It works once", String::new()),
+    };
+    format!(
+        "Your code to sign in to {service}:\n\n{code}\n\n{link}{both}, within 10 minutes, in the browser where you asked.\n\
+         If you did not ask, do nothing: nobody gets in without this mail.\n"
+    )
+}
+
+fn invitation_text(service: &str, workspace: &str, role: &str, login: Option<&str>) -> String {
+    let place = match login {
+        Some(login) => format!("with this mail address, within 7 days:\n\n{login}\n"),
+        None => format!("to {service} with this mail address, within 7 days.\n"),
+    };
+    format!(
+        "You are invited to the workspace \"{workspace}\" on {service}, as {role}.\n\nTo take it up, sign in {place}\n\
+         If you do not know what this is about, do nothing.\n"
+    )
 }
 
 fn context(id: Uuid) -> String {
@@ -105,7 +150,21 @@ mod tests {
         let (ring, random) = (KeyRing::new("mail", [("mail", &[7; 32])]).unwrap(), SeededRandom::new(1));
         let sealed = letter(None).seal(&ring, Uuid::from_u128(1), &random).unwrap();
         assert!(!sealed.windows(6).any(|bytes| bytes == b"012345"));
-        assert_eq!(Letter::open(&ring, Uuid::from_u128(1), &sealed).unwrap().code(), "012345");
+        let opened = Letter::open(&ring, Uuid::from_u128(1), &sealed).unwrap();
+        assert_eq!(opened.in_short(), "signs in with the code 012345");
         assert!(Letter::open(&ring, Uuid::from_u128(2), &sealed).is_err());
+    }
+
+    #[test]
+    fn an_invitation_says_where_to_and_holds_no_secret() {
+        let login = "https://desk.example.org/login".to_owned();
+        let letter = Letter::invitation("desk.example.org", "Support", Role::Editor, Some(login.clone()));
+        assert_eq!(letter.subject(), "Invitation to \"Support\" on desk.example.org");
+        assert!(letter.text().lines().any(|line| line == login));
+        assert!(letter.text().contains("as editor"));
+        assert!(letter.in_short().contains("\"Support\" as editor"));
+        let (ring, random) = (KeyRing::new("mail", [("mail", &[7; 32])]).unwrap(), SeededRandom::new(1));
+        let sealed = letter.seal(&ring, Uuid::from_u128(1), &random).unwrap();
+        assert_eq!(Letter::open(&ring, Uuid::from_u128(1), &sealed).unwrap().text(), letter.text());
     }
 }

@@ -14,6 +14,7 @@ mod signals;
 pub(crate) mod token;
 pub(crate) mod whoami;
 pub(crate) mod workflow;
+pub(crate) mod workspace;
 
 use ::config::{Config, Problems, Source};
 

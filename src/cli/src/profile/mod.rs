@@ -30,6 +30,8 @@ pub(crate) struct Profile {
     pub(crate) api_url: Option<String>,
     pub(crate) service_token: Option<Secret>,
     pub(crate) sign_in: Option<SignIn>,
+    /// Slug of the workspace that commands work in.
+    pub(crate) workspace: Option<String>,
 }
 
 /// The tokens of somebody who has signed in.
@@ -144,6 +146,7 @@ fn profile(name: &str, table: &DeTable<'_>) -> Result<Profile, (usize, String)> 
         match key.get_ref().as_ref() {
             "api_url" => profile.api_url = Some(text(value)?),
             "service_token" => profile.service_token = Some(text(value)?.into()),
+            "workspace" => profile.workspace = Some(text(value)?),
             ACCESS_TOKEN => access = Some(text(value)?.into()),
             REFRESH_TOKEN => refresh = Some(text(value)?.into()),
             ACCESS_EXPIRES => {
@@ -151,7 +154,9 @@ fn profile(name: &str, table: &DeTable<'_>) -> Result<Profile, (usize, String)> 
                 expires = Some(at.map_err(|_| wrong("a time"))?.with_timezone(&Utc));
             }
             other => {
-                let wrong = format!("[{name}] has no member `{other}`; write `api_url` or `service_token`");
+                let wrong = format!(
+                    "[{name}] has no member `{other}`; write `api_url`, `service_token` or `workspace`"
+                );
                 return Err((key.span().start, wrong));
             }
         }
@@ -220,7 +225,7 @@ mod tests {
             ("api_url = \"canary\"", ", line 1: `api_url` must stand in a table, such as [default]"),
             (
                 "[a]\n\ntoken = \"canary\"",
-                ", line 3: [a] has no member `token`; write `api_url` or `service_token`",
+                ", line 3: [a] has no member `token`; write `api_url`, `service_token` or `workspace`",
             ),
             ("[a]\nservice_token = 73", ", line 2: `service_token` of [a] must be a text that is not empty"),
             ("[a]\napi_url = \"\"", ", line 2: `api_url` of [a] must be a text that is not empty"),

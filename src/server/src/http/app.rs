@@ -195,6 +195,11 @@ impl App {
         (known || host.is_some_and(Self::is_loopback_name)).then(|| self.public_base(request))
     }
 
+    /// What the service is called in mail whose links begin with `base`.
+    pub(super) fn name_in_mail(base: Option<&str>) -> &str {
+        base.and_then(|base| base.split_once("://")).map_or("Callboard", |(_, host)| host)
+    }
+
     /// Whether a `Host` header names this machine to itself.
     pub(super) fn is_loopback_name(host: &str) -> bool {
         is_loopback_name(host)

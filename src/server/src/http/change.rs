@@ -74,6 +74,11 @@ impl<S, const LIMIT: usize> Change<S, LIMIT> {
         self.caller.app().public_base(&self.request)
     }
 
+    /// The same for links in mail, where that may be said.
+    pub(super) fn mail_base(&self) -> Option<String> {
+        self.caller.app().mail_base(&self.request)
+    }
+
     /// Makes the changes, all or none, and the answer with them.
     pub(super) async fn make(
         &self,

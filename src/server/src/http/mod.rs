@@ -24,7 +24,9 @@ mod query;
 mod request_id;
 mod runs;
 mod session;
+mod slug;
 mod workflows;
+mod workspaces;
 mod ws;
 
 use actix_web::body::MessageBody;
@@ -63,6 +65,7 @@ pub(crate) fn application(
         .configure(workflows::routes)
         .configure(runs::routes)
         .configure(nodes::routes)
+        .configure(workspaces::routes)
         .configure(admin::routes)
         .configure(chat::routes)
         .configure(auth::routes)

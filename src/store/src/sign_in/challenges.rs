@@ -9,6 +9,7 @@ use diesel::sql_types::{BigInt, Text};
 use diesel_async::RunQueryDsl;
 use uuid::Uuid;
 
+use super::NewMail;
 use crate::changes::lock_of;
 use crate::schema::{outgoing_mail, sign_in_challenges};
 use crate::{Changes, Store, StoreError};
@@ -174,19 +175,13 @@ impl Changes {
             ))
             .execute(&mut *self.connection)
             .await?;
-        diesel::insert_into(outgoing_mail::table)
-            .values((
-                outgoing_mail::id.eq(new.id),
-                outgoing_mail::recipient.eq(new.email),
-                outgoing_mail::content.eq(new.letter),
-                outgoing_mail::created_at.eq(now),
-                outgoing_mail::expires_at.eq(now + CHALLENGE_LIFE),
-                outgoing_mail::next_attempt_at.eq(now),
-                outgoing_mail::attempts.eq(0),
-            ))
-            .execute(&mut *self.connection)
-            .await?;
-        Ok(())
+        self.queue_mail(NewMail {
+            id: new.id,
+            recipient: new.email,
+            content: new.letter,
+            expires_at: now + CHALLENGE_LIFE,
+        })
+        .await
     }
 
     /// Uses a challenge up when the code is right, and notes a try when it is not; `None` says no more than that it

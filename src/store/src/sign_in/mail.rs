@@ -8,7 +8,7 @@ use diesel_async::RunQueryDsl;
 use uuid::Uuid;
 
 use crate::schema::outgoing_mail;
-use crate::{Store, StoreError};
+use crate::{Changes, Store, StoreError};
 
 /// A mail that was claimed.
 #[derive(Debug, Clone, QueryableByName)]
@@ -28,6 +28,41 @@ pub struct OutgoingMail {
     /// From then on it is worth nothing.
     #[diesel(sql_type = Timestamptz)]
     pub expires_at: DateTime<Utc>,
+}
+
+/// A mail to send.
+pub struct NewMail<'a> {
+    /// Its id, which its content is sealed for.
+    pub id: Uuid,
+    /// Where it goes.
+    pub recipient: &'a str,
+    /// The sealed letter.
+    pub content: Vec<u8>,
+    /// From then on it is worth nothing.
+    pub expires_at: DateTime<Utc>,
+}
+
+impl Changes {
+    /// Puts a mail into the queue; it stands or falls with the change.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn queue_mail(&mut self, new: NewMail<'_>) -> Result<(), StoreError> {
+        let now = self.store.now();
+        diesel::insert_into(outgoing_mail::table)
+            .values((
+                outgoing_mail::id.eq(new.id),
+                outgoing_mail::recipient.eq(new.recipient),
+                outgoing_mail::content.eq(new.content),
+                outgoing_mail::created_at.eq(now),
+                outgoing_mail::expires_at.eq(new.expires_at),
+                outgoing_mail::next_attempt_at.eq(now),
+                outgoing_mail::attempts.eq(0),
+            ))
+            .execute(&mut *self.connection)
+            .await?;
+        Ok(())
+    }
 }
 
 impl Store {

@@ -10,7 +10,7 @@ mod sessions;
 mod users;
 
 pub use challenges::{LinkUse, NewSignIn, Proven, ShownCode};
-pub use mail::OutgoingMail;
+pub use mail::{NewMail, OutgoingMail};
 pub use refresh::{Refreshed, Revoked};
 pub use sessions::{BrowserSession, NewSession, OpenedSession};
 pub use users::{Membership, StoredUser};

@@ -1,5 +1,6 @@
 //! People and the workspaces they belong to.
 
+use chrono::{DateTime, Utc};
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use uuid::Uuid;
@@ -41,7 +42,7 @@ impl Changes {
         members_only: bool,
     ) -> Result<Option<StoredUser>, StoreError> {
         let now = self.store.now();
-        if members_only && !owner && !is_member(&mut self.connection, email).await? {
+        if members_only && !owner && !is_member(&mut self.connection, email, now).await? {
             return Ok(None);
         }
         diesel::insert_into(users::table)
@@ -65,6 +66,7 @@ impl Changes {
             .set(users::last_sign_in_at.eq(now))
             .execute(&mut *self.connection)
             .await?;
+        self.take_up_invitations(user.id).await?;
         if owner && !earlier {
             self.make_owner(user.id).await?;
         }
@@ -86,7 +88,10 @@ impl Changes {
             ))
             .on_conflict((workspace_members::workspace_id, workspace_members::user_id))
             .do_update()
-            .set(workspace_members::role.eq("owner"))
+            .set((
+                workspace_members::role.eq("owner"),
+                workspace_members::invited_until.eq(None::<DateTime<Utc>>),
+            ))
             .execute(&mut *self.connection)
             .await?;
         Ok(())
@@ -96,20 +101,25 @@ impl Changes {
 async fn is_member(
     connection: &mut diesel_async::AsyncPgConnection,
     email: &str,
+    now: DateTime<Utc>,
 ) -> Result<bool, StoreError> {
+    let in_time = workspace_members::invited_until.gt(now).assume_not_null();
     let member = users::table
         .inner_join(workspace_members::table.on(workspace_members::user_id.eq(users::id)))
-        .filter(users::email.eq(email));
+        .inner_join(workspaces::table.on(workspaces::id.eq(workspace_members::workspace_id)))
+        .filter(users::email.eq(email))
+        .filter(workspaces::deleted_at.is_null())
+        .filter(workspace_members::invited_until.is_null().or(in_time));
     Ok(diesel::select(diesel::dsl::exists(member)).get_result(connection).await?)
 }
 
 impl Store {
-    /// Whether the address is somebody's who belongs to a workspace.
+    /// Whether the address is somebody's who belongs to a workspace, or is invited to one.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn is_member(&self, email: &str) -> Result<bool, StoreError> {
-        is_member(&mut *self.connection().await?, email).await
+        is_member(&mut *self.connection().await?, email, self.now()).await
     }
 
     /// The workspaces that somebody belongs to, by slug.

@@ -170,6 +170,36 @@ error_codes! {
         "The header X-Workspace is required.",
         "The caller belongs to several workspaces, and the request names none.",
         "Send `X-Workspace: <slug>`.";
+    WorkspaceNotFound, "workspace.not_found", 404, false,
+        "There is no such workspace.",
+        "No workspace has this id or slug, or it was deleted. Who may see some workspaces only is answered \
+         `auth.workspace_forbidden` instead.",
+        "List them with `callboard workspace list` or `GET /api/workspaces`.";
+    WorkspaceSlugTaken, "workspace.slug_taken", 409, false,
+        "The slug is taken.",
+        "A workspace has this slug, or had it: a slug never comes to mean another workspace.",
+        "Choose another one. The name that people see need not be unique.";
+    WorkspaceIsDefault, "workspace.is_default", 409, false,
+        "The workspace `default` cannot be deleted.",
+        "Requests that name no workspace work in `default`, so it is always there.",
+        "Archive its workflows instead.";
+    MemberNotFound, "workspace.member_not_found", 404, false,
+        "The workspace has no such member.",
+        "Nobody with this user id belongs to the workspace or is invited to it.",
+        "List them with `callboard workspace members` or `GET /api/workspaces/{id}/members`.";
+    MemberHasOtherRole, "workspace.member_has_other_role", 409, false,
+        "They belong to the workspace with another role.",
+        "Somebody is added who is a member, or invited, with another role.",
+        "Change the role: `callboard workspace role`, or `PATCH /api/workspaces/{id}/members/{user_id}`.";
+    LastOwner, "workspace.last_owner", 409, false,
+        "The workspace would have no owner.",
+        "The only owner is to be removed, or to be given another role. An invitation that nobody has taken up is no \
+         owner yet.",
+        "Make somebody else an owner first.";
+    TooManyInvitations, "workspace.too_many_invitations", 429, true,
+        "The workspace has sent too many invitations.",
+        "100 invitations were mailed for the workspace within an hour.",
+        "Wait the seconds of `Retry-After`.";
     ServiceTokenNotFound, "service_token.not_found", 404, false,
         "There is no such service token.",
         "No stored service token has this id. The bootstrap token is not stored.",

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::signals::Interrupts;
 use crate::complaint::Complaint;
-use crate::options::{ClientOptions, Session, runtime};
+use crate::options::{ClientOptions, InWorkspace, Session, runtime};
 use crate::output::{Failure, Output, complain};
 use crate::terminal::{Paint, harmless, stdout_is_seen};
 
@@ -30,6 +30,8 @@ pub(crate) struct Chat {
     /// Go on with this thread.
     #[arg(long, value_name = "ID")]
     thread: Option<String>,
+    #[command(flatten)]
+    place: InWorkspace,
     #[command(flatten)]
     options: ClientOptions,
 }
@@ -48,7 +50,7 @@ impl Chat {
     }
 
     fn chat(self, options: &ClientOptions) -> Result<(), Failure> {
-        let session = options.session()?;
+        let session = options.session_in(&self.place)?;
         let asks = self.message.is_none() && std::io::stdin().is_terminal() && stdout_is_seen();
         if asks && session.output == Output::Json {
             return Err(Failure::usage("--output json needs a message, as an argument or on standard input"));

@@ -13,7 +13,7 @@ use wire::{CreateRun, RunRecord, RunState};
 
 use super::signals::Interrupts;
 use crate::complaint::Complaint;
-use crate::options::{ClientOptions, Session, block_on, new_key};
+use crate::options::{ClientOptions, InWorkspace, Session, block_on, new_key};
 use crate::output::{Failure, Output, complain, pretty, say};
 use crate::sign_in::renewing;
 use crate::terminal::{Paint, harmless, stdout_is_seen};
@@ -49,6 +49,8 @@ pub(crate) struct Run {
     #[arg(long)]
     quiet: bool,
     #[command(flatten)]
+    place: InWorkspace,
+    #[command(flatten)]
     options: ClientOptions,
 }
 
@@ -57,7 +59,7 @@ impl Run {
     pub(crate) fn run(self, outer: ClientOptions) -> (Output, Result<(), Failure>) {
         let options = self.options.clone().or(outer);
         let work = || {
-            let session = options.session()?;
+            let session = options.session_in(&self.place)?;
             block_on(renewing(&session, self.perform(&session)))
         };
         (options.output(), work())

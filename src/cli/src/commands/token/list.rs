@@ -1,11 +1,11 @@
 //! `callboard token list`.
 
 use clap::Args;
-use client::Part;
 use wire::ServiceTokenRecord;
 
 use crate::options::{ClientOptions, Session};
 use crate::output::{Failure, Output, complain, pretty, say};
+use crate::parts;
 use crate::table::{self, minute};
 
 #[derive(Debug, Args)]
@@ -35,17 +35,8 @@ impl List {
     }
 
     async fn all(&self, session: &Session) -> Result<Vec<ServiceTokenRecord>, Failure> {
-        let mut all = Vec::new();
-        let mut part = Part { limit: Some(200), cursor: None };
-        loop {
-            let listed = session.client.service_tokens(self.status.as_deref(), &part).await;
-            let listed = listed.map_err(|error| session.failed(error))?;
-            all.extend(listed.data);
-            part.cursor = listed.next_cursor;
-            if part.cursor.is_none() {
-                return Ok(all);
-            }
-        }
+        let status = self.status.as_deref();
+        parts::all(session, async |part| session.client.service_tokens(status, part).await).await
     }
 }
 

@@ -8,7 +8,7 @@ use wire::{CheckVersion, Checked};
 use super::file::GraphFile;
 use super::warn;
 use crate::complaint::Complaint;
-use crate::options::{ClientOptions, block_on};
+use crate::options::{ClientOptions, InWorkspace, block_on};
 use crate::output::{Failure, Output, complain, pretty, say};
 use crate::terminal::Paint;
 
@@ -24,6 +24,8 @@ pub(crate) struct Check {
     #[arg(long)]
     service: bool,
     #[command(flatten)]
+    pub(super) place: InWorkspace,
+    #[command(flatten)]
     pub(super) options: ClientOptions,
 }
 
@@ -31,7 +33,7 @@ impl Check {
     pub(super) fn run(&self, options: &ClientOptions) -> Result<(), Failure> {
         let file = GraphFile::read(&self.file, self.config.as_deref())?;
         let checked = if self.service {
-            let session = options.session()?;
+            let session = options.session_in(&self.place)?;
             let wanted =
                 CheckVersion { graph: file.graph.clone(), runnable_config: file.runnable_config.clone() };
             let checked = block_on(async { Ok(session.client.check(&wanted).await) })?;

@@ -3,7 +3,7 @@
 use clap::Args;
 use wire::CreateWorkflow;
 
-use crate::options::{ClientOptions, Session};
+use crate::options::{ClientOptions, InWorkspace, Session};
 use crate::output::{Failure, Output, complain, pretty, say};
 use crate::terminal::{Paint, harmless};
 
@@ -20,6 +20,8 @@ pub(crate) struct Create {
     /// For finding it; may be given several times.
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
+    #[command(flatten)]
+    pub(super) place: InWorkspace,
     #[command(flatten)]
     pub(super) options: ClientOptions,
 }

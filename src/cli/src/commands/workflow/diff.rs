@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::Value;
 use wire::Change;
 
-use crate::options::{ClientOptions, Session};
+use crate::options::{ClientOptions, InWorkspace, Session};
 use crate::output::{Failure, Output, compact, complain, pretty, say};
 use crate::terminal::{Paint, harmless};
 
@@ -16,6 +16,8 @@ pub(crate) struct Diff {
     base: i32,
     /// The version that it became.
     target: i32,
+    #[command(flatten)]
+    pub(super) place: InWorkspace,
     #[command(flatten)]
     pub(super) options: ClientOptions,
 }

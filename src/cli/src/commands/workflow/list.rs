@@ -4,7 +4,7 @@ use clap::Args;
 use client::Part;
 use wire::WorkflowRecord;
 
-use crate::options::{ClientOptions, Session};
+use crate::options::{ClientOptions, InWorkspace, Session};
 use crate::output::{Failure, Output, complain, pretty, say};
 use crate::terminal::{Paint, harmless};
 
@@ -13,6 +13,8 @@ pub(crate) struct List {
     /// Archived ones too.
     #[arg(long)]
     archived: bool,
+    #[command(flatten)]
+    pub(super) place: InWorkspace,
     #[command(flatten)]
     pub(super) options: ClientOptions,
 }

@@ -14,7 +14,7 @@ use clap::Subcommand;
 use wire::FieldError;
 
 use crate::complaint::{self, Places};
-use crate::options::{ClientOptions, Session, with_service};
+use crate::options::{ClientOptions, Session, with_service_in};
 use crate::output::{Failure, Output, complain};
 use crate::terminal::Paint;
 
@@ -43,7 +43,7 @@ pub(crate) enum WorkflowCommand {
 pub(crate) fn run(command: WorkflowCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
     macro_rules! with_service {
         ($command:expr, $options:expr) => {
-            with_service(&$options.or(outer), async |session| $command.run(session).await)
+            with_service_in(&$options.or(outer), &$command.place, async |session| $command.run(session).await)
         };
     }
     match command {

@@ -3,7 +3,7 @@
 use clap::{ArgAction, Args};
 use wire::PublishRequest;
 
-use crate::options::{ClientOptions, Session};
+use crate::options::{ClientOptions, InWorkspace, Session};
 use crate::output::{Failure, Output, complain, pretty, say};
 use crate::terminal::{Paint, harmless};
 
@@ -22,6 +22,8 @@ pub(crate) struct Publish {
     )]
     require_login: Option<bool>,
     #[command(flatten)]
+    pub(super) place: InWorkspace,
+    #[command(flatten)]
     pub(super) options: ClientOptions,
 }
 
@@ -29,6 +31,8 @@ pub(crate) struct Publish {
 pub(crate) struct Unpublish {
     /// Handle or id of the workflow.
     workflow: String,
+    #[command(flatten)]
+    pub(super) place: InWorkspace,
     #[command(flatten)]
     pub(super) options: ClientOptions,
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use wire::{VersionSummary, WorkflowRecord};
 
 use super::list::chat;
-use crate::options::{ClientOptions, Session};
+use crate::options::{ClientOptions, InWorkspace, Session};
 use crate::output::{Failure, Output, pretty, say};
 use crate::terminal::{Paint, harmless};
 
@@ -23,6 +23,8 @@ pub(crate) struct Show {
     /// Print this version whole, as `callboard workflow upload` takes it.
     #[arg(long, value_name = "N")]
     version: Option<i32>,
+    #[command(flatten)]
+    pub(super) place: InWorkspace,
     #[command(flatten)]
     pub(super) options: ClientOptions,
 }

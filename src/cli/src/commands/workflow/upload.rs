@@ -9,7 +9,7 @@ use wire::{CheckVersion, CreateVersion, CreateWorkflow, SavedVersion};
 use super::file::GraphFile;
 use super::warn;
 use crate::complaint::Complaint;
-use crate::options::{ClientOptions, Session};
+use crate::options::{ClientOptions, InWorkspace, Session};
 use crate::output::{Failure, Output, complain, pretty, say};
 use crate::terminal::Paint;
 
@@ -29,6 +29,8 @@ pub(crate) struct Upload {
     /// Make the workflow first when there is none with this handle.
     #[arg(long)]
     create: bool,
+    #[command(flatten)]
+    pub(super) place: InWorkspace,
     #[command(flatten)]
     pub(super) options: ClientOptions,
 }

@@ -9,11 +9,11 @@ use store::NewSignIn;
 use wire::{ErrorCode, FieldError, SignInStarted};
 
 use super::binding;
-use crate::http::body;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::fields::Fields;
 use crate::http::guard::Anyone;
 use crate::http::query::Params;
+use crate::http::{App, body};
 
 struct Wanted {
     email: EmailAddress,
@@ -32,8 +32,7 @@ pub(super) async fn start(app: Anyone, request: HttpRequest, payload: Payload) -
         (Code::fresh(app.random())?, Token::fresh(app.random())?, Token::fresh(app.random())?);
     let base = app.mail_base(&request);
     let address = base.as_ref().map(|base| format!("{base}/api/auth/magic/{}", link.expose()));
-    let service =
-        base.as_deref().and_then(|base| base.split_once("://")).map_or("Callboard", |(_, host)| host);
+    let service = App::name_in_mail(base.as_deref());
     let keys = app.sign_in();
     let letter = Letter::new(service, &code, address).seal(&keys.letters, id, app.random());
     let client = client_key(app.client_address(&request));

@@ -33,6 +33,7 @@ pub(super) use scopes::{
 };
 pub(super) use socket::SocketCaller;
 use wire::ErrorCode;
+pub(super) use workspace::place;
 
 use super::App;
 use super::error::ApiError;

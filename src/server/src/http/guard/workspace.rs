@@ -38,6 +38,24 @@ impl<S: Asked> Caller<S> {
         }
     }
 
+    /// The workspace that a path names by its id or slug.
+    pub(in crate::http) async fn workspace_called(&self, name: &str) -> ApiResult<StoredWorkspace> {
+        let found = self.store().workspaces_named(&[name.to_owned()]).await?.pop();
+        let Some(workspace) = found else {
+            // Who may see some of them learns nothing of the others.
+            let code = match self.principal().workspaces() {
+                None => ErrorCode::WorkspaceNotFound,
+                Some(_) => ErrorCode::WorkspaceForbidden,
+            };
+            return Err(self.denied(ApiError::new(code)).await);
+        };
+        if self.named_workspace().is_some_and(|slug| slug != workspace.slug) {
+            return Err(self.denied(ApiError::new(ErrorCode::WorkspaceForbidden)).await);
+        }
+        self.enter(place(&workspace)).await?;
+        Ok(workspace)
+    }
+
     /// The workflow that a path names: by its id wherever it is, by its handle in the workspace that the request names,
     /// else in the only one of the caller's that has it, else in the default one.
     pub(in crate::http) async fn workflow(&self, name: &str) -> ApiResult<StoredWorkflow> {
@@ -86,6 +104,6 @@ impl<S: Asked> Caller<S> {
     }
 }
 
-fn place(workspace: &StoredWorkspace) -> Place<'_> {
+pub(in crate::http) fn place(workspace: &StoredWorkspace) -> Place<'_> {
     Place { id: workspace.id, slug: &workspace.slug }
 }

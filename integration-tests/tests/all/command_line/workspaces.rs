@@ -1,0 +1,81 @@
+//! `callboard workspace …`, and commands that work in one of several.
+
+use integration_tests::{BOOTSTRAP, MailServer, TestService};
+use serde_json::{Value, json};
+
+use super::terminal::Terminal;
+use crate::auth::support::sign_in;
+
+#[tokio::test]
+async fn a_workspace_gets_members_who_change_and_go() {
+    let mail = MailServer::start().await;
+    let t = TestService::builder().with_bootstrap_token().set("SERVICE_SMTP_URL", mail.url()).start().await;
+    let terminal = Terminal::of(&t).with_token(BOOTSTRAP);
+    let made = terminal.does(&["workspace", "create", "support", "--name", "Support"]).await;
+    assert_eq!(made, "Made the workspace support \"Support\".\n");
+    let nobody = terminal.run(&["workspace", "members", "support"]).await;
+    assert_eq!((nobody.status, nobody.out.as_str()), (Some(0), ""));
+    assert!(nobody.err.starts_with("Nobody belongs to support yet."), "{}", nobody.err);
+    let invite = ["workspace", "invite", "support", "bob@example.org", "--role", "editor"];
+    let invited = terminal.does(&invite).await;
+    assert!(
+        invited.starts_with("bob@example.org is invited to support as editor, by mail, until 20"),
+        "{invited}"
+    );
+    assert_eq!(mail.mail(1).await.to, ["bob@example.org"]);
+    let other = terminal.run(&["workspace", "invite", "support", "bob@example.org"]).await;
+    assert!(other.err.contains("(workspace.member_has_other_role)"), "{}", other.err);
+    assert!(other.err.contains("`callboard workspace role`"), "{}", other.err);
+    sign_in(&t, &mail, "bob@example.org").await;
+    let changed = terminal.does(&["workspace", "role", "support", "Bob@example.org", "admin"]).await;
+    assert_eq!(changed, "bob@example.org is admin in support now.\n");
+    let listed = terminal.does(&["workspace", "members", "support"]).await;
+    let cells: Vec<&str> = listed.lines().last().unwrap().split_whitespace().collect();
+    assert_eq!(cells[..3], ["bob@example.org", "admin", "active"]);
+    let removed = terminal.does(&["workspace", "remove", "support", cells[3]]).await;
+    assert!(removed.ends_with(" does not belong to support any more.\n"), "{removed}");
+    let gone = terminal.run(&["workspace", "remove", "support", "bob@example.org"]).await;
+    assert_eq!(gone.status, Some(1));
+    assert!(gone.err.contains("bob@example.org does not belong to support"), "{}", gone.err);
+
+    terminal.does(&["workspace", "rename", "support", "Help desk"]).await;
+    let listed = terminal.does(&["--output", "json", "workspace", "list"]).await;
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    assert_eq!((&listed[0]["slug"], &listed[0]["name"]), (&json!("support"), &json!("Help desk")));
+    let asked = terminal.run(&["workspace", "delete", "support"]).await;
+    assert_eq!(asked.status, Some(2));
+    assert!(asked.err.contains("--yes"), "{}", asked.err);
+    terminal.does(&["workspace", "delete", "support", "--yes"]).await;
+    let shown = terminal.run(&["workspace", "members", "support"]).await;
+    assert!(
+        shown.err.contains("(workspace.not_found)") && shown.err.contains("workspace list"),
+        "{}",
+        shown.err
+    );
+}
+
+#[tokio::test]
+async fn who_belongs_to_several_says_where() {
+    let t = TestService::builder().with_bootstrap_token().start().await;
+    let root = t.root();
+    assert_eq!(root.post("/api/workspaces", &json!({"slug": "other"})).await.status, 201);
+    let token = root.token(&["workflows:read", "workflows:write"], &["default", "other"]).await;
+    let terminal = Terminal::of(&t).with_token(&token);
+    let refused = terminal.run(&["workflow", "create", "Desk"]).await;
+    assert!(refused.err.contains("(workspace.required)"), "{}", refused.err);
+    assert!(refused.err.contains("--workspace"), "{}", refused.err);
+    terminal.does(&["workflow", "create", "Desk", "--workspace", "other"]).await;
+    let listed = terminal.does(&["workflow", "list", "--workspace", "other"]).await;
+    assert!(listed.contains("Desk"), "{listed}");
+    let listed = terminal.run(&["workflow", "list", "--workspace", "default"]).await;
+    assert!(!listed.out.contains("Desk"), "{}", listed.out);
+    // The profile may say it once for all.
+    let url = t.client().base();
+    terminal.file(
+        "config/callboard/config.toml",
+        format!("[default]\napi_url = \"{url}\"\nworkspace = \"other\"\n"),
+    );
+    assert!(terminal.does(&["workflow", "list"]).await.contains("Desk"));
+    let there = terminal.run(&["workflow", "list", "--workspace", "default"]).await;
+    assert!(!there.out.contains("Desk"), "the flag wins: {}", there.out);
+}

@@ -1,0 +1,116 @@
+//! `callboard workspace create`, `list`, `rename` and `delete`.
+
+use clap::Args;
+use wire::{CreateWorkspace, UpdateWorkspace, WorkspaceRecord};
+
+use crate::options::{ClientOptions, Session};
+use crate::output::{Failure, Output, complain, pretty, say};
+use crate::parts;
+use crate::table;
+use crate::terminal::harmless;
+
+#[derive(Debug, Args)]
+pub(crate) struct Create {
+    /// How requests name it, for good: words of a-z and 0-9 with hyphens between them.
+    slug: String,
+    /// What people see; the slug unless given.
+    #[arg(long)]
+    name: Option<String>,
+    #[command(flatten)]
+    pub(super) options: ClientOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    #[command(flatten)]
+    pub(super) options: ClientOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Rename {
+    /// Slug or id.
+    workspace: String,
+    /// What people will see.
+    name: String,
+    #[command(flatten)]
+    pub(super) options: ClientOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Delete {
+    /// Slug or id.
+    workspace: String,
+    /// Do it: nobody can take it back.
+    #[arg(long)]
+    yes: bool,
+    #[command(flatten)]
+    pub(super) options: ClientOptions,
+}
+
+impl Create {
+    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+        let wanted = CreateWorkspace { slug: self.slug.clone(), name: self.name.clone() };
+        let made = session.client.create_workspace(&wanted).await.map_err(|error| session.failed(error))?;
+        if session.output == Output::Json {
+            return say(pretty(&made)?);
+        }
+        say(format_args!("Made the workspace {}.", named(&made)))?;
+        complain(format!(
+            "Next: callboard workspace invite {0} somebody@example.org --role editor, or any command with --workspace {0}",
+            harmless(&made.slug)
+        ));
+        Ok(())
+    }
+}
+
+impl List {
+    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+        let all = parts::all(session, async |part| session.client.workspaces(part).await).await?;
+        if session.output == Output::Json {
+            return say(pretty(&all)?);
+        }
+        let row = |found: WorkspaceRecord| {
+            let role = found.role.unwrap_or_else(|| "-".to_owned());
+            [
+                found.slug,
+                role,
+                found.created_at.get(..10).unwrap_or_default().to_owned(),
+                found.id,
+                found.name,
+            ]
+        };
+        table::print(["SLUG", "YOUR ROLE", "MADE", "ID", "NAME"], all.into_iter().map(row).collect())
+    }
+}
+
+impl Rename {
+    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+        let change = UpdateWorkspace { name: self.name.clone() };
+        let renamed = session.client.rename_workspace(&self.workspace, &change).await;
+        let renamed = renamed.map_err(|error| session.failed(error))?;
+        if session.output == Output::Json {
+            return say(pretty(&renamed)?);
+        }
+        say(format_args!("The workspace is {} now.", named(&renamed)))
+    }
+}
+
+impl Delete {
+    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+        let name = harmless(&self.workspace);
+        if !self.yes {
+            return Err(Failure::usage(format!(
+                "this archives every workflow of {name} and shuts its members out, for good; say --yes to do it"
+            )));
+        }
+        session.client.delete_workspace(&self.workspace).await.map_err(|error| session.failed(error))?;
+        if session.output == Output::Json {
+            return Ok(());
+        }
+        say(format_args!("The workspace {name} is gone; its workflows are archived."))
+    }
+}
+
+fn named(workspace: &WorkspaceRecord) -> String {
+    harmless(&format!("{} \"{}\"", workspace.slug, workspace.name)).into_owned()
+}

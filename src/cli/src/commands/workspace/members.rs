@@ -1,0 +1,176 @@
+//! `callboard workspace members`, `invite`, `role` and `remove`.
+
+use clap::{Args, ValueEnum};
+use wire::{AddMember, MemberRecord, UpdateMember};
+
+use crate::options::{ClientOptions, Session};
+use crate::output::{Failure, Output, complain, pretty, say};
+use crate::parts;
+use crate::table::{self, minute};
+use crate::terminal::harmless;
+
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// Slug or id.
+    workspace: String,
+    #[command(flatten)]
+    pub(super) options: ClientOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Invite {
+    /// Slug or id.
+    workspace: String,
+    /// Their mail address.
+    email: String,
+    /// What they may do there.
+    #[arg(long, value_enum, default_value_t = Role::Viewer)]
+    role: Role,
+    #[command(flatten)]
+    pub(super) options: ClientOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ChangeRole {
+    /// Slug or id.
+    workspace: String,
+    /// Their mail address, or the id of their account.
+    member: String,
+    /// What they may do there from now on.
+    #[arg(value_enum)]
+    role: Role,
+    #[command(flatten)]
+    pub(super) options: ClientOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Remove {
+    /// Slug or id.
+    workspace: String,
+    /// Their mail address, or the id of their account.
+    member: String,
+    #[command(flatten)]
+    pub(super) options: ClientOptions,
+}
+
+/// What somebody may do in a workspace; each may do what those before may.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Role {
+    /// Reads.
+    Viewer,
+    /// Writes and runs workflows, and writes the vault.
+    Editor,
+    /// Publishes, and manages apps, members and tokens.
+    Admin,
+    /// Deletes the workspace.
+    Owner,
+}
+
+impl Role {
+    fn text(self) -> String {
+        match self {
+            Self::Viewer => "viewer",
+            Self::Editor => "editor",
+            Self::Admin => "admin",
+            Self::Owner => "owner",
+        }
+        .to_owned()
+    }
+}
+
+impl List {
+    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+        let all = all(session, &self.workspace).await?;
+        if session.output == Output::Json {
+            return say(pretty(&all)?);
+        }
+        if all.is_empty() {
+            let name = harmless(&self.workspace);
+            complain(format!("Nobody belongs to {name} yet. `callboard workspace invite` asks somebody in."));
+            return Ok(());
+        }
+        table::print(["MEMBER", "ROLE", "STATUS", "USER ID"], all.into_iter().map(row).collect())
+    }
+}
+
+impl Invite {
+    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+        let wanted = AddMember { email: self.email.clone(), role: self.role.text() };
+        let added = session.client.add_member(&self.workspace, &wanted).await;
+        let added = added.map_err(|error| session.failed(error))?;
+        if session.output == Output::Json {
+            return say(pretty(&added)?);
+        }
+        let (who, place) = (name(&added), harmless(&self.workspace));
+        say(match &added.invited_until {
+            Some(until) => format!(
+                "{who} is invited to {place} as {}, by mail, until {}.",
+                harmless(&added.role),
+                minute(until)
+            ),
+            None => format!("{who} is a member of {place} as {}.", harmless(&added.role)),
+        })
+    }
+}
+
+impl ChangeRole {
+    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+        let id = found(session, &self.workspace, &self.member).await?;
+        let change = UpdateMember { role: self.role.text() };
+        let changed = session.client.change_member(&self.workspace, &id, &change).await;
+        let changed = changed.map_err(|error| session.failed(error))?;
+        if session.output == Output::Json {
+            return say(pretty(&changed)?);
+        }
+        let place = harmless(&self.workspace);
+        say(format!("{} is {} in {place} now.", name(&changed), harmless(&changed.role)))
+    }
+}
+
+impl Remove {
+    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+        let id = found(session, &self.workspace, &self.member).await?;
+        let removed = session.client.remove_member(&self.workspace, &id).await;
+        removed.map_err(|error| session.failed(error))?;
+        if session.output == Output::Json {
+            return Ok(());
+        }
+        let (who, place) = (harmless(&self.member), harmless(&self.workspace));
+        say(format!("{who} does not belong to {place} any more."))
+    }
+}
+
+/// The account's id, where an address names it.
+async fn found(session: &Session, workspace: &str, member: &str) -> Result<String, Failure> {
+    if !member.contains('@') {
+        return Ok(member.to_owned());
+    }
+    let all = all(session, workspace).await?;
+    let is_meant = |found: &&MemberRecord| {
+        found.email.as_deref().is_some_and(|email| email.eq_ignore_ascii_case(member))
+    };
+    match all.iter().find(is_meant) {
+        Some(found) => Ok(found.user_id.clone()),
+        None => Err(Failure::from(format!(
+            "{} does not belong to {}; `callboard workspace members` lists who does",
+            harmless(member),
+            harmless(workspace)
+        ))),
+    }
+}
+
+async fn all(session: &Session, workspace: &str) -> Result<Vec<MemberRecord>, Failure> {
+    parts::all(session, async |part| session.client.members(workspace, part).await).await
+}
+
+fn row(member: MemberRecord) -> [String; 4] {
+    let status = match &member.invited_until {
+        Some(until) if member.status == "invited" => format!("invited until {}", minute(until)),
+        _ => member.status.clone(),
+    };
+    [member.email.unwrap_or_else(|| "-".to_owned()), member.role, status, member.user_id]
+}
+
+fn name(member: &MemberRecord) -> String {
+    harmless(member.email.as_deref().unwrap_or(&member.user_id)).into_owned()
+}

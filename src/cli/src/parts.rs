@@ -1,0 +1,27 @@
+//! Lists that the service answers part by part.
+
+use client::{ClientError, Part};
+use wire::Listed;
+
+use crate::options::Session;
+use crate::output::Failure;
+
+/// Entries of a part.
+const LIMIT: u32 = 200;
+
+/// All parts of a list.
+pub(crate) async fn all<T>(
+    session: &Session,
+    read: impl AsyncFn(&Part) -> Result<Listed<T>, ClientError>,
+) -> Result<Vec<T>, Failure> {
+    let mut all = Vec::new();
+    let mut part = Part { limit: Some(LIMIT), cursor: None };
+    loop {
+        let listed = read(&part).await.map_err(|error| session.failed(error))?;
+        all.extend(listed.data);
+        part.cursor = listed.next_cursor;
+        if part.cursor.is_none() {
+            return Ok(all);
+        }
+    }
+}

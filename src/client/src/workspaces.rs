@@ -1,0 +1,83 @@
+//! Workspaces and their members.
+
+use wire::{
+    AddMember, CreateWorkspace, Listed, MemberRecord, UpdateMember, UpdateWorkspace, WorkspaceRecord,
+};
+
+use crate::{Client, ClientError, Part};
+
+/// Calls fail as [`crate::Answer::ok`] does. A workspace is named by its slug or its id.
+impl Client {
+    /// `GET /api/workspaces`: part of the list, the newest first.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn workspaces(&self, part: &Part) -> Result<Listed<WorkspaceRecord>, ClientError> {
+        self.get(&["api", "workspaces"], &part.query()).await?.ok()
+    }
+
+    /// `POST /api/workspaces`: makes one.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn create_workspace(&self, new: &CreateWorkspace) -> Result<WorkspaceRecord, ClientError> {
+        self.post(&["api", "workspaces"], Some(new)).await?.ok()
+    }
+
+    /// `PATCH /api/workspaces/{id}`: gives it another name.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn rename_workspace(
+        &self,
+        workspace: &str,
+        change: &UpdateWorkspace,
+    ) -> Result<WorkspaceRecord, ClientError> {
+        self.patch(&["api", "workspaces", workspace], change).await?.ok()
+    }
+
+    /// `DELETE /api/workspaces/{id}`: takes it away and archives its workflows.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn delete_workspace(&self, workspace: &str) -> Result<(), ClientError> {
+        self.delete(&["api", "workspaces", workspace]).await?.done()
+    }
+
+    /// `GET /api/workspaces/{id}/members`: part of the list, in the order of their accounts.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn members(&self, workspace: &str, part: &Part) -> Result<Listed<MemberRecord>, ClientError> {
+        self.get(&["api", "workspaces", workspace, "members"], &part.query()).await?.ok()
+    }
+
+    /// `POST /api/workspaces/{id}/members`: adds or invites somebody.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn add_member(&self, workspace: &str, new: &AddMember) -> Result<MemberRecord, ClientError> {
+        self.post(&["api", "workspaces", workspace, "members"], Some(new)).await?.ok()
+    }
+
+    /// `PATCH /api/workspaces/{id}/members/{user_id}`: gives them another role.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn change_member(
+        &self,
+        workspace: &str,
+        user_id: &str,
+        change: &UpdateMember,
+    ) -> Result<MemberRecord, ClientError> {
+        self.patch(&["api", "workspaces", workspace, "members", user_id], change).await?.ok()
+    }
+
+    /// `DELETE /api/workspaces/{id}/members/{user_id}`: removes them, or takes their invitation back.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn remove_member(&self, workspace: &str, user_id: &str) -> Result<(), ClientError> {
+        self.delete(&["api", "workspaces", workspace, "members", user_id]).await?.done()
+    }
+}

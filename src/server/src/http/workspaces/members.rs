@@ -1,0 +1,220 @@
+//! Who belongs to a workspace, and as what: listed, added, given another role, removed.
+
+use actix_web::web::{Json, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use auth::role::Role;
+use auth::sign_in::Letter;
+use chrono::TimeDelta;
+use store::{Added, AuditEntry, AuditTarget, Changes, NewMail, NewMember, StoredMember, StoredWorkspace};
+use uuid::Uuid;
+use wire::{ErrorCode, Listed, MemberRecord};
+
+use super::{records, requests};
+use crate::http::App;
+use crate::http::change::Change;
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::guard::{Caller, WorkspacesRead, WorkspacesWrite, place};
+use crate::http::idempotency::Reply;
+use crate::http::paging::Part;
+use crate::http::query::Params;
+
+/// In a cursor.
+const LIST: &str = "members";
+/// How long it is tried to send an invitation.
+const SENDING: TimeDelta = TimeDelta::days(1);
+/// Mail that a workspace may send within [`COUNTED`].
+const MOST_INVITATIONS: i64 = 100;
+const COUNTED: TimeDelta = TimeDelta::hours(1);
+/// Seconds until it is worth trying again.
+const TRY_AGAIN: i64 = 600;
+
+/// Members and invited, in the order of their accounts.
+pub(super) async fn list(
+    caller: Caller<WorkspacesRead>,
+    name: Path<String>,
+    request: HttpRequest,
+) -> ApiResult<Json<Listed<MemberRecord>>> {
+    let workspace = caller.workspace_called(&name).await?;
+    let mut query = Params::of(&request);
+    let part: Part<Uuid> = Part::of(&mut query, LIST);
+    ApiError::refuse(query.finish())?;
+    let mut found = caller.store().members(workspace.id, part.after, part.wanted()).await?;
+    let next_cursor = part.cut(LIST, &mut found, |member| member.user_id);
+    let now = caller.app().clock().now();
+    let data = found.into_iter().map(|member| records::member(member, now)).collect();
+    Ok(Json(Listed { data, next_cursor }))
+}
+
+/// 201 and a mail to whoever is new; 200 to whoever is invited once more, or is a member with this role already.
+pub(super) async fn add(change: Change<WorkspacesWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
+    let caller = &change.caller;
+    let workspace = caller.workspace_called(&name).await?;
+    let wanted = change.wanted(requests::add_member)?;
+    let (email, role) = (wanted.email.as_str(), wanted.role);
+    if !caller.principal().may_give(role, place(&workspace)) {
+        return Err(caller.denied(lacking(role)).await);
+    }
+    let (now, mail) = (caller.app().clock().now(), caller.app().new_id()?);
+    let letter = invitation(&change, &workspace, role, mail)?;
+    let answer = change
+        .make(async |changes| {
+            lock(changes, &workspace).await?;
+            let new = NewMember { workspace: workspace.id, email, role: role.as_str() };
+            let store::AddedMember { added, member } = changes.add_member(new).await?;
+            match added {
+                Added::OtherRole => return Err(ApiError::new(ErrorCode::MemberHasOtherRole)),
+                Added::Known => return Reply::ok(&records::member(member, now)),
+                Added::New | Added::Again => {}
+            }
+            if changes.invitations_since(workspace.id, now - COUNTED).await? >= MOST_INVITATIONS {
+                let refused = ApiError::new(ErrorCode::TooManyInvitations);
+                return Err(refused.retry_after(TRY_AGAIN));
+            }
+            let expires_at = now + SENDING;
+            changes.queue_mail(NewMail { id: mail, recipient: email, content: letter, expires_at }).await?;
+            let action = if member.invited_until.is_some() { "member.invited" } else { "member.added" };
+            let reason = format!("as {role}");
+            changes.audit(&entry(caller, action, &workspace, member.user_id, reason)).await?;
+            Reply::made(added == Added::New, &records::member(member, now))
+        })
+        .await;
+    if answer.is_ok() {
+        caller.app().system().mail().committed();
+    }
+    answer
+}
+
+/// The sealed letter.
+fn invitation(
+    change: &Change<WorkspacesWrite>,
+    workspace: &StoredWorkspace,
+    role: Role,
+    mail: Uuid,
+) -> ApiResult<Vec<u8>> {
+    let (app, base) = (change.caller.app(), change.mail_base());
+    let service = App::name_in_mail(base.as_deref());
+    let login = base.as_ref().map(|base| format!("{base}/login"));
+    let letter = Letter::invitation(service, &workspace.name, role, login);
+    let sealed = letter.seal(&app.sign_in().letters, mail, app.random());
+    sealed.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))
+}
+
+/// 200 with the record. It counts from their next request on.
+pub(super) async fn change_role(
+    change: Change<WorkspacesWrite>,
+    path: Path<(String, String)>,
+) -> ApiResult<HttpResponse> {
+    let caller = &change.caller;
+    let (name, user) = &*path;
+    let workspace = caller.workspace_called(name).await?;
+    let user = user_id(user)?;
+    let role = change.wanted(requests::change_role)?;
+    let now = caller.app().clock().now();
+    let answer = change
+        .make(async |changes| {
+            lock(changes, &workspace).await?;
+            let mut member = found(changes, &workspace, user).await?;
+            check_gives(caller, &member, &workspace)?;
+            if !caller.principal().may_give(role, place(&workspace)) {
+                return Err(lacking(role));
+            }
+            if member.role != role.as_str() {
+                check_owned(changes, &member, &workspace).await?;
+                changes.change_role(workspace.id, user, role.as_str()).await?;
+                let reason = format!("from {} to {role}", member.role);
+                let entry = entry(caller, "member.role_changed", &workspace, user, reason);
+                changes.audit(&entry).await?;
+                role.as_str().clone_into(&mut member.role);
+            }
+            Reply::ok(&records::member(member, now))
+        })
+        .await;
+    noted(caller, answer).await
+}
+
+/// 204. Their next request is refused, and so is what they have open.
+pub(super) async fn remove(
+    change: Change<WorkspacesWrite>,
+    path: Path<(String, String)>,
+) -> ApiResult<HttpResponse> {
+    let caller = &change.caller;
+    let (name, user) = &*path;
+    let workspace = caller.workspace_called(name).await?;
+    let user = user_id(user)?;
+    change.wants_no_more()?;
+    let answer = change
+        .make(async |changes| {
+            lock(changes, &workspace).await?;
+            let member = found(changes, &workspace, user).await?;
+            check_gives(caller, &member, &workspace)?;
+            check_owned(changes, &member, &workspace).await?;
+            changes.remove_member(workspace.id, user).await?;
+            let reason = format!("was {}", member.role);
+            changes.audit(&entry(caller, "member.removed", &workspace, user, reason)).await?;
+            Ok(Reply::nothing())
+        })
+        .await;
+    noted(caller, answer).await
+}
+
+fn user_id(text: &str) -> ApiResult<Uuid> {
+    Uuid::parse_str(text).map_err(|_| ApiError::new(ErrorCode::MemberNotFound))
+}
+
+async fn lock(changes: &mut Changes, workspace: &StoredWorkspace) -> ApiResult<()> {
+    let there = changes.lock_members(workspace.id).await?;
+    if there { Ok(()) } else { Err(ApiError::new(ErrorCode::WorkspaceNotFound)) }
+}
+
+async fn found(changes: &mut Changes, workspace: &StoredWorkspace, user: Uuid) -> ApiResult<StoredMember> {
+    let member = changes.member(workspace.id, user).await?;
+    member.ok_or_else(|| ApiError::new(ErrorCode::MemberNotFound))
+}
+
+/// Nobody takes from somebody what they could not have given them.
+fn check_gives(
+    caller: &Caller<WorkspacesWrite>,
+    member: &StoredMember,
+    workspace: &StoredWorkspace,
+) -> ApiResult<()> {
+    let role = Role::parse(&member.role).unwrap_or(Role::Owner);
+    if caller.principal().may_give(role, place(workspace)) { Ok(()) } else { Err(lacking(role)) }
+}
+
+/// Once a workspace has an owner, it keeps one.
+async fn check_owned(
+    changes: &mut Changes,
+    member: &StoredMember,
+    workspace: &StoredWorkspace,
+) -> ApiResult<()> {
+    let owns = member.role == Role::Owner.as_str() && member.invited_until.is_none();
+    if owns && !changes.has_owner_beside(workspace.id, member.user_id).await? {
+        return Err(ApiError::new(ErrorCode::LastOwner));
+    }
+    Ok(())
+}
+
+fn lacking(role: Role) -> ApiError {
+    let message =
+        format!("Missing required scopes: to give or take the role {role} asks for all that it may do");
+    ApiError::new(ErrorCode::MissingScope).with_message(message)
+}
+
+/// A refusal goes to the audit trail behind the change, which held a connection of its own.
+async fn noted(caller: &Caller<WorkspacesWrite>, answer: ApiResult<HttpResponse>) -> ApiResult<HttpResponse> {
+    match answer {
+        Err(refused) if refused.code() == ErrorCode::MissingScope => Err(caller.denied(refused).await),
+        answer => answer,
+    }
+}
+
+fn entry(
+    caller: &Caller<WorkspacesWrite>,
+    action: &'static str,
+    workspace: &StoredWorkspace,
+    user: Uuid,
+    reason: String,
+) -> AuditEntry {
+    let target = AuditTarget { kind: "user", id: user.to_string() };
+    caller.audit(action, target, Some(workspace.id), Some(reason))
+}

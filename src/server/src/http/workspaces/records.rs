@@ -1,0 +1,30 @@
+//! From rows to what clients see.
+
+use auth::principal::Principal;
+use chrono::{DateTime, Utc};
+use store::{StoredMember, StoredWorkspace};
+use wire::{MemberRecord, WorkspaceRecord};
+
+use crate::http::time;
+
+pub(super) fn workspace(workspace: StoredWorkspace, to: &Principal) -> WorkspaceRecord {
+    WorkspaceRecord {
+        role: to.role_in(workspace.id).map(|role| role.as_str().to_owned()),
+        id: workspace.id.to_string(),
+        slug: workspace.slug,
+        name: workspace.name,
+        created_at: time(workspace.created_at),
+    }
+}
+
+pub(super) fn member(member: StoredMember, now: DateTime<Utc>) -> MemberRecord {
+    MemberRecord {
+        status: member.state(now).as_str().to_owned(),
+        user_id: member.user_id.to_string(),
+        email: member.email,
+        name: member.name,
+        role: member.role,
+        invited_until: member.invited_until.map(time),
+        created_at: time(member.created_at),
+    }
+}

@@ -1,0 +1,116 @@
+//! The bodies of requests about workspaces, read and checked.
+
+use auth::role::Role;
+use auth::sign_in::EmailAddress;
+use serde_json::{Map, Value};
+use wire::{CreateWorkspace, FieldError, UpdateWorkspace};
+
+use crate::http::fields::{Fields, unknown};
+use crate::http::slug;
+
+/// A request, or every problem of it.
+type Read<T> = Result<T, Vec<FieldError>>;
+
+/// Characters of a name.
+const LONGEST_NAME: usize = 100;
+
+/// Somebody to add, and as what.
+pub(super) struct Invited {
+    pub(super) email: EmailAddress,
+    pub(super) role: Role,
+}
+
+/// `POST /api/workspaces`.
+pub(super) fn create(body: &Map<String, Value>) -> Read<CreateWorkspace> {
+    let mut fields = Fields::of(body);
+    fields.require("slug");
+    let slug = fields.text("slug").unwrap_or_default().to_owned();
+    if fields.has("slug") && !slug::is_valid(&slug) {
+        let form = "must be words of a-z and 0-9 with single hyphens between them, at most 64 characters";
+        let problem = FieldError::new("/slug", "format", form);
+        fields.note(match slug::near(&slug) {
+            Some(near) => problem.suggest(format!("write '{near}'")),
+            None => problem,
+        });
+    }
+    let name = fields.line("name", 1, LONGEST_NAME);
+    finish(fields, CreateWorkspace { slug, name })
+}
+
+/// `PATCH /api/workspaces/{id}`.
+pub(super) fn update(body: &Map<String, Value>) -> Read<UpdateWorkspace> {
+    let mut fields = Fields::of(body);
+    fields.require("name");
+    let name = fields.line("name", 1, LONGEST_NAME).unwrap_or_default();
+    finish(fields, UpdateWorkspace { name })
+}
+
+/// `POST …/members`.
+pub(super) fn add_member(body: &Map<String, Value>) -> Read<Invited> {
+    let mut fields = Fields::of(body);
+    fields.require("email");
+    let email = fields.text("email").map(EmailAddress::parse);
+    if let Some(Err(error)) = &email {
+        fields.note(FieldError::new("/email", "format", error.to_string()));
+    }
+    let role = role(&mut fields);
+    match (email, role, fields.finish()) {
+        (Some(Ok(email)), Some(role), problems) if problems.is_empty() => Ok(Invited { email, role }),
+        (_, _, problems) => Err(problems),
+    }
+}
+
+/// `PATCH …/members/{user_id}`.
+pub(super) fn change_role(body: &Map<String, Value>) -> Read<Role> {
+    let mut fields = Fields::of(body);
+    match (role(&mut fields), fields.finish()) {
+        (Some(role), problems) if problems.is_empty() => Ok(role),
+        (_, problems) => Err(problems),
+    }
+}
+
+fn role(fields: &mut Fields<'_>) -> Option<Role> {
+    fields.require("role");
+    let text = fields.text("role")?;
+    let role = Role::parse(text);
+    if role.is_none() {
+        let known = Role::ALL.map(Role::as_str);
+        fields.note(unknown("/role".to_owned(), "choice", "role", text, &known));
+    }
+    role
+}
+
+fn finish<T>(fields: Fields<'_>, value: T) -> Read<T> {
+    let problems = fields.finish();
+    if problems.is_empty() { Ok(value) } else { Err(problems) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn problems<T>(read: Read<T>) -> Vec<String> {
+        let line = |problem: FieldError| format!("{} {}", problem.pointer, problem.code);
+        read.err().unwrap_or_default().into_iter().map(line).collect()
+    }
+
+    #[test]
+    fn every_problem_is_told() {
+        let object = |value: Value| value.as_object().unwrap().clone();
+        let body = object(json!({"slug": "Support Team", "name": "", "id": 1}));
+        assert_eq!(problems(create(&body)), ["/slug format", "/name length", "/id unknown_field"]);
+        assert_eq!(problems(create(&object(json!({"slug": ""})))), ["/slug format"]);
+        assert_eq!(problems(create(&object(json!({})))), ["/slug required"]);
+        assert_eq!(
+            problems(update(&object(json!({"slug": "x"})))),
+            ["/name required", "/slug unknown_field"]
+        );
+        let body = object(json!({"email": "nobody", "role": "edtor"}));
+        assert_eq!(problems(add_member(&body)), ["/email format", "/role choice"]);
+        assert_eq!(problems(add_member(&object(json!({})))), ["/email required", "/role required"]);
+        assert_eq!(problems(change_role(&object(json!({"role": 1})))), ["/role type"]);
+        assert_eq!(change_role(&object(json!({"role": "owner"}))), Ok(Role::Owner));
+    }
+}

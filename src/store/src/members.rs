@@ -1,0 +1,325 @@
+//! Members of workspaces, and those who are invited.
+//!
+//! Somebody is a member by their mail address. Whoever has signed in before is one at once; for all others the row is an
+//! invitation, which their first sign-in takes up. Changes of one workspace's members come one after the other, so that
+//! the last owner stays.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use diesel::prelude::*;
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use uuid::Uuid;
+
+use crate::schema::{audit_log, users, workspace_members, workspaces};
+use crate::{Changes, Store, StoreError};
+
+/// How long an invitation may be taken up.
+const INVITATION_LIFE: TimeDelta = TimeDelta::days(7);
+/// What the audit trail calls those that were mailed.
+const MAILED: [&str; 2] = ["member.added", "member.invited"];
+
+/// Somebody's place in a workspace.
+#[derive(Debug, Clone, PartialEq, Eq, Queryable)]
+pub struct StoredMember {
+    /// Who.
+    pub user_id: Uuid,
+    /// Their address; `None` once they were erased.
+    pub email: Option<String>,
+    /// What they are called, where they said so.
+    pub name: Option<String>,
+    /// `viewer`, `editor`, `admin` or `owner`.
+    pub role: String,
+    /// Since when.
+    pub created_at: DateTime<Utc>,
+    /// Until when the invitation may be taken up; `None`: it was, or none was needed.
+    pub invited_until: Option<DateTime<Utc>>,
+}
+
+/// How far somebody has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InvitationState {
+    /// A member.
+    Active,
+    /// Has still to sign in.
+    Invited,
+    /// Has not signed in in time.
+    Expired,
+}
+
+impl InvitationState {
+    /// As it is sent.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Invited => "invited",
+            Self::Expired => "expired",
+        }
+    }
+}
+
+impl StoredMember {
+    /// How far they have come by this instant.
+    #[must_use]
+    pub fn state(&self, now: DateTime<Utc>) -> InvitationState {
+        match self.invited_until {
+            None => InvitationState::Active,
+            Some(until) if now < until => InvitationState::Invited,
+            Some(_) => InvitationState::Expired,
+        }
+    }
+}
+
+/// Somebody to add.
+#[derive(Debug, Clone, Copy)]
+pub struct NewMember<'a> {
+    /// Where.
+    pub workspace: Uuid,
+    /// Who.
+    pub email: &'a str,
+    /// As what.
+    pub role: &'a str,
+}
+
+/// What came of adding somebody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Added {
+    /// They are new.
+    New,
+    /// They were invited before, and may take that up for longer now.
+    Again,
+    /// They are a member with this role already.
+    Known,
+    /// They have another role, which stays.
+    OtherRole,
+}
+
+/// Whoever was added.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AddedMember {
+    /// What came of it.
+    pub added: Added,
+    /// As they are now.
+    pub member: StoredMember,
+}
+
+type Columns = (
+    workspace_members::user_id,
+    users::email,
+    users::name,
+    workspace_members::role,
+    workspace_members::created_at,
+    workspace_members::invited_until,
+);
+
+const COLUMNS: Columns = (
+    workspace_members::user_id,
+    users::email,
+    users::name,
+    workspace_members::role,
+    workspace_members::created_at,
+    workspace_members::invited_until,
+);
+
+async fn find(
+    connection: &mut AsyncPgConnection,
+    workspace: Uuid,
+    user: Uuid,
+) -> Result<Option<StoredMember>, StoreError> {
+    let found = workspace_members::table
+        .inner_join(users::table.on(users::id.eq(workspace_members::user_id)))
+        .filter(workspace_members::workspace_id.eq(workspace))
+        .filter(workspace_members::user_id.eq(user))
+        .select(COLUMNS)
+        .first(connection)
+        .await
+        .optional()?;
+    Ok(found)
+}
+
+impl Changes {
+    /// Keeps others from changing the members of a workspace until this is committed; `false`: it is not there.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn lock_members(&mut self, workspace: Uuid) -> Result<bool, StoreError> {
+        let found: Option<Uuid> = workspaces::table
+            .find(workspace)
+            .filter(workspaces::deleted_at.is_null())
+            .select(workspaces::id)
+            .for_no_key_update()
+            .first(&mut *self.connection)
+            .await
+            .optional()?;
+        Ok(found.is_some())
+    }
+
+    /// Makes somebody a member, or invites them. See [`Changes::lock_members`].
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn add_member(&mut self, new: NewMember<'_>) -> Result<AddedMember, StoreError> {
+        let now = self.store.now();
+        let (user, has_signed_in) = self.account(new.email).await?;
+        let earlier = find(&mut self.connection, new.workspace, user).await?;
+        let added = match &earlier {
+            None => Added::New,
+            Some(earlier) => match earlier.state(now) {
+                InvitationState::Expired => Added::New,
+                _ if earlier.role != new.role => Added::OtherRole,
+                InvitationState::Invited => Added::Again,
+                InvitationState::Active => Added::Known,
+            },
+        };
+        if matches!(added, Added::New | Added::Again) {
+            let invited_until = (!has_signed_in).then_some(now + INVITATION_LIFE);
+            let row = (
+                workspace_members::role.eq(new.role),
+                workspace_members::created_at.eq(now),
+                workspace_members::invited_until.eq(invited_until),
+            );
+            diesel::insert_into(workspace_members::table)
+                .values((
+                    workspace_members::workspace_id.eq(new.workspace),
+                    workspace_members::user_id.eq(user),
+                    row,
+                ))
+                .on_conflict((workspace_members::workspace_id, workspace_members::user_id))
+                .do_update()
+                .set(row)
+                .execute(&mut *self.connection)
+                .await?;
+        }
+        let member = find(&mut self.connection, new.workspace, user).await?;
+        let member = member.ok_or_else(|| StoreError::from(diesel::result::Error::NotFound))?;
+        Ok(AddedMember { added, member })
+    }
+
+    /// The account of an address, made where there is none, and whether anybody has signed in to it.
+    async fn account(&mut self, email: &str) -> Result<(Uuid, bool), StoreError> {
+        diesel::insert_into(users::table)
+            .values((
+                users::id.eq(self.store.ids().uuid()?),
+                users::email.eq(email),
+                users::created_at.eq(self.store.now()),
+            ))
+            .on_conflict(users::email)
+            .do_nothing()
+            .execute(&mut *self.connection)
+            .await?;
+        // Locked, as a first sign-in locks it: it takes up what is there, or this finds that it was.
+        let found = users::table
+            .filter(users::email.eq(email))
+            .select((users::id, users::last_sign_in_at.is_not_null()))
+            .for_no_key_update()
+            .first(&mut *self.connection)
+            .await?;
+        Ok(found)
+    }
+
+    /// A member.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn member(&mut self, workspace: Uuid, user: Uuid) -> Result<Option<StoredMember>, StoreError> {
+        find(&mut self.connection, workspace, user).await
+    }
+
+    /// Whether anybody else owns the workspace: an invitation to own it does not.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn has_owner_beside(&mut self, workspace: Uuid, user: Uuid) -> Result<bool, StoreError> {
+        let others = workspace_members::table
+            .filter(workspace_members::workspace_id.eq(workspace))
+            .filter(workspace_members::user_id.ne(user))
+            .filter(workspace_members::role.eq("owner"))
+            .filter(workspace_members::invited_until.is_null());
+        Ok(diesel::select(diesel::dsl::exists(others)).get_result(&mut *self.connection).await?)
+    }
+
+    /// Gives a member another role. See [`Changes::lock_members`].
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn change_role(&mut self, workspace: Uuid, user: Uuid, role: &str) -> Result<(), StoreError> {
+        diesel::update(workspace_members::table.find((workspace, user)))
+            .set(workspace_members::role.eq(role))
+            .execute(&mut *self.connection)
+            .await?;
+        Ok(())
+    }
+
+    /// Takes a member, or an invitation, away. See [`Changes::lock_members`].
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn remove_member(&mut self, workspace: Uuid, user: Uuid) -> Result<(), StoreError> {
+        diesel::delete(workspace_members::table.find((workspace, user)))
+            .execute(&mut *self.connection)
+            .await?;
+        Ok(())
+    }
+
+    /// To how many people the workspace has sent mail since then, by the audit trail, which nobody can shorten.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn invitations_since(&mut self, workspace: Uuid, at: DateTime<Utc>) -> Result<i64, StoreError> {
+        let count = audit_log::table
+            .filter(audit_log::id.ge(first_id_of(at)))
+            .filter(audit_log::workspace_id.eq(workspace))
+            .filter(audit_log::action.eq_any(MAILED))
+            .count()
+            .get_result(&mut *self.connection)
+            .await?;
+        Ok(count)
+    }
+
+    /// The account takes up what it was invited to; what it was invited to too long ago goes.
+    pub(crate) async fn take_up_invitations(&mut self, user: Uuid) -> Result<(), StoreError> {
+        let now = self.store.now();
+        diesel::delete(workspace_members::table)
+            .filter(workspace_members::user_id.eq(user))
+            .filter(workspace_members::invited_until.le(now).assume_not_null())
+            .filter(workspace_members::invited_until.is_not_null())
+            .execute(&mut *self.connection)
+            .await?;
+        diesel::update(workspace_members::table)
+            .filter(workspace_members::user_id.eq(user))
+            .filter(workspace_members::invited_until.is_not_null())
+            .set(workspace_members::invited_until.eq(None::<DateTime<Utc>>))
+            .execute(&mut *self.connection)
+            .await?;
+        Ok(())
+    }
+}
+
+/// The least UUIDv7 of that millisecond.
+fn first_id_of(at: DateTime<Utc>) -> Uuid {
+    let millis = u128::try_from(at.timestamp_millis()).unwrap_or(0);
+    Uuid::from_u128(millis << 80)
+}
+
+impl Store {
+    /// The members of a workspace, in the order of their accounts.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn members(
+        &self,
+        workspace: Uuid,
+        after: Option<Uuid>,
+        limit: i64,
+    ) -> Result<Vec<StoredMember>, StoreError> {
+        let found = workspace_members::table
+            .inner_join(users::table.on(users::id.eq(workspace_members::user_id)))
+            .filter(workspace_members::workspace_id.eq(workspace))
+            .filter(workspace_members::user_id.gt(after.unwrap_or(Uuid::nil())))
+            .order(workspace_members::user_id)
+            .limit(limit)
+            .select(COLUMNS)
+            .load(&mut *self.connection().await?)
+            .await?;
+        Ok(found)
+    }
+}
