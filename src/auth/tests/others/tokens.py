@@ -125,6 +125,62 @@ def confused(made):
     return f"{text}.{encode(hmac.digest(secret, text.encode(), hashlib.sha256))}"
 
 
+# DER of DigestInfo up to the digest: SHA-256 (RFC 8017, 9.2), and others that are not it.
+DIGEST_INFO = bytes.fromhex("3031300d060960864801650304020105000420")
+WITHOUT_NULL = bytes.fromhex("302f300b0609608648016503040201" "0420")
+LONG_FORM = bytes.fromhex("30813130" "0d060960864801650304020105000420")
+OF_SHA384 = bytes.fromhex("3031300d060960864801650304020205000420")
+OF_SHA1 = bytes.fromhex("3021300906052b0e03021a05000414")
+
+
+def mispadded(made):
+    """Signed with the right key, but what was signed is padded as PKCS #1 1.5 does not."""
+    header = {"alg": "RS256", "kid": "one"}
+    text = f"{encode(json.dumps(header).encode())}.{encode(json.dumps(made).encode())}"
+    digest = hashlib.sha256(text.encode()).digest()
+    numbers = PAIRS["one"].private_numbers()
+    n, size = numbers.public_numbers.n, 256
+    good = DIGEST_INFO + digest
+
+    def filled(tail, head=b"\x00\x01", fill=b"\xff", end=b"\x00"):
+        return head + fill * (size - len(head) - len(end) - len(tail)) + end + tail
+
+    blocks = [
+        # As it should be: the others are refused for what is different in them.
+        *[filled(good)] * 4,
+        filled(good, head=b"\x00\x02"),
+        filled(good, head=b"\x00\x00", fill=b"\x00"),
+        filled(good, head=b"\x01\x01"),
+        filled(good, fill=b"\x00"),
+        filled(good, fill=b"\xfe"),
+        filled(good, end=b"\xff"),
+        filled(good, end=b"\x00\x00"),
+        # Room for whatever makes a cube root (Bleichenbacher).
+        b"\x00\x01\xff\x00" + good + bytes(size - 4 - len(good)),
+        b"\x00\x01" + b"\xff" * 8 + b"\x00" + good + chance.randbytes(size - 11 - len(good)),
+        filled(good + b"\x00"),
+        filled(good[:-1]),
+        filled(digest),
+        filled(WITHOUT_NULL + digest),
+        filled(LONG_FORM + digest),
+        filled(OF_SHA384 + digest),
+        filled(OF_SHA1 + hashlib.sha1(text.encode()).digest()),
+        filled(DIGEST_INFO + bytes(32)),
+        filled(DIGEST_INFO + digest[::-1]),
+        bytes(size - len(good)) + good,
+    ]
+    def powered(block):
+        return pow(int.from_bytes(block, "big") % n, numbers.d, n)
+
+    sealed = powered(chance.choice(blocks)).to_bytes(size, "big")
+    if sometimes(0.2):
+        right = powered(filled(good))
+        # The same number in other words, and numbers that are none.
+        words = [(right, size + 1), (right + n, size + 1), (0, size), (n - 1, size), (n, size)]
+        sealed = chance.choice([number.to_bytes(length, "big") for number, length in words])
+    return f"{text}.{encode(sealed)}"
+
+
 def damaged(token):
     """A bit, a part or an end is not what it was."""
     parts = token.split(".")
@@ -212,7 +268,7 @@ def flaws(token):
 print(json.dumps({"secret": encode(SECRET), "keys": KEYS}))
 for _ in range(COUNT):
     kind = chance.random()
-    text = confused(claims()) if kind < 0.05 else signed(claims())
+    text = confused(claims()) if kind < 0.05 else mispadded(claims()) if kind < 0.15 else signed(claims())
     if kind > 0.8:
         text = damaged(text)
     print(json.dumps({"token": text, "flaws": flaws(text)}))
