@@ -3,6 +3,7 @@
 use auth::principal::Place;
 use auth::scope::ScopeSet;
 use store::StoredServiceToken;
+use uuid::Uuid;
 use wire::ErrorCode;
 
 use crate::http::error::{ApiError, ApiResult};
@@ -52,4 +53,15 @@ pub(super) async fn sees<S: Asked>(caller: &Caller<S>, token: &StoredServiceToke
         }
         Err(error) => Err(error),
     }
+}
+
+/// The workspace of a token that is good for one alone: its administrators read of it in the audit trail.
+pub(super) async fn only<S>(caller: &Caller<S>, workspaces: &[String]) -> ApiResult<Option<Uuid>> {
+    if workspaces.is_empty() {
+        return Ok(None);
+    }
+    Ok(match caller.store().workspaces_named(workspaces).await?.as_slice() {
+        [only] => Some(only.id),
+        _ => None,
+    })
 }

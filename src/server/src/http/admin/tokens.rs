@@ -27,10 +27,11 @@ pub(super) async fn create(change: Change<TokensWrite>) -> ApiResult<HttpRespons
     if let Err(refused) = reach::check(caller, &wanted.scopes, &wanted.workspaces).await {
         return Err(caller.denied(refused).await);
     }
+    let workspace = reach::only(caller, &wanted.workspaces).await?;
     let id = caller.app().new_id()?;
     let secret = fresh(id, caller.app().random())?;
     let new = new_token(caller, id, wanted, TokenDigest::of(secret.expose_secret()));
-    let entry = caller.audit("service_token.created", target(id), None, None);
+    let entry = caller.audit("service_token.created", target(id), workspace, None);
     let now = caller.app().clock().now();
     let answer = change
         .make(async |changes| {
@@ -130,7 +131,8 @@ pub(super) async fn rotate(change: Change<TokensWrite>, id: Path<String>) -> Api
     let digest = TokenDigest::of(secret.expose_secret());
     let now = caller.app().clock().now();
     let old_until = now + TimeDelta::seconds(wanted.overlap_seconds);
-    let entry = caller.audit("service_token.rotated", target(token.id), None, None);
+    let workspace = reach::only(caller, &token.workspaces).await?;
+    let entry = caller.audit("service_token.rotated", target(token.id), workspace, None);
     change
         .make(async |changes| {
             let rotated = changes.rotate_service_token(token.id, digest, old_until).await?;
@@ -160,7 +162,8 @@ async fn end(
     let caller = &change.caller;
     let token = found(caller, id).await?;
     let reason = change.wanted_if_any(requests::revoke)?;
-    let entry = caller.audit("service_token.revoked", target(token.id), None, Some(reason.clone()));
+    let workspace = reach::only(caller, &token.workspaces).await?;
+    let entry = caller.audit("service_token.revoked", target(token.id), workspace, Some(reason.clone()));
     let now = caller.app().clock().now();
     let answer = change
         .make(async |changes| {
