@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use auth::exposure::Asks;
 use auth::failures::Limits;
-use auth::jwt::{Refusal, Workspaces};
+use auth::jwt::{Claims, Refusal, Workspaces};
 use auth::principal::{Actor, Principal};
 use auth::role::Role;
 use auth::scope::ScopeSet;
@@ -65,14 +65,14 @@ impl BootstrapToken {
 }
 
 /// A credential that is no good: the answer, and whom the failure counts against beside its address.
-struct Failed {
-    code: ErrorCode,
-    identity: String,
+pub(super) struct Failed {
+    pub(super) code: ErrorCode,
+    pub(super) identity: String,
     actor: Actor,
 }
 
 /// Why a credential opens nothing.
-enum Refused {
+pub(super) enum Refused {
     Failed(Failed),
     /// It could not be judged.
     Unjudged(ApiError),
@@ -199,7 +199,7 @@ impl Gate {
             return Ok((principal, identity));
         }
         if token.matches('.').count() >= 2 {
-            return self.bearer_of_jwt(token, identity).await;
+            return self.bearer_of_jwt(token).await;
         }
         let Some((stored, secret_until)) = self.store.service_token_of(&digest).await? else {
             return Err(invalid(identity));
@@ -221,29 +221,11 @@ impl Gate {
         Ok((principal, identity))
     }
 
-    /// Failures count against a subject only once the signature is good: nobody locks out somebody else.
-    async fn bearer_of_jwt(&self, token: &str, identity: String) -> Result<(Principal, String), Refused> {
-        let claims = match self.tokens.access.verify(token, self.clock.now()).await {
-            Ok(claims) => claims,
-            Err(refused) if refused.why == Refusal::KeyUnavailable => {
-                return Err(Refused::Unjudged(ApiError::new(ErrorCode::KeyUnavailable)));
-            }
-            Err(refused) => {
-                let code = code_of(refused.why);
-                let (identity, actor) = match refused.subject {
-                    Some(subject) => (subject_key(&subject), Actor { kind: "jwt", id: Some(subject) }),
-                    None => (identity, Actor::ANONYMOUS),
-                };
-                return Err(Refused::Failed(Failed { code, identity, actor }));
-            }
-        };
+    async fn bearer_of_jwt(&self, token: &str) -> Result<(Principal, String), Refused> {
+        let claims = self.claims_of(token).await?;
         let identity = subject_key(&claims.subject);
-        if let Some((user, session)) = self.tokens.own.read(&claims) {
-            let live = self.store.live_session(session).await?;
-            if live.is_none_or(|live| live.id != user) {
-                return Err(invalid(identity));
-            }
-            return Ok((Principal::user(user, self.roles_of(user).await?), identity));
+        if let Some((user, _)) = self.signed_in_here(&claims).await? {
+            return Ok((Principal::user(user.id, self.roles_of(user.id).await?), identity));
         }
         let workspaces = match claims.workspaces {
             Workspaces::Unrestricted => None,
@@ -251,39 +233,46 @@ impl Gate {
         };
         Ok((Principal::jwt(&claims.subject, ScopeSet::of_texts(&claims.scopes), workspaces), identity))
     }
-}
 
-impl Gate {
+    /// Whose token it is who signed in here, and of which sign-in.
+    pub(super) async fn person_of(&self, token: &str) -> Result<(StoredUser, Uuid), Refused> {
+        let claims = self.claims_of(token).await?;
+        let person = self.signed_in_here(&claims).await?;
+        person.ok_or_else(|| invalid(subject_key(&claims.subject)))
+    }
+
+    /// What a good token says. Failures count against a subject only once the signature is good: nobody locks out
+    /// somebody else.
+    async fn claims_of(&self, token: &str) -> Result<Claims, Refused> {
+        match self.tokens.access.verify(token, self.clock.now()).await {
+            Ok(claims) => Ok(claims),
+            Err(refused) if refused.why == Refusal::KeyUnavailable => {
+                Err(Refused::Unjudged(ApiError::new(ErrorCode::KeyUnavailable)))
+            }
+            Err(refused) => {
+                let code = code_of(refused.why);
+                let (identity, actor) = match refused.subject {
+                    Some(subject) => (subject_key(&subject), Actor { kind: "jwt", id: Some(subject) }),
+                    None => (token_key(token), Actor::ANONYMOUS),
+                };
+                Err(Refused::Failed(Failed { code, identity, actor }))
+            }
+        }
+    }
+
+    /// Who signed in here, while that lasts; `None`: somebody else issued the token.
+    async fn signed_in_here(&self, claims: &Claims) -> Result<Option<(StoredUser, Uuid)>, Refused> {
+        let Some((user, session)) = self.tokens.own.read(claims) else { return Ok(None) };
+        let live = self.store.live_session(session).await?.filter(|live| live.id == user);
+        let live = live.ok_or_else(|| invalid(subject_key(&claims.subject)))?;
+        Ok(Some((live, session)))
+    }
+
     /// What the user is in each workspace, as it is at this moment.
     async fn roles_of(&self, user: Uuid) -> Result<BTreeMap<Uuid, Role>, StoreError> {
         let places = self.store.memberships(user).await?.into_iter();
         let roles = places.filter_map(|place| Some((place.workspace_id, Role::parse(&place.role)?)));
         Ok(roles.collect())
-    }
-
-    /// Whose token it is who signed in here, and of which sign-in; otherwise what it is answered with, and whom the
-    /// failure counts against.
-    pub(super) async fn person_of(
-        &self,
-        token: &str,
-    ) -> ApiResult<Result<(StoredUser, Uuid), (ErrorCode, String)>> {
-        let identity = token_key(token);
-        let claims = match self.tokens.access.verify(token, self.clock.now()).await {
-            Ok(claims) => claims,
-            Err(refused) if refused.why == Refusal::KeyUnavailable => {
-                return Err(ApiError::new(ErrorCode::KeyUnavailable));
-            }
-            Err(refused) => {
-                let identity = refused.subject.as_deref().map_or(identity, subject_key);
-                return Ok(Err((code_of(refused.why), identity)));
-            }
-        };
-        let identity = subject_key(&claims.subject);
-        let Some((user, session)) = self.tokens.own.read(&claims) else {
-            return Ok(Err((ErrorCode::InvalidToken, identity)));
-        };
-        let live = self.store.live_session(session).await?.filter(|live| live.id == user);
-        Ok(live.map(|live| (live, session)).ok_or((ErrorCode::InvalidToken, identity)))
     }
 }
 

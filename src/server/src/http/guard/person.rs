@@ -7,7 +7,7 @@ use uuid::Uuid;
 use wire::ErrorCode;
 
 use super::credential::{self, Credential};
-use super::gate::Gate;
+use super::gate::{Failed, Gate, Refused};
 use crate::http::App;
 use crate::http::error::{ApiError, ApiResult};
 
@@ -25,9 +25,10 @@ pub(in crate::http) async fn person(
     };
     let (gate, address): (&Gate, _) = (app.gate(), app.client_address(request));
     gate.limiter().check_address(address).await?;
-    match gate.person_of(&token).await? {
+    match gate.person_of(&token).await {
         Ok(person) => Ok(Some(person)),
-        Err((code, identity)) => {
+        Err(Refused::Unjudged(error)) => Err(error),
+        Err(Refused::Failed(Failed { code, identity, .. })) => {
             // Its own, so that a token that is good elsewhere is not locked out there.
             let identity = format!("person-{identity}");
             Err(gate.limiter().failed(code, address, &identity, Actor::ANONYMOUS).await)
