@@ -12,6 +12,9 @@ use super::StoredUser;
 use crate::schema::{refresh_tokens, sign_in_sessions, users};
 use crate::{Changes, StoreError};
 
+/// Tokens of one sign-in; used ones are kept to be known again. A month of one each quarter of an hour is 2,880.
+const MOST_TOKENS: i64 = 10_000;
+
 /// What a refresh token was worth.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refreshed {
@@ -74,6 +77,15 @@ impl Changes {
             .await
             .optional()?;
         let Some(user) = user.filter(|_| now < expires_at) else { return Ok(Refreshed::Unknown) };
+        let tokens: i64 = refresh_tokens::table
+            .filter(refresh_tokens::session_id.eq(session))
+            .count()
+            .get_result(&mut *self.connection)
+            .await?;
+        if tokens >= MOST_TOKENS {
+            self.revoke_session(session, "refreshed_too_often").await?;
+            return Ok(Refreshed::Unknown);
+        }
         diesel::update(refresh_tokens::table.find(shown))
             .set(refresh_tokens::used_at.eq(now))
             .execute(&mut *self.connection)
