@@ -65,6 +65,6 @@ pub use streams::{StoredFrames, StoredStream};
 pub use threads::{Slice, StoredThread, ThreadsOf};
 pub use turns::UnfinishedTurn;
 pub use versions::{ListedVersion, NewVersion, StoredVersion};
-pub use workflow_changes::WorkflowChange;
+pub use workflow_changes::{Publication, WorkflowChange};
 pub use workflows::{NewWorkflow, StoredWorkflow, WorkflowRef};
 pub use workspaces::{DEFAULT_WORKSPACE, NewWorkspace, StoredWorkspace};

@@ -49,6 +49,17 @@ fn set<T>(place: &mut T, value: Option<T>) {
     }
 }
 
+/// What publishing a workflow came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Publication {
+    /// It was private until now.
+    New,
+    /// It asks for a login, or no longer does.
+    Changed,
+    /// It was so before.
+    Same,
+}
+
 impl Changes {
     /// Makes a workflow.
     ///
@@ -117,8 +128,7 @@ impl Changes {
         row.try_into()
     }
 
-    /// Publishes a workflow, or changes whether its chat asks for a login; `None` leaves that as it is. The flag says
-    /// whether it was private until now.
+    /// Publishes a workflow, or changes whether its chat asks for a login; `None` leaves that as it is.
     ///
     /// # Errors
     /// [`StoreError::Archived`] for an archived one.
@@ -127,17 +137,22 @@ impl Changes {
         id: Uuid,
         require_login: Option<bool>,
         by: Option<&str>,
-    ) -> Result<(StoredWorkflow, bool), StoreError> {
+    ) -> Result<(StoredWorkflow, Publication), StoreError> {
         let now = self.store.now();
-        let was: Option<bool> = workflows::table
+        let was: Option<Row> = workflows::table
             .find(id)
             .filter(workflows::archived_at.is_null())
-            .select(workflows::is_public)
+            .select(Row::as_select())
             .for_update()
             .first(&mut *self.connection)
             .await
             .optional()?;
-        let was = was.ok_or(StoreError::Archived)?;
+        let was = StoredWorkflow::try_from(was.ok_or(StoreError::Archived)?)?;
+        let publication = match (was.is_public, require_login) {
+            (false, _) => Publication::New,
+            (true, Some(asked)) if asked != was.require_login => Publication::Changed,
+            (true, _) => return Ok((was, Publication::Same)),
+        };
         // The first publication's time and author stay while it is published.
         let row: Row = diesel::update(workflows::table.find(id))
             .set((
@@ -159,14 +174,14 @@ impl Changes {
             .returning(Row::as_returning())
             .get_result(&mut *self.connection)
             .await?;
-        Ok((row.try_into()?, !was))
+        Ok((row.try_into()?, publication))
     }
 
-    /// Takes a workflow's publication back; a private one stays as it is.
+    /// Takes a workflow's publication back; a private one stays as it is. The flag says whether it was public until now.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
-    pub async fn unpublish_workflow(&mut self, id: Uuid) -> Result<StoredWorkflow, StoreError> {
+    pub async fn unpublish_workflow(&mut self, id: Uuid) -> Result<(StoredWorkflow, bool), StoreError> {
         let changed = diesel::update(workflows::table.find(id))
             .filter(workflows::is_public)
             .set((
@@ -183,11 +198,12 @@ impl Changes {
         self.changed_or_as_it_is(id, changed).await
     }
 
-    /// Archives a workflow and takes its publication back; an archived one stays as it is. Its handle stays taken.
+    /// Archives a workflow and takes its publication back; an archived one stays as it is. Its handle stays taken. The
+    /// flag says whether it was not archived until now.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
-    pub async fn archive_workflow(&mut self, id: Uuid) -> Result<StoredWorkflow, StoreError> {
+    pub async fn archive_workflow(&mut self, id: Uuid) -> Result<(StoredWorkflow, bool), StoreError> {
         let now = self.store.now();
         let changed = diesel::update(workflows::table.find(id))
             .filter(workflows::archived_at.is_null())
@@ -210,11 +226,12 @@ impl Changes {
         &mut self,
         id: Uuid,
         changed: Option<Row>,
-    ) -> Result<StoredWorkflow, StoreError> {
+    ) -> Result<(StoredWorkflow, bool), StoreError> {
+        let was_changed = changed.is_some();
         let row = match changed {
             Some(row) => row,
             None => workflows::table.find(id).select(Row::as_select()).first(&mut *self.connection).await?,
         };
-        row.try_into()
+        Ok((row.try_into()?, was_changed))
     }
 }

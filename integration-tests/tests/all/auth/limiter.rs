@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use integration_tests::{AnswerExt, Builder, TestService};
+use integration_tests::{AnswerExt, Builder, TestService, until};
 
 const LIST: &str = "/api/workflows";
 
@@ -118,4 +118,30 @@ async fn another_instance_knows_who_is_blocked() {
     assert_eq!(other.bearer("wrong").get(LIST).await.status, 429);
     let seen = async || other.root().get(LIST).await.status == 429;
     integration_tests::until("the other to refuse good credentials too", seen).await;
+}
+
+/// A route for people alone refuses a service token, and that is no attempt to guess it.
+#[tokio::test]
+async fn a_good_token_at_the_wrong_door_is_good_at_the_right_one() {
+    let t = limited(0, 3).start().await;
+    let token = t.root().token(&["workflows:read"], &[]).await;
+    let answers = async |path: &'static str| t.bearer(&token).get(path).await.status;
+    let mut statuses = Vec::new();
+    for _ in 0..5 {
+        statuses.push(answers("/api/auth/me").await);
+    }
+    assert_eq!(statuses, [401, 401, 401, 429, 429]);
+    assert_eq!(answers(LIST).await, 200);
+}
+
+#[tokio::test]
+async fn failures_are_forgotten_after_a_day() {
+    let t = limited(10, 10).manual_clock().start().await;
+    assert_eq!(t.bearer("wrong").get(LIST).await.status, 401);
+    assert_ne!(t.scalar("SELECT count(*) FROM auth_failures").await, "0");
+    t.while_time_passes_in(Duration::from_secs(3600), async {
+        until("the failures to go", async || t.scalar("SELECT count(*) FROM auth_failures").await == "0")
+            .await;
+    })
+    .await;
 }

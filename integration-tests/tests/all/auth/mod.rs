@@ -9,6 +9,7 @@ mod jwt;
 mod limiter;
 mod matrix;
 mod modes;
+mod order;
 mod service_tokens;
 pub(crate) mod support;
 mod workspaces;

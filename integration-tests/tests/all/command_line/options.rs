@@ -170,3 +170,21 @@ async fn colours_are_for_terminals_and_for_those_who_ask() {
     let seen = terminal.start_at_a_terminal("workflow show nothing").end().await;
     assert!(seen.out.contains("\u{1b}[1m\u{1b}[31merror:\u{1b}[0m"), "{:?}", seen.out);
 }
+
+/// What is kept for one service is nothing to another one.
+#[tokio::test]
+async fn a_kept_token_goes_to_its_own_service_alone() {
+    let (own, other) = (
+        TestService::builder().with_bootstrap_token().start().await,
+        TestService::builder().with_bootstrap_token().start().await,
+    );
+    let token = own.root().token(&["workflows:read"], &[]).await;
+    let terminal = Terminal::of(&own);
+    let profile = format!("[default]\napi_url = \"http://{}\"\nservice_token = \"{token}\"\n", own.address());
+    terminal.file("config/callboard/config.toml", profile);
+    assert_eq!(terminal.run(&["workflow", "list"]).await.status, Some(0));
+    let there = format!("http://{}", other.address());
+    let refused = terminal.run(&["workflow", "list", "--api-url", &there]).await;
+    assert_eq!(refused.status, Some(3));
+    assert!(refused.err.contains("(auth.missing_token)"), "it was sent: {}", refused.err);
+}

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::DateTime;
 use kernel::{Clock, ManualClock};
-use store::{StoreError, WorkflowChange, WorkflowRef};
+use store::{Publication, StoreError, WorkflowChange, WorkflowRef};
 use uuid::Uuid;
 
 use crate::support::World;
@@ -77,30 +77,33 @@ async fn the_first_publication_stays_until_it_is_taken_back() {
     let world = World::at(Arc::new(clock.clone())).await;
     let id = world.workflow("w").await.unwrap().id;
     let first = clock.now();
-    let (published, first_time) =
+    let (published, what) =
         world.store.change(async |c| c.publish_workflow(id, Some(false), Some("ann")).await).await.unwrap();
-    assert!(first_time);
+    assert_eq!(what, Publication::New);
     assert!(published.is_public && !published.require_login);
     assert_eq!((published.published_at, published.published_by.as_deref()), (Some(first), Some("ann")));
 
     clock.advance(Duration::from_secs(60));
-    let (again, first_time) =
+    let (again, what) =
         world.store.change(async |c| c.publish_workflow(id, Some(true), Some("bob")).await).await.unwrap();
-    assert!(!first_time);
+    assert_eq!(what, Publication::Changed);
     assert!(again.is_public && again.require_login);
     assert_eq!((again.published_at, again.published_by.as_deref()), (Some(first), Some("ann")));
     assert_eq!(again.updated_at, clock.now());
-    let (as_it_is, _) = world.store.change(async |c| c.publish_workflow(id, None, None).await).await.unwrap();
+    clock.advance(Duration::from_secs(60));
+    let (as_it_is, what) =
+        world.store.change(async |c| c.publish_workflow(id, None, None).await).await.unwrap();
+    assert_eq!((what, as_it_is.updated_at), (Publication::Same, again.updated_at));
     assert!(as_it_is.is_public && as_it_is.require_login);
 
-    let private = world.store.change(async |c| c.unpublish_workflow(id).await).await.unwrap();
-    assert!(!private.is_public && !private.require_login);
+    let (private, was_public) = world.store.change(async |c| c.unpublish_workflow(id).await).await.unwrap();
+    assert!(was_public && !private.is_public && !private.require_login);
     assert_eq!((private.published_at, private.published_by), (None, None));
 
     clock.advance(Duration::from_secs(60));
-    let (anew, first_time) =
+    let (anew, what) =
         world.store.change(async |c| c.publish_workflow(id, None, Some("bob")).await).await.unwrap();
-    assert!(first_time);
+    assert_eq!(what, Publication::New);
     assert!(anew.is_public && !anew.require_login);
     assert_eq!((anew.published_at, anew.published_by.as_deref()), (Some(clock.now()), Some("bob")));
 }
@@ -112,8 +115,9 @@ async fn an_archived_workflow_is_private_and_changes_no_more() {
     let id = world.workflow("w").await.unwrap().id;
     world.store.change(async |c| c.publish_workflow(id, Some(true), Some("ann")).await).await.unwrap();
     let at = clock.now();
-    for _ in 0..2 {
-        let archived = world.store.change(async |c| c.archive_workflow(id).await).await.unwrap();
+    for first in [true, false] {
+        let (archived, is_new) = world.store.change(async |c| c.archive_workflow(id).await).await.unwrap();
+        assert_eq!(is_new, first);
         assert_eq!((archived.archived_at, archived.updated_at), (Some(at), at));
         assert!(!archived.is_public && !archived.require_login && archived.published_at.is_none());
         clock.advance(Duration::from_secs(60));
@@ -123,7 +127,8 @@ async fn an_archived_workflow_is_private_and_changes_no_more() {
     let saved =
         world.store.change(async |c| c.save_version(crate::versions::version(id, "a", 1)).await).await;
     assert!(matches!(saved, Err(StoreError::Archived)), "{saved:?}");
-    assert!(!world.store.change(async |c| c.unpublish_workflow(id).await).await.unwrap().is_public);
+    let (private, was_public) = world.store.change(async |c| c.unpublish_workflow(id).await).await.unwrap();
+    assert!(!private.is_public && !was_public);
     assert!(matches!(world.workflow("w").await, Err(StoreError::Taken(_))), "its handle stays taken");
 }
 
@@ -133,7 +138,7 @@ async fn taking_back_what_is_not_published_changes_nothing() {
     let world = World::at(Arc::new(clock.clone())).await;
     let made = world.workflow("w").await.unwrap();
     clock.advance(Duration::from_secs(60));
-    let same = world.store.change(async |c| c.unpublish_workflow(made.id).await).await.unwrap();
+    let (same, _) = world.store.change(async |c| c.unpublish_workflow(made.id).await).await.unwrap();
     assert_eq!((same.id, same.updated_at), (made.id, made.updated_at));
 }
 

@@ -171,8 +171,8 @@ async fn archive(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResul
     let entry = publish::audited(caller, "workflow.archived", &workflow);
     let answer = change
         .make(async |changes| {
-            let archived = changes.archive_workflow(workflow.id).await?;
-            if workflow.archived_at.is_none() {
+            let (archived, is_new) = changes.archive_workflow(workflow.id).await?;
+            if is_new {
                 changes.audit(&entry).await?;
             }
             Reply::ok(&records::workflow(archived, &base))

@@ -2,7 +2,7 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::Path;
-use store::{AuditEntry, AuditTarget, StoredWorkflow};
+use store::{AuditEntry, AuditTarget, Publication, StoredWorkflow};
 use wire::Published;
 
 use super::{records, requests};
@@ -21,10 +21,13 @@ pub(super) async fn publish(change: Change<WorkflowsWrite>, name: Path<String>) 
     let entry = audited(caller, "workflow.published", &workflow);
     let answer = change
         .make(async |changes| {
-            let (published, new) =
+            let (published, publication) =
                 changes.publish_workflow(workflow.id, wanted.require_login, by.as_deref()).await?;
-            changes.audit(&entry).await?;
+            if publication != Publication::Same {
+                changes.audit(&entry).await?;
+            }
             let share_url = records::share_url(&base, workflow.id);
+            let new = publication == Publication::New;
             Reply::made(new, &Published { share_url, workflow: records::workflow(published, &base) })
         })
         .await;
@@ -42,8 +45,8 @@ pub(super) async fn revoke(change: Change<WorkflowsWrite>, name: Path<String>) -
     let entry = audited(caller, "workflow.unpublished", &workflow);
     let answer = change
         .make(async |changes| {
-            let private = changes.unpublish_workflow(workflow.id).await?;
-            if workflow.is_public {
+            let (private, was_public) = changes.unpublish_workflow(workflow.id).await?;
+            if was_public {
                 changes.audit(&entry).await?;
             }
             Reply::ok(&records::workflow(private, &base))
