@@ -56,8 +56,8 @@ pub use runs::{RunFilter, RunStatus, StoredRun, UnfinishedRun};
 pub use runtime::DatabaseRuntime;
 pub use service_tokens::{NewServiceToken, ServiceTokenStatus, StoredServiceToken};
 pub use sign_in::{
-    BrowserSession, LinkUse, Membership, NewSession, NewSignIn, OpenedSession, OutgoingMail, Proven,
-    Refreshed, Revoked, ShownCode, StoredUser,
+    BrowserSession, LinkUse, Membership, NewIdentity, NewOidcSignIn, NewSession, NewSignIn, OidcReturn,
+    OpenedSession, OutgoingMail, Proven, Refreshed, Revoked, ShownCode, StoredUser,
 };
 pub use streams::{StoredFrames, StoredStream};
 pub use threads::{Slice, StoredThread, ThreadsOf};
