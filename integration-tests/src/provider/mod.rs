@@ -42,6 +42,8 @@ pub struct Knobs {
     pub header: Value,
     /// Claims of the token; `null` leaves one out.
     pub claims: Value,
+    /// What the userinfo endpoint says.
+    pub userinfo: Value,
     /// How the token is signed.
     pub signing: Signing,
     /// Parameters that the browser brings back; an empty one is left out.
@@ -58,6 +60,7 @@ impl Default for Knobs {
             metadata: json!({}),
             header: json!({}),
             claims: json!({}),
+            userinfo: json!({"sub": "ada-1", "email": "ada@example.org", "email_verified": true}),
             signing: Signing::default(),
             back: Vec::new(),
             answers: HashMap::new(),
@@ -123,6 +126,7 @@ pub struct Provider {
 
 /// The id that the service has here. A colon must be encoded before it stands before the secret.
 const CLIENT_ID: &str = "desk:1";
+const ACCESS_TOKEN: &str = "canary-provider-access-token";
 /// The secret that the service has here.
 pub const CLIENT_SECRET: &str = "canary-client-secret +/%&";
 
@@ -202,10 +206,12 @@ impl Provider {
         self.kept().asked.iter().filter(|asked| *asked == path).count()
     }
 
-    /// Every identity token and PKCE verifier so far.
+    /// Every token and PKCE verifier so far.
     #[must_use]
     pub fn secrets(&self) -> Vec<String> {
-        self.kept().secrets.clone()
+        let mut secrets = self.kept().secrets.clone();
+        secrets.push(ACCESS_TOKEN.to_owned());
+        secrets
     }
 
     /// What a browser does that is sent there: it is sent back at once.
@@ -235,6 +241,9 @@ fn answer(kept: &Mutex<Kept>, issuer: &str, request: &Request) -> Option<web::An
     Some(match request.path.as_str() {
         "/.well-known/openid-configuration" => web::Answer::json(200, &description(&kept.knobs, issuer)),
         "/jwks" => web::Answer::json(200, &json!({"keys": [key::jwk()]})),
+        "/userinfo" if request.authorization == format!("Bearer {ACCESS_TOKEN}") => {
+            web::Answer::json(200, &kept.knobs.userinfo)
+        }
         "/authorize" => authorize(&mut kept, issuer, request),
         "/token" => token(&mut kept, issuer, request).unwrap_or_else(|(status, error)| {
             web::Answer::json(
@@ -252,6 +261,7 @@ fn description(knobs: &Knobs, issuer: &str) -> Value {
         "authorization_endpoint": format!("{issuer}/authorize"),
         "token_endpoint": format!("{issuer}/token"),
         "jwks_uri": format!("{issuer}/jwks"),
+        "userinfo_endpoint": format!("{issuer}/userinfo"),
         "response_types_supported": ["code"],
         "subject_types_supported": ["public"],
         "id_token_signing_alg_values_supported": ["RS256"],
@@ -313,7 +323,8 @@ fn token(kept: &mut Kept, issuer: &str, request: &Request) -> Result<web::Answer
     }
     let id_token = tokens::id_token(&kept.knobs, issuer, &code.nonce);
     kept.secrets.push(id_token.clone());
-    let answer = json!({"access_token": "canary-provider-access-token", "token_type": "Bearer", "expires_in": 60, "id_token": id_token});
+    let answer =
+        json!({"access_token": ACCESS_TOKEN, "token_type": "Bearer", "expires_in": 60, "id_token": id_token});
     Ok(web::Answer::json(200, &answer))
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::Kept;
 use crate::jwt::jwks::CachedKeys;
-use crate::jwt::{Algorithm, LEEWAY, Purpose, Token, audience, date, text, verified};
+use crate::jwt::{Algorithm, LEEWAY, Purpose, Token, audience, date, json, text, verified};
 use crate::sign_in::EmailAddress;
 
 /// What identity tokens must be like.
@@ -26,6 +26,12 @@ pub struct Identity {
     pub email: EmailAddress,
 }
 
+/// A believed identity token.
+pub struct Judged {
+    subject: String,
+    members: Map<String, Value>,
+}
+
 /// A token that lets nobody in. The text is for the log and holds nothing of the token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoIdentity {
@@ -41,13 +47,16 @@ pub enum NoIdentity {
     /// The provider does not vouch for a mail address.
     #[error("the provider vouches for no mail address: email or email_verified is missing or false")]
     Unverified,
+    /// The userinfo endpoint speaks of somebody else, or not at all.
+    #[error("the userinfo endpoint's answer is not about the subject of the identity token")]
+    OtherSubject,
     /// The provider's keys could not be had.
     #[error("the provider's keys cannot be had")]
     KeysUnavailable,
 }
 
 impl IdTokenRules {
-    /// Who a token is about that is good at `now`, and was asked for with what was kept.
+    /// A token that is good at `now`, and was asked for with what was kept.
     ///
     /// # Errors
     /// [`NoIdentity`].
@@ -57,7 +66,7 @@ impl IdTokenRules {
         kept: &Kept,
         keys: &CachedKeys,
         now: DateTime<Utc>,
-    ) -> Result<Identity, NoIdentity> {
+    ) -> Result<Judged, NoIdentity> {
         let token = Token::read(token, Purpose::Identity).map_err(|_| NoIdentity::Malformed)?;
         if token.header.algorithm != Algorithm::Rs256 {
             return Err(NoIdentity::Malformed);
@@ -65,15 +74,16 @@ impl IdTokenRules {
         let key = keys.find(token.header.key_id.as_deref()).await;
         let key = key.map_err(|_| NoIdentity::KeysUnavailable)?.ok_or(NoIdentity::Signature)?;
         let claims = verified(&token, key.decoding()).ok_or(NoIdentity::Signature)?;
-        self.claims(&claims, kept, now)
+        let subject = self.subject(&claims, kept, now)?;
+        Ok(Judged { subject, members: claims })
     }
 
-    fn claims(
+    fn subject(
         &self,
         members: &Map<String, Value>,
         kept: &Kept,
         now: DateTime<Utc>,
-    ) -> Result<Identity, NoIdentity> {
+    ) -> Result<String, NoIdentity> {
         let wrong = |name: &'static str| NoIdentity::Claim(name);
         let said = |name: &'static str| text(members, name).map_err(|_| wrong(name));
         if said("iss")?.as_ref() != Some(&self.issuer) {
@@ -101,8 +111,36 @@ impl IdTokenRules {
         if !said("nonce")?.is_some_and(|nonce| kept.is_nonce(&nonce)) {
             return Err(wrong("nonce"));
         }
-        let subject = said("sub")?.ok_or(wrong("sub"))?;
-        Ok(Identity { subject, email: email(members)? })
+        said("sub")?.ok_or(wrong("sub"))
+    }
+}
+
+impl Judged {
+    /// Whether it says all that is asked of the provider. A provider may keep that for its userinfo endpoint (OpenID
+    /// Connect Core, 5.4).
+    #[must_use]
+    pub fn says_all(&self) -> bool {
+        self.members.contains_key("email") && self.members.contains_key("email_verified")
+    }
+
+    /// Who it is about, by the token alone.
+    ///
+    /// # Errors
+    /// [`NoIdentity::Unverified`].
+    pub fn identity(self) -> Result<Identity, NoIdentity> {
+        Ok(Identity { email: email(&self.members)?, subject: self.subject })
+    }
+
+    /// The same, by what the userinfo endpoint says of them, which counts only about the token's own subject (5.3.2).
+    ///
+    /// # Errors
+    /// [`NoIdentity::OtherSubject`] and [`NoIdentity::Unverified`].
+    pub fn identity_by(self, userinfo: &[u8]) -> Result<Identity, NoIdentity> {
+        let members = json::object(userinfo).ok_or(NoIdentity::OtherSubject)?;
+        if members.get("sub").and_then(Value::as_str) != Some(&self.subject) {
+            return Err(NoIdentity::OtherSubject);
+        }
+        Ok(Identity { email: email(&members)?, subject: self.subject })
     }
 }
 

@@ -17,6 +17,8 @@ pub struct Metadata {
     pub token_endpoint: Url,
     /// Where its keys are.
     pub jwks_uri: Url,
+    /// Where it says more of somebody than the identity token does.
+    pub userinfo_endpoint: Option<Url>,
     /// How we say who we are there.
     pub client_auth: ClientAuth,
     /// Whether it says who it is when a browser comes back (RFC 9207).
@@ -85,6 +87,10 @@ impl Metadata {
             authorization_endpoint: address(&members, "authorization_endpoint")?,
             token_endpoint: address(&members, "token_endpoint")?,
             jwks_uri: address(&members, "jwks_uri")?,
+            userinfo_endpoint: match members.get("userinfo_endpoint") {
+                Some(_) => Some(address(&members, "userinfo_endpoint")?),
+                None => None,
+            },
             client_auth,
             sends_issuer: members.get("authorization_response_iss_parameter_supported")
                 == Some(&Value::Bool(true)),
@@ -184,7 +190,8 @@ mod tests {
 
     #[test]
     fn every_address_is_over_https_or_stays_on_this_machine() {
-        for name in ["authorization_endpoint", "token_endpoint", "jwks_uri"] {
+        assert_eq!(read(json!({})).unwrap().userinfo_endpoint, None);
+        for name in ["authorization_endpoint", "token_endpoint", "jwks_uri", "userinfo_endpoint"] {
             let with = |value: Value| {
                 let mut changes = Map::new();
                 changes.insert(name.to_owned(), value);
@@ -207,7 +214,7 @@ mod tests {
                 json!("/token"),
                 json!(""),
                 json!(7),
-                json!(null),
+                json!(["https://id.example/"]),
                 json!(format!("https://id.example/{}", "x".repeat(LONGEST))),
             ] {
                 assert_eq!(with(bad.clone()), Err(BadMetadata::Address(name)), "{name} {bad}");

@@ -10,10 +10,10 @@ mod metadata;
 mod request;
 mod token_answer;
 
-pub use id_token::{IdTokenRules, Identity, NoIdentity};
+pub use id_token::{IdTokenRules, Identity, Judged, NoIdentity};
 pub use metadata::{BadMetadata, ClientAuth, Metadata};
 pub use request::{Asked, Kept};
-pub use token_answer::{BadTokenAnswer, basic_credentials, error_of, id_token_of, known_error};
+pub use token_answer::{BadTokenAnswer, Tokens, basic_credentials, error_of, known_error};
 
 use chrono::TimeDelta;
 

@@ -22,15 +22,27 @@ pub fn basic_credentials(client_id: &str, secret: &Secret) -> Secret {
     STANDARD.encode(format!("{}:{}", encode(client_id), encode(secret.expose_secret()))).into()
 }
 
-/// The identity token of a good answer; the access token beside it is not used and not kept.
-///
-/// # Errors
-/// [`BadTokenAnswer`], without anything of the answer.
-pub fn id_token_of(body: &[u8]) -> Result<Secret, BadTokenAnswer> {
-    let members = json::object(body).ok_or(BadTokenAnswer)?;
-    match members.get("id_token") {
-        Some(Value::String(token)) => Ok(token.as_str().into()),
-        _ => Err(BadTokenAnswer),
+/// What a code was exchanged for.
+pub struct Tokens {
+    /// Who signed in.
+    pub identity: Secret,
+    /// Opens the userinfo endpoint; where that is not needed it is not used, and it is never kept.
+    pub access: Option<Secret>,
+}
+
+impl Tokens {
+    /// Reads a good answer.
+    ///
+    /// # Errors
+    /// [`BadTokenAnswer`], without anything of the answer.
+    pub fn parse(body: &[u8]) -> Result<Self, BadTokenAnswer> {
+        let members = json::object(body).ok_or(BadTokenAnswer)?;
+        let text = |name: &str| members.get(name).and_then(Value::as_str);
+        let is_bearer = text("token_type").is_some_and(|kind| kind.eq_ignore_ascii_case("bearer"));
+        Ok(Self {
+            identity: text("id_token").ok_or(BadTokenAnswer)?.into(),
+            access: text("access_token").filter(|_| is_bearer).map(Secret::from),
+        })
     }
 }
 
@@ -85,8 +97,15 @@ mod tests {
 
     #[test]
     fn an_answer_has_one_identity_token() {
-        let read = |text: &str| id_token_of(text.as_bytes()).map(|token| token.expose_secret().to_owned());
-        assert_eq!(read(r#"{"access_token":"a","id_token":"i","token_type":"Bearer"}"#).unwrap(), "i");
+        let read = |text: &str| {
+            let tokens = Tokens::parse(text.as_bytes())?;
+            let text = |token: &Secret| token.expose_secret().to_owned();
+            Ok((text(&tokens.identity), tokens.access.as_ref().map(text)))
+        };
+        let both = r#"{"access_token":"a","id_token":"i","token_type":"bearer"}"#;
+        assert_eq!(read(both), Ok(("i".to_owned(), Some("a".to_owned()))));
+        let bound = r#"{"access_token":"a","id_token":"i","token_type":"DPoP"}"#;
+        assert_eq!(read(bound), Ok(("i".to_owned(), None)));
         for bad in ["", "[]", "{}", r#"{"id_token":1}"#, r#"{"id_token":"a","id_token":"b"}"#] {
             assert_eq!(read(bad), Err(BadTokenAnswer), "{bad}");
         }

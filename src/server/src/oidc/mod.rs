@@ -6,7 +6,7 @@ mod discovery;
 mod provider;
 
 pub(crate) use discovery::Known;
-pub(crate) use provider::{Provider, TokenRefused};
+pub(crate) use provider::{NotKnown, Provider};
 
 use std::time::Duration;
 

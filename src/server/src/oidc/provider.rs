@@ -1,34 +1,46 @@
-//! The provider's token endpoint, and who we are there.
+//! What the provider is asked about somebody, and who we are there.
 
 use std::sync::Arc;
 
 use auth::keyring::KeyRing;
-use auth::oidc::{
-    ClientAuth, IdTokenRules, Identity, Kept, NoIdentity, basic_credentials, error_of, id_token_of,
-};
+use auth::oidc::{ClientAuth, IdTokenRules, Identity, Kept, NoIdentity, Tokens, basic_credentials, error_of};
+use bytes::Bytes;
 use config::Oidc;
 use kernel::{Clock, Secret};
-use net::{Client, ClientError, Method, NetError, Request, StatusCode};
+use net::{Client, ClientError, Method, NetError, Request, StatusCode, Url};
 use secrecy::ExposeSecret;
 use url::form_urlencoded;
 
 use super::discovery::{Discovery, Known};
 use super::limits;
 
-/// No identity token for a code. The text is for the log.
+/// Nobody is who they say. The texts are for the log, and hold nothing of what the provider wrote.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum TokenRefused {
-    #[error("the token endpoint does not answer: {0}")]
+pub(crate) enum NotKnown {
+    /// Nobody is to blame but the provider, or the line to it.
+    #[error("{0}")]
     Unavailable(String),
-    #[error("the token endpoint refuses: {0}")]
-    Refused(&'static str),
-    #[error("the token endpoint's answer holds no identity token")]
-    NoToken,
+    /// The provider does not vouch for a mail address.
+    #[error("{0}")]
+    Unverified(NoIdentity),
+    /// The code, or what it was exchanged for, is not for this sign-in.
+    #[error("{0}")]
+    Failed(String),
 }
 
-impl From<NetError> for TokenRefused {
+impl From<NetError> for NotKnown {
     fn from(error: NetError) -> Self {
         Self::Unavailable(error.message)
+    }
+}
+
+impl From<NoIdentity> for NotKnown {
+    fn from(error: NoIdentity) -> Self {
+        match error {
+            NoIdentity::KeysUnavailable => Self::Unavailable(error.to_string()),
+            NoIdentity::Unverified => Self::Unverified(error),
+            _ => Self::Failed(error.to_string()),
+        }
     }
 }
 
@@ -80,14 +92,32 @@ impl Provider {
         self.discovery.known().await
     }
 
-    /// The identity token that a code stands for.
-    pub(crate) async fn exchange(
+    /// Who a code stands for.
+    pub(crate) async fn identity(
         &self,
         known: &Known,
         code: &str,
         kept: &Kept,
         redirect_uri: &str,
-    ) -> Result<Secret, TokenRefused> {
+    ) -> Result<Identity, NotKnown> {
+        let tokens = self.exchange(known, code, kept, redirect_uri).await?;
+        let token = tokens.identity.expose_secret();
+        let judged = self.rules.judge(token, kept, &known.keys, self.clock.now()).await?;
+        match (&known.metadata.userinfo_endpoint, &tokens.access) {
+            (Some(endpoint), Some(access)) if !judged.says_all() => {
+                Ok(judged.identity_by(&self.userinfo(endpoint, access).await?)?)
+            }
+            _ => Ok(judged.identity()?),
+        }
+    }
+
+    async fn exchange(
+        &self,
+        known: &Known,
+        code: &str,
+        kept: &Kept,
+        redirect_uri: &str,
+    ) -> Result<Tokens, NotKnown> {
         let mut form = form_urlencoded::Serializer::new(String::new());
         form.append_pair("grant_type", "authorization_code")
             .append_pair("code", code)
@@ -108,21 +138,24 @@ impl Provider {
         let answer = self.client.send(request.body(form.finish()), &limits()).await?;
         let status = answer.status();
         match status {
-            StatusCode::OK => id_token_of(&answer.bytes().await?).map_err(|_| TokenRefused::NoToken),
-            StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                Err(TokenRefused::Refused(error_of(&answer.bytes().await?)))
+            StatusCode::OK => {
+                let tokens = Tokens::parse(&answer.bytes().await?);
+                tokens.map_err(|error| NotKnown::Failed(error.to_string()))
             }
-            _ => Err(TokenRefused::Unavailable(format!("the answer is {status}"))),
+            StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                let error = error_of(&answer.bytes().await?);
+                Err(NotKnown::Failed(format!("the token endpoint refuses: {error}")))
+            }
+            _ => Err(NotKnown::Unavailable(format!("the token endpoint's answer is {status}"))),
         }
     }
 
-    /// Who an identity token is about.
-    pub(crate) async fn identity(
-        &self,
-        known: &Known,
-        token: &Secret,
-        kept: &Kept,
-    ) -> Result<Identity, NoIdentity> {
-        self.rules.judge(token.expose_secret(), kept, &known.keys, self.clock.now()).await
+    async fn userinfo(&self, endpoint: &Url, access: &Secret) -> Result<Bytes, NotKnown> {
+        let request = Request::new(Method::GET, endpoint.as_str()).bearer(access)?;
+        let answer = self.client.send(request.header("accept", "application/json")?, &limits()).await?;
+        match answer.status() {
+            StatusCode::OK => Ok(answer.bytes().await?),
+            status => Err(NotKnown::Unavailable(format!("the userinfo endpoint's answer is {status}"))),
+        }
     }
 }

@@ -212,7 +212,7 @@ error_codes! {
         "Begin again on the page `/login`, in one browser.";
     OidcUnverified, "auth.oidc_unverified", 403, false,
         "The provider does not vouch for your mail address.",
-        "The identity token has no `email`, or its `email_verified` is not true.",
+        "Neither the identity token nor the userinfo endpoint has an `email` with an `email_verified` that is true.",
         "Verify your mail address at the provider; or let it send both claims for the scope `email`.";
     OidcRefused, "auth.oidc_refused", 403, false,
         "You may not sign in here with this account.",

@@ -3,6 +3,7 @@
 mod flow;
 mod identities;
 mod modes;
+mod others;
 mod outages;
 mod wrong;
 

@@ -68,6 +68,7 @@ async fn a_description_that_cannot_be_signed_in_by_is_none() {
         json!({"issuer": format!("{}/", provider.issuer())}),
         json!({"token_endpoint": "http://id.example/token"}),
         json!({"jwks_uri": null}),
+        json!({"userinfo_endpoint": "http://id.example/userinfo"}),
         json!({"code_challenge_methods_supported": ["plain"]}),
         json!({"token_endpoint_auth_methods_supported": ["private_key_jwt"]}),
     ] {

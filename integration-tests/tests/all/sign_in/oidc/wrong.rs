@@ -9,13 +9,15 @@ use super::{get, is_in, outcome, said, service_with, way};
 const ALL: [(&str, &str); 2] =
     [("SERVICE_AUTH_RATE_LIMIT_IP", "0"), ("SERVICE_AUTH_RATE_LIMIT_IDENTITY", "0")];
 
+type Change = Box<dyn FnOnce(&mut Knobs)>;
+
 #[tokio::test]
 async fn an_identity_token_that_is_wrong_anywhere_lets_nobody_in() {
     let (t, provider) = service_with(&ALL).await;
     let now = t.clock().now().timestamp();
     let claims = |claims: Value| move |knobs: &mut Knobs| knobs.claims = claims;
     let failed = "401 auth.oidc_failed";
-    let cases: Vec<(&str, Box<dyn FnOnce(&mut Knobs)>)> = vec![
+    let cases: Vec<(&str, Change)> = vec![
         ("another nonce", Box::new(claims(json!({"nonce": "x".repeat(43)})))),
         ("no nonce", Box::new(claims(json!({"nonce": null})))),
         ("a nonce that is no text", Box::new(claims(json!({"nonce": ["x"]})))),
@@ -52,18 +54,17 @@ async fn an_identity_token_that_is_wrong_anywhere_lets_nobody_in() {
         assert!(!is_in(&browser).await, "{what}");
     }
     let unverified = "403 auth.oidc_unverified";
-    for (claims, expected) in [
-        (json!({"email_verified": false}), unverified),
-        (json!({"email_verified": null}), unverified),
-        (json!({"email_verified": "false"}), unverified),
-        (json!({"email_verified": 1}), unverified),
-        (json!({"email": null}), unverified),
-        (json!({"email": "nobody"}), unverified),
-        (json!({"email": ["ada@example.org"]}), unverified),
+    for claims in [
+        json!({"email_verified": false}),
+        json!({"email_verified": "false"}),
+        json!({"email_verified": 1}),
+        json!({"email": "nobody"}),
+        json!({"email": ["ada@example.org"]}),
     ] {
         provider.be(|knobs| knobs.claims = claims.clone());
-        assert_eq!(outcome(&t.visitor(), &provider).await, expected, "{claims}");
+        assert_eq!(outcome(&t.visitor(), &provider).await, unverified, "{claims}");
     }
+    assert_eq!(provider.asked("/userinfo"), 0, "what the token says needs no second word");
     t.assert_no_rows("users").await;
     t.assert_no_rows("sign_in_sessions").await;
     for claims in [
@@ -77,6 +78,58 @@ async fn an_identity_token_that_is_wrong_anywhere_lets_nobody_in() {
     }
     provider.be(|knobs| knobs.header = json!({"kid": null, "typ": null}));
     assert_eq!(outcome(&t.visitor(), &provider).await, "303", "one key needs no name");
+}
+
+#[tokio::test]
+async fn what_the_token_leaves_out_is_asked_of_the_userinfo_endpoint() {
+    let (t, provider) = service_with(&ALL).await;
+    let (unverified, failed) = ("403 auth.oidc_unverified", "401 auth.oidc_failed");
+    let left_out = [
+        json!({"email": null, "email_verified": null}),
+        json!({"email_verified": null}),
+        json!({"email": null}),
+    ];
+    for (userinfo, expected) in [
+        (json!({"sub": "ada-1", "email": "ada@example.org", "email_verified": false}), unverified),
+        (json!({"sub": "ada-1", "email": "ada@example.org"}), unverified),
+        (json!({"sub": "ada-1", "email_verified": true}), unverified),
+        (json!({"sub": "bob-1", "email": "ada@example.org", "email_verified": true}), failed),
+        (json!({"email": "ada@example.org", "email_verified": true}), failed),
+        (json!([]), failed),
+    ] {
+        for claims in &left_out {
+            provider.be(|knobs| {
+                knobs.claims = claims.clone();
+                knobs.userinfo = userinfo.clone();
+            });
+            assert_eq!(outcome(&t.visitor(), &provider).await, expected, "{claims} {userinfo}");
+        }
+    }
+    for (status, body) in [(500, String::new()), (302, String::new()), (200, " ".repeat(300 * 1024))] {
+        provider.be(|knobs| {
+            knobs.claims = left_out[0].clone();
+            knobs.answers.insert("/userinfo", (status, body.clone()));
+        });
+        assert_eq!(outcome(&t.visitor(), &provider).await, "503 auth.oidc_unavailable", "{status}");
+    }
+    provider.be(|knobs| {
+        knobs.claims = left_out[0].clone();
+        knobs.answers.insert("/userinfo", (200, "no JSON".to_owned()));
+    });
+    assert_eq!(outcome(&t.visitor(), &provider).await, failed);
+    t.assert_no_rows("users").await;
+    for claims in left_out {
+        provider.be(|knobs| knobs.claims = claims.clone());
+        assert_eq!(outcome(&t.visitor(), &provider).await, "303", "{claims}");
+    }
+    assert_eq!(t.scalar("SELECT email FROM users").await, "ada@example.org");
+
+    let (t, provider) = service_with(&ALL).await;
+    provider.be(|knobs| {
+        knobs.metadata = json!({"userinfo_endpoint": null});
+        knobs.claims = json!({"email": null});
+    });
+    assert_eq!(outcome(&t.visitor(), &provider).await, unverified, "there is nobody to ask");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use actix_web::http::header::LOCATION;
 use actix_web::{HttpRequest, HttpResponse};
-use auth::oidc::{Identity, Kept, NoIdentity, known_error};
+use auth::oidc::{Identity, Kept, known_error};
 use auth::sign_in::Token;
 use store::{NewIdentity, OidcReturn};
 use wire::ErrorCode;
@@ -14,7 +14,7 @@ use crate::http::auth::caller::Showing;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::Anyone;
 use crate::http::query::Params;
-use crate::oidc::{Known, Provider, TokenRefused};
+use crate::oidc::{Known, NotKnown, Provider};
 
 const OTHER_BROWSER: &str = "You came back in another browser than you left in, or it does not keep cookies. Begin again where you want to be \
      signed in.";
@@ -39,14 +39,17 @@ impl Brought {
     }
 }
 
-/// Why somebody is not who they say.
-enum NotKnown {
-    /// Nobody is to blame but the provider, or its line.
-    Unavailable(String),
-    /// It said no.
+/// Why nobody is signed in.
+enum Refused {
+    /// The provider said no, or somebody went back there.
     SaidNo(&'static str),
-    Unverified(NoIdentity),
-    Failed(String),
+    NotKnown(NotKnown),
+}
+
+impl From<NotKnown> for Refused {
+    fn from(error: NotKnown) -> Self {
+        Self::NotKnown(error)
+    }
 }
 
 pub(in crate::http::auth) async fn callback(app: Anyone, request: HttpRequest) -> ApiResult<HttpResponse> {
@@ -103,7 +106,7 @@ async fn identify(
     brought: &Brought,
     kept: &Kept,
     redirect_uri: &str,
-) -> Result<Identity, NotKnown> {
+) -> Result<Identity, Refused> {
     let unknown = || NotKnown::Unavailable("its description cannot be had".to_owned());
     let known: &Known = &*provider.known().await.ok_or_else(unknown)?;
     // Whoever else answers is not believed, whatever they say (RFC 9207).
@@ -112,22 +115,15 @@ async fn identify(
         None => !known.metadata.sends_issuer,
     };
     if !is_ours {
-        return Err(NotKnown::Failed("the answer is of another issuer, or does not say of which".to_owned()));
+        let why = "the answer is of another issuer, or does not say of which";
+        return Err(NotKnown::Failed(why.to_owned()).into());
     }
     if let Some(error) = &brought.error {
-        return Err(NotKnown::SaidNo(known_error(error)));
+        return Err(Refused::SaidNo(known_error(error)));
     }
     let code = brought.code.as_deref().filter(|code| !code.is_empty());
     let code = code.ok_or_else(|| NotKnown::Failed("the answer has no code".to_owned()))?;
-    let token = provider.exchange(known, code, kept, redirect_uri).await.map_err(|error| match error {
-        TokenRefused::Unavailable(_) => NotKnown::Unavailable(error.to_string()),
-        TokenRefused::Refused(_) | TokenRefused::NoToken => NotKnown::Failed(error.to_string()),
-    })?;
-    provider.identity(known, &token, kept).await.map_err(|error| match error {
-        NoIdentity::KeysUnavailable => NotKnown::Unavailable(error.to_string()),
-        NoIdentity::Unverified => NotKnown::Unverified(error),
-        _ => NotKnown::Failed(error.to_string()),
-    })
+    Ok(provider.identity(known, code, kept, redirect_uri).await?)
 }
 
 /// Counts it where somebody may have tried something, and says in the log what it was.
@@ -135,25 +131,22 @@ async fn refuse(
     app: &App,
     request: &HttpRequest,
     showing: Showing,
-    why: NotKnown,
+    why: Refused,
     return_to: Option<String>,
 ) -> Failure {
     let (code, text) = match why {
-        NotKnown::Unavailable(why) => {
+        Refused::NotKnown(NotKnown::Unavailable(why)) => {
             tracing::warn!(why, "nobody can sign in by the OpenID provider right now");
             return Failure { return_to, ..ErrorCode::OidcUnavailable.into() };
         }
-        NotKnown::SaidNo(error) => {
+        Refused::SaidNo(error) => {
             tracing::info!(error, "the OpenID provider let somebody not through");
             (ErrorCode::OidcFailed, Some(SAID_NO))
         }
-        NotKnown::Unverified(why) => {
-            tracing::info!(%why, "a sign-in by the OpenID provider was refused");
-            (ErrorCode::OidcUnverified, None)
-        }
-        NotKnown::Failed(why) => {
-            tracing::warn!(why, "a sign-in by the OpenID provider was refused");
-            (ErrorCode::OidcFailed, None)
+        Refused::NotKnown(why) => {
+            tracing::warn!(%why, "a sign-in by the OpenID provider was refused");
+            let unverified = matches!(why, NotKnown::Unverified(_));
+            (if unverified { ErrorCode::OidcUnverified } else { ErrorCode::OidcFailed }, None)
         }
     };
     let error = showing.failed(app, request, code).await;

@@ -24,6 +24,11 @@ pub(in crate::http::auth) async fn start(app: Anyone, request: HttpRequest) -> A
     }
 }
 
+/// Whether it looks like one of ours.
+fn is_secret(text: &str) -> bool {
+    text.len() == SECRET && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+}
+
 async fn leave(app: &App, request: &HttpRequest) -> Result<HttpResponse, Failure> {
     let provider = super::provider(app)?;
     if !binding::keeps_cookies(app, request) {
@@ -34,7 +39,7 @@ async fn leave(app: &App, request: &HttpRequest) -> Result<HttpResponse, Failure
     let known = provider.known().await.ok_or(ErrorCode::OidcUnavailable)?;
     let asked = Asked::fresh(app.random())?;
     // Two pages of one browser may be on their way at once.
-    let secret = match super::read_binding(request).filter(|secret| secret.len() == SECRET) {
+    let secret = match super::read_binding(request).filter(|secret| is_secret(secret)) {
         Some(secret) => secret,
         None => Token::fresh(app.random())?.expose().to_owned(),
     };
