@@ -60,6 +60,12 @@ pub enum BadMetadata {
 }
 
 impl Metadata {
+    /// Where an issuer's description is (OpenID Connect Discovery 1.0, 4).
+    #[must_use]
+    pub fn address(issuer: &str) -> String {
+        format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'))
+    }
+
     /// Reads a description that was fetched from this issuer.
     ///
     /// # Errors
@@ -150,6 +156,13 @@ mod tests {
             }
         }
         Metadata::parse(all.to_string().as_bytes(), ISSUER)
+    }
+
+    #[test]
+    fn a_slash_at_the_end_is_not_doubled() {
+        for issuer in ["https://id.example/a", "https://id.example/a/"] {
+            assert_eq!(Metadata::address(issuer), "https://id.example/a/.well-known/openid-configuration");
+        }
     }
 
     #[test]

@@ -106,8 +106,8 @@ impl Discovery {
     }
 
     async fn metadata(&self) -> Result<Metadata, String> {
-        let url = format!("{}/.well-known/openid-configuration", self.issuer.trim_end_matches('/'));
-        let request = Request::new(Method::GET, url).header("accept", "application/json");
+        let request =
+            Request::new(Method::GET, Metadata::address(&self.issuer)).header("accept", "application/json");
         let request = request.map_err(|error| error.message)?;
         let answer = self.client.send(request, &limits()).await.map_err(|error| error.message)?;
         if answer.status() != StatusCode::OK {

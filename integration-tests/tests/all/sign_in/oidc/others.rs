@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use integration_tests::{AnswerExt, Client, TestService, within};
+use integration_tests::{Client, TestService, within};
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
