@@ -5,6 +5,7 @@ pub mod exposure;
 pub mod failures;
 pub mod jwt;
 pub mod keyring;
+pub mod oidc;
 pub mod peer;
 pub mod principal;
 pub mod role;

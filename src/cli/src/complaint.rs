@@ -167,6 +167,9 @@ impl Complaint {
             Some("model.not_configured") => {
                 "SERVICE_MODEL_BASE_URL and SERVICE_MODEL_API_KEY of the service name an endpoint; `practice/<skill>` needs none."
             }
+            Some("auth.email_sign_in_off") => {
+                "People sign in on the service's page /login; `callboard login --token` keeps a service token."
+            }
             Some("service_token.not_found") => "`callboard token list` names those that there are.",
             Some("workspace.not_found") => "`callboard workspace list` names those that there are.",
             Some("workspace.required") => {

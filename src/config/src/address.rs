@@ -120,6 +120,18 @@ pub(crate) fn trusted_url(text: &str) -> Result<Url, Invalid> {
     }
 }
 
+/// The issuer of an OpenID provider: as [`trusted_url`], and without a query, since a path is put behind it.
+pub(crate) fn issuer(text: &str) -> Result<Url, Invalid> {
+    let url = trusted_url(text)?;
+    if url.query().is_some() {
+        return Err(Invalid::new(
+            "holds a query (?)",
+            "write the issuer as the provider's own page names it",
+        ));
+    }
+    Ok(url)
+}
+
 /// A base address; slashes at its end make no difference.
 pub(crate) fn base_url(text: &str) -> Result<BaseUrl, Invalid> {
     let url = web_url(text)?;

@@ -93,6 +93,12 @@ impl Config {
         }
     }
 
+    /// Whether people can sign in by mail: an OpenID provider stands in for it where no mail server is configured.
+    #[must_use]
+    pub fn offers_mail_sign_in(&self) -> bool {
+        self.mail.smtp_url.is_some() || self.sign_in.oidc.is_none()
+    }
+
     /// Reads every group before the first `?`, so that one bad value hides no other.
     fn read(reader: &mut Reader<'_>) -> Result<Self, Refused> {
         let http = http::read(reader);

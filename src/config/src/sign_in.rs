@@ -58,7 +58,7 @@ pub(crate) fn read(reader: &mut Reader<'_>) -> Result<SignIn, Refused> {
 
 fn read_oidc(reader: &mut Reader<'_>) -> Result<Option<Oidc>, Refused> {
     let issuer = reader
-        .optional("SERVICE_OIDC_ISSUER", |text| address::trusted_url(text).map(|url| (text.to_owned(), url)));
+        .optional("SERVICE_OIDC_ISSUER", |text| address::issuer(text).map(|url| (text.to_owned(), url)));
     let client_id = reader.optional("SERVICE_OIDC_CLIENT_ID", parse::line);
     let client_secret = reader.secret("SERVICE_OIDC_CLIENT_SECRET", parse::any_secret);
     match (issuer?, client_id?, client_secret?) {

@@ -67,6 +67,18 @@ impl Request {
         Ok(self)
     }
 
+    /// Sends credentials as `Authorization: Basic`; they are encoded already.
+    ///
+    /// # Errors
+    /// [`crate::NetErrorKind::Refused`] when they cannot stand in a head; they are not repeated.
+    pub fn basic(mut self, credentials: &Secret) -> Result<Self, NetError> {
+        let value = HeaderValue::try_from(format!("Basic {}", credentials.expose_secret()));
+        let mut value = value.map_err(|_| NetError::refused("the credentials cannot stand in a header"))?;
+        value.set_sensitive(true);
+        self.headers.insert(AUTHORIZATION, value);
+        Ok(self)
+    }
+
     /// Sets the body.
     #[must_use]
     pub fn body(mut self, body: impl Into<Bytes>) -> Self {

@@ -164,6 +164,7 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
     let visitors = VisitorKey::new(&store.service_key("visitor", ring.as_ref()).await?);
     let sign_in = sign_in::keys(&store, ring.as_ref()).await?;
     let mail = sign_in::mail(config, &sign_in)?;
+    let provider = sign_in::provider(config, &store, ring.as_ref(), &clock).await?;
     let tokens = Tokens::of(config, &store, ring.as_ref(), &clock).await?;
     let answers_key = keys::generated(&store, "answers", ring.as_ref()).await?;
     let children = tokio::runtime::Builder::new_multi_thread()
@@ -202,6 +203,7 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
         system: Arc::clone(&system),
         visitors,
         sign_in,
+        provider,
         clock: Arc::clone(&clock),
         random,
         ids,

@@ -5,6 +5,7 @@ mod exposure;
 mod http;
 mod keys;
 mod logging;
+mod oidc;
 mod sign_in;
 mod tokens;
 mod ws;

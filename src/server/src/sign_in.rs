@@ -1,4 +1,4 @@
-//! What a sign-in stands on: its keys, and how its mail is sent.
+//! What a sign-in stands on: its keys, its provider, and how its mail is sent.
 
 use std::sync::Arc;
 
@@ -8,14 +8,35 @@ use auth::sign_in::CodeKey;
 use config::{Config, Signup};
 use store::{Store, StoreError};
 
+use kernel::Clock;
+
 use crate::http::SignInKeys;
 use crate::keys;
+use crate::oidc::Provider;
+use crate::tokens::TokensError;
 
 /// The keys, made at the first start where nobody configured them.
 pub(crate) async fn keys(store: &Store, ring: Option<&KeyRing>) -> Result<SignInKeys, StoreError> {
     let codes = CodeKey::new(&store.service_key("sign_in", ring).await?);
     let letters = Arc::new(keys::generated(store, "mail", ring).await?);
     Ok(SignInKeys { codes, letters })
+}
+
+/// The provider that the configuration names. Nothing is asked of it yet.
+pub(crate) async fn provider(
+    config: &Config,
+    store: &Store,
+    ring: Option<&KeyRing>,
+    clock: &Arc<dyn Clock>,
+) -> Result<Option<Provider>, TokensError> {
+    let Some(oidc) = &config.sign_in.oidc else { return Ok(None) };
+    if config.http.public_base_url.is_none() && !config.http.is_loopback() {
+        tracing::warn!(
+            "SERVICE_PUBLIC_BASE_URL is not set: the OpenID provider can send nobody back, except on loopback"
+        );
+    }
+    let sealing = keys::generated(store, "oidc", ring).await?;
+    Ok(Some(Provider::new(oidc, sealing, Arc::clone(clock))?))
 }
 
 /// How mail is sent; says so where nobody is likely to want it so.
@@ -25,7 +46,8 @@ pub(crate) fn mail(config: &Config, sign_in: &SignInKeys) -> Result<Settings, De
             let from = config.mail.from.clone().unwrap_or_else(|| default_from(config));
             Delivery::smtp(url, &from)?
         }
-        None => Delivery::log(),
+        None if config.offers_mail_sign_in() => Delivery::log(),
+        None => Delivery::nowhere(),
     };
     if !config.http.is_loopback() {
         warn_public(config);
@@ -38,6 +60,9 @@ pub(crate) fn mail(config: &Config, sign_in: &SignInKeys) -> Result<Settings, De
 }
 
 fn warn_public(config: &Config) {
+    if !config.offers_mail_sign_in() {
+        return;
+    }
     if config.mail.smtp_url.is_none() {
         tracing::warn!(
             "others can reach this service and SERVICE_SMTP_URL is not set: codes that sign people in go to this log, \

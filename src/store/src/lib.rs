@@ -58,8 +58,8 @@ pub use runs::{RunFilter, RunStatus, StoredRun, UnfinishedRun};
 pub use runtime::DatabaseRuntime;
 pub use service_tokens::{NewServiceToken, ServiceTokenStatus, StoredServiceToken};
 pub use sign_in::{
-    BrowserSession, LinkUse, Membership, NewMail, NewSession, NewSignIn, OpenedSession, OutgoingMail, Proven,
-    Refreshed, Revoked, ShownCode, StoredUser,
+    BrowserSession, LinkUse, Membership, NewIdentity, NewMail, NewOidcSignIn, NewSession, NewSignIn,
+    OidcReturn, OpenedSession, OutgoingMail, Proven, Refreshed, Revoked, ShownCode, StoredUser,
 };
 pub use streams::{StoredFrames, StoredStream};
 pub use threads::{Slice, StoredThread, ThreadsOf};

@@ -281,6 +281,30 @@ diesel::allow_tables_to_appear_in_same_query!(
 diesel::allow_tables_to_appear_in_same_query!(users, workspace_members, workspaces, sign_in_sessions);
 
 diesel::table! {
+    oidc_sign_ins (state_digest) {
+        state_digest -> Bytea,
+        binding_digest -> Bytea,
+        sealed -> Bytea,
+        return_to -> Nullable<Text>,
+        address -> Text,
+        created_at -> Timestamptz,
+        expires_at -> Timestamptz,
+        used_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    user_identities (issuer, subject) {
+        issuer -> Text,
+        subject -> Text,
+        user_id -> Uuid,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::allow_tables_to_appear_in_same_query!(user_identities, users);
+
+diesel::table! {
     service_tokens (id) {
         id -> Uuid,
         name -> Nullable<Text>,

@@ -27,9 +27,9 @@ enum Install {
     Pip,
 }
 
-/// Rules of accessibility, run in the pages; and another implementation of signed tokens. Installed together: npm
-/// removes what it is not told of.
-const NPM_PACKAGES: [&str; 2] = ["axe-core@4.14.1", "jose@6.2.17"];
+/// Rules of accessibility, run in the pages; another implementation of signed tokens; and an OpenID provider. Installed
+/// together: npm removes what it is not told of.
+const NPM_PACKAGES: [&str; 3] = ["axe-core@4.14.1", "jose@6.2.17", "oidc-provider@9.13.3"];
 /// Another implementation of signed tokens, and the cryptography under it.
 const PIP_PACKAGES: [&str; 2] = ["PyJWT==2.15.1", "cryptography==50.0.2"];
 /// Below the workspace's root.
@@ -37,6 +37,7 @@ const TOOLS: &str = "target/xtask/tools";
 /// In [`TOOLS`].
 const AXE_FILE: &str = "node_modules/axe-core/axe.min.js";
 const JOSE_FOLDER: &str = "node_modules/jose";
+const PROVIDER_FOLDER: &str = "node_modules/oidc-provider";
 const PYTHON_FOLDER: &str = "python";
 
 const NEEDS: &[Need] = &[
@@ -87,6 +88,12 @@ const NEEDS: &[Need] = &[
         found: |root| tool(root, JOSE_FOLDER).join("package.json").is_file(),
         install: Install::Npm,
         why: "the test that judges tokens as another implementation does",
+    },
+    Need {
+        name: "oidc-provider",
+        found: |root| tool(root, PROVIDER_FOLDER).join("package.json").is_file(),
+        install: Install::Npm,
+        why: "the test that signs in by a provider of others",
     },
     Need {
         name: "pyjwt",
@@ -147,8 +154,12 @@ pub(crate) fn provide(root: &Path) -> Vec<(String, String)> {
             variables.push((variable(need.name), need.install.line()));
         }
     }
-    let tools =
-        [("CALLBOARD_AXE", AXE_FILE), ("CALLBOARD_JOSE", JOSE_FOLDER), ("CALLBOARD_PYJWT", PYTHON_FOLDER)];
+    let tools = [
+        ("CALLBOARD_AXE", AXE_FILE),
+        ("CALLBOARD_JOSE", JOSE_FOLDER),
+        ("CALLBOARD_OIDC_PROVIDER", PROVIDER_FOLDER),
+        ("CALLBOARD_PYJWT", PYTHON_FOLDER),
+    ];
     let named = tools.map(|(name, path)| (name.to_owned(), tool(root, path).display().to_string()));
     variables.extend(named);
     variables
@@ -224,6 +235,7 @@ mod tests {
                 "CALLBOARD_MISSING_CHROMIUM",
                 "CALLBOARD_MISSING_AXE",
                 "CALLBOARD_MISSING_JOSE",
+                "CALLBOARD_MISSING_OIDC_PROVIDER",
                 "CALLBOARD_MISSING_PYJWT",
                 "CALLBOARD_MISSING_SCRIPT",
             ]

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use client::Answer;
-use integration_tests::{AnswerExt, MailServer, Raw, events, graphs, within};
+use integration_tests::{AnswerExt, CLIENT_SECRET, MailServer, Provider, Raw, events, graphs, within};
 use kernel::{Random, SystemRandom};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
@@ -122,6 +122,15 @@ async fn a_secret_of_every_kind_is_found_nowhere() {
     ] {
         command.env(name, value);
     }
+    let provider = Provider::start().await;
+    for (name, value) in provider.variables() {
+        command.env(name, value);
+    }
+    let [_, (_, client_id), _] = provider.variables();
+    let encode = |text: &str| url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+    let client_secret = secrets.keep("client secret", CLIENT_SECRET);
+    let basic = format!("{}:{}", encode(&client_id), encode(&client_secret));
+    secrets.keep("client credentials", &STANDARD.encode(basic));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut process = command.spawn().unwrap();
     let mut stderr = process.stderr.take().unwrap();
@@ -136,6 +145,7 @@ async fn a_secret_of_every_kind_is_found_nowhere() {
     let t = Service { address, seen: std::cell::RefCell::default() };
     let planted = format!("x{}x", STANDARD.encode(&bootstrap));
     assert_eq!(secrets.found_in(&planted), ["bootstrap"], "what is there is found");
+    use_provider(&t, &mut secrets, &provider).await;
     use_them(&t, &mut secrets, &bootstrap, &jwt_secret, &mail).await;
 
     let pid = process.id().unwrap();
@@ -153,6 +163,33 @@ async fn a_secret_of_every_kind_is_found_nowhere() {
         let rows =
             database.scalar(&format!("SELECT coalesce(string_agg(t::text, ' '), '') FROM {table} t")).await;
         assert_eq!(secrets.found_in(&rows), [""; 0], "in table {table}");
+    }
+}
+
+/// There and back, with everything that is secret on the way.
+async fn use_provider(t: &Service, secrets: &mut Secrets, provider: &Provider) {
+    let there = t.send("GET", "/api/auth/oidc/start", &[], "").await;
+    t.seen.borrow_mut().pop();
+    let cookie = there.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+    secrets.keep("provider cookie", cookie.split_once('=').unwrap().1);
+    let way = provider.visit(there.header("location").unwrap()).await;
+    for name in ["state", "nonce", "code_challenge"] {
+        secrets.keep(name, &way.asked(name));
+    }
+    secrets.keep("authorization code", &way.brought("code"));
+    t.send("GET", &way.back, &[], "").await;
+    let back = t.send("GET", &way.back, &[("cookie", &cookie)], "").await;
+    assert_eq!(back.status, 303, "{}", back.text());
+    t.seen.borrow_mut().pop();
+    for cookie in back.headers.get_all("set-cookie") {
+        let value = cookie.to_str().unwrap().split(';').next().unwrap().split_once('=').unwrap().1;
+        if !value.is_empty() {
+            secrets.keep("session cookie of a provider's sign-in", value);
+        }
+    }
+    t.send("GET", &way.back, &[("cookie", &cookie)], "").await;
+    for (number, secret) in provider.secrets().into_iter().enumerate() {
+        secrets.keep(&format!("verifier or identity token {number}"), &secret);
     }
 }
 

@@ -117,7 +117,7 @@ async fn another_instance_knows_who_is_blocked() {
     }
     assert_eq!(other.bearer("wrong").get(LIST).await.status, 429);
     let seen = async || other.root().get(LIST).await.status == 429;
-    integration_tests::until("the other to refuse good credentials too", seen).await;
+    until("the other to refuse good credentials too", seen).await;
 }
 
 /// A route for people alone refuses a service token, and that is no attempt to guess it.

@@ -43,6 +43,8 @@ const ROWS: &[(&str, &str, Asks)] = &[
     ("POST", "/api/auth/email/verify", Own),
     ("GET", "/api/auth/magic/*", Own),
     ("POST", "/api/auth/magic/*", Own),
+    ("GET", "/api/auth/oidc/start", Own),
+    ("GET", "/api/auth/oidc/callback", Own),
     ("POST", "/api/auth/refresh", Own),
     ("POST", "/api/auth/logout", Own),
     ("GET", "/api/auth/me", Own),

@@ -6,6 +6,7 @@ mod landing;
 mod modules;
 mod network;
 mod people;
+mod provider;
 mod served;
 mod sign_in;
 mod talking;

@@ -4,6 +4,7 @@ mod chat;
 mod codes;
 mod links;
 mod mails;
+mod oidc;
 mod refusals;
 mod sessions;
 
@@ -80,6 +81,8 @@ async fn dump(t: &TestService) -> String {
         "sign_in_sessions",
         "refresh_tokens",
         "outgoing_mail",
+        "oidc_sign_ins",
+        "user_identities",
         "idempotency_keys",
     ];
     let parts = tables.map(|table| format!("coalesce((SELECT string_agg(t::text, ' ') FROM {table} t), '')"));

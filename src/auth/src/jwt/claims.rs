@@ -80,7 +80,7 @@ pub enum SignedBy {
 
 /// A claim is missing or is not what it must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct BadClaims;
+pub(crate) struct BadClaims;
 
 /// Claims whose form is right, and the two times that are only looked at once.
 pub(super) struct Read {
@@ -123,7 +123,7 @@ fn list(set: BTreeSet<String>) -> Vec<String> {
 }
 
 /// A text that a table can keep.
-fn text(members: &Map<String, Value>, name: &str) -> Result<Option<String>, BadClaims> {
+pub(crate) fn text(members: &Map<String, Value>, name: &str) -> Result<Option<String>, BadClaims> {
     match members.get(name) {
         None => Ok(None),
         Some(Value::String(text)) if fits(text) => Ok(Some(text.clone())),
@@ -135,11 +135,13 @@ fn fits(text: &str) -> bool {
     (1..=MOST_CHARACTERS).contains(&text.chars().count()) && !text.chars().any(char::is_control)
 }
 
-fn date(members: &Map<String, Value>, name: &str) -> Result<Option<DateTime<Utc>>, BadClaims> {
+/// A point in time.
+pub(crate) fn date(members: &Map<String, Value>, name: &str) -> Result<Option<DateTime<Utc>>, BadClaims> {
     members.get(name).map(|value| instant(value).ok_or(BadClaims)).transpose()
 }
 
-fn audience(members: &Map<String, Value>) -> Result<Vec<String>, BadClaims> {
+/// `aud`: one text or several.
+pub(crate) fn audience(members: &Map<String, Value>) -> Result<Vec<String>, BadClaims> {
     match members.get("aud") {
         None => Ok(Vec::new()),
         Some(Value::String(one)) => Ok(vec![one.clone()]),

@@ -22,11 +22,17 @@ pub enum Algorithm {
     Rs256,
 }
 
-/// What a token is for. A token of one purpose never passes for the other: their `typ` differ.
+/// `typ` of an identity token (OpenID Connect Core 1.0, 2), in any case.
+const IDENTITY: &str = "JWT";
+
+/// What a token is for. A token of one purpose never passes for another of ours: their `typ` differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// `typ` is absent or one of [`ACCESS`].
     Access,
+    /// `typ` is absent or [`IDENTITY`]: what a provider says of somebody who signs in there. Its audience, issuer and nonce
+    /// keep anything else from passing for one.
+    Identity,
     /// `typ` is exactly this.
     Own(&'static str),
 }
@@ -76,10 +82,11 @@ impl Header {
 fn fits(members: &Map<String, Value>, purpose: Purpose) -> bool {
     let kind = members.get("typ");
     match (purpose, kind) {
-        (Purpose::Access, None) => true,
+        (Purpose::Access | Purpose::Identity, None) => true,
         (Purpose::Access, Some(Value::String(kind))) => {
             ACCESS.iter().any(|known| known.eq_ignore_ascii_case(kind))
         }
+        (Purpose::Identity, Some(Value::String(kind))) => kind.eq_ignore_ascii_case(IDENTITY),
         (Purpose::Own(own), Some(Value::String(kind))) => kind == own,
         _ => false,
     }
@@ -107,6 +114,15 @@ mod tests {
             let header = read(&format!(r#"{{"alg":"HS256","kid":"a.b_c:d-1"{typ}}}"#));
             let expected = Header { algorithm: Algorithm::Hs256, key_id: Some("a.b_c:d-1".to_owned()) };
             assert_eq!(header, Ok(expected), "{typ}");
+        }
+    }
+
+    #[test]
+    fn an_access_token_is_no_identity_token() {
+        let identity = |header: &str| Header::read(header.as_bytes(), Purpose::Identity).is_ok();
+        assert!(identity(r#"{"alg":"RS256"}"#) && identity(r#"{"alg":"RS256","typ":"jwt"}"#));
+        for typ in ["at+jwt", "application/at+jwt", "logout+jwt", "secevent+jwt", "chat+jwt", ""] {
+            assert!(!identity(&format!(r#"{{"alg":"RS256","typ":"{typ}"}}"#)), "{typ}");
         }
     }
 

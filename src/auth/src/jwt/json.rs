@@ -13,7 +13,7 @@ const DEPTH: u8 = 16;
 ///
 /// The value is built here and not by serde_json, which would take the last of two members of one name. Names are
 /// compared as they read, so `"\u0061lg"` is `"alg"`.
-pub(super) fn object(bytes: &[u8]) -> Option<Map<String, Value>> {
+pub(crate) fn object(bytes: &[u8]) -> Option<Map<String, Value>> {
     let mut text = serde_json::Deserializer::from_slice(bytes);
     let value = Level(DEPTH).deserialize(&mut text).ok()?;
     text.end().ok()?;

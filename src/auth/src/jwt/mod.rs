@@ -9,7 +9,7 @@ mod claims;
 mod header;
 mod instant;
 mod issue;
-mod json;
+pub(crate) mod json;
 pub mod jwks;
 mod provider;
 mod scopes;
@@ -24,6 +24,7 @@ pub use issue::{IssueError, Signer, TYPE_ACCESS};
 pub use secret::HmacSecret;
 pub use verify::{AccessRules, AccessTokens, FirstParty, Refusal, Refused};
 
+pub(crate) use claims::{audience, date, text};
 pub(crate) use header::Purpose;
 pub(crate) use instant::{LEEWAY, instant, seconds};
 pub(crate) use signature::verified;

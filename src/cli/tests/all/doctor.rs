@@ -264,3 +264,40 @@ fn every_problem_of_the_configuration_is_a_line_with_its_remedy_and_secrets_lie_
     assert_eq!(told.level("configuration"), "warning");
     assert_eq!(told.level("model endpoint"), "warning", "a key without an endpoint");
 }
+
+#[test]
+fn a_provider_is_asked_what_it_is() {
+    let answers = |body: &'static str| {
+        server(move |head, stream| {
+            let issuer = head.lines().find_map(|line| line.strip_prefix("host: ")).unwrap().to_owned();
+            assert!(head.starts_with("GET /.well-known/openid-configuration "), "{head}");
+            let body = body.replace("[issuer]", &format!("http://{issuer}"));
+            let _ = write!(
+                stream,
+                "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+                body.len()
+            );
+        })
+    };
+    let service = Service::start();
+    let asked = |address: &str| {
+        let issuer = format!("http://{address}");
+        service.doctor(
+            &[],
+            &[
+                ("SERVICE_OIDC_ISSUER", issuer.as_str()),
+                ("SERVICE_OIDC_CLIENT_ID", "desk"),
+                ("SERVICE_OIDC_CLIENT_SECRET", "canary-7QxZ"),
+            ],
+        )
+    };
+    let check = "OpenID provider";
+    let good = r#"{"issuer":"[issuer]","authorization_endpoint":"[issuer]/a","token_endpoint":"[issuer]/t","jwks_uri":"[issuer]/j"}"#;
+    let told = asked(&answers(good));
+    assert_eq!(told.level(check), "ok", "{}", told.human);
+    assert!(!told.human.contains("canary"), "{}", told.human);
+    let slash = r#"{"issuer":"[issuer]/","authorization_endpoint":"[issuer]/a","token_endpoint":"[issuer]/t","jwks_uri":"[issuer]/j"}"#;
+    asked(&answers(slash)).assert_problem(check, "letter by letter", "SERVICE_OIDC_ISSUER");
+    asked(&closed_port()).assert_problem(check, "not reached", "SERVICE_OIDC_ISSUER");
+    assert!(!service.doctor(&[], &[]).human.contains(check), "what is not configured is not spoken of");
+}

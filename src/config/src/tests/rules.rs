@@ -259,8 +259,28 @@ fn mail_and_sign_in() {
         ("SERVICE_OIDC_CLIENT_SECRET", "s"),
     ];
     assert_eq!(good(&oidc).sign_in.oidc.unwrap().issuer, "https://id.example/");
-    assert_eq!(bad(&oidc[..2])[0].variable, "SERVICE_OIDC_CLIENT_SECRET");
-    assert_eq!(bad(&[("SERVICE_OIDC_ISSUER", "http://id.example")]).len(), 1);
+    for missing in 0..3 {
+        let given: Vec<_> = (0..3).filter(|index| *index != missing).map(|index| oidc[index]).collect();
+        let problems = bad(&given);
+        assert_eq!((problems.len(), problems[0].variable.as_str()), (1, oidc[missing].0));
+    }
+    for issuer in ["http://127.0.0.1:9000", "http://localhost/realms/x"] {
+        good(&[("SERVICE_OIDC_ISSUER", issuer), oidc[1], oidc[2]]);
+    }
+    for issuer in [
+        "http://id.example",
+        "https://u:p@id.example",
+        "https://id.example/#x",
+        "https://id.example/?tenant=1",
+        "id.example",
+        "ldap://id.example",
+    ] {
+        let problems = bad(&[("SERVICE_OIDC_ISSUER", issuer), oidc[1], oidc[2]]);
+        assert_eq!((problems.len(), problems[0].variable.as_str()), (1, oidc[0].0), "{issuer}");
+    }
+    let smtp = ("SERVICE_SMTP_URL", "smtps://mail:465");
+    assert!(good(&[]).offers_mail_sign_in() && !good(&oidc).offers_mail_sign_in());
+    assert!(good(&[oidc[0], oidc[1], oidc[2], smtp]).offers_mail_sign_in());
 }
 
 #[test]

@@ -21,6 +21,7 @@ use wire::ErrorCode;
 use super::chat::Limits;
 use super::error::{ApiError, ApiResult};
 use super::guard::{self, Gate};
+use crate::oidc::Provider;
 use crate::tokens::Tokens;
 
 use super::SignInKeys;
@@ -33,6 +34,7 @@ pub(crate) struct AppParts {
     pub(crate) system: Arc<System>,
     pub(crate) visitors: VisitorKey,
     pub(crate) sign_in: SignInKeys,
+    pub(crate) provider: Option<Provider>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) random: Arc<dyn Random>,
     pub(crate) ids: Ids,
@@ -126,6 +128,11 @@ impl App {
 
     pub(super) fn sign_in(&self) -> &SignInKeys {
         &self.inner.parts.sign_in
+    }
+
+    /// Who people may sign in by.
+    pub(super) fn provider(&self) -> Option<&Provider> {
+        self.inner.parts.provider.as_ref()
     }
 
     pub(super) fn system(&self) -> &System {

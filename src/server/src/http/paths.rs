@@ -20,6 +20,8 @@ pub const PATHS: &[(&str, &str)] = &[
     ("/api/auth/email/start", "POST"),
     ("/api/auth/email/verify", "POST"),
     ("/api/auth/magic/*", "GET, HEAD, POST"),
+    ("/api/auth/oidc/start", "GET"),
+    ("/api/auth/oidc/callback", "GET"),
     ("/api/auth/refresh", "POST"),
     ("/api/auth/logout", "POST"),
     ("/api/auth/me", "GET, HEAD"),

@@ -33,14 +33,14 @@ pub(super) fn keys(
 }
 
 /// A key set at an address.
-struct HttpKeySource {
+pub(crate) struct HttpKeySource {
     client: Client,
     url: String,
     limits: Limits,
 }
 
 impl HttpKeySource {
-    fn new(client: Client, url: String, limit: Duration) -> Self {
+    pub(crate) fn new(client: Client, url: String, limit: Duration) -> Self {
         let limits = Limits {
             head: limit,
             total: Some(limit),

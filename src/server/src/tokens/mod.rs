@@ -14,6 +14,7 @@ use kernel::Clock;
 use net::{Client, ClientError};
 use store::{Store, StoreError};
 
+pub(crate) use key_source::HttpKeySource;
 pub(crate) use own::OwnTokens;
 
 /// Tokens could not be set up.

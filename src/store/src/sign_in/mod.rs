@@ -4,13 +4,17 @@
 //! with the same one, one wins.
 
 mod challenges;
+mod identities;
 mod mail;
+mod oidc;
 mod refresh;
 mod sessions;
 mod users;
 
 pub use challenges::{LinkUse, NewSignIn, Proven, ShownCode};
+pub use identities::NewIdentity;
 pub use mail::{NewMail, OutgoingMail};
+pub use oidc::{NewOidcSignIn, OidcReturn};
 pub use refresh::{Refreshed, Revoked};
 pub use sessions::{BrowserSession, NewSession, OpenedSession};
 pub use users::{Membership, StoredUser};
@@ -19,7 +23,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 
-use crate::schema::{sign_in_challenges, sign_in_sessions};
+use crate::schema::{oidc_sign_ins, sign_in_challenges, sign_in_sessions};
 use crate::{Store, StoreError};
 
 /// How long a challenge is kept: longer than any limit counts back.
@@ -28,7 +32,7 @@ const CHALLENGES_KEPT: TimeDelta = TimeDelta::hours(24);
 const SESSIONS_KEPT: TimeDelta = TimeDelta::days(7);
 
 impl Store {
-    /// Forgets challenges and sessions that are long over; says how many.
+    /// Forgets challenges, ways to the provider and sessions that are long over; says how many.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -38,8 +42,10 @@ impl Store {
         let sessions = sign_in_sessions::expires_at.lt(now - SESSIONS_KEPT);
         let first =
             diesel::delete(sign_in_challenges::table).filter(challenges).execute(&mut *connection).await?;
+        let asked = oidc_sign_ins::expires_at.lt(now - CHALLENGES_KEPT);
+        let asked = diesel::delete(oidc_sign_ins::table).filter(asked).execute(&mut *connection).await?;
         let second =
             diesel::delete(sign_in_sessions::table).filter(sessions).execute(&mut *connection).await?;
-        Ok(first + second)
+        Ok(first + asked + second)
     }
 }

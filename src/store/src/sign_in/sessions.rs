@@ -6,7 +6,7 @@ use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use uuid::Uuid;
 
-use super::StoredUser;
+use super::{NewIdentity, StoredUser};
 use crate::schema::{refresh_tokens, sign_in_sessions, users};
 use crate::{Changes, Store, StoreError};
 
@@ -17,12 +17,14 @@ const TOUCHED_EVERY: TimeDelta = TimeDelta::minutes(1);
 pub struct NewSession<'a> {
     /// Who signs in.
     pub email: &'a str,
-    /// Whether their first sign-in makes them owner of the workspace `default`.
-    pub owner: bool,
+    /// Who they are at the provider that says so; `None` when they have shown that they read their mail.
+    pub identity: Option<NewIdentity<'a>>,
+    /// Whose first sign-in makes them owner of the workspace `default`.
+    pub owner_email: Option<&'a str>,
     /// Whether only members may sign in.
     pub members_only: bool,
-    /// SHA-256 of the first refresh token.
-    pub refresh_digest: Vec<u8>,
+    /// SHA-256 of the first refresh token, where one is handed out.
+    pub refresh_digest: Option<Vec<u8>>,
     /// SHA-256 of the browser's cookie, where it gets one.
     pub cookie_digest: Option<Vec<u8>>,
     /// What the client says it is.
@@ -55,9 +57,7 @@ impl Changes {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn open_session(&mut self, new: NewSession<'_>) -> Result<Option<OpenedSession>, StoreError> {
-        let Some(user) = self.user_signing_in(new.email, new.owner, new.members_only).await? else {
-            return Ok(None);
-        };
+        let Some(user) = self.user_of(&new).await? else { return Ok(None) };
         let (id, now) = (self.store.ids().uuid()?, self.store.now());
         diesel::insert_into(sign_in_sessions::table)
             .values((
@@ -72,15 +72,17 @@ impl Changes {
             ))
             .execute(&mut *self.connection)
             .await?;
-        diesel::insert_into(refresh_tokens::table)
-            .values((
-                refresh_tokens::digest.eq(new.refresh_digest),
-                refresh_tokens::session_id.eq(id),
-                refresh_tokens::issued_at.eq(now),
-                refresh_tokens::expires_at.eq(now + FAMILY_LIFE),
-            ))
-            .execute(&mut *self.connection)
-            .await?;
+        if let Some(digest) = new.refresh_digest {
+            diesel::insert_into(refresh_tokens::table)
+                .values((
+                    refresh_tokens::digest.eq(digest),
+                    refresh_tokens::session_id.eq(id),
+                    refresh_tokens::issued_at.eq(now),
+                    refresh_tokens::expires_at.eq(now + FAMILY_LIFE),
+                ))
+                .execute(&mut *self.connection)
+                .await?;
+        }
         Ok(Some(OpenedSession { id, user }))
     }
 

@@ -10,6 +10,7 @@ mod idempotency;
 mod journal;
 mod keys;
 mod leases;
+mod oidc;
 mod opening;
 mod partitions;
 mod plan;

@@ -224,6 +224,37 @@ error_codes! {
          cookie.",
         "Put a proxy with TLS in front, and set SERVICE_PUBLIC_BASE_URL to its https address.";
 
+    EmailSignInOff, "auth.email_sign_in_off", 404, false,
+        "Nobody signs in by mail here.",
+        "SERVICE_OIDC_ISSUER names an OpenID provider and SERVICE_SMTP_URL no mail server, so the provider stands in for \
+         sign-in by mail: codes would go nowhere but to the log.",
+        "Sign in on the page `/login`. Whoever runs the service sets SERVICE_SMTP_URL to have both; programs use a \
+         service token.";
+    OidcOff, "auth.oidc_off", 404, false,
+        "Nobody signs in by a provider here.",
+        "SERVICE_OIDC_ISSUER is not set.",
+        "Sign in on the page `/login`.";
+    OidcFailed, "auth.oidc_failed", 401, false,
+        "The sign-in did not come to its end.",
+        "Somebody comes back from the OpenID provider in another browser than they left in, a second time, after 10 \
+         minutes, or with what the provider did not send; the provider says no; or its identity token is not for this \
+         sign-in. The log says which.",
+        "Begin again on the page `/login`, in one browser.";
+    OidcUnverified, "auth.oidc_unverified", 403, false,
+        "The provider does not vouch for your mail address.",
+        "Neither the identity token nor the userinfo endpoint has an `email` with an `email_verified` that is true.",
+        "Verify your mail address at the provider; or let it send both claims for the scope `email`.";
+    OidcRefused, "auth.oidc_refused", 403, false,
+        "You may not sign in here with this account.",
+        "SERVICE_SIGNUP is `members` and the account belongs to no workspace, or its mail address is that of an account \
+         here that another account of the provider signs in to.",
+        "Ask an administrator of a workspace to invite you, or sign in with the provider's account that you used before.";
+    OidcUnavailable, "auth.oidc_unavailable", 503, true,
+        "The provider does not answer.",
+        "The OpenID provider's description, its keys or its token endpoint cannot be had, or its description is none \
+         that can be signed in by.",
+        "Try again in a moment; the log says what the provider answered.";
+
     ChatWorkflowIdRequired, "chat.workflow_id_required", 400, false,
         "workflow_id is required.",
         "The body of a chat request is no object, or its top level has no `workflow_id`, or an empty one. \

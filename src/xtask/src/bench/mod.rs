@@ -14,6 +14,8 @@ mod load;
 #[cfg(feature = "bench")]
 mod process;
 #[cfg(feature = "bench")]
+mod refusals;
+#[cfg(feature = "bench")]
 mod server;
 mod sizes;
 #[cfg(feature = "bench")]
@@ -42,6 +44,12 @@ pub(crate) enum Bench {
         #[arg(long, default_value_t = 200)]
         runs: usize,
     },
+    /// How long bad tokens are judged: whether the time tells an unknown token from one that was revoked.
+    Refusals {
+        /// Requests, of all kinds together.
+        #[arg(long, default_value_t = 20_000)]
+        requests: usize,
+    },
     /// Open streams: what idle ones cost, and how late a piece is when thousands read, beside a bare broadcast.
     Streams(Sizes),
 }
@@ -51,6 +59,7 @@ pub(crate) fn run(root: &Path, bench: &Bench) -> Result<()> {
     let (program, sizes) = match bench {
         Bench::Chat { turns } => ("measure-chat", vec![turns.to_string()]),
         Bench::Engine { runs } => ("measure-engine", vec![runs.to_string()]),
+        Bench::Refusals { requests } => ("measure-refusals", vec![requests.to_string()]),
         Bench::Streams(sizes) => ("measure-streams", sizes.arguments()),
     };
     run::run(&mut run::cargo(root, &["build", "--release", "--locked", "-p", "callboard"]))?;
@@ -72,6 +81,12 @@ pub(crate) enum Program {
     MeasureEngine {
         /// Runs for each measurement.
         runs: usize,
+    },
+    /// Measures how long bad tokens are judged.
+    #[command(hide = true)]
+    MeasureRefusals {
+        /// Requests of all kinds.
+        requests: usize,
     },
     /// Measures open streams.
     #[command(hide = true)]
@@ -96,6 +111,7 @@ pub(crate) fn program(target: &Path, program: Program) -> Result<()> {
     match program {
         Program::MeasureChat { turns } => chat::run(target, turns),
         Program::MeasureEngine { runs } => engine::run(target, runs),
+        Program::MeasureRefusals { requests } => refusals::run(target, requests),
         Program::MeasureStreams(sizes) => streams::run(target, sizes),
         Program::FloorStreams { topics } => streams::floor::run(topics),
         Program::Floor { dsn } => floor::run(&dsn),

@@ -35,6 +35,15 @@ impl Server {
 
 /// The service on this database, and how long it took to be ready.
 pub(super) fn callboard(target: &Path, cluster: &Cluster) -> Result<(Server, Duration)> {
+    callboard_with(target, cluster, &[])
+}
+
+/// The same with more variables.
+pub(super) fn callboard_with(
+    target: &Path,
+    cluster: &Cluster,
+    variables: &[(&str, &str)],
+) -> Result<(Server, Duration)> {
     let data = target.join(format!("bench-data-{}", std::process::id()));
     let mut command = Command::new(target.join("release/callboard"));
     command.arg("serve").env("SERVICE_POSTGRES_DSN", cluster.dsn()).env("SERVICE_DATA_DIR", &data);
@@ -43,6 +52,7 @@ pub(super) fn callboard(target: &Path, cluster: &Cluster) -> Result<(Server, Dur
     for limit in ["RATE_LIMIT_IP", "RATE_LIMIT_WORKFLOW", "RATE_LIMIT_SESSION", "MAX_STREAMS"] {
         command.env(format!("SERVICE_CHAT_{limit}"), "0");
     }
+    command.envs(variables.iter().copied());
     let began = now();
     let server = Server::start(&mut command)?;
     Ok((server, began.elapsed()))
@@ -50,9 +60,19 @@ pub(super) fn callboard(target: &Path, cluster: &Cluster) -> Result<(Server, Dur
 
 /// Posts JSON and reads the JSON of an answer that is none of failure.
 pub(super) async fn post(address: &str, path: &str, body: &str) -> Result<serde_json::Value> {
+    post_with(address, path, "", body).await
+}
+
+/// The same with more header lines, each with its end.
+pub(super) async fn post_with(
+    address: &str,
+    path: &str,
+    headers: &str,
+    body: &str,
+) -> Result<serde_json::Value> {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let mut stream = tokio::net::TcpStream::connect(address).await?;
-    let head = format!("POST {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n");
+    let head = format!("POST {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{headers}");
     let head =
         format!("{head}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}", body.len());
     stream.write_all(head.as_bytes()).await?;

@@ -51,6 +51,7 @@ type Fetch = Shared<BoxFuture<'static, Option<Arc<KeySet>>>>;
 /// However many ask, one fetch is under way. It is driven by all that wait for it, so one that leaves does not end it.
 pub struct Remote {
     source: Arc<dyn KeySource>,
+    named: &'static str,
     clock: Arc<dyn Clock>,
     lifetime: Duration,
     limit: Duration,
@@ -98,7 +99,13 @@ impl Remote {
         limit: Duration,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        Self { source, clock, lifetime, limit, state: Mutex::default() }
+        Self { source, named: "SERVICE_AUTH_JWKS_URL", clock, lifetime, limit, state: Mutex::default() }
+    }
+
+    /// What the log calls the one whose set it is.
+    #[must_use]
+    pub fn named(self, named: &'static str) -> Self {
+        Self { named, ..self }
     }
 
     /// The set, fetched first when there is none or it is too old. One that cannot be fetched anew is used for
@@ -152,7 +159,8 @@ impl Remote {
             return flight.clone();
         }
         state.flights = state.flights.wrapping_add(1);
-        let fetch = fetch(Arc::clone(&self.source), Arc::clone(&self.clock), self.limit).boxed().shared();
+        let fetch = fetch(Arc::clone(&self.source), self.named, Arc::clone(&self.clock), self.limit);
+        let fetch = fetch.boxed().shared();
         let flight = Flight { number: state.flights, began: now, fetch };
         state.flight = Some(flight.clone());
         flight
@@ -173,7 +181,12 @@ impl Remote {
     }
 }
 
-async fn fetch(source: Arc<dyn KeySource>, clock: Arc<dyn Clock>, limit: Duration) -> Option<Arc<KeySet>> {
+async fn fetch(
+    source: Arc<dyn KeySource>,
+    named: &'static str,
+    clock: Arc<dyn Clock>,
+    limit: Duration,
+) -> Option<Arc<KeySet>> {
     let came = timeout(&*clock, limit, source.fetch()).await;
     let came =
         came.unwrap_or_else(|| Err(FetchFailed(format!("it took longer than {} s", limit.as_secs_f32()))));
@@ -186,7 +199,7 @@ async fn fetch(source: Arc<dyn KeySource>, clock: Arc<dyn Clock>, limit: Duratio
     match read {
         Ok(set) => Some(Arc::new(set)),
         Err(why) => {
-            tracing::warn!(error = %why, "the key set of SERVICE_AUTH_JWKS_URL was not fetched");
+            tracing::warn!(error = %why, "the key set of {named} was not fetched");
             None
         }
     }

@@ -9,6 +9,7 @@ mod configuration;
 mod database;
 mod folder;
 mod model;
+mod provider;
 mod proxy;
 mod report;
 mod web;
@@ -67,6 +68,10 @@ async fn examine(asked: &Asked) -> Result<Vec<Finding>, Failure> {
     findings.push(clock::judge(clock.now(), database.inspection()));
     findings.extend(address::judge(&service));
     findings.push(model::judge(&model::probe(&config, &web).await));
+    if let Some(oidc) = &config.sign_in.oidc {
+        let has_base = config.http.public_base_url.is_some() || config.http.is_loopback();
+        findings.extend(provider::judge(&provider::probe(oidc, &web).await, has_base));
+    }
     let public = config.http.public_base_url.as_ref().map(|base| base.as_str().to_owned());
     findings.push(match asked.url.clone().or(public) {
         Some(base) => proxy::judge(&base, &proxy::probe(&base, &web, &*clock).await),

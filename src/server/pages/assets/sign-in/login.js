@@ -36,6 +36,13 @@ function begin() {
   const [address, code] = [element('address'), element('code')];
   let challenge;
 
+  /** Somebody who waits for a code is past the choice. */
+  function show(form) {
+    set(addressForm, 'hidden', form !== addressForm);
+    set(codeForm, 'hidden', form !== codeForm);
+    if (element('provider')) set(element('provider'), 'hidden', form !== addressForm);
+  }
+
   async function start(field) {
     const returnTo = page.dataset.returnTo;
     const email = address.value.trim();
@@ -45,8 +52,7 @@ function begin() {
     ({ challenge } = answer.body);
     say('');
     setText(element('sent-to'), email);
-    set(addressForm, 'hidden', true);
-    set(codeForm, 'hidden', false);
+    show(codeForm);
     setText(element('told'), `A code was sent to ${email}.`);
     code.value = '';
     code.focus();
@@ -75,8 +81,7 @@ function begin() {
   );
   element('other').addEventListener('click', () => {
     say('');
-    set(codeForm, 'hidden', true);
-    set(addressForm, 'hidden', false);
+    show(addressForm);
     address.focus();
     address.select();
   });

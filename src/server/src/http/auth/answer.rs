@@ -1,11 +1,11 @@
 //! A sign-in that succeeds: its session, its tokens and its cookie.
 
 use actix_web::http::header;
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use auth::sign_in::{ACCESS_LIFE, Token};
 use config::Signup;
 use secrecy::ExposeSecret;
-use store::{Changes, NewSession, OpenedSession, StoreError, StoredUser};
+use store::{Changes, NewIdentity, NewSession, OpenedSession, StoreError, StoredUser};
 use uuid::Uuid;
 use wire::{ErrorCode, SignedIn, UserRecord};
 
@@ -33,7 +33,15 @@ impl<'a> SigningIn<'a> {
     pub(super) fn of(app: &'a App, request: &'a HttpRequest, kept: &[u8]) -> ApiResult<Self> {
         let asked = binding::read(request).map(|cookie| Token::digest_of(&cookie));
         let same = asked.is_some_and(|asked| Token::is_same(&asked, kept));
-        let gets_cookie = same && binding::is_page(app, request);
+        Self::new(app, request, same && binding::is_page(app, request))
+    }
+
+    /// A browser that was sent away by us and is back: it gets a cookie, and no tokens.
+    pub(super) fn in_browser(app: &'a App, request: &'a HttpRequest) -> ApiResult<Self> {
+        Self::new(app, request, true)
+    }
+
+    fn new(app: &'a App, request: &'a HttpRequest, gets_cookie: bool) -> ApiResult<Self> {
         let agent = request.headers().get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
         let cookie = if gets_cookie { Some(Token::fresh(app.random())?) } else { None };
         Ok(Self {
@@ -46,18 +54,20 @@ impl<'a> SigningIn<'a> {
         })
     }
 
-    /// Opens the session; `None` when the address may not sign in.
+    /// Opens the session; `None` when the address may not sign in. Who comes from a provider is who they are there.
     pub(super) async fn open(
         &self,
         changes: &mut Changes,
         email: &str,
+        identity: Option<NewIdentity<'_>>,
     ) -> Result<Option<OpenedSession>, StoreError> {
         let sign_in = &self.app.config().sign_in;
         let new = NewSession {
             email,
-            owner: sign_in.owner_email.as_deref() == Some(email),
+            identity,
+            owner_email: sign_in.owner_email.as_deref(),
             members_only: sign_in.signup == Signup::Members,
-            refresh_digest: self.refresh.digest(),
+            refresh_digest: identity.is_none().then(|| self.refresh.digest()),
             cookie_digest: self.cookie.as_ref().map(Token::digest),
             user_agent: self.user_agent.as_deref(),
         };
@@ -70,6 +80,14 @@ impl<'a> SigningIn<'a> {
             }
         }
         Ok(opened)
+    }
+
+    /// The cookie for its browser, and nothing else.
+    pub(super) fn keep(self, mut response: HttpResponseBuilder) -> HttpResponseBuilder {
+        if let Some(cookie) = &self.cookie {
+            response.cookie(session::cookie(cookie));
+        }
+        response
     }
 
     /// Tokens for the client, the cookie for its browser.

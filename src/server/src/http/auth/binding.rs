@@ -30,6 +30,11 @@ pub(super) fn check_origin(app: &App, request: &HttpRequest) -> ApiResult<()> {
     if cors::is_foreign(app, request) { Err(ApiError::new(ErrorCode::OriginMismatch)) } else { Ok(()) }
 }
 
+/// Whether anybody signs in by mail here.
+pub(super) fn check_mail(app: &App) -> ApiResult<()> {
+    if app.config().offers_mail_sign_in() { Ok(()) } else { Err(ApiError::new(ErrorCode::EmailSignInOff)) }
+}
+
 /// Whether a page that may do so is asking.
 pub(super) fn is_page(app: &App, request: &HttpRequest) -> bool {
     request.headers().contains_key(header::ORIGIN) && !cors::is_foreign(app, request)

@@ -14,6 +14,9 @@ use crate::http::guard::Anyone;
 use crate::http::{body, pages};
 
 pub(super) async fn show(app: Anyone, token: Path<String>, request: HttpRequest) -> ApiResult<HttpResponse> {
+    if binding::check_mail(&app).is_err() {
+        return pages::link(&LinkUse::Over);
+    }
     let kept = binding::read(&request).map(|cookie| Token::digest_of(&cookie));
     let link_use = app.store().look_at_link(&Token::digest_of(&token), kept.as_deref()).await?;
     pages::link(&link_use)
@@ -27,6 +30,7 @@ pub(super) async fn use_up(
     payload: Payload,
 ) -> ApiResult<HttpResponse> {
     binding::check_origin(&app, &request)?;
+    binding::check_mail(&app)?;
     let _ = body::read(&request, payload, body::BODY_LIMIT, &**app.clock()).await?;
     let showing = Showing::of(&app, &request, "link", &token).await?;
     let kept = binding::read(&request).map(|cookie| Token::digest_of(&cookie));
@@ -36,7 +40,7 @@ pub(super) async fn use_up(
         .change(async |changes| {
             let link_use = changes.use_link(&Token::digest_of(&token), kept.as_deref()).await?;
             let opened = match &link_use {
-                LinkUse::Good(proven) => signing_in.open(changes, &proven.email).await?,
+                LinkUse::Good(proven) => signing_in.open(changes, &proven.email, None).await?,
                 LinkUse::OtherBrowser | LinkUse::Over => None,
             };
             Ok((link_use, opened))

@@ -1,4 +1,4 @@
-//! Sign-in by e-mail, and who is signed in.
+//! Sign-in by e-mail or by an OpenID provider, and who is signed in.
 
 mod answer;
 mod audit;
@@ -6,6 +6,7 @@ mod binding;
 mod caller;
 mod magic;
 mod me;
+mod oidc;
 mod refresh;
 mod start;
 mod verify;
@@ -37,6 +38,8 @@ pub(super) fn routes(config: &mut ServiceConfig) {
     let magic = resource("/api/auth/magic/{token}", "GET, HEAD, POST")
         .route(get().to(magic::show))
         .route(web::post().to(magic::use_up));
+    let leave = resource("/api/auth/oidc/start", "GET").route(web::get().to(oidc::start));
+    let come_back = resource("/api/auth/oidc/callback", "GET").route(web::get().to(oidc::callback));
     let refresh = resource("/api/auth/refresh", "POST").route(web::post().to(refresh::refresh));
     let logout = resource("/api/auth/logout", "POST").route(web::post().to(me::log_out));
     let me = resource("/api/auth/me", "GET, HEAD").route(get().to(me::me));
@@ -44,6 +47,8 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         .service(start.wrap(no_store()))
         .service(verify.wrap(no_store()))
         .service(magic.wrap(no_store()))
+        .service(leave.wrap(no_store()))
+        .service(come_back.wrap(no_store()))
         .service(refresh.wrap(no_store()))
         .service(logout.wrap(no_store()))
         .service(me.wrap(no_store()));

@@ -22,6 +22,7 @@ struct Wanted {
 
 pub(super) async fn start(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     binding::check_origin(&app, &request)?;
+    binding::check_mail(&app)?;
     if request.headers().contains_key(header::ORIGIN) && !binding::keeps_cookies(&app, &request) {
         return Err(ApiError::new(ErrorCode::TlsRequired));
     }

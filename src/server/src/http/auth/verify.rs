@@ -24,6 +24,7 @@ struct Shown {
 
 pub(super) async fn verify(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     binding::check_origin(&app, &request)?;
+    binding::check_mail(&app)?;
     let bytes = body::read(&request, payload, body::BODY_LIMIT, &**app.clock()).await?;
     let shown = Params::of(&request).and(read(&body::object(&request, &bytes)?))?;
     // An address that is none was never sent a code.
@@ -43,7 +44,7 @@ pub(super) async fn verify(app: Anyone, request: HttpRequest, payload: Payload) 
                 key: &app.sign_in().codes,
             };
             match changes.use_code(shown).await? {
-                Some(proven) => signing_in.open(changes, &proven.email).await,
+                Some(proven) => signing_in.open(changes, &proven.email, None).await,
                 None => Ok(None),
             }
         })

@@ -74,11 +74,6 @@ fn closed(error: &ApiError) -> ApiResult<HttpResponse> {
         "closed.html",
         context! { title, text, again, request_id => id, code => error.code().as_str() },
     )?;
-    for name in ["retry-after", "www-authenticate"] {
-        if let Some(value) = answer.headers().get(name) {
-            let name = actix_web::http::header::HeaderName::from_static(name);
-            page.headers_mut().insert(name, value.clone());
-        }
-    }
+    html::keep_headers(&mut page, &answer);
     Ok(page)
 }

@@ -2,7 +2,7 @@
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use minijinja::{Environment, Value};
 use wire::ErrorCode;
 
@@ -34,6 +34,15 @@ pub(super) fn page(status: StatusCode, name: &str, filling: Value) -> ApiResult<
         .insert_header(("X-Content-Type-Options", "nosniff"))
         .insert_header(("X-Frame-Options", "DENY"))
         .body(html))
+}
+
+/// What the headers of a refusal say stands above its page too.
+pub(super) fn keep_headers(page: &mut HttpResponse, refusal: &HttpResponse) {
+    for name in [RETRY_AFTER, WWW_AUTHENTICATE] {
+        if let Some(value) = refusal.headers().get(&name) {
+            page.headers_mut().insert(name, value.clone());
+        }
+    }
 }
 
 fn internal(name: &str, error: &dyn std::error::Error) -> ApiError {

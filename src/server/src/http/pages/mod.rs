@@ -12,7 +12,7 @@ mod sign_in;
 use actix_web::web::ServiceConfig;
 
 use super::{get, resource};
-pub(super) use sign_in::link;
+pub(super) use sign_in::{link, sign_in_failed};
 
 pub(super) fn routes(config: &mut ServiceConfig) {
     config

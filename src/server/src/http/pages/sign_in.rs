@@ -1,8 +1,8 @@
-//! `/login`, and the page that a link of a sign-in mail leads to.
+//! `/login`, the page that a link of a sign-in mail leads to, and the one of a sign-in that failed.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CACHE_CONTROL, HeaderValue};
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::{HttpRequest, HttpResponse, ResponseError};
 use auth::sign_in::is_local;
 use minijinja::context;
 use store::LinkUse;
@@ -10,10 +10,10 @@ use url::form_urlencoded;
 
 use super::html;
 use crate::http::auth::keeps_cookies;
-use crate::http::error::ApiResult;
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::Anyone;
 use crate::http::query::Params;
-use crate::http::session;
+use crate::http::{request_id, session};
 
 /// Asks for a mail address, then for the code; whoever is signed in is told so.
 pub(super) async fn login(app: Anyone, request: HttpRequest) -> ApiResult<HttpResponse> {
@@ -21,7 +21,34 @@ pub(super) async fn login(app: Anyone, request: HttpRequest) -> ApiResult<HttpRe
     let return_to = Params::of(&request).text("return_to").filter(|path| is_local(path));
     let user = session::signed_in(&app, &request).await?;
     let (email, secure) = (user.map(|user| user.email), keeps_cookies(&app, &request));
-    private(html::page(StatusCode::OK, "login.html", context! { email, return_to, secure })?)
+    let by_mail = app.config().offers_mail_sign_in();
+    let provider = app.provider().map(|provider| {
+        let mut address = "api/auth/oidc/start".to_owned();
+        if let Some(path) = &return_to {
+            address = format!("{address}?{}", query(path));
+        }
+        context! { host => provider.host(), address }
+    });
+    let filling = context! { email, return_to, secure, by_mail, provider };
+    private(html::page(StatusCode::OK, "login.html", filling)?)
+}
+
+/// A sign-in that did not come to its end: why, in plain words, and where to begin again.
+pub(in crate::http) fn sign_in_failed(
+    error: &ApiError,
+    text: &str,
+    return_to: Option<&str>,
+) -> ApiResult<HttpResponse> {
+    let answer = error.error_response();
+    let id = if answer.status().is_server_error() { request_id::current() } else { None };
+    let mut again = "../../../login".to_owned();
+    if let Some(path) = return_to {
+        again = format!("{again}?{}", query(path));
+    }
+    let filling = context! { text, again, code => error.code().as_str(), request_id => id };
+    let mut page = html::page(answer.status(), "sign-in-failed.html", filling)?;
+    html::keep_headers(&mut page, &answer);
+    private(page)
 }
 
 /// What a link is good for, and a button where it is good.
@@ -36,9 +63,12 @@ pub(in crate::http) fn link(link_use: &LinkUse) -> ApiResult<HttpResponse> {
 
 /// The address of the page that asks for a sign-in and comes back, from the page of a chat.
 pub(super) fn login_address(return_to: &str) -> String {
-    let query = form_urlencoded::Serializer::new(String::new()).append_pair("return_to", return_to).finish();
     // From below `/chat/`, wherever the service stands.
-    format!("../login?{query}")
+    format!("../login?{}", query(return_to))
+}
+
+fn query(return_to: &str) -> String {
+    form_urlencoded::Serializer::new(String::new()).append_pair("return_to", return_to).finish()
 }
 
 /// A page that names somebody is kept nowhere.

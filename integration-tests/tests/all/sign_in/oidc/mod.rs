@@ -1,0 +1,72 @@
+//! Sign-in by an OpenID provider.
+
+mod flow;
+mod identities;
+mod modes;
+mod others;
+mod outages;
+mod wrong;
+
+use integration_tests::{Answer, AnswerExt, Client, Provider, TestService, Way};
+use serde_json::Value;
+
+use super::get;
+
+const BINDING: &str = "__Host-svc_oidc";
+
+async fn service() -> (TestService, Provider) {
+    service_with(&[]).await
+}
+
+/// A service that people sign in to by a provider alone, with a clock in hand.
+async fn service_with(variables: &[(&str, &str)]) -> (TestService, Provider) {
+    let provider = Provider::start().await;
+    let mut builder = TestService::builder().manual_clock();
+    for (name, value) in provider.variables() {
+        builder = builder.set(name, value);
+    }
+    for (name, value) in variables {
+        builder = builder.set(name, *value);
+    }
+    (builder.start().await, provider)
+}
+
+/// A browser's way to the provider and back, as far as the service's door.
+async fn way(client: &Client, provider: &Provider, start: &str) -> Way {
+    let there = get(client, start).await;
+    assert_eq!(there.status, 303, "{}", there.text());
+    provider.visit(there.header("location").unwrap()).await
+}
+
+/// All of it.
+async fn sign_in(client: &Client, provider: &Provider) -> Answer {
+    let way = way(client, provider, "/api/auth/oidc/start").await;
+    get(client, &way.back).await
+}
+
+/// The same, as it is told in one line.
+async fn outcome(client: &Client, provider: &Provider) -> String {
+    said(&sign_in(client, provider).await)
+}
+
+/// Status and code of a page.
+fn said(page: &Answer) -> String {
+    let text = page.text();
+    let code = text.split("<code>").nth(1).and_then(|rest| rest.split('<').next()).unwrap_or_default();
+    format!("{} {code}", page.status).trim_end().to_owned()
+}
+
+/// A page as a browser reads it, as far as addresses are concerned.
+fn markup(page: &Answer) -> String {
+    page.text().replace("&#x2f;", "/")
+}
+
+async fn me(client: &Client) -> Value {
+    let answer = get(client, "/api/auth/me").await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    answer.value()
+}
+
+async fn is_in(client: &Client) -> bool {
+    get(client, "/api/auth/me").await.status == 200
+}

@@ -1,0 +1,237 @@
+//! What a provider says of itself (`/.well-known/openid-configuration`).
+
+use serde_json::{Map, Value};
+use url::{Host, Url};
+
+use crate::jwt::json;
+
+/// Bytes of the longest address.
+const LONGEST: usize = 2000;
+
+/// A provider whose description we can sign in by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Metadata {
+    /// Where browsers are sent.
+    pub authorization_endpoint: Url,
+    /// Where a code is exchanged.
+    pub token_endpoint: Url,
+    /// Where its keys are.
+    pub jwks_uri: Url,
+    /// Where it says more of somebody than the identity token does.
+    pub userinfo_endpoint: Option<Url>,
+    /// How we say who we are there.
+    pub client_auth: ClientAuth,
+    /// Whether it says who it is when a browser comes back (RFC 9207).
+    pub sends_issuer: bool,
+}
+
+/// How a client shows its secret (RFC 6749, 2.3.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClientAuth {
+    /// `client_secret_basic`.
+    Basic,
+    /// `client_secret_post`.
+    Post,
+}
+
+/// A description that we cannot sign in by. The text is for the log and holds nothing of the description.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadMetadata {
+    /// Not JSON, or names stand twice.
+    #[error("it is not a JSON object")]
+    NotJson,
+    /// It describes somebody else.
+    #[error("its issuer is not letter by letter SERVICE_OIDC_ISSUER")]
+    OtherIssuer,
+    /// An address is missing, or a browser or a secret would go there in the clear.
+    #[error("its {0} is not an https address (or http on loopback)")]
+    Address(&'static str),
+    /// It does not know PKCE with SHA-256.
+    #[error("its code_challenge_methods_supported lacks S256")]
+    NoPkce,
+    /// It wants to know its clients by something other than their secret.
+    #[error(
+        "its token_endpoint_auth_methods_supported has neither client_secret_basic nor client_secret_post"
+    )]
+    NoClientSecret,
+    /// It cannot do the one flow that we use.
+    #[error("its response_types_supported lacks code")]
+    NoCode,
+}
+
+impl Metadata {
+    /// Where an issuer's description is (OpenID Connect Discovery 1.0, 4).
+    #[must_use]
+    pub fn address(issuer: &str) -> String {
+        format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'))
+    }
+
+    /// Reads a description that was fetched from this issuer.
+    ///
+    /// # Errors
+    /// [`BadMetadata`].
+    pub fn parse(text: &[u8], issuer: &str) -> Result<Self, BadMetadata> {
+        let members = json::object(text).ok_or(BadMetadata::NotJson)?;
+        if members.get("issuer").and_then(Value::as_str) != Some(issuer) {
+            return Err(BadMetadata::OtherIssuer);
+        }
+        if !lists(&members, "code_challenge_methods_supported", "S256") {
+            return Err(BadMetadata::NoPkce);
+        }
+        if !lists(&members, "response_types_supported", "code") {
+            return Err(BadMetadata::NoCode);
+        }
+        let methods = "token_endpoint_auth_methods_supported";
+        let client_auth = if lists(&members, methods, "client_secret_basic") {
+            ClientAuth::Basic
+        } else if lists(&members, methods, "client_secret_post") {
+            ClientAuth::Post
+        } else {
+            return Err(BadMetadata::NoClientSecret);
+        };
+        Ok(Self {
+            authorization_endpoint: address(&members, "authorization_endpoint")?,
+            token_endpoint: address(&members, "token_endpoint")?,
+            jwks_uri: address(&members, "jwks_uri")?,
+            userinfo_endpoint: match members.get("userinfo_endpoint") {
+                Some(_) => Some(address(&members, "userinfo_endpoint")?),
+                None => None,
+            },
+            client_auth,
+            sends_issuer: members.get("authorization_response_iss_parameter_supported")
+                == Some(&Value::Bool(true)),
+        })
+    }
+}
+
+/// Whether a list holds this; a list that is not there may hold anything.
+fn lists(members: &Map<String, Value>, name: &str, wanted: &str) -> bool {
+    match members.get(name) {
+        None => true,
+        Some(Value::Array(items)) => items.iter().any(|item| item.as_str() == Some(wanted)),
+        Some(_) => false,
+    }
+}
+
+/// An address without user and fragment, over https or on this machine.
+fn address(members: &Map<String, Value>, name: &'static str) -> Result<Url, BadMetadata> {
+    let bad = BadMetadata::Address(name);
+    let text = members.get(name).and_then(Value::as_str).filter(|text| text.len() <= LONGEST).ok_or(bad)?;
+    let url = Url::parse(text).map_err(|_| bad)?;
+    let safe = match url.scheme() {
+        "https" => url.host().is_some(),
+        "http" => url.host().is_some_and(|host| is_loopback(&host)),
+        _ => false,
+    };
+    let plain = url.username().is_empty() && url.password().is_none() && url.fragment().is_none();
+    if safe && plain { Ok(url) } else { Err(bad) }
+}
+
+fn is_loopback(host: &Host<&str>) -> bool {
+    match host {
+        Host::Ipv4(address) => address.is_loopback(),
+        Host::Ipv6(address) => address.is_loopback(),
+        Host::Domain(name) => *name == "localhost" || name.ends_with(".localhost"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const ISSUER: &str = "https://id.example";
+
+    fn read(changes: Value) -> Result<Metadata, BadMetadata> {
+        let mut all = json!({
+            "issuer": ISSUER, "authorization_endpoint": "https://id.example/authorize?a=b",
+            "token_endpoint": "https://id.example/token", "jwks_uri": "https://keys.example/",
+        });
+        for (name, value) in changes.as_object().unwrap() {
+            if value.is_null() {
+                all.as_object_mut().unwrap().remove(name);
+            } else {
+                all[name] = value.clone();
+            }
+        }
+        Metadata::parse(all.to_string().as_bytes(), ISSUER)
+    }
+
+    #[test]
+    fn a_slash_at_the_end_is_not_doubled() {
+        for issuer in ["https://id.example/a", "https://id.example/a/"] {
+            assert_eq!(Metadata::address(issuer), "https://id.example/a/.well-known/openid-configuration");
+        }
+    }
+
+    #[test]
+    fn what_is_left_unsaid_is_as_the_standard_has_it() {
+        let read = read(json!({})).unwrap();
+        assert_eq!((read.client_auth, read.sends_issuer), (ClientAuth::Basic, false));
+        assert_eq!(read.authorization_endpoint.as_str(), "https://id.example/authorize?a=b");
+    }
+
+    #[test]
+    fn what_is_said_counts() {
+        let auth = |methods: Value| {
+            read(json!({"token_endpoint_auth_methods_supported": methods})).map(|read| read.client_auth)
+        };
+        assert_eq!(auth(json!(["client_secret_post", "client_secret_basic"])), Ok(ClientAuth::Basic));
+        assert_eq!(auth(json!(["private_key_jwt", "client_secret_post"])), Ok(ClientAuth::Post));
+        assert_eq!(auth(json!(["private_key_jwt"])), Err(BadMetadata::NoClientSecret));
+        let pkce = |methods: Value| read(json!({"code_challenge_methods_supported": methods})).map(|_| ());
+        assert_eq!(pkce(json!(["plain", "S256"])), Ok(()));
+        for methods in [json!(["plain"]), json!([]), json!("S256"), json!({})] {
+            assert_eq!(pkce(methods), Err(BadMetadata::NoPkce));
+        }
+        assert_eq!(read(json!({"response_types_supported": ["id_token"]})), Err(BadMetadata::NoCode));
+        let issuer = |says: Value| read(json!({"authorization_response_iss_parameter_supported": says}));
+        assert!(issuer(json!(true)).unwrap().sends_issuer && !issuer(json!("true")).unwrap().sends_issuer);
+    }
+
+    #[test]
+    fn another_issuer_is_refused_letter_by_letter() {
+        for issuer in ["https://id.example/", "https://ID.example", "https://evil.example", ""] {
+            assert_eq!(read(json!({"issuer": issuer})), Err(BadMetadata::OtherIssuer), "{issuer}");
+        }
+        assert_eq!(read(json!({"issuer": null})), Err(BadMetadata::OtherIssuer));
+        assert_eq!(read(json!({"issuer": [ISSUER]})), Err(BadMetadata::OtherIssuer));
+        assert_eq!(Metadata::parse(b"[]", ISSUER), Err(BadMetadata::NotJson));
+        assert_eq!(Metadata::parse(b"{\"issuer\":1,\"issuer\":2}", ISSUER), Err(BadMetadata::NotJson));
+    }
+
+    #[test]
+    fn every_address_is_over_https_or_stays_on_this_machine() {
+        assert_eq!(read(json!({})).unwrap().userinfo_endpoint, None);
+        for name in ["authorization_endpoint", "token_endpoint", "jwks_uri", "userinfo_endpoint"] {
+            let with = |value: Value| {
+                let mut changes = Map::new();
+                changes.insert(name.to_owned(), value);
+                read(Value::Object(changes)).map(|_| ())
+            };
+            for good in [
+                "https://id.example:8443/x?y=z",
+                "http://127.0.0.1:9/x",
+                "http://[::1]/",
+                "http://localhost/",
+            ] {
+                assert_eq!(with(json!(good)), Ok(()), "{name} {good}");
+            }
+            for bad in [
+                json!("http://id.example/"),
+                json!("http://localhost.evil.example/"),
+                json!("javascript:alert(1)"),
+                json!("https://user:secret@id.example/"),
+                json!("https://id.example/#x"),
+                json!("/token"),
+                json!(""),
+                json!(7),
+                json!(["https://id.example/"]),
+                json!(format!("https://id.example/{}", "x".repeat(LONGEST))),
+            ] {
+                assert_eq!(with(bad.clone()), Err(BadMetadata::Address(name)), "{name} {bad}");
+            }
+        }
+    }
+}

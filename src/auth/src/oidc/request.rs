@@ -1,0 +1,162 @@
+//! What a browser takes to the provider, and what is kept here until it comes back.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use kernel::{Random, RandomError, Secret};
+use ring::digest::{SHA256, digest};
+use secrecy::ExposeSecret;
+use serde::{Deserialize, Serialize};
+use subtle::ConstantTimeEq;
+use url::Url;
+
+use super::Metadata;
+use crate::keyring::{KeyRing, KeyringError};
+use crate::sign_in::Token;
+
+/// What is asked of the provider about somebody.
+const SCOPE: &str = "openid email profile";
+
+/// A sign-in on its way to the provider.
+pub struct Asked {
+    /// Comes back with the browser; what is kept of it is its digest.
+    pub state: Token,
+    /// What is kept besides.
+    pub kept: Kept,
+}
+
+impl Asked {
+    /// A new one: three secrets of 256 bits.
+    ///
+    /// # Errors
+    /// [`RandomError`] when there are no random bytes.
+    pub fn fresh(random: &dyn Random) -> Result<Self, RandomError> {
+        let secret = || Token::fresh(random).map(|token| Secret::from(token.expose()));
+        Ok(Self { state: Token::fresh(random)?, kept: Kept { nonce: secret()?, verifier: secret()? } })
+    }
+
+    /// Where the browser is sent.
+    #[must_use]
+    pub fn address(&self, metadata: &Metadata, client_id: &str, redirect_uri: &str) -> Url {
+        let mut address = metadata.authorization_endpoint.clone();
+        address
+            .query_pairs_mut()
+            .append_pair("response_type", "code")
+            .append_pair("client_id", client_id)
+            .append_pair("redirect_uri", redirect_uri)
+            .append_pair("scope", SCOPE)
+            .append_pair("state", self.state.expose())
+            .append_pair("nonce", self.kept.nonce.expose_secret())
+            .append_pair("code_challenge", &challenge(self.kept.verifier.expose_secret()))
+            .append_pair("code_challenge_method", "S256");
+        address
+    }
+}
+
+/// What somebody who comes back is judged by. It is only ever stored sealed.
+pub struct Kept {
+    /// Stands in the identity token.
+    nonce: Secret,
+    /// Shows the provider that it is us who asked (PKCE).
+    verifier: Secret,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Plain<'a> {
+    nonce: &'a str,
+    verifier: &'a str,
+}
+
+impl Kept {
+    /// Sealed for the row of this state's digest, and for no other.
+    ///
+    /// # Errors
+    /// [`KeyringError::Random`] when there are no random bytes.
+    pub fn seal(&self, ring: &KeyRing, state: &[u8], random: &dyn Random) -> Result<Vec<u8>, KeyringError> {
+        let plain = Plain { nonce: self.nonce.expose_secret(), verifier: self.verifier.expose_secret() };
+        let plain = serde_json::to_vec(&plain).map_err(|error| KeyringError::Invalid(error.to_string()))?;
+        ring.seal(&context(state), &plain, random)
+    }
+
+    /// What was sealed for the row of this state's digest.
+    ///
+    /// # Errors
+    /// [`KeyringError::Tampered`] for anything else.
+    pub fn open(ring: &KeyRing, state: &[u8], sealed: &[u8]) -> Result<Self, KeyringError> {
+        let plain = ring.open(ring.active(), &context(state), sealed)?;
+        let plain: Plain<'_> = serde_json::from_slice(&plain).map_err(|_| KeyringError::Tampered)?;
+        Ok(Self { nonce: plain.nonce.into(), verifier: plain.verifier.into() })
+    }
+
+    /// Whether an identity token's nonce is ours, in the same time wherever they differ.
+    #[must_use]
+    pub fn is_nonce(&self, shown: &str) -> bool {
+        self.nonce.expose_secret().as_bytes().ct_eq(shown.as_bytes()).into()
+    }
+
+    /// For the provider's token endpoint.
+    #[must_use]
+    pub fn verifier(&self) -> &str {
+        self.verifier.expose_secret()
+    }
+}
+
+fn context(state: &[u8]) -> String {
+    format!("callboard|oidc|{}", hex::encode(state))
+}
+
+/// Source: RFC 7636, 4.2.
+fn challenge(verifier: &str) -> String {
+    URL_SAFE_NO_PAD.encode(digest(&SHA256, verifier.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use kernel::SeededRandom;
+
+    use super::*;
+
+    #[test]
+    fn the_example_of_rfc_7636() {
+        let verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
+        assert_eq!(challenge(verifier), "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM");
+    }
+
+    #[test]
+    fn a_browser_takes_what_the_provider_needs_and_no_verifier() {
+        let asked = Asked::fresh(&SeededRandom::new(1)).unwrap();
+        let metadata = Metadata::parse(
+            br#"{"issuer":"i","authorization_endpoint":"https://id.example/a?tenant=1","token_endpoint":"https://t.example","jwks_uri":"https://k.example"}"#,
+            "i",
+        );
+        let address = asked.address(&metadata.unwrap(), "c&d", "https://desk.example/back");
+        let query: HashMap<_, _> = address.query_pairs().into_owned().collect();
+        let expected = [
+            ("tenant", "1"),
+            ("response_type", "code"),
+            ("client_id", "c&d"),
+            ("redirect_uri", "https://desk.example/back"),
+            ("scope", "openid email profile"),
+            ("state", asked.state.expose()),
+            ("nonce", asked.kept.nonce.expose_secret()),
+            ("code_challenge", &challenge(asked.kept.verifier())),
+            ("code_challenge_method", "S256"),
+        ];
+        assert_eq!(query, expected.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
+        assert!(!address.as_str().contains(asked.kept.verifier()));
+        assert!(
+            asked.kept.is_nonce(&query["nonce"]) && !asked.kept.is_nonce("") && !asked.kept.is_nonce("x")
+        );
+    }
+
+    #[test]
+    fn what_is_kept_opens_only_in_its_row() {
+        let (ring, random) = (KeyRing::new("oidc", [("oidc", &[7; 32])]).unwrap(), SeededRandom::new(1));
+        let Asked { state, kept } = Asked::fresh(&random).unwrap();
+        let sealed = kept.seal(&ring, &state.digest(), &random).unwrap();
+        assert!(!sealed.windows(43).any(|bytes| bytes == kept.verifier().as_bytes()));
+        assert_eq!(Kept::open(&ring, &state.digest(), &sealed).unwrap().verifier(), kept.verifier());
+        assert!(Kept::open(&ring, &Token::digest_of("other"), &sealed).is_err());
+    }
+}

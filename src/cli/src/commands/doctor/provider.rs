@@ -1,0 +1,50 @@
+//! The OpenID provider: whether it is reached, and can be signed in by. The client secret is not tried.
+
+use auth::oidc::Metadata;
+use config::Oidc;
+
+use super::report::Finding;
+use super::web::{SOON, Web};
+
+const PROVIDER: &str = "OpenID provider";
+
+/// What came of asking it, or why nothing did.
+pub(super) enum Probed {
+    Good(String),
+    Unreached(String),
+    Bad(String),
+}
+
+pub(super) async fn probe(oidc: &Oidc, web: &Web) -> Probed {
+    let answer = match web.get(&Metadata::address(&oidc.issuer), SOON, None).await {
+        Ok(answer) if answer.status() == net::StatusCode::OK => answer.bytes().await,
+        Ok(answer) => return Probed::Bad(format!("it answers {}", answer.status())),
+        Err(error) => return Probed::Unreached(error.to_string()),
+    };
+    match answer.map(|body| Metadata::parse(&body, &oidc.issuer)) {
+        Ok(Ok(_)) => Probed::Good(oidc.issuer.clone()),
+        Ok(Err(error)) => Probed::Bad(error.to_string()),
+        Err(error) => Probed::Unreached(error.to_string()),
+    }
+}
+
+pub(super) fn judge(probed: &Probed, has_base: bool) -> Vec<Finding> {
+    let issuer = "put the issuer into SERVICE_OIDC_ISSUER as the provider's own page writes it";
+    let mut findings = vec![match probed {
+        Probed::Good(issuer) => Finding::ok(PROVIDER, format!("{issuer} can be signed in by")),
+        Probed::Unreached(error) => {
+            Finding::problem(PROVIDER, format!("not reached: {error}"), format!("start it, or {issuer}"))
+        }
+        Probed::Bad(error) => {
+            Finding::problem(PROVIDER, format!("its description is no use: {error}"), issuer)
+        }
+    }];
+    if !has_base {
+        findings.push(Finding::problem(
+            PROVIDER,
+            "it can send nobody back: the service has no public address",
+            "set SERVICE_PUBLIC_BASE_URL to its https address",
+        ));
+    }
+    findings
+}

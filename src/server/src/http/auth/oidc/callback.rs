@@ -1,0 +1,155 @@
+//! Somebody comes back from the provider.
+
+use actix_web::http::header::LOCATION;
+use actix_web::{HttpRequest, HttpResponse};
+use auth::oidc::{Identity, Kept, known_error};
+use auth::sign_in::Token;
+use store::{NewIdentity, OidcReturn};
+use wire::ErrorCode;
+
+use super::failure::Failure;
+use crate::http::App;
+use crate::http::auth::answer::SigningIn;
+use crate::http::auth::caller::Showing;
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::guard::Anyone;
+use crate::http::query::Params;
+use crate::oidc::{Known, NotKnown, Provider};
+
+const OTHER_BROWSER: &str = "You came back in another browser than you left in, or it does not keep cookies. Begin again where you want to be \
+     signed in.";
+const SAID_NO: &str =
+    "The provider did not let you through, or you went back there. Nothing has changed here.";
+
+/// What the browser brings with it. Nothing of it is repeated anywhere.
+struct Brought {
+    state: Option<String>,
+    code: Option<String>,
+    error: Option<String>,
+    issuer: Option<String>,
+}
+
+impl Brought {
+    /// What comes twice is not what the provider sent.
+    fn read(request: &HttpRequest) -> Option<Self> {
+        let mut params = Params::of(request);
+        let (state, code) = (params.text("state"), params.text("code"));
+        let (error, issuer) = (params.text("error"), params.text("iss"));
+        params.finish_leniently().is_empty().then_some(Self { state, code, error, issuer })
+    }
+}
+
+/// Why nobody is signed in.
+enum Refused {
+    /// The provider said no, or somebody went back there.
+    SaidNo(&'static str),
+    NotKnown(NotKnown),
+}
+
+impl From<NotKnown> for Refused {
+    fn from(error: NotKnown) -> Self {
+        Self::NotKnown(error)
+    }
+}
+
+pub(in crate::http::auth) async fn callback(app: Anyone, request: HttpRequest) -> ApiResult<HttpResponse> {
+    match come_back(&app, &request).await {
+        Ok(answer) => Ok(answer),
+        Err(failure) => failure.page(),
+    }
+}
+
+async fn come_back(app: &App, request: &HttpRequest) -> Result<HttpResponse, Failure> {
+    let provider = super::provider(app)?;
+    let brought = Brought::read(request);
+    let state = brought.as_ref().and_then(|brought| brought.state.as_deref()).unwrap_or_default();
+    let showing = Showing::of(app, request, "oidc", state).await?;
+    let state = Token::digest_of(state);
+    let binding = super::binding_digest(request);
+    let used = app.store().use_oidc(&state, binding.as_deref()).await?;
+    let (sealed, return_to, brought) = match (used, brought) {
+        (OidcReturn::Good { sealed, return_to }, Some(brought)) => (sealed, return_to, brought),
+        (OidcReturn::OtherBrowser, _) => {
+            let text = Some(OTHER_BROWSER);
+            return Err(Failure { text, ..ErrorCode::OidcFailed.into() });
+        }
+        (OidcReturn::Good { .. } | OidcReturn::Over, _) => {
+            return Err(showing.failed(app, request, ErrorCode::OidcFailed).await.into());
+        }
+    };
+    let kept = Kept::open(provider.ring(), &state, &sealed);
+    let kept = kept.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;
+    // The state is used up, and no connection to the database is held while the provider is asked.
+    let identity = match identify(provider, &brought, &kept, &super::redirect_uri(app, request)).await {
+        Ok(identity) => identity,
+        Err(why) => return Err(refuse(app, request, showing, why, return_to).await),
+    };
+    let signing_in = SigningIn::in_browser(app, request)?;
+    let who = NewIdentity { issuer: provider.issuer(), subject: &identity.subject };
+    let email = identity.email.as_str();
+    let opened = app.store().change(async |changes| signing_in.open(changes, email, Some(who)).await).await?;
+    if opened.is_none() {
+        let error = showing.failed(app, request, ErrorCode::OidcRefused).await;
+        return Err(Failure { error, text: None, return_to });
+    }
+    // From below `/api/auth/oidc/`, wherever the service stands.
+    let to = format!("../../..{}", return_to.as_deref().unwrap_or("/"));
+    let mut response = HttpResponse::SeeOther();
+    response.insert_header((LOCATION, to)).insert_header(("Referrer-Policy", "no-referrer"));
+    response.cookie(super::no_binding_cookie());
+    Ok(signing_in.keep(response).finish())
+}
+
+/// Who comes, as the provider says.
+async fn identify(
+    provider: &Provider,
+    brought: &Brought,
+    kept: &Kept,
+    redirect_uri: &str,
+) -> Result<Identity, Refused> {
+    let unknown = || NotKnown::Unavailable("its description cannot be had".to_owned());
+    let known: &Known = &*provider.known().await.ok_or_else(unknown)?;
+    // Whoever else answers is not believed, whatever they say (RFC 9207).
+    let is_ours = match brought.issuer.as_deref() {
+        Some(issuer) => issuer == provider.issuer(),
+        None => !known.metadata.sends_issuer,
+    };
+    if !is_ours {
+        let why = "the answer is of another issuer, or does not say of which";
+        return Err(NotKnown::Failed(why.to_owned()).into());
+    }
+    if let Some(error) = &brought.error {
+        return Err(Refused::SaidNo(known_error(error)));
+    }
+    let code = brought.code.as_deref().filter(|code| !code.is_empty());
+    let code = code.ok_or_else(|| NotKnown::Failed("the answer has no code".to_owned()))?;
+    Ok(provider.identity(known, code, kept, redirect_uri).await?)
+}
+
+/// Counts it where somebody may have tried something, and says in the log what it was.
+async fn refuse(
+    app: &App,
+    request: &HttpRequest,
+    showing: Showing,
+    why: Refused,
+    return_to: Option<String>,
+) -> Failure {
+    let (code, text) = match why {
+        Refused::NotKnown(NotKnown::Unavailable(why)) => {
+            tracing::warn!(why, "nobody can sign in by the OpenID provider right now");
+            return Failure { return_to, ..ErrorCode::OidcUnavailable.into() };
+        }
+        Refused::SaidNo(error) => {
+            tracing::info!(error, "the OpenID provider let somebody not through");
+            (ErrorCode::OidcFailed, Some(SAID_NO))
+        }
+        Refused::NotKnown(why) => {
+            tracing::warn!(%why, "a sign-in by the OpenID provider was refused");
+            let unverified = matches!(why, NotKnown::Unverified(_));
+            (if unverified { ErrorCode::OidcUnverified } else { ErrorCode::OidcFailed }, None)
+        }
+    };
+    let error = showing.failed(app, request, code).await;
+    let text = text.filter(|_| error.code() == code);
+    Failure { error, text, return_to }
+}

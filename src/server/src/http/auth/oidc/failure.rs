@@ -1,0 +1,74 @@
+//! A sign-in that does not come to its end: somebody looks at a browser, so it is a page.
+
+use actix_web::HttpResponse;
+use store::StoreError;
+use wire::ErrorCode;
+
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::pages;
+
+/// Why, in words of ours alone.
+pub(super) struct Failure {
+    pub(super) error: ApiError,
+    /// What the page says, where that is not the code's own.
+    pub(super) text: Option<&'static str>,
+    /// Where they wanted to go.
+    pub(super) return_to: Option<String>,
+}
+
+impl From<ApiError> for Failure {
+    fn from(error: ApiError) -> Self {
+        Self { error, text: None, return_to: None }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        ApiError::from(error).into()
+    }
+}
+
+impl From<kernel::RandomError> for Failure {
+    fn from(error: kernel::RandomError) -> Self {
+        ApiError::from(error).into()
+    }
+}
+
+impl From<ErrorCode> for Failure {
+    fn from(code: ErrorCode) -> Self {
+        ApiError::new(code).into()
+    }
+}
+
+impl Failure {
+    /// Its page, with a way to begin again.
+    pub(super) fn page(self) -> ApiResult<HttpResponse> {
+        let text = self.text.unwrap_or_else(|| text(self.error.code()));
+        pages::sign_in_failed(&self.error, text, self.return_to.as_deref())
+    }
+}
+
+fn text(code: ErrorCode) -> &'static str {
+    match code {
+        ErrorCode::OidcOff => "Nobody signs in by a provider here.",
+        ErrorCode::TlsRequired => {
+            "Your browser would not keep you signed in over plain http. Ask whoever runs this service for its https \
+             address."
+        }
+        ErrorCode::OidcUnavailable => {
+            "The provider that you sign in with does not answer right now. Try again in a moment."
+        }
+        ErrorCode::OidcUnverified => {
+            "The provider does not vouch for your mail address. Verify it there, then begin again."
+        }
+        ErrorCode::OidcRefused => {
+            "You are known to the provider, and this account may not sign in here. Ask whoever runs this service to \
+             invite you."
+        }
+        ErrorCode::AuthRateLimited => "That was tried too often. Wait a minute and begin again.",
+        ErrorCode::OidcFailed => {
+            "You came back from the provider too late, a second time, or not with what it should have sent. Begin again."
+        }
+        _ => "Something here does not answer. Try again in a moment.",
+    }
+}

@@ -1,0 +1,67 @@
+//! Sends a browser to the provider.
+
+use actix_web::http::header::LOCATION;
+use actix_web::{HttpRequest, HttpResponse};
+use auth::oidc::{ASKED_LIFE, Asked};
+use auth::sign_in::{Token, client_key, is_local};
+use store::NewOidcSignIn;
+use wire::ErrorCode;
+
+use super::failure::Failure;
+use crate::http::App;
+use crate::http::auth::binding;
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::guard::Anyone;
+use crate::http::query::Params;
+
+/// Characters of a browser's secret.
+const SECRET: usize = 43;
+
+pub(in crate::http::auth) async fn start(app: Anyone, request: HttpRequest) -> ApiResult<HttpResponse> {
+    match leave(&app, &request).await {
+        Ok(answer) => Ok(answer),
+        Err(failure) => failure.page(),
+    }
+}
+
+/// Whether it looks like one of ours.
+fn is_secret(text: &str) -> bool {
+    text.len() == SECRET && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+}
+
+async fn leave(app: &App, request: &HttpRequest) -> Result<HttpResponse, Failure> {
+    let provider = super::provider(app)?;
+    if !binding::keeps_cookies(app, request) {
+        return Err(ErrorCode::TlsRequired.into());
+    }
+    // What is no path of ours leads nowhere.
+    let return_to = Params::of(request).text("return_to").filter(|path| is_local(path));
+    let known = provider.known().await.ok_or(ErrorCode::OidcUnavailable)?;
+    let asked = Asked::fresh(app.random())?;
+    // Two pages of one browser may be on their way at once.
+    let secret = match super::read_binding(request).filter(|secret| is_secret(secret)) {
+        Some(secret) => secret,
+        None => Token::fresh(app.random())?.expose().to_owned(),
+    };
+    let state_digest = asked.state.digest();
+    let sealed = asked.kept.seal(provider.ring(), &state_digest, app.random());
+    let client = client_key(app.client_address(request));
+    let new = NewOidcSignIn {
+        state_digest,
+        binding_digest: Token::digest_of(&secret),
+        sealed: sealed.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?,
+        return_to: return_to.as_deref(),
+        client: &client,
+    };
+    if !app.store().change(async |changes| changes.start_oidc(new).await).await? {
+        tracing::info!(client, "nobody more is sent to the provider: too much was asked for");
+        return Err(ApiError::new(ErrorCode::AuthRateLimited).retry_after(ASKED_LIFE.num_seconds()).into());
+    }
+    let redirect_uri = super::redirect_uri(app, request);
+    let address = asked.address(&known.metadata, provider.client_id(), &redirect_uri);
+    Ok(HttpResponse::SeeOther()
+        .insert_header((LOCATION, address.as_str()))
+        .insert_header(("Referrer-Policy", "no-referrer"))
+        .cookie(super::binding_cookie(&secret))
+        .finish())
+}

@@ -1,0 +1,125 @@
+//! What the provider says of itself: fetched when somebody needs it, kept for an hour.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use auth::jwt::jwks::{CachedKeys, KeySet, Remote};
+use auth::oidc::Metadata;
+use config::Oidc;
+use kernel::Clock;
+use net::{Client, Method, Request, StatusCode};
+use parking_lot::Mutex;
+
+use super::{PATIENCE, limits};
+use crate::tokens::HttpKeySource;
+
+/// How long a description is used, and how long more while it cannot be fetched anew.
+const LIFETIME: Duration = Duration::from_secs(60 * 60);
+const STALE: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long its keys are used.
+const KEYS_LIFETIME: Duration = Duration::from_secs(5 * 60);
+/// After a fetch that failed, while an older description is at hand, and while none is.
+const RETRY_GAP: Duration = Duration::from_secs(10);
+const RETRY_GAP_EMPTY: Duration = Duration::from_secs(1);
+
+/// A provider that can be signed in by.
+pub(crate) struct Known {
+    pub(crate) metadata: Metadata,
+    pub(crate) keys: Arc<CachedKeys>,
+}
+
+/// A description and when to fetch it again.
+pub(super) struct Discovery {
+    issuer: String,
+    client: Client,
+    clock: Arc<dyn Clock>,
+    state: Mutex<State>,
+    /// Held while one fetches; the others wait, or go by an older description.
+    flight: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct State {
+    loaded: Option<(Arc<Known>, Duration)>,
+    failed_at: Option<Duration>,
+}
+
+impl Discovery {
+    pub(super) fn new(config: &Oidc, client: Client, clock: Arc<dyn Clock>) -> Self {
+        let issuer = config.issuer.clone();
+        Self { issuer, client, clock, state: Mutex::default(), flight: tokio::sync::Mutex::default() }
+    }
+
+    /// The description, fetched first when there is none or it is too old; `None` when it cannot be had.
+    pub(super) async fn known(&self) -> Option<Arc<Known>> {
+        if let Some(fresh) = self.within(LIFETIME) {
+            return Some(fresh);
+        }
+        let stale = self.within(LIFETIME.saturating_add(STALE));
+        let _flight = match self.flight.try_lock() {
+            Ok(flight) => flight,
+            Err(_) if stale.is_some() => return stale,
+            Err(_) => self.flight.lock().await,
+        };
+        // Whoever waited finds what came meanwhile.
+        if let Some(fresh) = self.within(LIFETIME) {
+            return Some(fresh);
+        }
+        if !self.is_resting() {
+            self.fetch().await;
+        }
+        self.within(LIFETIME.saturating_add(STALE))
+    }
+
+    fn within(&self, age: Duration) -> Option<Arc<Known>> {
+        let now = self.clock.monotonic();
+        let state = self.state.lock();
+        let (known, at) = state.loaded.as_ref()?;
+        (now.saturating_sub(*at) < age).then(|| Arc::clone(known))
+    }
+
+    fn is_resting(&self) -> bool {
+        let now = self.clock.monotonic();
+        let state = self.state.lock();
+        let gap = if state.loaded.is_some() { RETRY_GAP } else { RETRY_GAP_EMPTY };
+        state.failed_at.is_some_and(|at| now.saturating_sub(at) < gap)
+    }
+
+    async fn fetch(&self) {
+        let began = self.clock.monotonic();
+        let came = self.metadata().await;
+        let mut state = self.state.lock();
+        match came {
+            Ok(metadata) => {
+                let before =
+                    state.loaded.take().filter(|(known, _)| known.metadata.jwks_uri == metadata.jwks_uri);
+                let keys = before
+                    .map_or_else(|| Arc::new(self.keys(&metadata)), |(known, _)| Arc::clone(&known.keys));
+                state.loaded = Some((Arc::new(Known { metadata, keys }), began));
+                state.failed_at = None;
+            }
+            Err(why) => {
+                tracing::warn!(error = why, "the OpenID provider's description was not fetched");
+                state.failed_at = Some(self.clock.monotonic());
+            }
+        }
+    }
+
+    async fn metadata(&self) -> Result<Metadata, String> {
+        let request =
+            Request::new(Method::GET, Metadata::address(&self.issuer)).header("accept", "application/json");
+        let request = request.map_err(|error| error.message)?;
+        let answer = self.client.send(request, &limits()).await.map_err(|error| error.message)?;
+        if answer.status() != StatusCode::OK {
+            return Err(format!("the answer is {}", answer.status()));
+        }
+        let body = answer.bytes().await.map_err(|error| error.message)?;
+        Metadata::parse(&body, &self.issuer).map_err(|error| error.to_string())
+    }
+
+    fn keys(&self, metadata: &Metadata) -> CachedKeys {
+        let source = HttpKeySource::new(self.client.clone(), metadata.jwks_uri.to_string(), PATIENCE);
+        let remote = Remote::new(Arc::new(source), KEYS_LIFETIME, PATIENCE, Arc::clone(&self.clock));
+        CachedKeys::new(KeySet::default(), Some(remote.named("the OpenID provider")))
+    }
+}
