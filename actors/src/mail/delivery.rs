@@ -108,7 +108,10 @@ impl Delivery {
 
     pub(super) async fn send(&self, id: Uuid, recipient: &str, letter: &Letter) -> Result<(), Failure> {
         match &self.0 {
-            Kind::Nowhere => Ok(()),
+            Kind::Nowhere => {
+                tracing::info!(%id, "SERVICE_SMTP_URL is not set, so a mail is dropped");
+                Ok(())
+            }
             Kind::Log => {
                 tracing::warn!(
                     "SERVICE_SMTP_URL is not set, so this mail is only here: {recipient} {}",

@@ -19,7 +19,7 @@ async fn a_workspace_gets_members_who_change_and_go() {
     let invite = ["workspace", "invite", "support", "bob@example.org", "--role", "editor"];
     let invited = terminal.does(&invite).await;
     assert!(
-        invited.starts_with("bob@example.org is invited to support as editor, by mail, until 20"),
+        invited.starts_with("bob@example.org is invited to support as editor: signing in at http://"),
         "{invited}"
     );
     assert_eq!(mail.mail(1).await.to, ["bob@example.org"]);

@@ -104,8 +104,9 @@ impl Invite {
         let (who, place) = (name(&added), harmless(&self.workspace));
         say(match &added.invited_until {
             Some(until) => format!(
-                "{who} is invited to {place} as {}, by mail, until {}.",
+                "{who} is invited to {place} as {}: signing in at {}/login before {} takes it up.",
                 harmless(&added.role),
+                session.base(),
                 minute(until)
             ),
             None => format!("{who} is a member of {place} as {}.", harmless(&added.role)),
