@@ -20,6 +20,12 @@ impl Actor {
     /// Somebody without a credential.
     pub const ANONYMOUS: Self = Self { kind: "anonymous", id: None };
 
+    /// A stored service token.
+    #[must_use]
+    pub fn service_token(id: Uuid) -> Self {
+        Self { kind: "service_token", id: Some(id.to_string()) }
+    }
+
     /// `kind`, or `kind:id`.
     #[must_use]
     pub fn name(&self) -> String {
@@ -82,7 +88,7 @@ impl Principal {
     /// The holder of a stored service token; no `workspaces` means all of them.
     #[must_use]
     pub fn service_token(id: Uuid, scopes: ScopeSet, workspaces: Vec<String>) -> Self {
-        let actor = Actor { kind: "service_token", id: Some(id.to_string()) };
+        let actor = Actor::service_token(id);
         let unrestricted = workspaces.is_empty();
         let grants =
             if unrestricted { Grants::Everywhere(scopes) } else { Grants::Within(scopes, workspaces) };

@@ -34,6 +34,7 @@ mod streams;
 #[cfg(feature = "test-util")]
 pub mod testing;
 mod threads;
+mod token_lookup;
 mod turns;
 mod unreachable;
 mod versions;
@@ -63,6 +64,7 @@ pub use sign_in::{
 };
 pub use streams::{StoredFrames, StoredStream};
 pub use threads::{Slice, StoredThread, ThreadsOf};
+pub use token_lookup::TokenLookup;
 pub use turns::UnfinishedTurn;
 pub use versions::{ListedVersion, NewVersion, StoredVersion};
 pub use workflow_changes::{Publication, WorkflowChange};

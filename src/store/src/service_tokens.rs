@@ -7,8 +7,8 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::error::corrupt;
 use crate::schema::{service_token_secrets, service_tokens};
+use crate::token_lookup::texts;
 use crate::{Changes, Store, StoreError};
 
 /// How long a use is not noted again.
@@ -125,12 +125,11 @@ impl TryFrom<Row> for StoredServiceToken {
     type Error = StoreError;
 
     fn try_from(row: Row) -> Result<Self, StoreError> {
-        let texts = |what, value| serde_json::from_value(value).map_err(|error| corrupt(what, error));
         Ok(Self {
             id: row.id,
             name: row.name,
-            scopes: texts("scopes of a service token", row.scopes)?,
-            workspaces: texts("workspaces of a service token", row.workspaces)?,
+            scopes: texts("scopes of a service token", Some(row.scopes))?,
+            workspaces: texts("workspaces of a service token", Some(row.workspaces))?,
             created_by: row.created_by,
             issued_at: row.issued_at,
             expires_at: row.expires_at,
@@ -142,26 +141,6 @@ impl TryFrom<Row> for StoredServiceToken {
 }
 
 impl Store {
-    /// The token of a secret, and until when that secret is good where it has been replaced.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
-    pub async fn service_token_of(
-        &self,
-        digest: &TokenDigest,
-    ) -> Result<Option<(StoredServiceToken, Option<DateTime<Utc>>)>, StoreError> {
-        let found: Option<(Row, Vec<u8>, Option<DateTime<Utc>>)> = service_token_secrets::table
-            .inner_join(service_tokens::table)
-            .filter(service_token_secrets::digest.eq(digest.as_bytes()))
-            .select((Row::as_select(), service_token_secrets::digest, service_token_secrets::expires_at))
-            .first(&mut *self.connection().await?)
-            .await
-            .optional()?;
-        // The index has compared it already, in a time of its own.
-        let found = found.filter(|(_, stored, _)| digest.is(stored));
-        found.map(|(row, _, until)| Ok((row.try_into()?, until))).transpose()
-    }
-
     /// Notes that a token was used, at most once a minute.
     ///
     /// # Errors

@@ -97,7 +97,12 @@ async fn a_row_falls_with_its_change_and_reading_needs_its_scope() {
     let seen = t.bearer(&local).get(AUDIT).await.value();
     assert_eq!(
         lines(&seen),
-        ["bootstrap workflow.published workflow success -", "bootstrap workflow.archived workflow success -"]
+        [
+            "bootstrap workflow.published workflow success -",
+            // Its own, which is good for nothing but this workspace.
+            "bootstrap service_token.created service_token success -",
+            "bootstrap workflow.archived workflow success -",
+        ]
     );
     assert_eq!(seen["data"][0]["target"]["id"].as_str(), Some(other.id.as_str()));
 }

@@ -17,7 +17,7 @@ use config::{Bootstrap, Config};
 use kernel::{Clock, Secret};
 use parking_lot::Mutex;
 use secrecy::ExposeSecret;
-use store::{ServiceTokenStatus, Store, StoreError, StoredServiceToken, StoredUser};
+use store::{Store, StoreError, StoredServiceToken, StoredUser, TokenLookup};
 use uuid::Uuid;
 use wire::ErrorCode;
 
@@ -201,24 +201,21 @@ impl Gate {
         if token.matches('.').count() >= 2 {
             return self.bearer_of_jwt(token).await;
         }
-        let Some((stored, secret_until)) = self.store.service_token_of(&digest).await? else {
-            return Err(invalid(identity));
-        };
-        let principal = principal_of(&stored);
-        let now = self.clock.now();
-        let failed = |code| {
-            Refused::Failed(Failed { code, identity: identity.clone(), actor: principal.actor().clone() })
-        };
-        match stored.status(now) {
-            ServiceTokenStatus::Revoked => return Err(failed(ErrorCode::InvalidToken)),
-            ServiceTokenStatus::Expired => return Err(failed(ErrorCode::TokenExpired)),
-            ServiceTokenStatus::Active if secret_until.is_some_and(|until| until <= now) => {
-                return Err(failed(ErrorCode::TokenExpired));
+        let (token, secret_until) = match self.store.service_token_of(&digest).await? {
+            TokenLookup::Unknown => return Err(invalid(identity)),
+            TokenLookup::Revoked(id) => {
+                let (code, actor) = (ErrorCode::InvalidToken, Actor::service_token(id));
+                return Err(Refused::Failed(Failed { code, identity, actor }));
             }
-            ServiceTokenStatus::Active => {}
+            TokenLookup::Known { token, secret_until } => (token, secret_until),
+        };
+        let now = self.clock.now();
+        if token.expires_at.into_iter().chain(secret_until).any(|until| until <= now) {
+            let (code, actor) = (ErrorCode::TokenExpired, Actor::service_token(token.id));
+            return Err(Refused::Failed(Failed { code, identity, actor }));
         }
-        self.store.service_token_used(&stored).await?;
-        Ok((principal, identity))
+        self.store.service_token_used(&token).await?;
+        Ok((principal_of(&token), identity))
     }
 
     async fn bearer_of_jwt(&self, token: &str) -> Result<(Principal, String), Refused> {
