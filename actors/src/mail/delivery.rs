@@ -106,6 +106,19 @@ impl Delivery {
         Self(Kind::Nowhere)
     }
 
+    /// Whether the mail server lets the service in.
+    ///
+    /// # Errors
+    /// In a sentence without a secret, that it does not.
+    pub async fn try_server(&self) -> Result<(), String> {
+        let Kind::Smtp { server, .. } = &self.0 else { return Ok(()) };
+        match server.test_connection().await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err("the mail server does not answer".to_owned()),
+            Err(error) => Err(failure(&error).reason),
+        }
+    }
+
     pub(super) async fn send(&self, id: Uuid, recipient: &str, letter: &Letter) -> Result<(), Failure> {
         match &self.0 {
             Kind::Nowhere => {

@@ -13,3 +13,4 @@ mod ws;
 pub use boot::{Load, Parts, Running, StartError, may_listen, start};
 pub use http::PATHS;
 pub use logging::init as init_logging;
+pub use sign_in::try_mail_server;

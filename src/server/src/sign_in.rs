@@ -41,11 +41,8 @@ pub(crate) async fn provider(
 
 /// How mail is sent; says so where nobody is likely to want it so.
 pub(crate) fn mail(config: &Config, sign_in: &SignInKeys) -> Result<Settings, DeliveryError> {
-    let delivery = match &config.mail.smtp_url {
-        Some(url) => {
-            let from = config.mail.from.clone().unwrap_or_else(|| default_from(config));
-            Delivery::smtp(url, &from)?
-        }
+    let delivery = match smtp(config) {
+        Some(delivery) => delivery?,
         None if config.offers_mail_sign_in() => Delivery::log(),
         None => Delivery::nowhere(),
     };
@@ -57,6 +54,23 @@ pub(crate) fn mail(config: &Config, sign_in: &SignInKeys) -> Result<Settings, De
         Signup::Members => Some(config.sign_in.owner_email.clone()),
     };
     Ok(Settings { ring: Arc::clone(&sign_in.letters), delivery, members_and })
+}
+
+fn smtp(config: &Config) -> Option<Result<Delivery, DeliveryError>> {
+    let url = config.mail.smtp_url.as_ref()?;
+    let from = config.mail.from.clone().unwrap_or_else(|| default_from(config));
+    Some(Delivery::smtp(url, &from))
+}
+
+/// Whether the configured mail server lets the service in; no mail is sent. `None`: there is none.
+///
+/// # Errors
+/// In a sentence without a secret, that it does not.
+pub async fn try_mail_server(config: &Config) -> Option<Result<(), String>> {
+    Some(match smtp(config)? {
+        Ok(delivery) => delivery.try_server().await,
+        Err(error) => Err(error.to_string()),
+    })
 }
 
 fn warn_public(config: &Config) {

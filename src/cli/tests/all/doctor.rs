@@ -301,3 +301,72 @@ fn a_provider_is_asked_what_it_is() {
     asked(&closed_port()).assert_problem(check, "not reached", "SERVICE_OIDC_ISSUER");
     assert!(!service.doctor(&[], &[]).human.contains(check), "what is not configured is not spoken of");
 }
+
+/// What answers every request with this body.
+fn answering(body: String) -> String {
+    server(move |_, stream| {
+        let length = body.len();
+        let _ =
+            write!(stream, "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}");
+    })
+}
+
+#[test]
+fn a_key_set_is_fetched_and_its_keys_are_counted() {
+    let service = Service::start();
+    let asked = |address: &str| {
+        let url = format!("http://{address}/keys");
+        service.doctor(&[], &[("SERVICE_AUTH_JWKS_URL", url.as_str())])
+    };
+    // The key of RFC 7515, A.2.
+    let n = "ofgWCuLjybRlzo0tZWJjNiuSfb4p4fAkd_wWJcyQoTbji9k0l8W26mPddxHmfHQp-Vaw-4qPCJrcS2mJPMEzP1Pt0Bm4d4QlL-yRT-SFd2lZS-pCgNMsD1W_YpRPEwOWvG6b32690r2jZ47soMZo9wGzjb_7OMg0LOL-bSf63kpaSHSXndS5z5rexMdbBYUsLA9e-KXBdQOS-UTo7WTBEMa2R2CapHg665xsmtdVMTBQY4uDZlxvb3qCo5ZwKh9kG4LT6_I5IhlJH7aGhyxXFvUK-DWNmoudF8NAco9_h9iaGNj8q2ethFkMLs91kzk2PAcDTW9gb54h4FRWyuXpoQ";
+    let good = format!(r#"{{"keys":[{{"kty":"RSA","kid":"one","n":"{n}","e":"AQAB"}}]}}"#);
+    let told = asked(&answering(good));
+    assert_eq!(told.of("key set").1, "it has 1 good for RS256", "{}", told.human);
+    asked(&answering(r#"{"keys":[]}"#.to_owned())).assert_problem("key set", "no key", "RSA");
+    asked(&answering("<html>".to_owned())).assert_problem("key set", "it is none", "SERVICE_AUTH_JWKS_URL");
+    asked(&closed_port()).assert_problem("key set", "not reached", "SERVICE_AUTH_JWKS_URL");
+    assert!(!service.doctor(&[], &[]).human.contains("key set"), "what is not configured is not spoken of");
+}
+
+/// A mail server that greets, and answers `AUTH` like this.
+fn mail_server(to_auth: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.write_all(b"220 here\r\n");
+            let mut lines = std::io::BufRead::lines(std::io::BufReader::new(stream.try_clone().unwrap()));
+            while let Some(Ok(line)) = lines.next() {
+                let answer = match line.split(' ').next().unwrap_or_default() {
+                    "EHLO" => "250-here\r\n250 AUTH PLAIN LOGIN\r\n",
+                    "AUTH" => to_auth,
+                    "QUIT" => "221 bye\r\n",
+                    "MAIL" => panic!("a mail is sent"),
+                    _ => "250 ok\r\n",
+                };
+                let _ = stream.write_all(answer.as_bytes());
+            }
+        }
+    });
+    address
+}
+
+#[test]
+fn a_mail_server_is_asked_whether_it_lets_us_in() {
+    let service = Service::start();
+    let asked = |address: &str| {
+        let url = format!("smtp://desk:canary-9LkP@{address}");
+        service.doctor(&[], &[("SERVICE_SMTP_URL", url.as_str())])
+    };
+    let told = asked(&mail_server("235 welcome\r\n"));
+    assert_eq!(told.level("mail server"), "ok", "{}", told.human);
+    for (address, said) in
+        [(mail_server("535 who are you\r\n"), "535"), (closed_port(), "no mail can be sent")]
+    {
+        let told = asked(&address);
+        told.assert_problem("mail server", said, "SERVICE_SMTP_URL");
+        assert!(!told.human.contains("canary"), "{}", told.human);
+    }
+    assert_eq!(service.doctor(&[], &[]).level("mail server"), "skipped");
+}

@@ -8,6 +8,8 @@ mod clock;
 mod configuration;
 mod database;
 mod folder;
+mod key_set;
+mod mail;
 mod model;
 mod provider;
 mod proxy;
@@ -68,6 +70,10 @@ async fn examine(asked: &Asked) -> Result<Vec<Finding>, Failure> {
     findings.push(clock::judge(clock.now(), database.inspection()));
     findings.extend(address::judge(&service));
     findings.push(model::judge(&model::probe(&config, &web).await));
+    if let Some(url) = &config.auth.jwks.url {
+        findings.push(key_set::judge(&key_set::probe(url, &web).await));
+    }
+    findings.push(mail::judge(&config, mail::probe(&config).await.as_ref()));
     if let Some(oidc) = &config.sign_in.oidc {
         let has_base = config.http.public_base_url.is_some() || config.http.is_loopback();
         findings.extend(provider::judge(&provider::probe(oidc, &web).await, has_base));
