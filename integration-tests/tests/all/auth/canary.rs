@@ -25,6 +25,24 @@ fn canary(kind: &str) -> String {
 #[derive(Default)]
 struct Secrets(Vec<(String, String)>);
 
+/// Codes that sign in. Six digits stand in every log by chance; all of several do not.
+#[derive(Default)]
+struct Codes(Vec<String>);
+
+impl Codes {
+    fn are_in(&self, text: &str) -> bool {
+        let stands = |code: &String| {
+            let digit = |around: Option<char>| around.is_some_and(|c| c.is_ascii_digit());
+            let mut places = text.match_indices(code.as_str());
+            places.any(|(at, _)| {
+                let behind = text[at + code.len()..].chars().next();
+                !digit(text[..at].chars().next_back()) && !digit(behind)
+            })
+        };
+        self.0.iter().all(stands)
+    }
+}
+
 impl Secrets {
     fn keep(&mut self, kind: &str, secret: &str) -> String {
         assert!(secret.len() >= 6, "{kind}: {secret}");
@@ -147,6 +165,8 @@ async fn a_secret_of_every_kind_is_found_nowhere() {
     assert_eq!(secrets.found_in(&planted), ["bootstrap"], "what is there is found");
     use_provider(&t, &mut secrets, &provider).await;
     use_them(&t, &mut secrets, &bootstrap, &jwt_secret, &mail).await;
+    let codes = use_codes(&t, &mail).await;
+    assert!(codes.are_in(&format!("a {} b", codes.0.join(","))), "what is there is found");
 
     let pid = process.id().unwrap();
     assert!(std::process::Command::new("kill").arg(pid.to_string()).status().unwrap().success());
@@ -154,6 +174,9 @@ async fn a_secret_of_every_kind_is_found_nowhere() {
     let log = log.await.unwrap();
     assert!(log.contains("TRACE") && log.len() > 10_000, "the log is at trace level");
     assert_eq!(secrets.found_in(&log), [""; 0], "in the log");
+    assert!(!codes.are_in(&log), "codes in the log");
+    let answers: String = t.seen.borrow().iter().map(|(_, answer)| format!("{answer}\n")).collect();
+    assert!(!codes.are_in(&answers), "codes in answers");
     for (request, answer) in t.seen.borrow().iter() {
         assert_eq!(secrets.found_in(answer), [""; 0], "in the answer to {request}");
     }
@@ -163,7 +186,32 @@ async fn a_secret_of_every_kind_is_found_nowhere() {
         let rows =
             database.scalar(&format!("SELECT coalesce(string_agg(t::text, ' '), '') FROM {table} t")).await;
         assert_eq!(secrets.found_in(&rows), [""; 0], "in table {table}");
+        assert!(!codes.are_in(&rows), "codes in table {table}");
     }
+}
+
+/// Codes that are shown by who did not ask for them, badly, and then well.
+async fn use_codes(t: &Service, mail: &MailServer) -> Codes {
+    let mut codes = Codes::default();
+    for number in 0..3 {
+        let (email, before) = (format!("code{number}@example.org"), mail.mails().len());
+        let started = t.hands_out("POST", "/api/auth/email/start", &[], &json!({"email": email})).await;
+        let challenge = started.value()["challenge"].clone();
+        let code = mail.mail(before + 1).await.code();
+        for body in [
+            json!({"email": email, "code": code}),
+            json!({"challenge": "another", "email": email, "code": code}),
+            json!({"challenge": challenge, "email": "other@example.org", "code": code}),
+            json!({"challenge": challenge, "email": email, "code": code, "more": code}),
+            json!({"challenge": challenge, "email": code, "code": [code]}),
+        ] {
+            assert!(!t.send("POST", "/api/auth/email/verify", &[], &body.to_string()).await.is_success());
+        }
+        let right = json!({"challenge": challenge, "email": email, "code": code});
+        t.hands_out("POST", "/api/auth/email/verify", &[], &right).await;
+        codes.0.push(code);
+    }
+    codes
 }
 
 /// There and back, with everything that is secret on the way.
