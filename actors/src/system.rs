@@ -274,6 +274,7 @@ async fn maintain(store: &Store, now: DateTime<Utc>) -> Result<(), StoreError> {
     store.ensure_partitions(now.date_naive()).await?;
     store.forget_old_keys(now).await?;
     store.forget_old_sign_ins(now).await?;
+    store.forget_old_invitations(now).await?;
     // The longest window that can be configured.
     store.forget_old_failures(now - TimeDelta::days(1)).await?;
     Ok(())

@@ -35,6 +35,7 @@ mod order;
 mod pages;
 mod requests;
 mod resume;
+mod rights;
 mod runs;
 mod shutdown;
 mod sign_in;

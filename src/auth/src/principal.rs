@@ -195,7 +195,7 @@ impl Principal {
     #[must_use]
     pub fn may_delete_workspace(&self, workspace: Uuid) -> bool {
         match &self.grants {
-            Grants::Everywhere(_) => true,
+            Grants::Everywhere(scopes) => scopes.missing(Role::Owner.scopes()).is_empty(),
             Grants::Within(..) => false,
             Grants::Roles(roles) => roles.get(&workspace).is_some_and(|role| *role == Role::Owner),
         }
@@ -303,6 +303,7 @@ mod tests {
         assert_eq!(given(&Principal::bootstrap(ScopeSet::all()), HERE), [true; 4]);
         let few: ScopeSet = Role::Viewer.scopes().union([Scope::WorkspacesWrite].into_iter().collect());
         assert_eq!(given(&Principal::bootstrap(few), HERE), [true, false, false, false]);
+        assert!(!Principal::bootstrap(few).may_delete_workspace(HERE.id));
         let token = Principal::service_token(Uuid::nil(), ScopeSet::all(), vec!["here".to_owned()]);
         assert_eq!(given(&token, HERE), [true, true, true, false]);
         assert_eq!(given(&token, THERE), [false; 4]);

@@ -176,9 +176,20 @@ impl Complaint {
                 "You belong to several: say which with --workspace, or with `workspace` in the profile. `callboard whoami` lists them."
             }
             Some("workspace.member_has_other_role") => "`callboard workspace role` gives them another one.",
-            Some("auth.missing_scope" | "auth.workspace_forbidden") => {
-                "`callboard whoami` says whose token was sent, and what it allows."
+            Some("auth.missing_scope") => {
+                "`callboard whoami` says who you are to the service and what that allows; an administrator of the workspace gives roles."
             }
+            Some("auth.workspace_forbidden") => {
+                "There is no such workspace, or it is closed to you: `callboard whoami` says which are open."
+            }
+            Some("auth.code_invalid") => {
+                "A code is good once, for 10 minutes and five tries; `callboard login` sends another one."
+            }
+            Some("auth.refresh_invalid") => "`callboard login` signs in again.",
+            Some("chat.login_required") => {
+                "Only a browser can sign in to this chat: `callboard workflow show <workflow>` prints its address."
+            }
+            Some("workspace.slug_taken") => "The slug of a deleted workspace stays taken, too.",
             Some(code) if code.starts_with("auth.") && self.status == 3 => {
                 "`callboard login` signs in; --service-token, SERVICE_SERVICE_TOKEN or the profile gives a token to send."
             }

@@ -52,7 +52,7 @@ pub use idempotency::{Reservation, Reserved};
 pub use inspect::{Connections, Fitness, Inspection, inspect};
 pub use journal::StoredStep;
 pub use leases::{LEASE_SECONDS, Lease};
-pub use members::{Added, AddedMember, InvitationState, NewMember, StoredMember};
+pub use members::{Added, AddedMember, InvitationState, Joined, NewMember, StoredMember};
 pub use partitions::PARTITIONS_AHEAD;
 pub use pool::{Options, Store};
 pub use runs::{RunFilter, RunStatus, StoredRun, UnfinishedRun};

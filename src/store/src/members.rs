@@ -4,6 +4,7 @@
 //! invitation, which their first sign-in takes up. Changes of one workspace's members come one after the other, so that
 //! the last owner stays.
 
+use auth::principal::Actor;
 use chrono::{DateTime, TimeDelta, Utc};
 use diesel::prelude::*;
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
@@ -14,6 +15,8 @@ use crate::{Changes, Store, StoreError};
 
 /// How long an invitation may be taken up.
 const INVITATION_LIFE: TimeDelta = TimeDelta::days(7);
+/// How long one that has ended is still shown.
+const KEPT: TimeDelta = TimeDelta::days(30);
 /// What the audit trail calls those that were mailed.
 const MAILED: [&str; 2] = ["member.added", "member.invited"];
 
@@ -78,6 +81,15 @@ pub struct NewMember<'a> {
     pub email: &'a str,
     /// As what.
     pub role: &'a str,
+}
+
+/// Somebody has become a member.
+#[derive(Debug, Clone, PartialEq, Eq, Queryable)]
+pub struct Joined {
+    /// Where.
+    pub workspace: Uuid,
+    /// As what.
+    pub role: String,
 }
 
 /// What came of adding somebody.
@@ -237,38 +249,66 @@ impl Changes {
         Ok(diesel::select(diesel::dsl::exists(others)).get_result(&mut *self.connection).await?)
     }
 
-    /// Gives a member another role. See [`Changes::lock_members`].
+    /// Gives a member another role; `false` when there is none any more. See [`Changes::lock_members`].
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
-    pub async fn change_role(&mut self, workspace: Uuid, user: Uuid, role: &str) -> Result<(), StoreError> {
-        diesel::update(workspace_members::table.find((workspace, user)))
+    pub async fn change_role(&mut self, workspace: Uuid, user: Uuid, role: &str) -> Result<bool, StoreError> {
+        let changed = diesel::update(workspace_members::table.find((workspace, user)))
             .set(workspace_members::role.eq(role))
             .execute(&mut *self.connection)
             .await?;
-        Ok(())
+        Ok(changed > 0)
     }
 
-    /// Takes a member, or an invitation, away. See [`Changes::lock_members`].
+    /// Takes a member, or an invitation, away; `false` when there is none any more. See [`Changes::lock_members`].
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
-    pub async fn remove_member(&mut self, workspace: Uuid, user: Uuid) -> Result<(), StoreError> {
-        diesel::delete(workspace_members::table.find((workspace, user)))
+    pub async fn remove_member(&mut self, workspace: Uuid, user: Uuid) -> Result<bool, StoreError> {
+        let removed = diesel::delete(workspace_members::table.find((workspace, user)))
             .execute(&mut *self.connection)
             .await?;
-        Ok(())
+        Ok(removed > 0)
     }
 
-    /// To how many people the workspace has sent mail since then, by the audit trail, which nobody can shorten.
+    /// How much mail to members was sent since then, by the audit trail, which nobody can shorten: the most of what the
+    /// workspace has sent and of what this actor has.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
-    pub async fn invitations_since(&mut self, workspace: Uuid, at: DateTime<Utc>) -> Result<i64, StoreError> {
+    pub async fn invitations_since(
+        &mut self,
+        workspace: Uuid,
+        actor: &Actor,
+        at: DateTime<Utc>,
+    ) -> Result<i64, StoreError> {
+        let mailed = audit_log::id.ge(first_id_of(at)).and(audit_log::action.eq_any(MAILED));
+        let by_workspace: i64 = audit_log::table
+            .filter(mailed.clone())
+            .filter(audit_log::workspace_id.eq(workspace))
+            .count()
+            .get_result(&mut *self.connection)
+            .await?;
+        let by_actor: i64 = audit_log::table
+            .filter(mailed)
+            .filter(audit_log::actor_kind.eq(actor.kind))
+            .filter(audit_log::actor_id.is_not_distinct_from(actor.id.as_deref()))
+            .count()
+            .get_result(&mut *self.connection)
+            .await?;
+        Ok(by_workspace.max(by_actor))
+    }
+
+    /// How much mail this account was sent since then because somebody added it to a workspace.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn invitations_of(&mut self, user: Uuid, at: DateTime<Utc>) -> Result<i64, StoreError> {
         let count = audit_log::table
             .filter(audit_log::id.ge(first_id_of(at)))
-            .filter(audit_log::workspace_id.eq(workspace))
             .filter(audit_log::action.eq_any(MAILED))
+            .filter(audit_log::target_id.eq(user.to_string()))
             .count()
             .get_result(&mut *self.connection)
             .await?;
@@ -276,7 +316,7 @@ impl Changes {
     }
 
     /// The account takes up what it was invited to; what it was invited to too long ago goes.
-    pub(crate) async fn take_up_invitations(&mut self, user: Uuid) -> Result<(), StoreError> {
+    pub(crate) async fn take_up_invitations(&mut self, user: Uuid) -> Result<Vec<Joined>, StoreError> {
         let now = self.store.now();
         diesel::delete(workspace_members::table)
             .filter(workspace_members::user_id.eq(user))
@@ -288,9 +328,10 @@ impl Changes {
             .filter(workspace_members::user_id.eq(user))
             .filter(workspace_members::invited_until.is_not_null())
             .set(workspace_members::invited_until.eq(None::<DateTime<Utc>>))
-            .execute(&mut *self.connection)
-            .await?;
-        Ok(())
+            .returning((workspace_members::workspace_id, workspace_members::role))
+            .get_results(&mut *self.connection)
+            .await
+            .map_err(StoreError::from)
     }
 }
 
@@ -301,6 +342,28 @@ fn first_id_of(at: DateTime<Utc>) -> Uuid {
 }
 
 impl Store {
+    /// Forgets invitations that nobody has taken up in a month, and accounts that were only made for one; says how many.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn forget_old_invitations(&self, now: DateTime<Utc>) -> Result<usize, StoreError> {
+        let mut connection = self.connection().await?;
+        let long_ago = now - KEPT;
+        let invitations = diesel::delete(workspace_members::table)
+            .filter(workspace_members::invited_until.is_not_null())
+            .filter(workspace_members::invited_until.lt(long_ago).assume_not_null())
+            .execute(&mut *connection)
+            .await?;
+        let member = workspace_members::table.filter(workspace_members::user_id.eq(users::id));
+        let accounts = diesel::delete(users::table)
+            .filter(users::last_sign_in_at.is_null())
+            .filter(users::created_at.lt(long_ago))
+            .filter(diesel::dsl::not(diesel::dsl::exists(member)))
+            .execute(&mut *connection)
+            .await?;
+        Ok(invitations + accounts)
+    }
+
     /// The members of a workspace, in the order of their accounts.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::schema::{service_token_secrets, service_tokens};
 use crate::token_lookup::texts;
-use crate::{Changes, Store, StoreError};
+use crate::{Changes, Store, StoreError, StoredWorkspace};
 
 /// How long a use is not noted again.
 const USE_NOTED_FOR: TimeDelta = TimeDelta::minutes(1);
@@ -299,6 +299,28 @@ impl Changes {
             .get_result(&mut *self.connection)
             .await?;
         Ok(Some((row.try_into()?, true)))
+    }
+
+    /// Tokens that are not revoked, that this maker has made, and that are good for this workspace by its id or its slug.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn service_tokens_by(
+        &mut self,
+        maker: &str,
+        workspace: &StoredWorkspace,
+    ) -> Result<Vec<StoredServiceToken>, StoreError> {
+        let rows: Vec<Row> = service_tokens::table
+            .filter(service_tokens::created_by.eq(maker))
+            .filter(service_tokens::revoked_at.is_null())
+            .select(Row::as_select())
+            .load(&mut *self.connection)
+            .await?;
+        let tokens: Vec<StoredServiceToken> =
+            rows.into_iter().map(TryInto::try_into).collect::<Result<_, StoreError>>()?;
+        let id = workspace.id.to_string();
+        let names = |name: &String| *name == workspace.slug || name.eq_ignore_ascii_case(&id);
+        Ok(tokens.into_iter().filter(|token| token.workspaces.iter().any(names)).collect())
     }
 
     async fn add_secret(

@@ -30,18 +30,19 @@ pub enum TokenLookup {
     },
 }
 
-/// Nothing is read of a revoked token but that it is one, and where there is none its place is looked at all the same.
+/// Nothing is read of a revoked token but that it is one. Where there is none another one's row is looked at, and not
+/// shown.
 const SQL: [&str; 2] = [
     "SELECT s.digest, s.expires_at, t.id, t.issued_at, \
-     CASE WHEN t.revoked_at IS NULL THEN t.name END, \
-     CASE WHEN t.revoked_at IS NULL THEN t.scopes END, \
-     CASE WHEN t.revoked_at IS NULL THEN t.workspaces END, \
-     CASE WHEN t.revoked_at IS NULL THEN t.created_by END, \
+     CASE WHEN s.token_id IS NOT NULL AND t.revoked_at IS NULL THEN t.name END, \
+     CASE WHEN s.token_id IS NOT NULL AND t.revoked_at IS NULL THEN t.scopes END, \
+     CASE WHEN s.token_id IS NOT NULL AND t.revoked_at IS NULL THEN t.workspaces END, \
+     CASE WHEN s.token_id IS NOT NULL AND t.revoked_at IS NULL THEN t.created_by END, \
      t.expires_at, t.revoked_at, t.last_used_at \
      FROM (VALUES (",
     "::bytea)) AS asked (digest) \
      LEFT JOIN service_token_secrets s ON s.digest = asked.digest \
-     LEFT JOIN service_tokens t ON t.id = coalesce(s.token_id, '00000000-0000-0000-0000-000000000000')",
+     LEFT JOIN service_tokens t ON t.id = coalesce(s.token_id, (SELECT id FROM service_tokens LIMIT 1))",
 ];
 
 #[derive(QueryId)]

@@ -86,6 +86,22 @@ impl Changes {
         Ok(renamed)
     }
 
+    /// Keeps a workspace from being taken away until this is committed; `false`: it is not there any more.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn hold_workspace(&mut self, id: Uuid) -> Result<bool, StoreError> {
+        let found: Option<Uuid> = workspaces::table
+            .find(id)
+            .filter(workspaces::deleted_at.is_null())
+            .select(workspaces::id)
+            .for_share()
+            .first(&mut *self.connection)
+            .await
+            .optional()?;
+        Ok(found.is_some())
+    }
+
     /// Takes a workspace away, and archives its workflows; the row stays, so that its slug never means another one.
     /// Answers the workflows that were archived; `None` when it is not there.
     ///

@@ -28,7 +28,9 @@ pub use error_code::ErrorCode;
 pub use near::nearest;
 pub use node::NodeTypeRecord;
 pub use run::{CreateRun, RunEvent, RunFrame, RunProblem, RunRecord, RunState, Trace, TraceStep};
-pub use sign_in::{Me, Refresh, SignInStarted, SignedIn, StartSignIn, UserRecord, VerifyCode, WorkspaceRole};
+pub use sign_in::{
+    Me, Refresh, SignInStarted, SignedIn, StartSignIn, TerminalCode, UserRecord, VerifyCode, WorkspaceRole,
+};
 pub use socket::{SocketFrame, SocketMessage, SocketProblem, SocketRequest};
 pub use workflow::{
     ChatSettings, CheckVersion, Checked, CreateVersion, CreateWorkflow, Listed, PublicWorkflow,

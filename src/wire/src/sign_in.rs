@@ -49,6 +49,15 @@ pub struct SignedIn {
     pub return_to: Option<String>,
 }
 
+/// A code that signs in a terminal.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TerminalCode {
+    /// What `POST /api/auth/refresh` takes, once.
+    pub code: String,
+    /// Seconds that it is good for.
+    pub expires_in: i64,
+}
+
 /// Puts a new pair of tokens in the place of the old one.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refresh {

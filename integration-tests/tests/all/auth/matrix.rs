@@ -47,6 +47,7 @@ const ROWS: &[(&str, &str, Asks)] = &[
     ("GET", "/api/auth/oidc/callback", Own),
     ("POST", "/api/auth/refresh", Own),
     ("POST", "/api/auth/logout", Own),
+    ("POST", "/api/auth/terminal", Own),
     ("GET", "/api/auth/me", Own),
     ("GET", "/api/workflows", Needs(WorkflowsRead)),
     ("POST", "/api/workflows", Needs(WorkflowsWrite)),
@@ -125,7 +126,8 @@ impl Things {
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         let slug = format!("of-{}", text(&token["id"]).split_once('-').unwrap().1);
         let workspace = t.root().post("/api/workspaces", &json!({"slug": slug})).await.value();
-        let member = json!({"email": "eve@example.org", "role": "viewer"});
+        // Nobody is invited too often.
+        let member = json!({"email": format!("{slug}@example.org"), "role": "viewer"});
         let member = t.root().post(&format!("/api/workspaces/{slug}/members"), &member).await.value();
         let (token, workspace, member) = (&token["id"], &workspace["id"], &member["user_id"]);
         Self {
@@ -198,7 +200,7 @@ async fn every_route_judges_every_kind_of_caller() {
         let (scope, bound) = match asks {
             Own => {
                 // Who is signed in is asked of who it is.
-                let asks = *path == "/api/auth/me";
+                let asks = ["/api/auth/me", "/api/auth/terminal"].contains(path);
                 assert_eq!(plain.code() == "auth.missing_token", asks, "{row}");
                 continue;
             }

@@ -47,7 +47,7 @@ pub(crate) async fn sign_in(t: &TestService, mail: &MailServer, email: &str) -> 
 }
 
 /// The browser of somebody who has signed in by mail.
-pub(super) async fn browser(t: &TestService, mail: &MailServer, email: &str) -> Client {
+pub(crate) async fn browser(t: &TestService, mail: &MailServer, email: &str) -> Client {
     let browser = t.visitor();
     signed_in(&browser, mail, email).await;
     browser

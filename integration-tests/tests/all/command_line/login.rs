@@ -327,3 +327,36 @@ async fn what_makes_no_sense_is_told_before_anything_is_sent() {
     assert!(odd.status == Some(1) && odd.err.contains("\n  /email: "), "{}", odd.err);
     mail.mail(2).await;
 }
+
+/// Whoever signs in by a provider has a browser that is signed in; its page shows a code for the terminal.
+#[tokio::test]
+async fn a_browser_that_is_signed_in_signs_in_a_terminal() {
+    let (t, mail) = service().await;
+    let browser = crate::auth::support::browser(&t, &mail, ADA).await;
+    let origin = browser.base().trim_end_matches('/').to_owned();
+    let headers = [("content-type", "application/json"), ("origin", origin.as_str())];
+    let code = async || {
+        let shown = browser.send("POST", "/api/auth/terminal", &headers, "{}").await.unwrap();
+        json_of(&shown.text())["code"].as_str().unwrap().to_owned()
+    };
+    let terminal = Terminal::of(&t);
+    let first = code().await;
+    let ran = terminal.type_in(&["login", "--browser"], &format!("{first}\n")).await;
+    assert_eq!(ran.status, Some(0), "{}", ran.err);
+    assert!(ran.out.ends_with(&format!("as {ADA}.\n")), "{}", ran.out);
+    silent(&ran, std::slice::from_ref(&first));
+    assert!(terminal.does(&["whoami"]).await.starts_with(ADA));
+    assert_ne!(member(&terminal, "refresh_token").unwrap(), first, "the code is worth nothing any more");
+    // A second time, as garbage, and not at all.
+    let other = Terminal::of(&t);
+    for (input, status, said) in [
+        ("not-a-code\n", 3, "10 minutes: let the page show another one"),
+        ("", 2, "there is nothing on standard input"),
+    ] {
+        let ran = other.type_in(&["login", "--browser"], input).await;
+        assert_eq!(ran.status, Some(status), "{}", ran.err);
+        assert!(ran.err.contains(said), "{}", ran.err);
+    }
+    let both = other.run(&["login", "--browser", ADA]).await;
+    assert_eq!(both.status, Some(2), "{}", both.err);
+}

@@ -1,6 +1,6 @@
 //! `callboard workspace …`, and commands that work in one of several.
 
-use integration_tests::{BOOTSTRAP, MailServer, TestService};
+use integration_tests::{BOOTSTRAP, MailServer, TestService, graphs};
 use serde_json::{Value, json};
 
 use super::terminal::Terminal;
@@ -78,4 +78,27 @@ async fn who_belongs_to_several_says_where() {
     assert!(terminal.does(&["workflow", "list"]).await.contains("Desk"));
     let there = terminal.run(&["workflow", "list", "--workspace", "default"]).await;
     assert!(!there.out.contains("Desk"), "the flag wins: {}", there.out);
+}
+
+/// A handle may stand in several workspaces; what is chatted with is the one that was said.
+#[tokio::test]
+async fn a_chat_is_with_the_workflow_of_the_workspace_that_was_said() {
+    let t = TestService::builder().with_bootstrap_token().start().await;
+    assert_eq!(t.root().post("/api/workspaces", &json!({"slug": "shop"})).await.status, 201);
+    let terminal = Terminal::of(&t).with_token(BOOTSTRAP);
+    for slug in ["default", "shop"] {
+        let graph = terminal.file(&format!("{slug}.json"), graphs::reply(&format!("from {slug}")));
+        terminal.does(&["workflow", "upload", "desk", &graph, "--create", "--workspace", slug]).await;
+        terminal.does(&["workflow", "publish", "desk", "--workspace", slug]).await;
+    }
+    for (more, reply) in [
+        (vec![], "from default"),
+        (vec!["--workspace", "default"], "from default"),
+        (vec!["--workspace", "shop"], "from shop"),
+    ] {
+        let arguments: Vec<&str> = ["chat", "desk", "hi"].into_iter().chain(more).collect();
+        assert!(terminal.does(&arguments).await.contains(reply), "{arguments:?}");
+    }
+    let nowhere = terminal.run(&["chat", "desk", "hi", "--workspace", "nowhere"]).await;
+    assert_eq!(nowhere.status, Some(3), "{}", nowhere.err);
 }

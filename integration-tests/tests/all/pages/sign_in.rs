@@ -116,3 +116,26 @@ async fn a_link_signs_in_where_it_was_asked_for_and_says_so_elsewhere() {
     browser.assert_accessible("the page of a link that was used").await;
     browser.finish().await;
 }
+
+#[tokio::test]
+async fn whoever_is_signed_in_gets_a_code_for_a_terminal() {
+    let (t, mail) = service().await;
+    let browser = Browser::start().await;
+    browser.goto(&format!("{}login", t.client().base())).await;
+    shows(&browser, "address-form").await;
+    browser.write("#address", "ada@example.org").await;
+    browser.press("\u{E007}").await;
+    shows(&browser, "code-form").await;
+    browser.press(&mail.mail(1).await.code()).await;
+    browser.press("\u{E007}").await;
+    browser.until("document.querySelector('#terminal')").await;
+    browser.click("#terminal").await;
+    browser.until("document.querySelector('#for-terminal').checkVisibility()").await;
+    browser.assert_accessible("the page with a code for a terminal").await;
+    let field = "const field = document.querySelector('#for-terminal'); \
+                 return field.value.length + ' ' + (document.activeElement === field) + ' ' + field.readOnly + ' ' + \
+                 (field.selectionEnd - field.selectionStart)";
+    assert_eq!(browser.js(field).await, "43 true true 43", "it is there to be copied");
+    assert_eq!(t.scalar("SELECT count(*) FROM sign_in_sessions WHERE user_agent = 'a terminal'").await, "1");
+    browser.finish().await;
+}

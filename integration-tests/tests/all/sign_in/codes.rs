@@ -244,6 +244,6 @@ async fn whoever_guesses_too_often_is_not_heard_for_a_minute() {
     t.advance(Duration::from_secs(61));
     assert_eq!(verify(&browser, ADA, &code).await.status, 200);
     let trail = "SELECT string_agg(action || ' ' || coalesce(reason, '') || ' ' || actor_kind, ', ' ORDER BY id) FROM audit_log WHERE action <> 'auth.failed'";
-    assert_eq!(t.scalar(trail).await, "auth.signed_in  user");
+    assert_eq!(t.scalar(trail).await, "auth.signed_in by mail user");
     assert_eq!(t.scalar("SELECT count(*) FROM audit_log WHERE action = 'auth.failed'").await, "5");
 }

@@ -7,6 +7,7 @@ mod mails;
 mod oidc;
 mod refusals;
 mod sessions;
+mod terminal;
 
 use integration_tests::{Answer, AnswerExt, Client, MailServer, TestService};
 use serde_json::{Value, json};

@@ -2,6 +2,8 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
 
 use actix_web::dev::Payload;
 use actix_web::error::InternalError;
@@ -17,6 +19,9 @@ use super::fields;
 use super::guard::{Asked, Caller};
 use super::idempotency::{Once, Reply};
 use super::query::Params;
+
+/// How long a caller's judgement is good for.
+const JUDGED_FOR: Duration = Duration::from_secs(2);
 
 /// The caller, judged, with a body of at most `LIMIT` bytes. A request that was answered before is answered the same
 /// again, and its handler does not hear of it.
@@ -36,7 +41,14 @@ impl<S: Asked, const LIMIT: usize> FromRequest for Change<S, LIMIT> {
         Box::pin(async move {
             let caller = Caller::<S>::extract(&request).await?;
             let payload = web::Payload::from_request(&request, &mut payload).await?;
-            let body = body::read(&request, payload, LIMIT, &**caller.app().clock()).await?;
+            let clock = Arc::clone(caller.app().clock());
+            let began = clock.monotonic();
+            let body = body::read(&request, payload, LIMIT, &*clock).await?;
+            // Who takes their time with the body is judged by what they are when it is there.
+            let caller = match clock.monotonic().saturating_sub(began) {
+                waited if waited < JUDGED_FOR => caller,
+                _ => Caller::<S>::extract(&request).await?,
+            };
             let once = Once::of(&caller, &request, &body)?;
             match once.answered().await? {
                 None => Ok(Self { caller, request, body, once }),

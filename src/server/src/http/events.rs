@@ -5,8 +5,9 @@ use std::time::Duration;
 use actix_web::web::Bytes;
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use actors::publish::{Reader, ReaderError, Readout};
-use futures_util::Stream;
+use futures_util::future::LocalBoxFuture;
 use futures_util::stream::unfold;
+use futures_util::{Stream, StreamExt};
 use store::StoredStream;
 use wire::{ErrorCode, FieldError};
 
@@ -33,6 +34,9 @@ pub(super) fn headers() -> HttpResponseBuilder {
 /// Something that is held for as long as a stream is read.
 pub(super) type Held = Option<StreamPlace>;
 
+/// When whoever reads is shut out.
+pub(super) type Until = Option<LocalBoxFuture<'static, ()>>;
+
 /// A stored stream, exactly behind the last event that the client has seen; 204 when there is nothing more.
 pub(super) async fn serve(
     app: &App,
@@ -42,7 +46,18 @@ pub(super) async fn serve(
     head: HttpResponseBuilder,
     held: Held,
 ) -> ApiResult<HttpResponse> {
-    serve_from(app, stream, place(request, stream.id, unknown)?, head, held).await
+    serve_from(app, stream, place(request, stream.id, unknown)?, head, held, None).await
+}
+
+/// The same until the reader is shut out.
+pub(super) async fn serve_until(
+    app: &App,
+    stream: &StoredStream,
+    request: &HttpRequest,
+    until: LocalBoxFuture<'static, ()>,
+) -> ApiResult<HttpResponse> {
+    let place = place(request, stream.id, Unknown::Refused)?;
+    serve_from(app, stream, place, headers(), None, Some(until)).await
 }
 
 /// The same where the client asks for whatever stream there is now: when it has seen another one, all of this is new.
@@ -53,7 +68,7 @@ pub(super) async fn serve_latest(
     head: HttpResponseBuilder,
     held: Held,
 ) -> ApiResult<HttpResponse> {
-    serve_from(app, stream, place_in_latest(request, stream.id)?, head, held).await
+    serve_from(app, stream, place_in_latest(request, stream.id)?, head, held, None).await
 }
 
 async fn serve_from(
@@ -62,6 +77,7 @@ async fn serve_from(
     place: Place,
     mut head: HttpResponseBuilder,
     held: Held,
+    until: Until,
 ) -> ApiResult<HttpResponse> {
     if app.chat().all_seen(stream, place.after).await? {
         return Ok(HttpResponse::NoContent().finish());
@@ -74,7 +90,11 @@ async fn serve_from(
         return Err(ApiError::problems(ErrorCode::InvalidRequest, vec![problem]));
     }
     let reader = app.chat().open(stream.id, place.after);
-    Ok(head.streaming(body(reader, app, held)))
+    let body = body(reader, app, held);
+    Ok(match until {
+        Some(until) => head.streaming(body.take_until(until)),
+        None => head.streaming(body),
+    })
 }
 
 /// The events, pings between them, and at a shutdown the request to come back. The run does not depend on it: the

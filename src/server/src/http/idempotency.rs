@@ -5,7 +5,7 @@
 //! same again. Only successes are kept. A refused request has changed nothing, and its key may be used again, with
 //! another body too.
 
-use std::fmt::Display;
+use std::fmt::{Display, Write as _};
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::ContentType;
@@ -38,10 +38,20 @@ pub(super) fn key(request: &HttpRequest) -> ApiResult<Option<String>> {
     Ok(Some(text.to_owned()))
 }
 
-/// Keys of different callers, methods and paths never meet. The path counts as it was sent: what it names may have
-/// another name by the time of the retry.
+/// Keys of different callers, workspaces, methods and paths never meet. The path counts as it was sent: what it names may
+/// have another name by the time of the retry.
 pub(super) fn scope<S>(caller: &Caller<S>, request: &HttpRequest) -> String {
-    format!("{} {}|{}", request.method(), request.path(), caller.identity())
+    let mut scope = format!("{} {}|{}", request.method(), request.path(), caller.identity());
+    if let Some(slug) = caller.named_workspace() {
+        // A header that is no text reads as what no slug and no column holds.
+        let _ = write!(scope, "|in {}", slug.replace('\0', "?"));
+    }
+    // An issuer may give one subject several tokens for several workspaces; a user's roles change.
+    if let (Some(mut only), None) = (caller.principal().workspaces(), caller.principal().user_id()) {
+        only.sort();
+        let _ = write!(scope, "|of {}", only.join(" "));
+    }
+    scope
 }
 
 /// A request that changes something: once, where it has a key.

@@ -24,6 +24,7 @@ pub const PATHS: &[(&str, &str)] = &[
     ("/api/auth/oidc/callback", "GET"),
     ("/api/auth/refresh", "POST"),
     ("/api/auth/logout", "POST"),
+    ("/api/auth/terminal", "POST"),
     ("/api/auth/me", "GET, HEAD"),
     ("/api/workflows", "GET, HEAD, POST"),
     ("/api/workflows/check", "POST"),

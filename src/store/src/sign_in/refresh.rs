@@ -27,6 +27,8 @@ pub enum Refreshed {
     },
     /// It was used before, so somebody has it who should not: its session has ended just now.
     Reused(Revoked),
+    /// It is good, and its session has had more of them than anybody needs: it has ended just now.
+    TooOften(Revoked),
     /// Nothing: nobody knows it, it is too old, or its session has ended.
     Unknown,
 }
@@ -84,7 +86,7 @@ impl Changes {
             .await?;
         if tokens >= MOST_TOKENS {
             self.revoke_session(session, "refreshed_too_often").await?;
-            return Ok(Refreshed::Unknown);
+            return Ok(Refreshed::TooOften(Revoked { session, user: user.id }));
         }
         diesel::update(refresh_tokens::table.find(shown))
             .set(refresh_tokens::used_at.eq(now))

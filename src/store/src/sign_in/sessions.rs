@@ -6,12 +6,16 @@ use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use uuid::Uuid;
 
+use super::identities::Account;
 use super::{NewIdentity, StoredUser};
 use crate::schema::{refresh_tokens, sign_in_sessions, users};
-use crate::{Changes, Store, StoreError};
+use crate::{Changes, Joined, Store, StoreError};
 
 /// How far the noted time of a session's last request may lag behind.
 const TOUCHED_EVERY: TimeDelta = TimeDelta::minutes(1);
+
+/// What sessions of terminals are noted as.
+const TERMINAL: &str = "a terminal";
 
 /// A session to open.
 pub struct NewSession<'a> {
@@ -38,6 +42,10 @@ pub struct OpenedSession {
     pub id: Uuid,
     /// Who signed in.
     pub user: StoredUser,
+    /// What they have become a member of by it.
+    pub joined: Vec<Joined>,
+    /// Whether their account was linked to a provider's subject by it.
+    pub linked: bool,
 }
 
 /// A browser that is signed in.
@@ -57,7 +65,7 @@ impl Changes {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn open_session(&mut self, new: NewSession<'_>) -> Result<Option<OpenedSession>, StoreError> {
-        let Some(user) = self.user_of(&new).await? else { return Ok(None) };
+        let Some(Account { user, joined, linked }) = self.user_of(&new).await? else { return Ok(None) };
         let (id, now) = (self.store.ids().uuid()?, self.store.now());
         diesel::insert_into(sign_in_sessions::table)
             .values((
@@ -83,7 +91,49 @@ impl Changes {
                 .execute(&mut *self.connection)
                 .await?;
         }
-        Ok(Some(OpenedSession { id, user }))
+        Ok(Some(OpenedSession { id, user, joined, linked }))
+    }
+
+    /// Opens a session for a terminal of somebody who is signed in; its first refresh token is good for `life`. One that
+    /// was opened before and not used is gone.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn open_terminal_session(
+        &mut self,
+        user: Uuid,
+        refresh_digest: Vec<u8>,
+        life: TimeDelta,
+    ) -> Result<Uuid, StoreError> {
+        let (id, now) = (self.store.ids().uuid()?, self.store.now());
+        diesel::delete(sign_in_sessions::table)
+            .filter(sign_in_sessions::user_id.eq(user))
+            .filter(sign_in_sessions::user_agent.eq(TERMINAL))
+            .filter(sign_in_sessions::last_used_at.eq(sign_in_sessions::created_at))
+            .execute(&mut *self.connection)
+            .await?;
+        diesel::insert_into(sign_in_sessions::table)
+            .values((
+                sign_in_sessions::id.eq(id),
+                sign_in_sessions::user_id.eq(user),
+                sign_in_sessions::cookie_used_at.eq(now),
+                sign_in_sessions::user_agent.eq(TERMINAL),
+                sign_in_sessions::created_at.eq(now),
+                sign_in_sessions::last_used_at.eq(now),
+                sign_in_sessions::expires_at.eq(now + FAMILY_LIFE),
+            ))
+            .execute(&mut *self.connection)
+            .await?;
+        diesel::insert_into(refresh_tokens::table)
+            .values((
+                refresh_tokens::digest.eq(refresh_digest),
+                refresh_tokens::session_id.eq(id),
+                refresh_tokens::issued_at.eq(now),
+                refresh_tokens::expires_at.eq(now + life),
+            ))
+            .execute(&mut *self.connection)
+            .await?;
+        Ok(id)
     }
 
     /// Ends a session: its cookie, its refresh tokens and its access tokens are worth nothing any more. Says whose it was;

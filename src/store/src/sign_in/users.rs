@@ -6,7 +6,7 @@ use diesel_async::RunQueryDsl;
 use uuid::Uuid;
 
 use crate::schema::{users, workspace_members, workspaces};
-use crate::{Changes, DEFAULT_WORKSPACE, Store, StoreError};
+use crate::{Changes, DEFAULT_WORKSPACE, Joined, Store, StoreError};
 
 /// Somebody with an account.
 #[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
@@ -34,13 +34,13 @@ pub struct Membership {
 impl Changes {
     /// The account of an address that signs in now; the first time it is made, unless only members may sign in.
     ///
-    /// `owner`: their first sign-in makes them owner of the workspace `default`.
+    /// `owner`: their first sign-in makes them owner of the workspace `default`. Says also what they become a member of.
     pub(super) async fn user_signing_in(
         &mut self,
         email: &str,
         owner: bool,
         members_only: bool,
-    ) -> Result<Option<StoredUser>, StoreError> {
+    ) -> Result<Option<(StoredUser, Vec<Joined>)>, StoreError> {
         let now = self.store.now();
         if members_only && !owner && !is_member(&mut self.connection, email, now).await? {
             return Ok(None);
@@ -66,14 +66,14 @@ impl Changes {
             .set(users::last_sign_in_at.eq(now))
             .execute(&mut *self.connection)
             .await?;
-        self.take_up_invitations(user.id).await?;
+        let mut joined = self.take_up_invitations(user.id).await?;
         if owner && !earlier {
-            self.make_owner(user.id).await?;
+            joined.push(self.make_owner(user.id).await?);
         }
-        Ok(Some(user))
+        Ok(Some((user, joined)))
     }
 
-    async fn make_owner(&mut self, user: Uuid) -> Result<(), StoreError> {
+    async fn make_owner(&mut self, user: Uuid) -> Result<Joined, StoreError> {
         let workspace: Uuid = workspaces::table
             .filter(workspaces::slug.eq(DEFAULT_WORKSPACE))
             .select(workspaces::id)
@@ -94,7 +94,7 @@ impl Changes {
             ))
             .execute(&mut *self.connection)
             .await?;
-        Ok(())
+        Ok(Joined { workspace, role: "owner".to_owned() })
     }
 }
 

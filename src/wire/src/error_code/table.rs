@@ -188,7 +188,7 @@ error_codes! {
         "Nobody with this user id belongs to the workspace or is invited to it.",
         "List them with `callboard workspace members` or `GET /api/workspaces/{id}/members`.";
     MemberHasOtherRole, "workspace.member_has_other_role", 409, false,
-        "They belong to the workspace with another role.",
+        "They belong to the workspace, or are invited to it, with another role.",
         "Somebody is added who is a member, or invited, with another role.",
         "Change the role: `callboard workspace role`, or `PATCH /api/workspaces/{id}/members/{user_id}`.";
     LastOwner, "workspace.last_owner", 409, false,

@@ -123,7 +123,9 @@ impl Chat {
                 Ok(Partner { id: self.workflow.clone(), name: "The workflow".to_owned() })
             }
             Err(closer) => {
-                let error = if closer.status() == Some(404) { closer } else { error };
+                let is_closer =
+                    closer.status() == Some(404) || closer.code() == Some("auth.workspace_forbidden");
+                let error = if is_closer { closer } else { error };
                 Err(session.failed(error))
             }
         }

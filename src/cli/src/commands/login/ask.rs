@@ -33,13 +33,13 @@ pub(super) fn first_line() -> Result<Option<String>, Failure> {
     }
 }
 
-/// The token on standard input; typed at a terminal it is not shown.
-pub(super) fn token() -> Result<Secret, Failure> {
+/// A secret on standard input; typed at a terminal it is not shown.
+pub(super) fn secret(question: &str) -> Result<Secret, Failure> {
     let mut text = String::new();
     if can_ask() {
         // Whoever sees the question may type.
         let hidden = Hidden::begin();
-        prompt("Service token (it is not shown): ");
+        prompt(question);
         let line = first_line();
         drop(hidden);
         let _ = writeln!(io::stderr());

@@ -1,16 +1,13 @@
 //! Sign-in by mail: the address, the code, the tokens.
 
-use chrono::SecondsFormat;
 use client::{Client, ClientError};
-use serde_json::json;
 use wire::{SignInStarted, SignedIn, StartSignIn, VerifyCode};
 
-use super::{ask, keep, told_where, warn_of_environment};
+use super::{ask, finish};
 use crate::complaint::Complaint;
 use crate::options::Place;
-use crate::output::{Failure, Output, complain, pretty, say};
+use crate::output::{Failure, Output, complain};
 use crate::profile::Held;
-use crate::sign_in;
 use crate::terminal::harmless;
 
 /// So many codes the service looks at.
@@ -38,7 +35,7 @@ pub(super) async fn sign_in(
     let started = client.start_sign_in(&start).await.map_err(failed)?;
     if output == Output::Human {
         complain(format_args!(
-            "If {} may sign in at {}, a mail with a code is on its way; the code is good for 10 minutes.",
+            "If {} may sign in at {}, a mail with a code is on its way, good for 10 minutes. After five there is none for a quarter of an hour.",
             harmless(&email),
             place.api_url
         ));
@@ -48,28 +45,7 @@ pub(super) async fn sign_in(
             Shown::Refused(error) => failed(error),
             Shown::Left(failure) => failure,
         })?;
-    let user = signed_in.user.clone();
-    let fresh = sign_in::kept(signed_in, sign_in::now());
-    let path = match keep(place, client, |draft| draft.keep_sign_in(&place.api_url, &fresh)).await {
-        Ok(path) => path,
-        Err(failure) => {
-            // It would go on without anybody who has it.
-            let _ = client.log_out(&fresh.refresh_token).await;
-            return Err(failure);
-        }
-    };
-    warn_of_environment(place);
-    if output == Output::Json {
-        let expires = fresh.access_expires.to_rfc3339_opts(SecondsFormat::Secs, true);
-        let told = json!({
-            "api_url": place.api_url, "profile": place.name, "user": user, "access_expires": expires,
-        });
-        return say(pretty(&told)?);
-    }
-    let who = user.email.as_deref().unwrap_or(&user.id);
-    say(format_args!("Signed in at {} as {}.", place.api_url, harmless(who)))?;
-    told_where(place, &path);
-    Ok(())
+    finish(place, client, signed_in, output).await
 }
 
 enum Shown {

@@ -1,20 +1,24 @@
 //! `callboard login`: becomes somebody at a service.
 
 mod ask;
+mod browser;
 mod mail;
 
 use std::path::Path;
 
+use chrono::SecondsFormat;
 use clap::Args;
 use client::Client;
 use kernel::Secret;
 use serde_json::json;
+use wire::SignedIn;
 
 use super::whoami::Identity;
 use crate::complaint::Complaint;
 use crate::options::{ClientOptions, Place, block_on};
 use crate::output::{Failure, Output, complain, pretty, say};
 use crate::profile::{self, Held};
+use crate::sign_in;
 use crate::terminal::{Paint, harmless};
 
 #[derive(Debug, Args)]
@@ -28,6 +32,10 @@ pub(crate) struct Login {
     /// Read the code from standard input, where nobody can be asked.
     #[arg(long, requires = "email")]
     code_stdin: bool,
+    /// Sign in with a code that the service's page /login shows in a browser, for whoever signs in by a provider. Asked
+    /// for, or read from standard input.
+    #[arg(long, conflicts_with_all = ["email", "code_stdin", "token"])]
+    browser: bool,
     /// Keep a service token instead, read from standard input: what is an argument can be seen by other users.
     #[arg(long, conflicts_with_all = ["email", "code_stdin"])]
     token: bool,
@@ -50,6 +58,9 @@ impl Login {
                     "the profile [{name}] has a service token; `callboard logout` takes it out, --profile names another"
                 )));
             }
+            if self.browser {
+                return block_on(browser::sign_in(&place, &client, options.output()));
+            }
             block_on(mail::sign_in(&place, &client, self.email.as_deref(), self.code_stdin, options.output()))
         };
         (options.output(), work())
@@ -59,7 +70,7 @@ impl Login {
 /// Keeps a service token that the service takes.
 async fn keep_token(place: &Place, client: &Client, output: Output) -> Result<(), Failure> {
     Held::lock()?.draft(&place.name)?;
-    let token = ask::token()?;
+    let token = ask::secret("Service token (it is not shown): ")?;
     let failed = |error| Failure::from(Complaint::of(error, &place.api_url));
     let sender = Client::builder(&place.api_url).keep_cookies(false).service_token(token.clone());
     let identity = Identity::of(&sender.build().map_err(failed)?, &token).await.map_err(failed)?;
@@ -73,6 +84,32 @@ async fn keep_token(place: &Place, client: &Client, output: Output) -> Result<()
         return say(pretty(&json!({"api_url": place.api_url, "profile": place.name, "identity": identity}))?);
     }
     say(format_args!("Kept a token for {}: {}.", place.api_url, harmless(&identity.title())))?;
+    told_where(place, &path);
+    Ok(())
+}
+
+/// Keeps what a sign-in has brought, and tells whose it is.
+async fn finish(place: &Place, client: &Client, signed_in: SignedIn, output: Output) -> Result<(), Failure> {
+    let user = signed_in.user.clone();
+    let fresh = sign_in::kept(signed_in, sign_in::now());
+    let path = match keep(place, client, |draft| draft.keep_sign_in(&place.api_url, &fresh)).await {
+        Ok(path) => path,
+        Err(failure) => {
+            // It would go on without anybody who has it.
+            let _ = client.log_out(&fresh.refresh_token).await;
+            return Err(failure);
+        }
+    };
+    warn_of_environment(place);
+    if output == Output::Json {
+        let expires = fresh.access_expires.to_rfc3339_opts(SecondsFormat::Secs, true);
+        let told = json!({
+            "api_url": place.api_url, "profile": place.name, "user": user, "access_expires": expires,
+        });
+        return say(pretty(&told)?);
+    }
+    let who = user.email.as_deref().unwrap_or(&user.id);
+    say(format_args!("Signed in at {} as {}.", place.api_url, harmless(who)))?;
     told_where(place, &path);
     Ok(())
 }
@@ -113,11 +150,11 @@ fn warn_of_environment(place: &Place) {
 fn token_of(text: &str) -> Result<Secret, Failure> {
     let token = text.trim();
     if token.is_empty() {
-        return Err(Failure::usage("there is no token on standard input"));
+        return Err(Failure::usage("there is nothing on standard input"));
     }
     if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(Failure::usage(
-            "what is on standard input is no token: it has blanks or other letters in it",
+            "what is on standard input is no token or code: it has blanks or other letters in it",
         ));
     }
     Ok(token.to_owned().into())

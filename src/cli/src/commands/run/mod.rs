@@ -13,7 +13,7 @@ use wire::{CreateRun, RunRecord, RunState};
 
 use super::signals::Interrupts;
 use crate::complaint::Complaint;
-use crate::options::{ClientOptions, InWorkspace, Session, block_on, new_key};
+use crate::options::{ClientOptions, InWorkspace, Sent, Session, block_on, new_key};
 use crate::output::{Failure, Output, complain, pretty, say};
 use crate::sign_in::renewing;
 use crate::terminal::{Paint, harmless, stdout_is_seen};
@@ -99,7 +99,11 @@ impl Run {
 
     fn conclude(&self, session: &Session, run: &RunRecord, cancelled: bool) -> Result<(), Failure> {
         let human = session.output == Output::Human;
-        let trace = format!("{}/api/runs/{}/trace", session.base(), run.id);
+        let asks = match session.sent {
+            Sent::Nothing => "",
+            Sent::Token { .. } => " (with the token)",
+        };
+        let trace = format!("{}/api/runs/{}/trace{asks}", session.base(), run.id);
         if !human {
             say(pretty(run)?)?;
         } else if run.status == RunState::Succeeded {

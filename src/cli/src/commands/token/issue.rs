@@ -23,8 +23,8 @@ pub(crate) struct Create {
     /// Slug or id of a workspace that it is good for; may be given several times. Without any it is good for all.
     #[arg(long = "workspace", value_name = "WORKSPACE")]
     workspaces: Vec<String>,
-    /// Seconds until it expires; without it, never.
-    #[arg(long, value_name = "SECONDS")]
+    /// Seconds until it expires, such as 86400 for a day; without it, never.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     expires_in: Option<i64>,
     #[command(flatten)]
     pub(super) options: ClientOptions,
@@ -39,6 +39,10 @@ pub(crate) struct Rotate {
     overlap: i64,
     #[command(flatten)]
     pub(super) options: ClientOptions,
+}
+
+fn seconds(text: &str) -> Result<i64, String> {
+    text.parse().map_err(|_| "write seconds, such as 86400 for a day".to_owned())
 }
 
 impl Create {

@@ -124,7 +124,12 @@ impl ChangeRole {
             return say(pretty(&changed)?);
         }
         let place = harmless(&self.workspace);
-        say(format!("{} is {} in {place} now.", name(&changed), harmless(&changed.role)))
+        let (who, role) = (name(&changed), harmless(&changed.role));
+        say(if changed.invited_until.is_some() {
+            format!("{who} is invited to {place} as {role} now.")
+        } else {
+            format!("{who} is {role} in {place} now.")
+        })
     }
 }
 
@@ -147,12 +152,18 @@ async fn found(session: &Session, workspace: &str, member: &str) -> Result<Strin
         return Ok(member.to_owned());
     }
     let all = all(session, workspace).await?;
-    let is_meant = |found: &&MemberRecord| {
+    let exact = |found: &&MemberRecord| found.email.as_deref() == Some(member);
+    let near = |found: &&MemberRecord| {
         found.email.as_deref().is_some_and(|email| email.eq_ignore_ascii_case(member))
     };
-    match all.iter().find(is_meant) {
-        Some(found) => Ok(found.user_id.clone()),
-        None => Err(Failure::from(format!(
+    let mut others = all.iter().filter(near);
+    match (all.iter().find(exact), others.next(), others.next()) {
+        (Some(found), _, _) | (None, Some(found), None) => Ok(found.user_id.clone()),
+        (None, Some(_), Some(_)) => Err(Failure::from(format!(
+            "several members of {} have this address but for capitals; name one by id",
+            harmless(workspace)
+        ))),
+        (None, None, _) => Err(Failure::from(format!(
             "{} does not belong to {}; `callboard workspace members` lists who does",
             harmless(member),
             harmless(workspace)

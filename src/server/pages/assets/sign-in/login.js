@@ -99,3 +99,13 @@ element('sign-out')?.addEventListener('click', async () => {
   if (answer.ok) location.reload();
   else say(answer.text);
 });
+element('terminal')?.addEventListener('click', async () => {
+  const answer = await ask('api/auth/terminal', {});
+  if (!answer.ok) return say(answer.text);
+  say('');
+  const field = element('for-terminal');
+  field.value = answer.body.code;
+  set(element('terminal-code'), 'hidden', false);
+  field.focus();
+  field.select();
+});

@@ -5,7 +5,9 @@ use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use auth::sign_in::{ACCESS_LIFE, Token};
 use config::Signup;
 use secrecy::ExposeSecret;
-use store::{Changes, NewIdentity, NewSession, OpenedSession, StoreError, StoredUser};
+use store::{
+    AuditEntry, AuditTarget, Changes, Joined, NewIdentity, NewSession, OpenedSession, StoreError, StoredUser,
+};
 use uuid::Uuid;
 use wire::{ErrorCode, SignedIn, UserRecord};
 
@@ -74,7 +76,21 @@ impl<'a> SigningIn<'a> {
         let opened = changes.open_session(new).await?;
         if let Some(opened) = &opened {
             let (user, session) = (opened.user.id, opened.id);
-            changes.audit(&audit::entry(self.app, self.request, "auth.signed_in", user, session)).await?;
+            let entry = |action| audit::entry(self.app, self.request, action, user, session);
+            let by = identity.map_or("by mail".to_owned(), |identity| format!("by {}", identity.issuer));
+            changes.audit(&AuditEntry { reason: Some(by.clone()), ..entry("auth.signed_in") }).await?;
+            let of_user = AuditTarget { kind: "user", id: user.to_string() };
+            if opened.linked {
+                let target = Some(of_user.clone());
+                let linked = AuditEntry { target, reason: Some(by), ..entry("auth.identity_linked") };
+                changes.audit(&linked).await?;
+            }
+            for Joined { workspace, role } in &opened.joined {
+                let (target, reason) = (Some(of_user.clone()), Some(format!("as {role}")));
+                let workspace = Some(*workspace);
+                let joined = AuditEntry { target, reason, workspace, ..entry("member.joined") };
+                changes.audit(&joined).await?;
+            }
             if let Some(old) = &self.old_cookie {
                 changes.revoke_browser_session(old, "signed_in_again").await?;
             }

@@ -9,6 +9,7 @@ mod me;
 mod oidc;
 mod refresh;
 mod start;
+mod terminal;
 mod verify;
 
 use std::sync::Arc;
@@ -42,6 +43,7 @@ pub(super) fn routes(config: &mut ServiceConfig) {
     let come_back = resource("/api/auth/oidc/callback", "GET").route(web::get().to(oidc::callback));
     let refresh = resource("/api/auth/refresh", "POST").route(web::post().to(refresh::refresh));
     let logout = resource("/api/auth/logout", "POST").route(web::post().to(me::log_out));
+    let terminal = resource("/api/auth/terminal", "POST").route(web::post().to(terminal::code));
     let me = resource("/api/auth/me", "GET, HEAD").route(get().to(me::me));
     config
         .service(start.wrap(no_store()))
@@ -51,5 +53,6 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         .service(come_back.wrap(no_store()))
         .service(refresh.wrap(no_store()))
         .service(logout.wrap(no_store()))
+        .service(terminal.wrap(no_store()))
         .service(me.wrap(no_store()));
 }

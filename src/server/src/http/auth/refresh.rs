@@ -25,8 +25,13 @@ pub(super) async fn refresh(app: Anyone, request: HttpRequest, payload: Payload)
         .store()
         .change(async |changes| {
             let refreshed = changes.refresh(&shown, &fresh.digest()).await?;
-            if let Refreshed::Reused(Revoked { session, user }) = refreshed {
-                let entry = audit::entry(&app, &request, "auth.refresh_reused", user, session);
+            let ended = match refreshed {
+                Refreshed::Reused(revoked) => Some(("auth.refresh_reused", revoked)),
+                Refreshed::TooOften(revoked) => Some(("auth.refreshed_too_often", revoked)),
+                Refreshed::Good { .. } | Refreshed::Unknown => None,
+            };
+            if let Some((action, Revoked { session, user })) = ended {
+                let entry = audit::entry(&app, &request, action, user, session);
                 changes.audit(&AuditEntry { outcome: Outcome::Denied, ..entry }).await?;
             }
             Ok(refreshed)
@@ -39,6 +44,10 @@ pub(super) async fn refresh(app: Anyone, request: HttpRequest, payload: Payload)
         Refreshed::Reused(revoked) => {
             let (session, user) = (revoked.session, revoked.user);
             tracing::warn!(%session, %user, "a refresh token came twice, so its sign-in has ended");
+            Err(ApiError::new(ErrorCode::RefreshInvalid))
+        }
+        Refreshed::TooOften(Revoked { session, user }) => {
+            tracing::warn!(%session, %user, "a sign-in was refreshed without end, so it has ended");
             Err(ApiError::new(ErrorCode::RefreshInvalid))
         }
         Refreshed::Unknown => Err(showing.failed(&app, &request, ErrorCode::RefreshInvalid).await),

@@ -10,13 +10,13 @@ use actix_web::http::header;
 use actix_web::{FromRequest, HttpRequest};
 use auth::principal::{Place, Principal};
 use auth::scope::Scope;
-use store::{AuditEntry, AuditTarget, Outcome, Store};
+use store::{AuditEntry, AuditTarget, Outcome, Store, StoredWorkspace};
 use uuid::Uuid;
 use wire::ErrorCode;
 
 use super::credential::{self, Credential};
 use super::scopes::Asked;
-use super::{app_of, denial};
+use super::{app_of, denial, place};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::{App, cors, request_id};
 
@@ -87,6 +87,18 @@ impl<S: Asked> Caller<S> {
         }
     }
 
+    /// The same in a workspace.
+    pub(in crate::http) async fn check_also_in(
+        &self,
+        scope: Scope,
+        workspace: &StoredWorkspace,
+    ) -> ApiResult<()> {
+        match self.principal.may_in(scope, place(workspace)) {
+            Ok(()) => Ok(()),
+            Err(denied) => Err(self.denied(denial::answer(denied)).await),
+        }
+    }
+
     /// Publishing asks for more than its scope: of the members only admins and owners may.
     pub(in crate::http) async fn check_publishes(&self, workspace: Uuid) -> ApiResult<()> {
         if self.principal.may_publish_in(workspace) {
@@ -134,7 +146,7 @@ impl<S> Caller<S> {
     }
 
     /// `X-Workspace`, if the request has it.
-    pub(super) fn named_workspace(&self) -> Option<&str> {
+    pub(in crate::http) fn named_workspace(&self) -> Option<&str> {
         self.named.as_deref()
     }
 

@@ -14,6 +14,7 @@ mod limiter;
 mod person;
 mod scopes;
 mod socket;
+mod watcher;
 mod workspace;
 
 use actix_web::HttpRequest;
@@ -28,10 +29,11 @@ pub(crate) use gate::{Gate, GateParts};
 pub(super) use handshake::offered_protocols;
 pub(super) use person::person;
 pub(super) use scopes::{
-    Asked, ChatSession, TokensRead, TokensWrite, WorkflowsExecute, WorkflowsRead, WorkflowsWrite,
-    WorkspacesRead, WorkspacesWrite,
+    Asked, ChatSession, MembersRemove, TokensRead, TokensWrite, WorkflowsExecute, WorkflowsRead,
+    WorkflowsWrite, WorkspacesRead, WorkspacesWrite,
 };
 pub(super) use socket::SocketCaller;
+pub(super) use watcher::Watcher;
 use wire::ErrorCode;
 pub(super) use workspace::place;
 

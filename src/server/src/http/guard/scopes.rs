@@ -25,6 +25,14 @@ macro_rules! asked {
     };
 }
 
+/// Anybody who may see a workspace may leave it; to take somebody else out of it asks for more.
+pub(in crate::http) struct MembersRemove;
+
+impl Asked for MembersRemove {
+    const SCOPE: Scope = Scope::WorkspacesRead;
+    const WRITES: bool = true;
+}
+
 asked! {
     WorkflowsRead: false;
     WorkflowsWrite: true;

@@ -12,10 +12,9 @@ use wire::{ErrorCode, Listed, RunRecord, Trace};
 
 use super::change::Change;
 use super::error::{ApiError, ApiResult};
-use super::guard::{Asked, Caller, WorkflowsExecute, WorkflowsRead};
+use super::guard::{Asked, Caller, Watcher, WorkflowsExecute, WorkflowsRead};
 use super::idempotency::Reply;
 use super::paging::Part;
-use super::place::Unknown;
 use super::query::Params;
 use super::{events, get, resource};
 
@@ -75,13 +74,14 @@ async fn watch(
     request: HttpRequest,
 ) -> ApiResult<HttpResponse> {
     let (run, _) = found(&caller, &id).await?;
-    let app = caller.app();
+    let app = caller.app().clone();
     let stream = match run.stream_id {
         Some(stream) => app.chat().stream(stream).await?,
         None => None,
     };
     let stream = stream.ok_or_else(|| ApiError::new(ErrorCode::StreamNotFound))?;
-    events::serve(app, &stream, &request, Unknown::Refused, events::headers(), None).await
+    let shut_out = Watcher::of(caller, &request).shut_out(run.workspace_id);
+    events::serve_until(&app, &stream, &request, Box::pin(shut_out)).await
 }
 
 async fn trace(

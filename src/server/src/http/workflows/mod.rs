@@ -99,6 +99,9 @@ async fn create(change: Change<WorkflowsWrite>) -> ApiResult<HttpResponse> {
     let base = change.public_base();
     let made = change
         .make(async |changes| {
+            if !changes.hold_workspace(workspace).await? {
+                return Err(ApiError::new(ErrorCode::WorkspaceForbidden));
+            }
             let stored = store_new(changes, workspace, wanted).await?;
             Reply::made(true, &records::workflow(stored, &base))
         })
@@ -185,7 +188,9 @@ async fn archive(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResul
 /// What anybody may know; an unpublished workflow is not there for them.
 async fn public(app: Anyone, name: Path<String>, request: HttpRequest) -> ApiResult<Json<PublicWorkflow>> {
     let not_found = || ApiError::new(ErrorCode::WorkflowNotFound);
-    let workspace = app.store().workspace_id(store::DEFAULT_WORKSPACE).await?.ok_or_else(not_found)?;
+    let named = request.headers().get("x-workspace").map(|slug| slug.to_str().unwrap_or_default());
+    let slug = named.unwrap_or(store::DEFAULT_WORKSPACE);
+    let workspace = app.store().workspace_with_slug(slug).await?.ok_or_else(not_found)?.id;
     let found = app.store().workflow(&WorkflowRef::parse(&name), workspace).await?;
     let published = found.filter(|workflow| workflow.is_public && workflow.archived_at.is_none());
     let workflow = published.ok_or_else(not_found)?;

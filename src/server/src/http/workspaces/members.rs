@@ -2,7 +2,9 @@
 
 use actix_web::web::{Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
+use auth::principal::Principal;
 use auth::role::Role;
+use auth::scope::{Scope, ScopeSet};
 use auth::sign_in::Letter;
 use chrono::TimeDelta;
 use store::{Added, AuditEntry, AuditTarget, Changes, NewMail, NewMember, StoredMember, StoredWorkspace};
@@ -13,7 +15,7 @@ use super::{records, requests};
 use crate::http::App;
 use crate::http::change::Change;
 use crate::http::error::{ApiError, ApiResult};
-use crate::http::guard::{Caller, WorkspacesRead, WorkspacesWrite, place};
+use crate::http::guard::{Asked, Caller, MembersRemove, WorkspacesRead, WorkspacesWrite, place};
 use crate::http::idempotency::Reply;
 use crate::http::paging::Part;
 use crate::http::query::Params;
@@ -25,6 +27,8 @@ const SENDING: TimeDelta = TimeDelta::days(1);
 /// Mail that a workspace may send within [`COUNTED`].
 const MOST_INVITATIONS: i64 = 100;
 const COUNTED: TimeDelta = TimeDelta::hours(1);
+/// Mail that one account may be sent so within [`COUNTED`].
+const MOST_RECEIVED: i64 = 5;
 /// Seconds until it is worth trying again.
 const TRY_AGAIN: i64 = 600;
 
@@ -58,7 +62,7 @@ pub(super) async fn add(change: Change<WorkspacesWrite>, name: Path<String>) -> 
     let letter = invitation(&change, &workspace, role, mail)?;
     let answer = change
         .make(async |changes| {
-            lock(changes, &workspace).await?;
+            lock(changes, caller, &workspace).await?.check(role)?;
             let new = NewMember { workspace: workspace.id, email, role: role.as_str() };
             let store::AddedMember { added, member } = changes.add_member(new).await?;
             match added {
@@ -66,12 +70,19 @@ pub(super) async fn add(change: Change<WorkspacesWrite>, name: Path<String>) -> 
                 Added::Known => return Reply::ok(&records::member(member, now)),
                 Added::New | Added::Again => {}
             }
-            if changes.invitations_since(workspace.id, now - COUNTED).await? >= MOST_INVITATIONS {
+            let by = caller.principal().actor();
+            let sent = changes.invitations_since(workspace.id, by, now - COUNTED).await?;
+            let received = changes.invitations_of(member.user_id, now - COUNTED).await?;
+            if sent >= MOST_INVITATIONS || received >= MOST_RECEIVED {
                 let refused = ApiError::new(ErrorCode::TooManyInvitations);
                 return Err(refused.retry_after(TRY_AGAIN));
             }
-            let expires_at = now + SENDING;
-            changes.queue_mail(NewMail { id: mail, recipient: email, content: letter, expires_at }).await?;
+            // Where there is no mail, whoever invites tells them.
+            if caller.app().config().offers_mail_sign_in() {
+                let expires_at = now + SENDING;
+                let new = NewMail { id: mail, recipient: email, content: letter, expires_at };
+                changes.queue_mail(new).await?;
+            }
             let action = if member.invited_until.is_some() { "member.invited" } else { "member.added" };
             let reason = format!("as {role}");
             changes.audit(&entry(caller, action, &workspace, member.user_id, reason)).await?;
@@ -99,7 +110,8 @@ fn invitation(
     sealed.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))
 }
 
-/// 200 with the record. It counts from their next request on.
+/// 200 with the record. It counts from their next request on; tokens that they made there and could not make any more are
+/// revoked.
 pub(super) async fn change_role(
     change: Change<WorkspacesWrite>,
     path: Path<(String, String)>,
@@ -112,15 +124,16 @@ pub(super) async fn change_role(
     let now = caller.app().clock().now();
     let answer = change
         .make(async |changes| {
-            lock(changes, &workspace).await?;
+            let giver = lock(changes, caller, &workspace).await?;
             let mut member = found(changes, &workspace, user).await?;
-            check_gives(caller, &member, &workspace)?;
-            if !caller.principal().may_give(role, place(&workspace)) {
-                return Err(lacking(role));
-            }
+            giver.check(role_of(&member))?;
+            giver.check(role)?;
             if member.role != role.as_str() {
                 check_owned(changes, &member, &workspace).await?;
-                changes.change_role(workspace.id, user, role.as_str()).await?;
+                if !changes.change_role(workspace.id, user, role.as_str()).await? {
+                    return Err(ApiError::new(ErrorCode::MemberNotFound));
+                }
+                revoke_tokens(changes, caller, &workspace, user, Some(role)).await?;
                 let reason = format!("from {} to {role}", member.role);
                 let entry = entry(caller, "member.role_changed", &workspace, user, reason);
                 changes.audit(&entry).await?;
@@ -132,23 +145,33 @@ pub(super) async fn change_role(
     noted(caller, answer).await
 }
 
-/// 204. Their next request is refused, and so is what they have open.
+/// Answers 204. Their next request is refused, what they have open is closed, and tokens that they made there are revoked.
+/// Anybody may leave.
 pub(super) async fn remove(
-    change: Change<WorkspacesWrite>,
+    change: Change<MembersRemove>,
     path: Path<(String, String)>,
 ) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let (name, user) = &*path;
     let workspace = caller.workspace_called(name).await?;
     let user = user_id(user)?;
+    let leaves = caller.principal().user_id() == Some(user);
+    if !leaves {
+        caller.check_also_in(Scope::WorkspacesWrite, &workspace).await?;
+    }
     change.wants_no_more()?;
     let answer = change
         .make(async |changes| {
-            lock(changes, &workspace).await?;
+            let giver = lock(changes, caller, &workspace).await?;
             let member = found(changes, &workspace, user).await?;
-            check_gives(caller, &member, &workspace)?;
+            if !leaves {
+                giver.check(role_of(&member))?;
+            }
             check_owned(changes, &member, &workspace).await?;
-            changes.remove_member(workspace.id, user).await?;
+            if !changes.remove_member(workspace.id, user).await? {
+                return Err(ApiError::new(ErrorCode::MemberNotFound));
+            }
+            revoke_tokens(changes, caller, &workspace, user, None).await?;
             let reason = format!("was {}", member.role);
             changes.audit(&entry(caller, "member.removed", &workspace, user, reason)).await?;
             Ok(Reply::nothing())
@@ -161,24 +184,75 @@ fn user_id(text: &str) -> ApiResult<Uuid> {
     Uuid::parse_str(text).map_err(|_| ApiError::new(ErrorCode::MemberNotFound))
 }
 
-async fn lock(changes: &mut Changes, workspace: &StoredWorkspace) -> ApiResult<()> {
-    let there = changes.lock_members(workspace.id).await?;
-    if there { Ok(()) } else { Err(ApiError::new(ErrorCode::WorkspaceNotFound)) }
+/// Whoever gives and takes roles: as they were when they asked, and as they are now.
+struct Giver<'a> {
+    principal: &'a Principal,
+    workspace: &'a StoredWorkspace,
+    /// What a user is in the workspace now.
+    own: Option<Role>,
+}
+
+impl Giver<'_> {
+    /// Nobody gives what they lack, and nobody takes what they could not have given.
+    fn check(&self, role: Role) -> ApiResult<()> {
+        let still = self.principal.user_id().is_none() || self.own.is_some_and(|own| own >= role);
+        let may = still && self.principal.may_give(role, place(self.workspace));
+        if may { Ok(()) } else { Err(lacking(role)) }
+    }
+}
+
+/// Keeps the members as they are until the change is done, the caller among them.
+async fn lock<'a, S>(
+    changes: &mut Changes,
+    caller: &'a Caller<S>,
+    workspace: &'a StoredWorkspace,
+) -> ApiResult<Giver<'a>> {
+    if !changes.lock_members(workspace.id).await? {
+        return Err(ApiError::new(ErrorCode::WorkspaceNotFound));
+    }
+    let principal = caller.principal();
+    let own = match principal.user_id() {
+        Some(user) => changes.member(workspace.id, user).await?.and_then(|own| Role::parse(&own.role)),
+        None => None,
+    };
+    Ok(Giver { principal, workspace, own })
+}
+
+/// A role that nobody knows is taken for the highest.
+fn role_of(member: &StoredMember) -> Role {
+    Role::parse(&member.role).unwrap_or(Role::Owner)
+}
+
+/// Revokes the tokens that somebody has made in the workspace and could not make any more: none may outlive its maker's
+/// rights.
+async fn revoke_tokens<S: Asked>(
+    changes: &mut Changes,
+    caller: &Caller<S>,
+    workspace: &StoredWorkspace,
+    user: Uuid,
+    now: Option<Role>,
+) -> ApiResult<()> {
+    let (held, maker) = (now.map_or(ScopeSet::NONE, Role::scopes), format!("user:{user}"));
+    for token in changes.service_tokens_by(&maker, workspace).await? {
+        let made = ScopeSet::of_texts(&token.scopes).union([Scope::TokensWrite].into_iter().collect());
+        if held.missing(made).is_empty() {
+            continue;
+        }
+        let reason = match now {
+            Some(role) => format!("its maker is {role} now"),
+            None => "its maker has left the workspace".to_owned(),
+        };
+        changes.revoke_service_token(token.id, &reason).await?;
+        let target = AuditTarget { kind: "service_token", id: token.id.to_string() };
+        let entry = caller.audit("service_token.revoked", target, Some(workspace.id), Some(reason));
+        changes.audit(&entry).await?;
+    }
+    Ok(())
 }
 
 async fn found(changes: &mut Changes, workspace: &StoredWorkspace, user: Uuid) -> ApiResult<StoredMember> {
     let member = changes.member(workspace.id, user).await?;
     member.ok_or_else(|| ApiError::new(ErrorCode::MemberNotFound))
-}
-
-/// Nobody takes from somebody what they could not have given them.
-fn check_gives(
-    caller: &Caller<WorkspacesWrite>,
-    member: &StoredMember,
-    workspace: &StoredWorkspace,
-) -> ApiResult<()> {
-    let role = Role::parse(&member.role).unwrap_or(Role::Owner);
-    if caller.principal().may_give(role, place(workspace)) { Ok(()) } else { Err(lacking(role)) }
 }
 
 /// Once a workspace has an owner, it keeps one.
@@ -201,15 +275,15 @@ fn lacking(role: Role) -> ApiError {
 }
 
 /// A refusal goes to the audit trail behind the change, which held a connection of its own.
-async fn noted(caller: &Caller<WorkspacesWrite>, answer: ApiResult<HttpResponse>) -> ApiResult<HttpResponse> {
+async fn noted<S: Asked>(caller: &Caller<S>, answer: ApiResult<HttpResponse>) -> ApiResult<HttpResponse> {
     match answer {
         Err(refused) if refused.code() == ErrorCode::MissingScope => Err(caller.denied(refused).await),
         answer => answer,
     }
 }
 
-fn entry(
-    caller: &Caller<WorkspacesWrite>,
+fn entry<S>(
+    caller: &Caller<S>,
     action: &'static str,
     workspace: &StoredWorkspace,
     user: Uuid,

@@ -137,6 +137,12 @@ async fn delete(change: Change<WorkspacesWrite>, name: Path<String>) -> ApiResul
         .make(async |changes| {
             let deleted = changes.delete_workspace(workspace.id).await?;
             archived = deleted.ok_or_else(|| ApiError::new(ErrorCode::WorkspaceNotFound))?;
+            for workflow in &archived {
+                let target = AuditTarget { kind: "workflow", id: workflow.to_string() };
+                let reason = Some("its workspace was deleted".to_owned());
+                let entry = caller.audit("workflow.archived", target, Some(workspace.id), reason);
+                changes.audit(&entry).await?;
+            }
             changes.audit(&entry).await?;
             Ok(Reply::nothing())
         })

@@ -24,8 +24,6 @@ const PING: Duration = Duration::from_secs(20);
 const IDLE: Duration = Duration::from_secs(60);
 /// What comes is timed in milliseconds.
 const ROUNDING: Duration = Duration::from_millis(1);
-/// At every so many pings it is looked whether the caller would still be let in: within a minute.
-const PINGS_TO_CHECK: u32 = 2;
 
 /// Why it goes no further: how the socket is closed, unless the client has gone by itself.
 type Over = Option<Closing>;
@@ -43,15 +41,14 @@ pub(super) struct Conversation {
     unanswered: u32,
     /// When the last one was sent.
     pinged: Duration,
-    pings: u32,
 }
 
 impl Conversation {
     pub(super) fn new(caller: SocketCaller, workflow: StoredWorkflow, socket: Socket) -> Self {
         let (clock, closing) = (Arc::clone(caller.app().clock()), caller.app().streams_closing().clone());
         let (say, subscriptions) = (socket.speaker(), Subscriptions::default());
-        let (pinged, unanswered, pings) = (clock.monotonic(), 0, 0);
-        Self { caller, workflow, socket, say, subscriptions, clock, closing, unanswered, pinged, pings }
+        let (pinged, unanswered) = (clock.monotonic(), 0);
+        Self { caller, workflow, socket, say, subscriptions, clock, closing, unanswered, pinged }
     }
 
     /// Until the client goes, or has to.
@@ -70,6 +67,7 @@ impl Conversation {
     async fn talk(&mut self) -> Result<(), Over> {
         let closing = self.closing.clone();
         let mut tick = self.clock.sleep(PING);
+        let mut judge = self.clock.sleep(self.caller.judged_for());
         loop {
             tokio::select! {
                 biased;
@@ -77,6 +75,10 @@ impl Conversation {
                 () = &mut tick => {
                     self.look_around().await?;
                     tick = self.clock.sleep(PING);
+                }
+                () = &mut judge => {
+                    self.judge_again().await?;
+                    judge = self.clock.sleep(self.caller.judged_for());
                 }
                 done = self.subscriptions.done() => self.tell_end(done).await?,
                 heard = self.socket.hear() => match heard {
@@ -91,7 +93,20 @@ impl Conversation {
         }
     }
 
-    /// Whether the client is there, and still may be.
+    /// Whether the caller would still be let in.
+    async fn judge_again(&mut self) -> Result<(), Over> {
+        let Err(refused) = self.caller.check_again(self.workflow.workspace_id).await else { return Ok(()) };
+        match closings::of_refusal(refused.code()) {
+            Some(closing) => Err(Some(closing)),
+            None => {
+                // Once the database answers again.
+                tracing::warn!(code = refused.code().as_str(), "a caller could not be judged again");
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether the client is there.
     async fn look_around(&mut self) -> Result<(), Over> {
         let (silence, now) = (self.socket.silence(), self.clock.monotonic());
         if silence <= now.saturating_sub(self.pinged) + ROUNDING {
@@ -101,16 +116,6 @@ impl Conversation {
         // A process that was held up itself has not asked, so it waits for an answer first.
         if silence >= IDLE && self.unanswered > 0 {
             return Err(Some(closings::IDLE));
-        }
-        self.pings = self.pings.wrapping_add(1);
-        if self.pings.is_multiple_of(PINGS_TO_CHECK)
-            && let Err(refused) = self.caller.check_again(self.workflow.workspace_id).await
-        {
-            match closings::of_refusal(refused.code()) {
-                Some(closing) => return Err(Some(closing)),
-                // Once the database answers again.
-                None => tracing::warn!(code = refused.code().as_str(), "a caller could not be judged again"),
-            }
         }
         self.unanswered = self.unanswered.saturating_add(1);
         self.say(Say::Ping).await

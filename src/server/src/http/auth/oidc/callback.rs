@@ -92,11 +92,11 @@ async fn come_back(app: &App, request: &HttpRequest) -> Result<HttpResponse, Fai
         let error = showing.failed(app, request, ErrorCode::OidcRefused).await;
         return Err(Failure { error, text: None, return_to });
     }
+    // The cookie stays: another page of this browser may be on its way, and it grants nothing by itself.
     // From below `/api/auth/oidc/`, wherever the service stands.
     let to = format!("../../..{}", return_to.as_deref().unwrap_or("/"));
     let mut response = HttpResponse::SeeOther();
     response.insert_header((LOCATION, to)).insert_header(("Referrer-Policy", "no-referrer"));
-    response.cookie(super::no_binding_cookie());
     Ok(signing_in.keep(response).finish())
 }
 

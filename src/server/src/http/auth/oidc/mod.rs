@@ -40,10 +40,6 @@ fn binding_cookie(secret: &str) -> Cookie<'static> {
     session::host_cookie(BINDING, secret, Duration::seconds(ASKED_LIFE.num_seconds()))
 }
 
-fn no_binding_cookie() -> Cookie<'static> {
-    session::host_cookie(BINDING, "", Duration::ZERO)
-}
-
 /// What is kept of a browser's secret.
 fn binding_digest(request: &HttpRequest) -> Option<Vec<u8>> {
     read_binding(request).map(|secret| Token::digest_of(&secret))

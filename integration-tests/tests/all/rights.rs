@@ -1,0 +1,200 @@
+//! What becomes of what somebody has open, or has made, when their rights go.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use integration_tests::{AnswerExt, Bearer, MailServer, Socket, TestService, graphs, pause, until};
+use serde_json::{Value, json};
+
+use crate::auth::support::sign_in;
+
+const MEMBERS: &str = "/api/workspaces/default/members";
+const BOB: &str = "bob@example.org";
+
+/// A service with Bob in it; answers his token, and the path of his membership.
+async fn service(role: &str) -> (TestService, MailServer, String, String) {
+    let mail = MailServer::start().await;
+    let t = TestService::builder()
+        .manual_clock()
+        .with_bootstrap_token()
+        .set("SERVICE_SMTP_URL", mail.url())
+        .start()
+        .await;
+    let added = t.root().post(MEMBERS, &json!({"email": BOB, "role": role})).await.value();
+    let bob = sign_in(&t, &mail, BOB).await;
+    let path = format!("{MEMBERS}/{}", added["user_id"].as_str().unwrap());
+    (t, mail, bob, path)
+}
+
+async fn make_token(by: &Bearer<'_>, scopes: &[&str], workspaces: &[&str]) -> (String, String) {
+    let wanted = json!({"scopes": scopes, "workspaces": workspaces});
+    let made = by.post("/api/admin/service-tokens", &wanted).await;
+    assert_eq!(made.status, 201, "{}", made.text());
+    let text = |name: &str| made.value()[name].as_str().unwrap().to_owned();
+    (text("id"), text("secret"))
+}
+
+/// Nobody keeps by a token what they have lost themselves.
+#[tokio::test]
+async fn tokens_do_not_outlive_the_rights_of_their_maker() {
+    let (t, _mail, bob, path) = service("admin").await;
+    let root = t.root();
+    assert_eq!(root.post("/api/workspaces", &json!({"slug": "other"})).await.status, 201);
+    let admin = json!({"email": BOB, "role": "admin"});
+    assert_eq!(root.post("/api/workspaces/other/members", &admin).await.status, 201);
+    let as_bob = t.bearer(&bob);
+    let (_, strong) = make_token(&as_bob, &["workflows:read", "admin:workspaces:write"], &["default"]).await;
+    let (id, both) = make_token(&as_bob, &["workflows:read"], &["default", "other"]).await;
+    let (_, elsewhere) = make_token(&as_bob, &["workflows:read"], &["other"]).await;
+    let others = root.token(&["workflows:read"], &["default"]).await;
+    let list = async |token: &str, slug: &str| {
+        t.bearer(token).send("GET", "/api/workflows", &[("x-workspace", slug)], "").await.refusal()
+    };
+    assert_eq!(list(&strong, "default").await, "200");
+    // An admin no longer, so none of them could be made any more.
+    assert_eq!(root.json("PATCH", &path, &json!({"role": "editor"})).await.status, 200);
+    for gone in [&strong, &both] {
+        assert_eq!(list(gone, "default").await, "401 auth.invalid_token");
+    }
+    assert_eq!(list(&elsewhere, "other").await, "200", "nothing has changed there");
+    assert_eq!(list(&others, "default").await, "200", "somebody else has made it");
+    let shown = root.get(&format!("/api/admin/service-tokens/{id}")).await.value();
+    assert_eq!(
+        (&shown["status"], &shown["revoked_reason"]),
+        (&json!("revoked"), &json!("its maker is editor now"))
+    );
+    let rows = root.get("/api/admin/audit?action=service_token.revoked").await.value();
+    assert_eq!(rows["data"].as_array().unwrap().len(), 2);
+    // And what an admin elsewhere has left there goes with them.
+    let id = path.rsplit('/').next().unwrap();
+    let there = format!("/api/workspaces/other/members/{id}");
+    assert_eq!(root.json("DELETE", &there, &json!({})).await.status, 204);
+    assert_eq!(list(&elsewhere, "other").await, "401 auth.invalid_token");
+}
+
+#[tokio::test]
+async fn anybody_may_leave_and_nobody_may_be_left_without_an_owner() {
+    let (t, _mail, bob, path) = service("viewer").await;
+    let bob = t.bearer(&bob);
+    let eve = t.root().post(MEMBERS, &json!({"email": "eve@example.org", "role": "viewer"})).await.value();
+    let eve = format!("{MEMBERS}/{}", eve["user_id"].as_str().unwrap());
+    assert_eq!(bob.json("DELETE", &eve, &json!({})).await.refusal(), "403 auth.missing_scope", "not others");
+    assert_eq!(bob.json("DELETE", &path, &json!({})).await.status, 204);
+    assert_eq!(bob.get("/api/workflows").await.refusal(), "403 auth.missing_scope");
+    let removed = t.root().get("/api/admin/audit?action=member.removed").await.value();
+    assert_eq!(removed["data"][0]["reason"], "was viewer");
+
+    let (t, _mail, bob, path) = service("owner").await;
+    let alone = t.bearer(&bob).json("DELETE", &path, &json!({})).await;
+    assert_eq!(alone.refusal(), "409 workspace.last_owner");
+}
+
+#[tokio::test]
+async fn an_open_socket_and_an_open_stream_end_within_five_seconds() {
+    let (t, _mail, bob, path) = service("editor").await;
+    let workflow = t.workflow().graph(graphs::delayed(600.0, "late")).create().await;
+    let authorization = format!("Bearer {bob}");
+    let headers = [("authorization", authorization.as_str())];
+    let mut socket = Socket::of(&t, &workflow, &headers).await;
+    let runs = format!("/api/workflows/{}/runs", workflow.id);
+    let run = t.bearer(&bob).post(&runs, &json!({"inputs": {"message": "x"}})).await.value();
+    let events = format!("/api/runs/{}/events", run["id"].as_str().unwrap());
+    let mut stream = t.open("GET", &events, &headers, "").await;
+    assert_eq!(stream.status, 200);
+    stream.until("id: ").await;
+    assert_eq!(t.root().json("DELETE", &path, &json!({})).await.status, 204);
+    let began = kernel::Clock::monotonic(t.clock());
+    let ends = async { tokio::join!(socket.closed(), stream.rest()) };
+    let (closed, _) = t.while_time_passes(ends).await;
+    assert_eq!(closed, "4403 auth.missing_scope");
+    let taken = kernel::Clock::monotonic(t.clock()) - began;
+    // The clock runs five times as fast as the machine works.
+    assert!(taken <= Duration::from_secs(10), "{taken:?}");
+    let cancel = format!("/api/runs/{}/cancel", run["id"].as_str().unwrap());
+    assert_eq!(t.while_time_passes(t.root().post(&cancel, &json!({}))).await.status, 200);
+}
+
+/// Who withholds the last byte of a body is judged by what they are when it comes.
+#[tokio::test]
+async fn a_body_that_takes_its_time_is_judged_when_it_is_there() {
+    let (t, _mail, bob, path) = service("admin").await;
+    let body = json!({"email": "sock@example.org", "role": "admin"}).to_string();
+    let (first, last) = body.split_at(body.len() - 1);
+    let mut raw = t.raw().await;
+    let head = format!(
+        "POST {MEMBERS} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {bob}\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n{first}",
+        t.address(),
+        body.len()
+    );
+    assert!(raw.write(head).await);
+    // It is judged, and waits for the rest.
+    pause(300).await;
+    assert_eq!(t.root().json("DELETE", &path, &json!({})).await.status, 204);
+    t.advance(Duration::from_secs(3));
+    assert!(raw.write(last).await);
+    let answer = raw.answer().await.whole().await;
+    assert_eq!(answer.refusal(), "403 auth.missing_scope", "{}", answer.text());
+    let all = t.root().get(MEMBERS).await.value();
+    assert_eq!(all["data"], json!([]));
+}
+
+/// Two admins who take each other's role at the same moment: the second is none any more.
+#[tokio::test]
+async fn of_two_admins_who_demote_each_other_one_stays() {
+    let (t, mail, bob, path) = service("admin").await;
+    let ada = t.root().post(MEMBERS, &json!({"email": "ada@example.org", "role": "admin"})).await.value();
+    let of_ada = format!("{MEMBERS}/{}", ada["user_id"].as_str().unwrap());
+    let ada = sign_in(&t, &mail, "ada@example.org").await;
+    let (bob, ada) = (t.bearer(&bob), t.bearer(&ada));
+    for _ in 0..6 {
+        let viewer = json!({"role": "viewer"});
+        let (one, other) =
+            tokio::join!(bob.json("PATCH", &of_ada, &viewer), ada.json("PATCH", &path, &viewer));
+        let mut both = [one.refusal(), other.refusal()];
+        both.sort();
+        assert_eq!(both, ["200", "403 auth.missing_scope"]);
+        for member in [&path, &of_ada] {
+            let admin = json!({"role": "admin"});
+            assert_eq!(t.root().json("PATCH", member, &admin).await.status, 200);
+        }
+    }
+}
+
+/// A key stands for a request in one workspace.
+#[tokio::test]
+async fn a_key_is_another_one_in_another_workspace() {
+    let t = TestService::builder().with_bootstrap_token().start().await;
+    assert_eq!(t.root().post("/api/workspaces", &json!({"slug": "other"})).await.status, 201);
+    let make = async |slug: &str| -> Value {
+        let headers = [("x-workspace", slug), ("idempotency-key", "k"), ("content-type", "application/json")];
+        let made = t.root().send("POST", "/api/workflows", &headers, r#"{"name":"Desk"}"#).await;
+        assert_eq!(made.status, 201, "{}", made.text());
+        made.value()
+    };
+    let (here, there) = (make("default").await, make("other").await);
+    assert_ne!(here["workspace_id"], there["workspace_id"]);
+    assert_eq!(make("other").await, there);
+    let all = ["default", "other"].map(|slug| {
+        let t = &t;
+        async move { t.root().send("GET", "/api/workflows", &[("x-workspace", slug)], "").await.value() }
+    });
+    for list in join_all(all).await {
+        assert_eq!(list.as_array().unwrap().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn invitations_and_their_accounts_are_forgotten_in_the_end() {
+    let (t, _mail, _bob, _path) = service("editor").await;
+    let eve = json!({"email": "eve@example.org", "role": "viewer"});
+    assert_eq!(t.root().post(MEMBERS, &eve).await.status, 201);
+    t.while_time_passes_in(Duration::from_secs(86_400), async {
+        until("the account to go", async || {
+            t.scalar("SELECT string_agg(email, ' ') FROM users").await == BOB
+        })
+        .await;
+    })
+    .await;
+    assert_eq!(t.scalar("SELECT count(*) FROM workspace_members").await, "1");
+}

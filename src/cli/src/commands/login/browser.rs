@@ -1,0 +1,31 @@
+//! Sign-in by a browser that is signed in: its page shows a code for the terminal.
+
+use client::Client;
+use wire::SignedIn;
+
+use super::{ask, finish};
+use crate::complaint::Complaint;
+use crate::options::Place;
+use crate::output::{Failure, Output, complain};
+use crate::profile::Held;
+
+pub(super) async fn sign_in(place: &Place, client: &Client, output: Output) -> Result<(), Failure> {
+    Held::lock()?.draft(&place.name)?;
+    if output == Output::Human && ask::can_ask() {
+        complain(format_args!(
+            "Open {}/login in a browser, sign in, and press \"Sign in a terminal\".",
+            place.api_url.trim_end_matches('/')
+        ));
+    }
+    let code = ask::secret("Code (it is not shown): ")?;
+    let signed_in: SignedIn = client.refresh(&code).await.map_err(|error| {
+        let refused = error.code() == Some("auth.refresh_invalid");
+        let complaint = Complaint::of(error, &place.api_url);
+        if refused {
+            complaint.hint("A code is good once and for 10 minutes: let the page show another one.")
+        } else {
+            complaint
+        }
+    })?;
+    finish(place, client, signed_in, output).await
+}

@@ -1,0 +1,37 @@
+//! From a browser that is signed in to a terminal: whoever signs in by a provider has no other way to sign in there.
+
+use actix_web::HttpRequest;
+use actix_web::web::{Json, Payload};
+use auth::sign_in::{CHALLENGE_LIFE, Token};
+use wire::{ErrorCode, TerminalCode};
+
+use super::{audit, binding};
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::fields;
+use crate::http::guard::Anyone;
+use crate::http::query::Params;
+use crate::http::{body, session};
+
+/// A code for a terminal: the first refresh token of a sign-in of its own, good once and for a short while. A page of
+/// ours asks for it, with the browser's cookie.
+pub(super) async fn code(
+    app: Anyone,
+    request: HttpRequest,
+    payload: Payload,
+) -> ApiResult<Json<TerminalCode>> {
+    binding::check_origin(&app, &request)?;
+    binding::check_type(&request)?;
+    let bytes = body::read(&request, payload, body::BODY_LIMIT, &**app.clock()).await?;
+    Params::of(&request).and(fields::nothing(&body::object_or_nothing(&request, &bytes)?))?;
+    let user = session::signed_in(&app, &request).await?;
+    let user = user.ok_or_else(|| ApiError::new(ErrorCode::MissingToken))?;
+    let code = Token::fresh(app.random())?;
+    app.store()
+        .change(async |changes| {
+            let session = changes.open_terminal_session(user.user, code.digest(), CHALLENGE_LIFE).await?;
+            let entry = audit::entry(&app, &request, "auth.terminal_code", user.user, session);
+            changes.audit(&entry).await
+        })
+        .await?;
+    Ok(Json(TerminalCode { code: code.expose().to_owned(), expires_in: CHALLENGE_LIFE.num_seconds() }))
+}
