@@ -198,6 +198,20 @@ impl Changes {
         self.changed_or_as_it_is(id, changed).await
     }
 
+    /// Whether a workflow is public; it stays so, or stays private, until this is committed.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn is_public(&mut self, id: Uuid) -> Result<bool, StoreError> {
+        let found = workflows::table
+            .find(id)
+            .select(workflows::is_public)
+            .for_update()
+            .first(&mut *self.connection)
+            .await?;
+        Ok(found)
+    }
+
     /// Archives a workflow and takes its publication back; an archived one stays as it is. Its handle stays taken. The
     /// flag says whether it was not archived until now.
     ///

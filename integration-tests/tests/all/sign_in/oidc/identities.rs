@@ -48,7 +48,7 @@ async fn the_subject_counts_and_the_address_only_the_first_time() {
 }
 
 #[tokio::test]
-async fn of_two_subjects_with_one_address_at_once_one_is_the_owner_of_the_account() {
+async fn of_two_subjects_with_one_address_the_first_has_the_account_however_often_both_come() {
     let (t, provider) = service().await;
     let mut ways = Vec::new();
     for number in 0..6 {
@@ -56,7 +56,8 @@ async fn of_two_subjects_with_one_address_at_once_one_is_the_owner_of_the_accoun
         let way = super::way(&browser, &provider, "/api/auth/oidc/start").await;
         ways.push((number, browser, way));
     }
-    // Each code is exchanged for the claims of that moment, so they come in pairs of one subject.
+    // Each code is exchanged for the claims of that moment, so one subject comes after the other; that they may come at once
+    // is a test of the store.
     let mut answers = Vec::new();
     for pair in ways.chunks(3) {
         let subject = format!("subject-{}", pair[0].0);

@@ -101,12 +101,16 @@ impl<S: Asked> Caller<S> {
 
     /// Publishing asks for more than its scope: of the members only admins and owners may.
     pub(in crate::http) async fn check_publishes(&self, workspace: Uuid) -> ApiResult<()> {
+        self.noted(self.may_publish(workspace)).await
+    }
+
+    /// The same inside a change; see [`Caller::noted`].
+    pub(in crate::http) fn may_publish(&self, workspace: Uuid) -> ApiResult<()> {
         if self.principal.may_publish_in(workspace) {
             return Ok(());
         }
-        let refused = ApiError::new(ErrorCode::MissingScope)
-            .with_message("Missing required scopes: publishing asks for the role admin or owner");
-        Err(self.denied(refused).await)
+        Err(ApiError::new(ErrorCode::MissingScope)
+            .with_message("Missing required scopes: publishing asks for the role admin or owner"))
     }
 }
 

@@ -8,7 +8,7 @@ use wire::ErrorCode;
 
 use super::Caller;
 use super::scopes::Asked;
-use crate::http::error::ApiError;
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::request_id;
 
 /// The answer.
@@ -30,6 +30,15 @@ pub(super) fn route(request: &HttpRequest) -> String {
 }
 
 impl<S: Asked> Caller<S> {
+    /// What came of something; a refusal that a change has come to is noted here, behind the change, which held a
+    /// connection of its own.
+    pub(in crate::http) async fn noted<T>(&self, answer: ApiResult<T>) -> ApiResult<T> {
+        match answer {
+            Err(refused) if refused.code() == ErrorCode::MissingScope => Err(self.denied(refused).await),
+            answer => answer,
+        }
+    }
+
     /// Notes in the audit trail that the caller was kept from a change; answers the refusal.
     pub(in crate::http) async fn denied(&self, error: ApiError) -> ApiError {
         if !S::WRITES || self.principal().is_anonymous() || !self.app().gate().limiter().may_audit_denial() {

@@ -174,6 +174,9 @@ async fn archive(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResul
     let entry = publish::audited(caller, "workflow.archived", &workflow);
     let answer = change
         .make(async |changes| {
+            if changes.is_public(workflow.id).await? {
+                caller.may_publish(workflow.workspace_id)?;
+            }
             let (archived, is_new) = changes.archive_workflow(workflow.id).await?;
             if is_new {
                 changes.audit(&entry).await?;
@@ -182,7 +185,7 @@ async fn archive(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResul
         })
         .await;
     caller.app().chat().forget(workflow.id);
-    answer
+    caller.noted(answer).await
 }
 
 /// What anybody may know; an unpublished workflow is not there for them.

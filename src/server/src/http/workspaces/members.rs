@@ -142,7 +142,7 @@ pub(super) async fn change_role(
             Reply::ok(&records::member(member, now))
         })
         .await;
-    noted(caller, answer).await
+    caller.noted(answer).await
 }
 
 /// Answers 204. Their next request is refused, what they have open is closed, and tokens that they made there are revoked.
@@ -177,7 +177,7 @@ pub(super) async fn remove(
             Ok(Reply::nothing())
         })
         .await;
-    noted(caller, answer).await
+    caller.noted(answer).await
 }
 
 fn user_id(text: &str) -> ApiResult<Uuid> {
@@ -272,14 +272,6 @@ fn lacking(role: Role) -> ApiError {
     let message =
         format!("Missing required scopes: to give or take the role {role} asks for all that it may do");
     ApiError::new(ErrorCode::MissingScope).with_message(message)
-}
-
-/// A refusal goes to the audit trail behind the change, which held a connection of its own.
-async fn noted<S: Asked>(caller: &Caller<S>, answer: ApiResult<HttpResponse>) -> ApiResult<HttpResponse> {
-    match answer {
-        Err(refused) if refused.code() == ErrorCode::MissingScope => Err(caller.denied(refused).await),
-        answer => answer,
-    }
 }
 
 fn entry<S>(
