@@ -139,6 +139,36 @@ async fn a_body_that_takes_its_time_is_judged_when_it_is_there() {
     assert_eq!(all["data"], json!([]));
 }
 
+/// An editor by now gives and takes nothing, however little it is.
+#[tokio::test]
+async fn who_was_an_admin_when_they_asked_is_none_when_it_is_done() {
+    let (t, _mail, bob, path) = service("admin").await;
+    let eve = t.root().post(MEMBERS, &json!({"email": "eve@example.org", "role": "viewer"})).await.value();
+    let of_eve = format!("{MEMBERS}/{}", eve["user_id"].as_str().unwrap());
+    // Their change waits for this one, which has the members.
+    let holds = "BEGIN; SELECT 1 FROM workspaces WHERE slug = 'default' FOR NO KEY UPDATE; \
+                 UPDATE workspace_members SET role = 'editor' WHERE role = 'admin'; \
+                 SELECT pg_sleep(1); COMMIT";
+    let bob = t.bearer(&bob);
+    let asks = async {
+        pause(300).await;
+        let new = json!({"email": "new@example.org", "role": "viewer"});
+        let (nothing, viewer) = (json!({}), json!({"role": "viewer"}));
+        tokio::join!(
+            bob.post(MEMBERS, &new),
+            bob.json("DELETE", &of_eve, &nothing),
+            bob.json("PATCH", &of_eve, &viewer)
+        )
+    };
+    let ((), (added, removed, changed)) = tokio::join!(t.execute(holds), asks);
+    for answer in [added, removed, changed] {
+        assert_eq!(answer.refusal(), "403 auth.missing_scope", "{}", answer.text());
+    }
+    let roles = "SELECT string_agg(role, ' ' ORDER BY role) FROM workspace_members";
+    assert_eq!(t.scalar(roles).await, "editor viewer");
+    assert!(path.starts_with(MEMBERS));
+}
+
 /// Two admins who take each other's role at the same moment: the second is none any more.
 #[tokio::test]
 async fn of_two_admins_who_demote_each_other_one_stays() {

@@ -92,7 +92,7 @@ pub(super) async fn add(change: Change<WorkspacesWrite>, name: Path<String>) -> 
     if answer.is_ok() {
         caller.app().system().mail().committed();
     }
-    answer
+    caller.noted(answer).await
 }
 
 /// The sealed letter.
@@ -195,7 +195,8 @@ struct Giver<'a> {
 impl Giver<'_> {
     /// Nobody gives what they lack, and nobody takes what they could not have given.
     fn check(&self, role: Role) -> ApiResult<()> {
-        let still = self.principal.user_id().is_none() || self.own.is_some_and(|own| own >= role);
+        let gives = |own: Role| own >= role && own.scopes().contains(Scope::WorkspacesWrite);
+        let still = self.principal.user_id().is_none() || self.own.is_some_and(gives);
         let may = still && self.principal.may_give(role, place(self.workspace));
         if may { Ok(()) } else { Err(lacking(role)) }
     }
