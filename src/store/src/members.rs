@@ -21,13 +21,16 @@ const KEPT: TimeDelta = TimeDelta::days(30);
 const MAILED: [&str; 2] = ["member.added", "member.invited"];
 
 /// Somebody's place in a workspace.
-#[derive(Debug, Clone, PartialEq, Eq, Queryable)]
+#[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
+#[diesel(table_name = workspace_members, check_for_backend(diesel::pg::Pg))]
 pub struct StoredMember {
     /// Who.
     pub user_id: Uuid,
     /// Their address; `None` once they were erased.
+    #[diesel(select_expression = users::email)]
     pub email: Option<String>,
     /// What they are called, where they said so.
+    #[diesel(select_expression = users::name)]
     pub name: Option<String>,
     /// `viewer`, `editor`, `admin` or `owner`.
     pub role: String,
@@ -114,24 +117,6 @@ pub struct AddedMember {
     pub member: StoredMember,
 }
 
-type Columns = (
-    workspace_members::user_id,
-    users::email,
-    users::name,
-    workspace_members::role,
-    workspace_members::created_at,
-    workspace_members::invited_until,
-);
-
-const COLUMNS: Columns = (
-    workspace_members::user_id,
-    users::email,
-    users::name,
-    workspace_members::role,
-    workspace_members::created_at,
-    workspace_members::invited_until,
-);
-
 async fn find(
     connection: &mut AsyncPgConnection,
     workspace: Uuid,
@@ -141,7 +126,7 @@ async fn find(
         .inner_join(users::table.on(users::id.eq(workspace_members::user_id)))
         .filter(workspace_members::workspace_id.eq(workspace))
         .filter(workspace_members::user_id.eq(user))
-        .select(COLUMNS)
+        .select(StoredMember::as_select())
         .first(connection)
         .await
         .optional()?;
@@ -380,7 +365,7 @@ impl Store {
             .filter(workspace_members::user_id.gt(after.unwrap_or(Uuid::nil())))
             .order(workspace_members::user_id)
             .limit(limit)
-            .select(COLUMNS)
+            .select(StoredMember::as_select())
             .load(&mut *self.connection().await?)
             .await?;
         Ok(found)

@@ -197,8 +197,9 @@ error_codes! {
          owner yet.",
         "Make somebody else an owner first.";
     TooManyInvitations, "workspace.too_many_invitations", 429, true,
-        "The workspace has sent too many invitations.",
-        "100 invitations were mailed for the workspace within an hour.",
+        "Too many invitations were sent.",
+        "Within an hour 100 people were added to the workspace, or by this caller, or the same person five times: each of \
+         them is sent a mail.",
         "Wait the seconds of `Retry-After`.";
     ServiceTokenNotFound, "service_token.not_found", 404, false,
         "There is no such service token.",

@@ -1,7 +1,6 @@
 //! Sign-in by a browser that is signed in: its page shows a code for the terminal.
 
 use client::Client;
-use wire::SignedIn;
 
 use super::{ask, finish};
 use crate::complaint::Complaint;
@@ -18,14 +17,12 @@ pub(super) async fn sign_in(place: &Place, client: &Client, output: Output) -> R
         ));
     }
     let code = ask::secret("Code (it is not shown): ")?;
-    let signed_in: SignedIn = client.refresh(&code).await.map_err(|error| {
-        let refused = error.code() == Some("auth.refresh_invalid");
-        let complaint = Complaint::of(error, &place.api_url);
-        if refused {
-            complaint.hint("A code is good once and for 10 minutes: let the page show another one.")
-        } else {
-            complaint
-        }
+    let signed_in = client.refresh(&code).await.map_err(|error| match error.code() {
+        Some("auth.refresh_invalid") => Complaint::failed("This code is not good.")
+            .coded("auth.refresh_invalid")
+            .refused()
+            .hint("A code is good once and for 10 minutes: let the page show another one."),
+        _ => Complaint::of(error, &place.api_url),
     })?;
     finish(place, client, signed_in, output).await
 }
