@@ -16,7 +16,7 @@ pub(crate) fn list(json: bool) -> Result<(), Failure> {
         return say(pretty(&CATALOGUE.iter().map(NodeType::record).collect::<Vec<_>>())?);
     }
     let mut text = row("TYPE", "GROUP", "WHAT IT DOES");
-    for kind in &CATALOGUE {
+    for kind in CATALOGUE {
         text.push_str(&row(kind.name, kind.group, kind.summary));
     }
     text.push_str("\n`callboard node show <type>` describes one.");

@@ -176,7 +176,7 @@ fn no_such_type(spec: &NodeSpec) -> FieldError {
         return FieldError::new(pointer, "not_yet", not_yet(&spec.kind)).suggest(known);
     }
     let problem = FieldError::new(pointer, "unknown_type", format!("unknown node type '{}'", spec.kind));
-    match nearest(&spec.kind, names.chain(TYPES_LATER)) {
+    match nearest(&spec.kind, names.chain(TYPES_LATER.iter().copied())) {
         Some(near) => problem.suggest(format!("did you mean '{near}'?")),
         None => problem.suggest(known),
     }

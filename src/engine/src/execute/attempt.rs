@@ -151,7 +151,12 @@ impl Visit<'_> {
     }
 
     fn on_unknown(&self) -> OnUnknown {
-        self.node.common.on_unknown.unwrap_or_else(|| self.node.kind.effect.on_unknown())
+        let common = &self.node.common;
+        if let Some(said) = common.on_unknown {
+            return said;
+        }
+        let harmless = common.idempotent || self.node.node.is_idempotent();
+        if harmless { OnUnknown::Retry } else { self.node.kind.effect.on_unknown() }
     }
 
     /// A crash left open whether the attempt has done its work, and it must not be done twice.

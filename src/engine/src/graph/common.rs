@@ -20,7 +20,7 @@ const MAX_DELAY: f64 = 3_600.0;
 const MAX_CACHE: f64 = 2_592_000.0;
 
 /// Their names.
-pub(crate) const NAMES: [&str; 9] = [
+pub(crate) const NAMES: [&str; 10] = [
     "name",
     "type",
     "description",
@@ -28,6 +28,7 @@ pub(crate) const NAMES: [&str; 9] = [
     "retry",
     "on_error",
     "on_unknown",
+    "idempotent",
     "cache_seconds",
     "state",
 ];
@@ -43,6 +44,8 @@ pub(crate) struct Common {
     pub(crate) on_error: OnError,
     /// What is done about an attempt whose outcome a crash left open.
     pub(crate) on_unknown: Option<OnUnknown>,
+    /// Whether doing it twice does no harm.
+    pub(crate) idempotent: bool,
     /// How long a result is used again for the same input.
     pub(crate) cache: Option<Duration>,
     /// Channels it writes to, in the order of their names.
@@ -121,6 +124,8 @@ pub(crate) fn schema() -> Value {
                                 "additionalProperties": false}]},
         "on_unknown": {"enum": ["retry", "fail"],
                        "description": "What is done about an attempt whose outcome a crash left open."},
+        "idempotent": {"type": "boolean", "default": false,
+                       "description": "Says that doing it twice does no harm: `on_unknown` is `retry` then."},
         "cache_seconds": {"type": "number", "minimum": 1, "maximum": MAX_CACHE,
                           "description": "How long the result is used again for the same input; pure nodes only."},
         "state": {"type": "object", "description": "Channels and what to write to them; texts are templates."},
@@ -136,6 +141,7 @@ pub(crate) fn read(fields: &mut Fields<'_>, problems: &mut Problems) -> Common {
         retry: read_retry(fields, problems),
         on_error: read_on_error(fields, problems),
         on_unknown: read_on_unknown(fields, problems),
+        idempotent: fields.boolean("idempotent", problems).unwrap_or(false),
         cache: cache.map(Duration::from_secs_f64),
         state: read_state(fields, problems),
     }

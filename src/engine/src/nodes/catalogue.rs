@@ -27,7 +27,7 @@ pub fn find(name: &str) -> Result<&'static NodeType, Unknown> {
     }
     let near = nearest(&name.to_lowercase(), CATALOGUE.iter().map(|kind| kind.name));
     let shown: String = name.chars().filter(|letter| !letter.is_control()).take(60).collect();
-    let later = nearest(&name.to_lowercase(), TYPES_LATER);
+    let later = nearest(&name.to_lowercase(), TYPES_LATER.iter().copied());
     let message = match (near, later) {
         (Some(near), _) => format!("there is no node type '{shown}'; did you mean '{near}'?"),
         (None, Some(later)) => format!("there is no node type '{shown}', and {}", not_yet(later)),
@@ -48,6 +48,7 @@ impl Effect {
             Self::Wait => "wait",
             Self::Speaks => "speaks",
             Self::Model => "model",
+            Self::Outbound => "outbound",
             Self::Nested => "nested",
         }
     }
@@ -61,6 +62,9 @@ impl Effect {
             Self::Speaks => "It says something to whoever watches the run.",
             Self::Model => {
                 "It asks a language model, which may cost money and answers differently each time."
+            }
+            Self::Outbound => {
+                "It may change something outside. Where a crash leaves open whether it has, it fails and is not done again, unless the node says `idempotent: true`."
             }
             Self::Nested => "It does what the nodes inside it do.",
         }
@@ -107,7 +111,7 @@ mod tests {
 
     #[test]
     fn every_example_is_a_node_of_its_schema_and_checks() {
-        for kind in &CATALOGUE {
+        for kind in CATALOGUE {
             let record = kind.record();
             let schema = jsonschema::validator_for(&record.schema).unwrap();
             let problems: Vec<String> =

@@ -87,6 +87,11 @@ pub(crate) trait Node: Send + Sync {
         Ok(None)
     }
 
+    /// Whether doing it twice does no harm, where the type of the node alone does not say.
+    fn is_idempotent(&self) -> bool {
+        false
+    }
+
     /// When it is tried again unless the graph says otherwise.
     fn retry(&self) -> Retry {
         Retry::NONE
@@ -126,6 +131,8 @@ pub enum Effect {
     Speaks,
     /// It asks a model: twice costs twice and harms nobody.
     Model,
+    /// It changes something outside, or may: done twice it may be there twice.
+    Outbound,
     /// What its own nodes do.
     Nested,
 }
@@ -135,6 +142,7 @@ impl Effect {
     pub(crate) fn on_unknown(self) -> OnUnknown {
         match self {
             Self::Pure | Self::Wait | Self::Speaks | Self::Model | Self::Nested => OnUnknown::Retry,
+            Self::Outbound => OnUnknown::Fail,
         }
     }
 }
@@ -190,7 +198,7 @@ impl NodeType {
 }
 
 /// Every type there is, in the order of the documentation.
-pub static CATALOGUE: [NodeType; 15] = [
+pub static CATALOGUE: &[NodeType] = &[
     set::TYPE,
     template::TYPE,
     transform::TYPE,
@@ -209,7 +217,7 @@ pub static CATALOGUE: [NodeType; 15] = [
 ];
 
 /// Types of the format that this version does not execute.
-pub(crate) const TYPES_LATER: [&str; 26] = [
+pub(crate) const TYPES_LATER: &[&str] = &[
     "wait_for_input",
     "code",
     "agent",

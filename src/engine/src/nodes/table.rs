@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn every_field_of_every_type_has_a_kind() {
-        for kind in &CATALOGUE {
+        for kind in CATALOGUE {
             let schema = (kind.schema)();
             let fields = kind.fields();
             assert_eq!(fields.len(), schema["properties"].as_object().unwrap().len(), "{}", kind.name);

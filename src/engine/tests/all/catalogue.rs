@@ -27,7 +27,7 @@ fn is_taken(node: &Value) -> bool {
 
 #[test]
 fn each_example_is_taken_and_fits_its_schema() {
-    for kind in &CATALOGUE {
+    for kind in CATALOGUE {
         let example = (kind.example)();
         assert_eq!(example["type"], json!(kind.name));
         let problems = engine::check(&around(&example)).err();
@@ -73,7 +73,7 @@ fn known(kind: &NodeType) -> BTreeSet<String> {
 
 #[test]
 fn a_schema_names_every_member_that_the_check_knows() {
-    for kind in &CATALOGUE {
+    for kind in CATALOGUE {
         let schema = kind.whole_schema();
         let mut named: BTreeSet<String> = schema["properties"].as_object().unwrap().keys().cloned().collect();
         let later: &[&str] = match kind.name {
@@ -89,7 +89,7 @@ fn a_schema_names_every_member_that_the_check_knows() {
 #[test]
 fn each_type_is_described() {
     let mut names = BTreeSet::new();
-    for kind in &CATALOGUE {
+    for kind in CATALOGUE {
         assert!(names.insert(kind.name), "{} stands twice", kind.name);
         assert!(kind.summary.ends_with('.') && !kind.summary.contains('\n'), "{}", kind.name);
         assert!(!kind.result.is_empty() && !kind.group.is_empty(), "{}", kind.name);

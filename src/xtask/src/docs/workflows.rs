@@ -16,7 +16,7 @@ pub(super) fn page() -> Result<String> {
 
 fn overview() -> String {
     let mut table = "| type | group | does |\n|---|---|---|\n".to_owned();
-    for kind in &CATALOGUE {
+    for kind in CATALOGUE {
         let NodeType { name, group, summary, .. } = kind;
         // Writing to a String cannot fail.
         let _ = writeln!(table, "| [`{name}`](#{name}) | {group} | {} |", cell(summary));
@@ -26,7 +26,7 @@ fn overview() -> String {
 
 fn nodes() -> Result<String> {
     let mut page = String::new();
-    for kind in &CATALOGUE {
+    for kind in CATALOGUE {
         let name = kind.name;
         write!(
             page,
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn every_type_has_a_section_with_its_example() {
         let page = page().unwrap();
-        for kind in &CATALOGUE {
+        for kind in CATALOGUE {
             assert!(page.contains(&format!("\n### `{}`\n", kind.name)), "{}", kind.name);
             assert!(page.contains(&kind.example_text()), "{}", kind.name);
         }
