@@ -33,6 +33,9 @@ impl Cancel {
         if stored.status.is_terminal() {
             return Ok(Some(stored));
         }
+        if stored.writer_id != self.ports.writer {
+            self.ports.store.signal(stored.writer_id, run).await?;
+        }
         if let Some(stream) = stored.stream_id {
             let ended = self.ended(stored.thread_id, run, stream);
             kernel::timeout(&*self.ports.clock, LIMIT, ended).await.transpose()?;
@@ -63,6 +66,13 @@ impl Cancel {
         turns.iter().for_each(|turn| self.threads.stop(thread, turn.run));
     }
 
+    /// Tells a run's actor, or has it taken out of the queue where it has none.
+    fn stop(&self, run: Uuid) {
+        if !self.runs.stop(run) {
+            self.ports.wakes.again(run);
+        }
+    }
+
     /// Tells the actor until the stream has ended: a run is stored a moment before its actor knows of it.
     async fn ended(&self, thread: Option<ThreadId>, run: Uuid, stream: Uuid) -> Result<(), StoreError> {
         // Behind every event: all it ever reads is the end.
@@ -70,7 +80,7 @@ impl Cancel {
         loop {
             match thread {
                 Some(thread) => self.threads.stop(thread, run),
-                None => self.runs.stop(run),
+                None => self.stop(run),
             }
             match kernel::timeout(&*self.ports.clock, AGAIN, reader.next()).await {
                 Some(Ok(Readout::End)) => return Ok(()),

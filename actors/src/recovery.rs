@@ -88,6 +88,14 @@ impl Recovery {
         taken
     }
 
+    /// Tells the actor of a run here that its end was asked for.
+    pub(crate) fn stop(&self, run: &StoredRun) {
+        match run.thread_id {
+            Some(thread) => self.threads.stop(thread, run.id),
+            None => _ = self.runs.stop(run.id),
+        }
+    }
+
     fn accept(&self, found: Option<TakenUp>) -> bool {
         match found {
             Some(TakenUp::Turn(turn)) => self.threads.accept(turn),
@@ -196,9 +204,16 @@ async fn accepted_run(
         inputs: Arc::new(inputs),
         options: Arc::new(options.unwrap_or_default()),
         trigger: run.trigger,
+        placed: limited(ports, run.workflow_id).await,
         progress: runs::Progress::Recovered { started_at: run.started_at },
     };
     Ok(AcceptedRun { run: made, token, stop: run.cancel_requested })
+}
+
+/// Whether the workflow limits how many runs are under way. A place that is held for nothing is found by maintenance.
+async fn limited(ports: &RunPorts, workflow: Uuid) -> bool {
+    let found = ports.plans.runnable(workflow).await;
+    !matches!(found, Ok(Some(found)) if found.workflow.max_concurrent_runs.is_none())
 }
 
 /// The run's version and inputs; no version when they cannot be read and never will be.

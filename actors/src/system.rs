@@ -1,6 +1,7 @@
 //! Puts the actors together, and takes them down in order.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -22,8 +23,8 @@ use crate::maintenance::{Periodic, Round};
 use crate::plans::Plans;
 use crate::publish::Topics;
 use crate::recovery::Recovery;
-use crate::run::RunPorts;
-use crate::runs::{Registry, Runs};
+use crate::run::{RunPorts, Wakes};
+use crate::runs::{Registry, RunQueue, Runs, Sweeper};
 use crate::runtime::{ActorKind, ArbiterPool, Guardian, Health};
 use crate::thread::Threads;
 use crate::turn::TurnPorts;
@@ -115,6 +116,7 @@ impl System {
             ids,
             in_flight,
             writer: instance,
+            wakes: Wakes::default(),
             recovering: Arc::new(Semaphore::new(RECOVERING)),
         };
         let threads = Threads::new(guardian.clone(), TurnPorts { run: ports.clone(), grace });
@@ -216,6 +218,17 @@ impl System {
     }
 
     fn start_periodic(&self) {
+        let queue = RunQueue::new(self.recovery(), self.lease);
+        let others = Arc::clone(&queue.others);
+        self.every(ActorKind::Queue, "queue", Duration::ZERO, {
+            Arc::new(move || {
+                let queue = queue.clone();
+                Box::pin(async move {
+                    queue.round().await;
+                    Ok(())
+                })
+            })
+        });
         // One after the other: a renewal names the oldest run, and must not overtake a takeover.
         self.every(ActorKind::Lease, "lease", LEASE, {
             let (store, lease, health) = (self.store.clone(), self.lease, self.health.clone());
@@ -226,8 +239,12 @@ impl System {
                 let (store, health) = (store.clone(), health.clone());
                 let (recovery, runs) = (recovery.clone(), runs.clone());
                 let (clock, renewals) = (Arc::clone(&clock), Arc::clone(&renewals));
+                let others = Arc::clone(&others);
                 Box::pin(async move {
                     let renewed = renew(&store, lease, &runs, &health).await?;
+                    if renewed && let Ok(there) = store.has_others(lease).await {
+                        others.store(there, Ordering::Relaxed);
+                    }
                     if renewed && renewals.lock().renewed(clock.monotonic()) {
                         take_over(&store, lease, &runs).await;
                     }
@@ -238,9 +255,13 @@ impl System {
         });
         self.every(ActorKind::Maintenance, "maintain", MAINTAIN, {
             let (store, clock) = (self.store.clone(), Arc::clone(&self.ports.clock));
+            let sweeper = Sweeper { recovery: self.recovery(), lease: self.lease };
             Arc::new(move || {
-                let (store, clock) = (store.clone(), Arc::clone(&clock));
+                let (store, clock, sweeper) = (store.clone(), Arc::clone(&clock), sweeper.clone());
                 Box::pin(async move {
+                    if let Err(error) = sweeper.sweep().await {
+                        tracing::warn!(%error, "it was not looked for runs that nobody looks after");
+                    }
                     // Partitions are made days ahead: a database that is away for a while is no reason to end.
                     while let Err(error) = maintain(&store, clock.now()).await {
                         tracing::warn!(%error, "maintenance is tried again");
@@ -272,6 +293,7 @@ async fn renew(store: &Store, lease: Lease, runs: &InFlight, health: &Health) ->
 
 async fn maintain(store: &Store, now: DateTime<Utc>) -> Result<(), StoreError> {
     store.ensure_partitions(now.date_naive()).await?;
+    store.tidy_run_queue().await?;
     store.forget_old_keys(now).await?;
     store.forget_old_sign_ins(now).await?;
     store.forget_old_invitations(now).await?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use engine::ports::{StepOutcome, StepRecord};
 use engine::{NodeError, RecordedStep};
 use serde_json::{Value, json};
-use store::batch::StepRow;
+use store::batch::{QuestionRow, StepRow};
 use store::{Store, StoreError, StoredStep};
 use uuid::Uuid;
 use wire::ErrorCode;
@@ -41,7 +41,6 @@ pub(super) fn step_row(run: Uuid, record: StepRecord) -> StepRow {
             ("failed", None, Some(stored_error(&error).to_string()), Some(finished_at))
         }
     };
-    let number = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
     StepRow {
         run_id: run,
         node: record.node,
@@ -57,6 +56,27 @@ pub(super) fn step_row(run: Uuid, record: StepRecord) -> StepRow {
         started_at: record.started_at,
         finished_at,
     }
+}
+
+/// What the row asks somebody.
+pub(super) fn question_row(run: Uuid, record: &StepRecord) -> Option<QuestionRow> {
+    let question = record.question.as_ref()?;
+    Some(QuestionRow {
+        run_id: run,
+        node: record.node.clone(),
+        visit: number(record.visit),
+        attempt: number(record.attempt),
+        key: question.key.clone(),
+        message: question.message.clone(),
+        schema: question.schema.as_ref().map(Value::to_string),
+        audience: json!(question.audience),
+        asked_at: record.started_at,
+        expires_at: question.expires_at,
+    })
+}
+
+fn number(n: u32) -> i32 {
+    i32::try_from(n).unwrap_or(i32::MAX)
 }
 
 fn stored_error(error: &NodeError) -> Value {

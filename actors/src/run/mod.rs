@@ -1,9 +1,11 @@
 //! The journaled run, which chat turns and workflow runs have in common: the engine executes a frozen version, every
 //! result is a journal row before anything depends on it, and readers are told what is committed.
 
+mod answers;
 mod frames;
 mod journal;
 mod teller;
+mod wakes;
 mod workflows;
 mod writer;
 
@@ -12,7 +14,7 @@ use std::sync::Arc;
 
 use engine::models::Models;
 use engine::ports::Ports;
-use engine::{Cache, RecordedStep, RunError, RunInput};
+use engine::{Activity, Cache, RecordedStep, RunError, RunInput};
 use futures_util::FutureExt;
 use kernel::{Clock, Ids, Random};
 use serde_json::{Value, json};
@@ -24,12 +26,14 @@ use wire::ErrorCode;
 pub(crate) use frames::Frames;
 pub(crate) use journal::read_journal;
 pub(crate) use teller::{Teller, Urgency};
+pub(crate) use wakes::Wakes;
 pub(crate) use writer::{End, RunWriter};
 
 use crate::db::{Database, WriteError};
 use crate::lease::InFlight;
 use crate::plans::{LoadedVersion, Plans};
 use crate::publish::{Reader, Topics};
+use answers::AnswersOf;
 use workflows::WorkflowsOf;
 
 /// What every run works with.
@@ -57,6 +61,8 @@ pub(crate) struct RunPorts {
     pub(crate) in_flight: InFlight,
     /// Whose lease everything is written under.
     pub(crate) writer: Uuid,
+    /// What wakes runs that wait.
+    pub(crate) wakes: Wakes,
     /// Runs of an earlier life that may read what they had stored at the same time. There may be thousands, and a
     /// new one wants a connection too.
     pub(crate) recovering: Arc<Semaphore>,
@@ -98,8 +104,15 @@ pub(crate) async fn execute<T: Teller>(
     recorded: Vec<RecordedStep>,
     ports: &RunPorts,
     writer: &RunWriter<T>,
+    activity: &Activity,
 ) -> Ran {
     let run = input.run.id.clone();
+    let answers = AnswersOf {
+        run: writer.run(),
+        store: ports.store.clone(),
+        wakes: ports.wakes.clone(),
+        clock: Arc::clone(&ports.clock),
+    };
     let workflows = WorkflowsOf { workspace, plans: Arc::clone(&ports.plans) };
     let ports = Ports {
         journal: writer,
@@ -108,7 +121,9 @@ pub(crate) async fn execute<T: Teller>(
         random: &*ports.random,
         models: &ports.models,
         workflows: &workflows,
+        answers: &answers,
         cache: &ports.cache,
+        activity,
     };
     let running = engine::execute(&version.plan, input, recorded, ports);
     tokio::select! {

@@ -11,12 +11,12 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use store::RunStatus;
-use store::batch::{Batch, CutRow, RunUpdate};
+use store::batch::{Batch, CutRow, QueueRow, RunUpdate};
 use tokio::sync::{Notify, oneshot};
 use uuid::Uuid;
 use wire::chat::NoticeLevel;
 
-use super::journal::step_row;
+use super::journal::{question_row, step_row};
 use super::{Frames, RunPorts, Teller, Urgency};
 use crate::db::{EventFrames, Then, WriteError};
 
@@ -89,6 +89,10 @@ impl<T: Teller> RunWriter<T> {
         self.inner.state.lock().batch.cuts.push(row);
     }
 
+    pub(super) fn run(&self) -> Uuid {
+        self.inner.run
+    }
+
     /// Looks at or changes what will be told.
     pub(crate) fn with<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
         change(&mut self.inner.state.lock().teller)
@@ -139,13 +143,29 @@ impl<T: Teller> RunWriter<T> {
 
     /// Ends the run; waits for the commit.
     pub(crate) async fn end(&self, end: End) -> Result<(), WriteError> {
+        self.last(end, None).await
+    }
+
+    /// Gives the run to the queue, where it waits; waits for the commit.
+    pub(crate) async fn park(&self, row: QueueRow) -> Result<(), WriteError> {
+        let waiting = End { status: RunStatus::Waiting, output: None, error: None };
+        self.last(waiting, Some(row)).await
+    }
+
+    /// Notes that the run gives its place among those of its workflow back; goes out with its end.
+    pub(crate) fn leaves(&self) {
+        self.inner.state.lock().batch.left.push(self.inner.run);
+    }
+
+    async fn last(&self, end: End, queued: Option<QueueRow>) -> Result<(), WriteError> {
         let (done, committed) = oneshot::channel();
         {
             let update = self.update(end);
             let mut state = self.inner.state.lock();
             state.batch.updates.push(update);
+            state.batch.queued.extend(queued);
             state.receipts.push(done);
-            self.inner.hand_over(&mut state, true);
+            self.inner.hand_over(&mut state, queued.is_none());
         }
         // A receipt that was dropped was not taken, because of what became of earlier rows.
         committed.await.unwrap_or_else(|_| {
@@ -242,6 +262,7 @@ impl<T: Teller> Journal for RunWriter<T> {
         {
             let mut state = self.inner.state.lock();
             state.teller.records(&row);
+            state.batch.questions.extend(question_row(self.inner.run, &row));
             state.batch.steps.push(step_row(self.inner.run, row));
             state.receipts.push(done);
             // Nothing may depend on it for long, and yet it need not be done twice.

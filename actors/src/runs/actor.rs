@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use wire::ErrorCode;
 
-use super::driver;
+use super::driver::{self, Left};
 use super::registry::{AcceptedRun, Registry};
 use crate::recovery;
 use crate::run::Driven;
@@ -119,17 +119,33 @@ impl Handler<Envelope<Stop>> for RunActor {
 }
 
 impl RunActor {
-    fn child_ended(&mut self, exit: ChildExit<Driven>, context: &mut Context<Self>) {
+    fn child_ended(&mut self, exit: ChildExit<Left>, context: &mut Context<Self>) {
         let reason = match exit {
-            ChildExit::Done(Driven::Ended) => {
+            ChildExit::Done(Left::Driven(Driven::Ended)) => {
                 if let Some(accepted) = self.accepted.take() {
                     accepted.token.finished();
                 }
                 self.life.end(context, ExitReason::Done);
                 return;
             }
-            ChildExit::Done(Driven::Lost(error)) => format!("a run's writes are refused: {error}"),
-            ChildExit::Done(Driven::Unreadable(text)) => format!("a run cannot be read: {text}"),
+            ChildExit::Done(Left::Parked) => {
+                if let Some(accepted) = self.accepted.take() {
+                    // Whoever takes it out of the queue looks after it.
+                    let run = accepted.token.run();
+                    accepted.token.finished();
+                    if self.stop.is_cancelled() {
+                        self.registry.ports().wakes.again(run);
+                    }
+                }
+                self.life.end(context, ExitReason::Done);
+                return;
+            }
+            ChildExit::Done(Left::Driven(Driven::Lost(error))) => {
+                format!("a run's writes are refused: {error}")
+            }
+            ChildExit::Done(Left::Driven(Driven::Unreadable(text))) => {
+                format!("a run cannot be read: {text}")
+            }
             ChildExit::Panicked(text) => format!("a run panicked: {text}"),
             ChildExit::TimedOut | ChildExit::Cut => "a run was cut off".to_owned(),
         };

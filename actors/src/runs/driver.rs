@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use engine::{RunError, RunInfo, RunInput};
+use engine::{Activity, Patch, RunError, RunInfo, RunInput};
 use serde_json::{Map, Value};
+use store::batch::QueueRow;
 use store::{RunStatus, StoreError};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -13,6 +14,7 @@ use wire::{ErrorCode, RunEvent, RunProblem};
 
 use super::start::RunOptions;
 use super::teller::RunTeller;
+use super::waiting::only_waits;
 use crate::db::WriteError;
 use crate::plans::LoadedVersion;
 use crate::run::{self, Driven, End, Ran, RunPorts, RunWriter};
@@ -28,6 +30,8 @@ pub(crate) struct Run {
     pub(crate) inputs: Arc<Value>,
     pub(crate) options: Arc<RunOptions>,
     pub(crate) trigger: String,
+    /// Whether it holds a place among the runs of its workflow.
+    pub(crate) placed: bool,
     pub(crate) progress: Progress,
 }
 
@@ -43,13 +47,29 @@ pub(crate) enum Progress {
     },
 }
 
-/// Runs it to its end, or until `stop` is cancelled.
-pub(crate) async fn drive(run: Run, ports: RunPorts, stop: CancellationToken) -> Driven {
-    let Some(version) = run.version.clone() else { return fail(run, ports, ErrorCode::Internal).await };
+/// How a life of a run has left it.
+pub(super) enum Left {
+    /// As any run may be left.
+    Driven(Driven),
+    /// It only waits, and stands in the queue until it need not any more.
+    Parked,
+}
+
+impl From<Driven> for Left {
+    fn from(driven: Driven) -> Self {
+        Self::Driven(driven)
+    }
+}
+
+/// Runs it to its end, or until it only waits, or until `stop` is cancelled.
+pub(super) async fn drive(run: Run, ports: RunPorts, stop: CancellationToken) -> Left {
+    let Some(version) = run.version.clone() else {
+        return fail(run, ports, ErrorCode::Internal).await.into();
+    };
     let _topic = ports.topics.produce(run.id);
     let (next_seq, recorded) = match earlier(&run, &ports).await {
         Ok(earlier) => earlier,
-        Err(error) => return Driven::Unreadable(error.to_string()),
+        Err(error) => return Driven::Unreadable(error.to_string()).into(),
     };
     let writer = writer(&run, &ports, next_seq);
     writer.started();
@@ -57,29 +77,55 @@ pub(crate) async fn drive(run: Run, ports: RunPorts, stop: CancellationToken) ->
         teller.event(RunEvent::RunStarted {
             workflow_id: run.workflow.to_string(),
             version: version.number,
-            resumed: run.progress != Progress::New,
+            resumed: matches!(run.progress, Progress::Recovered { started_at: Some(_) }),
         });
     });
     let input = run_input(&run, &version, &ports);
-    let (end, event) = tokio::select! {
+    let (activity, deadline) = (Activity::default(), input.deadline);
+    let came = tokio::select! {
         biased;
-        () = stop.cancelled() => stopped(),
-        ran = run::execute(&version, run.workspace, input, recorded, &ports, &writer) => match ran {
-            Ran::Succeeded(output) => succeeded(output),
-            Ran::Failed(error) => failed(&error),
-            Ran::Lost(error) => return Driven::Lost(error),
+        () = stop.cancelled() => Came::ToAnEnd(stopped()),
+        ran = run::execute(&version, run.workspace, input, recorded, &ports, &writer, &activity) => match ran {
+            Ran::Succeeded(output) => Came::ToAnEnd(succeeded(output)),
+            Ran::Failed(error) => Came::ToAnEnd(failed(&error)),
+            Ran::Lost(error) => return Driven::Lost(error).into(),
         },
+        due = only_waits(&activity, deadline, &*ports.clock) => Came::ToWait(due),
     };
-    writer.with(|teller| teller.event(event));
-    match writer.end(end).await {
-        Ok(()) => Driven::Ended,
+    if run.placed {
+        writer.leaves();
+    }
+    let (written, left) = match came {
+        Came::ToAnEnd((end, event)) => {
+            writer.with(|teller| teller.event(event));
+            (writer.end(end).await, Driven::Ended.into())
+        }
+        Came::ToWait(due_at) => {
+            let row = QueueRow { run_id: run.id, workflow_id: run.workflow, turn: false, due_at };
+            let parked = writer.park(row).await;
+            ports.wakes.parked(due_at);
+            (parked, Left::Parked)
+        }
+    };
+    if run.placed {
+        ports.wakes.queue();
+    }
+    match written {
+        Ok(()) => left,
         Err(WriteError::Poisoned(_)) => {
             // Nothing of this key is taken any more; what was committed before stands.
             ports.db.forgive(run.id);
-            fail(run, ports, ErrorCode::Internal).await
+            fail(run, ports, ErrorCode::Internal).await.into()
         }
-        Err(error) => Driven::Lost(error),
+        Err(error) => Driven::Lost(error).into(),
     }
+}
+
+/// What a life of a run came to.
+enum Came {
+    ToAnEnd((End, RunEvent)),
+    /// It only waits, until then at the latest.
+    ToWait(Option<DateTime<Utc>>),
 }
 
 /// Ends a run that cannot be driven: its readers get a terminal event behind what is stored.
@@ -91,6 +137,9 @@ pub(crate) async fn fail(run: Run, ports: RunPorts, code: ErrorCode) -> Driven {
     };
     let writer = writer(&run, &ports, next_seq);
     let (end, event) = failed(&run::whole(code));
+    if run.placed {
+        writer.leaves();
+    }
     writer.with(|teller| teller.event(event));
     match writer.end(end).await {
         Ok(()) => Driven::Ended,
@@ -130,6 +179,11 @@ fn run_input(run: &Run, version: &LoadedVersion, ports: &RunPorts) -> RunInput {
             trigger: run.trigger.clone(),
         },
         deadline: limit.and_then(|limit| began.checked_add_signed(limit)),
+        patch: run
+            .options
+            .origin
+            .as_ref()
+            .map(|origin| Patch { step: origin.from_step, state: origin.patch.clone() }),
     }
 }
 

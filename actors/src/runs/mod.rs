@@ -1,30 +1,42 @@
 //! Runs of workflows by themselves: begun, read, waited for, stopped; each is a supervised actor.
 
 mod actor;
+mod answering;
 mod driver;
+mod queue;
 mod registry;
+mod repeat;
 mod start;
+mod sweeper;
 mod teller;
+mod waiting;
 
 use std::time::Duration;
 
-use store::{Reserved, RunFilter, StoreError, StoredRun, StoredStep};
+use store::{Reserved, RunFilter, RunStatus, StoreError, StoredRun, StoredStep};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 pub use crate::begin::{BeginError, IdempotencyKey};
 pub(crate) use driver::{Progress, Run};
+pub(crate) use queue::RunQueue;
 pub(crate) use registry::{AcceptedRun, Registry};
-pub use start::{NewRun, RunOptions};
+pub use repeat::RepeatError;
+pub use start::{NewRun, Origin, RunOptions};
+pub(crate) use sweeper::Sweeper;
 
 use crate::begin::{self, Claimed};
 use crate::cancel::Cancel;
+use crate::lease::RunToken;
 use crate::plans::{LoadedVersion, PlanError};
 use crate::publish::{Reader, Readout};
 use crate::run::RunPorts;
 use start::RunIds;
 use std::sync::Arc;
 use store::WorkflowRef;
+
+/// How often it is looked whether a run of another instance only waits.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// A run that was begun, now or by an earlier request with the same key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,9 +106,18 @@ impl Runs {
             };
         }
         let id = token.run();
+        let limited = new.limited;
         let (batch, run) = start::rows(new, id, self.ports.clock.now());
         let registry = self.registry.clone();
-        let accept = move |token| registry.accept(AcceptedRun { run, token, stop: false });
+        let accept = move |token: RunToken| {
+            if limited {
+                // Whoever takes it out of the queue looks after it.
+                token.finished();
+                registry.ports().wakes.queue();
+            } else {
+                registry.accept(AcceptedRun { run, token, stop: false });
+            }
+        };
         begin::commit_start(&self.ports, id, token, batch, None, accept).await?;
         Ok(BegunRun { run: id, replayed: false })
     }
@@ -136,18 +157,36 @@ impl Runs {
         self.ports.read(stream, after, false)
     }
 
-    /// Waits until a run has ended, at most for `limit`.
+    /// Waits until a run has ended or only waits for somebody or for long, at most for `limit`.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
-    pub async fn wait(&self, stream: Uuid, limit: Duration) -> Result<(), StoreError> {
+    pub async fn wait(&self, run: Uuid, limit: Duration) -> Result<(), StoreError> {
+        let mut parkings = self.ports.wakes.parkings();
         // Behind every event: all it ever reads is the end.
-        let mut reader = self.ports.read(stream, u64::MAX - 1, false);
+        let mut reader = self.ports.read(run, u64::MAX - 1, false);
         let ended = async {
             while reader.next().await? != Readout::End {}
             Ok(())
         };
-        kernel::timeout(&*self.ports.clock, limit, ended).await.unwrap_or(Ok(()))
+        let waiting = async {
+            loop {
+                parkings.mark_unchanged();
+                let found = self.ports.store.run(run).await?;
+                if found.is_none_or(|run| run.status == RunStatus::Waiting) {
+                    return Ok(());
+                }
+                // Another instance tells nothing.
+                let _ = kernel::timeout(&*self.ports.clock, LOOK, parkings.changed()).await;
+            }
+        };
+        let either = async {
+            tokio::select! {
+                ended = ended => ended,
+                waiting = waiting => waiting,
+            }
+        };
+        Box::pin(kernel::timeout(&*self.ports.clock, limit, either)).await.unwrap_or(Ok(()))
     }
 
     /// Stores that a run shall end, and waits for its end for a moment. A run that has ended stays as it is.

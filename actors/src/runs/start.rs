@@ -5,7 +5,8 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use store::batch::{Batch, RunRow, StreamRow};
+use store::StoredStep;
+use store::batch::{Batch, QueueRow, RunRow, StepRow, StreamRow};
 use uuid::Uuid;
 
 use super::driver::{Progress, Run};
@@ -25,6 +26,21 @@ pub struct RunOptions {
     /// For the caller's own use.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
+    /// What it repeats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+}
+
+/// What a run repeats, from which step on, and with what changed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The run.
+    pub run: Uuid,
+    /// The super-step that is run first, from 1.
+    pub from_step: u32,
+    /// Channels of `state` and what they hold from that step on.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub patch: Map<String, Value>,
 }
 
 /// A run to begin.
@@ -39,6 +55,10 @@ pub struct NewRun {
     pub options: RunOptions,
     /// What begins it.
     pub trigger: &'static str,
+    /// Whether its workflow limits how many runs are under way, so that it waits for its turn.
+    pub limited: bool,
+    /// Steps of the run that it repeats, which are not run again.
+    pub copied: Vec<StoredStep>,
     /// The request's key, if it has one.
     pub idempotency: Option<IdempotencyKey>,
 }
@@ -61,6 +81,9 @@ impl StartIds for RunIds {
 
 /// Everything that a run's start stores.
 pub(super) fn rows(new: NewRun, id: Uuid, now: DateTime<Utc>) -> (Batch, Run) {
+    let queued = QueueRow { run_id: id, workflow_id: new.version.workflow, turn: true, due_at: Some(now) };
+    let progress =
+        if new.copied.is_empty() { Progress::New } else { Progress::Recovered { started_at: None } };
     let options = (new.options != RunOptions::default()).then(|| json(&new.options));
     let batch = Batch {
         runs: vec![RunRow {
@@ -82,6 +105,8 @@ pub(super) fn rows(new: NewRun, id: Uuid, now: DateTime<Utc>) -> (Batch, Run) {
             thread_id: None,
             dialect: None,
         }],
+        steps: new.copied.into_iter().map(|step| copied(id, step)).collect(),
+        queued: new.limited.then_some(queued).into_iter().collect(),
         ..Batch::default()
     };
     let run = Run {
@@ -92,7 +117,27 @@ pub(super) fn rows(new: NewRun, id: Uuid, now: DateTime<Utc>) -> (Batch, Run) {
         inputs: Arc::new(new.inputs),
         options: Arc::new(new.options),
         trigger: new.trigger.to_owned(),
-        progress: Progress::New,
+        placed: new.limited,
+        progress,
     };
     (batch, run)
+}
+
+/// A step of another run as one of this.
+fn copied(run: Uuid, step: StoredStep) -> StepRow {
+    StepRow {
+        run_id: run,
+        node: step.node,
+        visit: step.visit,
+        attempt: step.attempt,
+        step: step.step,
+        begun: false,
+        status: if step.result.is_some() { "succeeded" } else { "failed" },
+        input_digest: step.input_digest,
+        result: step.result,
+        error: step.error,
+        note: step.note,
+        started_at: step.started_at,
+        finished_at: step.finished_at,
+    }
 }

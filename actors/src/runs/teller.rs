@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use engine::ports::{StepOutcome, StepRecord};
+use engine::ports::{Question, StepOutcome, StepRecord};
 use kernel::Clock;
 use serde_json::Value;
 use store::batch::ItemRow;
 use uuid::Uuid;
 use wire::chat::NoticeLevel;
-use wire::{RunEvent, RunFrame, RunProblem};
+use wire::{RunEvent, RunFrame, RunProblem, WaitsFor};
 
 use crate::run::{Frames, Teller, Urgency};
 use crate::turn::text::{stored_json, timestamp};
@@ -40,6 +40,16 @@ impl RunTeller {
     }
 }
 
+fn waits_for(question: &Question) -> WaitsFor {
+    WaitsFor {
+        key: question.key.clone(),
+        message: question.message.clone(),
+        schema: question.schema.clone(),
+        audience: question.audience.clone(),
+        expires_at: question.expires_at.map(timestamp),
+    }
+}
+
 impl Teller for RunTeller {
     fn begins(&mut self, row: &StepRecord) -> Urgency {
         self.begun.insert(row.node.clone());
@@ -50,7 +60,11 @@ impl Teller for RunTeller {
     fn records(&mut self, row: &StepRecord) {
         let (node, visit, attempt) = (row.node.clone(), row.visit, row.attempt);
         match &row.outcome {
-            StepOutcome::Started => {}
+            StepOutcome::Started => {
+                if let Some(question) = &row.question {
+                    self.event(RunEvent::RunWaiting(waits_for(question)));
+                }
+            }
             StepOutcome::Succeeded { result, .. } => {
                 let large = result.len() > LARGEST_RESULT;
                 let value = if large { Value::Null } else { stored_json(result).unwrap_or_default() };

@@ -13,6 +13,8 @@ pub enum ActorKind {
     Lease,
     /// Makes partitions ahead, forgets what is too old.
     Maintenance,
+    /// Takes runs out of the queue.
+    Queue,
     /// Sends what waits in the mail queue.
     Mail,
 }
@@ -62,7 +64,7 @@ impl ActorKind {
         match self {
             Self::Thread => BASE,
             Self::Run => RestartPolicy { mailbox: 8, ..BASE },
-            Self::Lease | Self::Maintenance | Self::Mail => {
+            Self::Lease | Self::Maintenance | Self::Queue | Self::Mail => {
                 RestartPolicy { exhausted: Exhausted::Escalate, mailbox: 8, ..BASE }
             }
         }
@@ -76,6 +78,7 @@ impl ActorKind {
             Self::Run => "run",
             Self::Lease => "lease",
             Self::Maintenance => "maintenance",
+            Self::Queue => "queue",
             Self::Mail => "mail",
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use engine::{RecordedStep, RunError};
+use engine::{Activity, RecordedStep, RunError};
 use kernel::Clock;
 use serde_json::Value;
 use store::batch::ItemRow;
@@ -53,13 +53,15 @@ pub(crate) async fn drive(turn: Turn, ports: TurnPorts, stop: CancellationToken)
         take_out(&turn, run_ports, &writer, cut);
     }
     writer.started();
+    // Somebody reads: a turn stays where it is, whatever it waits for.
+    let activity = Activity::default();
     let end = tokio::select! {
         biased;
         () = stop.cancelled() => stopped(&turn, run_ports, &writer, ErrorCode::RunCancelled),
         () = abandoned(topic.readers(), grace, &*run_ports.clock) => {
             stopped(&turn, run_ports, &writer, ErrorCode::RunAbandoned)
         }
-        ran = run::execute(&version, turn.workspace, input.run, recorded, run_ports, &writer) => match ran {
+        ran = run::execute(&version, turn.workspace, input.run, recorded, run_ports, &writer, &activity) => match ran {
             Ran::Succeeded(output) => succeeded(&writer, &output),
             Ran::Failed(error) => failed(&writer, &error),
             Ran::Lost(error) => return Driven::Lost(error),

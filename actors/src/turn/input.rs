@@ -59,6 +59,7 @@ pub(super) async fn read(
         return Ok(None);
     }
     let run = RunInput {
+        patch: None,
         inputs: (*turn.inputs).clone(),
         messages,
         config: (*version.config).clone(),

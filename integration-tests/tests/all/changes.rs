@@ -151,7 +151,10 @@ async fn the_typed_client_says_what_is_to_change() {
     let prompts = vec![json!({"label": "Hi", "prompt": [{"type": "input_text", "text": "Say hi"}]})];
     let change = UpdateWorkflow {
         description: Some(Some("Echoes.".to_owned())),
-        chat: Some(UpdateChatSettings { start_prompts: Some(prompts.clone()), models: None }),
+        chat: Some(UpdateChatSettings {
+            start_prompts: Some(prompts.clone()),
+            ..UpdateChatSettings::default()
+        }),
         ..UpdateWorkflow::default()
     };
     let changed = t.client().update_workflow(&workflow.handle, &change).await.unwrap();

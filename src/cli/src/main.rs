@@ -14,7 +14,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use commands::{
-    audit, chat, config, demo, login, logout, node, run, serve, token, whoami, workflow, workspace,
+    answer, audit, chat, config, demo, login, logout, node, rerun, run, serve, token, whoami, workflow,
+    workspace,
 };
 use options::ClientOptions;
 use output::{Failure, Output};
@@ -58,6 +59,10 @@ enum Command {
     Chat(chat::Chat),
     /// Run a workflow, watch it, and print what it comes to.
     Run(run::Run),
+    /// Answer a run that waits for somebody.
+    Answer(answer::Answer),
+    /// Repeat a run from one of its steps on, watch it, and print what it comes to.
+    Rerun(rerun::Rerun),
     /// Sign in with a mail address, or keep a service token, in the profile file.
     Login(login::Login),
     /// End the sign-in, and take the tokens out of the profile file.
@@ -154,6 +159,8 @@ fn perform(command: Command, outer: ClientOptions) -> (Output, Result<(), Failur
         Command::Workflow { command } => workflow::run(command, outer),
         Command::Chat(command) => command.run(outer),
         Command::Run(command) => command.run(outer),
+        Command::Answer(command) => command.run(outer),
+        Command::Rerun(command) => command.run(outer),
         Command::Login(command) => command.run(outer),
         Command::Logout(command) => command.run(outer),
         Command::Whoami(command) => command.run(outer),

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use reqwest::Method;
-use wire::{CreateRun, Listed, RunRecord, RunState, Trace};
+use serde_json::Value;
+use wire::{CreateRun, Listed, Rerun, RunRecord, RunState, Trace};
 
 use crate::client::{Bearer, Client};
 use crate::follow::Source;
@@ -92,6 +93,22 @@ impl Client {
     /// See above.
     pub async fn cancel_run(&self, id: &str) -> Result<RunRecord, ClientError> {
         self.post(&["api", "runs", id, "cancel"], None::<&()>).await?.ok()
+    }
+
+    /// `POST /api/runs/{id}/inputs/{key}`: answers what a run waits for, with any JSON.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn answer_run(&self, id: &str, key: &str, answer: &Value) -> Result<RunRecord, ClientError> {
+        self.post(&["api", "runs", id, "inputs", key], Some(answer)).await?.ok()
+    }
+
+    /// `POST /api/runs/{id}/rerun`: begins a run that repeats another from a step on.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn rerun(&self, id: &str, wanted: &Rerun) -> Result<RunRecord, ClientError> {
+        self.post(&["api", "runs", id, "rerun"], Some(wanted)).await?.ok()
     }
 
     /// `GET /api/runs/{id}/events`: a run's events behind one of them, or from the first. `None` when all was seen.

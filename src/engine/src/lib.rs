@@ -27,7 +27,7 @@ pub use channel::{Channel, Rule};
 pub use check::{Plan, check, compile};
 pub use diff::{diff, diff_config};
 pub use error::{NodeError, RunError};
-pub use execute::{RecordedStep, RunInfo, RunInput, execute};
+pub use execute::{Activity, Idle, Patch, RecordedStep, RunInfo, RunInput, execute};
 pub use graph::parse::parse;
 pub use graph::{Case, EdgeSpec, Graph, NodeSpec, Target};
 pub use references::{Reference, references};
@@ -36,6 +36,12 @@ use serde_json::Value;
 
 /// Everything that is wrong with a graph.
 pub type Problems = Vec<wire::FieldError>;
+
+/// What the JSON Schema of a question has against an answer, with pointers below `base`; empty when it fits.
+#[must_use]
+pub fn check_answer(schema: &Value, answer: &Value, base: &str) -> Problems {
+    schema::Schema::problems_of(schema, answer, base)
+}
 
 /// Whether a text inside the value may name `messages`.
 #[must_use]

@@ -11,7 +11,7 @@ use wire::chat::NoticeLevel;
 
 use crate::cache::Cache;
 use crate::models::Models;
-use crate::{NodeError, Plan};
+use crate::{Activity, NodeError, Plan};
 
 /// Everything that a run works with.
 #[derive(Clone, Copy)]
@@ -28,8 +28,12 @@ pub struct Ports<'a> {
     pub models: &'a Models,
     /// Other workflows.
     pub workflows: &'a dyn Workflows,
+    /// What people answer.
+    pub answers: &'a dyn Answers,
     /// Results of pure nodes.
     pub cache: &'a Cache,
+    /// Who of the run is at work.
+    pub activity: &'a Activity,
 }
 
 /// A row of the journal.
@@ -51,6 +55,8 @@ pub struct StepRecord {
     pub started_at: DateTime<Utc>,
     /// What a resumed attempt has to know, JSON; of an attempt whose start is recorded.
     pub note: Option<Value>,
+    /// What somebody is asked for, of an attempt that waits for an answer.
+    pub question: Option<Question>,
     /// How it ended.
     pub outcome: StepOutcome,
 }
@@ -123,6 +129,53 @@ pub struct Resolved {
     pub plan: Arc<Plan>,
     /// Its runnable config.
     pub config: Arc<Map<String, Value>>,
+}
+
+/// What a run asks of people.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Question {
+    /// By which an answer names it.
+    pub key: String,
+    /// For whoever answers.
+    pub message: Option<String>,
+    /// JSON Schema that an answer has to fit.
+    pub schema: Option<Value>,
+    /// Who may answer: `role:<role>` or addresses; empty: whoever may execute the workflow.
+    pub audience: Vec<String>,
+    /// When it is too late.
+    pub expires_at: Option<DateTime<Utc>>,
+}
+
+/// What somebody has answered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// The answer; fits the question's schema.
+    pub value: Value,
+    /// Who, where that is known.
+    pub by: Option<String>,
+    /// When.
+    pub at: DateTime<Utc>,
+}
+
+/// Names one attempt of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StepKey<'a> {
+    /// The node, as in [`StepRecord::node`].
+    pub node: &'a str,
+    /// Which visit, from 1.
+    pub visit: u32,
+    /// Which attempt of the visit, from 1.
+    pub attempt: u32,
+}
+
+/// What people answer.
+#[async_trait]
+pub trait Answers: Send + Sync {
+    /// Ends with the answer to the question of an attempt, whenever it comes.
+    ///
+    /// # Errors
+    /// [`JournalError`] when it will never be known here.
+    async fn answer(&self, step: StepKey<'_>) -> Result<Answer, JournalError>;
 }
 
 /// Other workflows of the same workspace.

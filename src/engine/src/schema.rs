@@ -34,6 +34,14 @@ impl Schema {
         }
     }
 
+    /// What a schema that was taken before has against a value, with pointers below `base`.
+    pub(crate) fn problems_of(schema: &Value, value: &Value, base: &str) -> Problems {
+        match Self::read(schema) {
+            Ok(schema) => schema.problems(value, base),
+            Err(message) => vec![FieldError::new(base, "schema", format!("is no JSON Schema: {message}"))],
+        }
+    }
+
     fn read(schema: &Value) -> Result<Self, String> {
         if !schema.is_object() && !schema.is_boolean() {
             return Err("it must be an object".to_owned());

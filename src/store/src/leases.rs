@@ -29,6 +29,13 @@ struct Epoch {
 }
 
 #[derive(QueryableByName)]
+struct Other {
+    #[diesel(sql_type = SqlUuid)]
+    #[expect(dead_code, reason = "whether there is a row is all that counts")]
+    writer_id: Uuid,
+}
+
+#[derive(QueryableByName)]
 struct Dead {
     #[diesel(sql_type = SqlUuid)]
     writer_id: Uuid,
@@ -76,6 +83,21 @@ impl Store {
         .execute(&mut *self.connection().await?)
         .await?;
         Ok(renewed == 1)
+    }
+
+    /// Whether other services hold a lease now.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn has_others(&self, lease: Lease) -> Result<bool, StoreError> {
+        let others: Vec<Other> = diesel::sql_query(
+            "SELECT writer_id FROM leases
+             WHERE writer_id <> $1 AND expires_at > now() AND expires_at <> 'infinity' LIMIT 1",
+        )
+        .bind::<SqlUuid, _>(lease.writer_id)
+        .load(&mut *self.connection().await?)
+        .await?;
+        Ok(!others.is_empty())
     }
 
     /// Lets this writer's lease reach back to a run that is older than its oldest one.

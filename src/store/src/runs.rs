@@ -74,6 +74,8 @@ pub struct StoredRun {
     pub workflow_id: Uuid,
     /// The version it runs.
     pub version_id: Uuid,
+    /// Whose lease it is written under, unless it stands in the queue.
+    pub writer_id: Uuid,
     /// Its thread.
     pub thread_id: Option<ThreadId>,
     /// Its stream.
@@ -126,6 +128,7 @@ struct Row {
     workspace_id: Uuid,
     workflow_id: Uuid,
     version_id: Uuid,
+    writer_id: Uuid,
     thread_id: Option<Uuid>,
     stream_id: Option<Uuid>,
     trigger: String,
@@ -149,6 +152,7 @@ impl TryFrom<Row> for StoredRun {
             workspace_id: row.workspace_id,
             workflow_id: row.workflow_id,
             version_id: row.version_id,
+            writer_id: row.writer_id,
             thread_id: row.thread_id.map(ThreadId),
             stream_id: row.stream_id,
             trigger: row.trigger,
@@ -255,6 +259,7 @@ impl Store {
             .filter(runs::id.ge(since))
             .filter(runs::writer_id.eq(writer))
             .filter(runs::finished_at.is_null())
+            .filter(not_queued())
             .order(runs::id)
             .select((runs::id, runs::thread_id))
             .load(&mut *self.connection().await?)
@@ -280,6 +285,7 @@ impl Store {
             .filter(runs::id.ge(since))
             .filter(runs::writer_id.eq(writer))
             .filter(runs::finished_at.is_null())
+            .filter(not_queued())
             .order(runs::id)
             .limit(limit)
             .select((Row::as_select(), streams::dialect))
@@ -305,6 +311,11 @@ impl Store {
     }
 }
 
+/// What waits in the queue is nobody's.
+fn not_queued() -> diesel::expression::SqlLiteral<diesel::sql_types::Bool> {
+    diesel::dsl::sql("NOT EXISTS (SELECT FROM run_queue WHERE run_queue.run_id = runs.id)")
+}
+
 /// Gives a dead writer's unfinished runs to another.
 pub(crate) async fn reassign(
     connection: &mut AsyncPgConnection,
@@ -316,6 +327,7 @@ pub(crate) async fn reassign(
         .filter(runs::id.ge(since))
         .filter(runs::writer_id.eq(dead))
         .filter(runs::finished_at.is_null())
+        .filter(not_queued())
         .set(runs::writer_id.eq(to.writer_id))
         .returning(runs::id)
         .get_results(connection)

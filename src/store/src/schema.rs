@@ -27,6 +27,7 @@ diesel::table! {
         archived_at -> Nullable<Timestamptz>,
         created_at -> Timestamptz,
         updated_at -> Timestamptz,
+        max_concurrent_runs -> Nullable<Int4>,
     }
 }
 
@@ -108,6 +109,24 @@ diesel::table! {
         created_at -> Timestamptz,
         started_at -> Nullable<Timestamptz>,
         finished_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    run_questions (run_id, node, visit, attempt) {
+        run_id -> Uuid,
+        node -> Text,
+        visit -> Int4,
+        attempt -> Int4,
+        key -> Text,
+        message -> Nullable<Text>,
+        schema -> Nullable<Text>,
+        audience -> Json,
+        asked_at -> Timestamptz,
+        expires_at -> Nullable<Timestamptz>,
+        answer -> Nullable<Text>,
+        answered_by -> Nullable<Text>,
+        answered_at -> Nullable<Timestamptz>,
     }
 }
 
@@ -270,6 +289,7 @@ diesel::table! {
 }
 
 diesel::allow_tables_to_appear_in_same_query!(thread_items, thread_cuts, threads);
+diesel::allow_tables_to_appear_in_same_query!(run_questions, runs);
 diesel::allow_tables_to_appear_in_same_query!(
     runs,
     streams,

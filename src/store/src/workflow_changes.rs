@@ -6,7 +6,7 @@ use diesel::sql_types::{Nullable, Text, Timestamptz};
 use diesel_async::RunQueryDsl;
 use serde_json::{Value, json};
 use uuid::Uuid;
-use wire::ChatSettings;
+use wire::{BusyThread, ChatSettings};
 
 use crate::error::HANDLE_KEY;
 use crate::schema::workflows;
@@ -28,6 +28,10 @@ pub struct WorkflowChange {
     pub start_prompts: Option<Vec<Value>>,
     /// Models that its chat offers.
     pub models: Option<Vec<Value>>,
+    /// What becomes of a message while another is being answered in its thread.
+    pub busy: Option<BusyThread>,
+    /// Most runs at the same time; `Some(None)` takes the limit away.
+    pub max_concurrent_runs: Option<Option<i32>>,
 }
 
 impl WorkflowChange {
@@ -39,6 +43,8 @@ impl WorkflowChange {
         set(&mut workflow.tags, self.tags);
         set(&mut workflow.chat.start_prompts, self.start_prompts);
         set(&mut workflow.chat.models, self.models);
+        set(&mut workflow.chat.busy, self.busy);
+        set(&mut workflow.max_concurrent_runs, self.max_concurrent_runs);
         workflow
     }
 }
@@ -120,6 +126,7 @@ impl Changes {
                 workflows::description.eq(&new.description),
                 workflows::tags.eq(json!(new.tags)),
                 workflows::chat.eq(json!(new.chat)),
+                workflows::max_concurrent_runs.eq(new.max_concurrent_runs),
                 workflows::updated_at.eq(self.store.now()),
             ))
             .returning(Row::as_returning())

@@ -60,6 +60,8 @@ pub struct StoredWorkflow {
     pub created_at: DateTime<Utc>,
     /// When it last changed.
     pub updated_at: DateTime<Utc>,
+    /// Most runs of it at the same time; `None`: as many as there are.
+    pub max_concurrent_runs: Option<i32>,
 }
 
 /// A workflow to make.
@@ -96,6 +98,7 @@ pub(crate) struct Row {
     archived_at: Option<DateTime<Utc>>,
     created_at: DateTime<Utc>,
     updated_at: DateTime<Utc>,
+    max_concurrent_runs: Option<i32>,
 }
 
 impl TryFrom<Row> for StoredWorkflow {
@@ -118,6 +121,7 @@ impl TryFrom<Row> for StoredWorkflow {
             archived_at: row.archived_at,
             created_at: row.created_at,
             updated_at: row.updated_at,
+            max_concurrent_runs: row.max_concurrent_runs,
         })
     }
 }

@@ -27,13 +27,15 @@ pub use error::{ErrorBody, ErrorDetail, FieldError, MOST_PROBLEMS};
 pub use error_code::ErrorCode;
 pub use near::nearest;
 pub use node::NodeTypeRecord;
-pub use run::{CreateRun, RunEvent, RunFrame, RunProblem, RunRecord, RunState, Trace, TraceStep};
+pub use run::{
+    CreateRun, Rerun, RunEvent, RunFrame, RunProblem, RunRecord, RunState, Trace, TraceStep, WaitsFor,
+};
 pub use sign_in::{
     Me, Refresh, SignInStarted, SignedIn, StartSignIn, TerminalCode, UserRecord, VerifyCode, WorkspaceRole,
 };
 pub use socket::{SocketFrame, SocketMessage, SocketProblem, SocketRequest};
 pub use workflow::{
-    ChatSettings, CheckVersion, Checked, CreateVersion, CreateWorkflow, Listed, PublicWorkflow,
+    BusyThread, ChatSettings, CheckVersion, Checked, CreateVersion, CreateWorkflow, Listed, PublicWorkflow,
     PublishRequest, Published, SavedVersion, StopAnswer, StopStatus, UpdateChatSettings, UpdateWorkflow,
     VersionRecord, VersionSummary, WorkflowRecord,
 };

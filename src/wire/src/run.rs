@@ -95,10 +95,13 @@ pub struct RunRecord {
     pub output: Value,
     /// Why it did not.
     pub error: Option<RunProblem>,
-    /// What began it: `api` or `chat`.
+    /// What began it: `api`, `chat`, `websocket` or `rerun`.
     pub trigger: String,
     /// The run that it repeats from a step on.
     pub origin_run_id: Option<String>,
+    /// What it waits for from people.
+    #[serde(default)]
+    pub waits_for: Vec<WaitsFor>,
     /// For the caller's own use.
     pub metadata: Map<String, Value>,
     /// When it was accepted.
@@ -107,6 +110,32 @@ pub struct RunRecord {
     pub started_at: Option<Timestamp>,
     /// When it ended.
     pub finished_at: Option<Timestamp>,
+}
+
+/// What a run waits for from somebody; `POST /api/runs/{id}/inputs/{key}` answers it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WaitsFor {
+    /// By which an answer names it.
+    pub key: String,
+    /// What is asked, for people.
+    pub message: Option<String>,
+    /// JSON Schema that an answer has to fit.
+    pub schema: Option<Value>,
+    /// Who may answer: `role:<role>` or mail addresses; empty: whoever may execute the workflow.
+    pub audience: Vec<String>,
+    /// When it is too late.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// `POST /api/runs/{id}/rerun`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rerun {
+    /// The super-step that is run first, from 1; what is before it is copied.
+    pub from_step: u32,
+    /// Channels of `state` and what they hold from that step on.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub patch: Map<String, Value>,
 }
 
 /// `GET /api/runs/{id}/trace`.
@@ -161,7 +190,7 @@ pub struct RunFrame {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "payload", rename_all = "snake_case")]
 pub enum RunEvent {
-    /// It begins, or goes on after a restart of the service.
+    /// It begins, or goes on: after a wait, or after a restart of the service.
     RunStarted {
         /// Its workflow.
         workflow_id: String,
@@ -204,6 +233,8 @@ pub enum RunEvent {
         /// Why.
         error: RunProblem,
     },
+    /// It waits for somebody's answer: `POST /api/runs/{id}/inputs/{key}`.
+    RunWaiting(WaitsFor),
     /// A piece of a node's text.
     OutputDelta {
         /// The node.

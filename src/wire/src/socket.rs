@@ -1,16 +1,32 @@
 //! Messages of the workflow websocket. Events of runs go over it as they go over SSE, see [`crate::RunFrame`].
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::{FieldError, Timestamp};
 
 /// What a client says.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum SocketRequest {
     /// Is answered with `pong`.
     Ping {
         /// Comes back with the answer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request_id: Option<String>,
+    },
+    /// Begins a run, whose events follow.
+    RunWorkflow {
+        /// A graph, which is saved as a version; the latest version unless given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        graph_config: Option<Value>,
+        /// What the graph's `inputs` schema asks for; `{}` unless given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        inputs: Option<Value>,
+        /// Laid over the version's runnable config; prompts one by one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        config: Option<Map<String, Value>>,
+        /// Comes back with every event.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         request_id: Option<String>,
     },

@@ -41,10 +41,15 @@ pub struct UpdateWorkflow {
     /// What the chat shows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chat: Option<UpdateChatSettings>,
+    /// Most runs at the same time, the others wait for their turn; null: as many as there are.
+    #[serde(default, deserialize_with = "stated", skip_serializing_if = "Option::is_none")]
+    pub max_concurrent_runs: Option<Option<i32>>,
 }
 
 /// Null is something that is said.
-fn stated<'de, D: serde::Deserializer<'de>>(member: D) -> Result<Option<Option<String>>, D::Error> {
+fn stated<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(
+    member: D,
+) -> Result<Option<Option<T>>, D::Error> {
     Option::deserialize(member).map(Some)
 }
 
@@ -58,6 +63,37 @@ pub struct UpdateChatSettings {
     /// At most 50 objects `{id, label, description?, disabled?, default?}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub models: Option<Vec<Value>>,
+    /// What becomes of a message while another is being answered in its thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy: Option<BusyThread>,
+}
+
+/// What becomes of a message while another is being answered in its thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BusyThread {
+    /// It waits for its turn.
+    #[default]
+    Enqueue,
+    /// It is refused.
+    Reject,
+    /// The answer under way is stopped, and it is answered.
+    Interrupt,
+}
+
+impl BusyThread {
+    /// Every choice.
+    pub const ALL: [Self; 3] = [Self::Enqueue, Self::Reject, Self::Interrupt];
+
+    /// Its name on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Enqueue => "enqueue",
+            Self::Reject => "reject",
+            Self::Interrupt => "interrupt",
+        }
+    }
 }
 
 /// A workflow's record.
@@ -91,6 +127,8 @@ pub struct WorkflowRecord {
     pub latest_version: Option<i32>,
     /// What the chat shows.
     pub chat: ChatSettings,
+    /// Most runs at the same time, the others wait for their turn; null: as many as there are.
+    pub max_concurrent_runs: Option<i32>,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it last changed.
@@ -106,6 +144,9 @@ pub struct ChatSettings {
     /// Models to choose from.
     #[serde(default)]
     pub models: Vec<Value>,
+    /// What becomes of a message while another is being answered in its thread.
+    #[serde(default)]
+    pub busy: BusyThread,
 }
 
 /// What anybody may know of a published workflow.

@@ -59,7 +59,7 @@ async fn names_and_titles_are_text() {
     let name = r#""><script>window.bad = 1</script><img src=x onerror='window.bad=2'>{{ 7 * 7 }}"#;
     let workflow = t.workflow().named(name).echo().published().create().await;
     let prompts = vec![json!({"label": "<img src=x onerror=window.bad=3>", "prompt": "<u>hi</u>"})];
-    let chat = UpdateChatSettings { start_prompts: Some(prompts), models: None };
+    let chat = UpdateChatSettings { start_prompts: Some(prompts), ..UpdateChatSettings::default() };
     let description = Some(Some(name.to_owned()));
     let update = UpdateWorkflow { description, chat: Some(chat), ..UpdateWorkflow::default() };
     t.client().update_workflow(&workflow.id, &update).await.unwrap();

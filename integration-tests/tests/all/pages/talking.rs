@@ -195,7 +195,7 @@ async fn prompts_begin_a_conversation() {
     let t = TestService::start().await;
     let workflow = t.workflow().named("Helper").echo().published().create().await;
     let prompts = vec![json!({"label": "Ask about prices", "prompt": "What does it cost?"})];
-    let chat = UpdateChatSettings { start_prompts: Some(prompts), models: None };
+    let chat = UpdateChatSettings { start_prompts: Some(prompts), ..UpdateChatSettings::default() };
     let description = Some(Some("Knows <b>everything</b>.".to_owned()));
     let update = UpdateWorkflow { description, chat: Some(chat), ..UpdateWorkflow::default() };
     t.client().update_workflow(&workflow.id, &update).await.unwrap();

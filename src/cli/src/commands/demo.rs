@@ -188,7 +188,7 @@ async fn publish(client: &Client, example: &Example) -> Result<WorkflowRecord, C
     let version = CreateVersion { graph, runnable_config: config, metadata: None, notes: None };
     client.save_version(example.handle, &version).await?;
     let prompts = example.prompts.iter().map(|(label, prompt)| json!({"label": label, "prompt": prompt}));
-    let chat = UpdateChatSettings { start_prompts: Some(prompts.collect()), models: None };
+    let chat = UpdateChatSettings { start_prompts: Some(prompts.collect()), ..UpdateChatSettings::default() };
     // An older demo may have called it otherwise.
     let update = UpdateWorkflow {
         name: Some(example.name.to_owned()),

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+pub(crate) mod answer;
 pub(crate) mod audit;
 pub(crate) mod chat;
 pub(crate) mod config;
@@ -8,6 +9,7 @@ pub(crate) mod doctor;
 pub(crate) mod login;
 pub(crate) mod logout;
 pub(crate) mod node;
+pub(crate) mod rerun;
 pub(crate) mod run;
 pub(crate) mod serve;
 mod signals;

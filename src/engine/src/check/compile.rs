@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use wire::FieldError;
 
 use super::{Check, Owner};
 use crate::Problems;
 use crate::channel::Channel;
 use crate::graph::common::state_pointer;
-use crate::graph::fields::{listed, nearest, not_yet};
+use crate::graph::fields::{escape, listed, nearest, not_yet};
 use crate::graph::{Common, END, EdgeSpec, Graph, NodeSpec, START, Target};
 use crate::nodes::{CATALOGUE, Effect, Node, NodeType, TYPES_LATER, build};
 use crate::schema::Schema;
@@ -36,6 +36,22 @@ impl Plan {
     #[must_use]
     pub fn check_inputs(&self, inputs: &Value) -> Problems {
         self.inputs.as_ref().map(|schema| schema.problems(inputs, "")).unwrap_or_default()
+    }
+
+    /// What is wrong with a change of its state by somebody, with pointers below `base`: channels that it does not have.
+    #[must_use]
+    pub fn check_patch(&self, patch: &Map<String, Value>, base: &str) -> Problems {
+        let known = || self.channels.iter().map(|channel| channel.name.as_str());
+        let unknown = patch.keys().filter(|name| !known().any(|known| known == name.as_str()));
+        let problem = |name: &String| {
+            let message = format!("the graph has no channel 'state.{name}'");
+            let problem = FieldError::new(format!("{base}/{}", escape(name)), "unknown_channel", message);
+            problem.suggest(match nearest(name, known()) {
+                Some(near) => format!("did you mean '{near}'?"),
+                None => listed("channels", known()),
+            })
+        };
+        unknown.map(problem).collect()
     }
 }
 

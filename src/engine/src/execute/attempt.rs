@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, OptionFuture};
 use minijinja::Value as View;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use wire::ErrorCode;
 
@@ -18,7 +18,7 @@ use super::recorded::RecordedStep;
 use crate::check::PlanNode;
 use crate::graph::{OnUnknown, Retry};
 use crate::nodes::{Effect, Failure};
-use crate::ports::{JournalError, StepOutcome, StepRecord};
+use crate::ports::{JournalError, Ports, Question, StepKey, StepOutcome, StepRecord};
 use crate::{NodeError, limits};
 
 /// Longest wait that whoever was called may ask for.
@@ -93,6 +93,8 @@ impl Visit<'_> {
         if let Some(last) = rows.last() {
             attempt = last.attempt;
             match &last.error {
+                // Somebody has said that it is to be made again.
+                Some(error) if error.code == ErrorCode::NodeOutcomeUnknown && error.retryable => attempt += 1,
                 Some(error) => {
                     let passed = last.finished_at.map(|at| self.env.ports.clock.now() - at);
                     let passed = passed.and_then(|passed| passed.to_std().ok()).unwrap_or_default();
@@ -102,8 +104,16 @@ impl Visit<'_> {
                         Next::Attempt => attempt += 1,
                     }
                 }
-                None if self.on_unknown() == OnUnknown::Fail => return self.give_up(last),
-                None => begun = Some(last),
+                None => match self.on_unknown() {
+                    OnUnknown::Retry => begun = Some(last),
+                    OnUnknown::Fail => return self.give_up(last, false),
+                    OnUnknown::Ask => {
+                        if let Err(stopped) = self.ask_about(last).await {
+                            return stopped;
+                        }
+                        attempt += 1;
+                    }
+                },
             }
         }
         loop {
@@ -131,10 +141,12 @@ impl Visit<'_> {
         }
         let asked = error.retry_after.unwrap_or_default().min(RETRY_AFTER_MAX);
         let pause = self.jittered(retry, attempt).max(asked).saturating_sub(passed);
+        let Ports { clock, activity, .. } = self.env.ports;
+        let _waits = activity.waits(Some(clock.now() + pause));
         tokio::select! {
             biased;
             () = self.halt.cancelled() => Next::Halted,
-            () = self.env.ports.clock.sleep(pause) => Next::Attempt,
+            () = clock.sleep(pause) => Next::Attempt,
         }
     }
 
@@ -160,11 +172,19 @@ impl Visit<'_> {
     }
 
     /// A crash left open whether the attempt has done its work, and it must not be done twice.
-    fn give_up(&self, last: &RecordedStep) -> Visited {
-        let error = NodeError::new(
-            ErrorCode::NodeOutcomeUnknown,
-            "the service ended while the step was at work, and it must not be done twice",
-        );
+    fn give_up(&self, last: &RecordedStep, again: bool) -> Visited {
+        let code = ErrorCode::NodeOutcomeUnknown;
+        let error = if again {
+            NodeError::retryable(
+                code,
+                "the service ended while the step was at work; it is done again, as somebody has said",
+            )
+        } else {
+            NodeError::new(
+                code,
+                "the service ended while the step was at work, and it must not be done twice",
+            )
+        };
         let finished_at = self.env.ports.clock.now();
         let record = StepRecord {
             begun: true,
@@ -177,6 +197,48 @@ impl Visit<'_> {
         Visited { result: Err(Failure::Failed(error)), receipt: Some(receipt) }
     }
 
+    /// Asks somebody whether an attempt whose outcome is unknown is to be made again; ends well when it is.
+    async fn ask_about(&self, last: &RecordedStep) -> Result<(), Visited> {
+        let question = Question {
+            key: format!("unknown:{}", self.path),
+            message: Some(format!(
+                "The service ended while '{}' was at work, and it is not known whether it had done its work. \
+                 Is it to be done again?",
+                self.path
+            )),
+            schema: Some(json!({"enum": ["retry", "fail"]})),
+            audience: Vec::new(),
+            expires_at: None,
+        };
+        let record = StepRecord {
+            begun: true,
+            started_at: last.started_at,
+            note: last.note.clone(),
+            question: Some(question),
+            ..self.record(last.attempt)
+        };
+        let lost = |error: String| Visited::known(Err(Failure::Lost(error)));
+        let ports = self.env.ports;
+        ports.journal.record(record).await.map_err(|error| lost(error.to_string()))?;
+        let _waits = ports.activity.waits(None);
+        let step = StepKey { node: &self.path, visit: self.visit, attempt: last.attempt };
+        let answer = tokio::select! {
+            biased;
+            () = self.halt.cancelled() => return Err(Visited::known(Err(Failure::Halted))),
+            answer = super::call::ask(ports, step, None) => answer.map_err(|failure| Visited::known(Err(failure)))?,
+        };
+        let again = answer.is_some_and(|answer| answer.value == "retry");
+        let mut given_up = self.give_up(last, again);
+        if !again {
+            return Err(given_up);
+        }
+        // The next attempt depends on the row of this one.
+        match OptionFuture::from(given_up.receipt.take()).await {
+            Some(Err(error)) => Err(lost(error.to_string())),
+            _ => Ok(()),
+        }
+    }
+
     fn record(&self, attempt: u32) -> StepRecord {
         StepRecord {
             step: self.step,
@@ -187,6 +249,7 @@ impl Visit<'_> {
             input_digest: [0; 32],
             started_at: self.env.ports.clock.now(),
             note: None,
+            question: None,
             outcome: StepOutcome::Started,
         }
     }
@@ -246,9 +309,12 @@ impl Visit<'_> {
         if let Some(kept) = self.kept(record) {
             return Ok(kept);
         }
-        let keeps_start = node.records_start() || self.on_unknown() == OnUnknown::Fail;
+        // Of what may wait inside, a limit counts from the first start.
+        let limited = self.node.kind.effect == Effect::Nested && self.limit().is_some();
+        let keeps_start = node.records_start() || limited || self.on_unknown() != OnUnknown::Retry;
         if keeps_start && !record.begun {
             record.note = node.begin(&input, &self.call(record)).await?;
+            record.question = node.question(&input, record.started_at)?;
             let stored = self.env.ports.journal.record(record.clone()).await;
             stored.map_err(|error| Failure::Lost(error.to_string()))?;
             record.begun = true;
@@ -275,16 +341,19 @@ impl Visit<'_> {
         work: impl Future<Output = Result<Value, Failure>>,
     ) -> Result<Value, Failure> {
         let clock = self.env.ports.clock;
-        let Some(limit) = self.node.common.timeout.or_else(|| self.node.node.timeout()) else {
-            return work.await;
-        };
+        let Some(limit) = self.limit() else { return work.await };
         // Where the start is known across a restart, so is how much of the limit has passed.
         let passed = keeps_start.then(|| (clock.now() - record.started_at).to_std().unwrap_or_default());
         let left = limit.saturating_sub(passed.unwrap_or_default());
+        let _bound = self.env.ports.activity.bound(clock.now() + left);
         kernel::timeout(clock, left, work).await.unwrap_or_else(|| {
             let message = format!("took longer than {} s", limit.as_secs_f64());
             Err(NodeError::retryable(ErrorCode::NodeTimeout, message).into())
         })
+    }
+
+    fn limit(&self) -> Option<Duration> {
+        self.node.common.timeout.or_else(|| self.node.node.timeout())
     }
 
     /// What the node works on; away from the actors where that may take long.

@@ -20,7 +20,7 @@ use crate::NodeError;
 use crate::check::PlanNode;
 use crate::models::{Models, Pieces};
 use crate::nodes::Failure;
-use crate::ports::{Resolved, Workflows};
+use crate::ports::{Answer, Ports, Resolved, StepKey, Workflows};
 use crate::template::overlay;
 
 /// Most sub-workflows inside one another.
@@ -69,6 +69,23 @@ impl Call<'_> {
     /// The same for every attempt of this visit, and for no other.
     pub(crate) fn idempotency_key(&self) -> String {
         format!("{}-{}-{}", self.frame.input.run.id, self.path, self.visit)
+    }
+
+    /// Waits until then; the run may be dropped meanwhile, and goes on in another life.
+    pub(crate) async fn wait_until(&self, until: DateTime<Utc>) {
+        let ports = self.env.ports;
+        let _waits = ports.activity.waits(Some(until));
+        let left = (until - ports.clock.now()).to_std().unwrap_or_default();
+        ports.clock.sleep(left).await;
+    }
+
+    /// What somebody answers to the question that was recorded with the start of this attempt; `None` when nobody has by
+    /// then. The run may be dropped meanwhile, as in [`Self::wait_until`].
+    pub(crate) async fn answer(&self, until: Option<DateTime<Utc>>) -> Result<Option<Answer>, Failure> {
+        let ports = self.env.ports;
+        let _waits = ports.activity.waits(until);
+        let step = StepKey { node: self.path, visit: self.visit, attempt: self.attempt };
+        ask(ports, step, until).await
     }
 
     /// Appends to the turn's message.
@@ -133,6 +150,7 @@ impl Call<'_> {
                     ..outer.run.clone()
                 },
                 deadline: None,
+                patch: None,
             },
         };
         let ended = steps::run(self.env, &workflow.plan, &frame, self.output, self.slot).await;
@@ -145,6 +163,31 @@ impl Call<'_> {
                 Failure::Failed(NodeError { code, message, retryable, retry_after: None })
             }
         })
+    }
+}
+
+/// Waits for the answer to a question that is recorded.
+pub(super) async fn ask(
+    ports: Ports<'_>,
+    step: StepKey<'_>,
+    until: Option<DateTime<Utc>>,
+) -> Result<Option<Answer>, Failure> {
+    let expired = async {
+        match until {
+            Some(until) => {
+                let left = (until - ports.clock.now()).to_std().unwrap_or_default();
+                ports.clock.sleep(left).await;
+            }
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        answer = ports.answers.answer(step) => match answer {
+            Ok(answer) => Ok(Some(answer)),
+            Err(error) => Err(Failure::Lost(error.to_string())),
+        },
+        () = expired => Ok(None),
     }
 }
 
@@ -169,6 +212,7 @@ impl Nested<'_> {
     pub(crate) async fn with_output<T>(&self, work: impl AsyncFnOnce(&StepOutput<'_>) -> T) -> T {
         let slot = SlotOutput { output: self.call.output, slot: self.call.slot };
         let output = StepOutput::new(&slot, self.count);
+        let _lent = self.call.env.ports.activity.lent();
         work(&output).await
     }
 
@@ -195,6 +239,7 @@ impl Nested<'_> {
             output,
             slot: index,
         };
+        let _busy = self.call.env.ports.activity.busy();
         let visited = visit.run().await;
         output.finish(index).await;
         visited.result

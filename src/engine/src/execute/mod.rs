@@ -3,6 +3,7 @@
 //! Every node that is due runs at the same time; then the edges, in the order of the file, say which nodes are due
 //! next. Results that the journal already has are taken from it, so a run goes on after a crash where it was.
 
+mod activity;
 mod attempt;
 mod call;
 mod frame;
@@ -16,6 +17,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use wire::ErrorCode;
 
+pub use activity::{Activity, Idle};
 pub(crate) use call::Call;
 pub use recorded::RecordedStep;
 
@@ -38,6 +40,17 @@ pub struct RunInput {
     pub run: RunInfo,
     /// When it has to be over.
     pub deadline: Option<DateTime<Utc>>,
+    /// What is changed of its state on the way.
+    pub patch: Option<Patch>,
+}
+
+/// What somebody changes of a run's state before one of its super-steps.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Patch {
+    /// The super-step, from 1.
+    pub step: u32,
+    /// Channels and what they hold from then on, whatever their rule.
+    pub state: Map<String, Value>,
 }
 
 /// What a run may know of itself, `run` in templates.
@@ -70,6 +83,7 @@ pub async fn execute(
     let env = Env { ports, recorded: Recorded::new(recorded) };
     let frame = Frame { prefix: String::new(), step: None, depth: 0, halt: CancellationToken::new(), input };
     let root = StepOutput::root(ports.output);
+    let _busy = ports.activity.busy();
     let running = steps::run(&env, plan, &frame, &root, 0);
     let ended = match deadline {
         Some(deadline) => {

@@ -64,13 +64,27 @@ impl Scope {
 
     /// Writes to a channel by its rule.
     pub(super) fn write(&mut self, channel: &str, write: Value) -> Result<(), NodeError> {
+        self.change(channel, write, |channel, before, write| channel.write(before, write))
+    }
+
+    /// Puts a value into a channel, whatever its rule.
+    pub(super) fn set(&mut self, channel: &str, value: Value) -> Result<(), NodeError> {
+        self.change(channel, value, |_, _, value| Ok(value))
+    }
+
+    fn change(
+        &mut self,
+        channel: &str,
+        write: Value,
+        rule: impl FnOnce(&Channel, Value, Value) -> Result<Value, String>,
+    ) -> Result<(), NodeError> {
         let found = self.channels.iter_mut().find(|held| held.channel.name == channel);
         let Some(held) = found else {
             return Err(NodeError::failed(format!("there is no channel 'state.{channel}'")));
         };
         self.bytes += size(&write);
         let before = std::mem::take(&mut held.value);
-        held.value = held.channel.write(before, write).map_err(NodeError::failed)?;
+        held.value = rule(&held.channel, before, write).map_err(NodeError::failed)?;
         let size = size(&held.value);
         if size > LARGEST {
             return Err(too_large(&format!("state.{channel} would hold {size} bytes")));

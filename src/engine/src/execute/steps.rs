@@ -95,11 +95,23 @@ impl Execution<'_> {
             for receipt in receipts.drain(..) {
                 receipt.await.map_err(|error| lost(&error))?;
             }
+            self.patch(number)?;
             let step = self.step(self.frame.step.unwrap_or(number), &due).await?;
             receipts = step.receipts;
             due = self.after(&due, &step.diverted).await?;
         }
         self.output().await
+    }
+
+    /// Changes what is to be changed before this super-step of the outermost graph.
+    fn patch(&mut self, number: u32) -> Result<(), Stop> {
+        let patch = self.frame.input.patch.as_ref().filter(|patch| patch.step == number);
+        let Some(patch) = patch else { return Ok(()) };
+        for (channel, value) in &patch.state {
+            let set = self.scope.set(channel, value.clone());
+            set.map_err(|error| Stop::Failed(RunError::whole(error.code, error.message)))?;
+        }
+        Ok(())
     }
 
     /// Runs the nodes that are due and takes their results into the scope.
@@ -160,6 +172,7 @@ impl Execution<'_> {
             })
             .collect();
         let mut done = Vec::with_capacity(due.len());
+        let lent = self.env.ports.activity.lent();
         while let Some(one) = running.next().await {
             let node = self.plan.nodes.get(one.index);
             let fails = match &one.visited.result {
@@ -173,7 +186,7 @@ impl Execution<'_> {
             }
             done.push(one);
         }
-        drop(running);
+        drop((running, lent));
         done.sort_by_key(|done| done.index);
         done
     }
@@ -192,6 +205,7 @@ impl Execution<'_> {
             () = self.frame.halt.cancelled() => None,
             place = self.places.acquire() => place.ok(),
         };
+        let _busy = self.env.ports.activity.busy();
         let visited = match place {
             Some(_place) => {
                 let visit = Visit {

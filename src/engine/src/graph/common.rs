@@ -104,6 +104,8 @@ pub(crate) enum OnUnknown {
     Retry,
     /// It counts as failed.
     Fail,
+    /// Somebody is asked.
+    Ask,
 }
 
 /// JSON Schema of them, without name and type.
@@ -122,7 +124,7 @@ pub(crate) fn schema() -> Value {
                      "oneOf": [{"enum": ["fail", "continue"]},
                                {"type": "object", "required": ["to"], "properties": {"to": {"type": "string"}},
                                 "additionalProperties": false}]},
-        "on_unknown": {"enum": ["retry", "fail"],
+        "on_unknown": {"enum": ["retry", "fail", "ask"],
                        "description": "What is done about an attempt whose outcome a crash left open."},
         "idempotent": {"type": "boolean", "default": false,
                        "description": "Says that doing it twice does no harm: `on_unknown` is `retry` then."},
@@ -192,13 +194,9 @@ fn read_on_error(fields: &mut Fields<'_>, problems: &mut Problems) -> OnError {
 }
 
 fn read_on_unknown(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<OnUnknown> {
-    if fields.value("on_unknown").and_then(Value::as_str) == Some("ask") {
-        let message = super::fields::not_yet("on_unknown: ask");
-        problems.push(FieldError::new(fields.at("on_unknown"), "not_yet", message).suggest("write \"fail\""));
-        return None;
-    }
     match fields.word("on_unknown", &["retry", "fail", "ask"], problems)? {
         "retry" => Some(OnUnknown::Retry),
+        "ask" => Some(OnUnknown::Ask),
         _ => Some(OnUnknown::Fail),
     }
 }

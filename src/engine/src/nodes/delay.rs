@@ -73,8 +73,9 @@ impl Node for Delay {
     async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
         let seconds = length(&input)
             .ok_or_else(|| NodeError::failed(format!("{input} is no delay from 0 to {LONGEST} seconds")))?;
-        let passed = (call.clock().now() - call.started_at).to_std().unwrap_or(Duration::ZERO);
-        call.clock().sleep(Duration::from_secs_f64(seconds).saturating_sub(passed)).await;
+        let now = call.clock().now();
+        let passed = (now - call.started_at).to_std().unwrap_or(Duration::ZERO);
+        call.wait_until(now + Duration::from_secs_f64(seconds).saturating_sub(passed)).await;
         Ok(json!({"seconds": seconds}))
     }
 

@@ -18,10 +18,12 @@ mod sub_workflow;
 mod table;
 mod template;
 mod transform;
+mod wait_for_input;
 
 use std::time::Duration;
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use minijinja::Value as View;
 use serde_json::{Value, json};
 use wire::FieldError;
@@ -36,6 +38,7 @@ use crate::check::Check;
 use crate::graph::common;
 use crate::graph::fields::Fields;
 use crate::graph::{NodeSpec, OnUnknown, Retry};
+use crate::ports::Question;
 use crate::template::has_holes;
 
 /// A node of a compiled graph.
@@ -84,6 +87,14 @@ pub(crate) trait Node: Send + Sync {
     /// # Errors
     /// Whatever keeps it from beginning.
     async fn begin(&self, _input: &Value, _call: &Call<'_>) -> Result<Option<Value>, Failure> {
+        Ok(None)
+    }
+
+    /// What somebody is asked for; recorded with the start.
+    ///
+    /// # Errors
+    /// A question that cannot be asked.
+    fn question(&self, _input: &Value, _started_at: DateTime<Utc>) -> Result<Option<Question>, NodeError> {
         Ok(None)
     }
 
@@ -208,6 +219,7 @@ pub static CATALOGUE: &[NodeType] = &[
     for_each::TYPE,
     sub_workflow::TYPE,
     delay::TYPE,
+    wait_for_input::TYPE,
     assert::TYPE,
     log::TYPE,
     llm::TYPE,
@@ -218,7 +230,6 @@ pub static CATALOGUE: &[NodeType] = &[
 
 /// Types of the format that this version does not execute.
 pub(crate) const TYPES_LATER: &[&str] = &[
-    "wait_for_input",
     "code",
     "agent",
     "embed",

@@ -171,6 +171,80 @@ async fn an_attempt_that_a_crash_left_open_is_made_again_or_counts_as_failed() {
 }
 
 #[tokio::test]
+async fn somebody_is_asked_about_an_attempt_that_a_crash_left_open() {
+    for (answer, calls, end) in [("retry", 1, "fine"), ("fail", 0, "node.outcome_unknown")] {
+        let node = ask("a", json!({"on_unknown": "ask", "on_error": "continue", "state": {}}));
+        let said = "{{ results.a.error.code if results.a.error is defined else 'fine' }}";
+        let graph =
+            plan(&graph(json!([node, reply("after", said)]), json!([["START", "a"], ["a", "after"]])));
+        let first = World::new().answers(&["x"], Ok(()));
+        let run = first.begin(&graph);
+        settle().await;
+        run.drop_it();
+        let mut rows = first.journal.rows.lock().clone();
+        assert_eq!(rows.len(), 1, "its start is noted");
+        // A life that only asks.
+        let asking = World::new().recorded(recorded(&rows));
+        let run = asking.begin(&graph);
+        settle().await;
+        run.drop_it();
+        settle().await;
+        let asked = asking.journal.rows.lock().clone();
+        assert_eq!((asked.len(), asked[0].question.as_ref().unwrap().key.as_str()), (1, "unknown:a"));
+        assert_eq!(asking.activity.idle(), None, "dropped, it waits for nothing");
+        rows.extend(asked);
+        let again = World::new().recorded(recorded(&rows));
+        again.answers.give("a.1~1", json!(answer));
+        again.run(&graph).await.unwrap();
+        assert_eq!(again.model.requests.lock().len(), calls);
+        assert_eq!(again.sink.text(), end);
+        // Cut at any row, nobody is asked once more, and it is not done more often.
+        let written = again.journal.rows.lock().clone();
+        let failed =
+            written.iter().position(|row| matches!(row.outcome, StepOutcome::Failed { .. })).unwrap();
+        rows.extend(written[..=failed].iter().cloned());
+        let third = World::new().recorded(recorded(&rows));
+        third.run(&graph).await.unwrap();
+        assert_eq!((third.model.requests.lock().len(), third.sink.text().as_str()), (calls, end));
+    }
+}
+
+#[tokio::test]
+async fn a_patch_changes_the_state_before_its_step_and_what_is_recorded_does_not_run_again() {
+    let counting = |name: &str| {
+        let mut node = template(name, "{{ state.n }}");
+        node["state"] = json!({"n": 1});
+        node
+    };
+    let nodes = json!([counting("a"), counting("b"), counting("c")]);
+    let mut document = graph(nodes, json!([["START", "a"], ["a", "b"], ["b", "c"], ["c", "END"]]));
+    document["state"] = json!({"n": {"merge": "sum"}});
+    document["output"] = json!("{{ state.n }}");
+    let graph = plan(&document);
+    let first = World::new();
+    assert_eq!(first.run(&graph).await, Ok(json!(3)));
+    let state = |n: i32| json!({"n": n}).as_object().unwrap().clone();
+    for (step, expected) in [(1, json!(13)), (2, json!(12)), (3, json!(11)), (4, json!(3))] {
+        let rows = first.journal.rows.lock().clone();
+        let kept: Vec<_> = rows.into_iter().filter(|row| row.step < step).collect();
+        let mut again = World::new().recorded(recorded(&kept));
+        again.patch = Some(engine::Patch { step, state: state(10) });
+        assert_eq!(again.run(&graph).await, Ok(expected), "before step {step}");
+        assert_eq!(again.journal.rows.lock().len(), 3 - kept.len());
+    }
+    assert!(graph.check_patch(&state(1), "/patch").is_empty());
+    let problems = graph.check_patch(json!({"m": 1, "zebra": 2}).as_object().unwrap(), "/patch");
+    let lines: Vec<String> = problems
+        .iter()
+        .map(|p| format!("{} {} {}", p.pointer, p.code, p.suggestion.as_ref().unwrap()))
+        .collect();
+    assert_eq!(
+        lines,
+        ["/patch/m unknown_channel did you mean 'n'?", "/patch/zebra unknown_channel channels: n"]
+    );
+}
+
+#[tokio::test]
 async fn a_limit_counts_from_the_first_start_where_that_is_known() {
     let slow = json!({"name": "d", "type": "delay", "seconds": 100, "timeout_seconds": 10});
     let graph = plan(&alone(&slow));

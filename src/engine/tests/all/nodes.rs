@@ -6,3 +6,4 @@ mod for_each;
 mod llm;
 mod logic;
 mod sub_workflow;
+mod wait_for_input;

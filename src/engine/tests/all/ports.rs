@@ -7,14 +7,16 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use engine::models::{Model, ModelAnswer, ModelError, ModelRequest, Pieces};
-use engine::ports::{Journal, JournalError, Output, Resolved, StepOutcome, StepRecord, Workflows};
+use engine::ports::{
+    Answer, Answers, Journal, JournalError, Output, Resolved, StepKey, StepOutcome, StepRecord, Workflows,
+};
 use engine::{NodeError, Plan};
 use futures_util::future::BoxFuture;
 use kernel::{Clock, ManualClock};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, VecDeque};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use wire::chat::NoticeLevel;
 
 type Waiting = (StepRecord, oneshot::Sender<Result<(), JournalError>>);
@@ -78,6 +80,35 @@ impl Journal for MemoryJournal {
         let (give, receipt) = oneshot::channel();
         self.waiting.lock().push((row, give));
         Box::pin(async { receipt.await.unwrap_or_else(|_| Err(JournalError("gone".into()))) })
+    }
+}
+
+/// Answers that a test gives, by `node.visit~attempt`.
+#[derive(Default)]
+pub(crate) struct MemoryAnswers {
+    given: Mutex<BTreeMap<String, Answer>>,
+    changed: Notify,
+}
+
+impl MemoryAnswers {
+    pub(crate) fn give(&self, step: &str, value: Value) {
+        let answer = Answer { value, by: Some("ada@example.com".into()), at: noon() };
+        self.given.lock().insert(step.to_owned(), answer);
+        self.changed.notify_waiters();
+    }
+}
+
+#[async_trait]
+impl Answers for MemoryAnswers {
+    async fn answer(&self, step: StepKey<'_>) -> Result<Answer, JournalError> {
+        let key = format!("{}.{}~{}", step.node, step.visit, step.attempt);
+        loop {
+            let changed = self.changed.notified();
+            if let Some(answer) = self.given.lock().get(&key) {
+                return Ok(answer.clone());
+            }
+            changed.await;
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use engine::models::{Model, ModelError, Models};
 use engine::ports::{Ports, StepOutcome, StepRecord};
-use engine::{Cache, Plan, RecordedStep, RunError, RunInfo, RunInput, execute};
+use engine::{Activity, Cache, Patch, Plan, RecordedStep, RunError, RunInfo, RunInput, execute};
 use kernel::{Clock, ManualClock, SeededRandom};
 use serde_json::{Map, Value, json};
 
@@ -23,6 +23,9 @@ pub(crate) struct World {
     pub(crate) workflows: MemoryWorkflows,
     pub(crate) cache: Cache,
     pub(crate) deadline: Option<DateTime<Utc>>,
+    pub(crate) patch: Option<Patch>,
+    pub(crate) answers: Arc<MemoryAnswers>,
+    pub(crate) activity: Arc<Activity>,
     pub(crate) clock: ManualClock,
     pub(crate) inputs: Value,
     pub(crate) config: Map<String, Value>,
@@ -45,6 +48,9 @@ impl World {
             workflows: MemoryWorkflows::default(),
             cache: Cache::default(),
             deadline: None,
+            patch: None,
+            answers: Arc::default(),
+            activity: Arc::default(),
             clock,
             inputs: json!({}),
             config: Map::new(),
@@ -103,10 +109,12 @@ impl World {
                 trigger: "api".into(),
             },
             deadline: self.deadline,
+            patch: self.patch.clone(),
         };
         let (plan, journal, sink) = (Arc::clone(plan), Arc::clone(&self.journal), Arc::clone(&self.sink));
         let (workflows, cache, recorded) =
             (self.workflows.clone(), self.cache.clone(), self.recorded.clone());
+        let (answers, activity) = (Arc::clone(&self.answers), Arc::clone(&self.activity));
         let model: Arc<dyn Model> = self.model.clone();
         let models = self.models.clone().with("test", model);
         Begun(tokio::spawn(async move {
@@ -118,6 +126,8 @@ impl World {
                 models: &models,
                 workflows: &workflows,
                 cache: &cache,
+                answers: &*answers,
+                activity: &activity,
             };
             execute(&plan, input, recorded, ports).await
         }))

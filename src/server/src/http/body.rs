@@ -108,13 +108,18 @@ fn is_flat_enough(body: &[u8]) -> bool {
     true
 }
 
-/// The body as the object of a request.
-pub(super) fn object(request: &HttpRequest, body: &[u8]) -> ApiResult<Map<String, Value>> {
+/// The body as JSON of any shape, which it has to say of itself.
+pub(super) fn any(request: &HttpRequest, body: &[u8]) -> ApiResult<Value> {
     // That there is no body says more than that it has no type.
     if !body.trim_ascii().is_empty() && !is_json(request) {
         return Err(ApiError::new(ErrorCode::UnsupportedMediaType));
     }
-    match json(body)? {
+    json(body)
+}
+
+/// The body as the object of a request.
+pub(super) fn object(request: &HttpRequest, body: &[u8]) -> ApiResult<Map<String, Value>> {
+    match any(request, body)? {
         Value::Object(members) => Ok(members),
         _ => {
             let problem = FieldError::new("", "type", "must be an object");

@@ -14,7 +14,7 @@ use store::Changes;
 use wire::FieldError;
 
 use super::body::{self, BODY_LIMIT};
-use super::error::ApiResult;
+use super::error::{ApiError, ApiResult};
 use super::fields;
 use super::guard::{Asked, Caller};
 use super::idempotency::{Once, Reply};
@@ -74,6 +74,12 @@ impl<S, const LIMIT: usize> Change<S, LIMIT> {
         read: impl FnOnce(&Map<String, Value>) -> Result<T, Vec<FieldError>>,
     ) -> ApiResult<T> {
         Params::of(&self.request).and(read(&body::object_or_nothing(&self.request, &self.body)?))
+    }
+
+    /// The body itself, which may be any JSON. The query says nothing.
+    pub(super) fn value(&self) -> ApiResult<Value> {
+        ApiError::refuse(Params::of(&self.request).finish())?;
+        body::any(&self.request, &self.body)
     }
 
     /// Everything is said by the path.

@@ -126,6 +126,11 @@ impl Reply {
         Self::new(StatusCode::OK, body)
     }
 
+    /// 202.
+    pub(super) fn accepted(body: &impl Serialize) -> ApiResult<Self> {
+        Self::new(StatusCode::ACCEPTED, body)
+    }
+
     /// 201 for something new, 200 otherwise.
     pub(super) fn made(new: bool, body: &impl Serialize) -> ApiResult<Self> {
         Self::new(if new { StatusCode::CREATED } else { StatusCode::OK }, body)

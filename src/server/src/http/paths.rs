@@ -43,6 +43,8 @@ pub const PATHS: &[(&str, &str)] = &[
     ("/api/runs/*/events", "GET"),
     ("/api/runs/*/trace", "GET, HEAD"),
     ("/api/runs/*/cancel", "POST"),
+    ("/api/runs/*/rerun", "POST"),
+    ("/api/runs/*/inputs/*", "POST"),
     ("/api/workspaces", "GET, HEAD, POST"),
     ("/api/workspaces/*", "DELETE, GET, HEAD, PATCH"),
     ("/api/workspaces/*/members", "GET, HEAD, POST"),

@@ -23,6 +23,9 @@ pub(super) struct Columns<'a> {
     pub(super) blobs: Blobs,
     pub(super) chunks: Chunks<'a>,
     pub(super) updates: Updates<'a>,
+    pub(super) questions: Questions<'a>,
+    pub(super) queued: Queued,
+    pub(super) left: Vec<Uuid>,
     pub(super) events: Events<'a>,
 }
 
@@ -121,6 +124,28 @@ pub(super) struct Updates<'a> {
     pub(super) output: Vec<Option<&'a str>>,
     pub(super) error: Vec<Option<&'a str>>,
     pub(super) finished_at: Vec<Option<Time>>,
+}
+
+#[derive(Default)]
+pub(super) struct Questions<'a> {
+    pub(super) run_id: Vec<Uuid>,
+    pub(super) node: Vec<&'a str>,
+    pub(super) visit: Vec<i32>,
+    pub(super) attempt: Vec<i32>,
+    pub(super) key: Vec<&'a str>,
+    pub(super) message: Vec<Option<&'a str>>,
+    pub(super) schema: Vec<Option<&'a str>>,
+    pub(super) audience: Vec<&'a serde_json::Value>,
+    pub(super) asked_at: Vec<Time>,
+    pub(super) expires_at: Vec<Option<Time>>,
+}
+
+#[derive(Default)]
+pub(super) struct Queued {
+    pub(super) run_id: Vec<Uuid>,
+    pub(super) workflow_id: Vec<Uuid>,
+    pub(super) turn: Vec<bool>,
+    pub(super) due_at: Vec<Option<Time>>,
 }
 
 #[derive(Default)]
@@ -249,6 +274,27 @@ impl<'a> Columns<'a> {
             to.error.push(row.error.as_deref());
             to.finished_at.push(row.finished_at);
         }
+        for row in batches.iter().flat_map(|batch| &batch.questions) {
+            let to = &mut columns.questions;
+            to.run_id.push(row.run_id);
+            to.node.push(&row.node);
+            to.visit.push(row.visit);
+            to.attempt.push(row.attempt);
+            to.key.push(&row.key);
+            to.message.push(row.message.as_deref());
+            to.schema.push(row.schema.as_deref());
+            to.audience.push(&row.audience);
+            to.asked_at.push(row.asked_at);
+            to.expires_at.push(row.expires_at);
+        }
+        for row in batches.iter().flat_map(|batch| &batch.queued) {
+            let to = &mut columns.queued;
+            to.run_id.push(row.run_id);
+            to.workflow_id.push(row.workflow_id);
+            to.turn.push(row.turn);
+            to.due_at.push(row.due_at);
+        }
+        columns.left.extend(batches.iter().flat_map(|batch| &batch.left));
         for row in batches.iter().flat_map(|batch| &batch.events) {
             let to = &mut columns.events;
             to.day.push(day_of(row.stream_id));
@@ -299,6 +345,8 @@ rows!(
     Blobs: digest,
     Chunks<'_>: digest,
     Updates<'_>: id,
+    Questions<'_>: run_id,
+    Queued: run_id,
     Events<'_>: stream_id
 );
 

@@ -153,6 +153,44 @@ pub struct StepRow {
     pub finished_at: Option<DateTime<Utc>>,
 }
 
+/// What a run asks somebody; asked once for each attempt.
+#[derive(Debug, Clone)]
+pub struct QuestionRow {
+    /// The run.
+    pub run_id: Uuid,
+    /// The node's name.
+    pub node: String,
+    /// Which visit of the node, from 1.
+    pub visit: i32,
+    /// Which attempt of the visit, from 1.
+    pub attempt: i32,
+    /// By which an answer names it.
+    pub key: String,
+    /// For whoever answers.
+    pub message: Option<String>,
+    /// JSON Schema of the answer.
+    pub schema: Option<String>,
+    /// Who may answer, a JSON list.
+    pub audience: serde_json::Value,
+    /// When.
+    pub asked_at: DateTime<Utc>,
+    /// When it is too late.
+    pub expires_at: Option<DateTime<Utc>>,
+}
+
+/// A run that nobody writes until somebody takes it out of the queue.
+#[derive(Debug, Clone, Copy)]
+pub struct QueueRow {
+    /// The run.
+    pub run_id: Uuid,
+    /// Its workflow.
+    pub workflow_id: Uuid,
+    /// Whether it only waits for its turn among the runs of its workflow.
+    pub turn: bool,
+    /// When it is due; `None`: it waits for somebody alone.
+    pub due_at: Option<DateTime<Utc>>,
+}
+
 /// Events of one stream, as the text that is sent.
 #[derive(Debug, Clone)]
 pub struct EventsRow {
@@ -183,6 +221,12 @@ pub struct Batch {
     pub steps: Vec<StepRow>,
     /// How runs stand.
     pub updates: Vec<RunUpdate>,
+    /// What runs ask.
+    pub questions: Vec<QuestionRow>,
+    /// Runs that go into the queue.
+    pub queued: Vec<QueueRow>,
+    /// Runs that give their place among the runs of their workflow back.
+    pub left: Vec<Uuid>,
     /// Events.
     pub events: Vec<EventsRow>,
 }
@@ -198,6 +242,9 @@ impl Batch {
             && self.streams.is_empty()
             && self.steps.is_empty()
             && self.updates.is_empty()
+            && self.questions.is_empty()
+            && self.queued.is_empty()
+            && self.left.is_empty()
             && self.events.is_empty()
     }
 
@@ -210,6 +257,9 @@ impl Batch {
         self.streams.append(&mut other.streams);
         self.steps.append(&mut other.steps);
         self.updates.append(&mut other.updates);
+        self.questions.append(&mut other.questions);
+        self.queued.append(&mut other.queued);
+        self.left.append(&mut other.left);
         self.events.append(&mut other.events);
     }
 

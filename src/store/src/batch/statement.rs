@@ -6,7 +6,7 @@ use diesel::query_builder::{AstPass, Query, QueryFragment, QueryId};
 use diesel::result::QueryResult;
 use diesel::serialize::ToSql;
 use diesel::sql_types::{
-    Array, BigInt, Bytea, Date, HasSqlType, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid,
+    Array, BigInt, Bool, Bytea, Date, HasSqlType, Integer, Json, Nullable, Text, Timestamptz, Uuid as SqlUuid,
 };
 use uuid::Uuid;
 
@@ -92,8 +92,8 @@ macro_rules! insert {
 
 impl QueryFragment<Pg> for Commit<'_> {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
-        let Columns { threads, items, cuts, runs, streams, steps, blobs, chunks, updates, events } =
-            &self.columns;
+        let Columns { threads, items, cuts, runs, streams, steps, blobs, chunks, .. } = &self.columns;
+        let Columns { updates, questions, queued, left, events, .. } = &self.columns;
         out.push_sql("WITH fence AS MATERIALIZED (SELECT writer_id FROM leases WHERE writer_id = ");
         out.push_bind_param::<SqlUuid, _>(&self.writer_id)?;
         out.push_sql(" AND epoch = ");
@@ -196,6 +196,32 @@ impl QueryFragment<Pg> for Commit<'_> {
                 ") AS t (id, status, started_at, output, error, finished_at) \
                  WHERE runs.id = t.id AND runs.finished_at IS NULL)",
             );
+        }
+        if !questions.is_empty() {
+            // A later life asks once more what was asked.
+            let known = Some("DO NOTHING");
+            insert!(
+                out, "run_questions",
+                "run_id, node, visit, attempt, key, message, schema, audience, asked_at, expires_at", "t.*",
+                questions, known,
+                [
+                    SqlUuid => &questions.run_id, Text => &questions.node, Integer => &questions.visit,
+                    Integer => &questions.attempt, Text => &questions.key, Nullable<Text> => &questions.message,
+                    Nullable<Text> => &questions.schema, Json => &questions.audience,
+                    Timestamptz => &questions.asked_at, Nullable<Timestamptz> => &questions.expires_at,
+                ]
+            );
+        }
+        if !queued.is_empty() {
+            insert!(out, "run_queue", "run_id, workflow_id, turn, due_at", "t.*", queued, skip, [
+                SqlUuid => &queued.run_id, SqlUuid => &queued.workflow_id, Bool => &queued.turn,
+                Nullable<Timestamptz> => &queued.due_at,
+            ]);
+        }
+        if !left.is_empty() {
+            out.push_sql(", put_left AS (DELETE FROM run_places USING fence WHERE run_id = ANY(");
+            out.push_bind_param::<Array<SqlUuid>, _>(left)?;
+            out.push_sql("))");
         }
         if !events.is_empty() {
             // Straight into the partition, where all events are of one day: finding it for each row costs as much

@@ -413,6 +413,10 @@ error_codes! {
         "The service ended while a step was at work, and it must not be done twice.",
         "A crash left open whether the step had done its work, and its `on_unknown` is `fail`.",
         "See what the step has done, then start another run; `on_unknown` of the node says otherwise.";
+    NodeInputExpired, "node.input_expired", 200, false,
+        "Nobody has answered in time.",
+        "A `wait_for_input` has waited for its `expires_seconds`.",
+        "Give it more time, or say with `on_error` of the node what follows when nobody answers.";
     RunNotFound, "run.not_found", 404, false,
         "There is no such run.",
         "No run that the caller may see has this id.",
@@ -426,6 +430,23 @@ error_codes! {
         "The run has ended.",
         "A run that has ended is to be stopped over the websocket.",
         "Nothing: it is over. Its record says how it ended.";
+    RunNotWaiting, "run.not_waiting", 409, false,
+        "The run does not wait for this input.",
+        "An answer names an input that the run does not wait for: it has been answered, has expired, or was never \
+         asked for.",
+        "`GET /api/runs/{id}` lists in `waits_for` what the run waits for.";
+    RunInputInvalid, "run.input_invalid", 422, false,
+        "The answer does not fit what was asked for.",
+        "An answer to a run that waits does not fit the schema of the `wait_for_input`.",
+        "Send a value that fits; `waits_for` of the run's record has the schema.";
+    RunInputForbidden, "run.input_forbidden", 403, false,
+        "The answer is asked of others.",
+        "The `wait_for_input` names an `audience`, and whoever answers is not of it.",
+        "Let one of those answer who stand in `waits_for` of the run's record.";
+    RunNotRepeatable, "run.not_repeatable", 409, false,
+        "The run cannot be repeated.",
+        "A turn of a chat, or a run whose version cannot be read any more, is to be repeated from a step on.",
+        "Answer a chat's message again with `threads.retry_after_item`; start a new run otherwise.";
     SocketUpgradeRequired, "ws.upgrade_required", 426, false,
         "This path is a websocket.",
         "The request is no handshake of a websocket: the headers `Upgrade: websocket`, `Connection: Upgrade`, \

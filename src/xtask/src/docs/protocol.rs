@@ -42,6 +42,8 @@ pub(super) fn page() -> Result<String> {
             ("node", workflows::node()?),
             ("create_run", runs::create()?),
             ("run", runs::record()?),
+            ("run_waiting", runs::waiting()?),
+            ("rerun", runs::rerun()?),
             ("run_states", runs::states()),
             ("run_stream", runs::stream()?),
             ("run_events", runs::event_table()?),

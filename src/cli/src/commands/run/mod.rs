@@ -76,10 +76,7 @@ impl Run {
             ..CreateRun::default()
         };
         let run = self.begin(session, &wanted).await?.run;
-        let quiet = self.quiet || session.output == Output::Json;
-        let cancelled = watch(session, &run.id, Watcher::new(quiet), &mut interrupts).await?;
-        let record = session.client.run(&run.id).await.map_err(|error| session.failed(error))?;
-        self.conclude(session, &record, cancelled)
+        follow(session, &run.id, self.quiet, &mut interrupts).await
     }
 
     /// Begins it; when the answer is lost, once more with the same key.
@@ -96,36 +93,47 @@ impl Run {
             SystemClock::new().sleep(PAUSE).await;
         }
     }
+}
 
-    fn conclude(&self, session: &Session, run: &RunRecord, cancelled: bool) -> Result<(), Failure> {
-        let human = session.output == Output::Human;
-        let asks = match session.sent {
-            Sent::Nothing => "",
-            Sent::Token { .. } => " (with the token)",
-        };
-        let trace = format!("{}/api/runs/{}/trace{asks}", session.base(), run.id);
-        if !human {
-            say(pretty(run)?)?;
-        } else if run.status == RunState::Succeeded {
-            if !self.quiet {
-                complain(
-                    Paint::stderr().dim(format_args!("Done{}. Every step: {trace}", watcher::took(run))),
-                );
-            }
-            let output = pretty(&run.output)?;
-            if stdout_is_seen() { say(harmless(&output)) } else { say(output) }?;
+/// Watches a run to its end and says what it comes to.
+pub(super) async fn follow(
+    session: &Session,
+    run: &str,
+    quiet: bool,
+    interrupts: &mut Interrupts,
+) -> Result<(), Failure> {
+    let silent = quiet || session.output == Output::Json;
+    let cancelled = watch(session, run, Watcher::new(silent), interrupts).await?;
+    let record = session.client.run(run).await.map_err(|error| session.failed(error))?;
+    conclude(session, &record, quiet, cancelled)
+}
+
+fn conclude(session: &Session, run: &RunRecord, quiet: bool, cancelled: bool) -> Result<(), Failure> {
+    let human = session.output == Output::Human;
+    let asks = match session.sent {
+        Sent::Nothing => "",
+        Sent::Token { .. } => " (with the token)",
+    };
+    let trace = format!("{}/api/runs/{}/trace{asks}", session.base(), run.id);
+    if !human {
+        say(pretty(run)?)?;
+    } else if run.status == RunState::Succeeded {
+        if !quiet {
+            complain(Paint::stderr().dim(format_args!("Done{}. Every step: {trace}", watcher::took(run))));
         }
-        match run.status {
-            RunState::Succeeded => Ok(()),
-            RunState::Cancelled if cancelled => {
-                if human {
-                    complain(format_args!("Cancelled. Every step until then: {trace}"));
-                }
-                Err(Failure::Interrupted)
+        let output = pretty(&run.output)?;
+        if stdout_is_seen() { say(harmless(&output)) } else { say(output) }?;
+    }
+    match run.status {
+        RunState::Succeeded => Ok(()),
+        RunState::Cancelled if cancelled => {
+            if human {
+                complain(format_args!("Cancelled. Every step until then: {trace}"));
             }
-            _ if !human => Err(Failure::Said),
-            _ => Err(failed(run).hint(format!("Every step: {trace}")).into()),
+            Err(Failure::Interrupted)
         }
+        _ if !human => Err(Failure::Said),
+        _ => Err(failed(run).hint(format!("Every step: {trace}")).into()),
     }
 }
 

@@ -5,6 +5,7 @@ use std::io::Write;
 use chrono::DateTime;
 use wire::{RunEvent, RunFrame, RunRecord};
 
+use crate::commands::answer;
 use crate::output::complain;
 use crate::terminal::{Paint, Underway, harmless, notice};
 
@@ -35,7 +36,7 @@ impl Watcher {
         match &frame.event {
             RunEvent::RunStarted { resumed: true, .. } => {
                 self.running.clear();
-                self.note("The service was started again; the run goes on.");
+                self.note("The run goes on.");
             }
             RunEvent::RunStarted { .. } => {}
             RunEvent::StepStarted { node, visit, .. } => {
@@ -56,6 +57,11 @@ impl Watcher {
                 let wrong = format!("{tried}{} ({})", error.message, error.code);
                 let (mark, took) = (self.paint.bad("✗"), self.paint.dim(took));
                 self.line(format_args!("{mark} {:NAME$} {took} {}", name(node, *visit), harmless(&wrong)));
+            }
+            RunEvent::RunWaiting(question) => {
+                self.line(format_args!("Waits for somebody: {}", answer::line(question)));
+                let run = &frame.run_id;
+                self.note(&format!("Answer with: callboard answer {run} '<JSON>' --key {}", question.key));
             }
             RunEvent::OutputDelta { node, text } => self.text(node, text),
             RunEvent::Progress { text } => self.note(&format!("… {text}")),

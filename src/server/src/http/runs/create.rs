@@ -9,7 +9,7 @@ use actors::plans::LoadedVersion;
 use actors::runs::{BegunRun, IdempotencyKey, NewRun, RunOptions, Runs};
 use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value};
-use store::StoredWorkflow;
+use store::{RunStatus, StoredWorkflow};
 use wire::{CreateRun, ErrorCode, FieldError};
 
 use super::{records, requests};
@@ -18,7 +18,7 @@ use crate::http::guard::{Caller, WorkflowsExecute};
 use crate::http::idempotency::REPLAYED;
 use crate::http::query::Params;
 use crate::http::workflows::no_version;
-use crate::http::{body, idempotency};
+use crate::http::{App, body, idempotency};
 
 /// Seconds that a caller may wait for the run's end.
 const LONGEST_WAIT: i64 = 60;
@@ -39,12 +39,7 @@ pub(super) async fn create(
     payload: Payload,
 ) -> ApiResult<HttpResponse> {
     let bytes = body::read(&request, payload, body::BODY_LIMIT, &**caller.app().clock()).await?;
-    let key = idempotency::key(&request)?.map(|key| IdempotencyKey {
-        scope: idempotency::scope(&caller, &request),
-        also: None,
-        key,
-        digest: digest(&SHA256, &bytes).as_ref().to_vec(),
-    });
+    let key = key(&caller, &request, &bytes)?;
     let runs = caller.app().runs();
     let begun = match &key {
         Some(key) => runs.begun(key).await?,
@@ -57,9 +52,26 @@ pub(super) async fn create(
     let (wanted, wait) = read(&request, &bytes)?;
     let begun = match asked {
         Asked::Before(begun) => begun,
-        Asked::Now(workflow) => runs.begin(new_run(&caller, &workflow, wanted, key).await?).await?,
+        Asked::Now(workflow) => {
+            let new = new_run(caller.app(), &workflow, wanted, "api", key).await?;
+            runs.begin(new).await?
+        }
     };
     answer(runs, begun, wait).await
+}
+
+/// The request's `Idempotency-Key`, if it has one.
+pub(super) fn key(
+    caller: &Caller<WorkflowsExecute>,
+    request: &HttpRequest,
+    body: &[u8],
+) -> ApiResult<Option<IdempotencyKey>> {
+    Ok(idempotency::key(request)?.map(|key| IdempotencyKey {
+        scope: idempotency::scope(caller, request),
+        also: None,
+        key,
+        digest: digest(&SHA256, body).as_ref().to_vec(),
+    }))
 }
 
 /// What to run, and how many seconds to wait for its end.
@@ -70,7 +82,7 @@ fn read(request: &HttpRequest, bytes: &[u8]) -> ApiResult<(CreateRun, Option<u64
     Ok((query.and(requests::create_run(&members))?, wait))
 }
 
-async fn answer(runs: &Runs, begun: BegunRun, wait: Option<u64>) -> ApiResult<HttpResponse> {
+pub(super) async fn answer(runs: &Runs, begun: BegunRun, wait: Option<u64>) -> ApiResult<HttpResponse> {
     if let Some(wait) = wait.filter(|wait| *wait > 0) {
         runs.wait(begun.run, Duration::from_secs(wait)).await?;
     }
@@ -78,11 +90,15 @@ async fn answer(runs: &Runs, begun: BegunRun, wait: Option<u64>) -> ApiResult<Ht
         .run(begun.run)
         .await?
         .ok_or_else(|| ApiError::new(ErrorCode::Internal).with_cause("a run that was begun is not there"))?;
-    let ended = run.status.is_terminal();
+    // What only waits is waited for by nobody who could not also come again.
+    let ended = run.status.is_terminal() || run.status == RunStatus::Waiting;
     let record = match wait {
         // The same answer to a retry, whatever has become of the run meanwhile.
         None => records::as_begun(run, version),
-        Some(_) => records::run(run, version),
+        Some(_) => {
+            let questions = runs.questions(run.id).await?;
+            records::run(run, version, questions)
+        }
     };
     let mut answer = if wait.is_some() && ended { HttpResponse::Ok() } else { HttpResponse::Accepted() };
     if begun.replayed {
@@ -91,16 +107,18 @@ async fn answer(runs: &Runs, begun: BegunRun, wait: Option<u64>) -> ApiResult<Ht
     Ok(answer.json(record))
 }
 
-async fn new_run(
-    caller: &Caller<WorkflowsExecute>,
+/// The run that is asked for, with everything checked.
+pub(in crate::http) async fn new_run(
+    app: &App,
     workflow: &StoredWorkflow,
     wanted: CreateRun,
+    trigger: &'static str,
     idempotency: Option<IdempotencyKey>,
 ) -> ApiResult<NewRun> {
     if workflow.archived_at.is_some() {
         return Err(ApiError::new(ErrorCode::WorkflowArchived));
     }
-    let version = version(caller, workflow, wanted.version).await?;
+    let version = version(app, workflow, wanted.version).await?;
     let inputs = wanted.inputs.unwrap_or_else(|| Value::Object(Map::new()));
     let problems = version.plan.check_inputs(&inputs);
     if !problems.is_empty() {
@@ -117,22 +135,21 @@ async fn new_run(
             config: wanted.config.unwrap_or_default(),
             timeout_seconds: wanted.timeout_seconds,
             metadata: wanted.metadata.unwrap_or_default(),
+            origin: None,
         },
-        trigger: "api",
+        trigger,
+        limited: workflow.max_concurrent_runs.is_some(),
+        copied: Vec::new(),
         idempotency,
     })
 }
 
-async fn version(
-    caller: &Caller<WorkflowsExecute>,
-    workflow: &StoredWorkflow,
-    number: Option<i32>,
-) -> ApiResult<Arc<LoadedVersion>> {
+async fn version(app: &App, workflow: &StoredWorkflow, number: Option<i32>) -> ApiResult<Arc<LoadedVersion>> {
     let none = || match number {
         Some(number) => no_version(workflow, &number.to_string()),
         None => ApiError::new(ErrorCode::WorkflowNoVersion),
     };
     let Some(number) = number.or(workflow.latest_version) else { return Err(none()) };
-    let found = caller.app().runs().version(workflow.workspace_id, workflow.id, Some(number)).await?;
+    let found = app.runs().version(workflow.workspace_id, workflow.id, Some(number)).await?;
     found.ok_or_else(none)
 }

@@ -1,8 +1,12 @@
 //! Runs of workflows: begun, listed, read, watched, traced, stopped.
 
 mod create;
+mod inputs;
 mod records;
 mod requests;
+mod rerun;
+
+pub(super) use create::new_run;
 
 use actix_web::web::{self, Json, Path, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};
@@ -31,7 +35,9 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         .service(resource("/api/runs/{id}", "GET, HEAD").route(get().to(show)))
         .service(resource("/api/runs/{id}/events", "GET").route(web::get().to(watch)))
         .service(resource("/api/runs/{id}/trace", "GET, HEAD").route(get().to(trace)))
-        .service(resource("/api/runs/{id}/cancel", "POST").route(web::post().to(cancel)));
+        .service(resource("/api/runs/{id}/cancel", "POST").route(web::post().to(cancel)))
+        .service(resource("/api/runs/{id}/rerun", "POST").route(web::post().to(rerun::rerun)))
+        .service(resource("/api/runs/{id}/inputs/{key}", "POST").route(web::post().to(inputs::answer)));
 }
 
 /// The newest first.
@@ -53,7 +59,7 @@ async fn list(
     let filter = RunFilter { status: wanted, before: part.after };
     let mut found = caller.app().runs().of_workflow(workflow.id, filter, part.wanted()).await?;
     let next_cursor = part.cut(LIST, &mut found, |(run, _)| run.id);
-    let data = found.into_iter().map(|(run, version)| records::run(run, version)).collect();
+    let data = found.into_iter().map(|(run, version)| records::run(run, version, Vec::new())).collect();
     Ok(Json(Listed { data, next_cursor }))
 }
 
@@ -64,7 +70,8 @@ async fn show(
 ) -> ApiResult<Json<RunRecord>> {
     let (run, version) = found(&caller, &id).await?;
     ApiError::refuse(Params::of(&request).finish())?;
-    Ok(Json(records::run(run, version)))
+    let questions = caller.app().runs().questions(run.id).await?;
+    Ok(Json(records::run(run, version, questions)))
 }
 
 /// What happens in the run, from any event on.
@@ -92,7 +99,7 @@ async fn trace(
     let (run, version) = found(&caller, &id).await?;
     ApiError::refuse(Params::of(&request).finish())?;
     let journal = caller.app().runs().journal(run.id).await?;
-    Ok(Json(Trace { run: records::run(run, version), steps: records::steps(journal) }))
+    Ok(Json(Trace { run: records::run(run, version, Vec::new()), steps: records::steps(journal) }))
 }
 
 /// Stops the run; as often as one likes. To stop it again does no harm, so the key is looked at behind it: who retries
@@ -103,7 +110,7 @@ async fn cancel(change: Change<WorkflowsExecute>, id: Path<String>) -> ApiResult
     change.wants_no_more()?;
     caller.app().runs().stop(run.id).await?;
     let (run, version) = found(caller, &id).await?;
-    change.make(async |_| Reply::ok(&records::run(run, version))).await
+    change.make(async |_| Reply::ok(&records::run(run, version, Vec::new()))).await
 }
 
 /// The run that a path names, where the caller may be.

@@ -3,13 +3,15 @@
 use actors::runs::RunOptions;
 use serde::Deserialize;
 use serde_json::Value;
-use store::{RunStatus, StoredRun, StoredStep};
-use wire::{RunProblem, RunRecord, RunState, TraceStep};
+use store::{OpenQuestion, RunStatus, StoredRun, StoredStep};
+use wire::{RunProblem, RunRecord, RunState, TraceStep, WaitsFor};
 
 use crate::http::time;
 
-pub(super) fn run(row: StoredRun, version: i32) -> RunRecord {
+/// A run's record with what it waits for.
+pub(super) fn run(row: StoredRun, version: i32, questions: Vec<OpenQuestion>) -> RunRecord {
     let options: Option<RunOptions> = row.options.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    let options = options.unwrap_or_default();
     RunRecord {
         id: row.id.to_string(),
         workflow_id: row.workflow_id.to_string(),
@@ -19,8 +21,9 @@ pub(super) fn run(row: StoredRun, version: i32) -> RunRecord {
         output: value(row.output.as_deref()),
         error: row.error.as_deref().and_then(problem),
         trigger: row.trigger,
-        origin_run_id: None,
-        metadata: options.unwrap_or_default().metadata,
+        origin_run_id: options.origin.map(|origin| origin.run.to_string()),
+        waits_for: questions.into_iter().map(waits_for).collect(),
+        metadata: options.metadata,
         created_at: time(row.created_at),
         started_at: row.started_at.map(time),
         finished_at: row.finished_at.map(time),
@@ -37,7 +40,17 @@ pub(super) fn as_begun(row: StoredRun, version: i32) -> RunRecord {
         finished_at: None,
         ..row
     };
-    run(begun, version)
+    run(begun, version, Vec::new())
+}
+
+fn waits_for(question: OpenQuestion) -> WaitsFor {
+    WaitsFor {
+        key: question.key,
+        message: question.message,
+        schema: question.schema,
+        audience: question.audience,
+        expires_at: question.expires_at.map(time),
+    }
 }
 
 /// The journal in the order in which attempts began.

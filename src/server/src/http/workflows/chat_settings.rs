@@ -2,7 +2,7 @@
 //! that the chat's widget takes. Pure.
 
 use serde_json::{Map, Value};
-use wire::{FieldError, UpdateChatSettings};
+use wire::{BusyThread, FieldError, UpdateChatSettings};
 
 use super::requests::bounded;
 use crate::http::fields::Fields;
@@ -19,8 +19,19 @@ pub(super) fn read(request: &mut Fields<'_>, chat: &Map<String, Value>) -> Updat
     let mut fields = Fields::of(chat);
     let start_prompts = list(&mut fields, "start_prompts", MOST_PROMPTS, prompt);
     let models = list(&mut fields, "models", MOST_MODELS, model);
+    let busy = busy(&mut fields);
     note_within(request, "/chat", fields.finish());
-    UpdateChatSettings { start_prompts, models }
+    UpdateChatSettings { start_prompts, models, busy }
+}
+
+fn busy(fields: &mut Fields<'_>) -> Option<BusyThread> {
+    let name = fields.text("busy")?;
+    let known = BusyThread::ALL.into_iter().find(|known| known.as_str() == name);
+    if known.is_none() {
+        let names = BusyThread::ALL.map(BusyThread::as_str).join(", ");
+        fields.note(FieldError::new("/busy", "choice", format!("must be one of {names}")));
+    }
+    known
 }
 
 /// A list of objects, each as `check` wants it.

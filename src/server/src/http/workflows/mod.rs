@@ -26,7 +26,7 @@ use super::paging::Part;
 use super::query::Params;
 use super::{get, resource};
 pub(super) use records::public as public_record;
-pub(super) use versions::no_version;
+pub(super) use versions::{no_version, version_of_graph};
 
 /// In a cursor.
 const LIST: &str = "workflows";

@@ -25,6 +25,7 @@ pub(super) fn workflow(row: StoredWorkflow, base: &str) -> WorkflowRecord {
         is_archived: row.archived_at.is_some(),
         latest_version: row.latest_version,
         chat: row.chat,
+        max_concurrent_runs: row.max_concurrent_runs,
         created_at: time(row.created_at),
         updated_at: time(row.updated_at),
     }

@@ -34,7 +34,13 @@ pub(super) fn update_workflow(body: &Map<String, Value>) -> Read<UpdateWorkflow>
     let description = fields.has("description").then_some(description);
     let tags = tags(&mut fields);
     let chat = fields.object("chat").map(|chat| chat_settings::read(&mut fields, chat));
-    read(fields, UpdateWorkflow { name, handle, description, tags, chat })
+    let most = max_concurrent_runs(&mut fields);
+    let max_concurrent_runs = fields.has("max_concurrent_runs").then_some(most);
+    read(fields, UpdateWorkflow { name, handle, description, tags, chat, max_concurrent_runs })
+}
+
+fn max_concurrent_runs(fields: &mut Fields<'_>) -> Option<i32> {
+    fields.whole("max_concurrent_runs", 1..=10_000).and_then(|most| i32::try_from(most).ok())
 }
 
 fn name(fields: &mut Fields<'_>) -> Option<String> {

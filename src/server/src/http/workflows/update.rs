@@ -37,5 +37,7 @@ fn changed(wanted: UpdateWorkflow) -> WorkflowChange {
         tags: wanted.tags,
         start_prompts: chat.start_prompts,
         models: chat.models,
+        busy: chat.busy,
+        max_concurrent_runs: wanted.max_concurrent_runs,
     }
 }

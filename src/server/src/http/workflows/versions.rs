@@ -69,11 +69,21 @@ fn read(body: &Map<String, Value>) -> Read<CreateVersion> {
     })
 }
 
-fn frozen(
-    caller: &Caller<WorkflowsWrite>,
-    workflow_id: uuid::Uuid,
-    wanted: CreateVersion,
+/// A version of this graph alone, with everything checked.
+pub(in crate::http) fn version_of_graph<S>(
+    caller: &Caller<S>,
+    workflow: &StoredWorkflow,
+    graph: Value,
 ) -> ApiResult<NewVersion> {
+    if workflow.archived_at.is_some() {
+        return Err(ApiError::new(ErrorCode::WorkflowArchived));
+    }
+    let wanted = CreateVersion { graph, runnable_config: None, metadata: None, notes: None };
+    check_all(&wanted)?;
+    frozen(caller, workflow.id, wanted)
+}
+
+fn frozen<S>(caller: &Caller<S>, workflow_id: uuid::Uuid, wanted: CreateVersion) -> ApiResult<NewVersion> {
     // Both were looked at before.
     let no_form = |error: engine::CanonicalError| ApiError::new(ErrorCode::Internal).with_cause(error);
     let digest = engine::digest(&wanted.graph).map_err(no_form)?;

@@ -3,19 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use auth::scope::Scope;
 use bytes::Bytes;
 use kernel::Clock;
-use store::{StoredRun, StoredWorkflow};
+use store::{StoredRun, StoredWorkflow, WorkflowRef};
 use tokio::sync::mpsc::Sender;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
-use wire::ErrorCode;
+use wire::{CreateRun, ErrorCode};
 
-use super::requests::{self, Request};
+use super::requests::{self, Request, RunWanted};
 use super::subscriptions::{Done, Subscriptions};
 use super::{closings, messages};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::SocketCaller;
+use crate::http::runs::new_run;
+use crate::http::workflows::version_of_graph;
 use crate::ws::{Closing, Heard, Say, Socket};
 
 /// How often the client is asked whether it is there.
@@ -154,6 +157,7 @@ impl Conversation {
             Ok(Request::Ping) => {
                 return self.say(Say::Text(messages::pong(self.clock.now(), request_id))).await;
             }
+            Ok(Request::Run(wanted)) => self.begin(*wanted, request_id.clone()).await,
             Ok(Request::Subscribe { run, after }) => self.subscribe(run, after, request_id.clone()).await,
             Ok(Request::Cancel { run }) => self.cancel(run, request_id.clone()).await,
             Err(error) => Err(error),
@@ -162,6 +166,39 @@ impl Conversation {
             Ok(()) => Ok(()),
             Err(error) => self.refuse(&error, None, request_id).await,
         }
+    }
+
+    /// Begins a run; its events follow.
+    async fn begin(&mut self, wanted: RunWanted, request_id: Option<String>) -> ApiResult<()> {
+        self.subscriptions.check_room()?;
+        let RunWanted { graph, inputs, config } = wanted;
+        let version = match graph {
+            Some(graph) => Some(self.saved(graph).await?),
+            None => None,
+        };
+        let wanted = CreateRun { inputs, config, version, ..CreateRun::default() };
+        let app = self.caller.app().clone();
+        // Its latest version, and whether it is archived, as of now.
+        let found =
+            app.store().workflow(&WorkflowRef::Id(self.workflow.id), self.workflow.workspace_id).await?;
+        let workflow = found.ok_or_else(|| ApiError::new(ErrorCode::WorkflowNotFound))?;
+        let new = new_run(&app, &workflow, wanted, "websocket", None).await?;
+        let begun = app.runs().begin(new).await?;
+        let reader = app.runs().read(begun.run, 0);
+        self.subscriptions.add(begun.run, reader, self.say.clone(), request_id);
+        Ok(())
+    }
+
+    /// The number of the version that a graph is saved as; of one that is known, its own.
+    async fn saved(&self, graph: serde_json::Value) -> ApiResult<i32> {
+        let workspace = self.caller.app().store().workspace(self.workflow.workspace_id).await?;
+        let workspace = workspace.ok_or_else(|| ApiError::new(ErrorCode::WorkspaceForbidden))?;
+        self.caller.check_also_in(Scope::WorkflowsWrite, &workspace).await?;
+        let new = version_of_graph(&self.caller, &self.workflow, graph)?;
+        let app = self.caller.app();
+        let (version, _) = app.store().change(async |changes| changes.save_version(new).await).await?;
+        app.chat().forget(self.workflow.id);
+        Ok(version.number)
     }
 
     async fn subscribe(&mut self, run: Uuid, after: u64, request_id: Option<String>) -> ApiResult<()> {

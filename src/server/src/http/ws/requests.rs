@@ -9,16 +9,18 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::http::fields::{Fields, shortened};
 
 /// Types that are served.
-const TYPES: [&str; 3] = ["ping", "subscribe", "cancel"];
+const TYPES: [&str; 4] = ["ping", "run_workflow", "subscribe", "cancel"];
 /// Types of the protocol that are not served yet.
-const LATER: [&str; 5] = ["run_workflow", "evaluate_workflow", "train_workflow", "pause", "resume"];
+const LATER: [&str; 4] = ["evaluate_workflow", "train_workflow", "pause", "resume"];
 /// Characters of a `request_id`.
 const MOST_ID: usize = 200;
 
 /// A message that makes sense.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub(super) enum Request {
     Ping,
+    /// A run shall begin.
+    Run(Box<RunWanted>),
     /// The events of a run behind this one.
     Subscribe {
         run: Uuid,
@@ -28,6 +30,17 @@ pub(super) enum Request {
     Cancel {
         run: Uuid,
     },
+}
+
+/// What to run.
+#[derive(Debug, PartialEq)]
+pub(super) struct RunWanted {
+    /// A graph; the workflow's latest version unless given.
+    pub(super) graph: Option<Value>,
+    /// Its inputs.
+    pub(super) inputs: Option<Value>,
+    /// Laid over the version's runnable config.
+    pub(super) config: Option<Map<String, Value>>,
 }
 
 /// Reads a message. Its `request_id` comes back whatever is wrong with the rest.
@@ -63,6 +76,14 @@ fn request(members: &Map<String, Value>) -> ApiResult<Request> {
         "subscribe" => {
             let after = fields.whole("after_seq", 0..=i64::MAX).and_then(|after| u64::try_from(after).ok());
             Request::Subscribe { run: run(&mut fields), after: after.unwrap_or(0) }
+        }
+        "run_workflow" => {
+            let graph = fields.object("graph_config").filter(|graph| !graph.is_empty());
+            Request::Run(Box::new(RunWanted {
+                graph: graph.cloned().map(Value::Object),
+                inputs: fields.object("inputs").cloned().map(Value::Object),
+                config: fields.object("config").cloned(),
+            }))
         }
         "cancel" => Request::Cancel { run: run(&mut fields) },
         kind => return Err(no_such_type(kind)),
@@ -141,6 +162,15 @@ mod tests {
         ] {
             assert_eq!(of(text).0, Err(expected.into()), "{text}");
         }
+        let wanted = |graph| Request::Run(Box::new(RunWanted { graph, inputs: None, config: None }));
+        assert_eq!(of(r#"{"type":"run_workflow","graph_config":{}}"#).0, Ok(wanted(None)));
+        let graph = serde_json::json!({"format": "graph/1"});
+        let text = r#"{"type":"run_workflow","graph_config":{"format":"graph/1"}}"#;
+        assert_eq!(of(text).0, Ok(wanted(Some(graph))));
+        assert_eq!(
+            of(r#"{"type":"run_workflow","graph_config":1,"inputs":[],"config":"","version":1}"#).0,
+            Err("request.invalid /graph_config type /inputs type /config type /version unknown_field".into())
+        );
         for later in LATER {
             let (refused, id) = of(&format!(r#"{{"type":"{later}","inputs":{{}},"request_id":"r"}}"#));
             assert_eq!((refused, id.as_deref()), (Err("ws.type_unsupported".into()), Some("r")));

@@ -32,11 +32,16 @@ pub(super) struct Subscriptions {
 }
 
 impl Subscriptions {
-    /// Whether one more may be added.
+    /// Whether this one may be added.
     pub(super) fn check(&self, run: Uuid) -> ApiResult<()> {
         if self.runs.contains(&run) {
             return Err(ApiError::new(ErrorCode::SocketSubscribed));
         }
+        self.check_room()
+    }
+
+    /// Whether one more may be added.
+    pub(super) fn check_room(&self) -> ApiResult<()> {
         if self.runs.len() >= MOST {
             return Err(ApiError::new(ErrorCode::SocketTooManyRuns));
         }

@@ -5,7 +5,10 @@ use std::fmt::Write as _;
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 use wire::chat::NoticeLevel;
-use wire::{CreateRun, ErrorCode, RunEvent, RunFrame, RunProblem, RunRecord, RunState, Trace, TraceStep};
+use wire::{
+    CreateRun, ErrorCode, Rerun, RunEvent, RunFrame, RunProblem, RunRecord, RunState, Trace, TraceStep,
+    WaitsFor,
+};
 
 use super::chat::WORKFLOW;
 use super::{block, tag};
@@ -44,11 +47,32 @@ fn ended() -> RunRecord {
         error: None,
         trigger: "api".into(),
         origin_run_id: None,
+        waits_for: Vec::new(),
         metadata: json!({"ticket": 7}).as_object().cloned().unwrap_or_default(),
         created_at: AT.into(),
         started_at: Some(AT.into()),
         finished_at: Some(LATER.into()),
     }
+}
+
+fn waits_for() -> WaitsFor {
+    WaitsFor {
+        key: "approval".into(),
+        message: Some("Refund 40 €?".into()),
+        schema: Some(json!({"type": "boolean"})),
+        audience: vec!["role:admin".into()],
+        expires_at: Some(LATER.into()),
+    }
+}
+
+/// What the record of a run that waits holds.
+pub(super) fn waiting() -> Result<String> {
+    block(&json!({"status": RunState::Waiting, "waits_for": [waits_for()], "…": "…"}))
+}
+
+pub(super) fn rerun() -> Result<String> {
+    let patch = json!({"tries": 0}).as_object().cloned().unwrap_or_default();
+    block(&Rerun { from_step: 3, patch })
 }
 
 pub(super) fn record() -> Result<String> {
@@ -68,7 +92,9 @@ pub(super) fn states() -> String {
         let meaning = match state {
             RunState::Queued => "It is accepted and has not begun.",
             RunState::Running => "It is under way.",
-            RunState::Waiting => "It waits for a time or for somebody. Nothing in this version causes it.",
+            RunState::Waiting => {
+                "It only waits: for a time, or for what `waits_for` lists. The service may be restarted meanwhile."
+            }
             RunState::Succeeded => "It has ended well; `output` is what it came to.",
             RunState::Failed => "It has ended with an error; `error` says where and why.",
             RunState::Cancelled => "It was stopped; `error` says why.",
@@ -106,6 +132,7 @@ fn events() -> Vec<RunEvent> {
             result_bytes: None,
         },
         RunEvent::StepFailed { node: node(), visit: 1, attempt: 1, error: failed() },
+        RunEvent::RunWaiting(waits_for()),
         RunEvent::Progress { text: "Reading the order …".into() },
         RunEvent::Notice { level: NoticeLevel::Warning, message: "It may take a day.".into(), title: None },
         RunEvent::RunCompleted { output: output() },
@@ -117,7 +144,7 @@ fn events() -> Vec<RunEvent> {
 fn meaning(event: &RunEvent) -> &'static str {
     match event {
         RunEvent::RunStarted { .. } => {
-            "The run begins, or with `resumed` goes on after a restart of the service."
+            "The run begins, or with `resumed` goes on: after a wait, or after a restart of the service."
         }
         RunEvent::StepStarted { .. } => {
             "An attempt of a node begins. What an earlier attempt of the same visit has put out is void."
@@ -127,6 +154,7 @@ fn meaning(event: &RunEvent) -> &'static str {
             "An attempt has a result. One over 64 KiB is null here, with its size in `result_bytes`; the trace has it."
         }
         RunEvent::StepFailed { .. } => "An attempt failed. Another may follow.",
+        RunEvent::RunWaiting(_) => "It waits for somebody, who answers as [below](#answer-a-run).",
         RunEvent::Progress { .. } => "What the run is doing, in a line.",
         RunEvent::Notice { .. } => "A message for whoever watches; `level` is `info`, `warning` or `danger`.",
         RunEvent::RunCompleted { .. } => "It has ended well. The last event.",
@@ -152,6 +180,7 @@ pub(super) fn stream() -> Result<String> {
         !matches!(
             event,
             RunEvent::StepFailed { .. }
+                | RunEvent::RunWaiting(_)
                 | RunEvent::Progress { .. }
                 | RunEvent::Notice { .. }
                 | RunEvent::RunFailed { .. }

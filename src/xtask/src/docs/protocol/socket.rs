@@ -1,6 +1,7 @@
 //! Examples of the workflow websocket.
 
 use anyhow::Result;
+use serde_json::json;
 use wire::{FieldError, SocketFrame, SocketMessage, SocketProblem, SocketRequest};
 
 const RUN: &str = "0198c0de-…";
@@ -16,6 +17,12 @@ pub(super) fn requests() -> Result<String> {
     let request_id = Some("a7".to_owned());
     lines(&[
         SocketRequest::Ping { request_id: request_id.clone() },
+        SocketRequest::RunWorkflow {
+            graph_config: None,
+            inputs: Some(json!({"message": "Where is order 7?"})),
+            config: None,
+            request_id: request_id.clone(),
+        },
         SocketRequest::Subscribe { run_id: RUN.into(), after_seq: Some(4), request_id },
         SocketRequest::Cancel { run_id: RUN.into(), request_id: None },
     ])

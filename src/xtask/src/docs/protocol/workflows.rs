@@ -3,9 +3,9 @@
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 use wire::{
-    Change, ChatSettings, Checked, CreateVersion, CreateWorkflow, FieldError, Listed, NodeTypeRecord,
-    PublicWorkflow, PublishRequest, Published, UpdateChatSettings, UpdateWorkflow, VersionDiff,
-    VersionRecord, VersionSummary, WorkflowRecord,
+    BusyThread, Change, ChatSettings, Checked, CreateVersion, CreateWorkflow, FieldError, Listed,
+    NodeTypeRecord, PublicWorkflow, PublishRequest, Published, UpdateChatSettings, UpdateWorkflow,
+    VersionDiff, VersionRecord, VersionSummary, WorkflowRecord,
 };
 
 use super::block;
@@ -26,9 +26,11 @@ pub(super) fn update_workflow() -> Result<String> {
     block(&UpdateWorkflow {
         description: Some(None),
         chat: Some(UpdateChatSettings {
+            busy: Some(BusyThread::Interrupt),
             start_prompts: Some(vec![json!({"label": "My order", "prompt": "Where is my order?"})]),
             models: Some(vec![json!({"id": "openai/gpt-4o-mini", "label": "Quick"})]),
         }),
+        max_concurrent_runs: Some(Some(8)),
         ..UpdateWorkflow::default()
     })
 }
@@ -49,6 +51,7 @@ fn record() -> WorkflowRecord {
         is_archived: false,
         latest_version: Some(1),
         chat: ChatSettings::default(),
+        max_concurrent_runs: None,
         created_at: AT.into(),
         updated_at: AT.into(),
     }

@@ -1,0 +1,33 @@
+//! When a run that only waits is given to the queue.
+
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use engine::Activity;
+use kernel::Clock;
+
+/// How long a run has to be idle.
+const SETTLED: Duration = Duration::from_millis(20);
+/// A wait that is shorter is waited for where the run is.
+const SHORT: TimeDelta = TimeDelta::seconds(10);
+
+/// Ends when the run only waits, for long or for somebody; yields when it is due.
+pub(super) async fn only_waits(
+    activity: &Activity,
+    deadline: Option<DateTime<Utc>>,
+    clock: &dyn Clock,
+) -> Option<DateTime<Utc>> {
+    loop {
+        let idle = activity.idle();
+        let due = idle.map(|idle| idle.until.into_iter().chain(deadline).min());
+        let Some(due) = due.filter(|due| due.is_none_or(|due| due - clock.now() > SHORT)) else {
+            activity.changed().await;
+            continue;
+        };
+        // What has just been woken may not have had its turn.
+        clock.sleep(SETTLED).await;
+        if activity.idle() == idle {
+            return due;
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! `callboard answer`: answers a run that waits for somebody.
+
+use clap::Args;
+use serde_json::Value;
+use wire::{RunRecord, RunState, WaitsFor};
+
+use crate::complaint::Complaint;
+use crate::options::{ClientOptions, Session, with_service};
+use crate::output::{Failure, Output, pretty, say};
+use crate::terminal::{Paint, harmless};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Without an answer it shows what the run waits for.")]
+pub(crate) struct Answer {
+    /// Id of the run.
+    run: String,
+    /// The answer, as JSON; what is no JSON is taken as text.
+    answer: Option<String>,
+    /// Which of several questions; needed only where there are several.
+    #[arg(long)]
+    key: Option<String>,
+    #[command(flatten)]
+    options: ClientOptions,
+}
+
+impl Answer {
+    /// Answers how to print what goes wrong, too.
+    pub(crate) fn run(self, outer: ClientOptions) -> (Output, Result<(), Failure>) {
+        let options = self.options.clone().or(outer);
+        with_service(&options, async |session| self.perform(session).await)
+    }
+
+    async fn perform(&self, session: &Session) -> Result<(), Failure> {
+        let run =
+            session.client.run(&self.run).await.map_err(|error| session.complaint(error).about(&self.run))?;
+        let Some(answer) = &self.answer else { return show(session, &run) };
+        let question = self.question(&run)?;
+        let value = serde_json::from_str(answer).unwrap_or_else(|_| Value::String(answer.clone()));
+        let told = session.client.answer_run(&run.id, &question.key, &value).await;
+        let record = told.map_err(|error| session.complaint(error).about(&question.key))?;
+        match session.output {
+            Output::Json => say(pretty(&record)?),
+            Output::Human => {
+                say(format_args!("Answered; the run goes on: {}/api/runs/{}", session.base(), run.id))
+            }
+        }
+    }
+
+    /// The question that is meant.
+    fn question<'a>(&self, run: &'a RunRecord) -> Result<&'a WaitsFor, Failure> {
+        let named = |question: &&WaitsFor| self.key.as_ref().is_none_or(|key| *key == question.key);
+        let mut found = run.waits_for.iter().filter(named);
+        match (found.next(), found.next(), &self.key) {
+            (Some(question), None, _) | (Some(question), Some(_), Some(_)) => Ok(question),
+            (Some(_), Some(_), None) => {
+                let keys: Vec<&str> = run.waits_for.iter().map(|question| question.key.as_str()).collect();
+                let told = format!(
+                    "the run waits for several answers; say which one with --key: {}",
+                    keys.join(", ")
+                );
+                Err(Failure::usage(harmless(&told).to_string()))
+            }
+            (None, ..) => {
+                let told = match &self.key {
+                    Some(key) => format!("the run does not wait for '{key}'"),
+                    None => format!("the run waits for nobody: it is {}", run.status.as_str()),
+                };
+                Err(Complaint::failed(harmless(&told).to_string()).coded("run.not_waiting").into())
+            }
+        }
+    }
+}
+
+fn show(session: &Session, run: &RunRecord) -> Result<(), Failure> {
+    if session.output == Output::Json {
+        return say(pretty(&run.waits_for)?);
+    }
+    if run.waits_for.is_empty() {
+        let more = if run.status == RunState::Waiting { ", for a time" } else { "" };
+        return say(format_args!("The run waits for nobody; it is {}{more}.", run.status.as_str()));
+    }
+    for question in &run.waits_for {
+        say(line(question))?;
+    }
+    Ok(())
+}
+
+/// One question on one line.
+pub(crate) fn line(question: &WaitsFor) -> String {
+    let mut line = Paint::stdout().bold(harmless(&question.key)).clone();
+    if let Some(message) = &question.message {
+        line.push_str(&format!(": {}", harmless(message)));
+    }
+    if !question.audience.is_empty() {
+        line.push_str(&format!(" (asked of {})", harmless(&question.audience.join(", "))));
+    }
+    if let Some(schema) = &question.schema {
+        line.push_str(&format!(" {}", harmless(&schema.to_string())));
+    }
+    line
+}

@@ -1,0 +1,166 @@
+//! How much of a run is at work, and what the rest of it waits for.
+//!
+//! A run that only waits need not be held in memory: whoever drives it may drop it, and take it up from its journal when
+//! what it waits for has come. So it is counted who is at work. Whoever runs something inside of itself lends its place
+//! to that, and whoever only waits gives it back meanwhile; what holds no place and waits for none does not count.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+/// How much of one run is at work.
+#[derive(Debug, Default)]
+pub struct Activity {
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    busy: i64,
+    /// Until when each of those waits that wait; `None`: for somebody.
+    waits: BTreeMap<u64, Option<DateTime<Utc>>>,
+    /// Limits of what is under way: whatever waits inside is not waited for any longer.
+    bounds: BTreeMap<u64, DateTime<Utc>>,
+    changes: u64,
+}
+
+/// A run of which nothing is at work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Idle {
+    /// When something of it is due; `None`: it waits for somebody alone.
+    pub until: Option<DateTime<Utc>>,
+    /// Grows with each change.
+    pub changes: u64,
+}
+
+impl Activity {
+    /// What the run waits for, if it only waits.
+    #[must_use]
+    pub fn idle(&self) -> Option<Idle> {
+        let state = self.state.lock();
+        if state.busy > 0 || state.waits.is_empty() {
+            return None;
+        }
+        let due = state.waits.values().filter_map(Option::as_ref).chain(state.bounds.values());
+        Some(Idle { until: due.min().copied(), changes: state.changes })
+    }
+
+    /// Ends when something has changed since this was called or polled last.
+    pub async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        let mut state = self.state.lock();
+        state.changes += 1;
+        change(&mut state);
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// Somebody is at work.
+    pub(super) fn busy(&self) -> Place<'_> {
+        self.change(|state| state.busy += 1);
+        Place { activity: self, change: -1 }
+    }
+
+    /// Whoever is at work only waits for what is inside of it.
+    pub(super) fn lent(&self) -> Place<'_> {
+        self.change(|state| state.busy -= 1);
+        Place { activity: self, change: 1 }
+    }
+
+    /// Whoever is at work only waits, until then at the latest.
+    pub(super) fn waits(&self, until: Option<DateTime<Utc>>) -> Waiting<'_> {
+        let lent = self.lent();
+        let mut key = 0;
+        self.change(|state| {
+            key = state.changes;
+            state.waits.insert(key, until);
+        });
+        Waiting { _lent: lent, _entry: Entry { activity: self, key, bound: false } }
+    }
+
+    /// What is under way has to be over by then.
+    pub(super) fn bound(&self, at: DateTime<Utc>) -> Entry<'_> {
+        let mut key = 0;
+        self.change(|state| {
+            key = state.changes;
+            state.bounds.insert(key, at);
+        });
+        Entry { activity: self, key, bound: true }
+    }
+}
+
+/// Held while somebody is at work, or lends their place.
+pub(super) struct Place<'a> {
+    activity: &'a Activity,
+    change: i64,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.activity.change(|state| state.busy += self.change);
+    }
+}
+
+/// Held while somebody waits.
+pub(super) struct Waiting<'a> {
+    _entry: Entry<'a>,
+    _lent: Place<'a>,
+}
+
+/// Held while a wait or a limit counts.
+pub(super) struct Entry<'a> {
+    activity: &'a Activity,
+    key: u64,
+    bound: bool,
+}
+
+impl Drop for Entry<'_> {
+    fn drop(&mut self) {
+        self.activity.change(|state| {
+            if self.bound {
+                state.bounds.remove(&self.key)
+            } else {
+                state.waits.remove(&self.key).flatten()
+            };
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> DateTime<Utc> {
+        DateTime::from_timestamp(second, 0).unwrap()
+    }
+
+    #[test]
+    fn a_run_is_idle_while_all_who_are_left_wait() {
+        let activity = Activity::default();
+        let until = || activity.idle().map(|idle| idle.until);
+        assert_eq!(until(), None, "nothing waits");
+        let main = activity.busy();
+        let lent = activity.lent();
+        let (one, two) = (activity.busy(), activity.busy());
+        let waits = activity.waits(Some(at(9)));
+        assert_eq!(until(), None, "another is at work");
+        let asks = activity.waits(None);
+        assert_eq!(until(), Some(Some(at(9))));
+        let bound = activity.bound(at(5));
+        assert_eq!(until(), Some(Some(at(5))), "a limit comes first");
+        drop((bound, waits));
+        assert_eq!(until(), None, "it goes on");
+        drop(one);
+        assert_eq!(until(), Some(None), "only somebody is waited for");
+        drop((asks, two, lent));
+        assert_eq!(until(), None, "it is the main path's turn");
+        drop(main);
+        assert_eq!(activity.state.lock().busy, 0);
+    }
+}

@@ -1,0 +1,86 @@
+//! Answers of people to what runs ask.
+
+use actix_web::HttpResponse;
+use actix_web::web::Path;
+use auth::role::Role;
+use serde_json::Value;
+use store::{Answered, Changes, OpenQuestion, StoredRun};
+use uuid::Uuid;
+use wire::{ErrorCode, FieldError, RunState};
+
+use super::{found, records};
+use crate::http::change::Change;
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::guard::{Caller, WorkflowsExecute};
+use crate::http::idempotency::Reply;
+
+/// Answers what a run waits for; the body is the answer itself. 202: the run goes on.
+pub(super) async fn answer(
+    change: Change<WorkflowsExecute>,
+    path: Path<(String, String)>,
+) -> ApiResult<HttpResponse> {
+    let (id, key) = path.into_inner();
+    let caller = &change.caller;
+    let (run, version) = found(caller, &id).await?;
+    let answer = change.value()?;
+    let runs = caller.app().runs();
+    let asked = runs.questions(run.id).await?.into_iter().find(|question| question.key == key);
+    let question = asked.ok_or_else(|| ApiError::new(ErrorCode::RunNotWaiting))?;
+    let mut answered = Answered::TooLate;
+    let told = change
+        .make(async |changes| {
+            check_audience(caller, &run, &question, changes).await?;
+            check_fits(&question, &answer)?;
+            answered = changes.answer_question(&question.step, &answer, caller.name().as_deref()).await?;
+            if answered == Answered::TooLate {
+                return Err(ApiError::new(ErrorCode::RunNotWaiting));
+            }
+            let record = records::run(run.clone(), version, Vec::new());
+            // Whether it goes on at once is not known yet.
+            Reply::accepted(&wire::RunRecord { status: RunState::Running, ..record })
+        })
+        .await?;
+    runs.answered(run.id, answered).await;
+    Ok(told)
+}
+
+fn check_fits(question: &OpenQuestion, answer: &Value) -> ApiResult<()> {
+    let problems = question.schema.as_ref().map(|schema| engine::check_answer(schema, answer, ""));
+    match problems {
+        Some(problems) if !problems.is_empty() => {
+            Err(ApiError::problems(ErrorCode::RunInputInvalid, problems))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Of people with a role or an address only they themselves may answer, no token in their place. Where nobody is asked
+/// who they are, everybody may.
+async fn check_audience(
+    caller: &Caller<WorkflowsExecute>,
+    run: &StoredRun,
+    question: &OpenQuestion,
+    changes: &mut Changes,
+) -> ApiResult<()> {
+    if question.audience.is_empty() || caller.principal().is_anonymous() {
+        return Ok(());
+    }
+    let actor = caller.principal().actor();
+    let user = actor.id.as_deref().filter(|_| actor.kind == "user").and_then(|id| Uuid::parse_str(id).ok());
+    let member = match user {
+        Some(user) => changes.member(run.workspace_id, user).await?,
+        None => None,
+    };
+    let belongs = member.is_some_and(|member| {
+        let role = Role::parse(&member.role);
+        question.audience.iter().any(|entry| match entry.strip_prefix("role:") {
+            Some(least) => role.is_some_and(|role| Role::parse(least).is_some_and(|least| role >= least)),
+            None => member.email.as_deref().is_some_and(|email| email.eq_ignore_ascii_case(entry)),
+        })
+    });
+    if belongs {
+        return Ok(());
+    }
+    let problem = FieldError::new("", "audience", format!("is asked of {}", question.audience.join(", ")));
+    Err(ApiError::problems(ErrorCode::RunInputForbidden, vec![problem]))
+}

@@ -1,0 +1,317 @@
+//! Runs that nobody writes at the moment, and who takes them.
+//!
+//! A run in the queue waits for a time, for somebody, or for its turn among the runs of its workflow. Whoever takes it out
+//! becomes its writer in the same transaction, with a lease that reaches back to it: an unfinished run stands in the
+//! queue, or has a writer that recovery looks after.
+
+use chrono::TimeDelta;
+use diesel::prelude::*;
+use diesel::sql_types::{Array, BigInt, Bool, Integer, Nullable, Timestamptz, Uuid as SqlUuid};
+use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
+use uuid::Uuid;
+
+use crate::changes::lock_of;
+use crate::{Lease, Store, StoreError};
+
+/// Runs that are taken in one go.
+const MOST: i64 = 200;
+/// Workflows whose turns are looked at in one go.
+const MOST_WORKFLOWS: i64 = 1_000;
+/// How long an answer may have been given when it is looked for once more.
+const ANSWERS: TimeDelta = TimeDelta::minutes(5);
+
+#[derive(QueryableByName)]
+struct Queued {
+    #[diesel(sql_type = SqlUuid)]
+    run_id: Uuid,
+    #[diesel(sql_type = Nullable<Integer>)]
+    most: Option<i32>,
+}
+
+#[derive(QueryableByName)]
+struct Found {
+    #[diesel(sql_type = SqlUuid)]
+    id: Uuid,
+}
+
+#[derive(QueryableByName)]
+struct Count {
+    #[diesel(sql_type = BigInt)]
+    count: i64,
+}
+
+impl Store {
+    /// Takes runs whose time has come. Those whose workflow limits how many are under way wait for their turn from now on.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn take_due(&self, by: Lease) -> Result<Vec<Uuid>, StoreError> {
+        let now = self.now();
+        let mut connection = self.connection().await?;
+        connection
+            .transaction(async |connection| {
+                let due: Vec<Queued> = diesel::sql_query(
+                    "SELECT q.run_id, w.max_concurrent_runs AS most
+                     FROM run_queue q LEFT JOIN workflows w ON w.id = q.workflow_id
+                     WHERE NOT q.turn AND q.due_at <= $1 ORDER BY q.due_at LIMIT $2 FOR UPDATE OF q SKIP LOCKED",
+                )
+                .bind::<Timestamptz, _>(now)
+                .bind::<BigInt, _>(MOST)
+                .load(connection)
+                .await?;
+                let (limited, free): (Vec<_>, Vec<_>) = due.into_iter().partition(|run| run.most.is_some());
+                if !limited.is_empty() {
+                    let limited: Vec<Uuid> = limited.into_iter().map(|run| run.run_id).collect();
+                    diesel::sql_query("UPDATE run_queue SET turn = true WHERE run_id = ANY($1)")
+                        .bind::<Array<SqlUuid>, _>(limited)
+                        .execute(connection)
+                        .await?;
+                }
+                let free: Vec<Uuid> = free.into_iter().map(|run| run.run_id).collect();
+                take(connection, by, &free).await
+            })
+            .await
+    }
+
+    /// Takes runs whose turn has come: of each workflow as many as it allows at the same time, the oldest first.
+    /// `workflow`: only of this one.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn take_turns(&self, by: Lease, workflow: Option<Uuid>) -> Result<Vec<Uuid>, StoreError> {
+        let workflows: Vec<Found> = match workflow {
+            Some(id) => vec![Found { id }],
+            None => {
+                diesel::sql_query("SELECT DISTINCT workflow_id AS id FROM run_queue WHERE turn LIMIT $1")
+                    .bind::<BigInt, _>(MOST_WORKFLOWS)
+                    .load(&mut *self.connection().await?)
+                    .await?
+            }
+        };
+        let mut taken = Vec::new();
+        for workflow in workflows {
+            let mut connection = self.connection().await?;
+            taken.extend(
+                connection.transaction(async |connection| turns(connection, by, workflow.id).await).await?,
+            );
+        }
+        Ok(taken)
+    }
+
+    /// Takes one run out of the queue, whatever it waits for; says whether it stood there.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn take_queued(&self, by: Lease, run: Uuid) -> Result<bool, StoreError> {
+        let mut connection = self.connection().await?;
+        let taken = connection
+            .transaction(async |connection| {
+                let found: Vec<Found> = diesel::sql_query(
+                    "SELECT run_id AS id FROM run_queue WHERE run_id = $1 FOR UPDATE SKIP LOCKED",
+                )
+                .bind::<SqlUuid, _>(run)
+                .load(connection)
+                .await?;
+                let found: Vec<Uuid> = found.into_iter().map(|found| found.id).collect();
+                take(connection, by, &found).await
+            })
+            .await?;
+        Ok(!taken.is_empty())
+    }
+
+    /// Makes runs due that wait though somebody has answered them: an answer may come in the moment in which its run
+    /// goes into the queue.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn wake_answered(&self) -> Result<usize, StoreError> {
+        let now = self.now();
+        let woken = diesel::sql_query(
+            "UPDATE run_queue q SET due_at = $1
+             FROM run_questions a JOIN run_steps s USING (run_id, node, visit, attempt)
+             WHERE a.run_id = q.run_id AND NOT q.turn AND (q.due_at IS NULL OR q.due_at > $1)
+               AND a.answered_at > $2 AND s.finished_at IS NULL",
+        )
+        .bind::<Timestamptz, _>(now)
+        .bind::<Timestamptz, _>(now - ANSWERS)
+        .execute(&mut *self.connection().await?)
+        .await?;
+        Ok(woken)
+    }
+
+    /// Makes room that ended runs still hold, and forgets signals that nobody has taken.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn tidy_run_queue(&self) -> Result<(), StoreError> {
+        let mut connection = self.connection().await?;
+        diesel::sql_query(
+            "DELETE FROM run_places p USING runs r WHERE r.id = p.run_id AND r.finished_at IS NOT NULL",
+        )
+        .execute(&mut *connection)
+        .await?;
+        diesel::sql_query("DELETE FROM run_signals WHERE created_at < $1")
+            .bind::<Timestamptz, _>(self.now() - ANSWERS)
+            .execute(&mut *connection)
+            .await?;
+        Ok(())
+    }
+
+    /// Tells another instance to look at a run of its own again.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn signal(&self, writer: Uuid, run: Uuid) -> Result<(), StoreError> {
+        diesel::sql_query("INSERT INTO run_signals (writer_id, run_id, created_at) VALUES ($1, $2, $3)")
+            .bind::<SqlUuid, _>(writer)
+            .bind::<SqlUuid, _>(run)
+            .bind::<Timestamptz, _>(self.now())
+            .execute(&mut *self.connection().await?)
+            .await?;
+        Ok(())
+    }
+
+    /// Runs that others have told this instance to look at.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn take_signals(&self, writer: Uuid) -> Result<Vec<Uuid>, StoreError> {
+        let found: Vec<Found> =
+            diesel::sql_query("DELETE FROM run_signals WHERE writer_id = $1 RETURNING run_id AS id")
+                .bind::<SqlUuid, _>(writer)
+                .load(&mut *self.connection().await?)
+                .await?;
+        Ok(found.into_iter().map(|found| found.id).collect())
+    }
+
+    /// Unfinished runs from `after` on that have neither a place in the queue nor a writer with a lease, the last run
+    /// that was looked at, and whether there are more. Looks at `limit` runs.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn forsaken_runs(
+        &self,
+        after: Uuid,
+        limit: i64,
+    ) -> Result<(Vec<Uuid>, Option<Uuid>), StoreError> {
+        #[derive(QueryableByName)]
+        struct Looked {
+            #[diesel(sql_type = SqlUuid)]
+            id: Uuid,
+            #[diesel(sql_type = Bool)]
+            forsaken: bool,
+        }
+        let looked: Vec<Looked> = diesel::sql_query(
+            "SELECT r.id, r.finished_at IS NULL
+                 AND NOT EXISTS (SELECT FROM run_queue q WHERE q.run_id = r.id)
+                 AND NOT EXISTS (SELECT FROM leases l WHERE l.writer_id = r.writer_id
+                     AND l.expires_at <> 'infinity' AND l.oldest_run <= r.id) AS forsaken
+             FROM (SELECT id, writer_id, finished_at FROM runs WHERE id > $1 ORDER BY id LIMIT $2) r ORDER BY r.id",
+        )
+        .bind::<SqlUuid, _>(after)
+        .bind::<BigInt, _>(limit)
+        .load(&mut *self.connection().await?)
+        .await?;
+        let full = i64::try_from(looked.len()).is_ok_and(|looked| looked == limit);
+        let last = looked.last().map(|row| row.id).filter(|_| full);
+        Ok((looked.into_iter().filter(|row| row.forsaken).map(|row| row.id).collect(), last))
+    }
+
+    /// Makes this writer the owner of forsaken runs; yields those that still were.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn adopt_forsaken(&self, by: Lease, runs: &[Uuid]) -> Result<Vec<Uuid>, StoreError> {
+        let mut connection = self.connection().await?;
+        connection.transaction(async |connection| own(connection, by, runs).await).await
+    }
+}
+
+/// As many runs of a workflow as it has room for.
+async fn turns(
+    connection: &mut AsyncPgConnection,
+    by: Lease,
+    workflow: Uuid,
+) -> Result<Vec<Uuid>, StoreError> {
+    #[derive(QueryableByName)]
+    struct Most {
+        #[diesel(sql_type = Nullable<Integer>)]
+        most: Option<i32>,
+    }
+    // One at a time counts and takes.
+    diesel::sql_query("SELECT pg_advisory_xact_lock($1)")
+        .bind::<BigInt, _>(lock_of(&format!("turns\n{workflow}")))
+        .execute(connection)
+        .await?;
+    let most: Option<Most> =
+        diesel::sql_query("SELECT max_concurrent_runs AS most FROM workflows WHERE id = $1")
+            .bind::<SqlUuid, _>(workflow)
+            .get_result(connection)
+            .await
+            .optional()?;
+    let room = match most.and_then(|most| most.most) {
+        Some(most) => {
+            let held: Count =
+                diesel::sql_query("SELECT count(*) AS count FROM run_places WHERE workflow_id = $1")
+                    .bind::<SqlUuid, _>(workflow)
+                    .get_result(connection)
+                    .await?;
+            (i64::from(most) - held.count).clamp(0, MOST)
+        }
+        None => MOST,
+    };
+    let found: Vec<Found> = diesel::sql_query(
+        "SELECT run_id AS id FROM run_queue WHERE turn AND workflow_id = $1 ORDER BY run_id LIMIT $2
+         FOR UPDATE SKIP LOCKED",
+    )
+    .bind::<SqlUuid, _>(workflow)
+    .bind::<BigInt, _>(room)
+    .load(connection)
+    .await?;
+    let found: Vec<Uuid> = found.into_iter().map(|found| found.id).collect();
+    let taken = take(connection, by, &found).await?;
+    diesel::sql_query(
+        "INSERT INTO run_places (run_id, workflow_id) SELECT unnest($1), $2 ON CONFLICT DO NOTHING",
+    )
+    .bind::<Array<SqlUuid>, _>(&taken)
+    .bind::<SqlUuid, _>(workflow)
+    .execute(connection)
+    .await?;
+    Ok(taken)
+}
+
+/// Takes runs out of the queue. The caller has their rows locked.
+async fn take(connection: &mut AsyncPgConnection, by: Lease, runs: &[Uuid]) -> Result<Vec<Uuid>, StoreError> {
+    let owned = own(connection, by, runs).await?;
+    if !owned.is_empty() {
+        diesel::sql_query("DELETE FROM run_queue WHERE run_id = ANY($1)")
+            .bind::<Array<SqlUuid>, _>(&owned)
+            .execute(connection)
+            .await?;
+    }
+    Ok(owned)
+}
+
+/// Makes a writer the owner of runs, with a lease that reaches back to them; one whose lease is gone owns nothing.
+async fn own(connection: &mut AsyncPgConnection, by: Lease, runs: &[Uuid]) -> Result<Vec<Uuid>, StoreError> {
+    let Some(oldest) = runs.iter().min() else { return Ok(Vec::new()) };
+    let reached = diesel::sql_query(
+        "UPDATE leases SET oldest_run = least(oldest_run, $3) WHERE writer_id = $1 AND epoch = $2",
+    )
+    .bind::<SqlUuid, _>(by.writer_id)
+    .bind::<BigInt, _>(by.epoch)
+    .bind::<SqlUuid, _>(oldest)
+    .execute(connection)
+    .await?;
+    if reached == 0 {
+        return Ok(Vec::new());
+    }
+    let owned: Vec<Found> = diesel::sql_query(
+        "UPDATE runs SET writer_id = $1 WHERE id = ANY($2) AND finished_at IS NULL RETURNING id",
+    )
+    .bind::<SqlUuid, _>(by.writer_id)
+    .bind::<Array<SqlUuid>, _>(runs)
+    .load(connection)
+    .await?;
+    Ok(owned.into_iter().map(|found| found.id).collect())
+}
