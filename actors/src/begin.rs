@@ -38,6 +38,9 @@ pub enum BeginError {
     /// As many turns wait in the thread as may.
     #[error("too many turns wait in the thread")]
     ThreadBusy,
+    /// Another answer is being written in the thread, and its workflow takes no second message meanwhile.
+    #[error("another answer is being written in the thread")]
+    TurnRunning,
     /// The message that was to be answered again is not there any more.
     #[error("the message is not in the thread any more")]
     MessageGone,

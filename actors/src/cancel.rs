@@ -33,9 +33,7 @@ impl Cancel {
         if stored.status.is_terminal() {
             return Ok(Some(stored));
         }
-        if stored.writer_id != self.ports.writer {
-            self.ports.store.signal(stored.writer_id, run).await?;
-        }
+        self.signal(stored.writer_id, run).await?;
         if let Some(stream) = stored.stream_id {
             let ended = self.ended(stored.thread_id, run, stream);
             kernel::timeout(&*self.ports.clock, LIMIT, ended).await.transpose()?;
@@ -53,6 +51,9 @@ impl Cancel {
                     return Ok(());
                 }
                 self.tell(thread, &turns);
+                for turn in &turns {
+                    self.signal(turn.writer, turn.run).await?;
+                }
                 try_join_all(turns.iter().map(|turn| self.ended(Some(thread), turn.run, turn.stream)))
                     .await?;
             }
@@ -66,6 +67,11 @@ impl Cancel {
         turns.iter().for_each(|turn| self.threads.stop(thread, turn.run));
     }
 
+    /// Tells another instance to look at a run of its own again.
+    async fn signal(&self, writer: Uuid, run: Uuid) -> Result<(), StoreError> {
+        if writer == self.ports.writer { Ok(()) } else { self.ports.store.signal(writer, run).await }
+    }
+
     /// Tells a run's actor, or has it taken out of the queue where it has none.
     fn stop(&self, run: Uuid) {
         if !self.runs.stop(run) {
@@ -77,15 +83,19 @@ impl Cancel {
     async fn ended(&self, thread: Option<ThreadId>, run: Uuid, stream: Uuid) -> Result<(), StoreError> {
         // Behind every event: all it ever reads is the end.
         let mut reader = self.ports.read(stream, u64::MAX - 1, false);
+        let ended = async {
+            while reader.next().await? != Readout::End {}
+            Ok(())
+        };
+        // Polled on over all the telling: what another instance writes is found only by who is patient.
+        let mut ended = Box::pin(ended);
         loop {
             match thread {
                 Some(thread) => self.threads.stop(thread, run),
                 None => self.stop(run),
             }
-            match kernel::timeout(&*self.ports.clock, AGAIN, reader.next()).await {
-                Some(Ok(Readout::End)) => return Ok(()),
-                Some(Ok(Readout::Frames(_))) | None => {}
-                Some(Err(error)) => return Err(error.into()),
+            if let Some(ended) = kernel::timeout(&*self.ports.clock, AGAIN, &mut ended).await {
+                return ended;
             }
         }
     }

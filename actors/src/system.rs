@@ -1,7 +1,7 @@
 //! Puts the actors together, and takes them down in order.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -117,6 +117,7 @@ impl System {
             in_flight,
             writer: instance,
             wakes: Wakes::default(),
+            others: Arc::new(AtomicBool::new(store.has_others(lease).await?)),
             recovering: Arc::new(Semaphore::new(RECOVERING)),
         };
         let threads = Threads::new(guardian.clone(), TurnPorts { run: ports.clone(), grace });
@@ -219,7 +220,7 @@ impl System {
 
     fn start_periodic(&self) {
         let queue = RunQueue::new(self.recovery(), self.lease);
-        let others = Arc::clone(&queue.others);
+        let others = Arc::clone(&self.ports.others);
         self.every(ActorKind::Queue, "queue", Duration::ZERO, {
             Arc::new(move || {
                 let queue = queue.clone();

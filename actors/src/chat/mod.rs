@@ -7,7 +7,7 @@ use kernel::{ItemKey, ThreadId};
 use store::{Reserved, RunStatus, StoreError, StoredStream};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
-use wire::StopStatus;
+use wire::{BusyThread, StopStatus};
 
 use crate::begin::{self, Claimed};
 pub use crate::begin::{BeginError, IdempotencyKey};
@@ -80,6 +80,10 @@ impl Chat {
             token.finished();
             return Err(BeginError::ThreadBusy);
         };
+        if let Err(error) = self.refuse_busy(&new, &slot).await {
+            token.finished();
+            return Err(error);
+        }
         if let Some(key) = &new.idempotency {
             let wanted = ids.thread;
             (ids, token) = match begin::claim(&self.ports, key, ids, token).await? {
@@ -89,6 +93,9 @@ impl Chat {
             if ids.thread != wanted {
                 slot = self.threads.slot(ThreadId(ids.thread)).map_err(|_| BeginError::ThreadBusy)?;
             }
+        }
+        if new.busy == BusyThread::Interrupt && !matches!(new.target, Target::NewThread(_)) {
+            self.cancel.cancel_thread(ThreadId(ids.thread)).await?;
         }
         let seen = match new.target {
             // It was there when the request was judged; reserving the key takes its time. What comes from here on is
@@ -109,6 +116,19 @@ impl Chat {
         let thread = ThreadId(ids.thread);
         let reader = self.store_start(new, ids, seen, token, slot).await?;
         Ok(Begun { reader, thread, replayed: false })
+    }
+
+    /// Where only one message may be under way, another is refused.
+    async fn refuse_busy(&self, new: &NewTurn, slot: &Slot) -> Result<(), BeginError> {
+        let (BusyThread::Reject, Target::Thread(thread) | Target::Again(thread, _)) = (new.busy, &new.target)
+        else {
+            return Ok(());
+        };
+        // A turn of another instance stands in the database alone.
+        if !slot.is_alone() || self.ports.store.running_turn(*thread).await?.is_some() {
+            return Err(BeginError::TurnRunning);
+        }
+        Ok(())
     }
 
     /// The last of what stands behind a message and is no answer to it; `None` when the message is gone.

@@ -12,7 +12,7 @@ use wire::chat::{
     ChatEvent, Dialect, Page, StreamOptions, Thread, ThreadItem, ThreadStatus, UserMessageInput,
     title_of_message,
 };
-use wire::sse;
+use wire::{BusyThread, sse};
 
 use crate::begin::{IdempotencyKey, StartIds};
 use crate::db::EventFrames;
@@ -56,6 +56,8 @@ pub struct NewTurn {
     pub metadata: Map<String, serde_json::Value>,
     /// Who the texts are written for.
     pub dialect: Dialect,
+    /// What becomes of it while another message is being answered.
+    pub busy: BusyThread,
     /// The request's key, if it has one.
     pub idempotency: Option<IdempotencyKey>,
 }

@@ -125,10 +125,11 @@ impl Topics {
         self.with(stream, Topic::subscribe)
     }
 
-    /// The turn that was about to write the stream will not.
+    /// Whoever has written the stream here, or was about to, writes no more of it: readers look in the database.
     pub(crate) fn abandon(&self, stream: Uuid) {
         if let Some(topic) = self.map.get(&stream) {
             topic.produced_here.store(false, Ordering::Release);
+            topic.news.notify_waiters();
         }
         self.forget_unused(stream);
     }

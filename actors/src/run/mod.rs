@@ -11,6 +11,7 @@ mod writer;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use engine::models::Models;
 use engine::ports::Ports;
@@ -63,6 +64,8 @@ pub(crate) struct RunPorts {
     pub(crate) writer: Uuid,
     /// What wakes runs that wait.
     pub(crate) wakes: Wakes,
+    /// Whether there are other instances.
+    pub(crate) others: Arc<AtomicBool>,
     /// Runs of an earlier life that may read what they had stored at the same time. There may be thousands, and a
     /// new one wants a connection too.
     pub(crate) recovering: Arc<Semaphore>,

@@ -103,6 +103,7 @@ pub(super) async fn drive(run: Run, ports: RunPorts, stop: CancellationToken) ->
         Came::ToWait(due_at) => {
             let row = QueueRow { run_id: run.id, workflow_id: run.workflow, turn: false, due_at };
             let parked = writer.park(row).await;
+            ports.topics.abandon(run.id);
             ports.wakes.parked(due_at);
             (parked, Left::Parked)
         }

@@ -112,8 +112,10 @@ impl Runs {
         let accept = move |token: RunToken| {
             if limited {
                 // Whoever takes it out of the queue looks after it.
+                let (ports, run) = (registry.ports(), token.run());
                 token.finished();
-                registry.ports().wakes.queue();
+                ports.topics.abandon(run);
+                ports.wakes.queue();
             } else {
                 registry.accept(AcceptedRun { run, token, stop: false });
             }

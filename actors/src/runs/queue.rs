@@ -1,7 +1,7 @@
 //! Takes runs out of the queue whose time or turn has come, and hears what other instances say of runs here.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -21,15 +21,13 @@ const HEAR: Duration = Duration::from_millis(200);
 pub(crate) struct RunQueue {
     pub(crate) recovery: Recovery,
     pub(crate) lease: Lease,
-    /// Whether there are other instances.
-    pub(crate) others: Arc<AtomicBool>,
     /// When it was looked what is due, in monotonic time.
     pub(crate) looked: Arc<Mutex<Option<Duration>>>,
 }
 
 impl RunQueue {
     pub(crate) fn new(recovery: Recovery, lease: Lease) -> Self {
-        Self { recovery, lease, others: Arc::default(), looked: Arc::default() }
+        Self { recovery, lease, looked: Arc::default() }
     }
 
     fn ports(&self) -> &RunPorts {
@@ -42,8 +40,8 @@ impl RunQueue {
             tracing::warn!(%error, "it was not looked which runs are due");
             self.ports().clock.sleep(LOOK).await;
         }
-        let others = self.others.load(Ordering::Relaxed);
         let ports = self.ports();
+        let others = ports.others.load(Ordering::Relaxed);
         let woken = ports.wakes.wait(&*ports.clock, if others { HEAR } else { LOOK }).await;
         if woken {
             *self.looked.lock() = None;
@@ -51,8 +49,8 @@ impl RunQueue {
     }
 
     async fn look(&self) -> Result<(), StoreError> {
-        let RunPorts { store, wakes, clock, writer, .. } = self.ports();
-        if self.others.load(Ordering::Relaxed) {
+        let RunPorts { store, wakes, clock, writer, others, .. } = self.ports();
+        if others.load(Ordering::Relaxed) {
             for run in store.take_signals(*writer).await? {
                 self.told_of(run).await?;
             }

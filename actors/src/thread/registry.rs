@@ -34,6 +34,13 @@ pub(crate) struct Slot {
     slots: Arc<DashMap<ThreadId, usize>>,
 }
 
+impl Slot {
+    /// Whether no other turn of the thread has a place here.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.slots.get(&self.thread).is_none_or(|taken| *taken <= 1)
+    }
+}
+
 impl Drop for Slot {
     fn drop(&mut self) {
         if let Entry::Occupied(mut entry) = self.slots.entry(self.thread) {

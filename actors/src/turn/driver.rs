@@ -1,5 +1,6 @@
 //! Drives one turn to its end.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use engine::{Activity, RecordedStep, RunError};
@@ -22,6 +23,8 @@ use crate::run::{self, Driven, End, Ran, RunPorts, RunWriter, Teller};
 
 /// Stored commits read at once when a turn is resumed.
 const ROWS: i64 = 1_000;
+/// How often it is looked whether another instance's turn has ended.
+const LOOK: Duration = Duration::from_millis(200);
 /// What the model is told of a turn that the user stopped.
 const STOPPED_NOTE: &str = "The user stopped the previous answer before it was complete.";
 
@@ -38,6 +41,9 @@ pub(crate) async fn drive(turn: Turn, ports: TurnPorts, stop: CancellationToken)
         Ok(earlier) => earlier,
         Err(error) => return Driven::Unreadable(error.to_string()),
     };
+    if let Err(error) = in_order(&turn, run_ports, &stop).await {
+        return Driven::Unreadable(error.to_string());
+    }
     let input = match input::read(&turn, &version, run_ports, resumed.user_item).await {
         Ok(input) => input,
         Err(error) => return Driven::Unreadable(error.to_string()),
@@ -145,6 +151,19 @@ async fn recovered(turn: &Turn, ports: &RunPorts) -> Result<(Resumed, Vec<Record
     // A message that is answered again is not in the stream.
     let user_item = turn.again.map(|again| again.item).or(resumed.user_item);
     Ok((Resumed { user_item, ..resumed }, recorded))
+}
+
+/// Ends when no other instance has a turn of the thread that came before this one. What another instance has left behind
+/// is taken up here behind it.
+async fn in_order(turn: &Turn, ports: &RunPorts, stop: &CancellationToken) -> Result<(), StoreError> {
+    let RunPorts { store, clock, others, writer, .. } = ports;
+    while others.load(Ordering::Relaxed)
+        && !stop.is_cancelled()
+        && store.others_are_before(turn.thread, turn.run, *writer).await?
+    {
+        clock.sleep(LOOK).await;
+    }
+    Ok(())
 }
 
 /// Ends when the stream has had no reader for the whole grace.

@@ -26,6 +26,8 @@ pub struct UnfinishedTurn {
     pub run: Uuid,
     /// Its stream.
     pub stream: Uuid,
+    /// Whose lease it is written under.
+    pub writer: Uuid,
 }
 
 impl Store {
@@ -34,15 +36,33 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn running_turn(&self, thread: ThreadId) -> Result<Option<UnfinishedTurn>, StoreError> {
-        let latest: Vec<(Uuid, Option<Uuid>, bool)> = runs::table
+        let latest: Vec<(Uuid, Option<Uuid>, Uuid, bool)> = runs::table
             .filter(runs::thread_id.eq(thread.0))
             .order(runs::id.desc())
             .limit(LATEST)
-            .select((runs::id, runs::stream_id, runs::finished_at.is_null()))
+            .select((runs::id, runs::stream_id, runs::writer_id, runs::finished_at.is_null()))
             .load(&mut *self.connection().await?)
             .await?;
-        let unfinished = latest.into_iter().rev().find(|(_, _, unfinished)| *unfinished);
-        Ok(unfinished.and_then(|(run, stream, _)| stream.map(|stream| UnfinishedTurn { run, stream })))
+        let unfinished = latest.into_iter().rev().find(|(_, _, _, unfinished)| *unfinished);
+        Ok(unfinished.and_then(|(run, stream, writer, _)| turn(run, stream, writer)))
+    }
+
+    /// Whether another writer has a turn of the thread that came before this one and has not ended.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn others_are_before(
+        &self,
+        thread: ThreadId,
+        run: Uuid,
+        writer: Uuid,
+    ) -> Result<bool, StoreError> {
+        let before = runs::table
+            .filter(runs::thread_id.eq(thread.0))
+            .filter(runs::id.lt(run))
+            .filter(runs::finished_at.is_null())
+            .filter(runs::writer_id.ne(writer));
+        Ok(diesel::select(diesel::dsl::exists(before)).get_result(&mut *self.connection().await?).await?)
     }
 
     /// When the last turn ended that was accepted before `at` and had not ended by then; the end of all time when it
@@ -84,14 +104,18 @@ pub(crate) async fn request_cancel(
     thread: ThreadId,
     now: DateTime<Utc>,
 ) -> Result<Vec<UnfinishedTurn>, StoreError> {
-    let mut turns: Vec<(Uuid, Option<Uuid>)> = diesel::update(runs::table)
+    let mut turns: Vec<(Uuid, Option<Uuid>, Uuid)> = diesel::update(runs::table)
         .filter(runs::thread_id.eq(thread.0))
         .filter(runs::finished_at.is_null())
         .set(runs::cancel_requested_at.eq(coalesce(runs::cancel_requested_at, now)))
-        .returning((runs::id, runs::stream_id))
+        .returning((runs::id, runs::stream_id, runs::writer_id))
         .get_results(connection)
         .await?;
     turns.sort_unstable_by(|a, b| b.cmp(a));
     let turns = turns.into_iter();
-    Ok(turns.filter_map(|(run, stream)| stream.map(|stream| UnfinishedTurn { run, stream })).collect())
+    Ok(turns.filter_map(|(run, stream, writer)| turn(run, stream, writer)).collect())
+}
+
+fn turn(run: Uuid, stream: Option<Uuid>, writer: Uuid) -> Option<UnfinishedTurn> {
+    stream.map(|stream| UnfinishedTurn { run, stream, writer })
 }

@@ -158,6 +158,7 @@ impl Instance {
 
     pub(crate) fn turn(&self, target: Target, text: &str) -> NewTurn {
         NewTurn {
+            busy: wire::BusyThread::Enqueue,
             workspace: self.workspace,
             workflow: self.workflow,
             version: Arc::clone(&self.version),

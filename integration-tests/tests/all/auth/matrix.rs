@@ -71,6 +71,8 @@ const ROWS: &[(&str, &str, Asks)] = &[
     ("GET", "/api/runs/*/events", Needs(WorkflowsRead)),
     ("GET", "/api/runs/*/trace", Needs(WorkflowsRead)),
     ("POST", "/api/runs/*/cancel", Needs(WorkflowsExecute)),
+    ("POST", "/api/runs/*/rerun", Needs(WorkflowsExecute)),
+    ("POST", "/api/runs/*/inputs/*", Needs(WorkflowsExecute)),
     ("GET", "/api/workspaces", Anywhere(WorkspacesRead)),
     ("POST", "/api/workspaces", Needs(WorkspacesWrite)),
     ("GET", "/api/workspaces/*", Needs(WorkspacesRead)),

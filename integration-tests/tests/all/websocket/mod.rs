@@ -4,6 +4,7 @@ mod bounds;
 mod handshake;
 mod messages;
 mod reading;
+mod running;
 mod secrecy;
 
 use integration_tests::{Answer, AnswerExt, Client, TestService, Workflow};

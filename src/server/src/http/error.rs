@@ -178,6 +178,7 @@ impl From<BeginError> for ApiError {
     fn from(error: BeginError) -> Self {
         let code = match error {
             BeginError::ThreadBusy => ErrorCode::ChatThreadBusy,
+            BeginError::TurnRunning => ErrorCode::ChatTurnRunning,
             BeginError::MessageGone => ErrorCode::ItemNotFound,
             BeginError::Overloaded | BeginError::Write(WriteError::Full) => ErrorCode::Overloaded,
             BeginError::Draining | BeginError::Write(WriteError::Closed | WriteError::Fenced) => {

@@ -316,6 +316,10 @@ error_codes! {
         "Too many messages wait in this thread.",
         "A turn runs in the thread and 32 messages wait behind it.",
         "Wait for the end of the running turn and send the message again.";
+    ChatTurnRunning, "chat.turn_running", 409, true,
+        "Another answer is being written in this thread.",
+        "The workflow takes no second message while one is being answered: `chat.busy` of its record is `reject`.",
+        "Send the message again when the answer is there, or stop the answer first.";
     ChatNoReply, "chat.no_reply", 200, false,
         "The workflow ended without a reply.",
         "The graph came to its end, no `reply` node had written anything, and its `output` has no text.",

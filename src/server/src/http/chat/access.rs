@@ -16,7 +16,7 @@ use kernel::ThreadId;
 use serde_json::Value;
 use store::{StoredThread, StoredWorkflow};
 use uuid::Uuid;
-use wire::ErrorCode;
+use wire::{BusyThread, ErrorCode};
 
 use super::cookie;
 use crate::http::error::{ApiError, ApiResult};
@@ -174,6 +174,11 @@ impl Access {
 
     pub(super) fn workflow(&self) -> Uuid {
         self.runnable.workflow.id
+    }
+
+    /// What becomes of a message while another is being answered in its thread.
+    pub(super) fn busy(&self) -> BusyThread {
+        self.runnable.workflow.chat.busy
     }
 
     pub(super) fn workspace(&self) -> Uuid {

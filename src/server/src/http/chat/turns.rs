@@ -69,6 +69,7 @@ pub(super) async fn begin(
             input,
             metadata,
             dialect: dialect(app, request),
+            busy: access.busy(),
             idempotency: key,
         })
         .await?;

@@ -1,0 +1,68 @@
+//! What becomes of a message while another is being answered: it waits, is refused, or interrupts.
+
+use integration_tests::{AnswerExt, TestService, Workflow, chat, graphs, until};
+use serde_json::{Value, json};
+
+async fn with_policy(t: &TestService, busy: &str) -> Workflow {
+    let graph = graphs::interrupted("first", 6.0, "second");
+    let workflow = t.workflow().graph(graph).published().create().await;
+    let body = json!({"chat": {"busy": busy}}).to_string();
+    let headers = [("content-type", "application/json")];
+    let changed = t.send("PUT", &format!("/api/workflows/{}", workflow.id), &headers, body).await;
+    assert_eq!((changed.status, &changed.value()["chat"]["busy"]), (200, &json!(busy)));
+    workflow
+}
+
+/// Begins a turn that takes a while; its body, and the thread.
+async fn slow(t: &TestService, workflow: &Workflow) -> (integration_tests::RawAnswer, String) {
+    let open = t.open_chat(&chat::create(workflow, "one")).await;
+    until("it is said", async || {
+        t.scalar("SELECT count(*)::text FROM run_steps WHERE finished_at IS NOT NULL").await == "1"
+    })
+    .await;
+    let thread = t.scalar("SELECT 'thr_' || replace(id::text, '-', '') FROM threads").await;
+    (open, thread)
+}
+
+#[tokio::test]
+async fn a_second_message_may_be_refused() {
+    let t = TestService::start().await;
+    let workflow = with_policy(&t, "reject").await;
+    let (open, thread) = slow(&t, &workflow).await;
+    let refused = t.chat(&chat::add(&workflow, &thread, "two")).await;
+    assert_eq!((refused.status, refused.code().as_str()), (409, "chat.turn_running"), "{}", refused.text());
+    assert_eq!(t.scalar("SELECT count(*)::text FROM runs").await, "1");
+    assert!(open.rest().await.contains("second"));
+    let taken = t.open_chat(&chat::add(&workflow, &thread, "two")).await;
+    assert_eq!(taken.status, 200, "when the answer is there it is taken");
+    let run = t.scalar("SELECT id::text FROM runs ORDER BY id DESC LIMIT 1").await;
+    t.post(&format!("/api/runs/{run}/cancel"), "").await;
+    taken.rest().await;
+}
+
+#[tokio::test]
+async fn a_second_message_may_interrupt_the_first() {
+    let t = TestService::start().await;
+    let workflow = with_policy(&t, "interrupt").await;
+    let (open, thread) = slow(&t, &workflow).await;
+    let second = t.open_chat(&chat::add(&workflow, &thread, "two")).await;
+    assert_eq!(second.status, 200);
+    let first = open.rest().await;
+    assert!(first.contains("first") && !first.contains("second"), "{first}");
+    assert_eq!(t.scalar("SELECT status FROM runs ORDER BY id LIMIT 1").await, "cancelled");
+    assert!(second.rest().await.contains("second"));
+}
+
+#[tokio::test]
+async fn an_unknown_policy_is_told() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().create().await;
+    let headers = [("content-type", "application/json")];
+    let body = json!({"chat": {"busy": "queue"}}).to_string();
+    let refused = t.send("PUT", &format!("/api/workflows/{}", workflow.id), &headers, body).await;
+    let problem: Value = refused.value()["detail"]["errors"][0].clone();
+    assert_eq!(
+        (refused.status, &problem["pointer"], &problem["code"]),
+        (422, &json!("/chat/busy"), &json!("choice"))
+    );
+}

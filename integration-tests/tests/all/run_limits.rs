@@ -1,0 +1,105 @@
+//! Workflows that limit how many of their runs are under way.
+
+use integration_tests::{AnswerExt, TestService, Workflow, graphs, until};
+use serde_json::{Value, json};
+
+use crate::waiting_runs::{answer, becomes, begin, record};
+
+async fn limited(t: &TestService, graph: Value, most: Value) -> Workflow {
+    let workflow = t.workflow().graph(graph).create().await;
+    let body = json!({"max_concurrent_runs": most}).to_string();
+    let path = format!("/api/workflows/{}", workflow.id);
+    let headers = [("content-type", "application/json")];
+    let changed = t.send("PUT", &path, &headers, body).await;
+    assert_eq!((changed.status, &changed.value()["max_concurrent_runs"]), (200, &most), "{}", changed.text());
+    workflow
+}
+
+#[tokio::test]
+async fn no_more_runs_are_under_way_than_may_be_and_all_end() {
+    let t = TestService::start().await;
+    let workflow =
+        limited(&t, graphs::chain(&[json!({"name": "d", "type": "delay", "seconds": 0.05})], None), json!(2))
+            .await;
+    let mut runs = Vec::new();
+    for _ in 0..12 {
+        runs.push(begin(&t, &workflow, "", json!({})).await);
+    }
+    assert_eq!(runs[11]["status"], "queued");
+    for run in &runs {
+        becomes(&t, run, "succeeded").await;
+    }
+    // By the times in their rows, never more than two overlapped.
+    let overlaps = "SELECT coalesce(max(n), 0)::text FROM (SELECT count(*) AS n FROM runs a JOIN runs b
+                    ON b.started_at <= a.started_at AND b.finished_at > a.started_at GROUP BY a.id) t";
+    assert_eq!(t.scalar(overlaps).await, "2");
+    until("the places are given back", async || {
+        t.scalar("SELECT count(*)::text FROM run_places").await == "0"
+    })
+    .await;
+    // In the order in which they were asked for.
+    let out_of_order = "SELECT count(*)::text FROM (SELECT started_at, lag(started_at) OVER (ORDER BY id) AS before FROM runs) t
+                        WHERE started_at < before";
+    assert_eq!(t.scalar(out_of_order).await, "0");
+}
+
+#[tokio::test]
+async fn a_run_that_waits_gives_its_place_to_another() {
+    let t = TestService::start().await;
+    let wait = json!({"name": "ok", "type": "wait_for_input"});
+    let workflow = limited(&t, graphs::chain(&[wait], None), json!(1)).await;
+    let (first, second) =
+        (begin(&t, &workflow, "", json!({})).await, begin(&t, &workflow, "", json!({})).await);
+    becomes(&t, &first, "waiting").await;
+    becomes(&t, &second, "waiting").await;
+    for run in [&second, &first] {
+        assert_eq!(answer(&t, run, "ok", json!(1)).await.status, 202);
+        becomes(&t, run, "succeeded").await;
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_waits_for_its_turn_is_stopped_and_outlives_a_restart() {
+    let mut t = TestService::start().await;
+    let workflow =
+        limited(&t, graphs::chain(&[json!({"name": "d", "type": "delay", "seconds": 9.5})], None), json!(1))
+            .await;
+    let first = begin(&t, &workflow, "", json!({})).await;
+    becomes(&t, &first, "running").await;
+    let (second, third) =
+        (begin(&t, &workflow, "", json!({})).await, begin(&t, &workflow, "", json!({})).await);
+    let cancel = |run: &Value| format!("/api/runs/{}/cancel", run["id"].as_str().unwrap());
+    assert_eq!(t.post(&cancel(&second), "").await.value()["status"], "cancelled");
+    assert_eq!(record(&t, &third).await["status"], "queued");
+    t.restart().await;
+    assert_eq!(record(&t, &third).await["status"], "queued", "the first one goes on and keeps its place");
+    assert_eq!(t.post(&cancel(&first), "").await.value()["status"], "cancelled");
+    becomes(&t, &third, "running").await;
+    t.post(&cancel(&third), "").await;
+    until("the places are given back", async || {
+        t.scalar("SELECT count(*)::text FROM run_places").await == "0"
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_limit_may_be_taken_away_and_is_checked() {
+    let t = TestService::start().await;
+    let workflow =
+        limited(&t, graphs::chain(&[json!({"name": "d", "type": "delay", "seconds": 60})], None), json!(1))
+            .await;
+    let runs = [begin(&t, &workflow, "", json!({})).await, begin(&t, &workflow, "", json!({})).await];
+    let path = format!("/api/workflows/{}", workflow.id);
+    let headers = [("content-type", "application/json")];
+    for wrong in [json!(0), json!(-1), json!(1.5), json!("2"), json!(10_001)] {
+        let refused = t.send("PUT", &path, &headers, json!({"max_concurrent_runs": wrong}).to_string()).await;
+        assert_eq!(refused.status, 422, "{wrong}");
+        assert_eq!(refused.value()["detail"]["errors"][0]["pointer"], "/max_concurrent_runs");
+    }
+    let changed = t.send("PUT", &path, &headers, json!({"max_concurrent_runs": null}).to_string()).await;
+    assert_eq!(changed.value()["max_concurrent_runs"], Value::Null);
+    for run in &runs {
+        becomes(&t, run, "waiting").await;
+        t.post(&format!("/api/runs/{}/cancel", run["id"].as_str().unwrap()), "").await;
+    }
+}
