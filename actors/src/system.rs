@@ -8,6 +8,7 @@ use engine::Cache;
 use engine::models::Models;
 use kernel::{Clock, Ids, Random};
 use parking_lot::Mutex;
+use sandbox::Sandbox;
 use store::{Lease, Store, StoreError};
 use tokio::runtime::Handle as Runtime;
 use tokio::sync::Semaphore;
@@ -59,6 +60,8 @@ pub struct Settings {
     pub grace: Option<Duration>,
     /// Language models.
     pub models: Models,
+    /// Where code of users runs.
+    pub sandbox: Sandbox,
     /// How mail is sent.
     pub mail: mail::Settings,
 }
@@ -93,6 +96,7 @@ impl System {
             ids,
             grace,
             models,
+            sandbox,
             mail,
         } = settings;
         let (lease, since) = store.take_lease(instance, ids.uuid()?).await?;
@@ -109,6 +113,7 @@ impl System {
             topics,
             plans,
             models,
+            sandbox,
             cache: Cache::default(),
             clock,
             random,
@@ -146,6 +151,12 @@ impl System {
             cancel: self.cancel(),
             draining: self.guardian.draining().clone(),
         }
+    }
+
+    /// Where code of users runs.
+    #[must_use]
+    pub fn sandbox(&self) -> &Sandbox {
+        &self.ports.sandbox
     }
 
     /// The mail queue.

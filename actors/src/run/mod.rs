@@ -15,6 +15,7 @@ use engine::ports::Ports;
 use engine::{Cache, RecordedStep, RunError, RunInput};
 use futures_util::FutureExt;
 use kernel::{Clock, Ids, Random};
+use sandbox::Sandbox;
 use serde_json::{Value, json};
 use store::Store;
 use tokio::sync::Semaphore;
@@ -45,6 +46,8 @@ pub(crate) struct RunPorts {
     pub(crate) plans: Arc<Plans>,
     /// Language models.
     pub(crate) models: Models,
+    /// Where code of users runs.
+    pub(crate) sandbox: Sandbox,
     /// Results of pure nodes.
     pub(crate) cache: Cache,
     /// Time.
@@ -107,6 +110,7 @@ pub(crate) async fn execute<T: Teller>(
         clock: &*ports.clock,
         random: &*ports.random,
         models: &ports.models,
+        sandbox: &ports.sandbox,
         workflows: &workflows,
         cache: &ports.cache,
     };

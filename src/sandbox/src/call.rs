@@ -7,6 +7,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// The modules of a graph, by name.
+pub type Modules = BTreeMap<String, Arc<str>>;
+
 /// A language that code is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -28,6 +31,15 @@ impl Language {
             "python" => Some(Self::Python),
             "javascript" => Some(Self::Javascript),
             _ => None,
+        }
+    }
+
+    /// Its name in graphs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Python => "python",
+            Self::Javascript => "javascript",
         }
     }
 
@@ -63,7 +75,7 @@ pub struct Call {
     /// Its language.
     pub language: Language,
     /// The modules that it may import, by name; those of another language do no harm.
-    pub modules: Arc<BTreeMap<String, String>>,
+    pub modules: Arc<Modules>,
     /// What is run.
     pub entry: Entry,
     /// The one argument.

@@ -1,13 +1,12 @@
 //! What goes over the pipes: a length of four bytes, then JSON.
 
-use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::call::{Entry, Language, Source, Surveyed, SyntaxProblem};
+use crate::call::{Entry, Language, Modules, Source, Surveyed, SyntaxProblem};
 
 /// Bytes of the longest request: a value of the engine, and modules.
 pub(crate) const LONGEST_REQUEST: usize = 24 << 20;
@@ -18,7 +17,7 @@ pub(crate) const READY: &[u8] = b"callboard sandbox 1";
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Request {
     pub(crate) task: Task,
-    pub(crate) modules: Arc<BTreeMap<String, String>>,
+    pub(crate) modules: Arc<Modules>,
     /// Bytes that it may use.
     pub(crate) memory: usize,
     /// Bytes of the result.

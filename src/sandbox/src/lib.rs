@@ -11,7 +11,9 @@ mod pool;
 mod process;
 mod worker;
 
-pub use call::{Call, Entry, Language, Limits, Outcome, SandboxError, Source, Surveyed, SyntaxProblem};
+pub use call::{
+    Call, Entry, Language, Limits, Modules, Outcome, SandboxError, Source, Surveyed, SyntaxProblem,
+};
 pub use memory::Limiter;
 pub use pool::{Options, Sandbox};
 pub use worker::work;

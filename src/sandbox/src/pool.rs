@@ -3,7 +3,6 @@
 //! A worker dies with the thread that started it, and its pipes belong to that thread's runtime: so one thread starts
 //! all of them and does nothing else.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -17,7 +16,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, oneshot};
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::call::{Call, Language, Limits, Outcome, SandboxError, Source, Surveyed, SyntaxProblem};
+use crate::call::{Call, Language, Limits, Modules, Outcome, SandboxError, Source, Surveyed, SyntaxProblem};
 use crate::frame::{Answer, LONGEST_REQUEST, Request, Response, Task, framed, longest_answer};
 use crate::process::{Lost, Worker};
 
@@ -116,22 +115,18 @@ impl Sandbox {
     /// Looks at code without calling any of it; a JavaScript module is loaded, as its imports have to be.
     ///
     /// # Errors
-    /// [`SandboxError`] when that could not be found out.
+    /// [`SandboxError`] when that could not be found out; also when a module loads for too long, or wants too much.
     pub async fn survey(
         &self,
         language: Language,
-        modules: Arc<BTreeMap<String, String>>,
+        modules: Arc<Modules>,
         source: Source,
     ) -> Result<Result<Surveyed, SyntaxProblem>, SandboxError> {
         let limits = Limits { time: SURVEY, ..Limits::default() };
-        let unsound = |message: String| Ok(Err(SyntaxProblem { message, line: None, column: None }));
         match self.ask(Task::Survey { language, source }, modules, limits).await {
             Ok(Answer::Surveyed(surveyed)) => Ok(Ok(surveyed)),
             Ok(Answer::Unsound(problem)) => Ok(Err(problem)),
-            Ok(other) => unsound(self.error(other, limits).to_string()),
-            Err(error @ (SandboxError::Timeout(_) | SandboxError::Memory(_) | SandboxError::Crashed)) => {
-                unsound(format!("it cannot be loaded: {error}"))
-            }
+            Ok(other) => Err(self.error(other, limits)),
             Err(error) => Err(error),
         }
     }
@@ -154,12 +149,7 @@ impl Sandbox {
         self.0.pool.idle.lock().iter().filter_map(Worker::id).collect()
     }
 
-    async fn ask(
-        &self,
-        task: Task,
-        modules: Arc<BTreeMap<String, String>>,
-        limits: Limits,
-    ) -> Result<Answer, SandboxError> {
+    async fn ask(&self, task: Task, modules: Arc<Modules>, limits: Limits) -> Result<Answer, SandboxError> {
         let pool = Arc::clone(&self.0.pool);
         let thread = self.0.thread.get_or_init(start_thread).as_ref();
         let thread = thread.ok_or_else(|| SandboxError::Unavailable("no thread".to_owned()))?;

@@ -275,6 +275,9 @@ impl Visit<'_> {
         work: impl Future<Output = Result<Value, Failure>>,
     ) -> Result<Value, Failure> {
         let clock = self.env.ports.clock;
+        if self.node.node.keeps_time() {
+            return work.await;
+        }
         let Some(limit) = self.node.common.timeout.or_else(|| self.node.node.timeout()) else {
             return work.await;
         };

@@ -80,7 +80,13 @@ fn each_kind_of_problem_has_its_pointer_and_code() {
         ("/state", json!({"a": {"merge": "add"}}), "/state/a/merge choice"),
         ("/state", json!({"a": {"merge": "sum", "initial": "0"}}), "/state/a/initial type"),
         ("/state", json!({"a": {"rule": "sum"}}), "/state/a/rule unknown_field"),
-        ("/modules", json!({}), "/modules not_yet"),
+        ("/modules", json!([]), "/modules type"),
+        ("/modules", json!({"a.rb": ""}), "/modules/a.rb name"),
+        ("/modules", json!({"1.py": ""}), "/modules/1.py name"),
+        ("/modules", json!({"a/b.py": ""}), "/modules/a~1b.py name"),
+        ("/modules", json!({".py": ""}), "/modules/.py name"),
+        ("/modules", json!({"a.py": 1}), "/modules/a.py type"),
+        ("/modules", json!({"a.py": "#".repeat((256 << 10) + 1)}), "/modules/a.py size"),
         ("/edges", json!([]), "/edges no_start"),
         ("/output", json!({"a/b": ["{{ 1 + }}"]}), "/output/a~1b/0 template"),
         ("/nodes/0/type", json!("templte"), "/nodes/0/type unknown_type"),
@@ -169,14 +175,14 @@ fn each_kind_of_problem_has_its_pointer_and_code() {
     assert_eq!(problems(&json!({})), ["/edges required", "/format required", "/nodes required"]);
 }
 
-const KNOWN: &str = "known types: set, template, transform, filter, merge, json, for_each, sub_workflow, delay, assert, log, llm, reply, progress, notice";
+const KNOWN: &str = "known types: set, template, transform, filter, merge, json, for_each, sub_workflow, delay, assert, log, code, llm, reply, progress, notice";
 
 #[test]
 fn suggestions_say_what_to_write() {
     for (pointer, value, expected) in [
         ("/format", json!("graph/2"), r#"write "graph/1""#),
         ("/outptu", json!(1), "did you mean 'output'?"),
-        ("/zzzzzzzzz", json!(1), "known here: format, modules, inputs, state, nodes, edges, output"),
+        ("/zzzzzzzzz", json!(1), "known here: format, inputs, state, modules, nodes, edges, output"),
     ] {
         assert_eq!(suggestion(pointer, value).as_deref(), Some(expected));
     }

@@ -1,7 +1,6 @@
 //! JavaScript, on QuickJS.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -45,7 +44,7 @@ type Known = (
     intrinsic::Promise,
 );
 
-type Modules = Arc<BTreeMap<String, String>>;
+type Modules = Arc<crate::call::Modules>;
 
 struct Names(Modules);
 
@@ -79,7 +78,7 @@ impl Loader for Sources {
         _attributes: Option<ImportAttributes<'js>>,
     ) -> rquickjs::Result<Module<'js, Declared>> {
         let source = self.0.get(name).ok_or_else(|| Error::new_loading(name))?;
-        Module::declare(ctx.clone(), name, source.as_str())
+        Module::declare(ctx.clone(), name, &**source)
     }
 }
 
@@ -191,7 +190,7 @@ fn load<'js>(ctx: &Ctx<'js>, modules: &Modules, name: &str) -> rquickjs::Result<
     let source = modules
         .get(name)
         .ok_or_else(|| rquickjs::Exception::throw_reference(ctx, &format!("there is no module '{name}'")))?;
-    let (module, loaded) = Module::declare(ctx.clone(), name, source.as_str())?.eval()?;
+    let (module, loaded) = Module::declare(ctx.clone(), name, &**source)?.eval()?;
     loaded.finish::<Value>()?;
     Ok(module)
 }

@@ -1,7 +1,5 @@
 //! Python, on Monty.
 
-use std::collections::BTreeMap;
-
 use monty::{MontyRepl, MontyRun};
 use monty_types::{
     CompileOptions, ExcType, MontyException, MontyObject, PrintWriter, ResourceLimits, ResourceTracker,
@@ -12,7 +10,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::json;
 use super::logs::Logs;
-use crate::call::{Entry, Source, Surveyed, SyntaxProblem};
+use crate::call::{Entry, Modules, Source, Surveyed, SyntaxProblem};
 use crate::frame::Answer;
 
 /// How far a call may go.
@@ -28,21 +26,16 @@ const FIRST: &str = "<python-input-0>";
 /// The function that code which stands alone may have.
 const MAIN: &str = "main";
 
-pub(super) fn call(
-    entry: &Entry,
-    modules: &BTreeMap<String, String>,
-    args: &RawValue,
-    bounds: Bounds,
-) -> Answer {
+pub(super) fn call(entry: &Entry, modules: &Modules, args: &RawValue, bounds: Bounds) -> Answer {
     let Ok(args) = serde_json::from_str::<Value>(args.get()) else {
         return Answer::failed("the arguments cannot be read");
     };
     let (source, name, function) = match entry {
         Entry::Function { module, function } => match modules.get(module) {
-            Some(source) => (source, Some(module.as_str()), Some(function.as_str())),
+            Some(source) => (&**source, Some(module.as_str()), Some(function.as_str())),
             None => return Answer::failed(format!("there is no module '{module}'")),
         },
-        Entry::Source(source) => (source, None, None),
+        Entry::Source(source) => (source.as_str(), None, None),
     };
     let mut logs = Logs::new(bounds.logs);
     let limits = ResourceLimits::default().max_memory(bounds.memory);
@@ -100,9 +93,9 @@ fn failure(error: &MontyException, module: Option<&str>) -> Answer {
     }
 }
 
-pub(super) fn survey(source: &Source, modules: &BTreeMap<String, String>) -> Answer {
+pub(super) fn survey(source: &Source, modules: &Modules) -> Answer {
     let (code, alone) = match source {
-        Source::Module(name) => (modules.get(name).map(String::as_str).unwrap_or_default(), false),
+        Source::Module(name) => (modules.get(name).map(|source| &**source).unwrap_or_default(), false),
         Source::Alone(code) => (code.as_str(), true),
     };
     let inputs = if alone { vec!["args".to_owned()] } else { Vec::new() };

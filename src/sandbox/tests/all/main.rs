@@ -13,13 +13,12 @@ mod calls;
 mod pool;
 mod surveys;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::{Clock, SystemClock};
-use sandbox::{Call, Entry, Language, Limits, Options, Outcome, Sandbox, SandboxError};
+use sandbox::{Call, Entry, Language, Limits, Modules, Options, Outcome, Sandbox, SandboxError};
 use serde_json::Value;
 
 pub(crate) use Language::{Javascript, Python};
@@ -38,8 +37,8 @@ pub(crate) async fn sleep(milliseconds: u64) {
     SystemClock::new().sleep(Duration::from_millis(milliseconds)).await;
 }
 
-pub(crate) fn modules(modules: &[(&str, &str)]) -> Arc<BTreeMap<String, String>> {
-    Arc::new(modules.iter().map(|(name, source)| ((*name).to_owned(), (*source).to_owned())).collect())
+pub(crate) fn modules(modules: &[(&str, &str)]) -> Arc<Modules> {
+    Arc::new(modules.iter().map(|(name, source)| ((*name).to_owned(), (*source).into())).collect())
 }
 
 pub(crate) fn alone(language: Language, source: &str, args: Value) -> Call {
