@@ -19,6 +19,7 @@ mod auth;
 mod bad_http;
 mod bad_input;
 mod changes;
+mod code;
 mod command_line;
 mod crash;
 mod database;

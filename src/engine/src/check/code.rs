@@ -133,8 +133,9 @@ impl<'a> Pass<'a> {
     ) -> Result<Found, SandboxError> {
         let modules = match language {
             Language::Javascript => modules::of(&self.graph.modules, language),
+            // Which others there are tells what it cannot import.
             Language::Python => match &source {
-                Source::Module(name) => modules::one(&self.graph.modules, name),
+                Source::Module(_) => modules::of(&self.graph.modules, language),
                 Source::Alone(_) => Arc::default(),
             },
         };

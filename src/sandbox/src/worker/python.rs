@@ -5,6 +5,7 @@ use monty_types::{
     CompileOptions, ExcType, MontyException, MontyObject, PrintWriter, ResourceLimits, ResourceTracker,
 };
 use ruff_python_ast::{Expr, Stmt};
+use ruff_text_size::Ranged;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -109,9 +110,27 @@ pub(super) fn survey(source: &Source, modules: &Modules) -> Answer {
     }
     let mut names = Vec::new();
     if let Ok(parsed) = ruff_python_parser::parse_module(code) {
-        bound(&parsed.syntax().body, &mut names);
+        let body = &parsed.syntax().body;
+        if let Some((name, line)) = body.iter().find_map(|statement| inner(statement, code, modules)) {
+            let message = format!("a Python module cannot import another one of the graph, '{name}.py'");
+            return Answer::Unsound(SyntaxProblem { message, line: Some(line), column: None });
+        }
+        bound(body, &mut names);
     }
     Answer::Surveyed(Surveyed { names })
+}
+
+/// The module of the graph that a statement imports, which Monty cannot, and its line.
+fn inner(statement: &Stmt, code: &str, modules: &Modules) -> Option<(String, u32)> {
+    let names: Vec<&str> = match statement {
+        Stmt::Import(import) => import.names.iter().map(|alias| alias.name.as_str()).collect(),
+        Stmt::ImportFrom(import) => import.module.iter().map(|name| name.as_str()).collect(),
+        _ => return None,
+    };
+    let name = names.into_iter().find(|name| modules.contains_key(&format!("{name}.py")))?;
+    let before = code.get(..statement.range().start().to_usize()).unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    Some((name.to_owned(), u32::try_from(line).unwrap_or(u32::MAX)))
 }
 
 /// The names that a module binds at its top.

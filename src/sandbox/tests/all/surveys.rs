@@ -14,7 +14,7 @@ async fn of(sandbox: &Sandbox, name: &str, all: &[(&str, &str)]) -> Result<Vec<S
 async fn a_sound_module_tells_its_names() {
     let sandbox = sandbox(1);
     let python = "import json\nfrom math import pi as PI\nclass A:\n    pass\ndef one(a):\n    def inner():\n        pass\ntwo = lambda a: a\nif True:\n    def three(a):\n        pass\n";
-    let names = of(&sandbox, "a.py", &[("a.py", python)]).await.unwrap();
+    let names = of(&sandbox, "a.py", &[("a.py", python), ("b.py", "x = 1")]).await.unwrap();
     assert_eq!(names, ["json", "PI", "A", "one", "two", "three"]);
     let script =
         "import {b} from './b.js'; export function one() {}; export const two = b; function inner() {}";
@@ -29,12 +29,16 @@ async fn a_mistake_has_a_line_and_a_column() {
         ("a.py", "def f(a):\n    return a +\n", "SyntaxError", Some(2), Some(15)),
         ("a.py", "def f(a):\n    yield a\n", "yield", Some(2), Some(5)),
         ("a.js", "export function f(a) {\n  return a + ;\n}", "SyntaxError", Some(2), Some(14)),
+        ("a.py", "import json\nimport b\n", "cannot import", Some(2), None),
+        ("a.py", "from b import y\n", "'b.py'", Some(1), None),
         ("a.js", "import {x} from './none.js';", "no module './none.js'", None, None),
         ("a.js", "import {x} from './b.js';", "x", None, None),
         ("a.js", "export const a = nothing;", "ReferenceError", Some(1), Some(18)),
     ] {
         let problem =
-            of(&sandbox, name, &[(name, source), ("b.js", "export const y = 1;")]).await.unwrap_err();
+            of(&sandbox, name, &[(name, source), ("b.js", "export const y = 1;"), ("b.py", "y = 1")])
+                .await
+                .unwrap_err();
         assert!(problem.message.contains(expected), "{source}: {problem:?}");
         if line.is_some() {
             assert_eq!((problem.line, problem.column), (line, column), "{source}: {problem:?}");

@@ -159,7 +159,7 @@ async fn code_is_looked_at_before_a_graph_is_taken() {
             "/nodes/0/source syntax: mend line 1 of the source",
             "/nodes/1/function unknown_function: did you mean 'exact'?",
             "/nodes/2/body/function unknown_function: did you mean 'tidy'?",
-            "/nodes/4/module unknown_module: modules: broken.py, lib.js, metrics.py, shape.js, worse.js",
+            "/nodes/4/module unknown_module: did you mean 'worse.js'?",
             "/nodes/5/function unknown_function: functions: exact",
             "/nodes/5/timeout unknown_field: did you mean 'timeout_seconds'?",
         ]
