@@ -9,6 +9,7 @@ use engine::Cache;
 use engine::models::Models;
 use kernel::{Clock, Ids, Random};
 use parking_lot::Mutex;
+use sandbox::Sandbox;
 use store::{Lease, Store, StoreError};
 use tokio::runtime::Handle as Runtime;
 use tokio::sync::Semaphore;
@@ -60,6 +61,8 @@ pub struct Settings {
     pub grace: Option<Duration>,
     /// Language models.
     pub models: Models,
+    /// Where code of users runs.
+    pub sandbox: Sandbox,
     /// How mail is sent.
     pub mail: mail::Settings,
 }
@@ -94,6 +97,7 @@ impl System {
             ids,
             grace,
             models,
+            sandbox,
             mail,
         } = settings;
         let (lease, since) = store.take_lease(instance, ids.uuid()?).await?;
@@ -110,6 +114,7 @@ impl System {
             topics,
             plans,
             models,
+            sandbox,
             cache: Cache::default(),
             clock,
             random,
@@ -149,6 +154,12 @@ impl System {
             cancel: self.cancel(),
             draining: self.guardian.draining().clone(),
         }
+    }
+
+    /// Where code of users runs.
+    #[must_use]
+    pub fn sandbox(&self) -> &Sandbox {
+        &self.ports.sandbox
     }
 
     /// The mail queue.

@@ -71,6 +71,10 @@ impl Builder {
             ("SERVICE_CHAT_MAX_STREAMS", "0".to_owned()),
         ];
         let mut variables = self.variables;
+        // The program that runs now is the test.
+        if let Ok(binary) = std::env::var("CALLBOARD_BIN") {
+            variables.entry("SERVICE_SANDBOX_PROGRAM".to_owned()).or_insert(binary);
+        }
         for (name, value) in defaults {
             variables.entry(name.to_owned()).or_insert(value);
         }

@@ -18,6 +18,7 @@ use engine::ports::Ports;
 use engine::{Activity, Cache, RecordedStep, RunError, RunInput};
 use futures_util::FutureExt;
 use kernel::{Clock, Ids, Random};
+use sandbox::Sandbox;
 use serde_json::{Value, json};
 use store::Store;
 use tokio::sync::Semaphore;
@@ -50,6 +51,8 @@ pub(crate) struct RunPorts {
     pub(crate) plans: Arc<Plans>,
     /// Language models.
     pub(crate) models: Models,
+    /// Where code of users runs.
+    pub(crate) sandbox: Sandbox,
     /// Results of pure nodes.
     pub(crate) cache: Cache,
     /// Time.
@@ -123,6 +126,7 @@ pub(crate) async fn execute<T: Teller>(
         clock: &*ports.clock,
         random: &*ports.random,
         models: &ports.models,
+        sandbox: &ports.sandbox,
         workflows: &workflows,
         answers: &answers,
         cache: &ports.cache,

@@ -16,6 +16,7 @@ mod outbound;
 mod parse;
 mod problem;
 mod reader;
+mod sandbox;
 mod sign_in;
 mod source;
 mod storage;
@@ -36,6 +37,7 @@ pub use http::{Http, Tls};
 pub use log::{Log, LogFormat};
 pub use outbound::{Egress, Fabric, Model};
 pub use problem::{Problem, Problems};
+pub use sandbox::Sandbox;
 pub use sign_in::{Mail, Oidc, SignIn, Signup};
 pub use source::{Origin, Source};
 pub use storage::{Data, Database};
@@ -71,6 +73,8 @@ pub struct Config {
     pub egress: Egress,
     /// The event fabric between instances.
     pub fabric: Fabric,
+    /// Where code of users runs.
+    pub sandbox: Sandbox,
     /// Hosted apps.
     pub apps: Apps,
     /// The log.
@@ -112,6 +116,7 @@ impl Config {
         let model = outbound::read_model(reader);
         let egress = outbound::read_egress(reader);
         let fabric = outbound::read_fabric(reader);
+        let sandbox = sandbox::read(reader);
         let apps = apps::read(reader);
         let log = log::read(reader);
         let client = client::read(reader);
@@ -127,6 +132,7 @@ impl Config {
             model: model?,
             egress: egress?,
             fabric: fabric?,
+            sandbox: sandbox?,
             apps: apps?,
             log: log?,
             client: client?,

@@ -105,6 +105,7 @@ fn worked_out(name: &str, config: &Config) -> Option<String> {
     match name {
         "SERVICE_DATA_DIR" => Some(config.data.dir.display().to_string()),
         "SERVICE_DATABASE_WRITERS" => Some(config.database.writers.to_string()),
+        "SERVICE_SANDBOX_WORKERS" => Some(config.sandbox.workers.to_string()),
         "SERVICE_HTTP_WORKERS" => Some(config.http.workers.to_string()),
         _ => None,
     }

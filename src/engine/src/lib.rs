@@ -24,7 +24,7 @@ mod template;
 pub use cache::Cache;
 pub use canonical::{CanonicalError, digest, identity};
 pub use channel::{Channel, Rule};
-pub use check::{Plan, check, compile};
+pub use check::{Plan, check, check_all, compile};
 pub use diff::{diff, diff_config};
 pub use error::{NodeError, RunError};
 pub use execute::{Activity, Idle, Patch, RecordedStep, RunInfo, RunInput, execute};

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use futures_util::future::BoxFuture;
 use kernel::{Clock, Random};
+use sandbox::Sandbox;
 use serde_json::{Map, Value};
 use wire::chat::NoticeLevel;
 
@@ -26,6 +27,8 @@ pub struct Ports<'a> {
     pub random: &'a dyn Random,
     /// Language models.
     pub models: &'a Models,
+    /// Where code of users runs.
+    pub sandbox: &'a Sandbox,
     /// Other workflows.
     pub workflows: &'a dyn Workflows,
     /// What people answer.

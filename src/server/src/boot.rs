@@ -16,6 +16,7 @@ use auth::visitor::VisitorKey;
 use config::Config;
 use engine::models::{ModelSettings, Models};
 use kernel::{Clock, Ids, Random, RandomError, SystemClock, SystemRandom};
+use sandbox::{Options, Sandbox};
 use store::data_dir::{DataDir, DataDirError};
 use store::embedded::{Embedded, EmbeddedError, Options as EmbeddedOptions};
 use store::{Options as StoreOptions, Store, StoreError};
@@ -184,6 +185,7 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
             ids: ids.clone(),
             grace: config.chat.disconnect_grace.duration(),
             models: models(config, &clock)?,
+            sandbox: sandbox(&config.sandbox),
             mail,
         })
         .await?,
@@ -225,6 +227,13 @@ fn models(config: &Config, clock: &Arc<dyn Clock>) -> Result<Models, StartError>
     };
     let models = Models::configured(settings, operator, Arc::clone(clock));
     models.map_err(|error| StartError::Models(error.to_string()))
+}
+
+/// Where code of users runs; nothing of it is started yet.
+fn sandbox(config: &config::Sandbox) -> Sandbox {
+    let (workers, memory) = (config.workers, config.memory);
+    let options = config.program.clone().map_or_else(Options::own, Options::new);
+    Sandbox::new(Options { workers, memory, ..options })
 }
 
 /// Whether a start would be let listen and could, as far as can be seen beforehand; the address is let go again.

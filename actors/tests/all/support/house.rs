@@ -100,6 +100,7 @@ impl House {
                     ids,
                     grace: None,
                     models: engine::models::Models::default(),
+                    sandbox: sandbox::Sandbox::new(sandbox::Options::own()),
                     mail: actors::mail::Settings {
                         ring: Arc::new(KeyRing::new("mail", [("mail", &[0; 32])]).unwrap()),
                         delivery: actors::mail::Delivery::log(),

@@ -200,6 +200,19 @@ fn database() {
 }
 
 #[test]
+fn processes_for_code_are_bounded() {
+    let sandbox =
+        good(&[("SERVICE_SANDBOX_WORKERS", "7"), ("SERVICE_SANDBOX_MEMORY_BYTES", "16777216")]).sandbox;
+    assert_eq!((sandbox.workers, sandbox.memory, sandbox.program), (7, 16_777_216, None));
+    let sandbox = good(&[("SERVICE_SANDBOX_PROGRAM", "/opt/callboard")]).sandbox;
+    assert!(sandbox.workers >= 2);
+    assert_eq!((sandbox.memory, sandbox.program), (128 << 20, Some("/opt/callboard".into())));
+    refuses("SERVICE_SANDBOX_WORKERS", &["0", "257", "many"]);
+    refuses("SERVICE_SANDBOX_MEMORY_BYTES", &["0", "16777215", "2147483649", "128M"]);
+    refuses("SERVICE_SANDBOX_PROGRAM", &["~/callboard"]);
+}
+
+#[test]
 fn numbers_and_times_out_of_range_are_refused() {
     assert_eq!(good(&[("CHAT_TOKEN_TTL_SECONDS", "3600")]).chat.token_ttl, Duration::from_secs(3600));
     refuses("CHAT_TOKEN_TTL_SECONDS", &["29", "3601", "300s", "300.5"]);

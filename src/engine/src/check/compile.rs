@@ -11,7 +11,7 @@ use crate::Problems;
 use crate::channel::Channel;
 use crate::graph::common::state_pointer;
 use crate::graph::fields::{escape, listed, nearest, not_yet};
-use crate::graph::{Common, END, EdgeSpec, Graph, NodeSpec, START, Target};
+use crate::graph::{Common, END, EdgeSpec, Graph, NodeSpec, START, Target, modules};
 use crate::nodes::{CATALOGUE, Effect, Node, NodeType, TYPES_LATER, build};
 use crate::schema::Schema;
 
@@ -97,6 +97,8 @@ pub fn compile(graph: &Graph) -> Result<Plan, Problems> {
 
 /// The plan, which is whole when nothing was noted.
 pub(super) fn plan(graph: &Graph, check: &mut Check) -> Plan {
+    check.modules = Arc::new(graph.modules.clone());
+    check.scripts = modules::of(&graph.modules, sandbox::Language::Javascript);
     let inputs = graph.inputs.as_ref().and_then(|schema| Schema::compile(schema, "/inputs", check));
     let nodes = graph.nodes.iter().filter_map(|spec| plan_node(graph, spec, check)).map(Arc::new).collect();
     let names = index_names(graph, &mut check.problems);
@@ -166,8 +168,19 @@ pub(crate) fn plan_body(spec: &NodeSpec, check: &mut Check) -> Option<PlanNode> 
         heavy: text.contains("{%")
             || kind.name == "filter"
             || spec.common.state.iter().any(|(_, write)| write.to_string().contains("{%")),
-        identity: crate::canonical::sha256(&[kind.name.as_bytes(), b"\n", text.as_bytes()]),
+        identity: identity(kind, &text, check),
     })
+}
+
+/// What a node of code does stands in modules too.
+fn identity(kind: &NodeType, fields: &str, check: &Check) -> [u8; 32] {
+    let mut parts = vec![kind.name.as_bytes(), b"\n", fields.as_bytes()];
+    if kind.name == "code" {
+        for (name, source) in &*check.modules {
+            parts.extend([b"\0", name.as_bytes(), b"\0", source.as_bytes()]);
+        }
+    }
+    crate::canonical::sha256(&parts)
 }
 
 /// `on_error: {to}` has to name a node, and not the failed one itself.

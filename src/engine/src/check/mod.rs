@@ -1,14 +1,18 @@
 //! Everything that is asked before a graph is taken: what it means, and what is wrong with it, all at once.
 
+mod code;
 mod compile;
 mod names;
 mod reach;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use sandbox::Modules;
 use serde_json::Value;
 use wire::FieldError;
 
+pub use code::check_all;
 pub(crate) use compile::{Destination, PlanNode, PlanTarget, plan_body};
 pub use compile::{Plan, compile};
 
@@ -60,6 +64,10 @@ pub(crate) struct Check {
     owner: Owner,
     /// Inside the body of a `for_each`, where `item` and `index` are known.
     items: bool,
+    /// The graph's own code.
+    pub(crate) modules: Arc<Modules>,
+    /// Those of them that are JavaScript, which may import one another.
+    pub(crate) scripts: Arc<Modules>,
 }
 
 /// A name that a template or a condition uses.

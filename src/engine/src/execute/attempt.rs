@@ -341,6 +341,9 @@ impl Visit<'_> {
         work: impl Future<Output = Result<Value, Failure>>,
     ) -> Result<Value, Failure> {
         let clock = self.env.ports.clock;
+        if self.node.node.keeps_time() {
+            return work.await;
+        }
         let Some(limit) = self.limit() else { return work.await };
         // Where the start is known across a restart, so is how much of the limit has passed.
         let passed = keeps_start.then(|| (clock.now() - record.started_at).to_std().unwrap_or_default());

@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use kernel::Clock;
 use minijinja::Value as View;
 use minijinja::value::Serde;
+use sandbox::Sandbox;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use wire::ErrorCode;
@@ -55,6 +56,10 @@ impl Call<'_> {
 
     pub(crate) fn models(&self) -> &Models {
         self.env.ports.models
+    }
+
+    pub(crate) fn sandbox(&self) -> &Sandbox {
+        self.env.ports.sandbox
     }
 
     pub(crate) fn workflows(&self) -> &dyn Workflows {

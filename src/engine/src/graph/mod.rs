@@ -3,6 +3,7 @@
 pub(crate) mod common;
 mod edge;
 pub(crate) mod fields;
+pub(crate) mod modules;
 pub(crate) mod parse;
 
 use serde_json::{Map, Value};
@@ -23,6 +24,8 @@ pub struct Graph {
     pub inputs: Option<Value>,
     /// What `state` holds, in the order of their names.
     pub channels: Vec<Channel>,
+    /// Code of its own, by name.
+    pub modules: sandbox::Modules,
     /// In the order of the file, which is the order in which parallel results count.
     pub nodes: Vec<NodeSpec>,
     /// In the order of the file.

@@ -5,13 +5,11 @@ use wire::FieldError;
 
 use super::edge::read_edge;
 use super::fields::{Fields, escape};
-use super::{Graph, NodeSpec, common};
+use super::{Graph, NodeSpec, common, modules};
 use crate::Problems;
 use crate::channel::{Channel, Rule, kind};
 
 const FORMAT: &str = "graph/1";
-/// Members of the format that this version does not execute, so it does not take them either.
-const GRAPH_LATER: [&str; 1] = ["modules"];
 
 /// Reads a graph.
 ///
@@ -36,7 +34,7 @@ pub(crate) fn read_graph(document: &Value, problems: &mut Problems) -> Option<Gr
                 .suggest(format!("write \"{FORMAT}\"")),
         ),
     }
-    fields.refuse_later(&GRAPH_LATER, problems);
+    let modules = modules::read(&mut fields, problems);
     let inputs = fields.value("inputs").cloned();
     let channels = read_channels(&mut fields, problems);
     let nodes = list(&mut fields, "nodes", problems);
@@ -45,7 +43,7 @@ pub(crate) fn read_graph(document: &Value, problems: &mut Problems) -> Option<Gr
     let edges = edges.filter_map(|(pointer, edge)| read_edge(pointer, edge, problems)).collect();
     let output = fields.value("output").cloned();
     fields.refuse_others(problems);
-    Some(Graph { inputs, channels, nodes, edges, output })
+    Some(Graph { inputs, channels, modules, nodes, edges, output })
 }
 
 fn read_channels(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<Channel> {

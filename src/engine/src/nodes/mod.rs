@@ -2,6 +2,7 @@
 
 mod assert;
 mod catalogue;
+mod code;
 mod delay;
 mod filter;
 mod for_each;
@@ -106,6 +107,11 @@ pub(crate) trait Node: Send + Sync {
     /// When it is tried again unless the graph says otherwise.
     fn retry(&self) -> Retry {
         Retry::NONE
+    }
+
+    /// Whether it keeps its limit by itself: counted from when its work begins, not from when it waits to begin.
+    fn keeps_time(&self) -> bool {
+        false
     }
 
     /// Limit of one attempt unless the graph says otherwise.
@@ -222,6 +228,7 @@ pub static CATALOGUE: &[NodeType] = &[
     wait_for_input::TYPE,
     assert::TYPE,
     log::TYPE,
+    code::TYPE,
     llm::TYPE,
     reply::TYPE,
     progress::TYPE,
@@ -230,7 +237,6 @@ pub static CATALOGUE: &[NodeType] = &[
 
 /// Types of the format that this version does not execute.
 pub(crate) const TYPES_LATER: &[&str] = &[
-    "code",
     "agent",
     "embed",
     "classify",

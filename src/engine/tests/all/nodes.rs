@@ -1,6 +1,7 @@
 //! Every node type of the catalogue: fields, results, errors, limits.
 
 mod chat;
+mod code;
 mod delay;
 mod for_each;
 mod llm;

@@ -9,9 +9,16 @@ use engine::models::{Model, ModelError, Models};
 use engine::ports::{Ports, StepOutcome, StepRecord};
 use engine::{Activity, Cache, Patch, Plan, RecordedStep, RunError, RunInfo, RunInput, execute};
 use kernel::{Clock, ManualClock, SeededRandom};
+use sandbox::{Options, Sandbox};
 use serde_json::{Map, Value, json};
 
 use crate::ports::*;
+
+/// Workers of the built binary; none is started before there is code to run.
+pub(crate) fn sandbox() -> Sandbox {
+    let program = std::env::var_os("CALLBOARD_BIN").unwrap_or_default();
+    Sandbox::new(Options { workers: 2, ..Options::new(program.into()) })
+}
 
 /// A run and all that it touches.
 pub(crate) struct World {
@@ -20,6 +27,7 @@ pub(crate) struct World {
     pub(crate) model: Arc<TestModel>,
     /// Others.
     pub(crate) models: Models,
+    pub(crate) sandbox: Sandbox,
     pub(crate) workflows: MemoryWorkflows,
     pub(crate) cache: Cache,
     pub(crate) deadline: Option<DateTime<Utc>>,
@@ -45,6 +53,7 @@ impl World {
             sink: Arc::default(),
             model,
             models: Models::default(),
+            sandbox: sandbox(),
             workflows: MemoryWorkflows::default(),
             cache: Cache::default(),
             deadline: None,
@@ -117,6 +126,7 @@ impl World {
         let (answers, activity) = (Arc::clone(&self.answers), Arc::clone(&self.activity));
         let model: Arc<dyn Model> = self.model.clone();
         let models = self.models.clone().with("test", model);
+        let sandbox = self.sandbox.clone();
         Begun(tokio::spawn(async move {
             let ports = Ports {
                 journal: &*journal,
@@ -124,6 +134,7 @@ impl World {
                 clock: &*clock,
                 random: &SeededRandom::new(1),
                 models: &models,
+                sandbox: &sandbox,
                 workflows: &workflows,
                 cache: &cache,
                 answers: &*answers,

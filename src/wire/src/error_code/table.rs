@@ -413,6 +413,37 @@ error_codes! {
         "A step's result is larger than 8 MiB.",
         "A node's result, or the run's output, has more than 8 MiB as JSON.",
         "Let the step keep less, or cut the value into parts.";
+    CodeFailed, "code.failed", 200, false,
+        "Code of the workflow failed.",
+        "The code of a `code` node raised an error that nothing caught, or returned a value that is not JSON.",
+        "The run's error names the module, the line and what the code said. Mend it and save a new version.";
+    CodeTimeout, "code.timeout", 200, true,
+        "Code of the workflow ran for longer than it may.",
+        "The code of a `code` node was still at work after the node's `timeout_seconds` (10 when it has none). It was \
+         ended.",
+        "Look for a loop without an end. If the code only needs longer, raise `timeout_seconds` of the node, up to 300.";
+    CodeMemory, "code.memory", 200, false,
+        "Code of the workflow wanted more memory than it may have.",
+        "The code of a `code` node passed SERVICE_SANDBOX_MEMORY_BYTES. It was ended.",
+        "Let the code hold less at the same time, or raise SERVICE_SANDBOX_MEMORY_BYTES.";
+    CodeOutputTooLarge, "code.output_too_large", 200, false,
+        "What code of the workflow returned is too large.",
+        "The value that the code of a `code` node returned has more than 1 MiB as JSON.",
+        "Let the code return less, or cut the value into parts.";
+    CodeCrashed, "code.crashed", 200, true,
+        "The process that ran code of the workflow died.",
+        "The interpreter that ran a `code` node ended without a result, or somebody ended its process, as a \
+         machine does that is out of memory.",
+        "Try again. If the same code does it every time, please report it with the code.";
+    CodeBusy, "code.busy", 200, true,
+        "No process was free for code of the workflow.",
+        "All processes that run code were busy for as long as the code may run (at least 30 s), or too many calls \
+         waited for one.",
+        "Try again later. Raise SERVICE_SANDBOX_WORKERS, where the machine has cores to spare.";
+    CodeUnavailable, "code.unavailable", 503, true,
+        "Code cannot be run or looked at now.",
+        "No process can be started for the code of a workflow.",
+        "The service's log says why, at the level `error`. It has to be able to start its own program, which SERVICE_SANDBOX_PROGRAM may name.";
     NodeOutcomeUnknown, "node.outcome_unknown", 200, false,
         "The service ended while a step was at work, and it must not be done twice.",
         "A crash left open whether the step had done its work, and its `on_unknown` is `fail`.",

@@ -16,6 +16,8 @@ mod process;
 #[cfg(feature = "bench")]
 mod refusals;
 #[cfg(feature = "bench")]
+mod sandbox;
+#[cfg(feature = "bench")]
 mod server;
 mod sizes;
 #[cfg(feature = "bench")]
@@ -50,6 +52,12 @@ pub(crate) enum Bench {
         #[arg(long, default_value_t = 20_000)]
         requests: usize,
     },
+    /// Calls of Python and JavaScript in a warm worker, beside one that does nothing with the same bytes.
+    Sandbox {
+        /// Calls for each measurement.
+        #[arg(long, default_value_t = 2_000)]
+        calls: usize,
+    },
     /// Open streams: what idle ones cost, and how late a piece is when thousands read, beside a bare broadcast.
     Streams(Sizes),
 }
@@ -60,6 +68,7 @@ pub(crate) fn run(root: &Path, bench: &Bench) -> Result<()> {
         Bench::Chat { turns } => ("measure-chat", vec![turns.to_string()]),
         Bench::Engine { runs } => ("measure-engine", vec![runs.to_string()]),
         Bench::Refusals { requests } => ("measure-refusals", vec![requests.to_string()]),
+        Bench::Sandbox { calls } => ("measure-sandbox", vec![calls.to_string()]),
         Bench::Streams(sizes) => ("measure-streams", sizes.arguments()),
     };
     run::run(&mut run::cargo(root, &["build", "--release", "--locked", "-p", "callboard"]))?;
@@ -88,6 +97,12 @@ pub(crate) enum Program {
         /// Requests of all kinds.
         requests: usize,
     },
+    /// Measures calls of code.
+    #[command(hide = true)]
+    MeasureSandbox {
+        /// Calls for each measurement.
+        calls: usize,
+    },
     /// Measures open streams.
     #[command(hide = true)]
     MeasureStreams(Sizes),
@@ -112,6 +127,7 @@ pub(crate) fn program(target: &Path, program: Program) -> Result<()> {
         Program::MeasureChat { turns } => chat::run(target, turns),
         Program::MeasureEngine { runs } => engine::run(target, runs),
         Program::MeasureRefusals { requests } => refusals::run(target, requests),
+        Program::MeasureSandbox { calls } => sandbox::run(target, calls),
         Program::MeasureStreams(sizes) => streams::run(target, sizes),
         Program::FloorStreams { topics } => streams::floor::run(topics),
         Program::Floor { dsn } => floor::run(&dsn),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use sandbox::{Options, Sandbox};
 use wire::{CheckVersion, Checked};
 
 use super::file::GraphFile;
@@ -42,7 +43,11 @@ impl Check {
             checked
         } else {
             options.without_service("workflow check, unless --service is given,")?;
-            let errors = engine::check(&file.graph).err().unwrap_or_default();
+            // This binary is its own worker.
+            let sandbox = Sandbox::new(Options::own());
+            let checked = block_on(async { Ok(engine::check_all(&file.graph, &sandbox).await) })?;
+            let checked = checked.map_err(|error| Failure::from(Complaint::failed(error.to_string())))?;
+            let errors = checked.err().unwrap_or_default();
             Checked { valid: errors.is_empty(), errors, warnings: Vec::new() }
         };
         match (options.output(), checked.valid) {

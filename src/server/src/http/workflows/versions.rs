@@ -2,6 +2,8 @@
 
 use actix_web::web::{Json, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
+use engine::{Plan, Problems};
+use sandbox::Sandbox;
 use serde_json::{Map, Value};
 use store::{NewVersion, StoredVersion, StoredWorkflow};
 use wire::{
@@ -33,7 +35,7 @@ pub(super) async fn create(
     if workflow.archived_at.is_some() {
         return Err(ApiError::new(ErrorCode::WorkflowArchived));
     }
-    check_all(&wanted)?;
+    check_all(&wanted, caller.app().system().sandbox()).await?;
     let mut warned = warnings::of_references(caller, &wanted.graph, Some(&workflow)).await?;
     warned.extend(wanted.runnable_config.as_ref().map(runnable_config::warnings).unwrap_or_default());
     let new = frozen(caller, workflow.id, wanted)?;
@@ -48,8 +50,8 @@ pub(super) async fn create(
 }
 
 /// Every problem of the graph and the config.
-fn check_all(wanted: &CreateVersion) -> ApiResult<()> {
-    let graph = graph_problems(&wanted.graph);
+async fn check_all(wanted: &CreateVersion, sandbox: &Sandbox) -> ApiResult<()> {
+    let graph = all_graph_problems(&wanted.graph, sandbox).await?;
     let config = config_problems(wanted.runnable_config.as_ref());
     if !graph.is_empty() {
         return Err(ApiError::problems(ErrorCode::GraphInvalid, [graph, config].concat()));
@@ -158,16 +160,28 @@ pub(super) async fn check(
     let body = body::object(&request, &body)?;
     let wanted = Params::of(&request).and(requests::check(&body))?;
     let config = wanted.runnable_config.as_ref();
-    let mut errors = [graph_problems(&wanted.graph), config_problems(config)].concat();
+    let graph = all_graph_problems(&wanted.graph, caller.app().system().sandbox()).await?;
+    let mut errors = [graph, config_problems(config)].concat();
     errors.truncate(MOST_PROBLEMS);
     let mut warnings = warnings::of_references(&caller, &wanted.graph, None).await?;
     warnings.extend(config.map(runnable_config::warnings).unwrap_or_default());
     Ok(Json(Checked { valid: errors.is_empty(), errors, warnings }))
 }
 
+/// Those of its code among them.
+async fn all_graph_problems(graph: &Value, sandbox: &Sandbox) -> ApiResult<Vec<FieldError>> {
+    let checked = engine::check_all(graph, sandbox).await;
+    let checked = checked.map_err(|error| ApiError::new(ErrorCode::CodeUnavailable).with_cause(error))?;
+    Ok(with_form(graph, checked))
+}
+
 /// Pointers begin at the graph.
 fn graph_problems(graph: &Value) -> Vec<FieldError> {
-    match engine::check(graph) {
+    with_form(graph, engine::check(graph))
+}
+
+fn with_form(graph: &Value, checked: Result<Plan, Problems>) -> Vec<FieldError> {
+    match checked {
         Ok(_) => without_form(graph, "").into_iter().collect(),
         Err(problems) => problems,
     }

@@ -1,0 +1,100 @@
+//! Code of workflows over HTTP: modules are saved and run, bad ones are refused with their line, and a loop without an
+//! end holds up nobody.
+
+use integration_tests::{AnswerExt, TestService, chat, until, within};
+use serde_json::{Value, json};
+
+fn graph() -> Value {
+    json!({
+        "format": "graph/1",
+        "modules": {
+            "metrics.py": "def exact(args):\n    return {'score': 1.0 if args['a'] == args['b'] else 0.0}\n",
+            "shape.js": "import { double } from './lib.js';\nexport const tidy = (args) => ({ n: double(args.n) });\n",
+            "lib.js": "export const double = (n) => n * 2;\n",
+        },
+        "nodes": [
+            {"name": "score", "type": "code", "module": "metrics.py", "function": "exact",
+             "args": {"a": "{{ inputs.a }}", "b": "word"}},
+            {"name": "shape", "type": "code", "module": "shape.js", "function": "tidy", "args": {"n": "{{ inputs.n }}"}},
+            {"name": "short", "type": "code", "language": "python", "source": "args + 1", "args": "{{ results.shape.n }}"},
+        ],
+        "edges": [{"from": "START", "to": "score"}, {"from": "score", "to": "shape"}, {"from": "shape", "to": "short"},
+                  {"from": "short", "to": "END"}],
+        "output": {"score": "{{ results.score.score }}", "n": "{{ results.short }}"},
+    })
+}
+
+#[tokio::test]
+async fn modules_are_saved_and_run_and_bad_ones_refused_with_their_line() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().graph(graph()).create().await;
+    let runs = format!("/api/workflows/{}/runs?wait=30", workflow.id);
+    let ended = t.post(&runs, r#"{"inputs": {"a": "word", "n": 20}}"#).await.value();
+    assert_eq!((&ended["status"], &ended["output"]), (&json!("succeeded"), &json!({"score": 1.0, "n": 41})));
+
+    let mut bad = graph();
+    bad["modules"]["metrics.py"] = json!("def exact(args):\n    return args +\n");
+    bad["nodes"][1]["function"] = json!("tidi");
+    let versions = format!("/api/workflows/{}/versions", workflow.id);
+    let refused = t.post(&versions, &json!({"graph": bad}).to_string()).await;
+    assert_eq!(refused.status, 422);
+    let checked = t.post("/api/workflows/check", &json!({"graph": bad}).to_string()).await.value();
+    assert_eq!(checked["valid"], json!(false));
+    for errors in [&refused.value()["detail"]["errors"], &checked["errors"]] {
+        let told: Vec<&str> =
+            errors.as_array().unwrap().iter().map(|error| error["pointer"].as_str().unwrap()).collect();
+        assert_eq!(told, ["/modules/metrics.py", "/nodes/1/function"], "{errors}");
+        assert!(errors[0]["message"].as_str().unwrap().ends_with("(line 2, column 18)"), "{errors}");
+        assert_eq!(errors[1]["suggestion"], json!("did you mean 'tidy'?"));
+    }
+}
+
+#[tokio::test]
+async fn code_without_an_end_fails_its_run_alone() {
+    let t = TestService::builder().set("SERVICE_SANDBOX_WORKERS", "2").start().await;
+    let endless = |seconds: f64| {
+        json!({
+            "format": "graph/1",
+            "nodes": [{"name": "spin", "type": "code", "language": "javascript", "source": "for (;;) {}",
+                       "timeout_seconds": seconds}],
+            "edges": [{"from": "START", "to": "spin"}, {"from": "spin", "to": "END"}],
+        })
+    };
+    let workflow = t.workflow().graph(endless(1.5)).create().await;
+    let echo = t.workflow().echo().published().create().await;
+    let runs = format!("/api/workflows/{}/runs", workflow.id);
+    let mut begun = Vec::new();
+    for _ in 0..2 {
+        begun.push(t.post(&runs, r#"{"inputs": {}}"#).await.value()["id"].as_str().unwrap().to_owned());
+    }
+    let record = async |run: &str| t.get(&format!("/api/runs/{run}")).await.value();
+    until("both spin", async || {
+        record(&begun[0]).await["status"] == "running" && record(&begun[1]).await["status"] == "running"
+    })
+    .await;
+    within("others go on meanwhile", async {
+        t.assert_healthy().await;
+        let answer = t.chat(&chat::create(&echo, "hi")).await;
+        assert_eq!(answer.status, 200);
+    })
+    .await;
+    for run in &begun {
+        until("it fails", async || record(run).await["status"] == "failed").await;
+        let error = record(run).await["error"].clone();
+        assert_eq!((&error["code"], &error["node"]), (&json!("code.timeout"), &json!("spin")));
+    }
+
+    // A run that is stopped gives its worker up at once.
+    let long = t.workflow().graph(endless(300.0)).create().await;
+    for _ in 0..2 {
+        let run = t.post(&format!("/api/workflows/{}/runs", long.id), r#"{"inputs": {}}"#).await.value();
+        let run = run["id"].as_str().unwrap().to_owned();
+        until("it spins", async || record(&run).await["status"] == "running").await;
+        assert!(t.post(&format!("/api/runs/{run}/cancel"), "").await.status < 300);
+        until("it is stopped", async || record(&run).await["status"] == "cancelled").await;
+    }
+    let quick = t.workflow().graph(graph()).create().await;
+    let runs = format!("/api/workflows/{}/runs?wait=30", quick.id);
+    let ended = t.post(&runs, r#"{"inputs": {"a": "", "n": 1}}"#).await.value();
+    assert_eq!(ended["status"], json!("succeeded"), "{ended}");
+}

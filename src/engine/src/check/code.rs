@@ -1,0 +1,179 @@
+//! What the code of a graph is asked before the graph is taken: whether it parses, and has the functions that nodes call.
+//!
+//! A parser of user text is as much at risk as an interpreter: so both are the sandbox's, and this is a pass of its own,
+//! which waits for it, behind the check that needs nothing.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sandbox::{Language, Sandbox, SandboxError, Source, Surveyed, SyntaxProblem};
+use serde_json::{Map, Value};
+use wire::FieldError;
+
+use super::{Plan, place};
+use crate::Problems;
+use crate::graph::fields::{escape, listed, nearest};
+use crate::graph::modules::LONGEST;
+use crate::graph::parse::read_graph;
+use crate::graph::{Graph, modules};
+
+/// As [`super::check`], and looks at the code too.
+///
+/// # Errors
+/// [`SandboxError`] when no worker can look at the code now.
+pub async fn check_all(document: &Value, sandbox: &Sandbox) -> Result<Result<Plan, Problems>, SandboxError> {
+    let checked = super::check(document);
+    let found = check_code(document, sandbox).await?;
+    Ok(match checked {
+        Ok(plan) if found.is_empty() => Ok(plan),
+        checked => {
+            let mut problems = checked.err().unwrap_or_default();
+            problems.extend(found);
+            problems.sort_by_cached_key(|problem| (place(&problem.pointer), problem.code.clone()));
+            Err(problems)
+        }
+    })
+}
+
+async fn check_code(document: &Value, sandbox: &Sandbox) -> Result<Problems, SandboxError> {
+    // What else is wrong was said.
+    let Some(graph) = read_graph(document, &mut Vec::new()) else { return Ok(Vec::new()) };
+    let mut pass = Pass { sandbox, graph: &graph, problems: Vec::new(), names: BTreeMap::new() };
+    let stopped = pass.modules().await? || pass.nodes().await?;
+    if stopped {
+        tracing::debug!("code of a graph was not looked at any further");
+    }
+    Ok(pass.problems)
+}
+
+struct Pass<'a> {
+    sandbox: &'a Sandbox,
+    graph: &'a Graph,
+    problems: Problems,
+    /// What is known of modules that are sound.
+    names: BTreeMap<&'a str, Vec<String>>,
+}
+
+/// What was found out about one piece of code.
+enum Found {
+    Sound(Surveyed),
+    Unsound,
+    /// It cannot be looked at within the bounds; another would take as long.
+    Stopped,
+}
+
+impl<'a> Pass<'a> {
+    /// Whether the rest is not looked at.
+    async fn modules(&mut self) -> Result<bool, SandboxError> {
+        for name in self.graph.modules.keys() {
+            let Some(language) = Language::of_module(name) else { continue };
+            let pointer = format!("/modules/{}", escape(name));
+            match self.survey(language, Source::Module(name.clone()), pointer, name).await? {
+                Found::Sound(surveyed) => {
+                    self.names.insert(name, surveyed.names);
+                }
+                Found::Unsound => {}
+                Found::Stopped => return Ok(true),
+            }
+        }
+        Ok(false)
+    }
+
+    async fn nodes(&mut self) -> Result<bool, SandboxError> {
+        for node in &self.graph.nodes {
+            let (kind, members, pointer) = match node.fields.get("body") {
+                Some(Value::Object(body)) if node.kind == "for_each" => {
+                    let kind = body.get("type").and_then(Value::as_str).unwrap_or_default();
+                    (kind, body, format!("{}/body", node.pointer))
+                }
+                _ => (node.kind.as_str(), &node.fields, node.pointer.clone()),
+            };
+            if kind == "code" && self.node(members, &pointer).await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    async fn node(&mut self, members: &Map<String, Value>, pointer: &str) -> Result<bool, SandboxError> {
+        let text = |name: &str| members.get(name).and_then(Value::as_str);
+        if let (Some(source), Some(language)) = (text("source"), text("language").and_then(Language::named))
+            && source.len() <= LONGEST
+        {
+            let pointer = format!("{pointer}/source");
+            let found =
+                self.survey(language, Source::Alone(source.to_owned()), pointer, "the source").await?;
+            return Ok(matches!(found, Found::Stopped));
+        }
+        if let (Some(module), Some(function)) = (text("module"), text("function"))
+            && let Some(names) = self.names.get(module)
+            && !names.iter().any(|name| name == function)
+        {
+            let known = || names.iter().map(String::as_str);
+            let message = format!("'{module}' has no function '{function}'");
+            let problem = FieldError::new(format!("{pointer}/function"), "unknown_function", message);
+            self.problems.push(match nearest(function, known()) {
+                Some(near) => problem.suggest(format!("did you mean '{near}'?")),
+                None if names.is_empty() && module.ends_with(".js") => {
+                    problem.suggest(format!("export function {}(args) {{ … }}", simple(function)))
+                }
+                None if names.is_empty() => problem.suggest(format!("def {}(args): …", simple(function))),
+                None => problem.suggest(listed("functions", known())),
+            });
+        }
+        Ok(false)
+    }
+
+    async fn survey(
+        &mut self,
+        language: Language,
+        source: Source,
+        pointer: String,
+        what: &str,
+    ) -> Result<Found, SandboxError> {
+        let modules = match language {
+            Language::Javascript => modules::of(&self.graph.modules, language),
+            // Which others there are tells what it cannot import.
+            Language::Python => match &source {
+                Source::Module(_) => modules::of(&self.graph.modules, language),
+                Source::Alone(_) => Arc::default(),
+            },
+        };
+        match self.sandbox.survey(language, modules, source).await {
+            Ok(Ok(surveyed)) => Ok(Found::Sound(surveyed)),
+            Ok(Err(problem)) => {
+                self.problems.push(said(pointer, problem, what));
+                Ok(Found::Unsound)
+            }
+            Err(error @ (SandboxError::Busy | SandboxError::Unavailable(_))) => Err(error),
+            Err(error) => {
+                let problem = FieldError::new(pointer, "load", format!("it cannot be loaded: {error}"));
+                self.problems
+                    .push(problem.suggest("let functions do the work, and the module only define them"));
+                Ok(Found::Stopped)
+            }
+        }
+    }
+}
+
+fn said(pointer: String, problem: SyntaxProblem, what: &str) -> FieldError {
+    let SyntaxProblem { message, line, column } = problem;
+    let place = match (line, column) {
+        (Some(line), Some(column)) => format!(" (line {line}, column {column})"),
+        (Some(line), None) => format!(" (line {line})"),
+        (None, _) => String::new(),
+    };
+    let message = message.replace('\n', " ");
+    let hint = match line {
+        Some(line) => format!("mend line {line} of {what}"),
+        None => format!("mend {what}"),
+    };
+    FieldError::new(pointer, "syntax", format!("{message}{place}")).suggest(hint)
+}
+
+/// A name as it may stand in a suggestion.
+fn simple(name: &str) -> &str {
+    let plain =
+        !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+    if plain { name } else { "main" }
+}

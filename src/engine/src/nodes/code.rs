@@ -1,0 +1,177 @@
+//! `code`: calls a function of a module of the graph, or runs a short piece of code, in the sandbox.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use minijinja::Value as View;
+use sandbox::{Entry, Language, Limits, Modules, SandboxError};
+use serde_json::{Value, json};
+use wire::{ErrorCode, FieldError};
+
+use super::{Call, Effect, Failure, Node, NodeType};
+use crate::NodeError;
+use crate::check::Check;
+use crate::graph::NodeSpec;
+use crate::graph::fields::{Fields, listed, nearest};
+use crate::graph::modules;
+use crate::template::fill;
+
+pub(super) const TYPE: NodeType = NodeType {
+    name: "code",
+    group: "code",
+    summary: "Runs Python or JavaScript apart from the service: a function of one of the graph's modules, or a short piece of code.",
+    effect: Effect::Pure,
+    schema,
+    result: "The value that the code returned.",
+    example: || {
+        json!({"name": "total", "type": "code", "language": "python",
+               "source": "sum([line['price'] for line in args['lines']])", "args": {"lines": "{{ inputs.lines }}"}})
+    },
+    build,
+};
+
+struct Code {
+    language: Language,
+    modules: Arc<Modules>,
+    entry: Entry,
+    args: Value,
+    limits: Limits,
+}
+
+fn schema() -> Value {
+    json!({"type": "object", "properties": {
+        "module": {"type": "string", "description": "A module of the graph, with its ending: `metrics.py`, `shape.js`."},
+        "function": {"type": "string", "description": "The function of `module` that is called, with `args` as its one argument."},
+        "source": {"type": "string", "description": "Code that stands alone; at most 256 KiB. Its result is what its function `main` returns for `args`, or, without one, the value of its last expression, which may name `args`."},
+        "language": {"enum": Language::NAMES, "description": "The language of `source`."},
+        "args": {"description": "What the code is given; texts inside are templates.", "default": {}}},
+        "oneOf": [{"required": ["module", "function"]}, {"required": ["source", "language"]}]})
+}
+
+fn build(fields: &mut Fields<'_>, spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
+    let args = fields.value("args").cloned().unwrap_or_else(|| json!({}));
+    let good = check.templates(&args, &fields.at("args"));
+    let limits = limits(spec, check);
+    let has = |fields: &mut Fields<'_>, name| fields.value(name).is_some();
+    let (named, alone) =
+        (has(fields, "module") | has(fields, "function"), has(fields, "source") | has(fields, "language"));
+    let (language, entry) = match (named, alone) {
+        (true, false) => of_module(fields, check)?,
+        (false, true) => of_source(fields, check)?,
+        (both, _) => {
+            let (code, message) = if both {
+                ("exclusive", "has either 'module' and 'function', or 'source' and 'language'")
+            } else {
+                ("required", "needs 'module' and 'function', or 'source' and 'language'")
+            };
+            let problem = FieldError::new(fields.at("source"), code, message);
+            check.note(problem.suggest(r#""module": "metrics.py", "function": "exact""#));
+            return None;
+        }
+    };
+    let modules = match (&entry, language) {
+        (Entry::Function { module, .. }, Language::Python) => modules::one(&check.modules, module),
+        (Entry::Source(_), Language::Python) => Arc::default(),
+        (_, Language::Javascript) => Arc::clone(&check.scripts),
+    };
+    if good { Some(Box::new(Code { language, modules, entry, args, limits: limits? })) } else { None }
+}
+
+/// A node may let its code run for longer than usual, but not for as long as it likes.
+fn limits(spec: &NodeSpec, check: &mut Check) -> Option<Limits> {
+    let usual = Limits::default();
+    let time = spec.common.timeout.unwrap_or(usual.time);
+    if time <= Limits::LONGEST {
+        return Some(Limits { time, ..usual });
+    }
+    let longest = Limits::LONGEST.as_secs();
+    let message = format!("code runs for at most {longest} s");
+    let problem = FieldError::new(format!("{}/timeout_seconds", spec.pointer), "range", message);
+    check.note(problem.suggest(format!("\"timeout_seconds\": {longest}")));
+    None
+}
+
+fn of_module(fields: &mut Fields<'_>, check: &mut Check) -> Option<(Language, Entry)> {
+    let module = fields.text("module", &mut check.problems);
+    let function = fields.text("function", &mut check.problems);
+    let (module, function) = (module?, function?);
+    if !check.modules.contains_key(module) {
+        let names = || check.modules.keys().map(String::as_str);
+        let problem =
+            FieldError::new(fields.at("module"), "unknown_module", format!("unknown module '{module}'"));
+        let problem = match nearest(module, names()) {
+            Some(near) => problem.suggest(format!("did you mean '{near}'?")),
+            None if check.modules.is_empty() => {
+                problem.suggest(format!("\"modules\": {{\"{}\": \"…\"}}", module.replace(['"', '\\'], "")))
+            }
+            None => problem.suggest(listed("modules", names())),
+        };
+        check.note(problem);
+        return None;
+    }
+    let entry = Entry::Function { module: module.to_owned(), function: function.to_owned() };
+    Some((Language::of_module(module)?, entry))
+}
+
+fn of_source(fields: &mut Fields<'_>, check: &mut Check) -> Option<(Language, Entry)> {
+    let source = fields.text("source", &mut check.problems);
+    if fields.value("language").is_none() {
+        let problem = FieldError::new(fields.at("language"), "required", "is required");
+        check.note(problem.suggest(r#""language": "python""#));
+    }
+    let language = fields.word("language", &Language::NAMES, &mut check.problems).and_then(Language::named);
+    let source = source?;
+    if source.len() > modules::LONGEST {
+        check.note(modules::too_long(&fields.at("source"), source.len()));
+        return None;
+    }
+    Some((language?, Entry::Source(source.to_owned())))
+}
+
+#[async_trait]
+impl Node for Code {
+    fn input(&self, scope: &View) -> Result<Value, NodeError> {
+        fill(&self.args, scope)
+    }
+
+    async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
+        let wanted = sandbox::Call {
+            language: self.language,
+            modules: Arc::clone(&self.modules),
+            entry: self.entry.clone(),
+            args: input,
+            limits: self.limits,
+        };
+        let outcome = call.sandbox().call(wanted).await.map_err(error)?;
+        if !outcome.logs.is_empty() {
+            tracing::debug!(node = call.path(), printed = outcome.logs, "code has printed");
+        }
+        Ok(outcome.value)
+    }
+
+    /// The sandbox counts from when the code begins; waiting for a worker is not the code's fault.
+    fn keeps_time(&self) -> bool {
+        true
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        Some(self.limits.time)
+    }
+}
+
+fn error(error: SandboxError) -> NodeError {
+    let code = match &error {
+        SandboxError::Failed { .. } => ErrorCode::CodeFailed,
+        SandboxError::Timeout(_) => ErrorCode::CodeTimeout,
+        SandboxError::Memory(_) => ErrorCode::CodeMemory,
+        SandboxError::OutputTooLarge(_) => ErrorCode::CodeOutputTooLarge,
+        SandboxError::Crashed => ErrorCode::CodeCrashed,
+        SandboxError::Busy => ErrorCode::CodeBusy,
+        // What exactly is in the log: it names the machine's own paths.
+        SandboxError::Unavailable(_) => {
+            return NodeError::retryable(ErrorCode::CodeUnavailable, ErrorCode::CodeUnavailable.message());
+        }
+    };
+    NodeError { retryable: code.retry_may_help(), ..NodeError::new(code, error.to_string()) }
+}

@@ -1,0 +1,113 @@
+//! The counting limiter over the global allocator, armed in workers only.
+//!
+//! An allocator cannot be written without `unsafe`; every method here forwards its arguments unchanged and only counts.
+#![allow(
+    unsafe_code,
+    reason = "GlobalAlloc is an unsafe trait, and an allocator may end its process only by _exit"
+)]
+
+use std::alloc::{GlobalAlloc, Layout};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+
+use monty_types::{BASELINE_MEMORY, LIVE_MEMORY, OOM_EXIT_CODE};
+
+static ARMED: AtomicBool = AtomicBool::new(false);
+static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// What was allocated before counting began may be freed afterwards: the count begins above it.
+const START: usize = 1 << 40;
+
+/// An allocator that ends the process, with a status that the parent knows, when a limit is passed.
+///
+/// In the service it is not armed: each call then costs one load and a branch that is always predicted.
+#[derive(Debug)]
+pub struct Limiter<A>(A);
+
+impl<A> Limiter<A> {
+    /// Around `inner`.
+    pub const fn new(inner: A) -> Self {
+        Self(inner)
+    }
+}
+
+/// Begins to count. Called once, in a worker.
+pub(crate) fn arm() {
+    LIVE_MEMORY.store(START, Relaxed);
+    ARMED.store(true, Relaxed);
+}
+
+/// From here on `bytes` more may be allocated; Monty reads both counts and gives up in good order at its own limit.
+pub(crate) fn allow(bytes: usize) {
+    let live = LIVE_MEMORY.load(Relaxed);
+    BASELINE_MEMORY.store(live, Relaxed);
+    LIMIT.store(live.saturating_add(bytes), Relaxed);
+}
+
+/// Takes the limit away.
+pub(crate) fn lift() {
+    LIMIT.store(usize::MAX, Relaxed);
+}
+
+#[inline]
+fn charge(size: usize) {
+    if ARMED.load(Relaxed) {
+        let live = LIVE_MEMORY.fetch_add(size, Relaxed).saturating_add(size);
+        if live > LIMIT.load(Relaxed) {
+            end();
+        }
+    }
+}
+
+#[inline]
+fn refund(size: usize) {
+    if ARMED.load(Relaxed) {
+        LIVE_MEMORY.fetch_sub(size, Relaxed);
+    }
+}
+
+/// A null pointer in a worker means that the second wall, the limit of the address space, was reached.
+#[inline]
+fn given(pointer: *mut u8) -> *mut u8 {
+    if pointer.is_null() && ARMED.load(Relaxed) {
+        end();
+    }
+    pointer
+}
+
+#[cold]
+#[inline(never)]
+fn end() -> ! {
+    // SAFETY: it takes no pointer and does not return. `exit` would run code that may allocate.
+    unsafe { libc::_exit(OOM_EXIT_CODE) }
+}
+
+// SAFETY: every method forwards its arguments unchanged to the inner allocator and returns what that returned, or does
+// not return at all; so this holds what the inner one holds.
+unsafe impl<A: GlobalAlloc> GlobalAlloc for Limiter<A> {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        charge(layout.size());
+        // SAFETY: forwarded unchanged.
+        given(unsafe { self.0.alloc(layout) })
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        refund(layout.size());
+        // SAFETY: forwarded unchanged.
+        unsafe { self.0.dealloc(pointer, layout) };
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        charge(layout.size());
+        // SAFETY: forwarded unchanged.
+        given(unsafe { self.0.alloc_zeroed(layout) })
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        match size.checked_sub(layout.size()) {
+            Some(more) => charge(more),
+            None => refund(layout.size().saturating_sub(size)),
+        }
+        // SAFETY: forwarded unchanged.
+        given(unsafe { self.0.realloc(pointer, layout, size) })
+    }
+}

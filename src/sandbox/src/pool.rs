@@ -1,0 +1,301 @@
+//! The pool of workers, on a thread of its own.
+//!
+//! A worker dies with the thread that started it, and its pipes belong to that thread's runtime: so one thread starts
+//! all of them and does nothing else.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use kernel::SystemClock;
+use parking_lot::Mutex;
+use serde_json::value::RawValue;
+use serde_json::{Value, value::to_raw_value};
+use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, oneshot};
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::call::{Call, Language, Limits, Modules, Outcome, SandboxError, Source, Surveyed, SyntaxProblem};
+use crate::frame::{Answer, LONGEST_REQUEST, Request, Response, Task, framed, longest_answer};
+use crate::process::{Lost, Worker};
+
+/// How long a worker may take to start.
+const START: Duration = Duration::from_secs(30);
+/// How long code that is saved may take to load.
+const SURVEY: Duration = Duration::from_secs(3);
+
+/// How a sandbox is set up.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The binary that workers are started from.
+    pub program: PathBuf,
+    /// Most workers at the same time.
+    pub workers: usize,
+    /// Bytes that a call may use.
+    pub memory: usize,
+    /// Most calls that wait for a worker.
+    pub queue: usize,
+}
+
+impl Options {
+    /// As many workers as the machine has cores, at least two; 128 MiB for each call.
+    #[must_use]
+    pub fn new(program: PathBuf) -> Self {
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        Self { program, workers: cores.max(2), memory: 128 << 20, queue: 1000 }
+    }
+
+    /// Workers from the binary that runs now, also if its file was replaced meanwhile.
+    #[must_use]
+    pub fn own() -> Self {
+        let link = Path::new("/proc/self/exe");
+        let program =
+            if link.exists() { link.to_owned() } else { std::env::current_exe().unwrap_or_default() };
+        Self::new(program)
+    }
+}
+
+/// Runs code in worker processes. Clones share them; with the last clone they end.
+#[derive(Clone)]
+pub struct Sandbox(Arc<Shared>);
+
+struct Shared {
+    pool: Arc<Pool>,
+    /// The thread, once there was a call.
+    thread: OnceLock<Option<Thread>>,
+}
+
+struct Thread {
+    handle: Handle,
+    _ends: oneshot::Sender<()>,
+}
+
+struct Pool {
+    options: Options,
+    clock: SystemClock,
+    places: Semaphore,
+    waiting: AtomicUsize,
+    idle: Mutex<Vec<Worker>>,
+}
+
+impl std::fmt::Debug for Sandbox {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_tuple("Sandbox").field(&self.0.pool.options).finish()
+    }
+}
+
+impl Sandbox {
+    /// A sandbox; nothing is started before the first call.
+    #[must_use]
+    pub fn new(options: Options) -> Self {
+        let pool = Pool {
+            clock: SystemClock::new(),
+            places: Semaphore::new(options.workers.max(1)),
+            waiting: AtomicUsize::new(0),
+            idle: Mutex::new(Vec::new()),
+            options,
+        };
+        Self(Arc::new(Shared { pool: Arc::new(pool), thread: OnceLock::new() }))
+    }
+
+    /// Runs code. Dropped, it is stopped: its worker is killed.
+    ///
+    /// # Errors
+    /// [`SandboxError`].
+    pub async fn call(&self, call: Call) -> Result<Outcome, SandboxError> {
+        let Call { language, modules, entry, args, limits } = call;
+        let task = Task::Call { language, entry, args: raw(&args)? };
+        match self.ask(task, modules, limits).await? {
+            Answer::Value { value, logs } => Ok(Outcome { value: read(&value)?, logs }),
+            other => Err(self.error(other, limits)),
+        }
+    }
+
+    /// Looks at code without calling any of it; a JavaScript module is loaded, as its imports have to be.
+    ///
+    /// # Errors
+    /// [`SandboxError`] when that could not be found out; also when a module loads for too long, or wants too much.
+    pub async fn survey(
+        &self,
+        language: Language,
+        modules: Arc<Modules>,
+        source: Source,
+    ) -> Result<Result<Surveyed, SyntaxProblem>, SandboxError> {
+        let limits = Limits { time: SURVEY, ..Limits::default() };
+        match self.ask(Task::Survey { language, source }, modules, limits).await {
+            Ok(Answer::Surveyed(surveyed)) => Ok(Ok(surveyed)),
+            Ok(Answer::Unsound(problem)) => Ok(Err(problem)),
+            Ok(other) => Err(self.error(other, limits)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Sends a value to a worker and back: what a call costs without any code.
+    ///
+    /// # Errors
+    /// [`SandboxError`].
+    pub async fn echo(&self, args: Value) -> Result<Value, SandboxError> {
+        let limits = Limits::default();
+        match self.ask(Task::Echo { args: raw(&args)? }, Arc::default(), limits).await? {
+            Answer::Value { value, .. } => read(&value),
+            other => Err(self.error(other, limits)),
+        }
+    }
+
+    /// Process ids of the workers that do nothing now.
+    #[must_use]
+    pub fn idle(&self) -> Vec<u32> {
+        self.0.pool.idle.lock().iter().filter_map(Worker::id).collect()
+    }
+
+    async fn ask(&self, task: Task, modules: Arc<Modules>, limits: Limits) -> Result<Answer, SandboxError> {
+        let pool = Arc::clone(&self.0.pool);
+        let thread = self.0.thread.get_or_init(start_thread).as_ref();
+        let thread = thread.ok_or_else(|| SandboxError::Unavailable("no thread".to_owned()))?;
+        let (output, logs, memory) = (limits.output, limits.logs, pool.options.memory);
+        let request = Request { task, modules, memory, output, logs };
+        let frame =
+            serde_json::to_vec(&request).and_then(|bytes| framed(&bytes).map_err(serde::ser::Error::custom));
+        let frame = frame.map_err(|error| SandboxError::Unavailable(error.to_string()))?;
+        if frame.len() > LONGEST_REQUEST {
+            return Err(failed("the arguments are too large"));
+        }
+        let asked = AbortOnDropHandle::new(thread.handle.spawn(pool.ask(frame, limits)));
+        asked.await.unwrap_or(Err(SandboxError::Crashed))
+    }
+
+    fn error(&self, answer: Answer, limits: Limits) -> SandboxError {
+        match answer {
+            Answer::Failed { message, module, line, column } => {
+                SandboxError::Failed { message, module, line, column }
+            }
+            Answer::Memory => SandboxError::Memory(self.0.pool.options.memory),
+            Answer::OutputTooLarge => SandboxError::OutputTooLarge(limits.output),
+            Answer::Unsound(SyntaxProblem { message, line, column }) => {
+                SandboxError::Failed { message, module: None, line, column }
+            }
+            Answer::Value { .. } | Answer::Surveyed(_) => SandboxError::Crashed,
+        }
+    }
+}
+
+fn failed(message: &str) -> SandboxError {
+    SandboxError::Failed { message: message.to_owned(), module: None, line: None, column: None }
+}
+
+fn raw(value: &Value) -> Result<Box<RawValue>, SandboxError> {
+    to_raw_value(value).map_err(|error| failed(&error.to_string()))
+}
+
+fn read(value: &RawValue) -> Result<Value, SandboxError> {
+    // Numbers and texts are as JSON has them: what is left is depth.
+    serde_json::from_str(value.get())
+        .map_err(|_| failed("the result has too many lists and objects inside one another"))
+}
+
+fn start_thread() -> Option<Thread> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+    let handle = runtime.handle().clone();
+    let (ends, ended) = oneshot::channel::<()>();
+    let run = move || {
+        // Its tasks, and the workers that they hold, go with the runtime.
+        let _ = runtime.block_on(ended);
+    };
+    std::thread::Builder::new().name("sandbox".to_owned()).spawn(run).ok()?;
+    Some(Thread { handle, _ends: ends })
+}
+
+/// Counts a call that waits.
+struct Waits<'a>(&'a AtomicUsize);
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Pool {
+    async fn ask(self: Arc<Self>, frame: Vec<u8>, limits: Limits) -> Result<Answer, SandboxError> {
+        let place = self.place(limits).await?;
+        let mut worker = match self.idle_worker() {
+            Some(worker) => worker,
+            None => self.start().await?,
+        };
+        let longest = longest_answer(limits.output, limits.logs);
+        let answered = kernel::timeout(&self.clock, limits.time, worker.exchange(&frame, longest)).await;
+        let response = match answered {
+            None => Err(SandboxError::Timeout(limits.time)),
+            Some(Err(Lost::Memory)) => Err(SandboxError::Memory(self.options.memory)),
+            Some(Err(Lost::TooLong)) => Err(SandboxError::OutputTooLarge(limits.output)),
+            Some(Err(Lost::Crashed)) => Err(SandboxError::Crashed),
+            Some(Ok(bytes)) => serde_json::from_slice::<Response>(&bytes).map_err(|_| SandboxError::Crashed),
+        };
+        match response {
+            Ok(Response { answer, spent: false }) => {
+                self.idle.lock().push(worker);
+                drop(place);
+                Ok(answer)
+            }
+            other => {
+                drop(worker);
+                drop(place);
+                self.replace();
+                other.map(|response| response.answer)
+            }
+        }
+    }
+
+    /// A worker that waits; one that was killed meanwhile is no error of the next call.
+    fn idle_worker(&self) -> Option<Worker> {
+        let mut idle = self.idle.lock();
+        loop {
+            let mut worker = idle.pop()?;
+            if worker.lives() {
+                return Some(worker);
+            }
+        }
+    }
+
+    /// Waits until a worker may work.
+    async fn place(&self, limits: Limits) -> Result<tokio::sync::SemaphorePermit<'_>, SandboxError> {
+        if let Ok(place) = self.places.try_acquire() {
+            return Ok(place);
+        }
+        let before = self.waiting.fetch_add(1, Ordering::Relaxed);
+        let _waits = Waits(&self.waiting);
+        if before >= self.options.queue {
+            return Err(SandboxError::Busy);
+        }
+        let wait = limits.time.max(Limits::WAIT);
+        match kernel::timeout(&self.clock, wait, self.places.acquire()).await {
+            Some(Ok(place)) => Ok(place),
+            Some(Err(_)) | None => Err(SandboxError::Busy),
+        }
+    }
+
+    async fn start(&self) -> Result<Worker, SandboxError> {
+        let started = kernel::timeout(&self.clock, START, Worker::start(&self.options.program)).await;
+        match started {
+            Some(Ok(worker)) => Ok(worker),
+            Some(Err(error)) => {
+                tracing::error!(%error, "a worker for code does not start");
+                Err(SandboxError::Unavailable(error.to_string()))
+            }
+            None => Err(SandboxError::Unavailable("it does not become ready".to_owned())),
+        }
+    }
+
+    /// Starts another worker for one that is gone, before it is needed.
+    fn replace(self: Arc<Self>) {
+        tokio::spawn(async move {
+            // Whoever has a place may start a worker: so there are never more than places.
+            let Ok(_place) = self.places.try_acquire() else { return };
+            if self.idle.lock().is_empty()
+                && let Ok(worker) = self.start().await
+            {
+                self.idle.lock().push(worker);
+            }
+        });
+    }
+}

@@ -1,0 +1,114 @@
+//! JSON to Python's values and back.
+
+use monty_types::MontyObject as Object;
+use serde_json::{Map, Number, Value};
+
+/// Most lists and dicts inside one another.
+const DEEPEST: usize = 100;
+
+/// A Python value of JSON.
+pub(super) fn object(value: Value) -> Object {
+    match value {
+        Value::Null => Object::None,
+        Value::Bool(value) => Object::Bool(value),
+        Value::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(whole), _) => Object::Int(whole),
+            (None, Some(whole)) => Object::BigInt(whole.into()),
+            (None, None) => Object::Float(number.as_f64().unwrap_or_default()),
+        },
+        Value::String(text) => Object::String(text),
+        Value::Array(items) => Object::List(items.into_iter().map(object).collect()),
+        Value::Object(members) => {
+            let pairs = members.into_iter().map(|(name, value)| (Object::String(name), object(value)));
+            Object::dict(pairs.collect::<Vec<_>>())
+        }
+    }
+}
+
+/// JSON of a Python value.
+///
+/// # Errors
+/// What about it is not JSON.
+pub(super) fn value(object: Object) -> Result<Value, String> {
+    within(object, 0)
+}
+
+fn within(object: Object, depth: usize) -> Result<Value, String> {
+    if depth > DEEPEST {
+        return Err(format!("more than {DEEPEST} lists and dicts inside one another"));
+    }
+    Ok(match object {
+        Object::None => Value::Null,
+        Object::Bool(value) => Value::Bool(value),
+        Object::Int(whole) => whole.into(),
+        Object::BigInt(whole) => {
+            let whole =
+                u64::try_from(whole).map_err(|_| "an integer of more than 64 bits; make a str of it")?;
+            whole.into()
+        }
+        Object::Float(number) => Value::Number(
+            Number::from_f64(number)
+                .ok_or_else(|| format!("the float {number}, which is no number in JSON"))?,
+        ),
+        Object::String(text) => Value::String(text),
+        Object::List(items) | Object::Tuple(items) | Object::NamedTuple { values: items, .. } => {
+            let items = items.into_iter().map(|item| within(item, depth + 1));
+            Value::Array(items.collect::<Result<_, _>>()?)
+        }
+        Object::Dict(pairs) => {
+            let mut members = Map::new();
+            for (name, value) in pairs {
+                members.insert(key(name)?, within(value, depth + 1)?);
+            }
+            Value::Object(members)
+        }
+        Object::Set(_) | Object::FrozenSet(_) => {
+            return Err("a set; make a list of it, as sorted(…)".to_owned());
+        }
+        Object::Bytes(_) => return Err("bytes; make a str of them, as .decode() or base64".to_owned()),
+        Object::Date(_) | Object::DateTime(_) | Object::Time(_) => {
+            return Err("a date or a time; make a str of it, as .isoformat()".to_owned());
+        }
+        Object::Cycle(..) => return Err("a value that holds itself".to_owned()),
+        Object::ClassInstance(_) => return Err("an instance of a class; make a dict of it".to_owned()),
+        other => {
+            let shown: String = other.to_string().chars().take(80).collect();
+            return Err(shown);
+        }
+    })
+}
+
+/// The keys that Python's own `json` takes.
+fn key(name: Object) -> Result<String, String> {
+    match name {
+        Object::String(name) => Ok(name),
+        Object::Int(whole) => Ok(whole.to_string()),
+        Object::Bool(value) => Ok(value.to_string()),
+        other => Err(format!("a dict with the key {other}; its keys have to be str")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_goes_in_comes_out() {
+        let all = json!({"a": [null, true, -1, 1.5, u64::MAX, i64::MIN, "text"], "b": {"c": {}}});
+        assert_eq!(value(object(all.clone())), Ok(all));
+    }
+
+    #[test]
+    fn what_is_not_json_is_named() {
+        assert!(value(Object::Float(f64::NAN)).is_err_and(|error| error.contains("NaN")));
+        assert!(value(Object::Set(vec![])).is_err_and(|error| error.contains("sorted")));
+        assert!(value(Object::List(vec![Object::Bytes(vec![])])).is_err());
+        let mut deep = Object::List(vec![]);
+        for _ in 0..=DEEPEST {
+            deep = Object::List(vec![deep]);
+        }
+        assert!(value(deep).is_err_and(|error| error.contains("inside")));
+    }
+}

@@ -1,0 +1,116 @@
+//! The worker's side: reads requests from its standard input, runs them one after another, and answers on its standard
+//! output. Each run has an interpreter of its own.
+
+mod confine;
+mod javascript;
+mod json;
+mod logs;
+mod python;
+
+use std::io::{Stdin, Stdout};
+use std::process::ExitCode;
+use std::sync::mpsc;
+
+use rustix::event::{PollFd, PollFlags, poll};
+
+use crate::call::Language;
+use crate::frame::{self, Answer, LONGEST_REQUEST, READY, Request, Response, Task};
+use crate::memory;
+use confine::Size;
+
+/// Stack of the thread that runs code. Only what is touched takes memory.
+const STACK: usize = 256 << 20;
+/// Rust's own needs around a run, beyond what the code may use: the request, its answer.
+const AROUND: usize = 64 << 20;
+/// A worker that has grown by this much is replaced.
+const GROWN: usize = 48 << 20;
+/// Requests after which a worker is replaced.
+const REQUESTS: u32 = 2000;
+/// Status of a worker that could not be confined.
+const NOT_CONFINED: u8 = 70;
+
+/// Works until there are no more requests, or nobody is left who could send one. To be called first thing in `main`
+/// when the first argument is [`crate::WORKER_ARGUMENT`].
+#[must_use]
+pub fn work() -> ExitCode {
+    if confine::before_threads().is_err() {
+        return ExitCode::from(NOT_CONFINED);
+    }
+    memory::arm();
+    let (begin, begun) = mpsc::channel::<Size>();
+    let (up, is_up) = mpsc::channel();
+    let serving = std::thread::Builder::new().stack_size(STACK).spawn(move || {
+        let _ = up.send(());
+        if let Ok(size) = begun.recv() {
+            serve(&mut std::io::stdin(), &mut std::io::stdout(), &size);
+        }
+        std::process::exit(0);
+    });
+    let Ok(size) = Size::open() else { return ExitCode::from(NOT_CONFINED) };
+    // A thread needs more of the kernel while it starts than later.
+    if serving.is_err()
+        || is_up.recv().is_err()
+        || confine::with_threads().is_err()
+        || begin.send(size).is_err()
+    {
+        return ExitCode::from(NOT_CONFINED);
+    }
+    until_alone();
+    ExitCode::SUCCESS
+}
+
+/// Waits until the service is gone, whatever the code does meanwhile.
+fn until_alone() {
+    let input = std::io::stdin();
+    loop {
+        // No events are asked for: it wakes when the other end was closed.
+        let mut ends = [PollFd::new(&input, PollFlags::empty())];
+        match poll(&mut ends, None) {
+            Ok(_) => return,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+fn serve(requests: &mut Stdin, answers: &mut Stdout, size: &Size) {
+    if frame::write(answers, READY).is_err() {
+        return;
+    }
+    let fresh = size.now();
+    let mut count = 0;
+    while let Ok(Some(bytes)) = frame::read(requests, LONGEST_REQUEST) {
+        count += 1;
+        let answer = match serde_json::from_slice::<Request>(&bytes) {
+            Ok(request) => {
+                drop(bytes);
+                memory::allow(request.memory.saturating_add(AROUND));
+                perform(request)
+            }
+            Err(error) => Answer::failed(format!("the request cannot be read: {error}")),
+        };
+        let spent = count >= REQUESTS || size.now().saturating_sub(fresh) > GROWN;
+        let Ok(bytes) = serde_json::to_vec(&Response { answer, spent }) else { return };
+        memory::lift();
+        if frame::write(answers, &bytes).is_err() {
+            return;
+        }
+    }
+}
+
+fn perform(request: Request) -> Answer {
+    let Request { task, modules, memory, output, logs } = request;
+    match task {
+        Task::Echo { args } => Answer::Value { value: args, logs: String::new() },
+        Task::Call { language: Language::Python, entry, args } => {
+            python::call(&entry, &modules, &args, python::Bounds { memory, output, logs })
+        }
+        Task::Call { language: Language::Javascript, entry, args } => {
+            javascript::call(entry, modules, &args, javascript::Bounds { memory, output, logs })
+        }
+        Task::Survey { language: Language::Python, source } => python::survey(&source, &modules),
+        Task::Survey { language: Language::Javascript, source } => {
+            javascript::survey(source, modules, javascript::Bounds { memory, output, logs })
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Python, on Monty.
+
+use monty::{MontyRepl, MontyRun};
+use monty_types::{
+    CompileOptions, ExcType, MontyException, MontyObject, PrintWriter, ResourceLimits, ResourceTracker,
+};
+use ruff_python_ast::{Expr, Stmt};
+use ruff_text_size::Ranged;
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::json;
+use super::logs::Logs;
+use crate::call::{Entry, Modules, Source, Surveyed, SyntaxProblem};
+use crate::frame::Answer;
+
+/// How far a call may go.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    pub(super) memory: usize,
+    pub(super) output: usize,
+    pub(super) logs: usize,
+}
+
+/// What the session calls the first snippet.
+const FIRST: &str = "<python-input-0>";
+/// The function that code which stands alone may have.
+const MAIN: &str = "main";
+
+pub(super) fn call(entry: &Entry, modules: &Modules, args: &RawValue, bounds: Bounds) -> Answer {
+    let Ok(args) = serde_json::from_str::<Value>(args.get()) else {
+        return Answer::failed("the arguments cannot be read");
+    };
+    let (source, name, function) = match entry {
+        Entry::Function { module, function } => match modules.get(module) {
+            Some(source) => (&**source, Some(module.as_str()), Some(function.as_str())),
+            None => return Answer::failed(format!("there is no module '{module}'")),
+        },
+        Entry::Source(source) => (source.as_str(), None, None),
+    };
+    let mut logs = Logs::new(bounds.logs);
+    let limits = ResourceLimits::default().max_memory(bounds.memory);
+    let mut session =
+        MontyRepl::new(name.unwrap_or("source"), ResourceTracker::new(limits), CompileOptions::default());
+    let args = json::object(args);
+    let ran = run(&mut session, source, function, args, &mut logs);
+    match ran {
+        Ok(result) => match json::value(result) {
+            Ok(value) => bounded(&value, logs, bounds.output),
+            Err(what) => Answer::failed(format!("what it returned is not JSON: {what}")),
+        },
+        Err(error) => failure(&error, name),
+    }
+}
+
+fn run(
+    session: &mut MontyRepl,
+    source: &str,
+    function: Option<&str>,
+    args: MontyObject,
+    logs: &mut Logs,
+) -> Result<MontyObject, MontyException> {
+    let Some(function) = function else {
+        let inputs = vec![("args".to_owned(), args.clone())];
+        let last = session.feed_run(source, inputs, PrintWriter::Callback(logs))?;
+        if !session.has_function(MAIN) {
+            return Ok(last);
+        }
+        return session.call_function(MAIN, vec![args], PrintWriter::Callback(logs));
+    };
+    session.feed_run(source, Vec::new(), PrintWriter::Callback(logs))?;
+    session.call_function(function, vec![args], PrintWriter::Callback(logs))
+}
+
+fn bounded(value: &Value, logs: Logs, most: usize) -> Answer {
+    match to_raw_value(value) {
+        Ok(value) if value.get().len() > most => Answer::OutputTooLarge,
+        Ok(value) => Answer::Value { value, logs: logs.into_text() },
+        Err(error) => Answer::failed(error.to_string()),
+    }
+}
+
+fn failure(error: &MontyException, module: Option<&str>) -> Answer {
+    let said = error.message().unwrap_or_default();
+    if error.exc_type() == ExcType::MemoryError && said.starts_with("memory limit exceeded") {
+        return Answer::Memory;
+    }
+    let place = error.traceback().iter().rev().find(|frame| frame.filename == FIRST);
+    Answer::Failed {
+        message: error.summary(),
+        module: module.map(str::to_owned),
+        line: place.map(|frame| frame.start.line),
+        column: place.map(|frame| frame.start.column),
+    }
+}
+
+pub(super) fn survey(source: &Source, modules: &Modules) -> Answer {
+    let (code, alone) = match source {
+        Source::Module(name) => (modules.get(name).map(|source| &**source).unwrap_or_default(), false),
+        Source::Alone(code) => (code.as_str(), true),
+    };
+    let inputs = if alone { vec!["args".to_owned()] } else { Vec::new() };
+    if let Err(error) = MontyRun::new(code.to_owned(), "module", inputs, CompileOptions::default()) {
+        let place = error.traceback().last();
+        return Answer::Unsound(SyntaxProblem {
+            message: error.summary(),
+            line: place.map(|frame| frame.start.line),
+            column: place.map(|frame| frame.start.column),
+        });
+    }
+    let mut names = Vec::new();
+    if let Ok(parsed) = ruff_python_parser::parse_module(code) {
+        let body = &parsed.syntax().body;
+        if let Some((name, line)) = body.iter().find_map(|statement| inner(statement, code, modules)) {
+            let message = format!("a Python module cannot import another one of the graph, '{name}.py'");
+            return Answer::Unsound(SyntaxProblem { message, line: Some(line), column: None });
+        }
+        bound(body, &mut names);
+    }
+    Answer::Surveyed(Surveyed { names })
+}
+
+/// The module of the graph that a statement imports, which Monty cannot, and its line.
+fn inner(statement: &Stmt, code: &str, modules: &Modules) -> Option<(String, u32)> {
+    let names: Vec<&str> = match statement {
+        Stmt::Import(import) => import.names.iter().map(|alias| alias.name.as_str()).collect(),
+        Stmt::ImportFrom(import) => import.module.iter().map(|name| name.as_str()).collect(),
+        _ => return None,
+    };
+    let name = names.into_iter().find(|name| modules.contains_key(&format!("{name}.py")))?;
+    let before = code.get(..statement.range().start().to_usize()).unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    Some((name.to_owned(), u32::try_from(line).unwrap_or(u32::MAX)))
+}
+
+/// The names that a module binds at its top.
+fn bound(body: &[Stmt], names: &mut Vec<String>) {
+    for statement in body {
+        match statement {
+            Stmt::FunctionDef(function) => names.push(function.name.to_string()),
+            Stmt::ClassDef(class) => names.push(class.name.to_string()),
+            Stmt::Assign(assign) => names.extend(assign.targets.iter().filter_map(name)),
+            Stmt::AnnAssign(assign) => names.extend(name(&assign.target)),
+            Stmt::Import(import) => {
+                names.extend(
+                    import.names.iter().map(|alias| alias.asname.as_ref().unwrap_or(&alias.name).to_string()),
+                );
+            }
+            Stmt::ImportFrom(import) => {
+                names.extend(
+                    import.names.iter().map(|alias| alias.asname.as_ref().unwrap_or(&alias.name).to_string()),
+                );
+            }
+            Stmt::If(branch) => {
+                bound(&branch.body, names);
+                for clause in &branch.elif_else_clauses {
+                    bound(&clause.body, names);
+                }
+            }
+            Stmt::Try(tried) => {
+                bound(&tried.body, names);
+                bound(&tried.orelse, names);
+                bound(&tried.finalbody, names);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn name(target: &Expr) -> Option<String> {
+    match target {
+        Expr::Name(name) => Some(name.id.to_string()),
+        _ => None,
+    }
+}

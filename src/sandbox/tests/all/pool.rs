@@ -1,0 +1,146 @@
+//! What the pool goes through.
+
+use futures_util::future::join_all;
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use sandbox::{Options, Sandbox, SandboxError};
+use serde_json::{Value, json};
+
+use crate::*;
+
+fn lives(worker: u32) -> bool {
+    // A zombie lives for `kill`, but its memory is gone.
+    let status = std::fs::read_to_string(format!("/proc/{worker}/stat")).unwrap_or_default();
+    !status.is_empty() && !status.contains(") Z ")
+}
+
+/// Processes that this one has started.
+fn children() -> Vec<u32> {
+    let own = std::process::id();
+    let mut found = Vec::new();
+    for task in std::fs::read_dir(format!("/proc/{own}/task")).unwrap() {
+        let list = std::fs::read_to_string(task.unwrap().path().join("children")).unwrap_or_default();
+        found.extend(list.split_whitespace().map(|id| id.parse::<u32>().unwrap()));
+    }
+    found.retain(|child| lives(*child));
+    found
+}
+
+#[tokio::test]
+async fn many_calls_share_few_workers() {
+    let sandbox = sandbox(2);
+    let calls = (0..100).map(|n| {
+        let language = if n % 2 == 0 { Python } else { Javascript };
+        let source = if n % 2 == 0 { "args['n'] * 2" } else { "args.n * 2" };
+        sandbox.call(alone(language, source, json!({"n": n})))
+    });
+    for (n, outcome) in join_all(calls).await.into_iter().enumerate() {
+        assert_eq!(outcome.unwrap().value, json!(n * 2));
+    }
+    assert_eq!(children().len(), 2);
+    assert_eq!(sandbox.idle().len(), 2);
+    drop(sandbox);
+    until("they end with the sandbox", || children().is_empty()).await;
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_gives_its_worker_up() {
+    let sandbox = sandbox(1);
+    let call = within(60.0, alone(Python, "while True:\n    pass\n", Value::Null));
+    let running = tokio::spawn({
+        let sandbox = sandbox.clone();
+        async move { sandbox.call(call).await }
+    });
+    until("a worker has begun", || children().len() == 1).await;
+    let worker = children()[0];
+    sleep(50).await;
+    running.abort();
+    until("it was killed", || !lives(worker)).await;
+    assert_eq!(ran(&sandbox, Python, "1").await.unwrap().value, json!(1));
+}
+
+#[tokio::test]
+async fn a_worker_that_is_killed_fails_its_call_alone() {
+    let sandbox = sandbox(1);
+    let running = tokio::spawn({
+        let sandbox = sandbox.clone();
+        let call = within(60.0, alone(Javascript, "for (;;) {}", Value::Null));
+        async move { sandbox.call(call).await }
+    });
+    until("a worker has begun", || children().len() == 1).await;
+    sleep(50).await;
+    let pid = Pid::from_raw(children()[0].try_into().unwrap()).unwrap();
+    kill_process(pid, Signal::KILL).unwrap();
+    assert_eq!(running.await.unwrap(), Err(SandboxError::Crashed));
+    assert_eq!(ran(&sandbox, Javascript, "1").await.unwrap().value, json!(1));
+
+    // One that does nothing is replaced without anybody's noticing.
+    let idle = sandbox.idle()[0];
+    kill_process(Pid::from_raw(idle.try_into().unwrap()).unwrap(), Signal::KILL).unwrap();
+    until("it is gone", || !lives(idle)).await;
+    assert_eq!(ran(&sandbox, Javascript, "2").await.unwrap().value, json!(2));
+    assert_ne!(sandbox.idle(), [idle]);
+}
+
+#[tokio::test]
+async fn a_worker_that_has_grown_is_replaced() {
+    let sandbox = sandbox(1);
+    ran(&sandbox, Python, "1").await.unwrap();
+    let first = sandbox.idle();
+    ran(&sandbox, Python, "1").await.unwrap();
+    assert_eq!(sandbox.idle(), first);
+    let killed = sandbox.call(within(0.3, alone(Python, "while True:\n    pass\n", Value::Null))).await;
+    assert!(matches!(killed, Err(SandboxError::Timeout(_))));
+    until("another has started by itself", || sandbox.idle().len() == 1).await;
+    assert_ne!(sandbox.idle(), first);
+}
+
+#[tokio::test]
+async fn a_full_queue_refuses_at_once() {
+    let sandbox = Sandbox::new(Options { workers: 1, queue: 1, ..Options::new(binary()) });
+    let long = || sandbox.call(within(1.0, alone(Python, "while True:\n    pass\n", Value::Null)));
+    let ends = join_all([long(), long(), long()]).await;
+    let busy = ends.iter().filter(|end| **end == Err(SandboxError::Busy)).count();
+    assert_eq!(busy, 1, "{ends:?}");
+    assert!(ends.iter().all(|end| matches!(end, Err(SandboxError::Busy | SandboxError::Timeout(_)))));
+}
+
+#[tokio::test]
+async fn a_program_that_is_no_worker_is_named() {
+    for program in ["/bin/true", "/nonexistent"] {
+        let sandbox = Sandbox::new(Options::new(program.into()));
+        let ended = ran(&sandbox, Python, "1").await;
+        assert!(matches!(ended, Err(SandboxError::Unavailable(_))), "{ended:?}");
+    }
+}
+
+#[tokio::test]
+async fn values_come_back_as_they_were_sent() {
+    let sandbox = sandbox(1);
+    let value = json!({"a": [1, 2.5, "x".repeat(100_000)], "b": {"c": null}});
+    assert_eq!(sandbox.echo(value.clone()).await, Ok(value));
+}
+
+#[test]
+fn a_worker_ends_with_the_service_also_in_a_loop() {
+    use std::io::{Read, Write};
+    use std::process::{Command, Stdio};
+
+    let request = r#"{"task":{"call":{"language":"python","entry":{"source":"while True:\n    pass\n"},"args":null}},"modules":{},"memory":1000000,"output":1000,"logs":10}"#;
+    let mut worker = Command::new(binary())
+        .arg("sandbox-worker")
+        .env_clear()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut ready = [0; 23];
+    worker.stdout.as_mut().unwrap().read_exact(&mut ready).unwrap();
+    let mut requests = worker.stdin.take().unwrap();
+    requests.write_all(&u32::try_from(request.len()).unwrap().to_le_bytes()).unwrap();
+    requests.write_all(request.as_bytes()).unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(test_kill_process(Pid::from_child(&worker)).is_ok());
+    assert!(worker.try_wait().unwrap().is_none());
+    drop(requests);
+    assert!(worker.wait().unwrap().success());
+}
