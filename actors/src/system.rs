@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use auth::keyring::KeyRing;
 use chrono::{DateTime, TimeDelta, Utc};
 use engine::Cache;
 use engine::models::Models;
+use engine::ports::Outbound;
 use kernel::{Clock, Ids, Random};
 use parking_lot::Mutex;
 use store::{Lease, Store, StoreError};
@@ -59,6 +61,10 @@ pub struct Settings {
     pub grace: Option<Duration>,
     /// Language models.
     pub models: Models,
+    /// Keys of the vault; `None` where it has none.
+    pub vault: Option<Arc<KeyRing>>,
+    /// Sends requests to addresses that graphs name.
+    pub outbound: Outbound,
     /// How mail is sent.
     pub mail: mail::Settings,
 }
@@ -93,6 +99,8 @@ impl System {
             ids,
             grace,
             models,
+            vault,
+            outbound,
             mail,
         } = settings;
         let (lease, since) = store.take_lease(instance, ids.uuid()?).await?;
@@ -109,6 +117,8 @@ impl System {
             topics,
             plans,
             models,
+            vault,
+            outbound,
             cache: Cache::default(),
             clock,
             random,

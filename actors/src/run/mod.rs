@@ -1,6 +1,7 @@
 //! The journaled run, which chat turns and workflow runs have in common: the engine executes a frozen version, every
 //! result is a journal row before anything depends on it, and readers are told what is committed.
 
+mod credentials;
 mod frames;
 mod journal;
 mod teller;
@@ -10,8 +11,9 @@ mod writer;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use auth::keyring::KeyRing;
 use engine::models::Models;
-use engine::ports::Ports;
+use engine::ports::{Outbound, Ports};
 use engine::{Cache, RecordedStep, RunError, RunInput};
 use futures_util::FutureExt;
 use kernel::{Clock, Ids, Random};
@@ -30,6 +32,7 @@ use crate::db::{Database, WriteError};
 use crate::lease::InFlight;
 use crate::plans::{LoadedVersion, Plans};
 use crate::publish::{Reader, Topics};
+use credentials::CredentialsOf;
 use workflows::WorkflowsOf;
 
 /// What every run works with.
@@ -45,6 +48,10 @@ pub(crate) struct RunPorts {
     pub(crate) plans: Arc<Plans>,
     /// Language models.
     pub(crate) models: Models,
+    /// Keys of the vault; `None` where it has none.
+    pub(crate) vault: Option<Arc<KeyRing>>,
+    /// Sends requests to addresses that graphs name.
+    pub(crate) outbound: Outbound,
     /// Results of pure nodes.
     pub(crate) cache: Cache,
     /// Time.
@@ -100,6 +107,7 @@ pub(crate) async fn execute<T: Teller>(
     writer: &RunWriter<T>,
 ) -> Ran {
     let run = input.run.id.clone();
+    let credentials = CredentialsOf { workspace, store: &ports.store, ring: ports.vault.as_ref() };
     let workflows = WorkflowsOf { workspace, plans: Arc::clone(&ports.plans) };
     let ports = Ports {
         journal: writer,
@@ -108,6 +116,8 @@ pub(crate) async fn execute<T: Teller>(
         random: &*ports.random,
         models: &ports.models,
         workflows: &workflows,
+        credentials: &credentials,
+        outbound: &ports.outbound,
         cache: &ports.cache,
     };
     let running = engine::execute(&version.plan, input, recorded, ports);

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use futures_util::future::BoxFuture;
-use kernel::{Clock, Random};
+use kernel::{Clock, Random, Secret};
 use serde_json::{Map, Value};
 use wire::chat::NoticeLevel;
+
+pub use net::Client as Outbound;
 
 use crate::cache::Cache;
 use crate::models::Models;
@@ -28,6 +30,10 @@ pub struct Ports<'a> {
     pub models: &'a Models,
     /// Other workflows.
     pub workflows: &'a dyn Workflows,
+    /// Secrets that graphs name.
+    pub credentials: &'a dyn Credentials,
+    /// Sends requests to addresses that graphs name.
+    pub outbound: &'a Outbound,
     /// Results of pure nodes.
     pub cache: &'a Cache,
 }
@@ -139,4 +145,14 @@ pub trait Workflows: Send + Sync {
     /// # Errors
     /// [`NodeError`] when it cannot be read now.
     async fn version(&self, id: &str) -> Result<Resolved, NodeError>;
+}
+
+/// The vault of the same workspace.
+#[async_trait]
+pub trait Credentials: Send + Sync {
+    /// The secrets with these names as they are now, in the same order.
+    ///
+    /// # Errors
+    /// [`NodeError`] that names one that is not there, or says why they cannot be read now.
+    async fn resolve(&self, names: &[String]) -> Result<Vec<Secret>, NodeError>;
 }

@@ -10,6 +10,7 @@ mod blobs;
 mod changes;
 mod committed;
 mod connect;
+mod credentials;
 pub mod data_dir;
 pub mod embedded;
 mod error;
@@ -46,6 +47,9 @@ pub use audit::{AuditEntry, AuditFilter, AuditTarget, Outcome, StoredAudit};
 pub use auth_failures::FailureVerdict;
 pub use batch::{LaneConnection, LaneError};
 pub use changes::{Begun, Changes, RequestKey, StoredAnswer};
+pub use credentials::{
+    CredentialChange, NewCredential, SealedCredential, SealedSecret, StoredCredential, first_place,
+};
 pub use error::StoreError;
 pub use feedback::Feedback;
 pub use idempotency::{Reservation, Reserved};

@@ -224,6 +224,13 @@ impl Visit<'_> {
             Err(NodeError::new(ErrorCode::Internal, "the step panicked").into())
         });
         let finished_at = self.env.ports.clock.now();
+        let redactor = &self.env.redactor;
+        // Here everything passes that a node leaves. What it has called may have repeated a secret.
+        let worked = match worked {
+            Ok(value) => Ok(redactor.value(value)),
+            Err(Failure::Failed(error)) => Err(Failure::Failed(redactor.error(error))),
+            Err(stopped) => Err(stopped),
+        };
         let result = match worked {
             Ok(value) => limits::json(&value).map(|result| {
                 record.outcome = StepOutcome::Succeeded { result, finished_at };

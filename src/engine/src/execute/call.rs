@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-use kernel::Clock;
+use kernel::{Clock, Secret};
 use minijinja::Value as View;
 use minijinja::value::Serde;
 use serde_json::Value;
@@ -59,6 +59,23 @@ impl Call<'_> {
 
     pub(crate) fn workflows(&self) -> &dyn Workflows {
         self.env.ports.workflows
+    }
+
+    /// Sends requests to addresses that the graph names.
+    pub(crate) fn outbound(&self) -> &net::Client {
+        self.env.ports.outbound
+    }
+
+    /// The secrets with these names, in their order. Whatever the run says from now on, it says without them.
+    pub(crate) async fn secrets(&self, names: &[String]) -> Result<Vec<Secret>, NodeError> {
+        let secrets = self.env.ports.credentials.resolve(names).await?;
+        secrets.iter().for_each(|secret| self.env.redactor.learn(secret));
+        Ok(secrets)
+    }
+
+    /// A text without the run's secrets.
+    pub(crate) fn redacted(&self, text: String) -> String {
+        self.env.redactor.text(text)
     }
 
     /// The node's name in the journal.

@@ -8,6 +8,7 @@ use super::recorded::Recorded;
 use super::{RunInput, Stop};
 use crate::RunError;
 use crate::ports::{JournalError, Ports};
+use crate::redact::Redactor;
 
 /// Super-steps of a graph unless its config says otherwise.
 const RECURSION_LIMIT: u32 = 50;
@@ -20,6 +21,8 @@ const CONCURRENCY_MAX: u32 = 32;
 pub(crate) struct Env<'a> {
     pub(crate) ports: Ports<'a>,
     pub(super) recorded: Recorded,
+    /// Secrets that nodes have used.
+    pub(super) redactor: Redactor,
 }
 
 /// One graph of a run: the outermost, or a sub-workflow's.

@@ -5,11 +5,13 @@ mod catalogue;
 mod delay;
 mod filter;
 mod for_each;
+mod http_request;
 mod json;
 mod llm;
 mod log;
 mod merge;
 mod notice;
+mod outbound;
 mod path;
 mod progress;
 mod reply;
@@ -211,6 +213,7 @@ pub static CATALOGUE: &[NodeType] = &[
     assert::TYPE,
     log::TYPE,
     llm::TYPE,
+    http_request::TYPE,
     reply::TYPE,
     progress::TYPE,
     notice::TYPE,
@@ -225,7 +228,6 @@ pub(crate) const TYPES_LATER: &[&str] = &[
     "classify",
     "extract",
     "judge",
-    "http_request",
     "webhook_send",
     "email_send",
     "slack_message",

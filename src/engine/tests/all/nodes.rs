@@ -3,6 +3,7 @@
 mod chat;
 mod delay;
 mod for_each;
+mod http_request;
 mod llm;
 mod logic;
 mod sub_workflow;

@@ -7,7 +7,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use engine::models::{Model, ModelAnswer, ModelError, ModelRequest, Pieces};
-use engine::ports::{Journal, JournalError, Output, Resolved, StepOutcome, StepRecord, Workflows};
+use engine::ports::{
+    Credentials, Journal, JournalError, Output, Resolved, StepOutcome, StepRecord, Workflows,
+};
 use engine::{NodeError, Plan};
 use futures_util::future::BoxFuture;
 use kernel::{Clock, ManualClock};
@@ -82,7 +84,7 @@ impl Journal for MemoryJournal {
 }
 
 /// An output that keeps what it is told.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct MemoryOutput {
     /// `node` and piece.
     pub(crate) pieces: Mutex<Vec<(String, String)>>,
@@ -206,6 +208,22 @@ impl Workflows for MemoryWorkflows {
             plan: Arc::clone(plan),
             config: Arc::new(config.clone()),
         })
+    }
+}
+
+/// A vault in memory.
+#[derive(Clone, Default)]
+pub(crate) struct MemoryCredentials(pub(crate) Arc<Mutex<BTreeMap<String, String>>>);
+
+#[async_trait]
+impl Credentials for MemoryCredentials {
+    async fn resolve(&self, names: &[String]) -> Result<Vec<kernel::Secret>, NodeError> {
+        let known = self.0.lock();
+        let secret = |name: &String| {
+            let missing = || NodeError::new(wire::ErrorCode::CredentialMissing, format!("no '{name}'"));
+            known.get(name).map(|secret| kernel::Secret::from(secret.clone())).ok_or_else(missing)
+        };
+        names.iter().map(secret).collect()
     }
 }
 

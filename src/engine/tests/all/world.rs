@@ -1,7 +1,7 @@
 //! A run that a test turns by hand, and all that it touches.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -21,6 +21,9 @@ pub(crate) struct World {
     /// Others.
     pub(crate) models: Models,
     pub(crate) workflows: MemoryWorkflows,
+    pub(crate) credentials: MemoryCredentials,
+    /// Where it may call although that is not public.
+    pub(crate) allow: Vec<net::HostPort>,
     pub(crate) cache: Cache,
     pub(crate) deadline: Option<DateTime<Utc>>,
     pub(crate) clock: ManualClock,
@@ -43,6 +46,8 @@ impl World {
             model,
             models: Models::default(),
             workflows: MemoryWorkflows::default(),
+            credentials: MemoryCredentials::default(),
+            allow: Vec::new(),
             cache: Cache::default(),
             deadline: None,
             clock,
@@ -80,6 +85,19 @@ impl World {
         self
     }
 
+    /// Has a secret in its vault.
+    pub(crate) fn credential(self, name: &str, secret: &str) -> Self {
+        self.credentials.0.lock().insert(name.to_owned(), secret.to_owned());
+        self
+    }
+
+    /// May call this place.
+    pub(crate) fn allowing(mut self, at: std::net::SocketAddr) -> Self {
+        let host = net::Host::parse(&at.ip().to_string()).unwrap();
+        self.allow.push(net::HostPort { host, port: at.port() });
+        self
+    }
+
     pub(crate) fn recorded(mut self, recorded: Vec<RecordedStep>) -> Self {
         self.recorded = recorded;
         self
@@ -109,6 +127,8 @@ impl World {
             (self.workflows.clone(), self.cache.clone(), self.recorded.clone());
         let model: Arc<dyn Model> = self.model.clone();
         let models = self.models.clone().with("test", model);
+        let credentials = self.credentials.clone();
+        let outbound = outbound(&self.allow);
         Begun(tokio::spawn(async move {
             let ports = Ports {
                 journal: &*journal,
@@ -117,10 +137,17 @@ impl World {
                 random: &SeededRandom::new(1),
                 models: &models,
                 workflows: &workflows,
+                credentials: &credentials,
+                outbound: &outbound,
                 cache: &cache,
             };
             execute(&plan, input, recorded, ports).await
         }))
+    }
+
+    /// Runs to the end in real time, as what calls out has to.
+    pub(crate) async fn run_outside(&self, plan: &Arc<Plan>) -> Result<Value, RunError> {
+        self.begin_with(plan, Arc::new(kernel::SystemClock::new())).end().await
     }
 
     /// Runs to the end, with the clock moved on whenever all wait.
@@ -135,6 +162,17 @@ impl World {
         }
         panic!("the run does not end");
     }
+}
+
+/// Real time: what answers is a real server. Reading the machine's certificates takes longer than most tests.
+fn outbound(allow: &[net::HostPort]) -> net::Client {
+    static CLOSED: OnceLock<net::Client> = OnceLock::new();
+    let make = || {
+        let egress = net::Egress { allow: allow.to_vec(), own: Vec::new() };
+        let guard = Arc::new(net::Guard::new(egress, Arc::new(net::SystemResolver)));
+        net::Client::guarded(guard, Arc::new(kernel::SystemClock::new())).unwrap()
+    };
+    if allow.is_empty() { CLOSED.get_or_init(make).clone() } else { make() }
 }
 
 pub(crate) struct Begun(tokio::task::JoinHandle<Result<Value, RunError>>);

@@ -10,7 +10,7 @@ use wire::{
 };
 
 use super::requests::Read;
-use super::{records, requests, runnable_config, warnings};
+use super::{credentials, records, requests, runnable_config, warnings};
 use crate::http::body::{self, VERSION_LIMIT};
 use crate::http::change::Change;
 use crate::http::error::{ApiError, ApiResult};
@@ -33,8 +33,10 @@ pub(super) async fn create(
     if workflow.archived_at.is_some() {
         return Err(ApiError::new(ErrorCode::WorkflowArchived));
     }
-    check_all(&wanted)?;
+    let named = credentials::of_graph(caller, &wanted.graph, Some(workflow.workspace_id)).await?;
+    check_all(&wanted, named.errors)?;
     let mut warned = warnings::of_references(caller, &wanted.graph, Some(&workflow)).await?;
+    warned.extend(named.warnings);
     warned.extend(wanted.runnable_config.as_ref().map(runnable_config::warnings).unwrap_or_default());
     let new = frozen(caller, workflow.id, wanted)?;
     let answer = change
@@ -48,8 +50,8 @@ pub(super) async fn create(
 }
 
 /// Every problem of the graph and the config.
-fn check_all(wanted: &CreateVersion) -> ApiResult<()> {
-    let graph = graph_problems(&wanted.graph);
+fn check_all(wanted: &CreateVersion, unknown_credentials: Vec<FieldError>) -> ApiResult<()> {
+    let graph = [graph_problems(&wanted.graph), unknown_credentials].concat();
     let config = config_problems(wanted.runnable_config.as_ref());
     if !graph.is_empty() {
         return Err(ApiError::problems(ErrorCode::GraphInvalid, [graph, config].concat()));
@@ -148,9 +150,11 @@ pub(super) async fn check(
     let body = body::object(&request, &body)?;
     let wanted = Params::of(&request).and(requests::check(&body))?;
     let config = wanted.runnable_config.as_ref();
-    let mut errors = [graph_problems(&wanted.graph), config_problems(config)].concat();
+    let named = credentials::of_graph(&caller, &wanted.graph, None).await?;
+    let mut errors = [graph_problems(&wanted.graph), named.errors, config_problems(config)].concat();
     errors.truncate(MOST_PROBLEMS);
     let mut warnings = warnings::of_references(&caller, &wanted.graph, None).await?;
+    warnings.extend(named.warnings);
     warnings.extend(config.map(runnable_config::warnings).unwrap_or_default());
     Ok(Json(Checked { valid: errors.is_empty(), errors, warnings }))
 }
