@@ -21,6 +21,7 @@ use crate::db::Database;
 use crate::lease::{InFlight, Renewals};
 use crate::mail::{self, MailQueue};
 use crate::maintenance::{Periodic, Round};
+use crate::outbox;
 use crate::plans::Plans;
 use crate::publish::Topics;
 use crate::recovery::Recovery;
@@ -130,6 +131,7 @@ impl System {
         let threads = Threads::new(guardian.clone(), TurnPorts { run: ports.clone(), grace });
         let runs = Registry::new(guardian.clone(), ports.clone());
         let mail = MailQueue::start(&guardian, mail, store.clone(), instance, Arc::clone(&ports.clock));
+        outbox::start(&guardian, &ports);
         let system = Self { store, lease, guardian, health, ports, threads, runs, mail };
         system.recover(since).await?;
         system.start_periodic();
@@ -285,6 +287,7 @@ async fn maintain(store: &Store, now: DateTime<Utc>) -> Result<(), StoreError> {
     store.forget_old_keys(now).await?;
     store.forget_old_sign_ins(now).await?;
     store.forget_old_invitations(now).await?;
+    store.forget_old_deliveries(now - TimeDelta::days(7)).await?;
     // The longest window that can be configured.
     store.forget_old_failures(now - TimeDelta::days(1)).await?;
     Ok(())

@@ -13,10 +13,10 @@ use uuid::Uuid;
 use wire::ErrorCode;
 
 /// The secrets of one workspace.
-pub(super) struct CredentialsOf<'a> {
-    pub(super) workspace: Uuid,
-    pub(super) store: &'a Store,
-    pub(super) ring: Option<&'a Arc<KeyRing>>,
+pub(crate) struct CredentialsOf<'a> {
+    pub(crate) workspace: Uuid,
+    pub(crate) store: &'a Store,
+    pub(crate) ring: Option<&'a Arc<KeyRing>>,
 }
 
 #[async_trait]

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use engine::outbox::Delivery;
 use engine::ports::{StepOutcome, StepRecord};
 use engine::{NodeError, RecordedStep};
 use serde_json::{Value, json};
-use store::batch::StepRow;
+use store::batch::{OutboxRow, StepRow};
 use store::{Store, StoreError, StoredStep};
 use uuid::Uuid;
 use wire::ErrorCode;
@@ -57,6 +58,16 @@ pub(super) fn step_row(run: Uuid, record: StepRecord) -> StepRow {
         started_at: record.started_at,
         finished_at,
     }
+}
+
+/// What a step has sent, if it has.
+pub(super) fn outbox_row(run: Uuid, record: &StepRecord) -> Option<OutboxRow> {
+    let Delivery { id, request } = record.delivery.as_ref()?;
+    let created_at = match &record.outcome {
+        StepOutcome::Succeeded { finished_at, .. } => *finished_at,
+        StepOutcome::Started | StepOutcome::Failed { .. } => return None,
+    };
+    Some(OutboxRow { id: *id, run_id: run, request: request.to_string(), created_at })
 }
 
 fn stored_error(error: &NodeError) -> Value {

@@ -32,7 +32,7 @@ use crate::db::{Database, WriteError};
 use crate::lease::InFlight;
 use crate::plans::{LoadedVersion, Plans};
 use crate::publish::{Reader, Topics};
-use credentials::CredentialsOf;
+pub(crate) use credentials::CredentialsOf;
 use workflows::WorkflowsOf;
 
 /// What every run works with.

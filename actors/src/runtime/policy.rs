@@ -15,6 +15,8 @@ pub enum ActorKind {
     Maintenance,
     /// Sends what waits in the mail queue.
     Mail,
+    /// Sends what waits in the outbox.
+    Outbox,
 }
 
 /// What happens when an actor has used up its restarts.
@@ -62,7 +64,7 @@ impl ActorKind {
         match self {
             Self::Thread => BASE,
             Self::Run => RestartPolicy { mailbox: 8, ..BASE },
-            Self::Lease | Self::Maintenance | Self::Mail => {
+            Self::Lease | Self::Maintenance | Self::Mail | Self::Outbox => {
                 RestartPolicy { exhausted: Exhausted::Escalate, mailbox: 8, ..BASE }
             }
         }
@@ -77,6 +79,7 @@ impl ActorKind {
             Self::Lease => "lease",
             Self::Maintenance => "maintenance",
             Self::Mail => "mail",
+            Self::Outbox => "outbox",
         }
     }
 }

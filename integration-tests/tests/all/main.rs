@@ -47,6 +47,7 @@ mod thread_stream;
 mod threads;
 mod turn;
 mod typed;
+mod vault;
 mod versions;
 mod websocket;
 mod workflows;

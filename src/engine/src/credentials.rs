@@ -19,7 +19,11 @@ use crate::tags;
 use crate::template::Filling;
 
 /// Fields in which `[[name]]` is a secret, by the type of their node. Everywhere else it is text.
-const FIELDS: &[(&str, &[&str])] = &[("http_request", &["url", "headers", "query", "json", "body"])];
+const FIELDS: &[(&str, &[&str])] = &[
+    ("http_request", &["url", "headers", "query", "json", "body"]),
+    ("slack_message", &["webhook_url", "token"]),
+    ("webhook_send", &["url", "headers", "json", "body", "secret"]),
+];
 
 /// A secret that a graph names.
 #[derive(Debug, Clone, PartialEq, Eq)]

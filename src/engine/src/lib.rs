@@ -16,6 +16,7 @@ mod graph;
 mod limits;
 pub mod models;
 pub mod nodes;
+pub mod outbox;
 pub mod ports;
 mod redact;
 mod references;

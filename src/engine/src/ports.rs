@@ -13,6 +13,7 @@ pub use net::Client as Outbound;
 
 use crate::cache::Cache;
 use crate::models::Models;
+use crate::outbox::Delivery;
 use crate::{NodeError, Plan};
 
 /// Everything that a run works with.
@@ -57,6 +58,8 @@ pub struct StepRecord {
     pub started_at: DateTime<Utc>,
     /// What a resumed attempt has to know, JSON; of an attempt whose start is recorded.
     pub note: Option<Value>,
+    /// What is to be sent once the row is durable, and only then: both are committed together.
+    pub delivery: Option<Delivery>,
     /// How it ended.
     pub outcome: StepOutcome,
 }

@@ -353,6 +353,20 @@ diesel::table! {
 diesel::allow_tables_to_appear_in_same_query!(credentials, workspaces);
 
 diesel::table! {
+    outbox (id) {
+        id -> Uuid,
+        run_id -> Uuid,
+        request -> Text,
+        created_at -> Timestamptz,
+        next_attempt_at -> Nullable<Timestamptz>,
+        attempts -> Int4,
+        claimed_by -> Nullable<Uuid>,
+        finished_at -> Nullable<Timestamptz>,
+        error -> Nullable<Text>,
+    }
+}
+
+diesel::table! {
     audit_log (id) {
         id -> Uuid,
         at -> Timestamptz,

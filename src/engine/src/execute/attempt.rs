@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, OptionFuture};
 use minijinja::Value as View;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use wire::ErrorCode;
@@ -187,6 +188,7 @@ impl Visit<'_> {
             input_digest: [0; 32],
             started_at: self.env.ports.clock.now(),
             note: None,
+            delivery: None,
             outcome: StepOutcome::Started,
         }
     }
@@ -206,6 +208,7 @@ impl Visit<'_> {
             slot: self.slot,
             started_at: record.started_at,
             note: record.note.clone(),
+            delivery: Mutex::default(),
         }
     }
 
@@ -240,6 +243,7 @@ impl Visit<'_> {
             Err(stopped) => return Visited::known(Err(stopped)),
         };
         if let Err(error) = &result {
+            record.delivery = None;
             record.outcome = StepOutcome::Failed { error: error.clone(), finished_at };
         }
         let receipt = Some(self.env.ports.journal.record(record));
@@ -271,6 +275,7 @@ impl Visit<'_> {
         } else {
             running.await
         }?;
+        record.delivery = call.delivery.lock().take();
         self.keep(record, &result);
         Ok(result)
     }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-use kernel::{Clock, Secret};
+use kernel::Clock;
 use minijinja::Value as View;
 use minijinja::value::Serde;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use wire::ErrorCode;
@@ -20,7 +21,9 @@ use crate::NodeError;
 use crate::check::PlanNode;
 use crate::models::{Models, Pieces};
 use crate::nodes::Failure;
-use crate::ports::{Resolved, Workflows};
+use crate::outbox::Delivery;
+use crate::ports::{Credentials, Resolved, Workflows};
+use crate::redact::Redactor;
 use crate::template::overlay;
 
 /// Most sub-workflows inside one another.
@@ -46,6 +49,8 @@ pub(crate) struct Call<'a> {
     pub(crate) started_at: DateTime<Utc>,
     /// What was noted with its start.
     pub(crate) note: Option<Value>,
+    /// What is to be sent when it is done.
+    pub(super) delivery: Mutex<Option<Delivery>>,
 }
 
 impl Call<'_> {
@@ -66,16 +71,18 @@ impl Call<'_> {
         self.env.ports.outbound
     }
 
-    /// The secrets with these names, in their order. Whatever the run says from now on, it says without them.
-    pub(crate) async fn secrets(&self, names: &[String]) -> Result<Vec<Secret>, NodeError> {
-        let secrets = self.env.ports.credentials.resolve(names).await?;
-        secrets.iter().for_each(|secret| self.env.redactor.learn(secret));
-        Ok(secrets)
+    pub(crate) fn credentials(&self) -> &dyn Credentials {
+        self.env.ports.credentials
     }
 
-    /// A text without the run's secrets.
-    pub(crate) fn redacted(&self, text: String) -> String {
-        self.env.redactor.text(text)
+    /// What it learns, the run says no more.
+    pub(crate) fn redactor(&self) -> &Redactor {
+        &self.env.redactor
+    }
+
+    /// Has a request sent once this attempt's row is durable.
+    pub(crate) fn deliver(&self, delivery: Delivery) {
+        *self.delivery.lock() = Some(delivery);
     }
 
     /// The node's name in the journal.

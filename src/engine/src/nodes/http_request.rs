@@ -72,10 +72,10 @@ fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option
     let method = fields.word("method", &METHODS, &mut check.problems).unwrap_or("GET");
     let url = outbound::text(fields, "url", check);
     let headers = outbound::object(fields, "headers", check);
-    check_headers(headers.as_ref(), &fields.at("headers"), check);
+    outbound::check_headers(headers.as_ref(), &fields.at("headers"), check);
     let query = outbound::object(fields, "query", check);
     let json = outbound::optional(fields, "json", check);
-    let body = fields.value("body").is_some().then(|| outbound::text(fields, "body", check)).flatten();
+    let body = outbound::optional_text(fields, "body", check);
     let bodiless = ["GET", "HEAD"].contains(&method);
     for name in ["json", "body"] {
         let given = if name == "json" { json.is_some() } else { body.is_some() };
@@ -91,24 +91,6 @@ fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option
     let fail_on_status = fields.boolean("fail_on_status", &mut check.problems).unwrap_or(true);
     let method = Method::from_bytes(method.as_bytes()).ok()?;
     Some(Box::new(HttpRequest { method, url: url?, headers, query, json, body, fail_on_status }))
-}
-
-/// Names that can be sent, and none that belongs to the connection.
-fn check_headers(headers: Option<&Value>, at: &str, check: &mut Check) {
-    for (name, value) in headers.and_then(Value::as_object).into_iter().flatten() {
-        let pointer = format!("{at}/{}", crate::graph::fields::escape(name));
-        if !value.is_string() && !value.is_number() {
-            let problem = FieldError::new(pointer.clone(), "type", "must be a string");
-            check.note(problem.suggest(format!("\"{name}\": \"…\"")));
-        }
-        if net::header::HeaderName::try_from(name).is_err() {
-            let problem = FieldError::new(pointer, "header", "is no name of a header");
-            check.note(problem.suggest("letters, digits and hyphens, such as X-Request-Source"));
-        } else if Request::is_of_connection(name) {
-            let problem = FieldError::new(pointer, "header", format!("'{name}' belongs to the connection"));
-            check.note(problem.suggest(format!("leave '{name}' out")));
-        }
-    }
 }
 
 #[async_trait]

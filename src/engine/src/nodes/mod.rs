@@ -11,15 +11,17 @@ mod llm;
 mod log;
 mod merge;
 mod notice;
-mod outbound;
+pub(crate) mod outbound;
 mod path;
 mod progress;
 mod reply;
 mod set;
+mod slack_message;
 mod sub_workflow;
 mod table;
 mod template;
 mod transform;
+mod webhook_send;
 
 use std::time::Duration;
 
@@ -214,6 +216,8 @@ pub static CATALOGUE: &[NodeType] = &[
     log::TYPE,
     llm::TYPE,
     http_request::TYPE,
+    slack_message::TYPE,
+    webhook_send::TYPE,
     reply::TYPE,
     progress::TYPE,
     notice::TYPE,
@@ -228,9 +232,7 @@ pub(crate) const TYPES_LATER: &[&str] = &[
     "classify",
     "extract",
     "judge",
-    "webhook_send",
     "email_send",
-    "slack_message",
     "discord_message",
     "telegram_message",
     "rss_read",

@@ -6,4 +6,6 @@ mod for_each;
 mod http_request;
 mod llm;
 mod logic;
+mod slack_message;
 mod sub_workflow;
+mod webhook_send;

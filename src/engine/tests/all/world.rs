@@ -165,7 +165,7 @@ impl World {
 }
 
 /// Real time: what answers is a real server. Reading the machine's certificates takes longer than most tests.
-fn outbound(allow: &[net::HostPort]) -> net::Client {
+pub(crate) fn outbound(allow: &[net::HostPort]) -> net::Client {
     static CLOSED: OnceLock<net::Client> = OnceLock::new();
     let make = || {
         let egress = net::Egress { allow: allow.to_vec(), own: Vec::new() };
