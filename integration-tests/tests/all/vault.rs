@@ -168,7 +168,7 @@ async fn a_graph_names_a_secret_that_reaches_the_server_and_nobody_else() {
     for path in [versions.as_str(), "/api/workflows/check"] {
         let answer = root.post(path, &json!({"graph": graph("strpe")})).await;
         let errors = if path == versions {
-            assert_eq!(answer.refusal(), "422 workflow.graph_invalid");
+            assert_eq!(answer.refusal(), "422 graph.invalid");
             answer.value()["detail"]["errors"].clone()
         } else {
             answer.value()["errors"].clone()

@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use wire::is_credential_name;
 
 use crate::NodeError;
+use crate::graph::NodeSpec;
 use crate::graph::fields::escape;
 use crate::tags;
 use crate::template::Filling;
@@ -54,13 +55,33 @@ fn kind(node: &Value) -> Option<&str> {
 }
 
 fn of_node(node: &Value, pointer: &str, found: &mut Vec<CredentialUse>) {
-    let Some(kind) = kind(node) else { return };
+    if let (Some(kind), Some(members)) = (kind(node), node.as_object()) {
+        of_fields(kind, members, pointer, found);
+    }
+}
+
+fn of_fields(kind: &str, members: &Map<String, Value>, pointer: &str, found: &mut Vec<CredentialUse>) {
     let fields = FIELDS.iter().find(|(known, _)| *known == kind).map(|(_, fields)| *fields);
     for field in fields.into_iter().flatten() {
-        if let Some(value) = node.get(field) {
+        if let Some(value) = members.get(*field) {
             of_value(value, &format!("{pointer}/{field}"), found);
         }
     }
+}
+
+/// The names of the secrets that nodes use, each once.
+pub(crate) fn of_specs(nodes: &[NodeSpec]) -> Vec<String> {
+    let mut found = Vec::new();
+    for spec in nodes {
+        of_fields(&spec.kind, &spec.fields, "", &mut found);
+        if let Some(body) = spec.fields.get("body").filter(|_| spec.kind == "for_each") {
+            of_node(body, "", &mut found);
+        }
+    }
+    let mut names: Vec<String> = found.into_iter().map(|found| found.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 fn of_value(value: &Value, pointer: &str, found: &mut Vec<CredentialUse>) {

@@ -39,9 +39,19 @@ impl Redactor {
     pub(crate) fn learn(&self, secret: &Secret) {
         // What stands around it is no secret, and may be left out where it is used.
         let plain = secret.expose_secret().trim();
+        if plain.len() < SHORTEST {
+            return;
+        }
+        let json = Zeroizing::new(Value::String(plain.to_owned()).to_string());
+        // As it is sent: what a server encodes as a whole holds the secret as it stood there.
+        let percent = Zeroizing::new(percent_encoded(plain));
+        let form = Zeroizing::new(percent.replace("%20", "+"));
+        let sent = [plain, percent.as_str(), form.as_str(), json.trim_matches('"')];
         let mut known = self.known.write();
-        if plain.len() >= SHORTEST && !known.iter().any(|known| known.plain.as_str() == plain) {
-            known.push(Arc::new(Forms::of(plain)));
+        for text in sent {
+            if !known.iter().any(|known| known.plain.as_str() == text) {
+                known.push(Arc::new(Forms::of(text)));
+            }
         }
     }
 
@@ -121,7 +131,7 @@ struct Forms {
 impl Forms {
     fn of(plain: &str) -> Self {
         let base64 = [0, 1, 2].map(|before: usize| {
-            let bytes = Zeroizing::new([&[0_u8; 2][..before.min(2)], plain.as_bytes()].concat());
+            let bytes = Zeroizing::new([vec![0_u8; before], plain.as_bytes().to_vec()].concat());
             let encoded = Zeroizing::new(STANDARD_NO_PAD.encode(&*bytes));
             // Six bits each: the first and the last letters carry bits of what stands around the secret.
             let (start, end) = ((before * 8).div_ceil(6), bytes.len() * 8 / 6);
@@ -165,9 +175,10 @@ impl Forms {
             }
             for (before, form) in self.base64.iter().enumerate() {
                 if let Some(length) = encoded(rest, form) {
+                    let partial = !(before + self.plain.len()).is_multiple_of(3);
                     let start =
                         at - usize::from(before > 0 && is_base64(text.as_bytes().get(at.wrapping_sub(1))));
-                    found.push(start..at + length + tail(rest.get(length..).unwrap_or_default(), form));
+                    found.push(start..at + length + tail(rest.get(length..).unwrap_or_default(), partial));
                 }
             }
         }
@@ -177,18 +188,31 @@ impl Forms {
 
 /// How much of the text says the secret, each letter as it is or escaped.
 fn plainly(text: &str, secret: &str) -> Option<usize> {
-    let mut at = 0;
+    // A letter such as % may be itself or the beginning of its escape: both are gone after.
+    let mut ends = vec![0];
     for letter in secret.chars() {
-        at += self::letter(text.get(at..)?, letter)?;
+        let mut further = Vec::new();
+        for end in ends {
+            let rest = text.get(end..)?;
+            let spelt = [literal(rest, letter), spelling(rest, letter)];
+            further.extend(spelt.into_iter().flatten().map(|length| end + length));
+        }
+        further.sort_unstable();
+        further.dedup();
+        ends = further;
+        if ends.is_empty() {
+            return None;
+        }
     }
-    Some(at)
+    ends.last().copied()
 }
 
-/// How much of the text says this letter.
-fn letter(text: &str, letter: char) -> Option<usize> {
-    if text.starts_with(letter) {
-        return Some(letter.len_utf8());
-    }
+fn literal(text: &str, letter: char) -> Option<usize> {
+    text.starts_with(letter).then(|| letter.len_utf8())
+}
+
+/// How much of the text says this letter in another way.
+fn spelling(text: &str, letter: char) -> Option<usize> {
     match text.as_bytes().first()? {
         b'+' if letter == ' ' => Some(1),
         b'%' => percent(text, letter),
@@ -266,9 +290,9 @@ fn encoded(text: &str, form: &str) -> Option<usize> {
 }
 
 /// What follows the letters and is still of the secret: a letter with its last bits, and padding.
-fn tail(rest: &str, form: &str) -> usize {
+fn tail(rest: &str, partial: bool) -> usize {
     let mut length = 0;
-    if form.len() % 4 != 0 && is_base64(rest.as_bytes().first()) {
+    if partial && is_base64(rest.as_bytes().first()) {
         length += 1;
     }
     loop {
@@ -329,6 +353,8 @@ mod tests {
             percent_encoded(secret),
             percent_encoded(&STANDARD.encode(secret)),
             percent_encoded(secret).to_lowercase(),
+            STANDARD.encode(percent_encoded(secret)),
+            hex::encode(&json[1..json.len() - 1]),
             form,
             hex::encode(secret),
             hex::encode_upper(secret),

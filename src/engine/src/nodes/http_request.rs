@@ -53,7 +53,7 @@ struct HttpRequest {
 
 fn schema() -> Value {
     json!({"type": "object", "required": ["url"], "properties": {
-        "method": {"enum": METHODS, "default": "GET"},
+        "method": {"enum": METHODS, "default": "GET", "description": "How it is sent."},
         "url": {"type": "string",
                 "description": "An http or https address of a public host; a template. A `[[name]]` at its beginning is an \
                                 address, one behind it is escaped for its place."},

@@ -56,7 +56,7 @@ async fn a_credential_reads_back_and_its_row_holds_nothing_of_it() {
     );
     assert_eq!(opened(&world, &ring, "stripe").await.as_deref(), Ok(SECRET));
     let workspace = world.workspace().await;
-    assert_eq!(world.store.credentials(workspace, None, 10).await.unwrap(), [made.clone()]);
+    assert_eq!(world.store.credentials(workspace, None, 10).await.unwrap(), std::slice::from_ref(&made));
     assert_eq!(world.store.credentials(workspace, Some(made.id), 10).await.unwrap(), []);
     assert_eq!(world.store.credential(made.id).await.unwrap(), Some(made));
     assert_eq!(world.store.credential_names(workspace).await.unwrap(), ["stripe"]);
