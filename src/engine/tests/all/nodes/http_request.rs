@@ -420,3 +420,21 @@ async fn a_secret_of_one_item_is_masked_in_the_answers_to_others() {
     assert!(forms().iter().all(|form| !told.contains(form)), "{told}");
     let _ = world.clock.now();
 }
+
+#[tokio::test]
+async fn what_an_earlier_life_has_used_is_masked_in_the_next() {
+    let (echo, other) = (Echo::start().await, Endpoint::answering(200, "", &format!("it is {SECRET}")).await);
+    let calls = json!([
+        node(json!({"name": "first", "url": echo.url("/"), "headers": {"X-Key": "[[key]]"}})),
+        node(json!({"name": "second", "url": format!("http://{}/", other.at)})),
+    ]);
+    let mut document = graph(calls, json!([["START", "first"], ["first", "second"], ["second", "END"]]));
+    document["output"] = json!("{{ results.second.text }}");
+    let world = || World::new().allowing(echo.at).allowing(other.at).credential("key", SECRET);
+    let first = world();
+    assert_eq!(first.run_outside(&plan(&document)).await, Ok(json!("it is [redacted]")));
+    let mut rows = recorded(&first.journal.rows.lock());
+    rows.retain(|row| row.node == "first");
+    let again = world().recorded(rows).run_outside(&plan(&document)).await;
+    assert_eq!((again, echo.requests.lock().len()), (Ok(json!("it is [redacted]")), 1));
+}
