@@ -12,6 +12,7 @@ pub mod db;
 mod lease;
 pub mod mail;
 mod maintenance;
+mod outbox;
 pub mod plans;
 pub mod publish;
 mod recovery;

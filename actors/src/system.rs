@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use auth::keyring::KeyRing;
 use chrono::{DateTime, TimeDelta, Utc};
 use engine::Cache;
 use engine::models::Models;
+use engine::ports::Outbound;
 use kernel::{Clock, Ids, Random};
 use parking_lot::Mutex;
 use sandbox::Sandbox;
@@ -21,6 +23,7 @@ use crate::db::Database;
 use crate::lease::{InFlight, Renewals};
 use crate::mail::{self, MailQueue};
 use crate::maintenance::{Periodic, Round};
+use crate::outbox;
 use crate::plans::Plans;
 use crate::publish::Topics;
 use crate::recovery::Recovery;
@@ -63,6 +66,10 @@ pub struct Settings {
     pub models: Models,
     /// Where code of users runs.
     pub sandbox: Sandbox,
+    /// Keys of the vault; `None` where it has none.
+    pub vault: Option<Arc<KeyRing>>,
+    /// Sends requests to addresses that graphs name.
+    pub outbound: Outbound,
     /// How mail is sent.
     pub mail: mail::Settings,
 }
@@ -98,6 +105,8 @@ impl System {
             grace,
             models,
             sandbox,
+            vault,
+            outbound,
             mail,
         } = settings;
         let (lease, since) = store.take_lease(instance, ids.uuid()?).await?;
@@ -115,6 +124,8 @@ impl System {
             plans,
             models,
             sandbox,
+            vault,
+            outbound,
             cache: Cache::default(),
             clock,
             random,
@@ -128,6 +139,7 @@ impl System {
         let threads = Threads::new(guardian.clone(), TurnPorts { run: ports.clone(), grace });
         let runs = Registry::new(guardian.clone(), ports.clone());
         let mail = MailQueue::start(&guardian, mail, store.clone(), instance, Arc::clone(&ports.clock));
+        outbox::start(&guardian, &ports);
         let system = Self { store, lease, guardian, health, ports, threads, runs, mail };
         system.recover(since).await?;
         system.start_periodic();
@@ -309,6 +321,7 @@ async fn maintain(store: &Store, now: DateTime<Utc>) -> Result<(), StoreError> {
     store.forget_old_keys(now).await?;
     store.forget_old_sign_ins(now).await?;
     store.forget_old_invitations(now).await?;
+    store.forget_old_deliveries(now - TimeDelta::days(7)).await?;
     // The longest window that can be configured.
     store.forget_old_failures(now - TimeDelta::days(1)).await?;
     Ok(())

@@ -379,6 +379,11 @@ impl TestService {
         self.process = Some(started.unwrap_or_else(|error| panic!("does not start again: {error}")));
     }
 
+    /// Sets a variable for the next start.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.variables.insert(name.to_owned(), value.to_owned());
+    }
+
     /// Stops in order and starts again.
     pub async fn restart(&mut self) {
         self.stop().await;

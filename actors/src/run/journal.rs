@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use engine::outbox::Delivery;
 use engine::ports::{StepOutcome, StepRecord};
 use engine::{NodeError, RecordedStep};
 use serde_json::{Value, json};
-use store::batch::{QuestionRow, StepRow};
+use store::batch::{OutboxRow, QuestionRow, StepRow};
 use store::{Store, StoreError, StoredStep};
 use uuid::Uuid;
 use wire::ErrorCode;
@@ -77,6 +78,16 @@ pub(super) fn question_row(run: Uuid, record: &StepRecord) -> Option<QuestionRow
 
 fn number(n: u32) -> i32 {
     i32::try_from(n).unwrap_or(i32::MAX)
+}
+
+/// What a step has sent, if it has.
+pub(super) fn outbox_row(run: Uuid, record: &StepRecord) -> Option<OutboxRow> {
+    let Delivery { id, request } = record.delivery.as_ref()?;
+    let created_at = match &record.outcome {
+        StepOutcome::Succeeded { finished_at, .. } => *finished_at,
+        StepOutcome::Started | StepOutcome::Failed { .. } => return None,
+    };
+    Some(OutboxRow { id: *id, run_id: run, request: request.to_string(), created_at })
 }
 
 fn stored_error(error: &NodeError) -> Value {

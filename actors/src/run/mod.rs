@@ -2,6 +2,7 @@
 //! result is a journal row before anything depends on it, and readers are told what is committed.
 
 mod answers;
+mod credentials;
 mod frames;
 mod journal;
 mod teller;
@@ -13,8 +14,9 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use auth::keyring::KeyRing;
 use engine::models::Models;
-use engine::ports::Ports;
+use engine::ports::{Outbound, Ports};
 use engine::{Activity, Cache, RecordedStep, RunError, RunInput};
 use futures_util::FutureExt;
 use kernel::{Clock, Ids, Random};
@@ -36,6 +38,7 @@ use crate::lease::InFlight;
 use crate::plans::{LoadedVersion, Plans};
 use crate::publish::{Reader, Topics};
 use answers::AnswersOf;
+pub(crate) use credentials::CredentialsOf;
 use workflows::WorkflowsOf;
 
 /// What every run works with.
@@ -53,6 +56,10 @@ pub(crate) struct RunPorts {
     pub(crate) models: Models,
     /// Where code of users runs.
     pub(crate) sandbox: Sandbox,
+    /// Keys of the vault; `None` where it has none.
+    pub(crate) vault: Option<Arc<KeyRing>>,
+    /// Sends requests to addresses that graphs name.
+    pub(crate) outbound: Outbound,
     /// Results of pure nodes.
     pub(crate) cache: Cache,
     /// Time.
@@ -119,6 +126,7 @@ pub(crate) async fn execute<T: Teller>(
         wakes: ports.wakes.clone(),
         clock: Arc::clone(&ports.clock),
     };
+    let credentials = CredentialsOf { workspace, store: &ports.store, ring: ports.vault.as_ref() };
     let workflows = WorkflowsOf { workspace, plans: Arc::clone(&ports.plans) };
     let ports = Ports {
         journal: writer,
@@ -129,6 +137,8 @@ pub(crate) async fn execute<T: Teller>(
         sandbox: &ports.sandbox,
         workflows: &workflows,
         answers: &answers,
+        credentials: &credentials,
+        outbound: &ports.outbound,
         cache: &ports.cache,
         activity,
     };

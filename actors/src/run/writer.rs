@@ -16,7 +16,7 @@ use tokio::sync::{Notify, oneshot};
 use uuid::Uuid;
 use wire::chat::NoticeLevel;
 
-use super::journal::{question_row, step_row};
+use super::journal::{outbox_row, question_row, step_row};
 use super::{Frames, RunPorts, Teller, Urgency};
 use crate::db::{EventFrames, Then, WriteError};
 
@@ -263,6 +263,7 @@ impl<T: Teller> Journal for RunWriter<T> {
             let mut state = self.inner.state.lock();
             state.teller.records(&row);
             state.batch.questions.extend(question_row(self.inner.run, &row));
+            state.batch.outbox.extend(outbox_row(self.inner.run, &row));
             state.batch.steps.push(step_row(self.inner.run, row));
             state.receipts.push(done);
             // Nothing may depend on it for long, and yet it need not be done twice.

@@ -17,6 +17,8 @@ pub enum ActorKind {
     Queue,
     /// Sends what waits in the mail queue.
     Mail,
+    /// Sends what waits in the outbox.
+    Outbox,
 }
 
 /// What happens when an actor has used up its restarts.
@@ -64,7 +66,7 @@ impl ActorKind {
         match self {
             Self::Thread => BASE,
             Self::Run => RestartPolicy { mailbox: 8, ..BASE },
-            Self::Lease | Self::Maintenance | Self::Queue | Self::Mail => {
+            Self::Lease | Self::Maintenance | Self::Queue | Self::Mail | Self::Outbox => {
                 RestartPolicy { exhausted: Exhausted::Escalate, mailbox: 8, ..BASE }
             }
         }
@@ -80,6 +82,7 @@ impl ActorKind {
             Self::Maintenance => "maintenance",
             Self::Queue => "queue",
             Self::Mail => "mail",
+            Self::Outbox => "outbox",
         }
     }
 }

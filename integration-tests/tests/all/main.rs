@@ -52,6 +52,7 @@ mod thread_stream;
 mod threads;
 mod turn;
 mod typed;
+mod vault;
 mod versions;
 mod waiting_runs;
 mod websocket;

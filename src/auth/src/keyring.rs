@@ -92,6 +92,12 @@ impl KeyRing {
         &self.active
     }
 
+    /// Whether it holds the key of this id.
+    #[must_use]
+    pub fn has(&self, id: &str) -> bool {
+        self.keys.contains_key(id)
+    }
+
     /// Seals `plain` for `context`, which says where it belongs: nonce, ciphertext, tag.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! Principals, scopes and roles, tokens, keys, visitors, sign-in, failures and the rules of exposure. No HTTP, no SQL.
 
 pub mod chat_session;
+pub mod envelope;
 pub mod exposure;
 pub mod failures;
 pub mod jwt;

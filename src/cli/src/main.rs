@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use commands::{
-    answer, audit, chat, config, demo, login, logout, node, rerun, run, serve, token, whoami, workflow,
+    answer, audit, chat, config, credential, demo, login, logout, node, rerun, run, serve, token, whoami, workflow,
     workspace,
 };
 use options::ClientOptions;
@@ -78,6 +78,16 @@ enum Command {
     Workspace {
         #[command(subcommand)]
         command: workspace::WorkspaceCommand,
+    },
+    /// Keep secrets that graphs name, and give them new ones.
+    Credential {
+        #[command(subcommand)]
+        command: credential::CredentialCommand,
+    },
+    /// Change the key that secrets are sealed under.
+    Vault {
+        #[command(subcommand)]
+        command: credential::VaultCommand,
     },
     /// Print the audit trail: who did what, and who was kept from it. The newest first.
     Audit(audit::Audit),
@@ -170,6 +180,8 @@ fn perform(command: Command, outer: ClientOptions) -> (Output, Result<(), Failur
         Command::Whoami(command) => command.run(outer),
         Command::Token { command } => token::run(command, outer),
         Command::Workspace { command } => workspace::run(command, outer),
+        Command::Credential { command } => credential::run(command, outer),
+        Command::Vault { command } => credential::run_vault(command, outer),
         Command::Audit(command) => command.run(outer),
         Command::Config { command: ConfigCommand::Show { output } } => {
             let output = output.or(outer.output).unwrap_or_default();

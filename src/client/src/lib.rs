@@ -12,6 +12,7 @@ mod builder;
 mod chat;
 mod client;
 mod cookies;
+mod credentials;
 mod error;
 mod events;
 mod follow;

@@ -5,13 +5,16 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use futures_util::future::BoxFuture;
-use kernel::{Clock, Random};
+use kernel::{Clock, Random, Secret};
 use sandbox::Sandbox;
 use serde_json::{Map, Value};
 use wire::chat::NoticeLevel;
 
+pub use net::Client as Outbound;
+
 use crate::cache::Cache;
 use crate::models::Models;
+use crate::outbox::Delivery;
 use crate::{Activity, NodeError, Plan};
 
 /// Everything that a run works with.
@@ -33,6 +36,10 @@ pub struct Ports<'a> {
     pub workflows: &'a dyn Workflows,
     /// What people answer.
     pub answers: &'a dyn Answers,
+    /// Secrets that graphs name.
+    pub credentials: &'a dyn Credentials,
+    /// Sends requests to addresses that graphs name.
+    pub outbound: &'a Outbound,
     /// Results of pure nodes.
     pub cache: &'a Cache,
     /// Who of the run is at work.
@@ -60,6 +67,8 @@ pub struct StepRecord {
     pub note: Option<Value>,
     /// What somebody is asked for, of an attempt that waits for an answer.
     pub question: Option<Question>,
+    /// What is to be sent once the row is durable, and only then: both are committed together.
+    pub delivery: Option<Delivery>,
     /// How it ended.
     pub outcome: StepOutcome,
 }
@@ -195,4 +204,14 @@ pub trait Workflows: Send + Sync {
     /// # Errors
     /// [`NodeError`] when it cannot be read now.
     async fn version(&self, id: &str) -> Result<Resolved, NodeError>;
+}
+
+/// The vault of the same workspace.
+#[async_trait]
+pub trait Credentials: Send + Sync {
+    /// The secrets with these names as they are now, in the same order.
+    ///
+    /// # Errors
+    /// [`NodeError`] that names one that is not there, or says why they cannot be read now.
+    async fn resolve(&self, names: &[String]) -> Result<Vec<Secret>, NodeError>;
 }

@@ -20,21 +20,26 @@ pub(crate) fn check(text: &str) -> Result<(), String> {
     let mut balance = 0;
     while let Some(at) = ["{{", "{%", "{#"].iter().filter_map(|opener| rest.find(opener)).min() {
         let tag = rest.get(at..).unwrap_or_default();
-        let length = if tag.starts_with("{#") {
-            past(tag, "#}")
-        } else if is_block(tag, "raw") {
-            let end = tag
-                .match_indices("{%")
-                .find(|(at, _)| is_block(tag.get(*at..).unwrap_or_default(), "endraw"));
-            end.map_or(tag.len(), |(at, opener)| at + opener.len())
-        } else {
-            let length = tag_length(tag, &mut balance);
+        let length = length(tag, &mut balance);
+        if !tag.starts_with("{#") && !is_block(tag, "raw") {
             check_length(tag.get(..length).unwrap_or(tag))?;
-            length
-        };
+        }
         rest = tag.get(length..).unwrap_or_default();
     }
     Ok(())
+}
+
+/// Length of the tag, comment or raw block that `tag` begins with, as the parser sees it.
+pub(crate) fn length(tag: &str, balance: &mut i64) -> usize {
+    if tag.starts_with("{#") {
+        past(tag, "#}")
+    } else if is_block(tag, "raw") {
+        let end =
+            tag.match_indices("{%").find(|(at, _)| is_block(tag.get(*at..).unwrap_or_default(), "endraw"));
+        end.map_or(tag.len(), |(at, opener)| at + opener.len())
+    } else {
+        tag_length(tag, balance)
+    }
 }
 
 /// Refuses an expression that is too long.

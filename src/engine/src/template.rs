@@ -158,17 +158,30 @@ pub(crate) fn overlay(scope: &View, names: View) -> View {
 
 /// Fills every text inside `value`.
 pub(crate) fn fill(value: &Value, scope: &View) -> Result<Value, NodeError> {
-    Filling { scope, left: LARGEST }.fill(value)
+    Filling::of(scope).fill(value)
 }
 
 /// One value that is filled, and how many bytes all its templates may still make.
-struct Filling<'a> {
+pub(crate) struct Filling<'a> {
     scope: &'a View,
     left: usize,
 }
 
-impl Filling<'_> {
-    fn fill(&mut self, value: &Value) -> Result<Value, NodeError> {
+impl<'a> Filling<'a> {
+    pub(crate) fn of(scope: &'a View) -> Self {
+        Self { scope, left: LARGEST }
+    }
+
+    /// A text that stays one, also where it is exactly one expression.
+    pub(crate) fn fill_as_text(&mut self, text: &str) -> Result<String, NodeError> {
+        if !has_holes(text) {
+            return Ok(text.to_owned());
+        }
+        let filled = tags::check(text).map_err(NodeError::failed).and_then(|()| self.render(text));
+        filled.map_err(|error| within("template", text, error))
+    }
+
+    pub(crate) fn fill(&mut self, value: &Value) -> Result<Value, NodeError> {
         Ok(match value {
             Value::String(text) => self.fill_text(text).map_err(|error| within("template", text, error))?,
             Value::Array(items) => {
@@ -186,18 +199,18 @@ impl Filling<'_> {
         let (value, bytes) = match shape(text).map_err(NodeError::failed)? {
             Shape::Plain => return Ok(Value::String(text.to_owned())),
             Shape::Expression(expression) => value_of(&expression, self.scope, self.left)?,
-            Shape::Mixed => {
-                let template = ENVIRONMENT.template_from_str(text).map_err(|error| failed(&error))?;
-                let mut out = Limited { bytes: Vec::new(), limit: self.left };
-                template.render_captured_to(self.scope.clone(), &mut out).map_err(|error| failed(&error))?;
-                let bytes = out.bytes.len();
-                let text =
-                    String::from_utf8(out.bytes).map_err(|error| NodeError::failed(error.to_string()))?;
-                (Value::String(text), bytes)
-            }
+            Shape::Mixed => return self.render(text).map(Value::String),
         };
         self.left = self.left.saturating_sub(bytes);
         Ok(value)
+    }
+
+    fn render(&mut self, text: &str) -> Result<String, NodeError> {
+        let template = ENVIRONMENT.template_from_str(text).map_err(|error| failed(&error))?;
+        let mut out = Limited { bytes: Vec::new(), limit: self.left };
+        template.render_captured_to(self.scope.clone(), &mut out).map_err(|error| failed(&error))?;
+        self.left = self.left.saturating_sub(out.bytes.len());
+        String::from_utf8(out.bytes).map_err(|error| NodeError::failed(error.to_string()))
     }
 }
 

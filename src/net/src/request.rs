@@ -40,6 +40,13 @@ impl Request {
         Self { method, url: url.into(), headers: HeaderMap::new(), body: Bytes::new() }
     }
 
+    /// Whether a header belongs to the connection (`Host`, `Content-Length`, `Transfer-Encoding` and the like), and is left
+    /// out of requests.
+    #[must_use]
+    pub fn is_of_connection(name: &str) -> bool {
+        CONNECTION.iter().any(|known| known.eq_ignore_ascii_case(name))
+    }
+
     /// Adds a header. Those that belong to the connection (`Host`, `Content-Length`, `Transfer-Encoding` and the like)
     /// are left out.
     ///

@@ -66,6 +66,12 @@ impl Response {
         self.inner.headers()
     }
 
+    /// Host and port that it came from in the end: what may be said of it.
+    #[must_use]
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
     /// Where it came from in the end.
     #[must_use]
     pub fn url(&self) -> &Url {

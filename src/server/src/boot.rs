@@ -1,7 +1,7 @@
 //! Brings the parts up in order, and takes them down in order.
 
 use std::io::ErrorKind;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -152,7 +152,7 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
     let data_dir = open_data_dir(&config.data.dir).await?;
     let fresh = ids.uuid()?;
     let instance = data_dir.instance_id(|| fresh)?;
-    let ring = keys::ring(config, &data_dir, &*random)?;
+    let ring = keys::ring(config, &data_dir, &*random)?.map(Arc::new);
     let (embedded, dsn) = database(config).await?;
     let store = Store::open(StoreOptions {
         dsn,
@@ -162,12 +162,12 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
         ids: ids.clone(),
     })
     .await?;
-    let visitors = VisitorKey::new(&store.service_key("visitor", ring.as_ref()).await?);
-    let sign_in = sign_in::keys(&store, ring.as_ref()).await?;
+    let visitors = VisitorKey::new(&store.service_key("visitor", ring.as_deref()).await?);
+    let sign_in = sign_in::keys(&store, ring.as_deref()).await?;
     let mail = sign_in::mail(config, &sign_in)?;
-    let provider = sign_in::provider(config, &store, ring.as_ref(), &clock).await?;
-    let tokens = Tokens::of(config, &store, ring.as_ref(), &clock).await?;
-    let answers_key = keys::generated(&store, "answers", ring.as_ref()).await?;
+    let provider = sign_in::provider(config, &store, ring.as_deref(), &clock).await?;
+    let tokens = Tokens::of(config, &store, ring.as_deref(), &clock).await?;
+    let answers_key = keys::generated(&store, "answers", ring.as_deref()).await?;
     let children = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(config.http.workers)
         .thread_name("runs")
@@ -186,6 +186,8 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
             grace: config.chat.disconnect_grace.duration(),
             models: models(config, &clock)?,
             sandbox: sandbox(&config.sandbox),
+            vault: ring.clone(),
+            outbound: outbound(config, &store, address, &clock)?,
             mail,
         })
         .await?,
@@ -212,9 +214,33 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
         gate,
         tokens,
         answers_key,
+        vault: ring,
     });
     let (server, serving) = serve(config, &app, listener)?;
     Ok(Running { address, system, app, server, serving, children, clock, embedded, _data_dir: data_dir })
+}
+
+/// Calls to addresses that graphs name: public ones, and those that the operator opened; never this service or its
+/// database.
+fn outbound(
+    config: &Config,
+    store: &Store,
+    address: SocketAddr,
+    clock: &Arc<dyn Clock>,
+) -> Result<net::Client, StartError> {
+    let place = |host: &net::Host<String>, port| net::HostPort { host: host.clone(), port };
+    let allow = config.egress.allow.iter().map(|open| place(&open.host, open.port)).collect();
+    let listening = match address.ip() {
+        IpAddr::V4(ip) => net::Host::Ipv4(ip),
+        IpAddr::V6(ip) => net::Host::Ipv6(ip),
+    };
+    let mut own = vec![place(&listening, address.port())];
+    for (host, port) in store.places() {
+        own.extend(net::Host::parse(&host).ok().map(|host| place(&host, port)));
+    }
+    let guard = net::Guard::new(net::Egress { allow, own }, Arc::new(net::SystemResolver));
+    net::Client::guarded(Arc::new(guard), Arc::clone(clock))
+        .map_err(|error| StartError::Models(error.to_string()))
 }
 
 /// The language models that the configuration names, and those that need nothing.

@@ -61,6 +61,22 @@ impl Connector {
         unreachable::place(&self.config)
     }
 
+    /// Hosts and ports of the network that it may lead to.
+    pub(crate) fn places(&self) -> Vec<(String, u16)> {
+        let (hosts, addresses) = (self.config.get_hosts(), self.config.get_hostaddrs());
+        let ports = self.config.get_ports();
+        let port = |index: usize| ports.get(index).or_else(|| ports.first()).copied().unwrap_or(5432);
+        let names = hosts.iter().enumerate().filter_map(|(index, host)| match host {
+            Host::Tcp(name) => Some((name.clone(), port(index))),
+            Host::Unix(_) => None,
+        });
+        let addresses = addresses.iter().enumerate().map(|(index, address)| match address {
+            IpAddr::V4(address) => (address.to_string(), port(index)),
+            IpAddr::V6(address) => (format!("[{address}]"), port(index)),
+        });
+        names.chain(addresses).collect()
+    }
+
     /// Whether every host it names is this machine.
     pub(crate) fn is_local(&self) -> bool {
         let address = |address: IpAddr| address.to_canonical().is_loopback();

@@ -56,6 +56,7 @@ impl StoreError {
             Self::Archived => ErrorCode::WorkflowArchived,
             Self::Taken(key) if key == HANDLE_KEY => ErrorCode::WorkflowHandleTaken,
             Self::Taken(key) if key == SLUG_KEY => ErrorCode::WorkspaceSlugTaken,
+            Self::Taken(key) if key == crate::credentials::NAME_KEY => ErrorCode::CredentialNameTaken,
             _ => ErrorCode::Internal,
         }
     }

@@ -18,7 +18,7 @@ impl Store {
     pub async fn service_key(&self, name: &str, ring: Option<&KeyRing>) -> Result<Vec<u8>, StoreError> {
         let mut fresh = vec![0_u8; KEY_BYTES];
         self.random().fill(&mut fresh)?;
-        let context = format!("callboard|service-key|{name}");
+        let context = context(name);
         let (stored, sealed_under) = match ring {
             Some(ring) => (ring.seal(&context, &fresh, self.random())?, Some(ring.active().to_owned())),
             None => (fresh, None),
@@ -44,4 +44,36 @@ impl Store {
             Some(id) => Ok(KeyRing::open_with(ring, &id, &context, &key)?),
         }
     }
+
+    /// Seals under the ring's active key what is sealed under another one; answers how many keys that were. A plain key
+    /// stays plain.
+    ///
+    /// # Errors
+    /// [`StoreError::Key`] when one is sealed under a key that `ring` does not hold.
+    pub async fn reseal_service_keys(&self, ring: &KeyRing) -> Result<u64, StoreError> {
+        let mut connection = self.connection().await?;
+        let rows: Vec<(String, Vec<u8>, Option<String>)> = service_keys::table
+            .filter(service_keys::sealed_under.ne(ring.active()))
+            .select((service_keys::name, service_keys::key, service_keys::sealed_under))
+            .load(&mut *connection)
+            .await?;
+        let mut resealed = 0;
+        for (name, sealed, under) in rows {
+            let (context, under) = (context(&name), under.unwrap_or_default());
+            let plain = ring.open(&under, &context, &sealed)?;
+            let fresh = ring.seal(&context, &plain, self.random())?;
+            let changed = diesel::update(service_keys::table.find(&name))
+                .filter(service_keys::key.eq(&sealed))
+                .set((service_keys::key.eq(fresh), service_keys::sealed_under.eq(ring.active())))
+                .execute(&mut *connection)
+                .await?;
+            resealed += u64::try_from(changed).unwrap_or_default();
+        }
+        Ok(resealed)
+    }
+}
+
+/// What the key of this name is bound to.
+fn context(name: &str) -> String {
+    format!("callboard|service-key|{name}")
 }

@@ -55,6 +55,12 @@ struct Inner {
 }
 
 impl Store {
+    /// Hosts and ports of the network where the database may be; none for a socket of this machine.
+    #[must_use]
+    pub fn places(&self) -> Vec<(String, u16)> {
+        self.inner.connector.places()
+    }
+
     /// Connects, applies missing migrations, makes the role and the partitions ahead.
     ///
     /// # Errors

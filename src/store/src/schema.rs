@@ -352,6 +352,41 @@ diesel::joinable!(service_token_secrets -> service_tokens (token_id));
 diesel::allow_tables_to_appear_in_same_query!(service_tokens, service_token_secrets);
 
 diesel::table! {
+    credentials (id) {
+        id -> Uuid,
+        workspace_id -> Uuid,
+        name -> Text,
+        provider -> Nullable<Text>,
+        description -> Nullable<Text>,
+        preview -> Text,
+        key_id -> Text,
+        wrapped_key -> Bytea,
+        nonce -> Bytea,
+        ciphertext -> Bytea,
+        version -> Int4,
+        created_at -> Timestamptz,
+        updated_at -> Timestamptz,
+        created_by -> Nullable<Text>,
+    }
+}
+
+diesel::allow_tables_to_appear_in_same_query!(credentials, workspaces);
+
+diesel::table! {
+    outbox (id) {
+        id -> Uuid,
+        run_id -> Uuid,
+        request -> Text,
+        created_at -> Timestamptz,
+        next_attempt_at -> Nullable<Timestamptz>,
+        attempts -> Int4,
+        claimed_by -> Nullable<Uuid>,
+        finished_at -> Nullable<Timestamptz>,
+        error -> Nullable<Text>,
+    }
+}
+
+diesel::table! {
     audit_log (id) {
         id -> Uuid,
         at -> Timestamptz,

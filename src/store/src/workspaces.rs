@@ -5,7 +5,7 @@ use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use uuid::Uuid;
 
-use crate::schema::{workflows, workspace_members, workspaces};
+use crate::schema::{credentials, workflows, workspace_members, workspaces};
 use crate::{Changes, Store, StoreError};
 
 /// Slug of the workspace that exists from the first start.
@@ -102,8 +102,8 @@ impl Changes {
         Ok(found.is_some())
     }
 
-    /// Takes a workspace away, and archives its workflows; the row stays, so that its slug never means another one.
-    /// Answers the workflows that were archived; `None` when it is not there.
+    /// Takes a workspace away, archives its workflows and deletes its credentials; the row stays, so that its slug never
+    /// means another one. Answers the workflows that were archived; `None` when it is not there.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -125,6 +125,9 @@ impl Changes {
         for workflow in &open {
             self.archive_workflow(*workflow).await?;
         }
+        diesel::delete(credentials::table.filter(credentials::workspace_id.eq(id)))
+            .execute(&mut *self.connection)
+            .await?;
         Ok(Some(open))
     }
 }

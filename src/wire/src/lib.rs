@@ -5,6 +5,7 @@
 mod admin;
 pub mod chat;
 mod chat_session;
+mod credential;
 mod diff;
 mod error;
 mod error_code;
@@ -22,6 +23,10 @@ pub use admin::{
     ServiceTokenRecord,
 };
 pub use chat_session::{ChatSessionAnswer, CreateChatSession};
+pub use credential::{
+    CreateCredential, CredentialRecord, LONGEST_CREDENTIAL_NAME, Readiness, UpdateCredential, VaultRotation,
+    is_credential_name,
+};
 pub use diff::{Change, VersionDiff};
 pub use error::{ErrorBody, ErrorDetail, FieldError, MOST_PROBLEMS};
 pub use error_code::ErrorCode;
@@ -36,8 +41,8 @@ pub use sign_in::{
 pub use socket::{SocketFrame, SocketMessage, SocketProblem, SocketRequest};
 pub use workflow::{
     BusyThread, ChatSettings, CheckVersion, Checked, CreateVersion, CreateWorkflow, Listed, PublicWorkflow,
-    PublishRequest, Published, SavedVersion, StopAnswer, StopStatus, UpdateChatSettings, UpdateWorkflow,
-    VersionRecord, VersionSummary, WorkflowRecord,
+    PublishRequest, Published, SavedVersion, ShownWorkflow, StopAnswer, StopStatus, UpdateChatSettings,
+    UpdateWorkflow, VersionRecord, VersionSummary, WorkflowRecord,
 };
 
 /// An instant on the wire: RFC 3339, UTC, with `Z`.

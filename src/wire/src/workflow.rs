@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{FieldError, Timestamp};
+use crate::{FieldError, Readiness, Timestamp};
 
 /// `POST /api/workflows`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -133,6 +133,16 @@ pub struct WorkflowRecord {
     pub created_at: Timestamp,
     /// When it last changed.
     pub updated_at: Timestamp,
+}
+
+/// `GET /api/workflows/{ref}`: the record, and whether it can run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShownWorkflow {
+    /// The record.
+    #[serde(flatten)]
+    pub workflow: WorkflowRecord,
+    /// Of its newest version.
+    pub readiness: Readiness,
 }
 
 /// What the chat of a workflow shows.

@@ -89,6 +89,7 @@ impl House {
             runner.block_on(async move {
                 let random = Arc::new(SystemRandom::new());
                 let ids = Ids::new(Arc::clone(&clock), random.clone());
+                let outbound = engine::ports::Outbound::operator(Arc::clone(&clock)).unwrap();
                 let settings = Settings {
                     store: settings_store,
                     instance: Uuid::from_u128(id),
@@ -101,6 +102,8 @@ impl House {
                     grace: None,
                     models: engine::models::Models::default(),
                     sandbox: sandbox::Sandbox::new(sandbox::Options::own()),
+                    vault: None,
+                    outbound,
                     mail: actors::mail::Settings {
                         ring: Arc::new(KeyRing::new("mail", [("mail", &[0; 32])]).unwrap()),
                         delivery: actors::mail::Delivery::log(),

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use client::Answer;
-use integration_tests::{AnswerExt, CLIENT_SECRET, MailServer, Provider, Raw, events, graphs, within};
+use integration_tests::{AnswerExt, CLIENT_SECRET, Echo, MailServer, Provider, Raw, events, graphs, within};
 use kernel::{Random, SystemRandom};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
@@ -112,6 +112,7 @@ async fn a_secret_of_every_kind_is_found_nowhere() {
     let mut secrets = Secrets::default();
     let database = integration_tests::TestService::builder().start().await;
     let mail = MailServer::start().await;
+    let echo = Echo::start().await;
     let bootstrap = secrets.make("bootstrap");
     let jwt_secret = secrets.make("jwt-secret");
     let chat_key = secrets.make("chat-key");
@@ -132,6 +133,7 @@ async fn a_secret_of_every_kind_is_found_nowhere() {
         ("SERVICE_AUTH_JWT_SECRET", &jwt_secret),
         ("CHAT_TOKEN_SIGNING_KEY", &chat_key),
         ("SERVICE_VAULT_KEYS", &json!({"active": "a", "keys": {"a": vault_key}}).to_string()),
+        ("SERVICE_EGRESS_ALLOW", &echo.allow()),
         ("SERVICE_MODEL_API_KEY", &secrets.make("model")),
         ("SERVICE_MODEL_BASE_URL", "http://127.0.0.1:9/v1"),
         ("SERVICE_SMTP_URL", &mail.url()),
@@ -164,6 +166,7 @@ async fn a_secret_of_every_kind_is_found_nowhere() {
     let planted = format!("x{}x", STANDARD.encode(&bootstrap));
     assert_eq!(secrets.found_in(&planted), ["bootstrap"], "what is there is found");
     use_provider(&t, &mut secrets, &provider).await;
+    use_vault(&t, &mut secrets, &bootstrap, &echo).await;
     use_them(&t, &mut secrets, &bootstrap, &jwt_secret, &mail).await;
     let codes = use_codes(&t, &mail).await;
     assert!(codes.are_in(&format!("a {} b", codes.0.join(","))), "what is there is found");
@@ -212,6 +215,61 @@ async fn use_codes(t: &Service, mail: &MailServer) -> Codes {
         codes.0.push(code);
     }
     codes
+}
+
+/// Secrets of the vault go to a server that repeats them in every form, in an answer, in a refusal and to another try.
+async fn use_vault(t: &Service, secrets: &mut Secrets, bootstrap: &str, echo: &Echo) {
+    let (first, second) = (secrets.make("vault secret"), secrets.make("second vault secret"));
+    let root = |method, path: String, body: Value| async move {
+        t.bearer(bootstrap, method, &path, &body.to_string()).await
+    };
+    let made = root("POST", "/api/credentials".into(), json!({"name": "key", "secret": first})).await;
+    assert_eq!(made.status, 201, "{}", made.text());
+    let credential = format!("/api/credentials/{}", text(&made.value()["id"]));
+    for bad in [json!({"name": first, "secret": first, "x": first}), json!({"name": "key", "secret": first})]
+    {
+        assert!(!root("POST", "/api/credentials".into(), bad).await.is_success());
+    }
+    let made = root("POST", "/api/workflows".into(), json!({"name": "Calls"})).await.value();
+    let id = text(&made["id"]).to_owned();
+    let call = |name: &str, path: &str, more: Value| {
+        let mut node =
+            json!({"name": name, "type": "http_request", "method": "POST", "on_error": "continue"});
+        node["url"] = json!(echo.url(path));
+        node.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        node
+    };
+    let basic = json!({"headers": {"Authorization": "Bearer [[key]]", "X-Basic": "u:[[key]]"}, "json": {"k": "[[key]]"}});
+    let retry = json!({"body": "x[[key]]", "retry": {"max_attempts": 2, "initial_delay_seconds": 0}});
+    let graph = graphs::chain(
+        &[
+            call("answer", "/answer/[[key]]?k=[[key]]", basic),
+            call("refusal", "/fail", json!({"body": "[[key]] and [[key]]"})),
+            call("again", "/once", retry),
+            json!({"name": "hook", "type": "webhook_send", "url": echo.url("/fail/hook/[[key]]"), "secret": "[[key]]",
+                   "json": "[[key]]"}),
+            call("closed", "/", json!({"url": "http://127.0.0.1:9/[[key]]"})),
+            json!({"name": "say", "type": "reply", "text": "{{ results }}"}),
+        ],
+        Some(json!("{{ results }}")),
+    );
+    let saved = root("POST", format!("/api/workflows/{id}/versions"), json!({"graph": graph})).await;
+    assert_eq!(saved.status, 201, "{}", saved.text());
+    for secret in [&second, &first] {
+        let ran = root("POST", format!("/api/workflows/{id}/runs?wait=20"), json!({})).await.value();
+        assert_eq!(ran["status"], "succeeded", "{ran}");
+        assert!(ran["output"]["again"]["json"]["raw"].as_str().unwrap().ends_with("x[redacted]"), "{ran}");
+        let run = text(&ran["id"]);
+        for path in
+            [format!("/api/runs/{run}"), format!("/api/runs/{run}/trace"), format!("/api/runs/{run}/events")]
+        {
+            t.bearer(bootstrap, "GET", &path, "").await;
+        }
+        assert!(root("PATCH", credential.clone(), json!({"secret": secret})).await.is_success());
+    }
+    t.bearer(bootstrap, "GET", "/api/credentials", "").await;
+    let sent = echo.requests().join("\n");
+    assert!(sent.contains(&first) && sent.contains(&second), "the server was told");
 }
 
 /// There and back, with everything that is secret on the way.

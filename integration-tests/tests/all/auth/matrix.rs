@@ -21,8 +21,8 @@ enum Asks {
 
 use Asks::{Anywhere, Own, Scope as Needs};
 use Scope::{
-    ChatSession, TokensRead, TokensWrite, WorkflowsExecute, WorkflowsRead, WorkflowsWrite, WorkspacesRead,
-    WorkspacesWrite,
+    ChatSession, TokensRead, TokensWrite, VaultRead, VaultWrite, WorkflowsExecute, WorkflowsRead,
+    WorkflowsWrite, WorkspacesRead, WorkspacesWrite,
 };
 
 const ROWS: &[(&str, &str, Asks)] = &[
@@ -73,6 +73,11 @@ const ROWS: &[(&str, &str, Asks)] = &[
     ("POST", "/api/runs/*/cancel", Needs(WorkflowsExecute)),
     ("POST", "/api/runs/*/rerun", Needs(WorkflowsExecute)),
     ("POST", "/api/runs/*/inputs/*", Needs(WorkflowsExecute)),
+    ("GET", "/api/credentials", Needs(VaultRead)),
+    ("POST", "/api/credentials", Needs(VaultWrite)),
+    ("PATCH", "/api/credentials/*", Needs(VaultWrite)),
+    ("DELETE", "/api/credentials/*", Needs(VaultWrite)),
+    ("POST", "/api/admin/vault/rotate", Needs(VaultWrite)),
     ("GET", "/api/workspaces", Anywhere(WorkspacesRead)),
     ("POST", "/api/workspaces", Needs(WorkspacesWrite)),
     ("GET", "/api/workspaces/*", Needs(WorkspacesRead)),
@@ -117,6 +122,7 @@ struct Things {
     token: String,
     workspace: String,
     member: String,
+    credential: String,
 }
 
 impl Things {
@@ -131,6 +137,8 @@ impl Things {
         // Nobody is invited too often.
         let member = json!({"email": format!("{slug}@example.org"), "role": "viewer"});
         let member = t.root().post(&format!("/api/workspaces/{slug}/members"), &member).await.value();
+        let credential = json!({"name": format!("c{}", slug.replace('-', "")), "secret": "a-secret"});
+        let credential = t.root().post("/api/credentials", &credential).await.value();
         let (token, workspace, member) = (&token["id"], &workspace["id"], &member["user_id"]);
         Self {
             workflow: workflow.id,
@@ -138,6 +146,7 @@ impl Things {
             token: text(token),
             workspace: text(workspace),
             member: text(member),
+            credential: text(&credential["id"]),
         }
     }
 
@@ -146,6 +155,7 @@ impl Things {
         let thing = match path {
             path if path.starts_with("/api/runs/") => &self.run,
             path if path.starts_with("/api/admin/") => &self.token,
+            path if path.starts_with("/api/credentials/") => &self.credential,
             path if path.starts_with("/api/workspaces/") => &self.workspace,
             "/api/nodes/*" => "reply",
             _ => &self.workflow,
@@ -158,6 +168,8 @@ impl Things {
             "/api/workflows" => json!({"name": "Another"}),
             "/api/workflows/check" | "/api/workflows/*/versions" => json!({"graph": graph}),
             "/api/workflows/*/runs" => json!({"inputs": {"message": "hi"}}),
+            "/api/credentials" => json!({"name": format!("by {}", self.run), "secret": "s"}),
+            "/api/credentials/*" if method == "PATCH" => json!({"secret": "another"}),
             "/api/workspaces" => json!({"slug": format!("by-{}", self.workspace)}),
             "/api/workspaces/*/members" => json!({"email": "new@example.org", "role": "viewer"}),
             "/api/workspaces/*/members/*" if method == "PATCH" => json!({"role": "editor"}),
@@ -179,6 +191,10 @@ async fn every_route_judges_every_kind_of_caller() {
         .set("CHAT_TOKEN_SIGNING_KEY", "chat-key-0123456789abcdef0123456789abcdef")
         .set("SERVICE_AUTH_RATE_LIMIT_IP", "0")
         .set("SERVICE_SMTP_URL", mail.url())
+        .set(
+            "SERVICE_VAULT_KEYS",
+            r#"{"active": "a", "keys": {"a": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}}"#,
+        )
         .start()
         .await;
     other_workspace(&t).await;
@@ -221,7 +237,7 @@ async fn every_route_judges_every_kind_of_caller() {
         for (who, token) in [("nowhere", &nowhere), ("elsewhere", &elsewhere), ("bob", &bob)] {
             let own = match *path {
                 // Whatever is made goes to the caller's own workspace, which is the other one here.
-                "/api/workflows" => who != "nowhere",
+                "/api/workflows" | "/api/credentials" => who != "nowhere",
                 // Users may have more workspaces.
                 "/api/workspaces" => who == "bob",
                 _ => false,
@@ -236,8 +252,12 @@ async fn every_route_judges_every_kind_of_caller() {
         if row == "POST /api/workspaces" {
             body_text = json!({"slug": format!("right-{}", things.workspace)}).to_string();
         }
-        // Only who may go anywhere makes and takes away workspaces.
-        let everywhere = ["POST /api/workspaces", "DELETE /api/workspaces/*"].contains(&row.as_str());
+        if row == "POST /api/credentials" {
+            body_text = json!({"name": format!("right {}", things.run), "secret": "s"}).to_string();
+        }
+        // Only who may go anywhere makes and takes away workspaces, and changes the vault's key.
+        let everywhere = ["POST /api/workspaces", "DELETE /api/workspaces/*", "POST /api/admin/vault/rotate"];
+        let everywhere = everywhere.contains(&row.as_str());
         let places = ["default", things.workspace.as_str()];
         let right = t.root().token(&texts, if everywhere { &[] } else { &places }).await;
         let headers = [("content-type", "application/json"), ("x-workspace", "default")];

@@ -1,6 +1,7 @@
 //! The client commands of the real binary, as somebody at a terminal or a script meets them.
 
 mod chat;
+mod credentials;
 mod login;
 mod options;
 mod proxy;

@@ -4,6 +4,7 @@ pub(crate) mod answer;
 pub(crate) mod audit;
 pub(crate) mod chat;
 pub(crate) mod config;
+pub(crate) mod credential;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod login;

@@ -370,3 +370,20 @@ fn a_mail_server_is_asked_whether_it_lets_us_in() {
     }
     assert_eq!(service.doctor(&[], &[]).level("mail server"), "skipped");
 }
+
+#[test]
+fn a_vault_without_keys_is_told_with_what_to_set() {
+    let folder = folder();
+    let dsn = format!("postgres://nobody@{}/none", closed_port());
+    let told = doctor(&folder, &[], &[("SERVICE_POSTGRES_DSN", &dsn)]);
+    let (level, said, remedy) = told.of("vault");
+    assert!(
+        level == "warning" && said.contains("503") && remedy.contains("SERVICE_VAULT_KEYS"),
+        "{}",
+        told.human
+    );
+    let keys = r#"{"active": "first", "keys": {"first": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}}"#;
+    let told = doctor(&folder, &[], &[("SERVICE_POSTGRES_DSN", &dsn), ("SERVICE_VAULT_KEYS", keys)]);
+    let (level, said, _) = told.of("vault");
+    assert!(level == "ok" && said.contains("first") && !told.human.contains("AAAA"), "{}", told.human);
+}

@@ -23,6 +23,8 @@ pub struct Plan {
     pub(crate) edges: Vec<PlanEdge>,
     pub(crate) output: Option<Arc<Value>>,
     reads_messages: bool,
+    /// Names of the secrets that its nodes use.
+    pub(crate) credentials: Vec<String>,
 }
 
 impl Plan {
@@ -120,7 +122,8 @@ pub(super) fn plan(graph: &Graph, check: &mut Check) -> Plan {
             Target::Cases { cases, .. } => cases.iter().any(|case| case.when.contains("messages")),
         });
     let (channels, output) = (graph.channels.clone(), graph.output.clone().map(Arc::new));
-    Plan { inputs, channels, nodes, edges, output, reads_messages }
+    let credentials = crate::credentials::of_specs(&graph.nodes);
+    Plan { inputs, channels, nodes, edges, output, reads_messages, credentials }
 }
 
 fn plan_node(graph: &Graph, spec: &NodeSpec, check: &mut Check) -> Option<PlanNode> {

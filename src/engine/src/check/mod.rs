@@ -17,6 +17,7 @@ pub(crate) use compile::{Destination, PlanNode, PlanTarget, plan_body};
 pub use compile::{Plan, compile};
 
 use crate::Problems;
+use crate::credentials::{Segment, has_secrets, segments};
 use crate::graph::fields::escape;
 use crate::graph::parse::read_graph;
 use crate::template;
@@ -138,6 +139,40 @@ impl Check {
             }),
             _ => true,
         }
+    }
+
+    /// Checks every template inside a value that may name secrets; says whether all parse.
+    pub(crate) fn templates_with_secrets(&mut self, value: &Value, pointer: &str) -> bool {
+        match value {
+            Value::String(text) => self.template_with_secrets(text, pointer),
+            Value::Array(items) => items.iter().enumerate().fold(true, |good, (index, item)| {
+                self.templates_with_secrets(item, &format!("{pointer}/{index}")) && good
+            }),
+            Value::Object(members) => members.iter().fold(true, |good, (name, member)| {
+                self.templates_with_secrets(member, &format!("{pointer}/{}", escape(name))) && good
+            }),
+            _ => true,
+        }
+    }
+
+    /// What stands between secrets is filled by itself, so a block does not reach around one.
+    fn template_with_secrets(&mut self, text: &str, pointer: &str) -> bool {
+        let segments = segments(text);
+        let mut good = true;
+        for segment in &segments {
+            let Segment::Text(part) = segment else { continue };
+            let names = template::names_of_template(part);
+            if names.is_err() && has_secrets(&segments) && template::names_of_template(text).is_ok() {
+                let message = "[[name]] stands inside of a block, where it is not replaced";
+                let problem = FieldError::new(pointer, "credential_in_block", message);
+                self.note(problem.suggest(
+                    "let an edge choose between two nodes; text that is no secret stands in {{ \"[[…]]\" }}",
+                ));
+                return false;
+            }
+            good = self.parsed(names, "template", pointer) && good;
+        }
+        good
     }
 
     fn parsed(&mut self, names: Result<BTreeSet<String>, String>, code: &'static str, pointer: &str) -> bool {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, OptionFuture};
 use minijinja::Value as View;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use wire::ErrorCode;
@@ -250,6 +251,7 @@ impl Visit<'_> {
             started_at: self.env.ports.clock.now(),
             note: None,
             question: None,
+            delivery: None,
             outcome: StepOutcome::Started,
         }
     }
@@ -269,6 +271,7 @@ impl Visit<'_> {
             slot: self.slot,
             started_at: record.started_at,
             note: record.note.clone(),
+            delivery: Mutex::default(),
         }
     }
 
@@ -287,6 +290,13 @@ impl Visit<'_> {
             Err(NodeError::new(ErrorCode::Internal, "the step panicked").into())
         });
         let finished_at = self.env.ports.clock.now();
+        let redactor = &self.env.redactor;
+        // Here everything passes that a node leaves. What it has called may have repeated a secret.
+        let worked = match worked {
+            Ok(value) => Ok(redactor.value(value)),
+            Err(Failure::Failed(error)) => Err(Failure::Failed(redactor.error(error))),
+            Err(stopped) => Err(stopped),
+        };
         let result = match worked {
             Ok(value) => limits::json(&value).map(|result| {
                 record.outcome = StepOutcome::Succeeded { result, finished_at };
@@ -296,6 +306,7 @@ impl Visit<'_> {
             Err(stopped) => return Visited::known(Err(stopped)),
         };
         if let Err(error) = &result {
+            record.delivery = None;
             record.outcome = StepOutcome::Failed { error: error.clone(), finished_at };
         }
         let receipt = Some(self.env.ports.journal.record(record));
@@ -330,6 +341,7 @@ impl Visit<'_> {
         } else {
             running.await
         }?;
+        record.delivery = call.delivery.lock().take();
         self.keep(record, &result);
         Ok(result)
     }

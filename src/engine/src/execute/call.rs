@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use kernel::Clock;
 use minijinja::Value as View;
 use minijinja::value::Serde;
+use parking_lot::Mutex;
 use sandbox::Sandbox;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -21,7 +22,9 @@ use crate::NodeError;
 use crate::check::PlanNode;
 use crate::models::{Models, Pieces};
 use crate::nodes::Failure;
-use crate::ports::{Answer, Ports, Resolved, StepKey, Workflows};
+use crate::outbox::Delivery;
+use crate::ports::{Answer, Credentials, Ports, Resolved, StepKey, Workflows};
+use crate::redact::Redactor;
 use crate::template::overlay;
 
 /// Most sub-workflows inside one another.
@@ -47,6 +50,8 @@ pub(crate) struct Call<'a> {
     pub(crate) started_at: DateTime<Utc>,
     /// What was noted with its start.
     pub(crate) note: Option<Value>,
+    /// What is to be sent when it is done.
+    pub(super) delivery: Mutex<Option<Delivery>>,
 }
 
 impl Call<'_> {
@@ -64,6 +69,25 @@ impl Call<'_> {
 
     pub(crate) fn workflows(&self) -> &dyn Workflows {
         self.env.ports.workflows
+    }
+
+    /// Sends requests to addresses that the graph names.
+    pub(crate) fn outbound(&self) -> &net::Client {
+        self.env.ports.outbound
+    }
+
+    pub(crate) fn credentials(&self) -> &dyn Credentials {
+        self.env.ports.credentials
+    }
+
+    /// What it learns, the run says no more.
+    pub(crate) fn redactor(&self) -> &Redactor {
+        &self.env.redactor
+    }
+
+    /// Has a request sent once this attempt's row is durable.
+    pub(crate) fn deliver(&self, delivery: Delivery) {
+        *self.delivery.lock() = Some(delivery);
     }
 
     /// The node's name in the journal.

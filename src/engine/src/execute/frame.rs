@@ -6,8 +6,9 @@ use wire::ErrorCode;
 
 use super::recorded::Recorded;
 use super::{RunInput, Stop};
-use crate::RunError;
 use crate::ports::{JournalError, Ports};
+use crate::redact::Redactor;
+use crate::{Plan, RunError};
 
 /// Super-steps of a graph unless its config says otherwise.
 const RECURSION_LIMIT: u32 = 50;
@@ -20,6 +21,22 @@ const CONCURRENCY_MAX: u32 = 32;
 pub(crate) struct Env<'a> {
     pub(crate) ports: Ports<'a>,
     pub(super) recorded: Recorded,
+    /// Secrets that nodes have used.
+    pub(super) redactor: Redactor,
+}
+
+impl Env<'_> {
+    /// What an earlier life has used, a server may repeat in this one.
+    pub(super) async fn learn_again(&self, plan: &Plan) {
+        if self.recorded.is_empty() {
+            return;
+        }
+        for name in &plan.credentials {
+            if let Ok(secrets) = self.ports.credentials.resolve(std::slice::from_ref(name)).await {
+                secrets.iter().for_each(|secret| self.redactor.learn(secret));
+            }
+        }
+    }
 }
 
 /// One graph of a run: the outermost, or a sub-workflow's.

@@ -22,6 +22,7 @@ pub(crate) use call::Call;
 pub use recorded::RecordedStep;
 
 use crate::ports::Ports;
+use crate::redact::Redactor;
 use crate::{Plan, RunError, limits};
 use frame::{Env, Frame};
 use output::StepOutput;
@@ -80,7 +81,7 @@ pub async fn execute(
     ports: Ports<'_>,
 ) -> Result<Value, RunError> {
     let deadline = input.deadline;
-    let env = Env { ports, recorded: Recorded::new(recorded) };
+    let env = Env { ports, recorded: Recorded::new(recorded), redactor: Redactor::default() };
     let frame = Frame { prefix: String::new(), step: None, depth: 0, halt: CancellationToken::new(), input };
     let root = StepOutput::root(ports.output);
     let _busy = ports.activity.busy();

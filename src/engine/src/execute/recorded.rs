@@ -44,6 +44,10 @@ impl Recorded {
         Self(visits)
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The attempts of a visit.
     pub(super) fn of(&self, node: &str, visit: u32) -> &[RecordedStep] {
         if self.0.is_empty() {

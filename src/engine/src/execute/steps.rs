@@ -36,6 +36,7 @@ pub(super) fn run<'a>(
             let message = format!("inputs{}: {}", first.pointer, first.message);
             return Err(Stop::Failed(RunError::whole(ErrorCode::RunInputsInvalid, message)));
         }
+        env.learn_again(plan).await;
         let limit = frame.recursion_limit()?;
         let concurrency = usize::try_from(frame.max_concurrency()?).unwrap_or(1);
         let mut run = Execution {

@@ -5,7 +5,7 @@
 
 mod configured;
 mod message;
-mod openai;
+pub(crate) mod openai;
 mod practice;
 
 use std::collections::BTreeMap;

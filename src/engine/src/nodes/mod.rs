@@ -6,20 +6,24 @@ mod code;
 mod delay;
 mod filter;
 mod for_each;
+mod http_request;
 mod json;
 mod llm;
 mod log;
 mod merge;
 mod notice;
+pub(crate) mod outbound;
 mod path;
 mod progress;
 mod reply;
 mod set;
+mod slack_message;
 mod sub_workflow;
 mod table;
 mod template;
 mod transform;
 mod wait_for_input;
+mod webhook_send;
 
 use std::time::Duration;
 
@@ -230,6 +234,9 @@ pub static CATALOGUE: &[NodeType] = &[
     log::TYPE,
     code::TYPE,
     llm::TYPE,
+    http_request::TYPE,
+    slack_message::TYPE,
+    webhook_send::TYPE,
     reply::TYPE,
     progress::TYPE,
     notice::TYPE,
@@ -242,10 +249,7 @@ pub(crate) const TYPES_LATER: &[&str] = &[
     "classify",
     "extract",
     "judge",
-    "http_request",
-    "webhook_send",
     "email_send",
-    "slack_message",
     "discord_message",
     "telegram_message",
     "rss_read",

@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use engine::models::{Model, ModelAnswer, ModelError, ModelRequest, Pieces};
 use engine::ports::{
-    Answer, Answers, Journal, JournalError, Output, Resolved, StepKey, StepOutcome, StepRecord, Workflows,
+    Answer, Answers, Credentials, Journal, JournalError, Output, Resolved, StepKey, StepOutcome, StepRecord,
+    Workflows,
 };
 use engine::{NodeError, Plan};
 use futures_util::future::BoxFuture;
@@ -113,7 +114,7 @@ impl Answers for MemoryAnswers {
 }
 
 /// An output that keeps what it is told.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct MemoryOutput {
     /// `node` and piece.
     pub(crate) pieces: Mutex<Vec<(String, String)>>,
@@ -237,6 +238,22 @@ impl Workflows for MemoryWorkflows {
             plan: Arc::clone(plan),
             config: Arc::new(config.clone()),
         })
+    }
+}
+
+/// A vault in memory.
+#[derive(Clone, Default)]
+pub(crate) struct MemoryCredentials(pub(crate) Arc<Mutex<BTreeMap<String, String>>>);
+
+#[async_trait]
+impl Credentials for MemoryCredentials {
+    async fn resolve(&self, names: &[String]) -> Result<Vec<kernel::Secret>, NodeError> {
+        let known = self.0.lock();
+        let secret = |name: &String| {
+            let missing = || NodeError::new(wire::ErrorCode::CredentialMissing, format!("no '{name}'"));
+            known.get(name).map(|secret| kernel::Secret::from(secret.clone())).ok_or_else(missing)
+        };
+        names.iter().map(secret).collect()
     }
 }
 

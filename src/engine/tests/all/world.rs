@@ -1,7 +1,7 @@
 //! A run that a test turns by hand, and all that it touches.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -29,6 +29,9 @@ pub(crate) struct World {
     pub(crate) models: Models,
     pub(crate) sandbox: Sandbox,
     pub(crate) workflows: MemoryWorkflows,
+    pub(crate) credentials: MemoryCredentials,
+    /// Where it may call although that is not public.
+    pub(crate) allow: Vec<net::HostPort>,
     pub(crate) cache: Cache,
     pub(crate) deadline: Option<DateTime<Utc>>,
     pub(crate) patch: Option<Patch>,
@@ -55,6 +58,8 @@ impl World {
             models: Models::default(),
             sandbox: sandbox(),
             workflows: MemoryWorkflows::default(),
+            credentials: MemoryCredentials::default(),
+            allow: Vec::new(),
             cache: Cache::default(),
             deadline: None,
             patch: None,
@@ -95,6 +100,19 @@ impl World {
         self
     }
 
+    /// Has a secret in its vault.
+    pub(crate) fn credential(self, name: &str, secret: &str) -> Self {
+        self.credentials.0.lock().insert(name.to_owned(), secret.to_owned());
+        self
+    }
+
+    /// May call this place.
+    pub(crate) fn allowing(mut self, at: std::net::SocketAddr) -> Self {
+        let host = net::Host::parse(&at.ip().to_string()).unwrap();
+        self.allow.push(net::HostPort { host, port: at.port() });
+        self
+    }
+
     pub(crate) fn recorded(mut self, recorded: Vec<RecordedStep>) -> Self {
         self.recorded = recorded;
         self
@@ -127,6 +145,8 @@ impl World {
         let model: Arc<dyn Model> = self.model.clone();
         let models = self.models.clone().with("test", model);
         let sandbox = self.sandbox.clone();
+        let credentials = self.credentials.clone();
+        let outbound = outbound(&self.allow);
         Begun(tokio::spawn(async move {
             let ports = Ports {
                 journal: &*journal,
@@ -136,12 +156,19 @@ impl World {
                 models: &models,
                 sandbox: &sandbox,
                 workflows: &workflows,
+                credentials: &credentials,
+                outbound: &outbound,
                 cache: &cache,
                 answers: &*answers,
                 activity: &activity,
             };
             execute(&plan, input, recorded, ports).await
         }))
+    }
+
+    /// Runs to the end in real time, as what calls out has to.
+    pub(crate) async fn run_outside(&self, plan: &Arc<Plan>) -> Result<Value, RunError> {
+        self.begin_with(plan, Arc::new(kernel::SystemClock::new())).end().await
     }
 
     /// Runs to the end, with the clock moved on whenever all wait.
@@ -156,6 +183,17 @@ impl World {
         }
         panic!("the run does not end");
     }
+}
+
+/// Real time: what answers is a real server. Reading the machine's certificates takes longer than most tests.
+pub(crate) fn outbound(allow: &[net::HostPort]) -> net::Client {
+    static CLOSED: OnceLock<net::Client> = OnceLock::new();
+    let make = || {
+        let egress = net::Egress { allow: allow.to_vec(), own: Vec::new() };
+        let guard = Arc::new(net::Guard::new(egress, Arc::new(net::SystemResolver)));
+        net::Client::guarded(guard, Arc::new(kernel::SystemClock::new())).unwrap()
+    };
+    if allow.is_empty() { CLOSED.get_or_init(make).clone() } else { make() }
 }
 
 pub(crate) struct Begun(tokio::task::JoinHandle<Result<Value, RunError>>);

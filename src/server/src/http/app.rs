@@ -41,6 +41,7 @@ pub(crate) struct AppParts {
     pub(crate) gate: Gate,
     pub(crate) tokens: Arc<Tokens>,
     pub(crate) answers_key: KeyRing,
+    pub(crate) vault: Option<Arc<KeyRing>>,
 }
 
 /// Shared by all workers. Cheap to clone.
@@ -152,6 +153,11 @@ impl App {
     /// Seals answers that hold a secret.
     pub(super) fn answers_key(&self) -> &KeyRing {
         &self.inner.parts.answers_key
+    }
+
+    /// The keys of the vault; `None` where there are none.
+    pub(super) fn vault(&self) -> Option<&KeyRing> {
+        self.inner.parts.vault.as_deref()
     }
 
     /// Where the request comes from, behind the proxies that are trusted.

@@ -2,10 +2,11 @@
 
 use actix_web::web::ServiceConfig;
 use actix_web::{HttpResponse, Responder};
+use auth::keyring::KeyringError;
 use serde_json::{Value, json};
 
 use super::guard::Anyone;
-use super::{get, resource};
+use super::{App, get, resource};
 
 pub(super) fn routes(config: &mut ServiceConfig) {
     config
@@ -27,7 +28,8 @@ async fn ready(app: Anyone) -> HttpResponse {
     let actors = app.system().health().fatal().map_or(Ok(()), Err);
     let lifecycle =
         if app.is_shutting_down() { Err("the service is shutting down".to_owned()) } else { Ok(()) };
-    let parts = [("database", database), ("actors", actors), ("lifecycle", lifecycle)];
+    let vault = vault(&app).await;
+    let parts = [("database", database), ("vault", vault), ("actors", actors), ("lifecycle", lifecycle)];
     let ready = parts.iter().all(|(_, part)| part.is_ok());
     let parts: serde_json::Map<String, Value> =
         parts.into_iter().map(|(name, part)| (name.to_owned(), describe(part))).collect();
@@ -37,6 +39,19 @@ async fn ready(app: Anyone) -> HttpResponse {
         HttpResponse::Ok().json(body)
     } else {
         HttpResponse::ServiceUnavailable().insert_header(("Retry-After", "1")).json(body)
+    }
+}
+
+/// Whether every secret can be opened. A database that does not answer is told of elsewhere.
+async fn vault(app: &App) -> Result<(), String> {
+    let needed = app.store().credential_keys().await.unwrap_or_default();
+    let has = |id: &str| app.vault().is_some_and(|ring| ring.has(id));
+    match needed.into_iter().find(|(id, _)| !has(id)) {
+        Some((id, count)) => {
+            let error = KeyringError::Missing(id);
+            Err(format!("{error}; {count} stored secrets need it"))
+        }
+        None => Ok(()),
     }
 }
 

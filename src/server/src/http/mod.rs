@@ -7,6 +7,7 @@ mod body;
 mod change;
 mod chat;
 mod cors;
+mod credentials;
 mod diagnosis;
 mod error;
 mod etag;
@@ -66,6 +67,7 @@ pub(crate) fn application(
         .configure(runs::routes)
         .configure(nodes::routes)
         .configure(workspaces::routes)
+        .configure(credentials::routes)
         .configure(admin::routes)
         .configure(chat::routes)
         .configure(auth::routes)

@@ -20,6 +20,7 @@ pub(super) struct Columns<'a> {
     pub(super) runs: Runs<'a>,
     pub(super) streams: Streams<'a>,
     pub(super) steps: Steps<'a>,
+    pub(super) outbox: Outbox<'a>,
     pub(super) blobs: Blobs,
     pub(super) chunks: Chunks<'a>,
     pub(super) updates: Updates<'a>,
@@ -100,6 +101,14 @@ pub(super) struct Steps<'a> {
     pub(super) note: Vec<Option<&'a str>>,
     pub(super) started_at: Vec<Time>,
     pub(super) finished_at: Vec<Option<Time>>,
+}
+
+#[derive(Default)]
+pub(super) struct Outbox<'a> {
+    pub(super) id: Vec<Uuid>,
+    pub(super) run_id: Vec<Uuid>,
+    pub(super) request: Vec<&'a str>,
+    pub(super) created_at: Vec<Time>,
 }
 
 #[derive(Default)]
@@ -231,6 +240,13 @@ impl<'a> Columns<'a> {
                 None => steps.push(row),
             }
         }
+        for row in batches.iter().flat_map(|batch| &batch.outbox) {
+            let to = &mut columns.outbox;
+            to.id.push(row.id);
+            to.run_id.push(row.run_id);
+            to.request.push(&row.request);
+            to.created_at.push(row.created_at);
+        }
         // By digest: two lanes that store the same values wait for each other in one order.
         let mut large: BTreeMap<[u8; 32], (&str, Time)> = BTreeMap::new();
         for row in steps {
@@ -342,6 +358,7 @@ rows!(
     Runs<'_>: id,
     Streams<'_>: id,
     Steps<'_>: run_id,
+    Outbox<'_>: id,
     Blobs: digest,
     Chunks<'_>: digest,
     Updates<'_>: id,

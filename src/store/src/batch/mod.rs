@@ -189,6 +189,23 @@ pub struct QueueRow {
     pub turn: bool,
     /// When it is due; `None`: it waits for somebody alone.
     pub due_at: Option<DateTime<Utc>>,
+/// A request to send once its step's row is there.
+#[derive(Clone)]
+pub struct OutboxRow {
+    /// The same whoever makes it.
+    pub id: Uuid,
+    /// The run.
+    pub run_id: Uuid,
+    /// JSON; names secrets and holds none.
+    pub request: String,
+    /// When.
+    pub created_at: DateTime<Utc>,
+}
+
+impl std::fmt::Debug for OutboxRow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OutboxRow").field("id", &self.id).finish_non_exhaustive()
+    }
 }
 
 /// Events of one stream, as the text that is sent.
@@ -219,6 +236,8 @@ pub struct Batch {
     pub streams: Vec<StreamRow>,
     /// Journal rows.
     pub steps: Vec<StepRow>,
+    /// Requests to send.
+    pub outbox: Vec<OutboxRow>,
     /// How runs stand.
     pub updates: Vec<RunUpdate>,
     /// What runs ask.
@@ -241,6 +260,7 @@ impl Batch {
             && self.runs.is_empty()
             && self.streams.is_empty()
             && self.steps.is_empty()
+            && self.outbox.is_empty()
             && self.updates.is_empty()
             && self.questions.is_empty()
             && self.queued.is_empty()
@@ -256,6 +276,7 @@ impl Batch {
         self.runs.append(&mut other.runs);
         self.streams.append(&mut other.streams);
         self.steps.append(&mut other.steps);
+        self.outbox.append(&mut other.outbox);
         self.updates.append(&mut other.updates);
         self.questions.append(&mut other.questions);
         self.queued.append(&mut other.queued);
@@ -269,9 +290,10 @@ impl Batch {
         let items: usize = self.items.iter().map(|row| row.content.len()).sum();
         let runs: usize = self.runs.iter().map(|row| row.inputs.len()).sum();
         let steps: usize = self.steps.iter().map(|row| row.result.as_ref().map_or(0, String::len)).sum();
+        let outbox: usize = self.outbox.iter().map(|row| row.request.len()).sum();
         let updates: usize = self.updates.iter().map(|row| row.output.as_ref().map_or(0, String::len)).sum();
         let events: usize = self.events.iter().map(|row| row.frames.len()).sum();
-        items + runs + steps + updates + events
+        items + runs + steps + outbox + updates + events
     }
 }
 

@@ -92,7 +92,7 @@ macro_rules! insert {
 
 impl QueryFragment<Pg> for Commit<'_> {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
-        let Columns { threads, items, cuts, runs, streams, steps, blobs, chunks, .. } = &self.columns;
+        let Columns { threads, items, cuts, runs, streams, steps, outbox, blobs, chunks, .. } = &self.columns;
         let Columns { updates, questions, queued, left, events, .. } = &self.columns;
         out.push_sql("WITH fence AS MATERIALIZED (SELECT writer_id FROM leases WHERE writer_id = ");
         out.push_bind_param::<SqlUuid, _>(&self.writer_id)?;
@@ -163,6 +163,18 @@ impl QueryFragment<Pg> for Commit<'_> {
                     Nullable<Bytea> => &steps.result_blob, Nullable<Text> => &steps.error,
                     Nullable<Text> => &steps.note, Timestamptz => &steps.started_at,
                     Nullable<Timestamptz> => &steps.finished_at,
+                ]
+            );
+        }
+        if !outbox.is_empty() {
+            // A step that was done again by another instance leaves the same.
+            let known = Some("DO NOTHING");
+            insert!(
+                out, "outbox", "id, run_id, request, created_at, next_attempt_at, attempts",
+                "t.*, 0", outbox, known,
+                [
+                    SqlUuid => &outbox.id, SqlUuid => &outbox.run_id, Text => &outbox.request,
+                    Timestamptz => &outbox.created_at, Timestamptz => &outbox.created_at,
                 ]
             );
         }

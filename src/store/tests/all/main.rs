@@ -5,6 +5,7 @@
 mod batch;
 mod blobs;
 mod changes;
+mod credentials;
 mod fencing;
 mod idempotency;
 mod journal;

@@ -34,8 +34,9 @@ mod tests {
             // The only conflict that ends by itself.
             let passes = *code == ErrorCode::IdempotencyInProgress;
             let asks_to_wait = passes || matches!(code.status(), 408 | 429 | 500 | 503);
-            // The operator has to mend that one.
-            let settled = code.status() == 200 || *code == ErrorCode::ChatSigningKeyMissing;
+            // The operator has to mend these.
+            let mended = matches!(code, ErrorCode::ChatSigningKeyMissing | ErrorCode::VaultKeyMissing);
+            let settled = code.status() == 200 || mended;
             assert!(settled || code.retry_may_help() == asks_to_wait, "{}", code.as_str());
         }
     }

@@ -209,6 +209,24 @@ error_codes! {
         "The service token is no longer active.",
         "A token that was revoked or has expired is to be rotated.",
         "Create a new one.";
+    VaultKeyMissing, "vault.key_missing", 503, false,
+        "The vault has no key.",
+        "The service has an outside database and no SERVICE_VAULT_KEYS, or not the key that a secret was sealed under. The \
+         message names the key, `/readyz` and `callboard doctor` too.",
+        "Whoever runs the service sets SERVICE_VAULT_KEYS, or puts the named key back into it.";
+    CredentialNotFound, "credential.not_found", 404, false,
+        "There is no such credential.",
+        "No credential has this id, or it was deleted.",
+        "List them with `callboard credential list` or `GET /api/credentials`.";
+    CredentialNameTaken, "credential.name_taken", 409, false,
+        "A credential has this name already.",
+        "Names are unique in a workspace: graphs say `[[name]]`.",
+        "Choose another name, or give the credential that has it a new secret: `PATCH /api/credentials/{id}`.";
+    CredentialMissing, "credential.missing", 200, false,
+        "A credential that the step needs is not there.",
+        "A node names `[[name]]`, and the workspace has no credential of this name now. It was deleted after the version \
+         was saved.",
+        "Make it again under the same name; `GET /api/workflows/{ref}` lists what is missing in `readiness`.";
     CodeInvalid, "auth.code_invalid", 401, false,
         "The code or link is not valid.",
         "The code is wrong, or it or the link is used, older than 10 minutes, replaced by a newer one, burnt by \

@@ -5,6 +5,7 @@ mod runs;
 mod sign_in;
 mod socket;
 mod threads;
+mod vault;
 mod workflows;
 
 use anyhow::{Result, ensure};
@@ -48,6 +49,8 @@ pub(super) fn page() -> Result<String> {
             ("run_stream", runs::stream()?),
             ("run_events", runs::event_table()?),
             ("trace", runs::trace()?),
+            ("create_credential", vault::create()?),
+            ("credential", vault::record()?),
             ("start_sign_in", sign_in::start()?),
             ("sign_in_started", sign_in::started()?),
             ("verify_code", sign_in::verify()?),

@@ -14,6 +14,7 @@ mod model;
 mod provider;
 mod proxy;
 mod report;
+mod vault;
 mod web;
 
 use std::sync::Arc;
@@ -67,6 +68,7 @@ async fn examine(asked: &Asked) -> Result<Vec<Finding>, Failure> {
     findings.extend(folder::judge(&folder, service.is_ours()));
     let database = database::probe(&config, &*clock).await;
     findings.extend(database::judge(&database, config.database.pool));
+    findings.push(vault::judge(&config));
     findings.push(clock::judge(clock.now(), database.inspection()));
     findings.extend(address::judge(&service));
     findings.push(model::judge(&model::probe(&config, &web).await));

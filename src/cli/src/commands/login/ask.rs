@@ -4,6 +4,7 @@ use std::io::{self, BufRead, IsTerminal, Read, Write};
 
 use kernel::Secret;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use secrecy::ExposeSecret;
 
 use crate::output::Failure;
 
@@ -33,8 +34,13 @@ pub(super) fn first_line() -> Result<Option<String>, Failure> {
     }
 }
 
-/// A secret on standard input; typed at a terminal it is not shown.
+/// A token on standard input; typed at a terminal it is not shown.
 pub(super) fn secret(question: &str) -> Result<Secret, Failure> {
+    super::token_of(hidden(question)?.expose_secret())
+}
+
+/// All of standard input, or a line that is typed at a terminal and not shown.
+pub(in crate::commands) fn hidden(question: &str) -> Result<Secret, Failure> {
     let mut text = String::new();
     if can_ask() {
         // Whoever sees the question may type.
@@ -47,7 +53,7 @@ pub(super) fn secret(question: &str) -> Result<Secret, Failure> {
     } else {
         io::stdin().lock().read_to_string(&mut text).map_err(|error| unreadable(&error))?;
     }
-    super::token_of(&text)
+    Ok(text.into())
 }
 
 fn prompt(question: &str) {

@@ -4,6 +4,7 @@ mod ask;
 mod browser;
 mod mail;
 
+pub(super) use self::ask::hidden;
 use std::path::Path;
 
 use chrono::SecondsFormat;

@@ -6,7 +6,7 @@
 mod answer;
 mod body;
 mod events;
-mod refusal;
+pub(crate) mod refusal;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -44,7 +44,7 @@ pub(super) fn kind_of_error(error: &Value) -> ModelErrorKind {
 }
 
 /// How long the endpoint asks to wait: milliseconds, seconds or a date.
-pub(super) fn retry_after(headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
+pub(crate) fn retry_after(headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let number = |text: &str| text.parse::<f64>().ok().filter(|number| *number >= 0.0);
     let wait = if let Some(millis) = text("retry-after-ms").and_then(number) {

@@ -29,8 +29,8 @@ pub(crate) use gate::{Gate, GateParts};
 pub(super) use handshake::offered_protocols;
 pub(super) use person::person;
 pub(super) use scopes::{
-    Asked, ChatSession, MembersRemove, TokensRead, TokensWrite, WorkflowsExecute, WorkflowsRead,
-    WorkflowsWrite, WorkspacesRead, WorkspacesWrite,
+    Asked, ChatSession, MembersRemove, TokensRead, TokensWrite, VaultRead, VaultWrite, WorkflowsExecute,
+    WorkflowsRead, WorkflowsWrite, WorkspacesRead, WorkspacesWrite,
 };
 pub(super) use socket::SocketCaller;
 pub(super) use watcher::Watcher;

@@ -42,4 +42,6 @@ asked! {
     TokensWrite: true;
     WorkspacesRead: false;
     WorkspacesWrite: true;
+    VaultRead: false;
+    VaultWrite: true;
 }

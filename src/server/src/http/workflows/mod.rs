@@ -1,6 +1,7 @@
 //! Workflows and their versions.
 
 mod chat_settings;
+mod credentials;
 mod diagram;
 mod diff;
 mod handle;
@@ -16,7 +17,7 @@ use actix_web::web::{self, Json, Path, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};
 use store::{Changes, NewWorkflow, StoreError, StoredWorkflow, WorkflowRef};
 use uuid::Uuid;
-use wire::{CreateWorkflow, ErrorCode, PublicWorkflow, WorkflowRecord};
+use wire::{CreateWorkflow, ErrorCode, PublicWorkflow, ShownWorkflow, WorkflowRecord};
 
 use super::change::Change;
 use super::error::{ApiError, ApiResult};
@@ -155,10 +156,12 @@ async fn show(
     caller: Caller<WorkflowsRead>,
     name: Path<String>,
     request: HttpRequest,
-) -> ApiResult<Json<WorkflowRecord>> {
+) -> ApiResult<Json<ShownWorkflow>> {
     let workflow = caller.workflow(&name).await?;
     ApiError::refuse(Params::of(&request).finish())?;
-    Ok(Json(records::workflow(workflow, &caller.app().public_base(&request))))
+    let readiness = credentials::readiness(&caller, &workflow).await?;
+    let workflow = records::workflow(workflow, &caller.app().public_base(&request));
+    Ok(Json(ShownWorkflow { workflow, readiness }))
 }
 
 /// Archives: what was there can still be read, and nothing else. As often as one likes.

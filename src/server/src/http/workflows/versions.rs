@@ -12,7 +12,7 @@ use wire::{
 };
 
 use super::requests::Read;
-use super::{records, requests, runnable_config, warnings};
+use super::{credentials, records, requests, runnable_config, warnings};
 use crate::http::body::{self, VERSION_LIMIT};
 use crate::http::change::Change;
 use crate::http::error::{ApiError, ApiResult};
@@ -35,8 +35,10 @@ pub(super) async fn create(
     if workflow.archived_at.is_some() {
         return Err(ApiError::new(ErrorCode::WorkflowArchived));
     }
-    check_all(&wanted, caller.app().system().sandbox()).await?;
+    let named = credentials::of_graph(caller, &wanted.graph, Some(workflow.workspace_id)).await?;
+    check_all(&wanted, named.errors, caller.app().system().sandbox()).await?;
     let mut warned = warnings::of_references(caller, &wanted.graph, Some(&workflow)).await?;
+    warned.extend(named.warnings);
     warned.extend(wanted.runnable_config.as_ref().map(runnable_config::warnings).unwrap_or_default());
     let new = frozen(caller, workflow.id, wanted)?;
     let answer = change
@@ -50,8 +52,12 @@ pub(super) async fn create(
 }
 
 /// Every problem of the graph and the config.
-async fn check_all(wanted: &CreateVersion, sandbox: &Sandbox) -> ApiResult<()> {
-    let graph = all_graph_problems(&wanted.graph, sandbox).await?;
+async fn check_all(
+    wanted: &CreateVersion,
+    unknown_credentials: Vec<FieldError>,
+    sandbox: &Sandbox,
+) -> ApiResult<()> {
+    let graph = [all_graph_problems(&wanted.graph, sandbox).await?, unknown_credentials].concat();
     let config = config_problems(wanted.runnable_config.as_ref());
     if !graph.is_empty() {
         return Err(ApiError::problems(ErrorCode::GraphInvalid, [graph, config].concat()));
@@ -72,7 +78,7 @@ fn read(body: &Map<String, Value>) -> Read<CreateVersion> {
 }
 
 /// A version of this graph alone, with everything checked.
-pub(in crate::http) fn version_of_graph<S>(
+pub(in crate::http) async fn version_of_graph<S: Asked>(
     caller: &Caller<S>,
     workflow: &StoredWorkflow,
     graph: Value,
@@ -81,7 +87,8 @@ pub(in crate::http) fn version_of_graph<S>(
         return Err(ApiError::new(ErrorCode::WorkflowArchived));
     }
     let wanted = CreateVersion { graph, runnable_config: None, metadata: None, notes: None };
-    check_all(&wanted)?;
+    let named = credentials::of_graph(caller, &wanted.graph, Some(workflow.workspace_id)).await?;
+    check_all(&wanted, named.errors, caller.app().system().sandbox()).await?;
     frozen(caller, workflow.id, wanted)
 }
 
@@ -161,9 +168,11 @@ pub(super) async fn check(
     let wanted = Params::of(&request).and(requests::check(&body))?;
     let config = wanted.runnable_config.as_ref();
     let graph = all_graph_problems(&wanted.graph, caller.app().system().sandbox()).await?;
-    let mut errors = [graph, config_problems(config)].concat();
+    let named = credentials::of_graph(&caller, &wanted.graph, None).await?;
+    let mut errors = [graph, named.errors, config_problems(config)].concat();
     errors.truncate(MOST_PROBLEMS);
     let mut warnings = warnings::of_references(&caller, &wanted.graph, None).await?;
+    warnings.extend(named.warnings);
     warnings.extend(config.map(runnable_config::warnings).unwrap_or_default());
     Ok(Json(Checked { valid: errors.is_empty(), errors, warnings }))
 }

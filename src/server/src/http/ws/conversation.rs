@@ -194,7 +194,7 @@ impl Conversation {
         let workspace = self.caller.app().store().workspace(self.workflow.workspace_id).await?;
         let workspace = workspace.ok_or_else(|| ApiError::new(ErrorCode::WorkspaceForbidden))?;
         self.caller.check_also_in(Scope::WorkflowsWrite, &workspace).await?;
-        let new = version_of_graph(&self.caller, &self.workflow, graph)?;
+        let new = version_of_graph(&self.caller, &self.workflow, graph).await?;
         let app = self.caller.app();
         let (version, _) = app.store().change(async |changes| changes.save_version(new).await).await?;
         app.chat().forget(self.workflow.id);

@@ -1,0 +1,51 @@
+//! The vault, as a node that calls out finds its secrets. Each call reads them anew, so a rotation counts at once.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use auth::envelope::open;
+use auth::keyring::{KeyRing, KeyringError};
+use engine::NodeError;
+use engine::ports::Credentials;
+use kernel::Secret;
+use store::{SealedCredential, Store};
+use uuid::Uuid;
+use wire::ErrorCode;
+
+/// The secrets of one workspace.
+pub(crate) struct CredentialsOf<'a> {
+    pub(crate) workspace: Uuid,
+    pub(crate) store: &'a Store,
+    pub(crate) ring: Option<&'a Arc<KeyRing>>,
+}
+
+#[async_trait]
+impl Credentials for CredentialsOf<'_> {
+    async fn resolve(&self, names: &[String]) -> Result<Vec<Secret>, NodeError> {
+        let Some(ring) = self.ring else {
+            let code = ErrorCode::VaultKeyMissing;
+            return Err(NodeError::new(code, "the vault has no key; set SERVICE_VAULT_KEYS"));
+        };
+        let found = self.store.sealed_credentials(self.workspace, names).await.map_err(|error| {
+            tracing::warn!(%error, "the vault cannot be read now");
+            NodeError::retryable(error.code(), error.code().message())
+        })?;
+        names.iter().map(|name| opened(ring, name, &found)).collect()
+    }
+}
+
+fn opened(ring: &KeyRing, name: &str, found: &[SealedCredential]) -> Result<Secret, NodeError> {
+    let missing = || {
+        let message = format!("this workspace has no credential '{name}'");
+        NodeError::new(ErrorCode::CredentialMissing, message)
+    };
+    let sealed = found.iter().find(|sealed| sealed.name == name).ok_or_else(missing)?;
+    open(ring, sealed.place(), &sealed.envelope).map_err(|error| {
+        tracing::error!(%error, credential = %sealed.id, "a secret of the vault does not open");
+        let code = match error {
+            KeyringError::Missing(_) => ErrorCode::VaultKeyMissing,
+            _ => ErrorCode::Internal,
+        };
+        NodeError::new(code, error.to_string())
+    })
+}

@@ -1,0 +1,91 @@
+//! A server that graphs call, and that repeats what it is sent in every form that servers have.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use parking_lot::Mutex;
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// Answers 200 with everything that it was sent; 422 below `/fail`, and 503 to the first request below `/once`.
+pub struct Echo {
+    address: SocketAddr,
+    requests: Arc<Mutex<Vec<String>>>,
+}
+
+impl Echo {
+    /// Listens.
+    ///
+    /// # Panics
+    /// Without a free port.
+    pub async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let requests: Arc<Mutex<Vec<String>>> = Arc::default();
+        let kept = Arc::clone(&requests);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let kept = Arc::clone(&kept);
+                tokio::spawn(async move { answer(stream, &kept).await });
+            }
+        });
+        Self { address, requests }
+    }
+
+    /// Where it is, with this path.
+    #[must_use]
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// What `SERVICE_EGRESS_ALLOW` has to be.
+    #[must_use]
+    pub fn allow(&self) -> String {
+        json!([self.address.to_string()]).to_string()
+    }
+
+    /// Every request so far, head and body.
+    #[must_use]
+    pub fn requests(&self) -> Vec<String> {
+        self.requests.lock().clone()
+    }
+}
+
+async fn answer(mut stream: TcpStream, kept: &Mutex<Vec<String>>) -> Option<()> {
+    let mut read = Vec::new();
+    let mut buffer = vec![0; 65_536];
+    let text = loop {
+        let count = stream.read(&mut buffer).await.ok().filter(|count| *count > 0)?;
+        read.extend_from_slice(buffer.get(..count)?);
+        let text = String::from_utf8_lossy(&read).into_owned();
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+        if body.len() >= length.and_then(|length| length.parse().ok()).unwrap_or(0) {
+            break text;
+        }
+    };
+    let line = text.lines().next().unwrap_or_default().to_owned();
+    let is_first = !kept.lock().iter().any(|request| request.starts_with(&line));
+    kept.lock().push(text.clone());
+    let status = match line.split(' ').nth(1).unwrap_or_default() {
+        path if path.starts_with("/fail") => "422 No",
+        path if path.starts_with("/once") && is_first => "503 Later",
+        _ => "200 OK",
+    };
+    let said = json!({
+        "raw": text,
+        "base64": STANDARD.encode(&text),
+        "url64": URL_SAFE_NO_PAD.encode(&text),
+        "hex": text.bytes().map(|byte| format!("{byte:02x}")).collect::<String>(),
+        "form": url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>(),
+    });
+    let said = said.to_string();
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        said.len()
+    );
+    stream.write_all(format!("{head}{said}").as_bytes()).await.ok()
+}

@@ -1,0 +1,61 @@
+//! `callboard credential …` and `callboard vault rotate`.
+
+use integration_tests::{BOOTSTRAP, TestService};
+
+use super::terminal::Terminal;
+
+const KEYS: &str = r#"{"active": "a", "keys": {"a": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}}"#;
+const SECRET: &str = "sk-canary-0123456789-x4";
+
+#[tokio::test]
+async fn secrets_go_in_by_standard_input_or_the_environment_and_never_come_out() {
+    let t = TestService::builder().with_bootstrap_token().set("SERVICE_VAULT_KEYS", KEYS).start().await;
+    let terminal = Terminal::of(&t).with_token(BOOTSTRAP);
+    let none = terminal.run(&["credential", "list"]).await;
+    assert!(
+        none.status == Some(0) && none.err.starts_with("There is no credential here yet."),
+        "{}",
+        none.err
+    );
+    let create = ["credential", "create", "stripe", "--provider", "stripe"];
+    let made = terminal.type_in(&create, &format!("{SECRET}\n")).await;
+    assert_eq!(
+        (made.status, made.out.as_str()),
+        (Some(0), "Made the credential stripe (sk-…x4). Graphs name it [[stripe]].\n"),
+        "{}",
+        made.err
+    );
+    let again = terminal.type_in(&create, SECRET).await;
+    assert!(again.status == Some(1) && again.err.contains("(credential.name_taken)"), "{}", again.err);
+    let mut command = terminal.command(&["credential", "rotate", "stripe", "--from-env", "NEW_KEY"]);
+    let rotated = command.env("NEW_KEY", "canary-short").output().await.unwrap();
+    assert_eq!(
+        String::from_utf8_lossy(&rotated.stdout),
+        "A new secret has the credential stripe (…). Graphs name it [[stripe]].\n"
+    );
+    let listed = terminal.does(&["credential", "list"]).await;
+    assert!(listed.contains("stripe  …") && !listed.contains("canary"), "{listed}");
+    for (arguments, status, says) in [
+        (&["credential", "create", "x", "--from-env", "NOT_THERE"][..], 2, "NOT_THERE"),
+        (&["credential", "create", "x"], 2, "no secret"),
+        (&["credential", "create", "x", SECRET], 2, "unexpected argument"),
+        (&["credential", "create", "2x", "--from-env", "HOME"], 1, "/name"),
+        (&["credential", "rotate", "strpe", "--from-env", "HOME"], 1, "did you mean 'stripe'?"),
+        (&["credential", "delete", "stripe"], 2, "--yes"),
+    ] {
+        let ran = terminal.run(arguments).await;
+        assert!(
+            ran.status == Some(status) && ran.err.contains(says),
+            "{arguments:?}: {:?} {}",
+            ran.status,
+            ran.err
+        );
+    }
+    let turned = terminal.does(&["vault", "rotate"]).await;
+    assert_eq!(turned, "Everything is under the key a now; 0 secrets and keys were put there.\n");
+    assert_eq!(
+        terminal.does(&["credential", "delete", "stripe", "--yes"]).await,
+        "The credential stripe is gone.\n"
+    );
+    assert_eq!(terminal.does(&["credential", "list", "--output", "json"]).await, "[]\n");
+}

@@ -1,0 +1,99 @@
+//! `callboard credential …` and `callboard vault …`: secrets that graphs name as `[[name]]`.
+
+mod change;
+mod list;
+mod vault;
+
+use clap::Subcommand;
+use kernel::Secret;
+use secrecy::ExposeSecret;
+use wire::CredentialRecord;
+
+use crate::options::{ClientOptions, Session, with_service, with_service_in};
+use crate::output::{Failure, Output};
+use crate::parts;
+use crate::terminal::harmless;
+
+/// What can be done with credentials. One is named by its name or its id. No secret is ever an argument: other users of
+/// a machine see those.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CredentialCommand {
+    /// List the credentials of the workspace, the newest first. Their secrets are shown to nobody.
+    List(list::List),
+    /// Make a credential; its secret comes from standard input, or is asked for.
+    Create(change::Create),
+    /// Give a credential another secret. What names it uses the new one from its next call on.
+    Rotate(change::Rotate),
+    /// Delete a credential for good. What names it fails from then on.
+    Delete(change::Delete),
+}
+
+/// What can be done with the vault as a whole.
+#[derive(Debug, Subcommand)]
+pub(crate) enum VaultCommand {
+    /// Put everything that is sealed under the active key of SERVICE_VAULT_KEYS, so that older keys may go.
+    Rotate(vault::Rotate),
+}
+
+/// Answers how to print what goes wrong, too.
+pub(crate) fn run(command: CredentialCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
+    macro_rules! with_service {
+        ($command:expr) => {
+            with_service_in(&$command.options.clone().or(outer), &$command.place, async |session| {
+                $command.run(session).await
+            })
+        };
+    }
+    match command {
+        CredentialCommand::List(command) => with_service!(command),
+        CredentialCommand::Create(command) => with_service!(command),
+        CredentialCommand::Rotate(command) => with_service!(command),
+        CredentialCommand::Delete(command) => with_service!(command),
+    }
+}
+
+/// The same for the vault.
+pub(crate) fn run_vault(command: VaultCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
+    match command {
+        VaultCommand::Rotate(command) => {
+            with_service(&command.options.clone().or(outer), async |session| command.run(session).await)
+        }
+    }
+}
+
+/// Where a secret comes from.
+#[derive(Debug, clap::Args)]
+pub(super) struct From {
+    /// Take the secret from this environment variable.
+    #[arg(long, value_name = "VARIABLE")]
+    from_env: Option<String>,
+}
+
+impl From {
+    /// The secret without the line break at its end.
+    fn read(&self) -> Result<Secret, Failure> {
+        let text = match &self.from_env {
+            Some(name) => std::env::var(name)
+                .map_err(|_| Failure::usage(format!("the environment has no text {}", harmless(name))))?
+                .into(),
+            None => super::login::hidden("Secret: ")?,
+        };
+        let secret = text.expose_secret().trim_end_matches(['\r', '\n']);
+        if secret.is_empty() {
+            let message = "there is no secret; give it on standard input, or name a variable with --from-env";
+            return Err(Failure::usage(message));
+        }
+        Ok(secret.to_owned().into())
+    }
+}
+
+/// The credential of this name or id.
+async fn found(session: &Session, name: &str) -> Result<CredentialRecord, Failure> {
+    let all = parts::all(session, async |part| session.client.credentials(part).await).await?;
+    let near = wire::nearest(name, all.iter().map(|known| known.name.as_str())).map(str::to_owned);
+    let found = all.into_iter().find(|known| known.name == name || known.id == name);
+    found.ok_or_else(|| {
+        let near = near.map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
+        Failure::from(format!("there is no credential '{}' here{near}", harmless(name)))
+    })
+}

@@ -1,0 +1,41 @@
+//! `callboard vault rotate`.
+
+use clap::Args;
+
+use crate::options::{ClientOptions, Session};
+use crate::output::{Failure, Output, pretty, say};
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "1. Add a key to SERVICE_VAULT_KEYS and make it the active one, on every instance; restart them.\n\
+                  2. callboard vault rotate\n\
+                  3. Take the old key out, and restart. What is running goes on all the while."
+)]
+pub(crate) struct Rotate {
+    #[command(flatten)]
+    pub(super) options: ClientOptions,
+}
+
+impl Rotate {
+    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+        let mut rewrapped = 0_u64;
+        loop {
+            let part = session.client.rotate_vault().await.map_err(|error| session.failed(error))?;
+            rewrapped = rewrapped.saturating_add(part.rewrapped);
+            if part.remaining > 0 && part.rewrapped > 0 {
+                continue;
+            }
+            if part.remaining > 0 {
+                let left = part.remaining;
+                return Err(Failure::from(format!("{left} secrets changed meanwhile; run it once more")));
+            }
+            if session.output == Output::Json {
+                return say(pretty(&wire::VaultRotation { rewrapped, ..part })?);
+            }
+            return say(format_args!(
+                "Everything is under the key {} now; {rewrapped} secrets and keys were put there.",
+                crate::terminal::harmless(&part.active)
+            ));
+        }
+    }
+}

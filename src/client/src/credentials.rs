@@ -1,0 +1,53 @@
+//! The vault.
+
+use serde_json::json;
+use wire::{CreateCredential, CredentialRecord, Listed, UpdateCredential, VaultRotation};
+
+use crate::{Client, ClientError, Part};
+
+/// Calls fail as [`crate::Answer::ok`] does. No answer and no error holds a secret.
+impl Client {
+    /// `GET /api/credentials`: part of the list, the newest first.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn credentials(&self, part: &Part) -> Result<Listed<CredentialRecord>, ClientError> {
+        self.get(&["api", "credentials"], &part.query()).await?.ok()
+    }
+
+    /// `POST /api/credentials`: makes one.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn create_credential(&self, new: &CreateCredential) -> Result<CredentialRecord, ClientError> {
+        self.post(&["api", "credentials"], Some(new)).await?.ok()
+    }
+
+    /// `PATCH /api/credentials/{id}`: gives it another secret, or changes what is told of it.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn change_credential(
+        &self,
+        id: &str,
+        change: &UpdateCredential,
+    ) -> Result<CredentialRecord, ClientError> {
+        self.patch(&["api", "credentials", id], change).await?.ok()
+    }
+
+    /// `DELETE /api/credentials/{id}`: deletes it for good.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn delete_credential(&self, id: &str) -> Result<(), ClientError> {
+        self.delete(&["api", "credentials", id]).await?.done()
+    }
+
+    /// `POST /api/admin/vault/rotate`: puts a part of what is sealed under the active key. Ask again while some remain.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn rotate_vault(&self) -> Result<VaultRotation, ClientError> {
+        self.post(&["api", "admin", "vault", "rotate"], Some(&json!({}))).await?.ok()
+    }
+}

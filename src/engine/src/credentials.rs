@@ -1,0 +1,363 @@
+//! `[[name]]`: secrets of the workspace's vault that a graph's own text names.
+//!
+//! Only what stands in the graph counts. A text is cut at its references before anything in it is filled, and what
+//! templates make is never looked at for references: whoever chats with a workflow cannot name its secrets. Until a call
+//! is made there is only the name, and where in the filled text it stands.
+
+use std::fmt::Write as _;
+
+use minijinja::Value as View;
+use secrecy::ExposeSecret as _;
+use secrecy::zeroize::Zeroizing;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use wire::is_credential_name;
+
+use crate::NodeError;
+use crate::graph::NodeSpec;
+use crate::graph::fields::escape;
+use crate::tags;
+use crate::template::Filling;
+
+/// Fields in which `[[name]]` is a secret, by the type of their node. Everywhere else it is text.
+const FIELDS: &[(&str, &[&str])] = &[
+    ("http_request", &["url", "headers", "query", "json", "body"]),
+    ("slack_message", &["webhook_url", "token"]),
+    ("webhook_send", &["url", "headers", "json", "body", "secret"]),
+];
+
+/// A secret that a graph names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CredentialUse {
+    /// JSON pointer to the text.
+    pub pointer: String,
+    /// The credential's name.
+    pub name: String,
+}
+
+/// Every secret that a graph names, in the order of its nodes; also of one with mistakes.
+#[must_use]
+pub fn credentials(graph: &Value) -> Vec<CredentialUse> {
+    let nodes = graph.get("nodes").and_then(Value::as_array).into_iter().flatten();
+    let mut found = Vec::new();
+    for (index, node) in nodes.enumerate() {
+        let pointer = format!("/nodes/{index}");
+        of_node(node, &pointer, &mut found);
+        if let Some(body) = node.get("body").filter(|_| kind(node) == Some("for_each")) {
+            of_node(body, &format!("{pointer}/body"), &mut found);
+        }
+    }
+    found
+}
+
+fn kind(node: &Value) -> Option<&str> {
+    node.get("type")?.as_str()
+}
+
+fn of_node(node: &Value, pointer: &str, found: &mut Vec<CredentialUse>) {
+    if let (Some(kind), Some(members)) = (kind(node), node.as_object()) {
+        of_fields(kind, members, pointer, found);
+    }
+}
+
+fn of_fields(kind: &str, members: &Map<String, Value>, pointer: &str, found: &mut Vec<CredentialUse>) {
+    let fields = FIELDS.iter().find(|(known, _)| *known == kind).map(|(_, fields)| *fields);
+    for field in fields.into_iter().flatten() {
+        if let Some(value) = members.get(*field) {
+            of_value(value, &format!("{pointer}/{field}"), found);
+        }
+    }
+}
+
+/// The names of the secrets that nodes use, each once.
+pub(crate) fn of_specs(nodes: &[NodeSpec]) -> Vec<String> {
+    let mut found = Vec::new();
+    for spec in nodes {
+        of_fields(&spec.kind, &spec.fields, "", &mut found);
+        if let Some(body) = spec.fields.get("body").filter(|_| spec.kind == "for_each") {
+            of_node(body, "", &mut found);
+        }
+    }
+    let mut names: Vec<String> = found.into_iter().map(|found| found.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+fn of_value(value: &Value, pointer: &str, found: &mut Vec<CredentialUse>) {
+    match value {
+        Value::String(text) => {
+            found.extend(segments(text).into_iter().filter_map(|segment| match segment {
+                Segment::Text(_) => None,
+                Segment::Secret(name) => {
+                    Some(CredentialUse { pointer: pointer.to_owned(), name: name.to_owned() })
+                }
+            }));
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                of_value(item, &format!("{pointer}/{index}"), found);
+            }
+        }
+        Value::Object(members) => {
+            for (name, member) in members {
+                of_value(member, &format!("{pointer}/{}", escape(name)), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A part of a text of a graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Segment<'a> {
+    /// A template.
+    Text(&'a str),
+    /// The name of a secret.
+    Secret(&'a str),
+}
+
+/// A text cut at its references. What stands inside of `{{ … }}`, `{% … %}` and raw blocks is none.
+pub(crate) fn segments(text: &str) -> Vec<Segment<'_>> {
+    let mut found = Vec::new();
+    let (mut begun, mut at, mut balance) = (0, 0, 0);
+    while let Some(rest) = text.get(at..) {
+        let Some(next) = ["[[", "{{", "{%", "{#"].iter().filter_map(|opener| rest.find(opener)).min() else {
+            break;
+        };
+        let here = at + next;
+        let tag = text.get(here..).unwrap_or_default();
+        if !tag.starts_with("[[") {
+            at = here + tags::length(tag, &mut balance).max(1);
+            continue;
+        }
+        match reference(tag) {
+            Some((name, length)) => {
+                found.push(Segment::Text(text.get(begun..here).unwrap_or_default()));
+                found.push(Segment::Secret(name));
+                at = here + length;
+                begun = at;
+            }
+            None => at = here + 1,
+        }
+    }
+    found.push(Segment::Text(text.get(begun..).unwrap_or_default()));
+    found.retain(|segment| *segment != Segment::Text(""));
+    found
+}
+
+/// The name that a text begins with as `[[name]]`, and how long that is.
+fn reference(text: &str) -> Option<(&str, usize)> {
+    let inside = text.strip_prefix("[[")?;
+    let (inside, _) = inside.split_once("]]")?;
+    let name = inside.trim_matches(' ');
+    is_credential_name(name).then_some((name, inside.len() + 4))
+}
+
+pub(crate) fn has_secrets(segments: &[Segment<'_>]) -> bool {
+    segments.iter().any(|segment| matches!(segment, Segment::Secret(_)))
+}
+
+/// Where a secret goes: into the text at `pointer`, before its byte `at`, where `[[name]]` stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Hole {
+    pub(crate) pointer: String,
+    pub(crate) at: usize,
+    pub(crate) name: String,
+}
+
+impl Hole {
+    /// What stands there until the call.
+    fn text(&self) -> String {
+        format!("[[{}]]", self.name)
+    }
+}
+
+/// The input of a node that calls out: its fields filled, and beside them the places of the secrets in them. What
+/// templates made can look like a reference and is none, because no place names it.
+pub(crate) fn fill_fields<'a>(
+    fields: impl IntoIterator<Item = (&'static str, Option<&'a Value>)>,
+    scope: &View,
+) -> Result<Value, NodeError> {
+    let (mut filling, mut holes, mut filled) = (Filling::of(scope), Vec::new(), Map::new());
+    for (name, value) in fields {
+        if let Some(value) = value {
+            let value = fill(value, &format!("/{name}"), &mut filling, &mut holes)?;
+            filled.insert(name.to_owned(), value);
+        }
+    }
+    Ok(json!({"fields": filled, "secrets": holes}))
+}
+
+fn fill(
+    value: &Value,
+    pointer: &str,
+    filling: &mut Filling<'_>,
+    holes: &mut Vec<Hole>,
+) -> Result<Value, NodeError> {
+    Ok(match value {
+        Value::String(text) => {
+            let segments = segments(text);
+            if !has_secrets(&segments) {
+                return filling.fill(value);
+            }
+            let mut filled = String::new();
+            for segment in segments {
+                match segment {
+                    Segment::Text(text) => filled.push_str(&filling.fill_as_text(text)?),
+                    Segment::Secret(name) => {
+                        let hole =
+                            Hole { pointer: pointer.to_owned(), at: filled.len(), name: name.to_owned() };
+                        let _ = write!(filled, "{}", hole.text());
+                        holes.push(hole);
+                    }
+                }
+            }
+            Value::String(filled)
+        }
+        Value::Array(items) => {
+            let items = items.iter().enumerate();
+            let items = items.map(|(index, item)| fill(item, &format!("{pointer}/{index}"), filling, holes));
+            Value::Array(items.collect::<Result<_, _>>()?)
+        }
+        Value::Object(members) => {
+            let mut filled = Map::new();
+            for (name, member) in members {
+                let member = fill(member, &format!("{pointer}/{}", escape(name)), filling, holes)?;
+                filled.insert(name.clone(), member);
+            }
+            Value::Object(filled)
+        }
+        other => other.clone(),
+    })
+}
+
+/// The fields of an input, and the places of the secrets in them.
+pub(crate) fn read_input(mut input: Value) -> Result<(Value, Vec<Hole>), NodeError> {
+    let fields = input.get_mut("fields").map(Value::take).unwrap_or_default();
+    let holes = input.get_mut("secrets").map(Value::take).unwrap_or_default();
+    let holes = serde_json::from_value(holes)
+        .map_err(|error| NodeError::failed(format!("the input cannot be read: {error}")))?;
+    Ok((fields, holes))
+}
+
+/// Puts secrets into their places. `spelt` says how one is written there.
+pub(crate) fn put_in(
+    fields: &mut Value,
+    holes: &[Hole],
+    secret: impl Fn(&str) -> Option<kernel::Secret>,
+    spelt: impl Fn(&Hole, &str) -> String,
+) -> Result<(), NodeError> {
+    let gone = || NodeError::failed("a place of a secret is not there any more");
+    // From the last to the first: the places before one stay where they are.
+    for hole in holes.iter().rev() {
+        let Some(Value::String(text)) = fields.pointer_mut(&hole.pointer) else { return Err(gone()) };
+        let end = hole.at.saturating_add(hole.text().len());
+        if text.get(hole.at..end) != Some(hole.text().as_str()) {
+            return Err(gone());
+        }
+        let secret = secret(&hole.name).ok_or_else(gone)?;
+        let spelt = Zeroizing::new(spelt(hole, secret.expose_secret()));
+        text.replace_range(hole.at..end, &spelt);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use minijinja::value::Serde;
+
+    use super::*;
+
+    fn cut(text: &str) -> Vec<String> {
+        let shown = |segment| match segment {
+            Segment::Text(text) => text.to_owned(),
+            Segment::Secret(name) => format!("<{name}>"),
+        };
+        segments(text).into_iter().map(shown).collect()
+    }
+
+    #[test]
+    fn a_text_is_cut_at_its_references_and_nowhere_else() {
+        for (text, parts) in [
+            ("Bearer [[stripe]]", vec!["Bearer ", "<stripe>"]),
+            ("[[a]][[ My key 2 ]]!", vec!["<a>", "<My key 2>", "!"]),
+            ("[[[a]]]", vec!["[", "<a>", "]"]),
+            ("{{ x }}[[a]]{{ y }}", vec!["{{ x }}", "<a>", "{{ y }}"]),
+            ("[[1,2],[3,4]]", vec!["[[1,2],[3,4]]"]),
+            ("[[]] [[ ]] [[a\nb]] [[a", vec!["[[]] [[ ]] [[a\nb]] [[a"]),
+            ("[[true]] [[null]]", vec!["[[true]] [[null]]"]),
+            ("{{ [[a]] }}", vec!["{{ [[a]] }}"]),
+            ("{{ '}} [[a]]' }}", vec!["{{ '}} [[a]]' }}"]),
+            ("{{ \"[[a]]\" }}", vec!["{{ \"[[a]]\" }}"]),
+            ("{% raw %}[[a]]{% endraw %}", vec!["{% raw %}[[a]]{% endraw %}"]),
+            ("{# [[a]] #}[[b]]", vec!["{# [[a]] #}", "<b>"]),
+            ("plain", vec!["plain"]),
+            ("", vec![]),
+        ] {
+            assert_eq!(cut(text), parts, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_a_template_makes_is_no_reference() {
+        let inputs = json!({"message": "[[stripe]]", "half": "[[stri", "rest": "pe]]", "name": "stripe"});
+        let scope = View::from(Serde(json!({"inputs": inputs})));
+        let field = json!({
+            "a": "{{ inputs.message }}",
+            "b": "x {{ inputs.message }} y",
+            "c": "{{ inputs.half }}{{ inputs.rest }}",
+            "d": "[[{{ inputs.name }}]]",
+            "e": ["{{ inputs.message }}[[other]]{{ inputs.message }}"],
+            "f": "{{ inputs.half }}pe]]",
+        });
+        let input = fill_fields([("json", Some(&field))], &scope).unwrap();
+        assert_eq!(input["secrets"], json!([{"pointer": "/json/e/0", "at": 10, "name": "other"}]));
+        let (mut fields, holes) = read_input(input).unwrap();
+        let secret = |name: &str| Some(kernel::Secret::from(format!("SECRET of {name}")));
+        put_in(&mut fields, &holes, secret, |_, secret| secret.to_owned()).unwrap();
+        assert_eq!(
+            fields["json"],
+            json!({"a": "[[stripe]]", "b": "x [[stripe]] y", "c": "[[stripe]]", "d": "[[stripe]]",
+                   "e": ["[[stripe]]SECRET of other[[stripe]]"], "f": "[[stripe]]"})
+        );
+    }
+
+    #[test]
+    fn secrets_that_look_like_references_and_templates_stay_as_they_are() {
+        let field = json!("[[a]] and [[b]] and [[a]]");
+        let input = fill_fields([("body", Some(&field))], &View::from(())).unwrap();
+        let (mut fields, holes) = read_input(input).unwrap();
+        let secret = |name: &str| {
+            Some(kernel::Secret::from(if name == "a" { "[[b]]{{ inputs }}" } else { "ö" }.to_owned()))
+        };
+        put_in(&mut fields, &holes, secret, |_, secret| secret.to_owned()).unwrap();
+        assert_eq!(fields["body"], "[[b]]{{ inputs }} and ö and [[b]]{{ inputs }}");
+    }
+
+    #[test]
+    fn the_secrets_of_a_graph_are_found_where_they_count() {
+        let graph = json!({"nodes": [
+            {"name": "a", "type": "http_request", "url": "https://x.test/[[one]]", "headers": {"A/b": "Bearer [[two]]"},
+             "json": {"deep": [{"x": "[[three]]"}]}, "description": "[[none]]", "method": "[[none]]"},
+            {"name": "b", "type": "template", "template": "[[none]]"},
+            {"name": "c", "type": "for_each", "items": [], "body": {"type": "http_request", "url": "[[four]]"}},
+            {"name": "d", "type": "set", "values": {}, "body": {"type": "http_request", "url": "[[none]]"}},
+            7, {"type": 1}
+        ]});
+        let found: Vec<String> = credentials(&graph)
+            .into_iter()
+            .map(|found| format!("{} {}", found.pointer, found.name))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                "/nodes/0/url one",
+                "/nodes/0/headers/A~1b two",
+                "/nodes/0/json/deep/0/x three",
+                "/nodes/2/body/url four"
+            ]
+        );
+        assert_eq!(credentials(&json!(null)), []);
+    }
+}

@@ -1,0 +1,77 @@
+//! Credentials that a graph names, and whether its workspace has them.
+
+use std::collections::BTreeSet;
+
+use auth::scope::Scope;
+use engine::CredentialUse;
+use serde_json::Value;
+use store::StoredWorkflow;
+use uuid::Uuid;
+use wire::{FieldError, MOST_PROBLEMS, Readiness, nearest};
+
+use crate::http::error::ApiResult;
+use crate::http::guard::{Asked, Caller};
+
+/// What is wrong with the names in a graph, and what may be right later.
+#[derive(Default)]
+pub(super) struct Named {
+    pub(super) errors: Vec<FieldError>,
+    pub(super) warnings: Vec<FieldError>,
+}
+
+/// Looks every name up; pointers begin at the graph. Without a workspace it is the caller's.
+pub(super) async fn of_graph<S: Asked>(
+    caller: &Caller<S>,
+    graph: &Value,
+    workspace: Option<Uuid>,
+) -> ApiResult<Named> {
+    let uses = engine::credentials(graph);
+    let Some(first) = uses.first() else { return Ok(Named::default()) };
+    let workspace = match workspace {
+        Some(workspace) => workspace,
+        None => caller.workspace().await?,
+    };
+    let known = caller.store().credential_names(workspace).await?;
+    // Names are told to those who may list them.
+    let shown: &[String] = if caller.principal().may(Scope::VaultRead).is_ok() { &known } else { &[] };
+    let unknown = uses.iter().filter(|one| !known.contains(&one.name)).take(MOST_PROBLEMS);
+    let errors = unknown.map(|one| of_name(one, shown)).collect();
+    let mut warnings = Vec::new();
+    if caller.app().vault().is_none() {
+        let message = "the vault has no key, so a run that comes here fails";
+        let warning = FieldError::new(first.pointer.clone(), "vault_key_missing", message);
+        warnings.push(warning.suggest("whoever runs the service sets SERVICE_VAULT_KEYS"));
+    }
+    Ok(Named { errors, warnings })
+}
+
+fn of_name(one: &CredentialUse, known: &[String]) -> FieldError {
+    let name = &one.name;
+    let message = format!("this workspace has no credential '{name}'");
+    let problem = FieldError::new(one.pointer.clone(), "unknown_credential", message);
+    let near = nearest(&name.to_lowercase(), known.iter().map(String::as_str))
+        .or_else(|| known.iter().find(|known| known.eq_ignore_ascii_case(name)).map(String::as_str));
+    match near {
+        Some(near) => problem.suggest(format!("did you mean '{near}'?")),
+        None => problem.suggest(format!(
+            "make it first: `callboard credential create \"{name}\"`; text that names none stands in {{{{ \"[[{name}]]\" }}}}"
+        )),
+    }
+}
+
+/// Whether the newest version has what it names.
+pub(super) async fn readiness<S>(caller: &Caller<S>, workflow: &StoredWorkflow) -> ApiResult<Readiness> {
+    let version = match workflow.latest_version {
+        Some(number) => caller.store().version(workflow.id, number).await?,
+        None => None,
+    };
+    let uses = version.map(|version| engine::credentials(&version.graph)).unwrap_or_default();
+    let mut missing: BTreeSet<String> = uses.into_iter().map(|one| one.name).collect();
+    if !missing.is_empty() {
+        for known in caller.store().credential_names(workflow.workspace_id).await? {
+            missing.remove(&known);
+        }
+    }
+    let missing_credentials: Vec<String> = missing.into_iter().collect();
+    Ok(Readiness { ready: missing_credentials.is_empty(), missing_credentials })
+}

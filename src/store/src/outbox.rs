@@ -1,0 +1,108 @@
+//! The outbox: requests that came with a step's row. One is claimed before it is sent and marked when it was taken:
+//! whoever dies in between leaves it to be sent again, under the same id.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use diesel::prelude::*;
+use diesel::sql_types::{BigInt, Integer, Text, Timestamptz, Uuid as SqlUuid};
+use diesel_async::RunQueryDsl;
+use uuid::Uuid;
+
+use crate::schema::outbox;
+use crate::{Store, StoreError};
+
+/// A request that was claimed.
+#[derive(Clone, QueryableByName)]
+pub struct ClaimedDelivery {
+    /// The same whoever sends it.
+    #[diesel(sql_type = SqlUuid)]
+    pub id: Uuid,
+    /// Whose secrets it names.
+    #[diesel(sql_type = SqlUuid)]
+    pub workspace_id: Uuid,
+    /// JSON.
+    #[diesel(sql_type = Text)]
+    pub request: String,
+    /// This one included.
+    #[diesel(sql_type = Integer)]
+    pub attempts: i32,
+    /// When its step was done.
+    #[diesel(sql_type = Timestamptz)]
+    pub created_at: DateTime<Utc>,
+}
+
+impl Store {
+    /// Claims requests that are due: nobody else is given them for as long as `sending`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn claim_deliveries(
+        &self,
+        instance: Uuid,
+        sending: TimeDelta,
+        most: i64,
+    ) -> Result<Vec<ClaimedDelivery>, StoreError> {
+        let now = self.now();
+        diesel::sql_query(
+            "UPDATE outbox SET next_attempt_at = $2, attempts = attempts + 1, claimed_by = $3 FROM runs
+             WHERE outbox.id IN (SELECT id FROM outbox WHERE next_attempt_at <= $1
+                                 ORDER BY next_attempt_at LIMIT $4 FOR UPDATE SKIP LOCKED)
+             AND runs.id = outbox.run_id
+             RETURNING outbox.id, runs.workspace_id, outbox.request, outbox.attempts, outbox.created_at",
+        )
+        .bind::<Timestamptz, _>(now)
+        .bind::<Timestamptz, _>(now + sending)
+        .bind::<SqlUuid, _>(instance)
+        .bind::<BigInt, _>(most)
+        .load(&mut *self.connection().await?)
+        .await
+        .map_err(StoreError::from)
+    }
+
+    /// Requests that an earlier life of this instance had claimed are due again.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn give_deliveries_back(&self, instance: Uuid) -> Result<usize, StoreError> {
+        let given = diesel::update(outbox::table)
+            .filter(outbox::claimed_by.eq(instance))
+            .filter(outbox::finished_at.is_null())
+            .set((outbox::next_attempt_at.eq(Some(self.now())), outbox::claimed_by.eq(None::<Uuid>)))
+            .execute(&mut *self.connection().await?)
+            .await?;
+        Ok(given)
+    }
+
+    /// A claimed request is tried again at `next`, or is over; `error` says why it was not taken.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn note_delivery(
+        &self,
+        id: Uuid,
+        next: Option<DateTime<Utc>>,
+        error: Option<&str>,
+    ) -> Result<(), StoreError> {
+        let finished_at = next.is_none().then(|| self.now());
+        diesel::update(outbox::table.find(id))
+            .set((
+                outbox::next_attempt_at.eq(next),
+                outbox::claimed_by.eq(None::<Uuid>),
+                outbox::finished_at.eq(finished_at),
+                outbox::error.eq(error),
+            ))
+            .execute(&mut *self.connection().await?)
+            .await?;
+        Ok(())
+    }
+
+    /// Forgets requests that were over before `before`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn forget_old_deliveries(&self, before: DateTime<Utc>) -> Result<usize, StoreError> {
+        let gone = diesel::delete(outbox::table.filter(outbox::finished_at.lt(before)))
+            .execute(&mut *self.connection().await?)
+            .await?;
+        Ok(gone)
+    }
+}

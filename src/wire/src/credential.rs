@@ -1,0 +1,141 @@
+//! Credentials over HTTP. Secrets go in and never come out.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Timestamp;
+
+/// Letters of the longest name.
+pub const LONGEST_CREDENTIAL_NAME: usize = 64;
+
+/// Whether a graph can name a credential so, as `[[name]]`: a letter, then letters, digits, blanks, `_`, `.` and `-`, and
+/// no blank at its end. `true`, `false` and `null` are none: so nested lists stand in JSON.
+#[must_use]
+pub fn is_credential_name(name: &str) -> bool {
+    let inside = |byte: u8| byte.is_ascii_alphanumeric() || b" _.-".contains(&byte);
+    name.len() <= LONGEST_CREDENTIAL_NAME
+        && name.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic())
+        && name.bytes().all(inside)
+        && !["true", "false", "null"].contains(&name)
+        && !name.ends_with(' ')
+}
+
+/// `POST /api/credentials`.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CreateCredential {
+    /// How graphs name it, as `[[name]]`; unique in the workspace.
+    pub name: String,
+    /// The secret, at most 64 KiB of text.
+    pub secret: String,
+    /// Whom it is for, such as `stripe`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// For people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+/// `PATCH /api/credentials/{id}`: what is not given stays; `provider` and `description` that are null go.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UpdateCredential {
+    /// The next secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
+    /// Whom it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    pub provider: Option<Option<String>>,
+    /// For people.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    pub description: Option<Option<String>>,
+}
+
+/// Tells null from absent.
+fn given<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Option<String>>, D::Error> {
+    Option::<String>::deserialize(from).map(Some)
+}
+
+impl fmt::Debug for CreateCredential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CreateCredential").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for UpdateCredential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UpdateCredential").field("has_secret", &self.secret.is_some()).finish_non_exhaustive()
+    }
+}
+
+/// A credential.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CredentialRecord {
+    /// UUIDv7.
+    pub id: String,
+    /// How graphs name it.
+    pub name: String,
+    /// Whom it is for.
+    pub provider: Option<String>,
+    /// For people.
+    pub description: Option<String>,
+    /// The first three and last two letters of a secret that has letters to spare, else `…`.
+    pub preview: String,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+}
+
+/// Answer to `POST /api/admin/vault/rotate`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VaultRotation {
+    /// Id of the key that everything will be under.
+    pub active: String,
+    /// Secrets and keys that this request put under it.
+    pub rewrapped: u64,
+    /// How many are left under other keys; ask again until there are none.
+    pub remaining: u64,
+}
+
+/// Whether a workflow's newest version has what it needs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Readiness {
+    /// Nothing is missing.
+    pub ready: bool,
+    /// Names of credentials that it uses and the workspace does not have.
+    pub missing_credentials: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn names_are_those_that_a_graph_can_say() {
+        for good in ["stripe", "Stripe key 2", "a.b_c-d", "A", &"x".repeat(64)] {
+            assert!(is_credential_name(good), "{good}");
+        }
+        for bad in
+            ["", "2fa", " a", "a ", "a]b", "a[b", "a|b", "ä", "a\nb", "a{b", "-a", "true", &"x".repeat(65)]
+        {
+            assert!(!is_credential_name(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn null_takes_away_and_absent_stays() {
+        let read = |value| serde_json::from_value::<UpdateCredential>(value).unwrap();
+        assert_eq!(read(json!({"provider": null})).provider, Some(None));
+        assert_eq!(read(json!({})).provider, None);
+        assert_eq!(read(json!({"provider": "x"})).provider, Some(Some("x".into())));
+        let new =
+            CreateCredential { name: "a".into(), secret: "canary".into(), provider: None, description: None };
+        assert!(!format!("{new:?}").contains("canary"));
+        let change = UpdateCredential { secret: Some("canary".into()), ..UpdateCredential::default() };
+        assert!(!format!("{change:?}").contains("canary"));
+    }
+}
