@@ -28,12 +28,12 @@ async fn slow(t: &TestService, workflow: &Workflow) -> (integration_tests::RawAn
 async fn a_second_message_may_be_refused() {
     let t = TestService::start().await;
     let workflow = with_policy(&t, "reject").await;
-    let (open, thread) = slow(&t, &workflow).await;
+    let (mut open, thread) = slow(&t, &workflow).await;
     let refused = t.chat(&chat::add(&workflow, &thread, "two")).await;
     assert_eq!((refused.status, refused.code().as_str()), (409, "chat.turn_running"), "{}", refused.text());
     assert_eq!(t.scalar("SELECT count(*)::text FROM runs").await, "1");
     assert!(open.rest().await.contains("second"));
-    let taken = t.open_chat(&chat::add(&workflow, &thread, "two")).await;
+    let mut taken = t.open_chat(&chat::add(&workflow, &thread, "two")).await;
     assert_eq!(taken.status, 200, "when the answer is there it is taken");
     let run = t.scalar("SELECT id::text FROM runs ORDER BY id DESC LIMIT 1").await;
     t.post(&format!("/api/runs/{run}/cancel"), "").await;
@@ -44,8 +44,8 @@ async fn a_second_message_may_be_refused() {
 async fn a_second_message_may_interrupt_the_first() {
     let t = TestService::start().await;
     let workflow = with_policy(&t, "interrupt").await;
-    let (open, thread) = slow(&t, &workflow).await;
-    let second = t.open_chat(&chat::add(&workflow, &thread, "two")).await;
+    let (mut open, thread) = slow(&t, &workflow).await;
+    let mut second = t.open_chat(&chat::add(&workflow, &thread, "two")).await;
     assert_eq!(second.status, 200);
     let first = open.rest().await;
     assert!(first.contains("first") && !first.contains("second"), "{first}");

@@ -93,10 +93,10 @@ async fn turns_of_a_thread_come_in_order_over_two_instances() {
     acquainted().await;
     let graph = graphs::interrupted("one", 2.0, "two");
     let workflow = t.workflow().graph(graph).published().create().await;
-    let first = t.open_chat(&integration_tests::chat::create(&workflow, "a")).await;
+    let mut first = t.open_chat(&integration_tests::chat::create(&workflow, "a")).await;
     until("it is said", async || t.scalar("SELECT count(*)::text FROM run_steps").await != "0").await;
     let thread = t.scalar("SELECT 'thr_' || replace(id::text, '-', '') FROM threads").await;
-    let second = other.open_chat(&integration_tests::chat::add(&workflow, &thread, "b")).await;
+    let mut second = other.open_chat(&integration_tests::chat::add(&workflow, &thread, "b")).await;
     let (first, second) =
         within("both end", async { futures_util::join!(first.rest(), second.rest()) }).await;
     assert!(first.contains("two") && second.contains("two"));

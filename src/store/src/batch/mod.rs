@@ -189,6 +189,8 @@ pub struct QueueRow {
     pub turn: bool,
     /// When it is due; `None`: it waits for somebody alone.
     pub due_at: Option<DateTime<Utc>>,
+}
+
 /// A request to send once its step's row is there.
 #[derive(Clone)]
 pub struct OutboxRow {

@@ -17,7 +17,7 @@ use crate::http::body::{self, VERSION_LIMIT};
 use crate::http::change::Change;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::fields::shortened;
-use crate::http::guard::{Caller, WorkflowsRead, WorkflowsWrite};
+use crate::http::guard::{Asked, Caller, WorkflowsRead, WorkflowsWrite};
 use crate::http::idempotency::Reply;
 use crate::http::paging::Part;
 use crate::http::query::Params;
