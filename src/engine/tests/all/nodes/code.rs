@@ -136,7 +136,7 @@ async fn code_is_looked_at_before_a_graph_is_taken() {
         {"name": "c", "type": "for_each", "items": [], "body": {"type": "code", "module": "shape.js", "function": "tidi"}},
         {"name": "d", "type": "code", "module": "broken.py", "function": "f"},
         {"name": "e", "type": "code", "module": "none.js", "function": "f"},
-        {"name": "f", "type": "code", "module": "metrics.py", "function": "zebra", "timeout": 1},
+        {"name": "f", "type": "code", "module": "metrics.py", "function": "zebra", "timeout_second": 1},
     ]);
     let mut bad = graph(
         nodes,
@@ -161,7 +161,7 @@ async fn code_is_looked_at_before_a_graph_is_taken() {
             "/nodes/2/body/function unknown_function: did you mean 'tidy'?",
             "/nodes/4/module unknown_module: did you mean 'worse.js'?",
             "/nodes/5/function unknown_function: functions: exact",
-            "/nodes/5/timeout unknown_field: did you mean 'timeout_seconds'?",
+            "/nodes/5/timeout_second unknown_field: did you mean 'timeout_seconds'?",
         ]
     );
     assert!(problems[0].message.ends_with("(line 2, column 15)"), "{}", problems[0].message);
