@@ -27,7 +27,7 @@ pub use error::{ErrorBody, ErrorDetail, FieldError, MOST_PROBLEMS};
 pub use error_code::ErrorCode;
 pub use near::nearest;
 pub use node::NodeTypeRecord;
-pub use run::{CreateRun, RunEvent, RunFrame, RunProblem, RunRecord, RunState, Trace, TraceStep};
+pub use run::{CreateRun, RunEvent, RunFrame, RunProblem, RunRecord, RunState, RunUsage, Trace, TraceStep};
 pub use sign_in::{
     Me, Refresh, SignInStarted, SignedIn, StartSignIn, TerminalCode, UserRecord, VerifyCode, WorkspaceRole,
 };

@@ -1,11 +1,17 @@
 //! The node catalogue: one file for each type.
 
+mod agent;
+mod asking;
 mod assert;
 mod catalogue;
+mod classify;
 mod delay;
+mod embed;
+mod extract;
 mod filter;
 mod for_each;
 mod json;
+mod judge;
 mod llm;
 mod log;
 mod merge;
@@ -211,6 +217,11 @@ pub static CATALOGUE: &[NodeType] = &[
     assert::TYPE,
     log::TYPE,
     llm::TYPE,
+    agent::TYPE,
+    embed::TYPE,
+    classify::TYPE,
+    extract::TYPE,
+    judge::TYPE,
     reply::TYPE,
     progress::TYPE,
     notice::TYPE,
@@ -220,11 +231,6 @@ pub static CATALOGUE: &[NodeType] = &[
 pub(crate) const TYPES_LATER: &[&str] = &[
     "wait_for_input",
     "code",
-    "agent",
-    "embed",
-    "classify",
-    "extract",
-    "judge",
     "http_request",
     "webhook_send",
     "email_send",

@@ -1,8 +1,10 @@
 //! Every node type of the catalogue: fields, results, errors, limits.
 
+mod agent;
 mod chat;
 mod delay;
 mod for_each;
 mod llm;
 mod logic;
+mod models;
 mod sub_workflow;

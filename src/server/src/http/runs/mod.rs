@@ -3,6 +3,7 @@
 mod create;
 mod records;
 mod requests;
+mod usage;
 
 use actix_web::web::{self, Json, Path, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};
@@ -92,7 +93,8 @@ async fn trace(
     let (run, version) = found(&caller, &id).await?;
     ApiError::refuse(Params::of(&request).finish())?;
     let journal = caller.app().runs().journal(run.id).await?;
-    Ok(Json(Trace { run: records::run(run, version), steps: records::steps(journal) }))
+    let steps = records::steps(journal);
+    Ok(Json(Trace { run: records::run(run, version), usage: usage::of(&steps), steps }))
 }
 
 /// Stops the run; as often as one likes. To stop it again does no harm, so the key is looked at behind it: who retries
