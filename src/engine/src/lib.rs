@@ -13,6 +13,7 @@ mod error;
 mod execute;
 mod graph;
 mod limits;
+mod mcp;
 pub mod models;
 pub mod nodes;
 pub mod ports;
@@ -30,6 +31,7 @@ pub use error::{NodeError, RunError};
 pub use execute::{RecordedStep, RunInfo, RunInput, execute};
 pub use graph::parse::parse;
 pub use graph::{Case, EdgeSpec, Graph, NodeSpec, Target};
+pub use mcp::Mcp;
 pub use references::{Reference, references};
 
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! Brings the parts up in order, and takes them down in order.
 
 use std::io::ErrorKind;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +14,10 @@ use auth::exposure::Asks;
 use auth::keyring::KeyringError;
 use auth::visitor::VisitorKey;
 use config::Config;
+use engine::Mcp;
 use engine::models::{EndpointSettings, ModelSettings, Models};
 use kernel::{Clock, Ids, Random, RandomError, SystemClock, SystemRandom};
+use net::{Egress, Guard, Host, HostPort, SystemResolver};
 use store::data_dir::{DataDir, DataDirError};
 use store::embedded::{Embedded, EmbeddedError, Options as EmbeddedOptions};
 use store::{Options as StoreOptions, Store, StoreError};
@@ -183,7 +185,7 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
             random: Arc::clone(&random),
             ids: ids.clone(),
             grace: config.chat.disconnect_grace.duration(),
-            models: models(config, &clock)?,
+            models: models(config, address, &clock)?,
             mail,
         })
         .await?,
@@ -216,7 +218,7 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
 }
 
 /// The language models that the configuration names, and those that need nothing.
-fn models(config: &Config, clock: &Arc<dyn Clock>) -> Result<Models, StartError> {
+fn models(config: &Config, address: SocketAddr, clock: &Arc<dyn Clock>) -> Result<Models, StartError> {
     let operator =
         net::Client::operator(Arc::clone(clock)).map_err(|error| StartError::Models(error.to_string()))?;
     let settings = |base: &Option<config::BaseUrl>, key: &Option<kernel::Secret>| EndpointSettings {
@@ -231,12 +233,27 @@ fn models(config: &Config, clock: &Arc<dyn Clock>) -> Result<Models, StartError>
     };
     let refused = |error: &dyn std::fmt::Display| StartError::Models(error.to_string());
     let models = Models::configured(settings, &operator, clock).map_err(|error| refused(&error))?;
+    let models = models.with_mcp(Mcp::new(guarded(config, address, clock)?));
     let taped = match tape {
         None => return Ok(models),
         Some(config::ModelTape::Record(path)) => models.recorded(path),
         Some(config::ModelTape::Replay(path)) => models.replayed(path),
     };
     taped.map_err(|error| refused(&error))
+}
+
+/// The client for addresses that graphs name: public ones and the operator's exceptions, never this service.
+fn guarded(config: &Config, address: SocketAddr, clock: &Arc<dyn Clock>) -> Result<net::Client, StartError> {
+    let allow = config.egress.allow.iter();
+    let allow = allow.map(|open| HostPort { host: open.host.clone(), port: open.port }).collect();
+    let host = match address.ip() {
+        IpAddr::V4(ip) => Host::Ipv4(ip),
+        IpAddr::V6(ip) => Host::Ipv6(ip),
+    };
+    let own = vec![HostPort { host, port: address.port() }];
+    let guard = Guard::new(Egress { allow, own }, Arc::new(SystemResolver));
+    let client = net::Client::guarded(Arc::new(guard), Arc::clone(clock));
+    client.map_err(|error| StartError::Models(error.to_string()))
 }
 
 /// Whether a start would be let listen and could, as far as can be seen beforehand; the address is let go again.

@@ -126,6 +126,7 @@ pub trait Model: Send + Sync {
 #[derive(Clone, Default)]
 pub struct Models {
     providers: BTreeMap<&'static str, Arc<dyn Model>>,
+    mcp: Option<crate::Mcp>,
 }
 
 impl Models {
@@ -134,6 +135,17 @@ impl Models {
     pub fn with(mut self, provider: &'static str, model: Arc<dyn Model>) -> Self {
         self.providers.insert(provider, model);
         self
+    }
+
+    /// Lets nodes and agents call MCP servers too.
+    #[must_use]
+    pub fn with_mcp(mut self, mcp: crate::Mcp) -> Self {
+        self.mcp = Some(mcp);
+        self
+    }
+
+    pub(crate) fn mcp(&self) -> Option<&crate::Mcp> {
+        self.mcp.as_ref()
     }
 
     /// The provider of `<provider>/<model>`, and the name behind the `/`.

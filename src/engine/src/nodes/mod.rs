@@ -14,6 +14,7 @@ mod json;
 mod judge;
 mod llm;
 mod log;
+mod mcp_call;
 mod merge;
 mod notice;
 mod path;
@@ -222,6 +223,7 @@ pub static CATALOGUE: &[NodeType] = &[
     classify::TYPE,
     extract::TYPE,
     judge::TYPE,
+    mcp_call::TYPE,
     reply::TYPE,
     progress::TYPE,
     notice::TYPE,
@@ -238,7 +240,6 @@ pub(crate) const TYPES_LATER: &[&str] = &[
     "discord_message",
     "telegram_message",
     "rss_read",
-    "mcp_call",
     "postgres_query",
     "collection_get",
     "collection_put",

@@ -169,7 +169,7 @@ fn each_kind_of_problem_has_its_pointer_and_code() {
     assert_eq!(problems(&json!({})), ["/edges required", "/format required", "/nodes required"]);
 }
 
-const KNOWN: &str = "known types: set, template, transform, filter, merge, json, for_each, sub_workflow, delay, assert, log, llm, agent, embed, classify, extract, judge, reply, progress, notice";
+const KNOWN: &str = "known types: set, template, transform, filter, merge, json, for_each, sub_workflow, delay, assert, log, llm, agent, embed, classify, extract, judge, mcp_call, reply, progress, notice";
 
 #[test]
 fn suggestions_say_what_to_write() {

@@ -6,5 +6,6 @@ mod delay;
 mod for_each;
 mod llm;
 mod logic;
+mod mcp_call;
 mod models;
 mod sub_workflow;

@@ -4,6 +4,7 @@
 //! model, `ask[0].weather[1]` the second tool that this call asked for. So after a crash what was done is not done
 //! again.
 
+mod mcp;
 mod steps;
 mod tools;
 
@@ -81,7 +82,14 @@ fn build(fields: &mut Fields<'_>, spec: &NodeSpec, check: &mut Check) -> Option<
 #[async_trait]
 impl Node for Agent {
     fn input(&self, scope: &View) -> Result<Value, NodeError> {
-        self.0.asks.input(self.0.talk.filled(scope)?, scope)
+        let mut input = self.0.asks.input(self.0.talk.filled(scope)?, scope)?;
+        let places = self.0.tools.iter().filter_map(Offered::mcp);
+        let places =
+            places.map(|place| place.filled(scope).map(Value::Object)).collect::<Result<Vec<_>, _>>()?;
+        if let (false, Some(members)) = (places.is_empty(), input.as_object_mut()) {
+            members.insert("mcp".to_owned(), Value::Array(places));
+        }
+        Ok(input)
     }
 
     /// Which versions its workflows have: a resumed run goes on with the same.
@@ -101,9 +109,15 @@ impl Node for Agent {
     }
 
     async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
+        let places = input.get("mcp").cloned().unwrap_or_default();
         let (name, request) = self.0.asks.request(input, call.idempotency_key())?;
-        let tools = tools::ready(&self.0.tools, call).await?;
-        Steps::new(Arc::clone(&self.0), name, tools).run(request, call).await
+        let nested = call.nested(usize::try_from(self.0.max_steps).unwrap_or(1));
+        nested
+            .with_output(async |output| {
+                let tools = tools::ready(&self.0.tools, &places, call, (&nested, output)).await?;
+                Steps::new(Arc::clone(&self.0), name, tools).run(request, call, &nested, output).await
+            })
+            .await
     }
 
     fn streams(&self) -> bool {

@@ -32,14 +32,14 @@ const TOLD: usize = 64 << 10;
 /// Problems of a call's arguments that the model is told.
 const PROBLEMS_TOLD: usize = 10;
 /// The slot of what nobody listens to.
-const SILENT: usize = usize::MAX;
+pub(super) const SILENT: usize = usize::MAX;
 
 /// A call of the model as a node of its own.
 static MODEL_CALL: NodeType = inner("a call of an agent's model", Effect::Model);
 /// A workflow that a model calls.
 static WORKFLOW_CALL: NodeType = inner("a workflow that an agent calls", Effect::Nested);
 
-const fn inner(summary: &'static str, effect: Effect) -> NodeType {
+pub(super) const fn inner(summary: &'static str, effect: Effect) -> NodeType {
     let (name, group, result) = ("agent", "models", "");
     NodeType {
         name,
@@ -53,7 +53,7 @@ const fn inner(summary: &'static str, effect: Effect) -> NodeType {
     }
 }
 
-fn made(kind: &'static NodeType, name: &str, node: Box<dyn Node>) -> Arc<PlanNode> {
+pub(super) fn made(kind: &'static NodeType, name: &str, node: Box<dyn Node>) -> Arc<PlanNode> {
     let (name, common) = (name.to_owned(), Common::default());
     Arc::new(PlanNode { name, kind, common, node, heavy: false, identity: [0; 32] })
 }
@@ -76,20 +76,14 @@ impl Steps {
         Self { settings, model, tools }
     }
 
-    pub(super) async fn run(&self, mut request: ModelRequest, call: &Call<'_>) -> Result<Value, Failure> {
-        request.tools = self.tools.iter().map(|tool| tool.told.clone()).collect();
-        let slots = usize::try_from(self.settings.max_steps).unwrap_or(1);
-        let nested = call.nested(slots);
-        nested.with_output(async |output| self.go_on(request, call, &nested, output).await).await
-    }
-
-    async fn go_on(
+    pub(super) async fn run(
         &self,
         mut request: ModelRequest,
         call: &Call<'_>,
         nested: &Nested<'_>,
         output: &StepOutput<'_>,
     ) -> Result<Value, Failure> {
+        request.tools = self.tools.iter().map(|tool| tool.told.clone()).collect();
         let mut spent = Spent::new();
         let mut called = Vec::new();
         let mut failed_steps = 0;
@@ -197,6 +191,15 @@ impl Steps {
                 let calling = WorkflowCall { workflow: workflow.clone(), inputs: call.arguments.clone() };
                 let node = made(&WORKFLOW_CALL, &call.name, Box::new(calling));
                 nested.inner(&node, &path, args, output, SILENT).await
+            }
+            Runs::Mcp(place) => {
+                let node = super::mcp::calling(place, &call.name, &call.arguments);
+                let ended = nested.inner(&node, &path, args, output, SILENT).await;
+                // The text is for the model; with it would come the same once more.
+                ended.map(|result| match result.get("text") {
+                    Some(Value::String(text)) if !text.is_empty() => Value::String(text.clone()),
+                    _ => result,
+                })
             }
         };
         match ended {

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use wire::FieldError;
 
+use super::super::mcp_call::Place;
 use super::super::{Call, Failure};
 use crate::NodeError;
 use crate::check::{Check, PlanNode, plan_body};
+use crate::execute::{Nested, StepOutput};
 use crate::graph::NodeSpec;
 use crate::graph::fields::Fields;
 use crate::graph::parse::read_inner;
@@ -17,7 +19,7 @@ use crate::schema::Schema;
 
 pub(super) const MOST_TOOLS: usize = 64;
 /// Kinds of tools.
-const KINDS: [&str; 4] = ["node", "workflow", "http", "code"];
+const KINDS: [&str; 5] = ["node", "workflow", "http", "code", "mcp"];
 
 /// A tool as the graph offers it.
 pub(super) struct Offered {
@@ -31,6 +33,8 @@ enum Does {
     Node { parameters: Value, schema: Schema, node: Arc<PlanNode> },
     /// Runs this workflow, whose inputs are the arguments.
     Workflow { workflow: String, version: Option<u32> },
+    /// Runs a tool of this MCP server, which says itself what it has.
+    Mcp { place: Place, allow: Option<Vec<String>> },
 }
 
 impl Offered {
@@ -38,7 +42,15 @@ impl Offered {
     pub(super) fn workflow(&self) -> Option<(&str, Option<u32>)> {
         match &self.does {
             Does::Workflow { workflow, version } => Some((workflow, *version)),
-            Does::Node { .. } => None,
+            Does::Node { .. } | Does::Mcp { .. } => None,
+        }
+    }
+
+    /// The MCP server whose tools it stands for.
+    pub(super) fn mcp(&self) -> Option<&Place> {
+        match &self.does {
+            Does::Mcp { place, .. } => Some(place),
+            _ => None,
         }
     }
 }
@@ -61,7 +73,11 @@ pub(super) fn schema() -> Value {
         tool("workflow", &["workflow"], json!({"workflow": {"type": "string"}, "version": {"type": "integer", "minimum": 1}})),
         tool("http", &["parameters", "request"], json!({"parameters": parameters, "request": {"type": "object"}})),
         tool("code", &["parameters", "module", "function"],
-             json!({"parameters": parameters, "module": {"type": "string"}, "function": {"type": "string"}}))]})
+             json!({"parameters": parameters, "module": {"type": "string"}, "function": {"type": "string"}})),
+        {"type": "object", "required": ["type", "url"], "additionalProperties": false, "properties": {
+            "type": {"const": "mcp"}, "url": {"type": "string"},
+            "headers": {"type": "object", "additionalProperties": {"type": "string"}},
+            "allow": {"type": "array", "minItems": 1, "items": {"type": "string"}, "description": "Its tools that may be called; all unless given."}}}]})
 }
 
 /// Reads the tools of an agent.
@@ -84,7 +100,7 @@ pub(super) fn read(fields: &mut Fields<'_>, spec: &NodeSpec, check: &mut Check) 
         let at = format!("{pointer}/{index}");
         let Some(mut fields) = Fields::of(at.clone(), entry, &mut check.problems) else { continue };
         let Some(tool) = read_tool(&mut fields, spec, check) else { continue };
-        if tools.iter().any(|known| known.name == tool.name) {
+        if tool.mcp().is_none() && tools.iter().any(|known| known.name == tool.name) {
             let problem =
                 FieldError::new(format!("{at}/name"), "duplicate", format!("'{}' stands twice", tool.name));
             check.note(problem.suggest(format!("another name, as '{}_2'", tool.name)));
@@ -97,6 +113,13 @@ pub(super) fn read(fields: &mut Fields<'_>, spec: &NodeSpec, check: &mut Check) 
 fn read_tool(fields: &mut Fields<'_>, spec: &NodeSpec, check: &mut Check) -> Option<Offered> {
     fields.required("type", &mut check.problems);
     let kind = fields.word("type", &KINDS, &mut check.problems);
+    if kind == Some("mcp") {
+        let place = Place::read(fields, check);
+        let allow = read_allow(fields, check);
+        fields.refuse_others(&mut check.problems);
+        let (name, description) = (String::new(), String::new());
+        return Some(Offered { name, description, does: Does::Mcp { place: place?, allow } });
+    }
     let name = fields.text("name", &mut check.problems).map(str::to_owned);
     let name = name.filter(|name| is_name(name, &fields.at("name"), check));
     let description = fields.text("description", &mut check.problems).map(str::to_owned);
@@ -115,6 +138,17 @@ fn read_tool(fields: &mut Fields<'_>, spec: &NodeSpec, check: &mut Check) -> Opt
     };
     fields.refuse_others(&mut check.problems);
     Some(Offered { name: name?, description: description?, does: does? })
+}
+
+fn read_allow(fields: &mut Fields<'_>, check: &mut Check) -> Option<Vec<String>> {
+    let allow = fields.value("allow")?;
+    let names = allow.as_array().map(Vec::as_slice).unwrap_or_default();
+    let read: Vec<String> = names.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect();
+    if read.is_empty() || read.len() < names.len() {
+        let problem = FieldError::new(fields.at("allow"), "type", "must be a list of names of tools");
+        check.note(problem.suggest(r#""allow": ["get_weather"]"#));
+    }
+    Some(read)
 }
 
 /// Endpoints take no other names.
@@ -172,11 +206,20 @@ pub(super) enum Runs {
     Node(usize),
     /// This version of a workflow.
     Workflow(Resolved),
+    /// The tool of the same name of this MCP server: its address and headers.
+    Mcp(Map<String, Value>),
 }
 
-/// The tools, with their workflows as they were when the node began.
-pub(super) async fn ready(offered: &[Offered], call: &Call<'_>) -> Result<Vec<Ready>, Failure> {
+/// The tools, with their workflows as they were when the node began, and those of MCP servers as they were listed then.
+/// `places` are the servers' addresses, in their order.
+pub(super) async fn ready(
+    offered: &[Offered],
+    places: &Value,
+    call: &Call<'_>,
+    (nested, output): (&Nested<'_>, &StepOutput<'_>),
+) -> Result<Vec<Ready>, Failure> {
     let mut tools = Vec::with_capacity(offered.len());
+    let mut places = places.as_array().into_iter().flatten();
     for (index, tool) in offered.iter().enumerate() {
         let (parameters, runs) = match &tool.does {
             Does::Node { parameters, .. } => (parameters.clone(), Runs::Node(index)),
@@ -188,9 +231,23 @@ pub(super) async fn ready(offered: &[Offered], call: &Call<'_>) -> Result<Vec<Re
                 let inputs = found.plan.written_inputs().cloned();
                 (inputs.unwrap_or_else(|| json!({"type": "object"})), Runs::Workflow(found))
             }
+            Does::Mcp { allow, .. } => {
+                let place = places.next().and_then(Value::as_object).cloned().unwrap_or_default();
+                let listed = super::mcp::list(index, &place, (nested, output)).await?;
+                let known = |tool: &Tool| allow.as_ref().is_none_or(|allow| allow.contains(&tool.name));
+                let known = listed.into_iter().filter(known);
+                tools.extend(known.map(|told| Ready { told, runs: Runs::Mcp(place.clone()) }));
+                continue;
+            }
         };
         let (name, description) = (tool.name.clone(), tool.description.clone());
         tools.push(Ready { told: Tool { name, description, parameters }, runs });
+    }
+    for (index, tool) in tools.iter().enumerate() {
+        if tools.iter().skip(index + 1).any(|other| other.told.name == tool.told.name) {
+            let message = format!("two tools are called '{}'; 'allow' leaves one out", tool.told.name);
+            return Err(NodeError::failed(message).into());
+        }
     }
     Ok(tools)
 }
@@ -200,7 +257,7 @@ impl Offered {
     pub(super) fn node(&self) -> Option<(&Arc<PlanNode>, &Schema)> {
         match &self.does {
             Does::Node { node, schema, .. } => Some((node, schema)),
-            Does::Workflow { .. } => None,
+            _ => None,
         }
     }
 }
