@@ -35,7 +35,7 @@ pub use chat::{Chat, ChatLimit, Dialect, DisconnectGrace};
 pub use client::Client;
 pub use http::{Http, Tls};
 pub use log::{Log, LogFormat};
-pub use outbound::{Egress, Fabric, Model};
+pub use outbound::{Egress, Fabric, Model, ModelEndpoint, ModelTape};
 pub use problem::{Problem, Problems};
 pub use sandbox::Sandbox;
 pub use sign_in::{Mail, Oidc, SignIn, Signup};

@@ -1,18 +1,44 @@
 //! What the service itself calls: models, what workflows may reach, other instances.
 
+use std::path::PathBuf;
+
 use kernel::Secret;
 
 use crate::address::{self, BaseUrl, HostPort};
 use crate::parse;
 use crate::reader::{Reader, Refused};
 
-/// The endpoint behind `openai/<model>` when no credential names another.
+/// The endpoints of models, when no credential names another.
 #[derive(Debug, Clone)]
 pub struct Model {
-    /// `SERVICE_MODEL_BASE_URL`; `/chat/completions` goes behind it.
+    /// `SERVICE_MODEL_BASE_URL`, behind `openai/<model>`; `/chat/completions` goes behind it.
     pub base_url: Option<BaseUrl>,
     /// `SERVICE_MODEL_API_KEY`.
     pub api_key: Option<Secret>,
+    /// `SERVICE_ANTHROPIC_BASE_URL` and `SERVICE_ANTHROPIC_API_KEY`.
+    pub anthropic: ModelEndpoint,
+    /// `SERVICE_GEMINI_BASE_URL` and `SERVICE_GEMINI_API_KEY`.
+    pub gemini: ModelEndpoint,
+    /// Where answers are kept, or come from.
+    pub tape: Option<ModelTape>,
+}
+
+/// An endpoint whose address is known: a key is all it takes.
+#[derive(Debug, Clone)]
+pub struct ModelEndpoint {
+    /// Another address.
+    pub base_url: Option<BaseUrl>,
+    /// The key.
+    pub api_key: Option<Secret>,
+}
+
+/// Calls of models in a file, for development.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ModelTape {
+    /// `SERVICE_MODEL_RECORD`: each request and its answer are added.
+    Record(PathBuf),
+    /// `SERVICE_MODEL_REPLAY`: answers come from there, and no endpoint is called.
+    Replay(PathBuf),
 }
 
 /// What calls of workflows may reach beyond public addresses.
@@ -32,7 +58,34 @@ pub struct Fabric {
 pub(crate) fn read_model(reader: &mut Reader<'_>) -> Result<Model, Refused> {
     let base_url = reader.optional("SERVICE_MODEL_BASE_URL", address::base_url);
     let api_key = reader.secret("SERVICE_MODEL_API_KEY", parse::header_secret);
-    Ok(Model { base_url: base_url?, api_key: api_key? })
+    let anthropic = read_endpoint(reader, "SERVICE_ANTHROPIC_BASE_URL", "SERVICE_ANTHROPIC_API_KEY");
+    let gemini = read_endpoint(reader, "SERVICE_GEMINI_BASE_URL", "SERVICE_GEMINI_API_KEY");
+    let tape = read_tape(reader);
+    Ok(Model { base_url: base_url?, api_key: api_key?, anthropic: anthropic?, gemini: gemini?, tape: tape? })
+}
+
+fn read_endpoint(
+    reader: &mut Reader<'_>,
+    address: &'static str,
+    key: &'static str,
+) -> Result<ModelEndpoint, Refused> {
+    let base_url = reader.optional(address, address::base_url);
+    let api_key = reader.secret(key, parse::header_secret);
+    Ok(ModelEndpoint { base_url: base_url?, api_key: api_key? })
+}
+
+fn read_tape(reader: &mut Reader<'_>) -> Result<Option<ModelTape>, Refused> {
+    let record = reader.optional("SERVICE_MODEL_RECORD", parse::path);
+    let replay = reader.optional("SERVICE_MODEL_REPLAY", parse::path);
+    match (record?, replay?) {
+        (Some(_), Some(_)) => {
+            let instead = "set one of them: record first, then replay";
+            reader.refuse("SERVICE_MODEL_REPLAY", "does not go together with SERVICE_MODEL_RECORD", instead);
+            Err(Refused)
+        }
+        (Some(path), None) => Ok(Some(ModelTape::Record(path))),
+        (None, path) => Ok(path.map(ModelTape::Replay)),
+    }
 }
 
 pub(crate) fn read_egress(reader: &mut Reader<'_>) -> Result<Egress, Refused> {

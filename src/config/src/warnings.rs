@@ -2,14 +2,14 @@
 
 use crate::source::Source;
 use crate::variables::{self, variables};
-use crate::{Config, auth::Auth, chat::Chat};
+use crate::{Config, ModelTape, auth::Auth, chat::Chat};
 use kernel::Secret;
 use secrecy::ExposeSecret;
 
 /// Fewer bytes than this make a weak signing key.
 const KEY_BYTES: usize = 32;
 
-/// One sentence each: unknown variables, short signing keys, variables that have no effect yet.
+/// One sentence each: unknown variables, short signing keys, what is for development, variables that have no effect yet.
 #[must_use]
 pub fn warnings(source: &Source, config: &Config) -> Vec<String> {
     let mut warnings: Vec<String> = source
@@ -27,6 +27,18 @@ pub fn warnings(source: &Source, config: &Config) -> Vec<String> {
     let Chat { token_signing_key, .. } = &config.chat;
     warnings.extend(short_key("SERVICE_AUTH_JWT_SECRET", jwt_secret.as_ref()));
     warnings.extend(short_key("CHAT_TOKEN_SIGNING_KEY", token_signing_key.as_ref()));
+    warnings.extend(config.model.tape.as_ref().map(|tape| {
+        match tape {
+        ModelTape::Record(_) => {
+            "SERVICE_MODEL_RECORD is for development: what is asked and answered is kept in a file, unsealed"
+                .to_owned()
+        }
+        ModelTape::Replay(_) => {
+            "SERVICE_MODEL_REPLAY is for development: models are not called, their answers come from a file"
+                .to_owned()
+        }
+    }
+    }));
     warnings.extend(variables().iter().filter_map(|variable| {
         let pending = variable.pending.as_deref()?;
         source.get(&variable.name)?;

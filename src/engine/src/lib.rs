@@ -14,6 +14,7 @@ mod error;
 mod execute;
 mod graph;
 mod limits;
+mod mcp;
 pub mod models;
 pub mod nodes;
 pub mod outbox;
@@ -34,6 +35,7 @@ pub use error::{NodeError, RunError};
 pub use execute::{Activity, Idle, Patch, RecordedStep, RunInfo, RunInput, execute};
 pub use graph::parse::parse;
 pub use graph::{Case, EdgeSpec, Graph, NodeSpec, Target};
+pub use mcp::Mcp;
 pub use references::{Reference, references};
 
 use serde_json::Value;

@@ -51,7 +51,8 @@ pub struct Ports<'a> {
 pub struct StepRecord {
     /// The super-step, from 1; that of the outermost graph.
     pub step: u32,
-    /// The node's name; `outer/inner` inside a sub-workflow, `outer[3]` for an item of a `for_each`.
+    /// The node's name; `outer/inner` inside a sub-workflow, `outer[3]` for an item of a `for_each` and for a call of an
+    /// agent's model, `outer[3].tool[0]` for a tool that this call asked for.
     pub node: String,
     /// Which visit of the node, from 1.
     pub visit: u32,

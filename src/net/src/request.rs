@@ -74,6 +74,19 @@ impl Request {
         Ok(self)
     }
 
+    /// Sends a secret as a header of its own.
+    ///
+    /// # Errors
+    /// [`crate::NetErrorKind::Refused`] when it cannot stand in a head; it is not repeated.
+    pub fn secret(mut self, name: &str, secret: &Secret) -> Result<Self, NetError> {
+        let name = HeaderName::try_from(name).map_err(|_| NetError::refused("no name of a header"))?;
+        let value = HeaderValue::try_from(secret.expose_secret());
+        let mut value = value.map_err(|_| NetError::refused("the key cannot stand in a header"))?;
+        value.set_sensitive(true);
+        self.headers.insert(name, value);
+        Ok(self)
+    }
+
     /// Sends credentials as `Authorization: Basic`; they are encoded already.
     ///
     /// # Errors

@@ -14,7 +14,8 @@ use auth::exposure::Asks;
 use auth::keyring::KeyringError;
 use auth::visitor::VisitorKey;
 use config::Config;
-use engine::models::{ModelSettings, Models};
+use engine::Mcp;
+use engine::models::{EndpointSettings, ModelSettings, Models};
 use kernel::{Clock, Ids, Random, RandomError, SystemClock, SystemRandom};
 use sandbox::{Options, Sandbox};
 use store::data_dir::{DataDir, DataDirError};
@@ -173,6 +174,7 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
         .thread_name("runs")
         .enable_all()
         .build()?;
+    let outbound = outbound(config, &store, address, &clock)?;
     let system = Arc::new(
         System::start(Settings {
             store: store.clone(),
@@ -184,10 +186,10 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
             random: Arc::clone(&random),
             ids: ids.clone(),
             grace: config.chat.disconnect_grace.duration(),
-            models: models(config, &clock)?,
+            models: models(config, &outbound, &clock)?,
             sandbox: sandbox(&config.sandbox),
             vault: ring.clone(),
-            outbound: outbound(config, &store, address, &clock)?,
+            outbound,
             mail,
         })
         .await?,
@@ -244,22 +246,28 @@ fn outbound(
 }
 
 /// The language models that the configuration names, and those that need nothing.
-fn models(config: &Config, clock: &Arc<dyn Clock>) -> Result<Models, StartError> {
+fn models(config: &Config, outbound: &net::Client, clock: &Arc<dyn Clock>) -> Result<Models, StartError> {
     let operator =
         net::Client::operator(Arc::clone(clock)).map_err(|error| StartError::Models(error.to_string()))?;
-    let settings = ModelSettings {
-        base_url: config.model.base_url.as_ref().map(|base| base.as_str().to_owned()),
-        api_key: config.model.api_key.clone(),
+    let settings = |base: &Option<config::BaseUrl>, key: &Option<kernel::Secret>| EndpointSettings {
+        base_url: base.as_ref().map(|base| base.as_str().to_owned()),
+        api_key: key.clone(),
     };
-    let models = Models::configured(settings, operator, Arc::clone(clock));
-    models.map_err(|error| StartError::Models(error.to_string()))
-}
-
-/// Where code of users runs; nothing of it is started yet.
-fn sandbox(config: &config::Sandbox) -> Sandbox {
-    let (workers, memory) = (config.workers, config.memory);
-    let options = config.program.clone().map_or_else(Options::own, Options::new);
-    Sandbox::new(Options { workers, memory, ..options })
+    let config::Model { base_url, api_key, anthropic, gemini, tape } = &config.model;
+    let settings = ModelSettings {
+        openai: settings(base_url, api_key),
+        anthropic: settings(&anthropic.base_url, &anthropic.api_key),
+        gemini: settings(&gemini.base_url, &gemini.api_key),
+    };
+    let refused = |error: &dyn std::fmt::Display| StartError::Models(error.to_string());
+    let models = Models::configured(settings, &operator, clock).map_err(|error| refused(&error))?;
+    let models = models.with_mcp(Mcp::new(outbound.clone()));
+    let taped = match tape {
+        None => return Ok(models),
+        Some(config::ModelTape::Record(path)) => models.recorded(path),
+        Some(config::ModelTape::Replay(path)) => models.replayed(path),
+    };
+    taped.map_err(|error| refused(&error))
 }
 
 /// Whether a start would be let listen and could, as far as can be seen beforehand; the address is let go again.

@@ -143,8 +143,23 @@ pub struct Rerun {
 pub struct Trace {
     /// The run.
     pub run: RunRecord,
+    /// What its models have taken so far.
+    pub usage: RunUsage,
     /// Its journal, in the order of the steps' starts.
     pub steps: Vec<TraceStep>,
+}
+
+/// What the models of a run have taken: of attempts that succeeded, for the others are not counted anywhere.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunUsage {
+    /// Calls whose tokens are known.
+    pub calls: u64,
+    /// Tokens that were sent.
+    pub input_tokens: u64,
+    /// Tokens that were written.
+    pub output_tokens: u64,
+    /// What that costs by list prices; null where the price of one model is not known.
+    pub cost_usd: Option<f64>,
 }
 
 /// An attempt of a node.
@@ -152,7 +167,8 @@ pub struct Trace {
 pub struct TraceStep {
     /// The super-step, from 1.
     pub step: i32,
-    /// The node; `outer/inner` inside a sub-workflow, `outer[3]` for an item of a `for_each`.
+    /// The node; `outer/inner` inside a sub-workflow, `outer[3]` for an item of a `for_each` and for a call of an agent's
+    /// model, `outer[3].tool[0]` for a tool that this call asked for.
     pub node: String,
     /// Which visit of the node, from 1.
     pub visit: i32,

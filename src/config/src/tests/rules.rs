@@ -108,6 +108,8 @@ fn public_base_url() {
         ],
     );
     refuses("SERVICE_MODEL_BASE_URL", &["localhost:8080/v1"]);
+    refuses("SERVICE_ANTHROPIC_BASE_URL", &["api.anthropic.com"]);
+    refuses("SERVICE_GEMINI_BASE_URL", &["ftp://example.com"]);
     refuses("SERVICE_CHAT_CDN_BASE_URL", &["file:///etc"]);
 }
 
@@ -306,6 +308,12 @@ fn pairs_go_together_and_addresses_have_schemes() {
     refuses("SERVICE_API_URL", &["localhost:8000"]);
     refuses("SERVICE_SERVICE_TOKEN", &["a b"]);
     refuses("SERVICE_MODEL_API_KEY", &["a\nb"]);
+    refuses("SERVICE_ANTHROPIC_API_KEY", &["a\nb"]);
+    refuses("SERVICE_GEMINI_API_KEY", &["a\nb"]);
+    let tape = [("SERVICE_MODEL_RECORD", "/tmp/a.jsonl"), ("SERVICE_MODEL_REPLAY", "/tmp/a.jsonl")];
+    assert!(bad(&tape)[0].wrong.contains("SERVICE_MODEL_RECORD"));
+    assert_eq!(good(&tape[..1]).model.tape, Some(crate::ModelTape::Record("/tmp/a.jsonl".into())));
+    assert_eq!(good(&tape[1..]).model.tape, Some(crate::ModelTape::Replay("/tmp/a.jsonl".into())));
 }
 
 #[test]

@@ -17,6 +17,8 @@ fn all_secrets() -> Vec<(&'static str, String)> {
         ("CHAT_TOKEN_SIGNING_KEY", CANARY.to_owned()),
         ("SERVICE_VAULT_KEYS", format!(r#"{{"active":"a","keys":{{"a":"{KEY}"}}}}"#)),
         ("SERVICE_MODEL_API_KEY", CANARY.to_owned()),
+        ("SERVICE_ANTHROPIC_API_KEY", CANARY.to_owned()),
+        ("SERVICE_GEMINI_API_KEY", CANARY.to_owned()),
         ("SERVICE_NATS_URL", format!("nats://u:{CANARY}@nats:4222")),
         ("SERVICE_SERVICE_TOKEN", CANARY.to_owned()),
     ]

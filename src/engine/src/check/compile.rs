@@ -18,6 +18,7 @@ use crate::schema::Schema;
 /// A graph that is ready to run.
 pub struct Plan {
     pub(crate) inputs: Option<Schema>,
+    written_inputs: Option<Value>,
     pub(crate) channels: Vec<Channel>,
     pub(crate) nodes: Vec<Arc<PlanNode>>,
     pub(crate) edges: Vec<PlanEdge>,
@@ -32,6 +33,11 @@ impl Plan {
     #[must_use]
     pub fn reads_messages(&self) -> bool {
         self.reads_messages
+    }
+
+    /// The graph's `inputs` schema as it was written.
+    pub(crate) fn written_inputs(&self) -> Option<&Value> {
+        self.written_inputs.as_ref()
     }
 
     /// What the graph's `inputs` schema has against these inputs; empty when they fit.
@@ -110,20 +116,22 @@ pub(super) fn plan(graph: &Graph, check: &mut Check) -> Plan {
     if let Some(output) = &graph.output {
         check.templates(output, "/output");
     }
-    let reads_messages = graph.nodes.iter().any(|node| node.kind == "sub_workflow")
-        || graph.nodes.iter().any(|node| node.fields.values().any(crate::names_messages))
-        || graph
-            .nodes
-            .iter()
-            .any(|node| node.common.state.iter().any(|(_, write)| crate::names_messages(write)))
-        || graph.output.as_ref().is_some_and(crate::names_messages)
-        || graph.edges.iter().any(|edge| match &edge.target {
-            Target::To(_) => false,
-            Target::Cases { cases, .. } => cases.iter().any(|case| case.when.contains("messages")),
-        });
+    let reads_messages =
+        graph.nodes.iter().any(|node| matches!(node.kind.as_str(), "sub_workflow" | "agent"))
+            || graph.nodes.iter().any(|node| node.fields.values().any(crate::names_messages))
+            || graph
+                .nodes
+                .iter()
+                .any(|node| node.common.state.iter().any(|(_, write)| crate::names_messages(write)))
+            || graph.output.as_ref().is_some_and(crate::names_messages)
+            || graph.edges.iter().any(|edge| match &edge.target {
+                Target::To(_) => false,
+                Target::Cases { cases, .. } => cases.iter().any(|case| case.when.contains("messages")),
+            });
     let (channels, output) = (graph.channels.clone(), graph.output.clone().map(Arc::new));
     let credentials = crate::credentials::of_specs(&graph.nodes);
-    Plan { inputs, channels, nodes, edges, output, reads_messages, credentials }
+    let written_inputs = graph.inputs.clone();
+    Plan { inputs, written_inputs, channels, nodes, edges, output, reads_messages, credentials }
 }
 
 fn plan_node(graph: &Graph, spec: &NodeSpec, check: &mut Check) -> Option<PlanNode> {

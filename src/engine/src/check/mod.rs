@@ -63,12 +63,20 @@ pub(crate) struct Check {
     pub(crate) problems: Problems,
     names: Vec<Named>,
     owner: Owner,
-    /// Inside the body of a `for_each`, where `item` and `index` are known.
+    locals: Locals,
+}
+
+/// What is known here besides what every template sees.
+#[derive(Debug, Clone, Copy, Default)]
+struct Locals {
+    /// Inside the body of a `for_each`: `item` and `index`.
     items: bool,
     /// The graph's own code.
     pub(crate) modules: Arc<Modules>,
     /// Those of them that are JavaScript, which may import one another.
     pub(crate) scripts: Arc<Modules>,
+    /// Inside the node of a tool: `args`.
+    args: bool,
 }
 
 /// A name that a template or a condition uses.
@@ -77,7 +85,7 @@ struct Named {
     name: String,
     pointer: String,
     owner: Owner,
-    items: bool,
+    locals: Locals,
 }
 
 /// Whose template it is: that says which results it may see.
@@ -105,9 +113,19 @@ impl Check {
 
     /// Takes the templates that `read` notes as those of a `for_each`'s body.
     pub(crate) fn with_items<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
-        let outer = std::mem::replace(&mut self.items, true);
+        let outer = self.locals;
+        self.locals.items = true;
         let result = read(self);
-        self.items = outer;
+        self.locals = outer;
+        result
+    }
+
+    /// Takes the templates that `read` notes as those of a tool's node.
+    pub(crate) fn with_args<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
+        let outer = self.locals;
+        self.locals.args = true;
+        let result = read(self);
+        self.locals = outer;
         result
     }
 
@@ -178,8 +196,8 @@ impl Check {
     fn parsed(&mut self, names: Result<BTreeSet<String>, String>, code: &'static str, pointer: &str) -> bool {
         match names {
             Ok(names) => {
-                let (owner, items) = (self.owner.clone(), self.items);
-                let named = |name| Named { name, pointer: pointer.to_owned(), owner: owner.clone(), items };
+                let (owner, locals) = (self.owner.clone(), self.locals);
+                let named = |name| Named { name, pointer: pointer.to_owned(), owner: owner.clone(), locals };
                 self.names.extend(names.into_iter().map(named));
                 true
             }

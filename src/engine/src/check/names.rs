@@ -13,6 +13,8 @@ use crate::graph::fields::{listed, nearest};
 const SCOPE: [&str; 6] = ["inputs", "results", "messages", "state", "config", "run"];
 /// What the body of a `for_each` sees as well.
 const ITEM: [&str; 2] = ["item", "index"];
+/// What the node of a tool sees as well.
+const ARGS: &str = "args";
 /// What `run` holds.
 const RUN: [&str; 4] = ["id", "workflow_id", "thread_id", "trigger"];
 /// Functions of the template language.
@@ -66,9 +68,14 @@ fn problem(graph: &Graph, before: &mut Before<'_>, named: &Named) -> Option<Fiel
             note("unknown_name", format!("unknown name 'run.{member}'"), near.as_deref(), known)
         }
         (name, _) if SCOPE.contains(&name) || FUNCTIONS.contains(&name) => None,
-        (name, _) if ITEM.contains(&name) && named.items => None,
+        (name, _) if ITEM.contains(&name) && named.locals.items => None,
         (name, _) if ITEM.contains(&name) => {
             let message = format!("'{name}' is only known inside the body of a for_each");
+            note("unknown_name", message, None, format!("names here: {}", SCOPE.join(", ")))
+        }
+        (ARGS, _) if named.locals.args => None,
+        (ARGS, _) => {
+            let message = "'args' is only known inside the node of an agent's tool".to_owned();
             note("unknown_name", message, None, format!("names here: {}", SCOPE.join(", ")))
         }
         (name, _) => {

@@ -96,7 +96,7 @@ impl Activity {
 }
 
 /// Held while somebody is at work, or lends their place.
-pub(super) struct Place<'a> {
+pub(crate) struct Place<'a> {
     activity: &'a Activity,
     change: i64,
 }

@@ -14,7 +14,8 @@ use tokio_util::sync::CancellationToken;
 use wire::ErrorCode;
 use wire::chat::NoticeLevel;
 
-use super::attempt::Visit;
+use super::activity::Place;
+use super::attempt::{Visit, Visited};
 use super::frame::{Env, Frame};
 use super::output::{SlotOutput, StepOutput};
 use super::{RunInfo, RunInput, Stop, steps};
@@ -100,6 +101,11 @@ impl Call<'_> {
         format!("{}-{}-{}", self.frame.input.run.id, self.path, self.visit)
     }
 
+    /// Held while the node works where it has lent its place to what runs inside of it.
+    pub(crate) fn at_work(&self) -> Place<'_> {
+        self.env.ports.activity.busy()
+    }
+
     /// Waits until then; the run may be dropped meanwhile, and goes on in another life.
     pub(crate) async fn wait_until(&self, until: DateTime<Utc>) {
         let ports = self.env.ports;
@@ -120,6 +126,11 @@ impl Call<'_> {
     /// Appends to the turn's message.
     pub(crate) async fn say(&self, piece: &str) {
         self.output.text(self.slot, self.path, piece).await;
+    }
+
+    /// What this attempt has said to the current message does not stand.
+    pub(crate) async fn take_back(&self) {
+        self.output.restart(self.slot, self.path).await;
     }
 
     /// What the node says next is another message.
@@ -254,24 +265,53 @@ impl Nested<'_> {
         output: &StepOutput<'_>,
     ) -> Result<Value, Failure> {
         let names = View::from_pairs([("item", View::from(Serde(item))), ("index", View::from(index))]);
-        let view = overlay(self.call.view, names);
+        let _busy = self.call.at_work();
+        let visited = self.visit(node, &format!("[{index}]"), names, output, index).await;
+        output.finish(index).await;
+        visited.result
+    }
+
+    /// Runs `node` as a part of this one that the journal knows by `name` behind this one's; it sees `names` too, and
+    /// writes to `slot`, which stays open. What follows may depend on it: its row is durable.
+    pub(crate) async fn inner(
+        &self,
+        node: &Arc<PlanNode>,
+        name: &str,
+        names: View,
+        output: &StepOutput<'_>,
+        slot: usize,
+    ) -> Result<Value, Failure> {
+        let _busy = self.call.at_work();
+        let visited = self.visit(node, name, names, output, slot).await;
+        if let Some(receipt) = visited.receipt {
+            receipt.await.map_err(|error| Failure::Lost(error.to_string()))?;
+        }
+        visited.result
+    }
+
+    async fn visit(
+        &self,
+        node: &Arc<PlanNode>,
+        name: &str,
+        names: View,
+        output: &StepOutput<'_>,
+        slot: usize,
+    ) -> Visited {
+        let view = if names.is_none() { self.call.view.clone() } else { overlay(self.call.view, names) };
         let visit = Visit {
             env: self.call.env,
             frame: self.call.frame,
             node,
-            path: format!("{}[{index}]", self.path),
+            path: format!("{}{name}", self.path),
             visit: 1,
             step: self.call.step,
             halt: &self.halt,
             view: &view,
             heavy: self.call.heavy,
             output,
-            slot: index,
+            slot,
         };
-        let _busy = self.call.env.ports.activity.busy();
-        let visited = visit.run().await;
-        output.finish(index).await;
-        visited.result
+        visit.run().await
     }
 
     /// The others need not be waited for.

@@ -18,14 +18,14 @@ use tokio_util::sync::CancellationToken;
 use wire::ErrorCode;
 
 pub use activity::{Activity, Idle};
-pub(crate) use call::Call;
+pub(crate) use call::{Call, Nested};
+pub(crate) use output::StepOutput;
 pub use recorded::RecordedStep;
 
 use crate::ports::Ports;
 use crate::redact::Redactor;
 use crate::{Plan, RunError, limits};
 use frame::{Env, Frame};
-use output::StepOutput;
 use recorded::Recorded;
 
 /// What a run is given.

@@ -103,17 +103,18 @@ pub(crate) fn read_node(pointer: String, node: &Value, problems: &mut Problems) 
     Some(NodeSpec { pointer, ..spec? })
 }
 
-/// The body of a `for_each`: a node that has its name from there.
-pub(crate) fn read_body(
+/// A node inside another one, which has its name from there; `what` says what it is.
+pub(crate) fn read_inner(
     pointer: String,
     node: &Value,
     name: &str,
+    what: &str,
     problems: &mut Problems,
 ) -> Option<NodeSpec> {
     let mut fields = Fields::of(pointer.clone(), node, problems)?;
     for own in ["name", "state", "on_error"] {
         if fields.value(own).is_some() {
-            let message = format!("the body of a for_each has no '{own}' of its own");
+            let message = format!("{what} has no '{own}' of its own");
             let problem = FieldError::new(fields.at(own), "unknown_field", message);
             problems.push(problem.suggest(if own == "on_error" {
                 r#""on_item_error": "continue" of the for_each"#.to_owned()

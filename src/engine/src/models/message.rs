@@ -43,13 +43,16 @@ pub struct Message {
     /// Which call this answers; of a tool's message only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
+    /// As in [`ModelAnswer::carry`]; of an assistant's message only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carry: Option<Value>,
 }
 
 impl Message {
     /// A message that is only text.
     #[must_use]
     pub fn text(role: Role, content: impl Into<String>) -> Self {
-        Self { role, content: content.into(), tool_calls: Vec::new(), tool_call_id: None }
+        Self { role, content: content.into(), tool_calls: Vec::new(), tool_call_id: None, carry: None }
     }
 }
 
@@ -109,10 +112,26 @@ pub struct Usage {
     pub input_tokens: u64,
     /// Of what it wrote.
     pub output_tokens: u64,
+    /// Of what it was sent, those that the endpoint had kept from before and charges less for.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cached_tokens: u64,
+}
+
+impl std::ops::AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
+        self.cached_tokens = self.cached_tokens.saturating_add(other.cached_tokens);
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's form")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// A model's answer.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelAnswer {
     /// The text.
     pub text: String,
@@ -122,6 +141,35 @@ pub struct ModelAnswer {
     pub usage: Option<Usage>,
     /// Why it ended: `stop`, `length`, `tool_calls`, `content_filter`, or the endpoint's own word.
     pub finish_reason: Option<String>,
+    /// The model that answered, as the endpoint names it.
+    pub model: Option<String>,
+    /// What the provider wants to see again when the conversation goes on, as it came: signed thoughts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carry: Option<Value>,
+}
+
+/// Texts that are to become vectors.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct EmbedRequest {
+    /// The name behind the provider's.
+    pub model: String,
+    /// In the order of the vectors.
+    pub texts: Vec<String>,
+    /// Numbers of each vector, where the model lets one choose.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dimensions: Option<u32>,
+    /// Sent as `Idempotency-Key`.
+    #[serde(skip)]
+    pub idempotency_key: Option<String>,
+}
+
+/// Vectors of texts.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Embeddings {
+    /// One for each text, in their order.
+    pub vectors: Vec<Vec<f64>>,
+    /// Tokens; `None` where the endpoint does not say.
+    pub usage: Option<Usage>,
     /// The model that answered, as the endpoint names it.
     pub model: Option<String>,
 }

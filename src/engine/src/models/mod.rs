@@ -3,22 +3,33 @@
 //! A graph names a model as `<provider>/<model>`. A provider makes one request for each call; retries, limits and the
 //! journal are the engine's.
 
+mod anthropic;
 mod configured;
+mod gemini;
 mod message;
-pub(crate) mod openai;
+mod openai;
 mod practice;
+mod price;
+mod tape;
+pub(crate) mod transport;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 use wire::ErrorCode;
 
-pub use self::configured::ModelSettings;
+pub use self::anthropic::Anthropic;
+pub use self::configured::{Dialect, EndpointSettings, ModelSettings};
+pub use self::gemini::Gemini;
 pub use self::openai::OpenAi;
 pub use self::practice::{Practice, SKILLS as PRACTICE_SKILLS};
-pub use message::{Message, ModelAnswer, ModelRequest, Role, Tool, ToolCall, Usage};
+pub use self::price::{Price, Prices, cost, rounded};
+pub use message::{
+    EmbedRequest, Embeddings, Message, ModelAnswer, ModelRequest, Role, Tool, ToolCall, Usage,
+};
 
 /// A call of a model failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -33,7 +44,8 @@ pub struct ModelError {
 }
 
 /// What went wrong with a call of a model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ModelErrorKind {
     /// No endpoint or key is configured for the provider.
     NotConfigured,
@@ -94,12 +106,27 @@ pub trait Model: Send + Sync {
     /// # Errors
     /// [`ModelError`]; pieces may have been handed over before.
     async fn call(&self, request: &ModelRequest, pieces: &dyn Pieces) -> Result<ModelAnswer, ModelError>;
+
+    /// Makes vectors of texts, one request for all of them.
+    ///
+    /// # Errors
+    /// [`ModelError`]; [`ModelErrorKind::Rejected`] where the provider makes none.
+    async fn embed(&self, _request: &EmbedRequest) -> Result<Embeddings, ModelError> {
+        Err(ModelError {
+            kind: ModelErrorKind::Rejected,
+            message:
+                "this provider makes no embeddings; openai/<model>, gemini/<model> and practice/embed do"
+                    .to_owned(),
+            retry_after: None,
+        })
+    }
 }
 
 /// The providers there are, by the name that stands before the `/`. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Models {
     providers: BTreeMap<&'static str, Arc<dyn Model>>,
+    mcp: Option<crate::Mcp>,
 }
 
 impl Models {
@@ -108,6 +135,17 @@ impl Models {
     pub fn with(mut self, provider: &'static str, model: Arc<dyn Model>) -> Self {
         self.providers.insert(provider, model);
         self
+    }
+
+    /// Lets nodes and agents call MCP servers too.
+    #[must_use]
+    pub fn with_mcp(mut self, mcp: crate::Mcp) -> Self {
+        self.mcp = Some(mcp);
+        self
+    }
+
+    pub(crate) fn mcp(&self) -> Option<&crate::Mcp> {
+        self.mcp.as_ref()
     }
 
     /// The provider of `<provider>/<model>`, and the name behind the `/`.

@@ -16,7 +16,7 @@ use crate::NodeError;
 use crate::check::{Check, PlanNode, plan_body};
 use crate::graph::NodeSpec;
 use crate::graph::fields::Fields;
-use crate::graph::parse::read_body;
+use crate::graph::parse::read_inner;
 use crate::template::fill;
 
 /// Most entries of a list.
@@ -74,7 +74,7 @@ fn build(fields: &mut Fields<'_>, spec: &NodeSpec, check: &mut Check) -> Option<
 fn read(fields: &mut Fields<'_>, spec: &NodeSpec, check: &mut Check) -> Option<PlanNode> {
     let pointer = fields.at("body");
     let body = fields.required("body", &mut check.problems)?;
-    let body = read_body(pointer, body, &spec.name, &mut check.problems)?;
+    let body = read_inner(pointer, body, &spec.name, "the body of a for_each", &mut check.problems)?;
     if body.kind == "for_each" {
         let message = "a for_each does not stand inside a for_each";
         let problem = FieldError::new(format!("{}/type", body.pointer), "nested", message);

@@ -1,15 +1,22 @@
 //! The node catalogue: one file for each type.
 
+mod agent;
+mod asking;
 mod assert;
 mod catalogue;
+mod classify;
 mod code;
 mod delay;
+mod embed;
+mod extract;
 mod filter;
 mod for_each;
 mod http_request;
 mod json;
+mod judge;
 mod llm;
 mod log;
+mod mcp_call;
 mod merge;
 mod notice;
 pub(crate) mod outbound;
@@ -234,6 +241,12 @@ pub static CATALOGUE: &[NodeType] = &[
     log::TYPE,
     code::TYPE,
     llm::TYPE,
+    agent::TYPE,
+    embed::TYPE,
+    classify::TYPE,
+    extract::TYPE,
+    judge::TYPE,
+    mcp_call::TYPE,
     http_request::TYPE,
     slack_message::TYPE,
     webhook_send::TYPE,
@@ -244,16 +257,10 @@ pub static CATALOGUE: &[NodeType] = &[
 
 /// Types of the format that this version does not execute.
 pub(crate) const TYPES_LATER: &[&str] = &[
-    "agent",
-    "embed",
-    "classify",
-    "extract",
-    "judge",
     "email_send",
     "discord_message",
     "telegram_message",
     "rss_read",
-    "mcp_call",
     "postgres_query",
     "collection_get",
     "collection_put",

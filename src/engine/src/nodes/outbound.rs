@@ -10,7 +10,7 @@ use crate::NodeError;
 use crate::check::Check;
 use crate::credentials::{Hole, put_in, read_input};
 use crate::graph::fields::{Fields, escape};
-use crate::models::openai::refusal::retry_after;
+use crate::models::transport::refusal::retry_after;
 use crate::ports::Credentials;
 use crate::redact::{Redactor, percent_encoded};
 

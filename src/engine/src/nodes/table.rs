@@ -170,6 +170,7 @@ mod tests {
                 "messages OneOf string or list",
                 "user OneOf string",
                 "max_tokens No whole number from 1 to 1000000",
+                "repair No whole number from 0 to 3 1",
                 "response_schema No object",
                 "seed No whole number from 0",
                 "stream No true or false false",

@@ -78,6 +78,7 @@ fn a_schema_names_every_member_that_the_check_knows() {
         let mut named: BTreeSet<String> = schema["properties"].as_object().unwrap().keys().cloned().collect();
         let later: &[&str] = match kind.name {
             "llm" => &["tools", "credential", "base_url"],
+            "agent" | "embed" | "classify" | "extract" | "judge" => &["credential", "base_url"],
             "reply" => &["annotations", "widget"],
             _ => &[],
         };

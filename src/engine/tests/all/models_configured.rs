@@ -2,17 +2,23 @@
 
 use std::sync::Arc;
 
-use engine::models::{ModelErrorKind, ModelRequest, ModelSettings, Models, NoPieces};
-use kernel::{Secret, SystemClock};
+use engine::models::{
+    EmbedRequest, EndpointSettings, ModelErrorKind, ModelRequest, ModelSettings, Models, NoPieces,
+};
+use kernel::{Clock, Secret, SystemClock};
 use net::Client;
 
 use crate::models_endpoint::{DONE, Endpoint, KEY, request, says};
 
 fn models(base_url: Option<String>) -> Result<Models, ModelErrorKind> {
-    let clock = Arc::new(SystemClock::new());
-    let settings = ModelSettings { base_url, api_key: Some(Secret::from(KEY)) };
+    let openai = EndpointSettings { base_url, api_key: Some(Secret::from(KEY)) };
+    built(ModelSettings { openai, ..ModelSettings::default() })
+}
+
+fn built(settings: ModelSettings) -> Result<Models, ModelErrorKind> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let operator = Client::operator(clock.clone()).unwrap();
-    Models::configured(settings, operator, clock).map_err(|error| error.kind)
+    Models::configured(settings, &operator, &clock).map_err(|error| error.kind)
 }
 
 #[tokio::test]
@@ -45,6 +51,43 @@ async fn what_is_missing_is_said() {
     assert!(error.message.contains("SERVICE_MODEL_BASE_URL"), "{error}");
     assert_eq!(without.find("mistral/x").err().unwrap().kind, ModelErrorKind::NotConfigured);
     assert_eq!(models(Some("no address".into())).err(), Some(ModelErrorKind::NotConfigured));
-    let settings = ModelSettings { base_url: None, api_key: Some(Secret::from(KEY)) };
+    let settings = EndpointSettings { base_url: None, api_key: Some(Secret::from(KEY)) };
     assert!(!format!("{settings:?}").contains(KEY));
+    for (name, variable) in
+        [("anthropic/x", "SERVICE_ANTHROPIC_API_KEY"), ("gemini/x", "SERVICE_GEMINI_API_KEY")]
+    {
+        let (provider, _) = without.find(name).unwrap();
+        let error = provider.call(&request(), &NoPieces).await.unwrap_err();
+        assert_eq!(error.kind, ModelErrorKind::NotConfigured);
+        assert!(error.message.contains(variable), "{error}");
+        let embedding = provider.embed(&EmbedRequest::default()).await.unwrap_err();
+        assert_eq!(embedding, error);
+    }
+}
+
+#[tokio::test]
+async fn every_provider_has_an_endpoint_of_its_own() {
+    let endpoint = Endpoint::answering(400, "", "").await;
+    let settings = || EndpointSettings {
+        base_url: Some(format!("http://{}", endpoint.at)),
+        api_key: Some(Secret::from(KEY)),
+    };
+    let models =
+        built(ModelSettings { openai: settings(), anthropic: settings(), gemini: settings() }).unwrap();
+    for (name, path, key) in [
+        ("openai/m", "/chat/completions", "authorization: Bearer "),
+        ("anthropic/m", "/v1/messages", "x-api-key: "),
+        ("gemini/m", "/v1beta/models/m:streamGenerateContent?alt=sse", "x-goog-api-key: "),
+    ] {
+        let (provider, model) = models.find(name).unwrap();
+        let asked = ModelRequest { model: model.to_owned(), ..request() };
+        let error = provider.call(&asked, &NoPieces).await.unwrap_err();
+        assert_eq!(error.kind, ModelErrorKind::Rejected, "{error}");
+        let seen = endpoint.requests.lock().pop().unwrap();
+        assert!(seen.starts_with(&format!("POST {path} HTTP/1.1")), "{seen}");
+        assert!(
+            seen.contains(&format!("{key}{KEY}\r\n")) && seen.contains("idempotency-key: key-1"),
+            "{seen}"
+        );
+    }
 }

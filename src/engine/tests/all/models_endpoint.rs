@@ -5,8 +5,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use engine::models::{Message, Model as _, Role};
-use engine::models::{ModelAnswer, ModelError, ModelRequest, OpenAi, Pieces};
+use engine::models::{
+    Dialect, EndpointSettings, Message, Model, ModelAnswer, ModelError, ModelRequest, OpenAi, Pieces, Role,
+};
 use kernel::{Clock as _, Secret, SystemClock};
 use net::Client;
 use parking_lot::Mutex;
@@ -117,11 +118,37 @@ impl Endpoint {
     }
 
     pub(crate) fn model_at(&self, base: &str, key: Option<&str>) -> OpenAi {
-        let clock = Arc::new(SystemClock::new());
-        // Reading the machine's certificates takes longer than most tests.
-        static CLIENT: OnceLock<Client> = OnceLock::new();
-        let client = CLIENT.get_or_init(|| Client::operator(Arc::new(SystemClock::new())).unwrap());
-        OpenAi::new(client.clone(), base, key.map(Secret::from), clock).unwrap()
+        OpenAi::new(client(), base, key.map(Secret::from), Arc::new(SystemClock::new())).unwrap()
+    }
+
+    /// This endpoint as one that speaks `dialect`.
+    pub(crate) fn speaking(&self, dialect: Dialect) -> Arc<dyn Model> {
+        let base_url = Some(format!("http://{}", self.at));
+        let settings = EndpointSettings { base_url, api_key: Some(Secret::from(KEY)) };
+        dialect.at(settings, client(), Arc::new(SystemClock::new())).unwrap()
+    }
+
+    /// The same as [`Self::ask`] in another dialect.
+    pub(crate) async fn ask_in(&self, dialect: Dialect) -> (Result<ModelAnswer, ModelError>, Vec<String>) {
+        let kept = Kept::default();
+        let answer = self.speaking(dialect).call(&request(), &kept).await;
+        (answer, kept.0.into_inner())
+    }
+
+    pub(crate) async fn answer_in(&self, dialect: Dialect) -> ModelAnswer {
+        self.ask_in(dialect).await.0.unwrap()
+    }
+
+    pub(crate) async fn error_in(&self, dialect: Dialect) -> ModelError {
+        let error = self.ask_in(dialect).await.0.unwrap_err();
+        assert!(!error.message.contains(KEY), "{error}");
+        error
+    }
+
+    /// The body of the last request.
+    pub(crate) fn asked(&self) -> serde_json::Value {
+        let seen = self.requests.lock().last().unwrap().clone();
+        serde_json::from_str(seen.split_once("\r\n\r\n").unwrap().1).unwrap()
     }
 
     /// One call, and the pieces that came.
@@ -140,6 +167,12 @@ impl Endpoint {
         assert!(!error.message.contains(KEY), "{error}");
         error
     }
+}
+
+/// Reading the machine's certificates takes longer than most tests.
+fn client() -> Client {
+    static CLIENT: OnceLock<Client> = OnceLock::new();
+    CLIENT.get_or_init(|| Client::operator(Arc::new(SystemClock::new())).unwrap()).clone()
 }
 
 async fn chunk(stream: &mut TcpStream, bytes: &[u8]) -> Option<()> {

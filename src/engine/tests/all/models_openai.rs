@@ -58,7 +58,7 @@ async fn an_answer_is_the_same_wherever_its_bytes_are_cut() {
         let answer = answer.unwrap();
         assert_eq!(answer.text, "Grüße, 日本 🎉");
         assert_eq!(pieces, ["Grüße, ", "日本 🎉"]);
-        assert_eq!(answer.usage, Some(Usage { input_tokens: 11, output_tokens: 3 }));
+        assert_eq!(answer.usage, Some(Usage { input_tokens: 11, output_tokens: 3, cached_tokens: 0 }));
         assert_eq!(answer.finish_reason.as_deref(), Some("stop"));
         assert_eq!(answer.model.as_deref(), Some("m-1"));
         assert!(answer.tool_calls.is_empty());
@@ -144,7 +144,7 @@ async fn an_endpoint_that_cannot_stream_is_understood() {
         let (answer, pieces) = endpoint.ask().await;
         let answer = answer.unwrap();
         assert_eq!((answer.text.as_str(), &pieces[..]), ("hello there", &["hello there".to_owned()][..]));
-        assert_eq!(answer.usage, Some(Usage { input_tokens: 1, output_tokens: 2 }));
+        assert_eq!(answer.usage, Some(Usage { input_tokens: 1, output_tokens: 2, cached_tokens: 0 }));
         assert_eq!(answer.model.as_deref(), Some("m-2"));
     }
     let empty = Endpoint::answering(200, "", "{\"object\": \"list\"}").await.error().await;

@@ -295,7 +295,7 @@ async fn words_come_one_by_one_at_their_pace_and_end_at_the_limit() {
     let answer = practice.call(&request, &kept).await.unwrap();
     assert_eq!(kept.0.into_inner(), ["one ", "two ", "three"]);
     assert_eq!((answer.text.as_str(), answer.finish_reason.as_deref()), ("one two three", Some("length")));
-    assert_eq!(answer.usage, Some(Usage { input_tokens: 9, output_tokens: 3 }));
+    assert_eq!(answer.usage, Some(Usage { input_tokens: 9, output_tokens: 3, cached_tokens: 0 }));
     assert_eq!(answer.model.as_deref(), Some("practice/rewrite"));
 
     let clock = ManualClock::new(noon());

@@ -1,5 +1,6 @@
 //! Every node type of the catalogue: fields, results, errors, limits.
 
+mod agent;
 mod chat;
 mod code;
 mod delay;
@@ -7,6 +8,8 @@ mod for_each;
 mod http_request;
 mod llm;
 mod logic;
+mod mcp_call;
+mod models;
 mod slack_message;
 mod sub_workflow;
 mod wait_for_input;

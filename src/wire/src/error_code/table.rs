@@ -544,7 +544,8 @@ error_codes! {
     ModelNotConfigured, "model.not_configured", 200, false,
         "The model is not configured.",
         "A node names a model of a provider that is not there, or that has no address or key.",
-        "Name a provider that there is, and set SERVICE_MODEL_BASE_URL and SERVICE_MODEL_API_KEY for it.";
+        "Name a provider that there is, and set its variables: SERVICE_MODEL_BASE_URL and SERVICE_MODEL_API_KEY, \
+         SERVICE_ANTHROPIC_API_KEY, SERVICE_GEMINI_API_KEY.";
     ModelRateLimited, "model.rate_limited", 200, true,
         "The model's endpoint takes no more requests now.",
         "The endpoint answered 429, and went on doing so through all attempts of the node.",

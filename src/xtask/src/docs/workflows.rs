@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use anyhow::Result;
+use engine::models::Prices;
 use engine::nodes::{CATALOGUE, FieldRow, Needed, NodeType, common_fields};
 
 use super::protocol::fill;
@@ -11,7 +12,19 @@ use super::protocol::fill;
 const PROSE: &str = include_str!("workflows/page.md");
 
 pub(super) fn page() -> Result<String> {
-    fill(PROSE, &[("common", fields(&common_fields())), ("overview", overview()), ("nodes", nodes()?)])
+    let parts = [
+        ("common", fields(&common_fields())),
+        ("prices", prices()),
+        ("overview", overview()),
+        ("nodes", nodes()?),
+    ];
+    fill(PROSE, &parts)
+}
+
+fn prices() -> String {
+    let Prices { as_of, models } = Prices::known();
+    let names: Vec<String> = models.keys().map(|name| format!("`{name}`")).collect();
+    format!("Prices of {as_of} are known for {}, and their dated versions.", names.join(", "))
 }
 
 fn overview() -> String {

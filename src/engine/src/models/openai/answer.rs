@@ -3,23 +3,12 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::refusal;
-use crate::models::{ModelAnswer, ModelErrorKind, ToolCall, Usage};
-
-/// Most tools that one answer may call.
-const MOST_CALLS: usize = 128;
-
-/// Why a document is none of an answer.
-pub(super) enum Wrong {
-    /// It cannot be understood.
-    Garbage(String),
-    /// It is the endpoint's error.
-    Error(ModelErrorKind, String),
-}
+use crate::models::transport::{Assembly, Call, MOST_CALLS, Wrong, kind_of_error, said_in};
+use crate::models::{ModelAnswer, Usage};
 
 /// An answer as far as it has come.
 #[derive(Default)]
-pub(super) struct Assembly {
+pub(super) struct Answer {
     text: String,
     calls: Vec<Call>,
     usage: Option<Usage>,
@@ -27,14 +16,6 @@ pub(super) struct Assembly {
     model: Option<String>,
     documents: u32,
     has_choice: bool,
-}
-
-#[derive(Default)]
-struct Call {
-    index: Option<u64>,
-    id: String,
-    name: String,
-    arguments: String,
 }
 
 /// A document: a chunk of a stream, or a whole answer. Endpoints leave members out or send `null`; only what is used
@@ -91,26 +72,20 @@ struct SaidFunction {
     arguments: Value,
 }
 
-impl Assembly {
-    /// Whether the endpoint has said why the answer ends.
-    pub(super) fn is_complete(&self) -> bool {
+impl Assembly for Answer {
+    fn is_complete(&self) -> bool {
         self.finish_reason.is_some()
     }
 
-    /// Whether nothing has come.
-    pub(super) fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.documents == 0
     }
 
-    /// Takes the next document and yields the text that it adds.
-    pub(super) fn take(&mut self, data: &str) -> Result<String, Wrong> {
-        let garbage =
-            |why: &dyn std::fmt::Display| Wrong::Garbage(format!("the answer cannot be read: {why}"));
-        let document: Document = serde_json::from_str(data).map_err(|why| garbage(&why))?;
+    fn take(&mut self, data: &str) -> Result<String, Wrong> {
+        let document: Document = serde_json::from_str(data).map_err(Wrong::unreadable)?;
         if !document.error.is_null() {
-            let said =
-                refusal::said_in(&json!({"error": document.error})).unwrap_or_else(|| "an error".to_owned());
-            return Err(Wrong::Error(refusal::kind_of_error(&document.error), said));
+            let said = said_in(&json!({"error": document.error})).unwrap_or_else(|| "an error".to_owned());
+            return Err(Wrong::Error(kind_of_error(&document.error), said));
         }
         self.documents = self.documents.saturating_add(1);
         if let Some(usage) = usage(&document.usage) {
@@ -141,6 +116,23 @@ impl Assembly {
         Ok(added)
     }
 
+    fn finish(self) -> Result<ModelAnswer, String> {
+        if !self.has_choice {
+            return Err("the answer is empty".to_owned());
+        }
+        let calls = (0_usize..).zip(self.calls).map(|(index, call)| call.finish(index));
+        Ok(ModelAnswer {
+            tool_calls: calls.collect::<Result<_, _>>()?,
+            text: self.text,
+            usage: self.usage,
+            finish_reason: self.finish_reason,
+            model: self.model,
+            carry: None,
+        })
+    }
+}
+
+impl Answer {
     fn call(&mut self, said: SaidCall) -> Result<(), Wrong> {
         let id = said.id.filter(|id| !id.is_empty());
         // Endpoints that leave the index out send each call whole, or repeat its id.
@@ -171,35 +163,6 @@ impl Assembly {
         }
         Ok(())
     }
-
-    /// The answer.
-    pub(super) fn finish(self) -> Result<ModelAnswer, String> {
-        if !self.has_choice {
-            return Err("the answer is empty".to_owned());
-        }
-        let calls = (0_usize..).zip(self.calls).map(|(index, call)| call.finish(index));
-        Ok(ModelAnswer {
-            tool_calls: calls.collect::<Result<_, _>>()?,
-            text: self.text,
-            usage: self.usage,
-            finish_reason: self.finish_reason,
-            model: self.model,
-        })
-    }
-}
-
-impl Call {
-    fn finish(self, index: usize) -> Result<ToolCall, String> {
-        let Self { id, name, arguments, .. } = self;
-        if name.is_empty() {
-            return Err("the answer calls a tool without a name".to_owned());
-        }
-        let arguments = if arguments.trim().is_empty() { "{}" } else { &arguments };
-        let arguments = serde_json::from_str(arguments)
-            .map_err(|why| format!("the answer's arguments of the tool '{name}' are no JSON: {why}"))?;
-        let id = if id.is_empty() { format!("call_{index}") } else { id };
-        Ok(ToolCall { id, name, arguments })
-    }
 }
 
 /// Content is a text, or a list of parts of which some are text.
@@ -211,12 +174,18 @@ fn text(content: Value) -> String {
     }
 }
 
-fn usage(usage: &Value) -> Option<Usage> {
+pub(super) fn usage(usage: &Value) -> Option<Usage> {
     let number = |names: [&str; 2]| names.iter().find_map(|name| usage.get(name)?.as_u64());
     let (input, output) =
         (number(["prompt_tokens", "input_tokens"]), number(["completion_tokens", "output_tokens"]));
     if input.is_none() && output.is_none() {
         return None;
     }
-    Some(Usage { input_tokens: input.unwrap_or(0), output_tokens: output.unwrap_or(0) })
+    let details = ["/prompt_tokens_details/cached_tokens", "/input_tokens_details/cached_tokens"];
+    let cached = details.iter().find_map(|place| usage.pointer(place)?.as_u64());
+    Some(Usage {
+        input_tokens: input.unwrap_or(0),
+        output_tokens: output.unwrap_or(0),
+        cached_tokens: cached.unwrap_or(0),
+    })
 }

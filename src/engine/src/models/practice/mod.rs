@@ -4,6 +4,7 @@
 mod actions;
 mod assistant;
 mod classify;
+mod embed;
 mod extract;
 mod feedback;
 mod follow;
@@ -30,7 +31,9 @@ use serde_json::Value;
 use self::instruction::Action;
 use self::reading::Reading;
 use self::structured::Filler;
-use super::{Model, ModelAnswer, ModelError, ModelErrorKind, ModelRequest, Pieces, ToolCall};
+use super::{
+    EmbedRequest, Embeddings, Model, ModelAnswer, ModelError, ModelErrorKind, ModelRequest, Pieces, ToolCall,
+};
 
 /// Bytes of a message that are read; the rest only counts.
 const READ: usize = 64 * 1024;
@@ -109,9 +112,23 @@ impl Model for Practice {
             tool_calls,
             finish_reason: Some(reason.to_owned()),
             model: Some(format!("practice/{}", request.model)),
+            carry: None,
         })
     }
+
+    async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, ModelError> {
+        if request.model != EMBED {
+            let message = format!("practice/{} makes no embeddings; write practice/{EMBED}", request.model);
+            return Err(ModelError { kind: ModelErrorKind::Rejected, message, retry_after: None });
+        }
+        let request = request.clone();
+        let making = tokio::task::spawn_blocking(move || embed::embeddings(&request));
+        making.await.unwrap_or_else(|_| Err(failed()))
+    }
 }
+
+/// Of the skills, the one that makes vectors and no text.
+const EMBED: &str = "embed";
 
 /// A skill and its pace: `assistant`, or `assistant@40ms`.
 fn named(model: &str) -> Result<(Skill, Option<Duration>), ModelError> {
@@ -136,6 +153,7 @@ fn named(model: &str) -> Result<(Skill, Option<Duration>), ModelError> {
         "rewrite" => Skill::Rewrite,
         "reflect" => Skill::Reflect,
         "judge" => Skill::Judge,
+        EMBED => return Err(unknown("practice/embed makes vectors, and is for the node 'embed'".to_owned())),
         _ => return Err(unknown(format!("the practice model has no skill '{name}'"))),
     };
     Ok((skill, pace))

@@ -66,7 +66,7 @@ pub(super) fn usage(request: &ModelRequest, text: &str, calls: &[ToolCall]) -> U
         .map(|tool| count(&tool.name) + count(&tool.description) + json(&tool.parameters))
         .sum();
     let calls: u64 = calls.iter().map(|call| count(&call.name) + json(&call.arguments)).sum();
-    Usage { input_tokens: messages + schema + tools, output_tokens: count(text) + calls }
+    Usage { input_tokens: messages + schema + tools, output_tokens: count(text) + calls, cached_tokens: 0 }
 }
 
 #[cfg(test)]

@@ -94,7 +94,7 @@ async fn attempts_of_one_visit_carry_one_key() {
 async fn an_answer_has_to_fit_its_schema() {
     let schema =
         json!({"type": "object", "required": ["kind"], "properties": {"kind": {"enum": ["a", "b"]}}});
-    let node = || ask(json!({"response_schema": schema, "retry": {"max_attempts": 2}}));
+    let node = || ask(json!({"response_schema": schema, "retry": {"max_attempts": 2}, "repair": 0}));
     let world =
         World::new().answers(&["Well, "], Ok(())).answers(&["```json\n{\"kind\": ", "\"b\"}\n```"], Ok(()));
     let done = world.run(&plan(&alone(&node()))).await.unwrap();
@@ -106,6 +106,45 @@ async fn an_answer_has_to_fit_its_schema() {
         assert_eq!((error.code, world.model.requests.lock().len()), (ErrorCode::ModelBadAnswer, 2));
         assert!(!error.message.contains("secret"), "{error}");
     }
+}
+
+#[tokio::test]
+async fn an_answer_that_does_not_fit_is_shown_to_the_model_with_what_is_wrong() {
+    let schema =
+        json!({"type": "object", "required": ["kind"], "properties": {"kind": {"enum": ["a", "b"]}}});
+    let asked = |more: Value| {
+        let mut node = ask(json!({"response_schema": schema, "retry": {"max_attempts": 1}}));
+        node.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        plan(&alone(&node))
+    };
+    let world = World::new().answers(&["{\"kind\": \"c\"}"], Ok(())).answers(&["{\"kind\": \"b\"}"], Ok(()));
+    let done = world.run(&asked(json!({}))).await.unwrap();
+    assert_eq!((&done["json"], &done["text"]), (&json!({"kind": "b"}), &json!("{\"kind\": \"b\"}")));
+    assert_eq!(world.journal.lines(), ["1 ask.1 succeeded"], "in the same attempt");
+    {
+        let requests = world.model.requests.lock();
+        let shown: Vec<_> =
+            requests[1].messages.iter().map(|said| (said.role, said.content.as_str())).collect();
+        assert_eq!(shown[..2], [(Role::User, "why?"), (Role::Assistant, "{\"kind\": \"c\"}")]);
+        assert!(
+            shown[2].1.contains("/kind") && shown[2].1.contains("JSON that fits the schema"),
+            "{}",
+            shown[2].1
+        );
+        assert_eq!(requests[1].response_schema, Some(schema.clone()));
+        let keys: Vec<_> = requests.iter().map(|request| request.idempotency_key.clone().unwrap()).collect();
+        assert_eq!(keys, ["run_1-ask-1", "run_1-ask-1-repair-1"]);
+    }
+    for (repair, calls) in [(0, 1), (1, 2), (3, 4)] {
+        let world = (0..5).fold(World::new(), |world, _| world.answers(&["no"], Ok(())));
+        let error = world.run(&asked(json!({"repair": repair}))).await.unwrap_err();
+        assert_eq!((error.code, world.model.requests.lock().len()), (ErrorCode::ModelBadAnswer, calls));
+        assert!(error.message.contains("no JSON"), "{error}");
+    }
+    // What was said of a bad answer is taken back.
+    let world = World::new().answers(&["bad ", "one"], Ok(())).answers(&["{\"kind\": ", "\"a\"}"], Ok(()));
+    world.run(&asked(json!({"stream": true}))).await.unwrap();
+    assert_eq!(world.sink.text(), "{\"kind\": \"a\"}");
 }
 
 #[tokio::test]
@@ -195,7 +234,9 @@ fn its_fields_have_limits() {
         (json!({"max_tokens": 0}), "/max_tokens range"),
         (json!({"seed": -1}), "/seed range"),
         (json!({"response_schema": {"type": "thing"}}), "/response_schema schema"),
-        (json!({"tools": []}), "/tools not_yet"),
+        (json!({"tools": []}), "/tools unknown_field"),
+        (json!({"repair": 4}), "/repair range"),
+        (json!({"credential": "x"}), "/credential not_yet"),
         (json!({"prompt": "x"}), "/prompt unknown_field"),
         (json!({"cache_seconds": 5}), "/cache_seconds not_pure"),
     ] {

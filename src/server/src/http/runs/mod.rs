@@ -5,6 +5,7 @@ mod inputs;
 mod records;
 mod requests;
 mod rerun;
+mod usage;
 
 pub(super) use create::new_run;
 
@@ -99,7 +100,8 @@ async fn trace(
     let (run, version) = found(&caller, &id).await?;
     ApiError::refuse(Params::of(&request).finish())?;
     let journal = caller.app().runs().journal(run.id).await?;
-    Ok(Json(Trace { run: records::run(run, version, Vec::new()), steps: records::steps(journal) }))
+    let steps = records::steps(journal);
+    Ok(Json(Trace { run: records::run(run, version, Vec::new()), usage: usage::of(&steps), steps }))
 }
 
 /// Stops the run; as often as one likes. To stop it again does no harm, so the key is looked at behind it: who retries

@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde_json::{Map, Value, json};
 use wire::chat::NoticeLevel;
 use wire::{
-    CreateRun, ErrorCode, Rerun, RunEvent, RunFrame, RunProblem, RunRecord, RunState, Trace, TraceStep,
+    CreateRun, ErrorCode, Rerun, RunEvent, RunFrame, RunProblem, RunRecord, RunState, RunUsage, Trace, TraceStep,
     WaitsFor,
 };
 
@@ -207,7 +207,8 @@ pub(super) fn trace() -> Result<String> {
         result: json!({"text": "It is on its way."}),
         error: None,
     };
-    let mut trace = serde_json::to_value(Trace { run: ended(), steps: vec![step] })?;
+    let usage = RunUsage { calls: 1, input_tokens: 212, output_tokens: 6, cost_usd: Some(0.000_094_4) };
+    let mut trace = serde_json::to_value(Trace { run: ended(), usage, steps: vec![step] })?;
     // The record stands above.
     if let Some(run) = trace.get_mut("run") {
         *run = json!({"id": RUN, "…": "…"});

@@ -97,16 +97,21 @@ impl Items {
             Self::Events(events) => events,
         };
         match events.next().await {
-            Some(Ok(event)) if event.data.trim() == "[DONE]" => {
-                // Where the body's end is here already, the connection can be used again.
-                let _ = events.next().now_or_never();
-                Item::Done
-            }
+            Some(Ok(event)) if event.data.trim() == "[DONE]" => Item::Done,
             Some(Ok(event)) => Item::Data(event.data),
             Some(Err(EventStreamError::Transport(stop))) => stop.into(),
             Some(Err(EventStreamError::Utf8(_))) => Stop::NoText.into(),
             Some(Err(EventStreamError::Parser(_))) => Item::Garbage("the answer is no stream of events"),
             None => Item::End,
+        }
+    }
+}
+
+impl Items {
+    /// Nothing more is wanted. Where the body's end is here already, the connection can be used again.
+    pub(super) fn let_go(&mut self) {
+        if let Self::Events(events) = self {
+            let _ = events.next().now_or_never();
         }
     }
 }

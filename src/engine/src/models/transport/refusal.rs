@@ -27,7 +27,7 @@ pub(super) fn kind(status: u16) -> ModelErrorKind {
 }
 
 /// What an error inside a stream means, by the words that endpoints use.
-pub(super) fn kind_of_error(error: &Value) -> ModelErrorKind {
+pub(in crate::models) fn kind_of_error(error: &Value) -> ModelErrorKind {
     let code = error.get("code").or_else(|| error.get("status"));
     if let Some(status) = code.and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok()) {
         return kind(status);
@@ -36,7 +36,13 @@ pub(super) fn kind_of_error(error: &Value) -> ModelErrorKind {
     let says = |word: &str| words.iter().any(|said| said.contains(word));
     if says("rate_limit") || says("quota") {
         ModelErrorKind::RateLimited
-    } else if says("invalid") || says("authentication") || says("permission") || says("not_found") {
+    } else if says("invalid")
+        || says("authentication")
+        || says("permission")
+        || says("not_found")
+        || says("billing")
+        || says("too_large")
+    {
         ModelErrorKind::Rejected
     } else {
         ModelErrorKind::Unavailable
@@ -68,7 +74,7 @@ pub(super) fn said(body: &str) -> String {
 }
 
 /// The message of an error object, wherever endpoints put it.
-pub(super) fn said_in(body: &Value) -> Option<String> {
+pub(in crate::models) fn said_in(body: &Value) -> Option<String> {
     let places = ["/error/message", "/error", "/message", "/detail", "/0/error/message"];
     places.iter().find_map(|place| body.pointer(place)?.as_str()).map(shorten)
 }

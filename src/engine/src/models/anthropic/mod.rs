@@ -1,0 +1,62 @@
+//! `anthropic/<model>`: `POST <base>/v1/messages`, answered as a stream of events.
+//!
+//! Source: `docs/adr/0006-models.md`; Anthropic's Messages API, version 2023-06-01.
+
+mod answer;
+mod body;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use kernel::{Clock, Secret};
+use net::Client;
+
+use self::answer::Answer;
+use super::transport::{Endpoint, KeyAs, Sending};
+use super::{Model, ModelAnswer, ModelError, ModelRequest, Pieces};
+
+/// Where the API is, unless the operator says otherwise.
+pub(super) const BASE: &str = "https://api.anthropic.com";
+const VERSION: &str = "2023-06-01";
+
+/// One endpoint.
+pub struct Anthropic(Endpoint);
+
+impl Anthropic {
+    /// The endpoint at `base_url`, with or without the `/v1` at its end. The key goes into `x-api-key`.
+    ///
+    /// # Errors
+    /// [`super::ModelErrorKind::NotConfigured`] when `base_url` is no http or https address.
+    pub fn new(
+        client: Client,
+        base_url: &str,
+        key: Option<Secret>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, ModelError> {
+        let endpoint = Endpoint::new(client, base_url, (key, KeyAs::Header("x-api-key")), clock)?;
+        Ok(Self(endpoint.versioned("v1")))
+    }
+
+    /// Other limits: until the head, and between two pieces.
+    #[must_use]
+    pub fn patience(mut self, head: Duration, idle: Duration) -> Self {
+        self.0.patience(head, idle);
+        self
+    }
+}
+
+#[async_trait]
+impl Model for Anthropic {
+    async fn call(&self, request: &ModelRequest, pieces: &dyn Pieces) -> Result<ModelAnswer, ModelError> {
+        let (body, answers_by) = body::write(request);
+        let sending = Sending {
+            path: &["messages"],
+            query: None,
+            headers: &[("anthropic-version", VERSION)],
+            body,
+            idempotency_key: request.idempotency_key.as_deref(),
+        };
+        self.0.converse(sending, Answer::new(answers_by), pieces).await
+    }
+}

@@ -1,0 +1,82 @@
+//! `gemini/<model>`: `POST <base>/v1beta/models/<model>:streamGenerateContent?alt=sse`, and `:batchEmbedContents`.
+//!
+//! The key goes into a header, never into the address: addresses stand in logs. Source: `docs/adr/0006-models.md`;
+//! Google's Gemini API, v1beta.
+
+mod answer;
+mod body;
+mod embeddings;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use kernel::{Clock, Secret};
+use net::Client;
+
+use self::answer::Answer;
+use super::transport::{Endpoint, KeyAs, Sending};
+use super::{EmbedRequest, Embeddings, Model, ModelAnswer, ModelError, ModelRequest, Pieces};
+
+/// Where the API is, unless the operator says otherwise.
+pub(super) const BASE: &str = "https://generativelanguage.googleapis.com";
+
+/// One endpoint.
+pub struct Gemini(Endpoint);
+
+impl Gemini {
+    /// The endpoint at `base_url`, with or without the version at its end. The key goes into `x-goog-api-key`.
+    ///
+    /// # Errors
+    /// [`super::ModelErrorKind::NotConfigured`] when `base_url` is no http or https address.
+    pub fn new(
+        client: Client,
+        base_url: &str,
+        key: Option<Secret>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, ModelError> {
+        let endpoint = Endpoint::new(client, base_url, (key, KeyAs::Header("x-goog-api-key")), clock)?;
+        Ok(Self(endpoint.versioned("v1beta")))
+    }
+
+    /// Other limits: until the head, and between two pieces.
+    #[must_use]
+    pub fn patience(mut self, head: Duration, idle: Duration) -> Self {
+        self.0.patience(head, idle);
+        self
+    }
+}
+
+/// `models/<model>`, unless the name says itself what it is: `tunedModels/…`.
+fn resource(model: &str) -> String {
+    if model.contains('/') { model.to_owned() } else { format!("models/{model}") }
+}
+
+#[async_trait]
+impl Model for Gemini {
+    async fn call(&self, request: &ModelRequest, pieces: &dyn Pieces) -> Result<ModelAnswer, ModelError> {
+        let method = format!("{}:streamGenerateContent", resource(&request.model));
+        let sending = Sending {
+            path: &method.split('/').collect::<Vec<_>>(),
+            query: Some("alt=sse"),
+            headers: &[],
+            body: body::write(request),
+            idempotency_key: request.idempotency_key.as_deref(),
+        };
+        self.0.converse(sending, Answer::default(), pieces).await
+    }
+
+    async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, ModelError> {
+        let resource = resource(&request.model);
+        let method = format!("{resource}:batchEmbedContents");
+        let sending = Sending {
+            path: &method.split('/').collect::<Vec<_>>(),
+            query: None,
+            headers: &[],
+            body: embeddings::write(request, &resource),
+            idempotency_key: request.idempotency_key.as_deref(),
+        };
+        let document = self.0.document(sending).await?;
+        embeddings::read(document, request).map_err(|why| self.0.bad(&why))
+    }
+}

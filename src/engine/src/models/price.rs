@@ -1,0 +1,131 @@
+//! What calls cost: list prices of well-known models, from `prices.json`.
+//!
+//! They are what the providers ask of everybody, without discounts for batches, long prompts or contracts; a model that
+//! is not in the table has no price.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use super::Usage;
+
+/// Prices of one model: dollars for a million tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    /// Of what it is sent.
+    pub input: f64,
+    /// Of what it is sent and has kept; as `input` where there is no price of its own.
+    #[serde(default)]
+    pub cached: Option<f64>,
+    /// Of what it writes.
+    pub output: f64,
+}
+
+/// The table.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Prices {
+    /// The month that they were looked up in.
+    pub as_of: String,
+    /// By `<provider>/<model>`.
+    #[serde(rename = "per_million_tokens_usd")]
+    pub models: BTreeMap<String, Price>,
+}
+
+static PRICES: LazyLock<Prices> = LazyLock::new(|| {
+    let read = serde_json::from_str(include_str!("prices.json"));
+    // A test reads the file.
+    read.unwrap_or_else(|_| Prices { as_of: String::new(), models: BTreeMap::new() })
+});
+
+impl Prices {
+    /// The table that the service counts by.
+    #[must_use]
+    pub fn known() -> &'static Self {
+        &PRICES
+    }
+}
+
+/// Dollars that a call of `<provider>/<model>` costs; `None` where its price is not known.
+#[must_use]
+pub fn cost(model: &str, usage: Usage) -> Option<f64> {
+    if model.starts_with("practice/") {
+        return Some(0.0);
+    }
+    let price = find(model)?;
+    let cached = usage.cached_tokens.min(usage.input_tokens);
+    let of = |tokens: u64, price: f64| f64::from(u32::try_from(tokens).unwrap_or(u32::MAX)) * price;
+    let millionths = of(usage.input_tokens - cached, price.input)
+        + of(cached, price.cached.unwrap_or(price.input))
+        + of(usage.output_tokens, price.output);
+    Some(rounded(millionths / 1e6))
+}
+
+/// A sum of money without the noise of binary fractions.
+#[must_use]
+pub fn rounded(dollars: f64) -> f64 {
+    (dollars * 1e9).round() / 1e9
+}
+
+/// The price of a model or of one of its dated versions.
+fn find(model: &str) -> Option<&'static Price> {
+    let prices = &PRICES.models;
+    prices.get(model).or_else(|| {
+        let known =
+            prices.iter().filter(|(name, _)| model.strip_prefix(name.as_str()).is_some_and(is_version));
+        known.max_by_key(|(name, _)| name.len()).map(|(_, price)| price)
+    })
+}
+
+/// `-2025-04-14`, `-20250929`, `-001`, `-latest`, `-preview…`: the same model.
+fn is_version(rest: &str) -> bool {
+    let Some(rest) = rest.strip_prefix('-') else { return false };
+    let first = rest.split('-').next().unwrap_or_default();
+    let dated = first.len() >= 3 && rest.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+    dated || rest == "latest" || rest.starts_with("preview")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn used(input_tokens: u64, cached_tokens: u64, output_tokens: u64) -> Usage {
+        Usage { input_tokens, output_tokens, cached_tokens }
+    }
+
+    #[test]
+    fn the_table_can_be_read_and_its_names_are_models() {
+        let prices = Prices::known();
+        assert_eq!(prices.as_of.len(), 7);
+        assert!(prices.models.len() > 20);
+        for (name, price) in &prices.models {
+            assert!(
+                ["openai/", "anthropic/", "gemini/"].iter().any(|start| name.starts_with(start)),
+                "{name}"
+            );
+            assert!(price.input > 0.0 && price.output >= 0.0, "{name}");
+            assert!(price.cached.is_none_or(|cached| cached < price.input), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_call_costs_what_its_tokens_do() {
+        for (model, usage, dollars) in [
+            ("openai/gpt-4.1-mini", used(1_000_000, 0, 0), Some(0.4)),
+            ("openai/gpt-4.1-mini", used(1_000_000, 500_000, 1_000_000), Some(0.2 + 0.05 + 1.6)),
+            ("openai/gpt-4.1-mini-2025-04-14", used(0, 0, 10), Some(0.000_016)),
+            ("anthropic/claude-sonnet-4-20250514", used(3, 0, 1), Some(0.000_024)),
+            ("anthropic/claude-opus-4-1-20250805", used(1_000, 0, 0), Some(0.015)),
+            ("openai/gpt-5.5", used(1_000_000, 1_000_000, 0), Some(5.0)),
+            ("gemini/gemini-2.5-flash-lite", used(1_000_000, 0, 0), Some(0.1)),
+            ("gemini/gemini-2.5-flash-image", used(1, 0, 0), None),
+            ("openai/gpt-5-pro", used(1, 0, 0), None),
+            ("openai/llama3", used(1, 0, 1), None),
+            ("practice/assistant", used(9, 0, 9), Some(0.0)),
+        ] {
+            assert_eq!(cost(model, usage), dollars, "{model}");
+        }
+    }
+}

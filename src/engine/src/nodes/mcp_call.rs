@@ -1,0 +1,130 @@
+//! `mcp_call`: calls a tool of an MCP server.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use minijinja::Value as View;
+use serde_json::{Map, Value, json};
+use wire::{ErrorCode, FieldError};
+
+use super::{Call, Effect, Failure, Node, NodeType, text_field};
+use crate::channel::kind;
+use crate::check::Check;
+use crate::graph::NodeSpec;
+use crate::graph::fields::Fields;
+use crate::mcp::Server;
+use crate::template::{as_text, fill};
+use crate::{Mcp, NodeError};
+
+/// Limit of one attempt unless the graph says otherwise.
+const TIMEOUT: Duration = Duration::from_secs(300);
+
+pub(super) const TYPE: NodeType = NodeType {
+    name: "mcp_call",
+    group: "network",
+    summary: "Calls a tool of an MCP server, over streamable HTTP.",
+    effect: Effect::Outbound,
+    schema,
+    result: "`{text, json, content}`: the texts of what the tool answered; its structured answer, or the JSON that the \
+             text is, else null; and every part as it came. A tool that says that it failed fails the node.",
+    example: || {
+        json!({"name": "weather", "type": "mcp_call", "url": "https://mcp.example.com/mcp", "tool": "get_weather",
+               "arguments": {"city": "{{ inputs.city }}"}})
+    },
+    build,
+};
+
+/// Where an MCP server is, with its templates.
+pub(super) struct Place {
+    url: Value,
+    headers: Value,
+}
+
+struct McpCall {
+    place: Place,
+    tool: Value,
+    arguments: Value,
+}
+
+fn schema() -> Value {
+    json!({"type": "object", "required": ["url", "tool"], "properties": {
+        "url": {"type": "string", "description": "The server's address, http or https; a template."},
+        "tool": {"type": "string", "description": "The tool's name; a template."},
+        "arguments": {"type": ["object", "string"], "default": {}, "description": "What it is called with, or a template of it; texts inside are templates."},
+        "headers": {"type": "object", "default": {}, "additionalProperties": {"type": "string"},
+                    "description": "Headers of every request; their values are templates."}}})
+}
+
+fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
+    let place = Place::read(fields, check);
+    let tool = text_field(fields, "tool", check);
+    let arguments = fields.value("arguments").cloned().unwrap_or_else(|| json!({}));
+    let good = match &arguments {
+        Value::Object(_) => true,
+        Value::String(text) => crate::template::has_holes(text),
+        _ => false,
+    };
+    if !good {
+        let problem =
+            FieldError::new(fields.at("arguments"), "type", "must be an object, or a template of one");
+        check.note(problem.suggest(r#""arguments": {"city": "{{ inputs.city }}"}"#));
+    }
+    let good = good && check.templates(&arguments, &fields.at("arguments"));
+    Some(Box::new(McpCall { place: place?, tool: tool?, arguments: Some(arguments).filter(|_| good)? }))
+}
+
+impl Place {
+    pub(super) fn read(fields: &mut Fields<'_>, check: &mut Check) -> Option<Self> {
+        let url = text_field(fields, "url", check);
+        let headers = fields.value("headers").cloned().unwrap_or_else(|| json!({}));
+        let texts = headers.as_object().is_some_and(|all| all.values().all(Value::is_string));
+        if !texts {
+            let problem = FieldError::new(fields.at("headers"), "type", "must be an object of texts");
+            check.note(problem.suggest(r#""headers": {"X-Team": "support"}"#));
+            return None;
+        }
+        let good = check.templates(&headers, &fields.at("headers"));
+        Some(Self { url: url?, headers: Some(headers).filter(|_| good)? })
+    }
+
+    pub(super) fn filled(&self, scope: &View) -> Result<Map<String, Value>, NodeError> {
+        let url = Value::String(as_text(&fill(&self.url, scope)?));
+        Ok(Map::from_iter([("url".to_owned(), url), ("headers".to_owned(), fill(&self.headers, scope)?)]))
+    }
+}
+
+/// What calls MCP servers.
+pub(super) fn mcp<'a>(call: &'a Call<'_>) -> Result<&'a Mcp, NodeError> {
+    call.models().mcp().ok_or_else(|| {
+        NodeError::new(ErrorCode::EgressRefused, "this service does not let workflows call MCP servers")
+    })
+}
+
+#[async_trait]
+impl Node for McpCall {
+    fn input(&self, scope: &View) -> Result<Value, NodeError> {
+        let mut input = self.place.filled(scope)?;
+        let arguments = fill(&self.arguments, scope)?;
+        if !arguments.is_object() {
+            return Err(NodeError::failed(format!(
+                "the arguments must be an object, not {}",
+                kind(&arguments)
+            )));
+        }
+        input.insert("tool".to_owned(), Value::String(as_text(&fill(&self.tool, scope)?)));
+        input.insert("arguments".to_owned(), arguments);
+        Ok(Value::Object(input))
+    }
+
+    async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
+        let tool = input.get("tool").and_then(Value::as_str).unwrap_or_default();
+        let arguments = input.get("arguments").and_then(Value::as_object).cloned().unwrap_or_default();
+        let answered =
+            mcp(call)?.call(&Server::read(&input), tool, arguments, call.idempotency_key()).await?;
+        Ok(answered)
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        Some(TIMEOUT)
+    }
+}

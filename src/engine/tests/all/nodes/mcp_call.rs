@@ -1,0 +1,265 @@
+//! `mcp_call` and the MCP tools of an agent, against a small server of streamable HTTP.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use engine::Mcp;
+use engine::models::{Models, Practice};
+use kernel::SystemClock;
+use net::{Client, Egress, Guard, Host, HostPort, SystemResolver};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use wire::ErrorCode;
+
+use crate::ports::{alone, plan};
+use crate::world::{World, recorded, refused};
+
+/// A server with the tools `shout`, `fail` and `hide`; it answers as a stream or as a document.
+struct Server {
+    at: SocketAddr,
+    streams: bool,
+    /// Head and message of each request.
+    seen: Mutex<Vec<(String, Value)>>,
+}
+
+impl Server {
+    async fn new(streams: bool) -> Arc<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = Arc::new(Self { at: listener.local_addr().unwrap(), streams, seen: Mutex::default() });
+        let serving = Arc::clone(&server);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let serving = Arc::clone(&serving);
+                tokio::spawn(async move { serving.serve(stream).await });
+            }
+        });
+        server
+    }
+
+    async fn serve(&self, mut stream: TcpStream) -> Option<()> {
+        loop {
+            let (head, body) = read(&mut stream).await?;
+            let message: Value = serde_json::from_str(&body).unwrap_or_default();
+            self.seen.lock().push((head, message.clone()));
+            let answer = match message["method"].as_str() {
+                Some("initialize") => json!({"protocolVersion": message["params"]["protocolVersion"],
+                    "capabilities": {"tools": {}}, "serverInfo": {"name": "small", "version": "1"}}),
+                Some("tools/list") => json!({"tools": [
+                    {"name": "shout", "description": "Shouts.", "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}}},
+                    {"name": "fail", "inputSchema": {"type": "object"}}, {"name": "hide", "inputSchema": {"type": "object"}}]}),
+                Some("tools/call") if message["params"]["name"] == "shout" => {
+                    let text =
+                        message["params"]["arguments"]["text"].as_str().unwrap_or_default().to_uppercase();
+                    json!({"content": [{"type": "text", "text": text}], "structuredContent": {"loud": true}})
+                }
+                Some("tools/call") => {
+                    json!({"content": [{"type": "text", "text": "it hurts"}], "isError": true})
+                }
+                _ => {
+                    stream.write_all(b"HTTP/1.1 202 X\r\nContent-Length: 0\r\n\r\n").await.ok()?;
+                    continue;
+                }
+            };
+            let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": answer}).to_string();
+            let (kind, body) = match self.streams {
+                true => ("text/event-stream", format!(": hello\n\nevent: message\ndata: {answer}\n\n")),
+                false => ("application/json", answer),
+            };
+            let head = format!(
+                "HTTP/1.1 200 X\r\nContent-Type: {kind}\r\nMcp-Session-Id: s1\r\nContent-Length: {}\r\n\r\n",
+                body.len()
+            );
+            stream.write_all(format!("{head}{body}").as_bytes()).await.ok()?;
+        }
+    }
+
+    fn methods(&self) -> Vec<String> {
+        self.seen
+            .lock()
+            .iter()
+            .filter_map(|(_, message)| message["method"].as_str().map(str::to_owned))
+            .collect()
+    }
+
+    /// A run that may call this server.
+    fn world(&self) -> World {
+        world(vec![HostPort { host: Host::Ipv4([127, 0, 0, 1].into()), port: self.at.port() }])
+    }
+
+    fn node(&self, more: Value) -> Value {
+        let mut node = json!({"name": "ask", "type": "mcp_call", "url": format!("http://{}/mcp", self.at), "tool": "shout",
+                              "arguments": {"text": "{{ inputs.text }}"}, "headers": {"X-Team": "{{ 'blue' }}"}});
+        node.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        node
+    }
+}
+
+async fn read(stream: &mut TcpStream) -> Option<(String, String)> {
+    let mut read = Vec::new();
+    let mut buffer = [0; 4096];
+    loop {
+        let count = stream.read(&mut buffer).await.ok().filter(|count| *count > 0)?;
+        read.extend_from_slice(&buffer[..count]);
+        let text = String::from_utf8_lossy(&read).into_owned();
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+        if body.len() >= length.map_or(0, |length| length.parse().unwrap()) {
+            return Some((head.to_owned(), body.to_owned()));
+        }
+    }
+}
+
+fn world(allow: Vec<HostPort>) -> World {
+    let clock = Arc::new(SystemClock::new());
+    let guard = Guard::new(Egress { allow, ..Egress::default() }, Arc::new(SystemResolver));
+    let client = Client::guarded(Arc::new(guard), clock.clone()).unwrap();
+    let practice = Arc::new(Practice::new(clock));
+    let mut world = World::new().inputs(json!({"text": "hello"}));
+    world.models = Models::default().with("practice", practice).with_mcp(Mcp::new(client));
+    world
+}
+
+/// Runs with real time passing: the server is not on the turned clock.
+async fn run(world: &World, node: &Value) -> Result<Value, engine::RunError> {
+    world.begin_with(&plan(&alone(node)), Arc::new(SystemClock::new())).end().await
+}
+
+#[tokio::test]
+async fn a_tool_is_called_and_its_answer_is_the_result() {
+    for streams in [true, false] {
+        let server = Server::new(streams).await;
+        let world = server.world();
+        let done = run(&world, &server.node(json!({}))).await.unwrap();
+        assert_eq!(
+            done,
+            json!({"text": "HELLO", "json": {"loud": true}, "content": [{"type": "text", "text": "HELLO"}]}),
+            "{streams}"
+        );
+        assert_eq!(server.methods(), ["initialize", "notifications/initialized", "tools/call"]);
+        let seen = server.seen.lock();
+        let (head, _) = seen.iter().find(|(_, message)| message["method"] == "tools/call").unwrap();
+        for header in ["x-team: blue", "mcp-session-id: s1", "idempotency-key: run_1-ask-1"] {
+            assert!(head.to_lowercase().contains(header), "{header} in {head}");
+        }
+        assert!(seen.iter().any(|(head, _)| head.starts_with("DELETE /mcp ")), "the session is given back");
+        assert_eq!(world.journal.lines(), ["1 ask.1 started", "1 ask.1 succeeded"]);
+    }
+}
+
+#[tokio::test]
+async fn what_goes_wrong_is_told() {
+    let server = Server::new(true).await;
+    let error = run(&server.world(), &server.node(json!({"tool": "fail"}))).await.unwrap_err();
+    assert_eq!(
+        (error.code, error.message.as_str()),
+        (ErrorCode::NodeFailed, "the tool 'fail' failed: it hurts")
+    );
+
+    let error = run(&world(Vec::new()), &server.node(json!({}))).await.unwrap_err();
+    assert_eq!(error.code, ErrorCode::EgressRefused, "{error}");
+    let mut without = World::new().inputs(json!({"text": "x"}));
+    without.models = Models::default();
+    let error = run(&without, &server.node(json!({}))).await.unwrap_err();
+    assert_eq!(error.code, ErrorCode::EgressRefused, "{error}");
+
+    let closed = HostPort { host: Host::Ipv4([127, 0, 0, 1].into()), port: 1 };
+    let error =
+        run(&world(vec![closed]), &server.node(json!({"url": "http://127.0.0.1:1/"}))).await.unwrap_err();
+    assert_eq!((error.code, error.retryable), (ErrorCode::NodeFailed, true), "{error}");
+    for (more, text) in [
+        (json!({"arguments": "{{ inputs.text }}"}), "must be an object, not a string"),
+        (json!({"headers": {"no header": "x"}}), "no name of a header"),
+        (json!({"url": "{{ inputs.text }}"}), ""),
+    ] {
+        let error = run(&server.world(), &server.node(more)).await.unwrap_err();
+        assert!(error.message.contains(text), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_whose_outcome_is_not_known_is_not_made_again() {
+    let server = Server::new(true).await;
+    let world = server.world();
+    run(&world, &server.node(json!({}))).await.unwrap();
+    let rows = world.journal.rows.lock()[..1].to_vec();
+    let called = server.methods().len();
+    let error = run(&server.world().recorded(recorded(&rows)), &server.node(json!({}))).await.unwrap_err();
+    assert_eq!((error.code, server.methods().len()), (ErrorCode::NodeOutcomeUnknown, called));
+    run(&server.world().recorded(recorded(&rows)), &server.node(json!({"idempotent": true}))).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_agent_has_the_tools_of_a_server() {
+    let server = Server::new(true).await;
+    let tool = json!({"type": "mcp", "url": format!("http://{}/mcp", server.at), "allow": ["shout", "fail"]});
+    let node = json!({"name": "ask", "type": "agent", "model": "practice/assistant", "user": "Please call shout with text=hello",
+                      "tools": [tool]});
+    let world = server.world();
+    let done = run(&world, &node).await.unwrap();
+    assert_eq!((&done["steps"], &done["text"]), (&json!(2), &json!("The tool says: HELLO")));
+    assert_eq!(
+        world.journal.lines(),
+        [
+            "1 ask.mcp[0].1 succeeded",
+            "1 ask[0].1 succeeded",
+            "1 ask[0].shout[0].1 started",
+            "1 ask[0].shout[0].1 succeeded",
+            "1 ask[1].1 succeeded",
+            "1 ask.1 succeeded"
+        ]
+    );
+    // What was listed once is not asked for again, and a tool that is not allowed is not there.
+    let rows = world.journal.rows.lock()[..1].to_vec();
+    let StepResult(listed) = StepResult::of(&rows[0]);
+    assert_eq!(listed["tools"].as_array().unwrap().len(), 3);
+    let lists = || server.methods().iter().filter(|method| *method == "tools/list").count();
+    assert_eq!(lists(), 1);
+    run(&server.world().recorded(recorded(&rows)), &node).await.unwrap();
+    assert_eq!(lists(), 1);
+
+    let twice = json!({"type": "node", "name": "shout", "description": "x", "parameters": {}, "node": {"type": "template", "template": ""}});
+    let mut node = node;
+    node["tools"].as_array_mut().unwrap().push(twice);
+    let error = run(&server.world(), &node).await.unwrap_err();
+    assert!(error.message.contains("two tools are called 'shout'"), "{error}");
+}
+
+struct StepResult(Value);
+
+impl StepResult {
+    fn of(row: &engine::ports::StepRecord) -> Self {
+        match &row.outcome {
+            engine::ports::StepOutcome::Succeeded { result, .. } => {
+                Self(serde_json::from_str(result).unwrap())
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn its_fields_have_limits() {
+    let node = |more: Value| {
+        let mut node =
+            json!({"name": "ask", "type": "mcp_call", "url": "https://mcp.example.com/", "tool": "x"});
+        node.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        node
+    };
+    let agent =
+        |tool: Value| json!({"name": "ask", "type": "agent", "model": "a/b", "user": "x", "tools": [tool]});
+    for (node, problem) in [
+        (node(json!({"url": null})), "/url required"),
+        (node(json!({"tool": null})), "/tool required"),
+        (node(json!({"arguments": []})), "/arguments type"),
+        (node(json!({"arguments": {"a": "{{ nobody }}"}})), "/arguments/a unknown_name"),
+        (node(json!({"headers": {"a": 5}})), "/headers type"),
+        (node(json!({"cache_seconds": 5})), "/cache_seconds not_pure"),
+        (agent(json!({"type": "mcp"})), "/tools/0/url required"),
+        (agent(json!({"type": "mcp", "url": "x", "allow": []})), "/tools/0/allow type"),
+        (agent(json!({"type": "mcp", "url": "x", "name": "y"})), "/tools/0/name unknown_field"),
+    ] {
+        assert_eq!(refused(&node), [problem], "{node}");
+    }
+}
