@@ -14,8 +14,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use commands::{
-    answer, audit, chat, config, credential, demo, login, logout, node, rerun, run, serve, token, whoami, workflow,
-    workspace,
+    answer, audit, chat, config, credential, demo, login, logout, node, rerun, run, serve, token, whoami,
+    workflow, workspace,
 };
 use options::ClientOptions;
 use output::{Failure, Output};

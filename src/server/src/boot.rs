@@ -270,6 +270,13 @@ fn models(config: &Config, outbound: &net::Client, clock: &Arc<dyn Clock>) -> Re
     taped.map_err(|error| refused(&error))
 }
 
+/// Where code of users runs; nothing of it is started yet.
+fn sandbox(config: &config::Sandbox) -> Sandbox {
+    let (workers, memory) = (config.workers, config.memory);
+    let options = config.program.clone().map_or_else(Options::own, Options::new);
+    Sandbox::new(Options { workers, memory, ..options })
+}
+
 /// Whether a start would be let listen and could, as far as can be seen beforehand; the address is let go again.
 ///
 /// # Errors

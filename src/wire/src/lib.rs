@@ -33,7 +33,8 @@ pub use error_code::ErrorCode;
 pub use near::nearest;
 pub use node::NodeTypeRecord;
 pub use run::{
-    CreateRun, Rerun, RunEvent, RunFrame, RunProblem, RunRecord, RunState, RunUsage, Trace, TraceStep, WaitsFor,
+    CreateRun, Rerun, RunEvent, RunFrame, RunProblem, RunRecord, RunState, RunUsage, Trace, TraceStep,
+    WaitsFor,
 };
 pub use sign_in::{
     Me, Refresh, SignInStarted, SignedIn, StartSignIn, TerminalCode, UserRecord, VerifyCode, WorkspaceRole,

@@ -64,6 +64,10 @@ pub(crate) struct Check {
     names: Vec<Named>,
     owner: Owner,
     locals: Locals,
+    /// The graph's own code.
+    pub(crate) modules: Arc<Modules>,
+    /// Those of them that are JavaScript, which may import one another.
+    pub(crate) scripts: Arc<Modules>,
 }
 
 /// What is known here besides what every template sees.
@@ -71,10 +75,6 @@ pub(crate) struct Check {
 struct Locals {
     /// Inside the body of a `for_each`: `item` and `index`.
     items: bool,
-    /// The graph's own code.
-    pub(crate) modules: Arc<Modules>,
-    /// Those of them that are JavaScript, which may import one another.
-    pub(crate) scripts: Arc<Modules>,
     /// Inside the node of a tool: `args`.
     args: bool,
 }

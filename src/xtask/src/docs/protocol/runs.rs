@@ -6,8 +6,8 @@ use anyhow::Result;
 use serde_json::{Map, Value, json};
 use wire::chat::NoticeLevel;
 use wire::{
-    CreateRun, ErrorCode, Rerun, RunEvent, RunFrame, RunProblem, RunRecord, RunState, RunUsage, Trace, TraceStep,
-    WaitsFor,
+    CreateRun, ErrorCode, Rerun, RunEvent, RunFrame, RunProblem, RunRecord, RunState, RunUsage, Trace,
+    TraceStep, WaitsFor,
 };
 
 use super::chat::WORKFLOW;
