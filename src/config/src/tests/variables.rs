@@ -92,6 +92,7 @@ fn what_counts_in_this_stage() {
         "SERVICE_DATABASE_POOL",
         "SERVICE_DATABASE_WRITERS",
         "SERVICE_DATA_DIR",
+        "SERVICE_EGRESS_ALLOW",
         "SERVICE_HOST",
         "SERVICE_HTTP_WORKERS",
         "SERVICE_LOG",
