@@ -141,8 +141,9 @@ pub struct ShownWorkflow {
     /// The record.
     #[serde(flatten)]
     pub workflow: WorkflowRecord,
-    /// Of its newest version.
-    pub readiness: Readiness,
+    /// Of its newest version; absent where that names no credential.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub readiness: Option<Readiness>,
 }
 
 /// What the chat of a workflow shows.

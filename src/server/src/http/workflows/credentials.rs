@@ -59,19 +59,23 @@ fn of_name(one: &CredentialUse, known: &[String]) -> FieldError {
     }
 }
 
-/// Whether the newest version has what it names.
-pub(super) async fn readiness<S>(caller: &Caller<S>, workflow: &StoredWorkflow) -> ApiResult<Readiness> {
+/// Whether the newest version has what it names; `None` where it names nothing.
+pub(super) async fn readiness<S>(
+    caller: &Caller<S>,
+    workflow: &StoredWorkflow,
+) -> ApiResult<Option<Readiness>> {
     let version = match workflow.latest_version {
         Some(number) => caller.store().version(workflow.id, number).await?,
         None => None,
     };
     let uses = version.map(|version| engine::credentials(&version.graph)).unwrap_or_default();
     let mut missing: BTreeSet<String> = uses.into_iter().map(|one| one.name).collect();
-    if !missing.is_empty() {
-        for known in caller.store().credential_names(workflow.workspace_id).await? {
-            missing.remove(&known);
-        }
+    if missing.is_empty() {
+        return Ok(None);
+    }
+    for known in caller.store().credential_names(workflow.workspace_id).await? {
+        missing.remove(&known);
     }
     let missing_credentials: Vec<String> = missing.into_iter().collect();
-    Ok(Readiness { ready: missing_credentials.is_empty(), missing_credentials })
+    Ok(Some(Readiness { ready: missing_credentials.is_empty(), missing_credentials }))
 }
