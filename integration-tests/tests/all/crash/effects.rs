@@ -20,7 +20,7 @@ use wire::{CreateRun, CreateVersion, CreateWorkflow};
 
 use super::oracle::Oracle;
 use super::service::Service;
-use super::{SLOW_DISK, folder, moment, number, seed};
+use super::{SLOW_DISK, folder, kill_on, number, seed};
 
 /// Runs begun by each client at the same time.
 const CLIENTS: usize = 4;
@@ -120,11 +120,7 @@ async fn kills_repeat_nothing_outside_that_has_completed_and_every_run_ends() {
             tokio::spawn(async move { keep_beginning(&client, &workflow, number, &over).await })
         })
         .collect();
-    for _ in 0..kills {
-        tokio::task::block_in_place(|| std::thread::sleep(moment(&random)));
-        service.kill();
-        tokio::task::block_in_place(|| oracle.starting(false, || service.start()));
-    }
+    kill_on(kills, &random, &mut service, &mut oracle);
     over.store(true, Ordering::Relaxed);
     let mut runs = Vec::new();
     for client in clients {

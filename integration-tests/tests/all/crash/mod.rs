@@ -101,6 +101,15 @@ async fn play(
     assert!(slowest <= READY, "ready only after {slowest:.2} s");
 }
 
+/// Kills at random moments while other tasks of the test go on.
+fn kill_on(kills: u64, random: &SeededRandom, service: &mut Service, oracle: &mut Oracle) {
+    for _ in 0..kills {
+        tokio::task::block_in_place(|| std::thread::sleep(moment(random)));
+        service.kill();
+        tokio::task::block_in_place(|| oracle.starting(false, || service.start()));
+    }
+}
+
 fn moment(random: &SeededRandom) -> Duration {
     let mut bytes = [0; 8];
     random.fill(&mut bytes).unwrap();
