@@ -92,11 +92,11 @@ pub(crate) async fn claim<I: StartIds>(
     match ports.store.reserve_key(wanted).await? {
         Reserved::New => {}
         Reserved::Different => {
-            token.finished();
+            token.released();
             return Err(BeginError::KeyReused);
         }
         Reserved::Same(known) => {
-            token.finished();
+            token.released();
             if ports.store.stream(known.stream()).await?.is_some() {
                 return Ok(Claimed::Begun(known));
             }
@@ -155,7 +155,7 @@ pub(crate) async fn commit_start(
             Err(error) => {
                 topics.abandon(stream);
                 if matches!(error, WriteError::Poisoned(_)) {
-                    token.finished();
+                    token.released();
                 }
             }
         }

@@ -33,7 +33,8 @@ impl Cancel {
         if stored.status.is_terminal() {
             return Ok(Some(stored));
         }
-        self.signal(stored.writer_id, run).await?;
+        // Whoever has it finds out, and here that is at once.
+        self.ports.wakes.queue();
         if let Some(stream) = stored.stream_id {
             let ended = self.ended(stored.thread_id, run, stream);
             kernel::timeout(&*self.ports.clock, LIMIT, ended).await.transpose()?;
@@ -51,9 +52,6 @@ impl Cancel {
                     return Ok(());
                 }
                 self.tell(thread, &turns);
-                for turn in &turns {
-                    self.signal(turn.writer, turn.run).await?;
-                }
                 try_join_all(turns.iter().map(|turn| self.ended(Some(thread), turn.run, turn.stream)))
                     .await?;
             }
@@ -67,11 +65,6 @@ impl Cancel {
         turns.iter().for_each(|turn| self.threads.stop(thread, turn.run));
     }
 
-    /// Tells another instance to look at a run of its own again.
-    async fn signal(&self, writer: Uuid, run: Uuid) -> Result<(), StoreError> {
-        if writer == self.ports.writer { Ok(()) } else { self.ports.store.signal(writer, run).await }
-    }
-
     /// Tells the actor until the stream has ended: a run is stored a moment before its actor knows of it.
     async fn ended(&self, thread: Option<ThreadId>, run: Uuid, stream: Uuid) -> Result<(), StoreError> {
         // Behind every event: all it ever reads is the end.
@@ -82,17 +75,14 @@ impl Cancel {
         };
         // Polled on over all the telling: what another instance writes is found only by who is patient.
         let mut ended = Box::pin(ended);
-        for told in 0_u32.. {
+        loop {
             match thread {
                 Some(thread) => self.threads.stop(thread, run),
-                // Seldom: a run of another instance does not stand in the queue either.
-                None if !self.runs.stop(run) && told.is_multiple_of(10) => self.ports.wakes.again(run),
-                None => {}
+                None => self.runs.stop(run),
             }
             if let Some(ended) = kernel::timeout(&*self.ports.clock, AGAIN, &mut ended).await {
                 return ended;
             }
         }
-        Ok(())
     }
 }

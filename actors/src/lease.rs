@@ -30,12 +30,12 @@ enum Care {
     HeldAndGivenAgain,
 }
 
-/// Holds a run as being looked after. Dropped without [`RunToken::finished`], the run is an orphan that the sweeper
+/// Holds a run as being looked after. Dropped without [`RunToken::released`], the run is an orphan that the sweeper
 /// finds.
 pub(crate) struct RunToken {
     run: Uuid,
     runs: Arc<Mutex<BTreeMap<Uuid, Care>>>,
-    finished: bool,
+    released: bool,
 }
 
 /// When the lease was renewed, in monotonic time.
@@ -76,11 +76,11 @@ impl InFlight {
         // Under the lock: the oldest run is never computed between the id's making and its counting.
         let run = self.ids.uuid()?;
         runs.insert(run, Care::Held);
-        Ok(RunToken { run, runs: Arc::clone(&self.runs), finished: false })
+        Ok(RunToken { run, runs: Arc::clone(&self.runs), released: false })
     }
 
-    /// Runs that exist and that nobody looks after yet, or that somebody is just done with.
-    pub(crate) fn abandon(&self, found: &[Uuid]) {
+    /// Runs that this instance has, or perhaps has, and that nobody looks after yet, or that somebody is just done with.
+    pub(crate) fn given(&self, found: &[Uuid]) {
         let mut runs = self.runs.lock();
         for run in found {
             let care = runs.entry(*run).or_insert(Care::Nobody);
@@ -97,13 +97,18 @@ impl InFlight {
             return None;
         }
         runs.insert(run, Care::Held);
-        Some(RunToken { run, runs: Arc::clone(&self.runs), finished: false })
+        Some(RunToken { run, runs: Arc::clone(&self.runs), released: false })
     }
 
     /// Held from the moment the oldest run is looked for until the lease names it: a run from before it that is
     /// adopted meanwhile would be left out, and nobody would find it after a crash.
     pub(crate) async fn naming(&self) -> MutexGuard<'_, ()> {
         self.naming.lock().await
+    }
+
+    /// Whether a run counts here, whoever looks after it.
+    pub(crate) fn knows(&self, run: Uuid) -> bool {
+        self.runs.lock().contains_key(&run)
     }
 
     /// No run of this instance before this one is unfinished.
@@ -135,9 +140,9 @@ impl RunToken {
         self.run
     }
 
-    /// The run's end is durable.
-    pub(crate) fn finished(mut self) {
-        self.finished = true;
+    /// The run's end is durable, or it stands in the queue, or it never was.
+    pub(crate) fn released(mut self) {
+        self.released = true;
     }
 }
 
@@ -145,7 +150,7 @@ impl Drop for RunToken {
     fn drop(&mut self) {
         let mut runs = self.runs.lock();
         match runs.get_mut(&self.run) {
-            Some(Care::Held) if self.finished => _ = runs.remove(&self.run),
+            Some(Care::Held) if self.released => _ = runs.remove(&self.run),
             Some(care) => *care = Care::Nobody,
             None => {}
         }
@@ -176,12 +181,12 @@ mod tests {
         drop(first);
         assert_eq!(runs.orphans(), [one]);
         assert_eq!(runs.oldest().unwrap(), one, "an orphan still counts");
-        second.finished();
+        second.released();
         let again = runs.adopt(one).unwrap();
         runs.forget(one);
         assert_eq!(runs.oldest().unwrap(), one, "who looks after it says when it is over");
         assert!(runs.orphans().is_empty());
-        again.finished();
+        again.released();
         assert!(runs.oldest().unwrap() > two);
     }
 
@@ -191,12 +196,12 @@ mod tests {
         let token = runs.begin().unwrap();
         let run = token.run();
         // It went into the queue and was taken out, all before its holder heard that it is there.
-        runs.abandon(&[run]);
+        runs.given(&[run]);
         assert!(runs.adopt(run).is_none(), "somebody holds it");
         assert!(runs.orphans().is_empty());
-        token.finished();
+        token.released();
         assert_eq!(runs.orphans(), [run]);
-        runs.adopt(run).unwrap().finished();
+        runs.adopt(run).unwrap().released();
         assert!(runs.orphans().is_empty());
     }
 }

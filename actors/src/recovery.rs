@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use kernel::ThreadId;
 use serde_json::Value;
-use store::{StoreError, StoredRun};
+use store::{AskedStop, LeftRun, StoreError, StoredRun};
 use uuid::Uuid;
-use wire::chat::Dialect;
 
 use crate::db::WriteError;
 use crate::lease::RunToken;
@@ -56,13 +55,14 @@ impl Recovery {
         let ports = self.runs.ports();
         let mut taken = 0;
         loop {
-            let page = ports.store.unfinished_runs(ports.writer, since, PAGE).await?;
-            let Some((last, _)) = page.last() else { return Ok(taken) };
-            since = Uuid::from_u128(last.id.as_u128().saturating_add(1));
-            for (run, dialect) in page {
-                let id = run.id;
-                match taken_up(&self.threads, ports, run, dialect).await {
-                    Ok(found) => taken += usize::from(self.accept(found)),
+            let page = ports.store.left_runs(ports.writer, since, PAGE).await?;
+            let Some(last) = page.last() else { return Ok(taken) };
+            since = Uuid::from_u128(last.run.id.as_u128().saturating_add(1));
+            for left in page {
+                let id = left.run.id;
+                let Some(token) = ports.in_flight.adopt(id) else { continue };
+                match made(&self.threads, ports, left, token).await {
+                    Ok(found) => taken += usize::from(self.accept(Some(found))),
                     Err(error) => {
                         tracing::error!(run = %id, %error, "an unfinished run cannot be taken up now");
                     }
@@ -89,10 +89,10 @@ impl Recovery {
     }
 
     /// Tells the actor of a run here that its end was asked for.
-    pub(crate) fn stop(&self, run: &StoredRun) {
-        match run.thread_id {
-            Some(thread) => self.threads.stop(thread, run.id),
-            None => _ = self.runs.stop(run.id),
+    pub(crate) fn stop(&self, stop: AskedStop) {
+        match stop.thread {
+            Some(thread) => self.threads.stop(thread, stop.run),
+            None => self.runs.stop(stop.run),
         }
     }
 
@@ -121,55 +121,40 @@ pub(crate) async fn of_thread(threads: &Threads, thread: ThreadId) -> Result<Vec
 
 /// An unfinished run that is no turn, if nobody looks after it.
 pub(crate) async fn of_run(runs: &Registry, id: Uuid) -> Result<Option<AcceptedRun>, RecoveryError> {
-    let Some((run, token)) = unfinished(runs.ports(), id).await? else { return Ok(None) };
-    accepted_run(runs.ports(), run, token).await.map(Some)
+    let Some((left, token)) = unfinished(runs.ports(), id).await? else { return Ok(None) };
+    accepted_run(runs.ports(), left, token).await.map(Some)
 }
 
-/// `None` when the run is over, or somebody looks after it already.
+/// `None` when the run is over or not here, or somebody looks after it already.
 async fn take_up(threads: &Threads, ports: &RunPorts, id: Uuid) -> Result<Option<TakenUp>, RecoveryError> {
-    let Some((run, token)) = unfinished(ports, id).await? else { return Ok(None) };
-    let stream = match run.stream_id {
-        Some(stream) => ports.store.stream(stream).await?,
-        None => None,
-    };
-    let stored = stream.ok_or_else(|| RecoveryError::Unreadable(id, "its stream is not there".to_owned()))?;
-    made(threads, ports, run, stored.dialect, token).await.map(Some)
+    let Some((left, token)) = unfinished(ports, id).await? else { return Ok(None) };
+    made(threads, ports, left, token).await.map(Some)
 }
 
-async fn taken_up(
-    threads: &Threads,
-    ports: &RunPorts,
-    run: StoredRun,
-    dialect: Option<Dialect>,
-) -> Result<Option<TakenUp>, RecoveryError> {
-    let Some(token) = ports.in_flight.adopt(run.id) else { return Ok(None) };
-    made(threads, ports, run, dialect, token).await.map(Some)
-}
-
-/// The run as it is stored, if it is unfinished, and the right to look after it.
-async fn unfinished(ports: &RunPorts, id: Uuid) -> Result<Option<(StoredRun, RunToken)>, RecoveryError> {
+/// The run as it was left, if it is unfinished and this instance's, and the right to look after it.
+async fn unfinished(ports: &RunPorts, id: Uuid) -> Result<Option<(LeftRun, RunToken)>, RecoveryError> {
     // An earlier life's last writes may still be on their way, and its end among them.
     if let Err(WriteError::Poisoned(_)) = ports.db.flush(id).await {
         ports.db.forgive(id);
     }
-    let run = ports.store.run(id).await?;
-    let Some(run) = run.filter(|run| !run.status.is_terminal()) else {
+    let Some(left) = ports.store.left_run(ports.writer, id).await? else {
+        // Over, or in the queue, or with another instance: none of that comes back by itself.
         ports.in_flight.forget(id);
         return Ok(None);
     };
-    Ok(ports.in_flight.adopt(id).map(|token| (run, token)))
+    Ok(ports.in_flight.adopt(id).map(|token| (left, token)))
 }
 
 async fn made(
     threads: &Threads,
     ports: &RunPorts,
-    run: StoredRun,
-    dialect: Option<Dialect>,
+    left: LeftRun,
     token: RunToken,
 ) -> Result<TakenUp, RecoveryError> {
-    match (run.thread_id, run.stream_id, dialect) {
+    let run = &left.run;
+    match (run.thread_id, run.stream_id, left.dialect) {
         (Some(thread), Some(stream), Some(dialect)) => {
-            let (version, inputs) = readable_or_none(ports, &run).await?;
+            let (version, inputs) = readable_or_none(ports, run).await?;
             let turn = Turn {
                 run: run.id,
                 stream,
@@ -185,15 +170,16 @@ async fn made(
             let stop = run.cancel_requested;
             Ok(TakenUp::Turn(Accepted { turn, _slot: threads.old_slot(thread), token, stop }))
         }
-        _ => accepted_run(ports, run, token).await.map(TakenUp::Run),
+        _ => accepted_run(ports, left, token).await.map(TakenUp::Run),
     }
 }
 
 async fn accepted_run(
     ports: &RunPorts,
-    run: StoredRun,
+    left: LeftRun,
     token: RunToken,
 ) -> Result<AcceptedRun, RecoveryError> {
+    let LeftRun { run, placed, .. } = left;
     let (version, inputs) = readable_or_none(ports, &run).await?;
     let options: Option<RunOptions> = run.options.as_deref().and_then(|text| serde_json::from_str(text).ok());
     let made = runs::Run {
@@ -204,16 +190,11 @@ async fn accepted_run(
         inputs: Arc::new(inputs),
         options: Arc::new(options.unwrap_or_default()),
         trigger: run.trigger,
-        placed: limited(ports, run.workflow_id).await,
+        placed,
+        parked: run.parked,
         progress: runs::Progress::Recovered { started_at: run.started_at },
     };
     Ok(AcceptedRun { run: made, token, stop: run.cancel_requested })
-}
-
-/// Whether the workflow limits how many runs are under way. A place that is held for nothing is found by maintenance.
-async fn limited(ports: &RunPorts, workflow: Uuid) -> bool {
-    let found = ports.plans.runnable(workflow).await;
-    !matches!(found, Ok(Some(found)) if found.workflow.max_concurrent_runs.is_none())
 }
 
 /// The run's version and inputs; no version when they cannot be read and never will be.

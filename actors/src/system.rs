@@ -12,7 +12,7 @@ use engine::ports::Outbound;
 use kernel::{Clock, Ids, Random};
 use parking_lot::Mutex;
 use sandbox::Sandbox;
-use store::{Lease, Store, StoreError};
+use store::{Lease, NotTaken, Store, StoreError};
 use tokio::runtime::Handle as Runtime;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
@@ -234,7 +234,7 @@ impl System {
         let unfinished = self.store.unfinished_of_writer(self.lease.writer_id, since).await?;
         let runs: Vec<Uuid> = unfinished.into_iter().map(|run| run.id).collect();
         if !runs.is_empty() {
-            self.ports.in_flight.abandon(&runs);
+            self.ports.in_flight.given(&runs);
             let taken = self.recovery().earlier_life(since).await?;
             tracing::info!(found = runs.len(), taken, "unfinished runs of an earlier life");
         }
@@ -279,17 +279,17 @@ impl System {
         });
         self.every(ActorKind::Maintenance, "maintain", MAINTAIN, {
             let (store, clock) = (self.store.clone(), Arc::clone(&self.ports.clock));
-            let sweeper = Sweeper { recovery: self.recovery(), lease: self.lease };
+            let sweeper = Sweeper::new(self.recovery(), self.lease);
             Arc::new(move || {
                 let (store, clock, sweeper) = (store.clone(), Arc::clone(&clock), sweeper.clone());
                 Box::pin(async move {
-                    if let Err(error) = sweeper.sweep().await {
-                        tracing::warn!(%error, "it was not looked for runs that nobody looks after");
-                    }
                     // Partitions are made days ahead: a database that is away for a while is no reason to end.
                     while let Err(error) = maintain(&store, clock.now()).await {
                         tracing::warn!(%error, "maintenance is tried again");
                         clock.sleep(MAINTAIN_AGAIN).await;
+                    }
+                    if let Err(error) = sweeper.sweep().await {
+                        tracing::warn!(%error, "it was not looked for runs that nobody looks after");
                     }
                     Ok(())
                 })
@@ -329,8 +329,11 @@ async fn maintain(store: &Store, now: DateTime<Utc>) -> Result<(), StoreError> {
 
 async fn take_over(store: &Store, lease: Lease, runs: &InFlight) {
     match store.take_over_expired(lease).await {
-        Ok(taken) => runs.abandon(&taken),
-        Err(error) => tracing::warn!(%error, "expired leases were not looked for"),
+        Ok(taken) => runs.given(&taken),
+        Err(NotTaken { perhaps, error }) => {
+            runs.given(&perhaps);
+            tracing::warn!(%error, "expired leases were not looked for");
+        }
     }
 }
 

@@ -77,11 +77,11 @@ impl Chat {
         };
         // Before the key is reserved: who is refused now comes again with the same key.
         let Ok(mut slot) = self.threads.slot(ThreadId(ids.thread)) else {
-            token.finished();
+            token.released();
             return Err(BeginError::ThreadBusy);
         };
         if let Err(error) = self.refuse_busy(&new, &slot).await {
-            token.finished();
+            token.released();
             return Err(error);
         }
         if let Some(key) = &new.idempotency {
@@ -103,7 +103,7 @@ impl Chat {
             Target::Again(thread, message) => {
                 let until = self.ports.ids.item()?;
                 let Some(kept) = self.kept(thread, message).await? else {
-                    token.finished();
+                    token.released();
                     return Err(BeginError::MessageGone);
                 };
                 Some(Seen { until, kept })

@@ -20,12 +20,13 @@ pub(crate) struct Wakes {
 /// Runs that went into the queue and that nobody has heard of yet; who is further behind looks for himself.
 const PARKED: usize = 256;
 
+/// Most times that are known to the millisecond; what is due later is found up to a second late.
+const ALARMS: usize = 1_024;
+
 struct Inner {
     queue: Notify,
     /// When runs that went into the queue here are due.
     alarms: Mutex<BTreeSet<DateTime<Utc>>>,
-    /// Runs that are to be taken out of the queue whatever they wait for.
-    wanted: Mutex<BTreeSet<Uuid>>,
     /// Who waits for answers to a run's questions.
     questions: DashMap<Uuid, Arc<Notify>>,
     /// Tells of each run that goes into the queue here.
@@ -37,7 +38,6 @@ impl Default for Inner {
         Self {
             queue: Notify::new(),
             alarms: Mutex::default(),
-            wanted: Mutex::default(),
             questions: DashMap::default(),
             parked: broadcast::Sender::new(PARKED),
         }
@@ -45,7 +45,7 @@ impl Default for Inner {
 }
 
 impl Wakes {
-    /// Something in the queue may be due.
+    /// Something in the queue may be due, or some run is to end.
     pub(crate) fn queue(&self) {
         self.inner.queue.notify_one();
     }
@@ -53,7 +53,13 @@ impl Wakes {
     /// A run went into the queue, to be due then.
     pub(crate) fn parked(&self, run: Uuid, due: Option<DateTime<Utc>>) {
         if let Some(due) = due {
-            self.inner.alarms.lock().insert(due);
+            let mut alarms = self.inner.alarms.lock();
+            alarms.insert(due);
+            if alarms.len() > ALARMS {
+                // It is looked for often enough without.
+                alarms.pop_last();
+            }
+            drop(alarms);
             self.queue();
         }
         // Nobody listening is no error.
@@ -72,17 +78,6 @@ impl Wakes {
         }
         // It may have gone into the queue just now.
         self.queue();
-    }
-
-    /// A run is to be taken out of the queue, whatever it waits for.
-    pub(crate) fn again(&self, run: Uuid) {
-        self.inner.wanted.lock().insert(run);
-        self.queue();
-    }
-
-    /// The runs that are to be taken out of the queue.
-    pub(crate) fn wanted(&self) -> BTreeSet<Uuid> {
-        std::mem::take(&mut *self.inner.wanted.lock())
     }
 
     /// Ends when something in the queue may be due, after `limit` at the latest; says whether something here says so.

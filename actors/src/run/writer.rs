@@ -141,29 +141,24 @@ impl<T: Teller> RunWriter<T> {
         }
     }
 
-    /// Ends the run; waits for the commit.
-    pub(crate) async fn end(&self, end: End) -> Result<(), WriteError> {
-        self.last(end, None).await
+    /// Ends the run; waits for the commit. `placed`: it gives its place among those of its workflow back.
+    pub(crate) async fn end(&self, end: End, placed: bool) -> Result<(), WriteError> {
+        self.last(self.update(end), None, placed).await
     }
 
-    /// Gives the run to the queue, where it waits; waits for the commit.
-    pub(crate) async fn park(&self, row: QueueRow) -> Result<(), WriteError> {
+    /// Gives the run to the queue for the `parking`th time, where it waits; waits for the commit.
+    pub(crate) async fn park(&self, row: QueueRow, parking: i32, placed: bool) -> Result<(), WriteError> {
         let waiting = End { status: RunStatus::Waiting, output: None, error: None };
-        self.last(waiting, Some(row)).await
+        self.last(RunUpdate { parking, ..self.update(waiting) }, Some(row), placed).await
     }
 
-    /// Notes that the run gives its place among those of its workflow back; goes out with its end.
-    pub(crate) fn leaves(&self) {
-        self.inner.state.lock().batch.left.push(self.inner.run);
-    }
-
-    async fn last(&self, end: End, queued: Option<QueueRow>) -> Result<(), WriteError> {
+    async fn last(&self, end: RunUpdate, queued: Option<QueueRow>, placed: bool) -> Result<(), WriteError> {
         let (done, committed) = oneshot::channel();
         {
-            let update = self.update(end);
             let mut state = self.inner.state.lock();
-            state.batch.updates.push(update);
+            state.batch.updates.push(end);
             state.batch.queued.extend(queued);
+            state.batch.left.extend(placed.then_some(self.inner.run));
             state.receipts.push(done);
             self.inner.hand_over(&mut state, queued.is_none());
         }
@@ -183,6 +178,7 @@ impl<T: Teller> RunWriter<T> {
             output: end.output,
             error: end.error,
             finished_at: end.status.is_terminal().then_some(now),
+            parking: 0,
         }
     }
 

@@ -63,7 +63,7 @@ impl Blueprint for RunBlueprint {
             Ok(Some(AcceptedRun { run, token, .. })) => {
                 let ports = self.registry.ports().clone();
                 if driver::fail(run, ports, ErrorCode::ActorFailed).await == Driven::Ended {
-                    token.finished();
+                    token.released();
                 }
             }
             Ok(None) => {}
@@ -123,7 +123,7 @@ impl RunActor {
         let reason = match exit {
             ChildExit::Done(Left::Driven(Driven::Ended)) => {
                 if let Some(accepted) = self.accepted.take() {
-                    accepted.token.finished();
+                    accepted.token.released();
                 }
                 self.life.end(context, ExitReason::Done);
                 return;
@@ -131,10 +131,9 @@ impl RunActor {
             ChildExit::Done(Left::Parked) => {
                 if let Some(accepted) = self.accepted.take() {
                     // Whoever takes it out of the queue looks after it.
-                    let run = accepted.token.run();
-                    accepted.token.finished();
+                    accepted.token.released();
                     if self.stop.is_cancelled() {
-                        self.registry.ports().wakes.again(run);
+                        self.registry.ports().wakes.queue();
                     }
                 }
                 self.life.end(context, ExitReason::Done);

@@ -32,6 +32,8 @@ pub(crate) struct Run {
     pub(crate) trigger: String,
     /// Whether it holds a place among the runs of its workflow.
     pub(crate) placed: bool,
+    /// How often it has gone into the queue.
+    pub(crate) parked: i32,
     pub(crate) progress: Progress,
 }
 
@@ -92,17 +94,14 @@ pub(super) async fn drive(run: Run, ports: RunPorts, stop: CancellationToken) ->
         },
         due = only_waits(&activity, deadline, &*ports.clock) => Came::ToWait(due),
     };
-    if run.placed {
-        writer.leaves();
-    }
     let (written, left) = match came {
         Came::ToAnEnd((end, event)) => {
             writer.with(|teller| teller.event(event));
-            (writer.end(end).await, Driven::Ended.into())
+            (writer.end(end, run.placed).await, Driven::Ended.into())
         }
         Came::ToWait(due_at) => {
             let row = QueueRow { run_id: run.id, workflow_id: run.workflow, turn: false, due_at };
-            let parked = writer.park(row).await;
+            let parked = writer.park(row, run.parked.saturating_add(1), run.placed).await;
             ports.topics.abandon(run.id);
             ports.wakes.parked(run.id, due_at);
             (parked, Left::Parked)
@@ -138,11 +137,8 @@ pub(crate) async fn fail(run: Run, ports: RunPorts, code: ErrorCode) -> Driven {
     };
     let writer = writer(&run, &ports, next_seq);
     let (end, event) = failed(&run::whole(code));
-    if run.placed {
-        writer.leaves();
-    }
     writer.with(|teller| teller.event(event));
-    match writer.end(end).await {
+    match writer.end(end, run.placed).await {
         Ok(()) => Driven::Ended,
         Err(error) => Driven::Lost(error),
     }

@@ -113,7 +113,7 @@ impl Runs {
             if limited {
                 // Whoever takes it out of the queue looks after it.
                 let (ports, run) = (registry.ports(), token.run());
-                token.finished();
+                token.released();
                 ports.topics.abandon(run);
                 ports.wakes.queue();
             } else {

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use store::{Lease, StoreError};
+use store::{Lease, NotTaken, StoreError};
 use uuid::Uuid;
 
 use crate::recovery::Recovery;
@@ -52,49 +52,53 @@ impl RunQueue {
         let RunPorts { store, wakes, clock, writer, others, .. } = self.ports();
         if others.load(Ordering::Relaxed) {
             for run in store.take_signals(*writer).await? {
-                self.told_of(run).await?;
+                wakes.answered(run);
             }
         }
-        for run in wakes.wanted() {
-            let taking = async {
-                let stood = store.take_queued(self.lease, run).await?;
-                Ok(stood.then_some(run).into_iter().collect())
-            };
-            self.take(taking).await?;
+        for stop in store.asked_stops(*writer).await? {
+            if stop.queued {
+                self.take(store.take_queued(self.lease, stop.run)).await?;
+            } else {
+                self.recovery.stop(stop);
+            }
         }
         let now = clock.monotonic();
         if self.looked.lock().is_some_and(|looked| now.saturating_sub(looked) < LOOK) {
             return Ok(());
         }
         *self.looked.lock() = Some(now);
+        store.forget_stops().await?;
         store.wake_answered().await?;
         while self.take(store.take_due(self.lease)).await? > 0 {}
-        while self.take(store.take_turns(self.lease, None)).await? > 0 {}
+        for workflow in store.workflows_with_turns().await? {
+            while self.take(self.turns(workflow)).await? > 0 {}
+        }
         Ok(())
     }
 
-    /// Another instance has stored something that concerns a run here.
-    async fn told_of(&self, run: Uuid) -> Result<(), StoreError> {
-        let ports = self.ports();
-        if let Some(found) = ports.store.run(run).await?.filter(|run| run.cancel_requested) {
-            self.recovery.stop(&found);
-        }
-        ports.wakes.answered(run);
-        Ok(())
+    /// Runs of a workflow whose turn has come; where another instance takes them just now, it is looked again soon.
+    async fn turns(&self, workflow: Uuid) -> Result<Vec<Uuid>, NotTaken> {
+        let turns = self.ports().store.take_turns(self.lease, workflow).await?;
+        Ok(turns.unwrap_or_else(|| {
+            *self.looked.lock() = None;
+            Vec::new()
+        }))
     }
 
     /// Makes runs that are taken out of the queue actors of this process; says how many.
     async fn take(
         &self,
-        taking: impl Future<Output = Result<Vec<Uuid>, StoreError>>,
+        taking: impl Future<Output = Result<Vec<Uuid>, NotTaken>>,
     ) -> Result<usize, StoreError> {
         let ports = self.ports();
         let taken = {
             // The lease reaches back to them before it is renewed with what is known here.
             let _naming = ports.in_flight.naming().await;
-            let taken = taking.await?;
-            ports.in_flight.abandon(&taken);
-            taken
+            let taken = taking.await;
+            // Whether it was taken is found out later, where the database did not say.
+            let (Ok(runs) | Err(NotTaken { perhaps: runs, .. })) = &taken;
+            ports.in_flight.given(runs);
+            taken.map_err(|not| not.error)?
         };
         self.recovery.adopt(&taken).await;
         Ok(taken.len())

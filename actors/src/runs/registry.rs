@@ -49,13 +49,12 @@ impl Registry {
         self.inner.actors.entry(id).insert(self.inner.guardian.supervise(ActorKind::Run, blueprint));
     }
 
-    /// Tells a run that its end was asked for; says whether it has an actor here.
-    pub(crate) fn stop(&self, run: Uuid) -> bool {
+    /// Tells a run that its end was asked for, if it has an actor here.
+    pub(crate) fn stop(&self, run: Uuid) {
         let told = self.inner.actors.get(&run).map(|handle| handle.tell(Stop));
-        if let Some(Err(error)) = &told {
+        if let Some(Err(error)) = told {
             tracing::debug!(%run, %error, "a run was not told of its end; it will be again");
         }
-        told.is_some()
     }
 
     pub(super) fn ended(&self, run: Uuid, handle: &Handle<Stop>) {

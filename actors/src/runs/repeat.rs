@@ -47,9 +47,8 @@ impl Runs {
             Err(PlanError::Store(error)) => return Err(PlanError::Store(error).into()),
             Err(PlanError::Graph(..) | PlanError::Missing(_)) => return Err(RepeatError::Never),
         };
-        let journal = self.journal(run.id).await.map_err(BeginError::from)?;
-        let number = |step: i32| u32::try_from(step).unwrap_or_default();
-        let last = journal.iter().map(|row| number(row.step)).max().unwrap_or(1);
+        let last = self.ports.store.last_step(run.id).await.map_err(BeginError::from)?;
+        let last = last.and_then(|last| u32::try_from(last).ok()).unwrap_or(1);
         let mut problems = version.plan.check_patch(&patch, "/patch");
         if !(1..=last).contains(&from_step) {
             let message = format!("must be a step of the run, from 1 to {last}");
@@ -58,7 +57,6 @@ impl Runs {
         if !problems.is_empty() {
             return Err(RepeatError::Invalid(problems));
         }
-        let before = |row: &store::StoredStep| number(row.step) < from_step && row.finished_at.is_some();
         let options: Option<RunOptions> =
             run.options.as_deref().and_then(|text| serde_json::from_str(text).ok());
         let origin = Some(Origin { run: run.id, from_step, patch });
@@ -69,7 +67,6 @@ impl Runs {
             options: RunOptions { origin, ..options.unwrap_or_default() },
             trigger: "rerun",
             limited,
-            copied: journal.into_iter().filter(before).collect(),
             idempotency,
         };
         Ok(self.begin(new).await?)

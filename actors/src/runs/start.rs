@@ -5,8 +5,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use store::StoredStep;
-use store::batch::{Batch, QueueRow, RunRow, StepRow, StreamRow};
+use store::batch::{Batch, CopyRow, QueueRow, RunRow, StreamRow};
 use uuid::Uuid;
 
 use super::driver::{Progress, Run};
@@ -26,7 +25,7 @@ pub struct RunOptions {
     /// For the caller's own use.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
-    /// What it repeats.
+    /// What it repeats: the steps before are copied, not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
 }
@@ -57,8 +56,6 @@ pub struct NewRun {
     pub trigger: &'static str,
     /// Whether its workflow limits how many runs are under way, so that it waits for its turn.
     pub limited: bool,
-    /// Steps of the run that it repeats, which are not run again.
-    pub copied: Vec<StoredStep>,
     /// The request's key, if it has one.
     pub idempotency: Option<IdempotencyKey>,
 }
@@ -82,8 +79,12 @@ impl StartIds for RunIds {
 /// Everything that a run's start stores.
 pub(super) fn rows(new: NewRun, id: Uuid, now: DateTime<Utc>) -> (Batch, Run) {
     let queued = QueueRow { run_id: id, workflow_id: new.version.workflow, turn: true, due_at: Some(now) };
-    let progress =
-        if new.copied.is_empty() { Progress::New } else { Progress::Recovered { started_at: None } };
+    let copies = new.options.origin.as_ref().filter(|origin| origin.from_step > 1).map(|origin| CopyRow {
+        from: origin.run,
+        to: id,
+        before: i32::try_from(origin.from_step).unwrap_or(i32::MAX),
+    });
+    let progress = if copies.is_none() { Progress::New } else { Progress::Recovered { started_at: None } };
     let options = (new.options != RunOptions::default()).then(|| json(&new.options));
     let batch = Batch {
         runs: vec![RunRow {
@@ -105,7 +106,7 @@ pub(super) fn rows(new: NewRun, id: Uuid, now: DateTime<Utc>) -> (Batch, Run) {
             thread_id: None,
             dialect: None,
         }],
-        steps: new.copied.into_iter().map(|step| copied(id, step)).collect(),
+        copies: copies.into_iter().collect(),
         queued: new.limited.then_some(queued).into_iter().collect(),
         ..Batch::default()
     };
@@ -117,27 +118,9 @@ pub(super) fn rows(new: NewRun, id: Uuid, now: DateTime<Utc>) -> (Batch, Run) {
         inputs: Arc::new(new.inputs),
         options: Arc::new(new.options),
         trigger: new.trigger.to_owned(),
-        placed: new.limited,
+        placed: false,
+        parked: 0,
         progress,
     };
     (batch, run)
-}
-
-/// A step of another run as one of this.
-fn copied(run: Uuid, step: StoredStep) -> StepRow {
-    StepRow {
-        run_id: run,
-        node: step.node,
-        visit: step.visit,
-        attempt: step.attempt,
-        step: step.step,
-        begun: false,
-        status: if step.result.is_some() { "succeeded" } else { "failed" },
-        input_digest: step.input_digest,
-        result: step.result,
-        error: step.error,
-        note: step.note,
-        started_at: step.started_at,
-        finished_at: step.finished_at,
-    }
 }

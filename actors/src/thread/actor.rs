@@ -73,7 +73,7 @@ impl Blueprint for ThreadBlueprint {
             let Accepted { turn, token, .. } = accepted;
             let ports = self.threads.inner.ports.clone();
             if turn::fail(turn, ports, ErrorCode::ActorFailed).await == Driven::Ended {
-                token.finished();
+                token.released();
             }
         }
     }
@@ -175,7 +175,7 @@ impl ThreadActor {
         let reason = match exit {
             ChildExit::Done(Driven::Ended) => {
                 if let Some(accepted) = self.turns.remove(&run).and_then(|held| held.accepted) {
-                    accepted.token.finished();
+                    accepted.token.released();
                 }
                 self.on(Event::Ended(run), context);
                 return;

@@ -78,7 +78,7 @@ pub(crate) async fn drive(turn: Turn, ports: TurnPorts, stop: CancellationToken)
 
 /// Stores a turn's end.
 async fn ended(writer: &RunWriter<ChatTeller>, end: End, turn: Turn, ports: TurnPorts) -> Driven {
-    match writer.end(end).await {
+    match writer.end(end, false).await {
         Ok(()) => Driven::Ended,
         Err(WriteError::Poisoned(_)) => {
             // Nothing of this key is taken any more; what was committed before stands.
@@ -99,7 +99,7 @@ pub(crate) async fn fail(turn: Turn, ports: TurnPorts, code: ErrorCode) -> Drive
     };
     let writer = writer(&turn, &ports.run, resumed);
     let end = failed(&writer, &run::whole(code));
-    match writer.end(end).await {
+    match writer.end(end, false).await {
         Ok(()) => Driven::Ended,
         Err(error) => Driven::Lost(error),
     }

@@ -13,7 +13,6 @@ const WORDS: &str = "one two three four five six seven eight nine ten";
 async fn begin(instance: &Instance, text: &str) -> Uuid {
     let new = NewRun {
         limited: false,
-        copied: Vec::new(),
         workspace: instance.workspace(),
         version: std::sync::Arc::clone(&instance.version),
         inputs: json!({"message": text}),

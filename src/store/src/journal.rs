@@ -1,6 +1,7 @@
 //! The journal of runs.
 
 use chrono::{DateTime, Utc};
+use diesel::dsl::max;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use uuid::Uuid;
@@ -55,6 +56,15 @@ struct Row {
 }
 
 impl Store {
+    /// The last super-step that a run's journal tells of.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn last_step(&self, run: Uuid) -> Result<Option<i32>, StoreError> {
+        let steps = run_steps::table.filter(run_steps::run_id.eq(run));
+        Ok(steps.select(max(run_steps::step)).first(&mut *self.connection().await?).await?)
+    }
+
     /// The journal of a run, in the order of its rows' key.
     ///
     /// # Errors

@@ -2,11 +2,12 @@
 
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Uuid as SqlUuid};
-use diesel_async::RunQueryDsl;
+use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
 use uuid::Uuid;
 
 use crate::committed::committed;
-use crate::{Store, StoreError};
+use crate::run_queue::taken;
+use crate::{NotTaken, Store, StoreError};
 
 /// How long a lease lasts without renewal, seconds.
 pub const LEASE_SECONDS: i32 = 10;
@@ -132,53 +133,47 @@ impl Store {
     /// lease reaches back to the oldest of them; one whose own lease is gone takes nothing.
     ///
     /// # Errors
-    /// [`StoreError`] when the database does not answer.
-    pub async fn take_over_expired(&self, by: Lease) -> Result<Vec<Uuid>, StoreError> {
-        use diesel_async::AsyncConnection;
-        let mut connection = self.connection().await?;
-        let taken = connection
-            .transaction(async |connection| {
-                // Its own lease first: of two that take each other for dead, neither waits for the other.
-                let able = diesel::sql_query(
-                    "SELECT FROM leases WHERE writer_id = $1 AND epoch = $2
-                     AND EXISTS (SELECT FROM leases WHERE expires_at < now() AND writer_id <> $1)
-                     FOR UPDATE",
-                )
-                .bind::<SqlUuid, _>(by.writer_id)
-                .bind::<BigInt, _>(by.epoch)
-                .execute(connection)
-                .await?;
-                if able == 0 {
-                    return Ok(Vec::new());
-                }
-                let dead: Vec<Dead> = diesel::sql_query(
-                    "UPDATE leases SET epoch = epoch + 1, expires_at = 'infinity'
-                     WHERE writer_id IN (SELECT writer_id FROM leases
-                                         WHERE expires_at < now() AND writer_id <> $1
-                                         FOR UPDATE SKIP LOCKED)
-                     RETURNING writer_id, oldest_run",
-                )
-                .bind::<SqlUuid, _>(by.writer_id)
-                .load(connection)
-                .await?;
-                let mut taken = Vec::new();
-                for writer in dead {
-                    taken.extend(
-                        crate::runs::reassign(connection, writer.writer_id, writer.oldest_run, by).await?,
-                    );
-                }
-                if let Some(oldest) = taken.iter().min() {
-                    diesel::sql_query(
-                        "UPDATE leases SET oldest_run = least(oldest_run, $2) WHERE writer_id = $1",
-                    )
-                    .bind::<SqlUuid, _>(by.writer_id)
-                    .bind::<SqlUuid, _>(oldest)
-                    .execute(connection)
-                    .await?;
-                }
-                Ok::<_, StoreError>(taken)
-            })
-            .await?;
-        Ok(taken)
+    /// [`NotTaken`] when the database does not answer.
+    pub async fn take_over_expired(&self, by: Lease) -> Result<Vec<Uuid>, NotTaken> {
+        taken!(self, |connection| take_over(connection, by).await?)
     }
+}
+
+/// What [`Store::take_over_expired`] does in its transaction.
+async fn take_over(connection: &mut AsyncPgConnection, by: Lease) -> Result<Vec<Uuid>, StoreError> {
+    // Its own lease first: of two that take each other for dead, neither waits for the other.
+    let able = diesel::sql_query(
+        "SELECT FROM leases WHERE writer_id = $1 AND epoch = $2
+             AND EXISTS (SELECT FROM leases WHERE expires_at < now() AND writer_id <> $1)
+             FOR UPDATE",
+    )
+    .bind::<SqlUuid, _>(by.writer_id)
+    .bind::<BigInt, _>(by.epoch)
+    .execute(connection)
+    .await?;
+    if able == 0 {
+        return Ok(Vec::new());
+    }
+    let dead: Vec<Dead> = diesel::sql_query(
+        "UPDATE leases SET epoch = epoch + 1, expires_at = 'infinity'
+             WHERE writer_id IN (SELECT writer_id FROM leases
+                                 WHERE expires_at < now() AND writer_id <> $1
+                                 FOR UPDATE SKIP LOCKED)
+             RETURNING writer_id, oldest_run",
+    )
+    .bind::<SqlUuid, _>(by.writer_id)
+    .load(connection)
+    .await?;
+    let mut taken = Vec::new();
+    for writer in dead {
+        taken.extend(crate::runs::reassign(connection, writer.writer_id, writer.oldest_run, by).await?);
+    }
+    if let Some(oldest) = taken.iter().min() {
+        diesel::sql_query("UPDATE leases SET oldest_run = least(oldest_run, $2) WHERE writer_id = $1")
+            .bind::<SqlUuid, _>(by.writer_id)
+            .bind::<SqlUuid, _>(oldest)
+            .execute(connection)
+            .await?;
+    }
+    Ok(taken)
 }

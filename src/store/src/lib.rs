@@ -34,6 +34,7 @@ mod runtime;
 mod schema;
 mod service_tokens;
 mod sign_in;
+mod stops;
 mod streams;
 #[cfg(feature = "test-util")]
 pub mod testing;
@@ -64,13 +65,15 @@ pub use outbox::ClaimedDelivery;
 pub use partitions::PARTITIONS_AHEAD;
 pub use pool::{Options, Store};
 pub use questions::{Answered, OpenQuestion, QuestionKey, StoredAnswerOf};
-pub use runs::{RunFilter, RunStatus, StoredRun, UnfinishedRun};
+pub use run_queue::{LookedOver, NotTaken};
+pub use runs::{LeftRun, RunFilter, RunStatus, StoredRun, UnfinishedRun};
 pub use runtime::DatabaseRuntime;
 pub use service_tokens::{NewServiceToken, ServiceTokenStatus, StoredServiceToken};
 pub use sign_in::{
     BrowserSession, LinkUse, Membership, NewIdentity, NewMail, NewOidcSignIn, NewSession, NewSignIn,
     OidcReturn, OpenedSession, OutgoingMail, Proven, Refreshed, Revoked, ShownCode, StoredUser,
 };
+pub use stops::AskedStop;
 pub use streams::{StoredFrames, StoredStream};
 pub use threads::{Slice, StoredThread, ThreadsOf};
 pub use token_lookup::TokenLookup;

@@ -40,83 +40,114 @@ struct Count {
     count: i64,
 }
 
+/// Runs were perhaps not taken.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct NotTaken {
+    /// Those that this writer has if the commit got through and only its answer did not.
+    pub perhaps: Vec<Uuid>,
+    /// What happened.
+    #[source]
+    pub error: StoreError,
+}
+
+impl From<StoreError> for NotTaken {
+    fn from(error: StoreError) -> Self {
+        Self { perhaps: Vec::new(), error }
+    }
+}
+
+/// Takes runs in a transaction; which ones is known whatever becomes of the commit.
+macro_rules! taken {
+    ($store:expr, |$connection:ident| $taking:expr) => {{
+        let mut connection = $store.connection().await?;
+        let mut perhaps = Vec::new();
+        let done = connection
+            .transaction(async |$connection| {
+                perhaps = $taking;
+                Ok::<_, StoreError>(())
+            })
+            .await;
+        match done {
+            Ok(()) => Ok(perhaps),
+            Err(error) => Err(NotTaken { perhaps, error }),
+        }
+    }};
+}
+pub(crate) use taken;
+
 impl Store {
     /// Takes runs whose time has come. Those whose workflow limits how many are under way wait for their turn from now on.
     ///
     /// # Errors
-    /// [`StoreError`] when the database does not answer.
-    pub async fn take_due(&self, by: Lease) -> Result<Vec<Uuid>, StoreError> {
+    /// [`NotTaken`] when the database does not answer.
+    pub async fn take_due(&self, by: Lease) -> Result<Vec<Uuid>, NotTaken> {
         let now = self.now();
-        let mut connection = self.connection().await?;
-        connection
-            .transaction(async |connection| {
-                let due: Vec<Queued> = diesel::sql_query(
-                    "SELECT q.run_id, w.max_concurrent_runs AS most
-                     FROM run_queue q LEFT JOIN workflows w ON w.id = q.workflow_id
-                     WHERE NOT q.turn AND q.due_at <= $1 ORDER BY q.due_at LIMIT $2 FOR UPDATE OF q SKIP LOCKED",
-                )
-                .bind::<Timestamptz, _>(now)
-                .bind::<BigInt, _>(MOST)
-                .load(connection)
-                .await?;
-                let (limited, free): (Vec<_>, Vec<_>) = due.into_iter().partition(|run| run.most.is_some());
-                if !limited.is_empty() {
-                    let limited: Vec<Uuid> = limited.into_iter().map(|run| run.run_id).collect();
-                    diesel::sql_query("UPDATE run_queue SET turn = true WHERE run_id = ANY($1)")
-                        .bind::<Array<SqlUuid>, _>(limited)
-                        .execute(connection)
-                        .await?;
-                }
-                let free: Vec<Uuid> = free.into_iter().map(|run| run.run_id).collect();
-                take(connection, by, &free).await
-            })
-            .await
-    }
-
-    /// Takes runs whose turn has come: of each workflow as many as it allows at the same time, the oldest first.
-    /// `workflow`: only of this one.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
-    pub async fn take_turns(&self, by: Lease, workflow: Option<Uuid>) -> Result<Vec<Uuid>, StoreError> {
-        let workflows: Vec<Found> = match workflow {
-            Some(id) => vec![Found { id }],
-            None => {
-                diesel::sql_query("SELECT DISTINCT workflow_id AS id FROM run_queue WHERE turn LIMIT $1")
-                    .bind::<BigInt, _>(MOST_WORKFLOWS)
-                    .load(&mut *self.connection().await?)
-                    .await?
-            }
-        };
-        let mut taken = Vec::new();
-        for workflow in workflows {
-            let mut connection = self.connection().await?;
-            taken.extend(
-                connection.transaction(async |connection| turns(connection, by, workflow.id).await).await?,
-            );
-        }
-        Ok(taken)
-    }
-
-    /// Takes one run out of the queue, whatever it waits for; says whether it stood there.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
-    pub async fn take_queued(&self, by: Lease, run: Uuid) -> Result<bool, StoreError> {
-        let mut connection = self.connection().await?;
-        let taken = connection
-            .transaction(async |connection| {
-                let found: Vec<Found> = diesel::sql_query(
-                    "SELECT run_id AS id FROM run_queue WHERE run_id = $1 FOR UPDATE SKIP LOCKED",
-                )
-                .bind::<SqlUuid, _>(run)
-                .load(connection)
-                .await?;
-                let found: Vec<Uuid> = found.into_iter().map(|found| found.id).collect();
-                take(connection, by, &found).await
-            })
+        taken!(self, |connection| {
+            let due: Vec<Queued> = diesel::sql_query(
+                "SELECT q.run_id, w.max_concurrent_runs AS most
+                 FROM run_queue q LEFT JOIN workflows w ON w.id = q.workflow_id
+                 WHERE NOT q.turn AND q.due_at <= $1 ORDER BY q.due_at LIMIT $2 FOR UPDATE OF q SKIP LOCKED",
+            )
+            .bind::<Timestamptz, _>(now)
+            .bind::<BigInt, _>(MOST)
+            .load(connection)
             .await?;
-        Ok(!taken.is_empty())
+            let (limited, free): (Vec<_>, Vec<_>) = due.into_iter().partition(|run| run.most.is_some());
+            if !limited.is_empty() {
+                let limited: Vec<Uuid> = limited.into_iter().map(|run| run.run_id).collect();
+                diesel::sql_query("UPDATE run_queue SET turn = true WHERE run_id = ANY($1)")
+                    .bind::<Array<SqlUuid>, _>(limited)
+                    .execute(connection)
+                    .await?;
+            }
+            let free: Vec<Uuid> = free.into_iter().map(|run| run.run_id).collect();
+            take(connection, by, &free).await?
+        })
+    }
+
+    /// Workflows of which runs wait for their turn.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn workflows_with_turns(&self) -> Result<Vec<Uuid>, StoreError> {
+        let found: Vec<Found> =
+            diesel::sql_query("SELECT DISTINCT workflow_id AS id FROM run_queue WHERE turn LIMIT $1")
+                .bind::<BigInt, _>(MOST_WORKFLOWS)
+                .load(&mut *self.connection().await?)
+                .await?;
+        Ok(found.into_iter().map(|found| found.id).collect())
+    }
+
+    /// Takes runs of a workflow whose turn has come: as many as it allows at the same time, the oldest first. `None`
+    /// while another instance does.
+    ///
+    /// # Errors
+    /// [`NotTaken`] when the database does not answer.
+    pub async fn take_turns(&self, by: Lease, workflow: Uuid) -> Result<Option<Vec<Uuid>>, NotTaken> {
+        let mut able = true;
+        let turns = taken!(self, |connection| {
+            able = may_count(connection, workflow).await?;
+            if able { turns(connection, by, workflow).await? } else { Vec::new() }
+        })?;
+        Ok(able.then_some(turns))
+    }
+
+    /// Takes one run out of the queue, whatever it waits for; yields it if it stood there.
+    ///
+    /// # Errors
+    /// [`NotTaken`] when the database does not answer.
+    pub async fn take_queued(&self, by: Lease, run: Uuid) -> Result<Vec<Uuid>, NotTaken> {
+        taken!(self, |connection| {
+            let found: Vec<Found> = diesel::sql_query(
+                "SELECT run_id AS id FROM run_queue WHERE run_id = $1 FOR UPDATE SKIP LOCKED",
+            )
+            .bind::<SqlUuid, _>(run)
+            .load(connection)
+            .await?;
+            let found: Vec<Uuid> = found.into_iter().map(|found| found.id).collect();
+            take(connection, by, &found).await?
+        })
     }
 
     /// Makes runs due that wait though somebody has answered them: an answer may come in the moment in which its run
@@ -184,47 +215,84 @@ impl Store {
         Ok(found.into_iter().map(|found| found.id).collect())
     }
 
-    /// Unfinished runs from `after` on that have neither a place in the queue nor a writer with a lease, the last run
-    /// that was looked at, and whether there are more. Looks at `limit` runs.
+    /// Looks at `limit` runs behind `after`, for those that `by` has or that nobody has: neither a writer with a lease,
+    /// nor a place in the queue.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
-    pub async fn forsaken_runs(
-        &self,
-        after: Uuid,
-        limit: i64,
-    ) -> Result<(Vec<Uuid>, Option<Uuid>), StoreError> {
+    pub async fn looked_over(&self, by: Lease, after: Uuid, limit: i64) -> Result<LookedOver, StoreError> {
         #[derive(QueryableByName)]
         struct Looked {
             #[diesel(sql_type = SqlUuid)]
             id: Uuid,
             #[diesel(sql_type = Bool)]
+            unfinished: bool,
+            #[diesel(sql_type = Bool)]
+            own: bool,
+            #[diesel(sql_type = Bool)]
             forsaken: bool,
         }
         let looked: Vec<Looked> = diesel::sql_query(
-            "SELECT r.id, r.finished_at IS NULL
-                 AND NOT EXISTS (SELECT FROM run_queue q WHERE q.run_id = r.id)
-                 AND NOT EXISTS (SELECT FROM leases l WHERE l.writer_id = r.writer_id
+            "SELECT r.id, r.unfinished, r.unfinished AND r.writer_id = $3 AND NOT q.there AS own,
+                 r.unfinished AND NOT q.there AND NOT EXISTS (SELECT FROM leases l WHERE l.writer_id = r.writer_id
                      AND l.expires_at <> 'infinity' AND l.oldest_run <= r.id) AS forsaken
-             FROM (SELECT id, writer_id, finished_at FROM runs WHERE id > $1 ORDER BY id LIMIT $2) r ORDER BY r.id",
+             FROM (SELECT id, writer_id, finished_at IS NULL AS unfinished FROM runs WHERE id > $1
+                   ORDER BY id LIMIT $2) r,
+                 LATERAL (SELECT r.unfinished AND EXISTS (SELECT FROM run_queue WHERE run_id = r.id) AS there) q
+             ORDER BY r.id",
         )
         .bind::<SqlUuid, _>(after)
         .bind::<BigInt, _>(limit)
+        .bind::<SqlUuid, _>(by.writer_id)
         .load(&mut *self.connection().await?)
         .await?;
         let full = i64::try_from(looked.len()).is_ok_and(|looked| looked == limit);
-        let last = looked.last().map(|row| row.id).filter(|_| full);
-        Ok((looked.into_iter().filter(|row| row.forsaken).map(|row| row.id).collect(), last))
+        let which = |is: fn(&Looked) -> bool| looked.iter().filter(|row| is(row)).map(|row| row.id).collect();
+        Ok(LookedOver {
+            forsaken: which(|row| row.forsaken),
+            own: which(|row| row.own && !row.forsaken),
+            last: looked.last().map(|row| row.id).filter(|_| full),
+            first_unfinished: looked.iter().find(|row| row.unfinished).map(|row| row.id),
+        })
     }
 
     /// Makes this writer the owner of forsaken runs; yields those that still were.
     ///
     /// # Errors
-    /// [`StoreError`] when the database does not answer.
-    pub async fn adopt_forsaken(&self, by: Lease, runs: &[Uuid]) -> Result<Vec<Uuid>, StoreError> {
-        let mut connection = self.connection().await?;
-        connection.transaction(async |connection| own(connection, by, runs).await).await
+    /// [`NotTaken`] when the database does not answer.
+    pub async fn adopt_forsaken(&self, by: Lease, runs: &[Uuid]) -> Result<Vec<Uuid>, NotTaken> {
+        let Some(oldest) = runs.iter().min() else { return Ok(Vec::new()) };
+        taken!(self, |connection| {
+            if reach(connection, by, *oldest).await? { own(connection, by, runs).await? } else { Vec::new() }
+        })
     }
+}
+
+/// What a look over runs has found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LookedOver {
+    /// Unfinished runs that nobody has.
+    pub forsaken: Vec<Uuid>,
+    /// Unfinished runs of whoever looks.
+    pub own: Vec<Uuid>,
+    /// The last run that was looked at, if there are more.
+    pub last: Option<Uuid>,
+    /// The first run that has not ended.
+    pub first_unfinished: Option<Uuid>,
+}
+
+/// Whether this transaction may count how many runs of a workflow are under way: one at a time counts and takes.
+async fn may_count(connection: &mut AsyncPgConnection, workflow: Uuid) -> Result<bool, StoreError> {
+    #[derive(QueryableByName)]
+    struct Locked {
+        #[diesel(sql_type = Bool)]
+        locked: bool,
+    }
+    let locked: Locked = diesel::sql_query("SELECT pg_try_advisory_xact_lock($1) AS locked")
+        .bind::<BigInt, _>(lock_of(&format!("turns\n{workflow}")))
+        .get_result(connection)
+        .await?;
+    Ok(locked.locked)
 }
 
 /// As many runs of a workflow as it has room for.
@@ -238,18 +306,14 @@ async fn turns(
         #[diesel(sql_type = Nullable<Integer>)]
         most: Option<i32>,
     }
-    // One at a time counts and takes.
-    diesel::sql_query("SELECT pg_advisory_xact_lock($1)")
-        .bind::<BigInt, _>(lock_of(&format!("turns\n{workflow}")))
-        .execute(connection)
-        .await?;
     let most: Option<Most> =
         diesel::sql_query("SELECT max_concurrent_runs AS most FROM workflows WHERE id = $1")
             .bind::<SqlUuid, _>(workflow)
             .get_result(connection)
             .await
             .optional()?;
-    let room = match most.and_then(|most| most.most) {
+    let most = most.and_then(|most| most.most);
+    let room = match most {
         Some(most) => {
             let held: Count =
                 diesel::sql_query("SELECT count(*) AS count FROM run_places WHERE workflow_id = $1")
@@ -270,31 +334,34 @@ async fn turns(
     .await?;
     let found: Vec<Uuid> = found.into_iter().map(|found| found.id).collect();
     let taken = take(connection, by, &found).await?;
-    diesel::sql_query(
-        "INSERT INTO run_places (run_id, workflow_id) SELECT unnest($1), $2 ON CONFLICT DO NOTHING",
-    )
-    .bind::<Array<SqlUuid>, _>(&taken)
-    .bind::<SqlUuid, _>(workflow)
-    .execute(connection)
-    .await?;
+    if most.is_some() {
+        diesel::sql_query(
+            "INSERT INTO run_places (run_id, workflow_id) SELECT unnest($1), $2 ON CONFLICT DO NOTHING",
+        )
+        .bind::<Array<SqlUuid>, _>(&taken)
+        .bind::<SqlUuid, _>(workflow)
+        .execute(connection)
+        .await?;
+    }
     Ok(taken)
 }
 
 /// Takes runs out of the queue. The caller has their rows locked.
 async fn take(connection: &mut AsyncPgConnection, by: Lease, runs: &[Uuid]) -> Result<Vec<Uuid>, StoreError> {
-    let owned = own(connection, by, runs).await?;
-    if !owned.is_empty() {
-        diesel::sql_query("DELETE FROM run_queue WHERE run_id = ANY($1)")
-            .bind::<Array<SqlUuid>, _>(&owned)
-            .execute(connection)
-            .await?;
+    // The rows first: a run is anybody's only while it does not stand there.
+    let Some(oldest) = runs.iter().min() else { return Ok(Vec::new()) };
+    if !reach(connection, by, *oldest).await? {
+        return Ok(Vec::new());
     }
-    Ok(owned)
+    diesel::sql_query("DELETE FROM run_queue WHERE run_id = ANY($1)")
+        .bind::<Array<SqlUuid>, _>(runs)
+        .execute(connection)
+        .await?;
+    own(connection, by, runs).await
 }
 
-/// Makes a writer the owner of runs, with a lease that reaches back to them; one whose lease is gone owns nothing.
-async fn own(connection: &mut AsyncPgConnection, by: Lease, runs: &[Uuid]) -> Result<Vec<Uuid>, StoreError> {
-    let Some(oldest) = runs.iter().min() else { return Ok(Vec::new()) };
+/// Lets a lease reach back to a run; `false` when it is gone.
+async fn reach(connection: &mut AsyncPgConnection, by: Lease, oldest: Uuid) -> Result<bool, StoreError> {
     let reached = diesel::sql_query(
         "UPDATE leases SET oldest_run = least(oldest_run, $3) WHERE writer_id = $1 AND epoch = $2",
     )
@@ -303,11 +370,14 @@ async fn own(connection: &mut AsyncPgConnection, by: Lease, runs: &[Uuid]) -> Re
     .bind::<SqlUuid, _>(oldest)
     .execute(connection)
     .await?;
-    if reached == 0 {
-        return Ok(Vec::new());
-    }
+    Ok(reached > 0)
+}
+
+/// Makes a writer the owner of runs that have not ended and do not stand in the queue.
+async fn own(connection: &mut AsyncPgConnection, by: Lease, runs: &[Uuid]) -> Result<Vec<Uuid>, StoreError> {
     let owned: Vec<Found> = diesel::sql_query(
-        "UPDATE runs SET writer_id = $1 WHERE id = ANY($2) AND finished_at IS NULL RETURNING id",
+        "UPDATE runs SET writer_id = $1 WHERE id = ANY($2) AND finished_at IS NULL
+             AND NOT EXISTS (SELECT FROM run_queue q WHERE q.run_id = runs.id) RETURNING id",
     )
     .bind::<SqlUuid, _>(by.writer_id)
     .bind::<Array<SqlUuid>, _>(runs)

@@ -94,6 +94,8 @@ pub struct StoredRun {
     pub error: Option<String>,
     /// Whether somebody asked for its end.
     pub cancel_requested: bool,
+    /// How often it has gone into the queue.
+    pub parked: i32,
     /// When it was accepted.
     pub created_at: DateTime<Utc>,
     /// When it began.
@@ -120,6 +122,17 @@ pub struct UnfinishedRun {
     pub thread_id: Option<ThreadId>,
 }
 
+/// An unfinished run of a writer, as it has to be taken up.
+#[derive(Debug, Clone)]
+pub struct LeftRun {
+    /// The run.
+    pub run: StoredRun,
+    /// Its stream's dialect; `None`: it is no chat's.
+    pub dialect: Option<Dialect>,
+    /// Whether it holds a place among the runs of its workflow.
+    pub placed: bool,
+}
+
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = runs)]
 #[diesel(check_for_backend(diesel::pg::Pg))]
@@ -138,6 +151,7 @@ struct Row {
     output: Option<String>,
     error: Option<String>,
     cancel_requested_at: Option<DateTime<Utc>>,
+    parked: i32,
     created_at: DateTime<Utc>,
     started_at: Option<DateTime<Utc>>,
     finished_at: Option<DateTime<Utc>>,
@@ -162,11 +176,24 @@ impl TryFrom<Row> for StoredRun {
             output: row.output,
             error: row.error,
             cancel_requested: row.cancel_requested_at.is_some(),
+            parked: row.parked,
             created_at: row.created_at,
             started_at: row.started_at,
             finished_at: row.finished_at,
         })
     }
+}
+
+/// A writer's unfinished runs.
+macro_rules! left {
+    ($writer:expr) => {
+        runs::table
+            .inner_join(streams::table.on(runs::stream_id.eq(streams::id.nullable())))
+            .filter(runs::writer_id.eq($writer))
+            .filter(runs::finished_at.is_null())
+            .filter(not_queued())
+            .select((Row::as_select(), streams::dialect, placed()))
+    };
 }
 
 impl Store {
@@ -270,45 +297,41 @@ impl Store {
             .collect())
     }
 
-    /// This writer's unfinished runs, from `since` on, oldest first, at most `limit`, with their streams' dialect.
+    /// This writer's unfinished runs, from `since` on, oldest first, at most `limit`.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
-    pub async fn unfinished_runs(
-        &self,
-        writer: Uuid,
-        since: Uuid,
-        limit: i64,
-    ) -> Result<Vec<(StoredRun, Option<Dialect>)>, StoreError> {
-        let rows: Vec<(Row, String)> = runs::table
-            .inner_join(streams::table.on(runs::stream_id.eq(streams::id.nullable())))
-            .filter(runs::id.ge(since))
-            .filter(runs::writer_id.eq(writer))
-            .filter(runs::finished_at.is_null())
-            .filter(not_queued())
-            .order(runs::id)
-            .limit(limit)
-            .select((Row::as_select(), streams::dialect))
-            .load(&mut *self.connection().await?)
-            .await?;
-        rows.into_iter().map(|(run, name)| Ok((run.try_into()?, dialect(&name)?))).collect()
+    pub async fn left_runs(&self, writer: Uuid, since: Uuid, limit: i64) -> Result<Vec<LeftRun>, StoreError> {
+        let query = left!(writer).filter(runs::id.ge(since)).order(runs::id).limit(limit);
+        let rows: Vec<Left> = query.load(&mut *self.connection().await?).await?;
+        rows.into_iter().map(TryInto::try_into).collect()
     }
 
-    /// Stores that somebody asked for the run's end; the first request's time stays.
-    ///
-    /// Yields the run's state, or `None` when there is no such run.
+    /// A run, if it is unfinished and this writer's.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
-    pub async fn request_cancel(&self, id: Uuid) -> Result<Option<StoredRun>, StoreError> {
-        diesel::update(runs::table.find(id))
-            .filter(runs::finished_at.is_null())
-            .filter(runs::cancel_requested_at.is_null())
-            .set(runs::cancel_requested_at.eq(self.now()))
-            .execute(&mut *self.connection().await?)
-            .await?;
-        self.run(id).await
+    pub async fn left_run(&self, writer: Uuid, run: Uuid) -> Result<Option<LeftRun>, StoreError> {
+        let query = left!(writer).filter(runs::id.eq(run));
+        let row: Option<Left> = query.first(&mut *self.connection().await?).await.optional()?;
+        row.map(TryInto::try_into).transpose()
     }
+}
+
+/// A run, its stream's dialect, and whether it holds a place.
+type Left = (Row, String, bool);
+
+impl TryFrom<Left> for LeftRun {
+    type Error = StoreError;
+
+    fn try_from((run, name, placed): Left) -> Result<Self, StoreError> {
+        Ok(Self { run: run.try_into()?, dialect: dialect(&name)?, placed })
+    }
+}
+
+/// Whether the run holds a place among those of its workflow.
+fn placed() -> diesel::expression::SqlLiteral<diesel::sql_types::Bool> {
+    diesel::dsl::sql("EXISTS (SELECT FROM run_places WHERE run_places.run_id = runs.id)")
 }
 
 /// What waits in the queue is nobody's.

@@ -105,6 +105,7 @@ diesel::table! {
         output -> Nullable<Text>,
         error -> Nullable<Text>,
         cancel_requested_at -> Nullable<Timestamptz>,
+        parked -> Integer,
         options -> Nullable<Text>,
         created_at -> Timestamptz,
         started_at -> Nullable<Timestamptz>,

@@ -3,12 +3,12 @@
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
 use diesel::sql_types::{Nullable, Timestamptz};
-use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
 use kernel::ThreadId;
 use uuid::Uuid;
 
 use crate::schema::runs;
-use crate::{Store, StoreError};
+use crate::{Store, StoreError, stops};
 
 /// Turns of a thread among which every unfinished one is: many more than may wait.
 const LATEST: i64 = 128;
@@ -94,11 +94,13 @@ impl Store {
         &self,
         thread: ThreadId,
     ) -> Result<Vec<UnfinishedTurn>, StoreError> {
-        request_cancel(&mut *self.connection().await?, thread, self.now()).await
+        let now = self.now();
+        let mut connection = self.connection().await?;
+        connection.transaction(async |connection| request_cancel(connection, thread, now).await).await
     }
 }
 
-/// The same over a connection, which may be in a transaction. The first request's time stays.
+/// The same in a transaction. The first request's time stays.
 pub(crate) async fn request_cancel(
     connection: &mut AsyncPgConnection,
     thread: ThreadId,
@@ -112,6 +114,8 @@ pub(crate) async fn request_cancel(
         .get_results(connection)
         .await?;
     turns.sort_unstable_by(|a, b| b.cmp(a));
+    let runs: Vec<Uuid> = turns.iter().map(|(run, _, _)| *run).collect();
+    stops::ask(connection, &runs).await?;
     let turns = turns.into_iter();
     Ok(turns.filter_map(|(run, stream, writer)| turn(run, stream, writer)).collect())
 }

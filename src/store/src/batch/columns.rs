@@ -20,6 +20,7 @@ pub(super) struct Columns<'a> {
     pub(super) runs: Runs<'a>,
     pub(super) streams: Streams<'a>,
     pub(super) steps: Steps<'a>,
+    pub(super) copies: Copies,
     pub(super) outbox: Outbox<'a>,
     pub(super) blobs: Blobs,
     pub(super) chunks: Chunks<'a>,
@@ -104,6 +105,13 @@ pub(super) struct Steps<'a> {
 }
 
 #[derive(Default)]
+pub(super) struct Copies {
+    pub(super) from: Vec<Uuid>,
+    pub(super) to: Vec<Uuid>,
+    pub(super) before: Vec<i32>,
+}
+
+#[derive(Default)]
 pub(super) struct Outbox<'a> {
     pub(super) id: Vec<Uuid>,
     pub(super) run_id: Vec<Uuid>,
@@ -133,6 +141,7 @@ pub(super) struct Updates<'a> {
     pub(super) output: Vec<Option<&'a str>>,
     pub(super) error: Vec<Option<&'a str>>,
     pub(super) finished_at: Vec<Option<Time>>,
+    pub(super) parking: Vec<i32>,
 }
 
 #[derive(Default)]
@@ -240,6 +249,12 @@ impl<'a> Columns<'a> {
                 None => steps.push(row),
             }
         }
+        for row in batches.iter().flat_map(|batch| &batch.copies) {
+            let to = &mut columns.copies;
+            to.from.push(row.from);
+            to.to.push(row.to);
+            to.before.push(row.before);
+        }
         for row in batches.iter().flat_map(|batch| &batch.outbox) {
             let to = &mut columns.outbox;
             to.id.push(row.id);
@@ -289,6 +304,7 @@ impl<'a> Columns<'a> {
             to.output.push(row.output.as_deref());
             to.error.push(row.error.as_deref());
             to.finished_at.push(row.finished_at);
+            to.parking.push(row.parking);
         }
         for row in batches.iter().flat_map(|batch| &batch.questions) {
             let to = &mut columns.questions;
@@ -358,6 +374,7 @@ rows!(
     Runs<'_>: id,
     Streams<'_>: id,
     Steps<'_>: run_id,
+    Copies: to,
     Outbox<'_>: id,
     Blobs: digest,
     Chunks<'_>: digest,

@@ -90,7 +90,7 @@ pub struct RunRow {
     pub created_at: DateTime<Utc>,
 }
 
-/// How a run stands now. A run that has finished does not change any more.
+/// How a run stands now. A run that has finished does not change any more, and one of another writer neither.
 #[derive(Debug, Clone)]
 pub struct RunUpdate {
     /// The run.
@@ -105,6 +105,9 @@ pub struct RunUpdate {
     pub error: Option<String>,
     /// When it ended, if it has.
     pub finished_at: Option<DateTime<Utc>>,
+    /// Which time this is that it goes into the queue, from 1; 0: it does not. Each time counts once, however often it
+    /// is sent: somebody may have taken the run out again.
+    pub parking: i32,
 }
 
 /// A stream to make.
@@ -153,6 +156,17 @@ pub struct StepRow {
     pub finished_at: Option<DateTime<Utc>>,
 }
 
+/// What another run has done that a new one does not do again.
+#[derive(Debug, Clone, Copy)]
+pub struct CopyRow {
+    /// The run that did it.
+    pub from: Uuid,
+    /// The new run.
+    pub to: Uuid,
+    /// Steps before this super-step are copied.
+    pub before: i32,
+}
+
 /// What a run asks somebody; asked once for each attempt.
 #[derive(Debug, Clone)]
 pub struct QuestionRow {
@@ -178,7 +192,8 @@ pub struct QuestionRow {
     pub expires_at: Option<DateTime<Utc>>,
 }
 
-/// A run that nobody writes until somebody takes it out of the queue.
+/// A run that nobody writes until somebody takes it out of the queue; with its [`RunRow`], or with the [`RunUpdate`] that
+/// parks it.
 #[derive(Debug, Clone, Copy)]
 pub struct QueueRow {
     /// The run.
@@ -238,6 +253,8 @@ pub struct Batch {
     pub streams: Vec<StreamRow>,
     /// Journal rows.
     pub steps: Vec<StepRow>,
+    /// Journal rows of other runs to copy.
+    pub copies: Vec<CopyRow>,
     /// Requests to send.
     pub outbox: Vec<OutboxRow>,
     /// How runs stand.
@@ -246,7 +263,7 @@ pub struct Batch {
     pub questions: Vec<QuestionRow>,
     /// Runs that go into the queue.
     pub queued: Vec<QueueRow>,
-    /// Runs that give their place among the runs of their workflow back.
+    /// Runs that give their place among the runs of their workflow back; each with its [`RunUpdate`].
     pub left: Vec<Uuid>,
     /// Events.
     pub events: Vec<EventsRow>,
@@ -262,6 +279,7 @@ impl Batch {
             && self.runs.is_empty()
             && self.streams.is_empty()
             && self.steps.is_empty()
+            && self.copies.is_empty()
             && self.outbox.is_empty()
             && self.updates.is_empty()
             && self.questions.is_empty()
@@ -278,6 +296,7 @@ impl Batch {
         self.runs.append(&mut other.runs);
         self.streams.append(&mut other.streams);
         self.steps.append(&mut other.steps);
+        self.copies.append(&mut other.copies);
         self.outbox.append(&mut other.outbox);
         self.updates.append(&mut other.updates);
         self.questions.append(&mut other.questions);

@@ -74,7 +74,7 @@ impl<'o, 'a, 'b> Rows<'o, 'a, 'b> {
 macro_rules! insert {
     (
         $out:ident, $into:expr, $columns:literal, $select:literal, $rows:expr, $conflict:expr,
-        [$($kind:ty => $values:expr),+ $(,)?]
+        [$($kind:ty => $values:expr),+ $(,)?] $(, returning $returning:expr)?
     ) => {{
         $out.push_sql(concat!(", put_", stringify!($rows), " AS (INSERT INTO "));
         $out.push_sql($into);
@@ -86,6 +86,7 @@ macro_rules! insert {
             $out.push_sql(" ON CONFLICT ");
             $out.push_sql(conflict);
         }
+        $($out.push_sql($returning);)?
         $out.push_sql(")");
     }};
 }
@@ -93,7 +94,9 @@ macro_rules! insert {
 impl QueryFragment<Pg> for Commit<'_> {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
         let Columns { threads, items, cuts, runs, streams, steps, outbox, blobs, chunks, .. } = &self.columns;
-        let Columns { updates, questions, queued, left, events, .. } = &self.columns;
+        let Columns { updates, copies, questions, queued, left, events, .. } = &self.columns;
+        // The queue and the places follow what becomes of the runs.
+        let returning = if queued.is_empty() && left.is_empty() { "" } else { " RETURNING runs.id" };
         out.push_sql("WITH fence AS MATERIALIZED (SELECT writer_id FROM leases WHERE writer_id = ");
         out.push_bind_param::<SqlUuid, _>(&self.writer_id)?;
         out.push_sql(" AND epoch = ");
@@ -137,7 +140,8 @@ impl QueryFragment<Pg> for Commit<'_> {
                     Timestamptz => &runs.created_at, Text => &runs.status,
                     Nullable<Timestamptz> => &runs.started_at, Nullable<Text> => &runs.output,
                     Nullable<Text> => &runs.error, Nullable<Timestamptz> => &runs.finished_at,
-                ]
+                ],
+                returning returning
             );
         }
         if !streams.is_empty() {
@@ -164,6 +168,22 @@ impl QueryFragment<Pg> for Commit<'_> {
                     Nullable<Text> => &steps.note, Timestamptz => &steps.started_at,
                     Nullable<Timestamptz> => &steps.finished_at,
                 ]
+            );
+        }
+        if !copies.is_empty() {
+            out.push_sql(
+                ", put_copies AS (INSERT INTO run_steps (run_id, node, visit, attempt, step, status, input_digest, \
+                 result, result_blob, error, note, started_at, finished_at) SELECT t.target, s.node, s.visit, \
+                 s.attempt, s.step, s.status, s.input_digest, s.result, s.result_blob, s.error, s.note, \
+                 s.started_at, s.finished_at FROM fence, ",
+            );
+            let mut rows = Rows::begin(&mut out, copies.len());
+            rows.column::<SqlUuid, _>(&copies.from)?;
+            rows.column::<SqlUuid, _>(&copies.to)?;
+            rows.column::<Integer, _>(&copies.before)?;
+            out.push_sql(
+                ") AS t (origin, target, before) JOIN run_steps s ON s.run_id = t.origin AND s.step < t.before \
+                 AND s.finished_at IS NOT NULL ON CONFLICT DO NOTHING)",
             );
         }
         if !outbox.is_empty() {
@@ -195,7 +215,7 @@ impl QueryFragment<Pg> for Commit<'_> {
             out.push_sql(
                 ", put_updates AS (UPDATE runs SET status = t.status, \
                  started_at = coalesce(runs.started_at, t.started_at), output = t.output, error = t.error, \
-                 finished_at = t.finished_at FROM fence, ",
+                 finished_at = t.finished_at, parked = greatest(runs.parked, t.parking) FROM fence, ",
             );
             let mut rows = Rows::begin(&mut out, updates.len());
             rows.column::<SqlUuid, _>(&updates.id)?;
@@ -204,10 +224,14 @@ impl QueryFragment<Pg> for Commit<'_> {
             rows.column::<Nullable<Text>, _>(&updates.output)?;
             rows.column::<Nullable<Text>, _>(&updates.error)?;
             rows.column::<Nullable<Timestamptz>, _>(&updates.finished_at)?;
+            rows.column::<Integer, _>(&updates.parking)?;
             out.push_sql(
-                ") AS t (id, status, started_at, output, error, finished_at) \
-                 WHERE runs.id = t.id AND runs.finished_at IS NULL)",
+                ") AS t (id, status, started_at, output, error, finished_at, parking) \
+                 WHERE runs.id = t.id AND runs.finished_at IS NULL AND runs.writer_id = fence.writer_id \
+                 AND (t.parking = 0 OR runs.parked < t.parking)",
             );
+            out.push_sql(returning);
+            out.push_sql(")");
         }
         if !questions.is_empty() {
             // A later life asks once more what was asked.
@@ -225,15 +249,27 @@ impl QueryFragment<Pg> for Commit<'_> {
             );
         }
         if !queued.is_empty() {
-            insert!(out, "run_queue", "run_id, workflow_id, turn, due_at", "t.*", queued, skip, [
-                SqlUuid => &queued.run_id, SqlUuid => &queued.workflow_id, Bool => &queued.turn,
-                Nullable<Timestamptz> => &queued.due_at,
-            ]);
+            out.push_sql(
+                ", put_queued AS (INSERT INTO run_queue (run_id, workflow_id, turn, due_at) SELECT t.* FROM ",
+            );
+            let mut rows = Rows::begin(&mut out, queued.len());
+            rows.column::<SqlUuid, _>(&queued.run_id)?;
+            rows.column::<SqlUuid, _>(&queued.workflow_id)?;
+            rows.column::<Bool, _>(&queued.turn)?;
+            rows.column::<Nullable<Timestamptz>, _>(&queued.due_at)?;
+            out.push_sql(") AS t (run_id, workflow_id, turn, due_at) WHERE false");
+            if !runs.is_empty() {
+                out.push_sql(" OR t.run_id IN (SELECT id FROM put_runs)");
+            }
+            if !updates.is_empty() {
+                out.push_sql(" OR t.run_id IN (SELECT id FROM put_updates)");
+            }
+            out.push_sql(")");
         }
-        if !left.is_empty() {
-            out.push_sql(", put_left AS (DELETE FROM run_places USING fence WHERE run_id = ANY(");
+        if !left.is_empty() && !updates.is_empty() {
+            out.push_sql(", put_left AS (DELETE FROM run_places WHERE run_id = ANY(");
             out.push_bind_param::<Array<SqlUuid>, _>(left)?;
-            out.push_sql("))");
+            out.push_sql(") AND run_id IN (SELECT id FROM put_updates))");
         }
         if !events.is_empty() {
             // Straight into the partition, where all events are of one day: finding it for each row costs as much

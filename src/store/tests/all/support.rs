@@ -185,6 +185,7 @@ impl Turn {
             output: (status == RunStatus::Succeeded).then(|| r#"{"text":"Bye"}"#.to_owned()),
             error: (status == RunStatus::Failed).then(|| r#"{"code":"x"}"#.to_owned()),
             finished_at: status.is_terminal().then_some(self.now),
+            parking: 0,
         }
     }
 

@@ -139,7 +139,6 @@ pub(in crate::http) async fn new_run(
         },
         trigger,
         limited: workflow.max_concurrent_runs.is_some(),
-        copied: Vec::new(),
         idempotency,
     })
 }

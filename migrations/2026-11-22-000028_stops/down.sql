@@ -1,0 +1,2 @@
+DROP TABLE run_stops;
+ALTER TABLE runs DROP COLUMN parked;

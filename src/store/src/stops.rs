@@ -1,0 +1,94 @@
+//! Runs whose end was asked for, until they have ended.
+
+use diesel::prelude::*;
+use diesel::sql_types::{Array, Bool, Nullable, Timestamptz, Uuid as SqlUuid};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use kernel::ThreadId;
+use uuid::Uuid;
+
+use crate::{Store, StoreError, StoredRun};
+
+/// A run to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AskedStop {
+    /// The run.
+    pub run: Uuid,
+    /// Its thread, for a turn.
+    pub thread: Option<ThreadId>,
+    /// Whether it stands in the queue, where anybody may take it out.
+    pub queued: bool,
+}
+
+#[derive(QueryableByName)]
+struct Row {
+    #[diesel(sql_type = SqlUuid)]
+    id: Uuid,
+    #[diesel(sql_type = Nullable<SqlUuid>)]
+    thread_id: Option<Uuid>,
+    #[diesel(sql_type = Bool)]
+    queued: bool,
+}
+
+impl Store {
+    /// Stores that somebody asked for the run's end; the first request's time stays.
+    ///
+    /// Yields how it stands, or `None` when there is no such run.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn request_cancel(&self, id: Uuid) -> Result<Option<StoredRun>, StoreError> {
+        diesel::sql_query(
+            "WITH asked AS (UPDATE runs SET cancel_requested_at = coalesce(cancel_requested_at, $2)
+                            WHERE id = $1 AND finished_at IS NULL RETURNING id)
+             INSERT INTO run_stops (run_id) SELECT id FROM asked ON CONFLICT DO NOTHING",
+        )
+        .bind::<SqlUuid, _>(id)
+        .bind::<Timestamptz, _>(self.now())
+        .execute(&mut *self.connection().await?)
+        .await?;
+        self.run(id).await
+    }
+
+    /// The runs that are to end and that this writer can end: its own, and those in the queue.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn asked_stops(&self, writer: Uuid) -> Result<Vec<AskedStop>, StoreError> {
+        let rows: Vec<Row> = diesel::sql_query(
+            "SELECT r.id, r.thread_id, q.run_id IS NOT NULL AS queued
+             FROM run_stops s JOIN runs r ON r.id = s.run_id LEFT JOIN run_queue q ON q.run_id = s.run_id
+             WHERE r.finished_at IS NULL AND (q.run_id IS NOT NULL OR r.writer_id = $1)",
+        )
+        .bind::<SqlUuid, _>(writer)
+        .load(&mut *self.connection().await?)
+        .await?;
+        let stop =
+            |row: Row| AskedStop { run: row.id, thread: row.thread_id.map(ThreadId), queued: row.queued };
+        Ok(rows.into_iter().map(stop).collect())
+    }
+
+    /// Forgets the stops of runs that have ended.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn forget_stops(&self) -> Result<(), StoreError> {
+        diesel::sql_query(
+            "DELETE FROM run_stops s WHERE NOT EXISTS (SELECT FROM runs r WHERE r.id = s.run_id
+                 AND r.finished_at IS NULL)",
+        )
+        .execute(&mut *self.connection().await?)
+        .await?;
+        Ok(())
+    }
+}
+
+/// Notes that these runs are to end.
+pub(crate) async fn ask(connection: &mut AsyncPgConnection, runs: &[Uuid]) -> Result<(), StoreError> {
+    if !runs.is_empty() {
+        diesel::sql_query("INSERT INTO run_stops (run_id) SELECT unnest($1) ON CONFLICT DO NOTHING")
+            .bind::<Array<SqlUuid>, _>(runs)
+            .execute(connection)
+            .await?;
+    }
+    Ok(())
+}

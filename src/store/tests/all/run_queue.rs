@@ -1,0 +1,239 @@
+//! Runs in the queue: put in once, taken by one, ended by whoever can.
+
+use std::collections::BTreeSet;
+
+use store::batch::{Batch, CopyRow, QueueRow, RunUpdate};
+use store::{Lease, RunStatus};
+use uuid::Uuid;
+
+use crate::support::{Turn, World};
+
+impl World {
+    /// A workflow that allows `most` runs at the same time, and a run of it in the queue that waits for its turn.
+    async fn limited(&self, most: i32) -> Uuid {
+        let workflow = self.workflow("limited").await.unwrap().id;
+        let sql = format!("UPDATE workflows SET max_concurrent_runs = {most} WHERE id = '{workflow}'");
+        self.database.execute(&sql).await.unwrap();
+        workflow
+    }
+
+    async fn queued(&self) -> String {
+        self.count("run_queue").await
+    }
+
+    async fn status(&self, turn: &Turn) -> RunStatus {
+        self.store.run(turn.run).await.unwrap().unwrap().status
+    }
+}
+
+fn queue_row(turn: &Turn, workflow_id: Uuid, waits_for_turn: bool) -> QueueRow {
+    QueueRow { run_id: turn.run, workflow_id, turn: waits_for_turn, due_at: Some(turn.now) }
+}
+
+/// Gives the run to the queue for the `parking`th time.
+fn park(turn: &Turn, parking: i32) -> Batch {
+    Batch {
+        updates: vec![RunUpdate { parking, ..turn.update(RunStatus::Waiting) }],
+        queued: vec![queue_row(turn, Uuid::from_u128(1), false)],
+        left: vec![turn.run],
+        ..Batch::default()
+    }
+}
+
+fn running(turn: &Turn) -> Batch {
+    Batch { updates: vec![turn.update(RunStatus::Running)], ..Batch::default() }
+}
+
+/// The start of a run that waits for its turn.
+fn start(turn: &Turn, workflow: Uuid) -> Batch {
+    Batch { queued: vec![queue_row(turn, workflow, true)], ..turn.begin() }
+}
+
+#[tokio::test]
+async fn a_run_is_parked_once_however_often_that_is_sent() {
+    let world = World::new().await;
+    let (one, two, turn) = (world.writer().await, world.writer().await, world.turn());
+    world.commit(one, &turn.begin()).await.unwrap();
+    for _ in 0..2 {
+        world.commit(one, &park(&turn, 1)).await.unwrap();
+        assert_eq!(world.queued().await, "1");
+        assert_eq!(world.status(&turn).await, RunStatus::Waiting);
+    }
+    assert_eq!(world.store.take_due(two).await.unwrap(), [turn.run]);
+    assert_eq!(world.queued().await, "0");
+    world.commit(two, &running(&turn)).await.unwrap();
+    // Late, from a connection that was thought dead; and whatever else the first one still says of it.
+    for late in [park(&turn, 1), running(&turn), Batch { updates: turn.end().updates, ..Batch::default() }] {
+        world.commit(one, &late).await.unwrap();
+        assert_eq!(world.queued().await, "0");
+        assert_eq!(world.status(&turn).await, RunStatus::Running);
+    }
+    // The same writer may have taken it again.
+    world.commit(two, &park(&turn, 2)).await.unwrap();
+    assert_eq!(world.store.take_due(two).await.unwrap(), [turn.run]);
+    world.commit(two, &park(&turn, 2)).await.unwrap();
+    assert_eq!(world.queued().await, "0");
+    world.commit(two, &turn.end()).await.unwrap();
+    world.commit(two, &park(&turn, 3)).await.unwrap();
+    assert_eq!(world.queued().await, "0", "it has ended");
+    assert_eq!(world.status(&turn).await, RunStatus::Succeeded);
+}
+
+#[tokio::test]
+async fn turns_are_taken_in_order_and_places_belong_to_runs() {
+    let world = World::new().await;
+    let (workflow, one, two) = (world.limited(1).await, world.writer().await, world.writer().await);
+    let turns = [world.turn(), world.turn(), world.turn()];
+    for turn in &turns {
+        for _ in 0..2 {
+            world.commit(one, &start(turn, workflow)).await.unwrap();
+        }
+    }
+    assert_eq!(world.queued().await, "3");
+    assert_eq!(world.store.workflows_with_turns().await.unwrap(), [workflow]);
+    assert!(world.store.take_due(one).await.unwrap().is_empty(), "they wait for their turn");
+    assert_eq!(world.store.take_turns(one, workflow).await.unwrap().unwrap(), [turns[0].run]);
+    assert!(world.store.take_turns(two, workflow).await.unwrap().unwrap().is_empty(), "there is no room");
+    world.commit(one, &start(&turns[0], workflow)).await.unwrap();
+    assert_eq!(world.queued().await, "2", "a start that is sent again does not begin it again");
+    assert!(world.store.left_run(one.writer_id, turns[0].run).await.unwrap().unwrap().placed);
+    // It waits for a time, and comes back into the same row of turns; behind it the second has its turn.
+    world.commit(one, &park(&turns[0], 1)).await.unwrap();
+    assert_eq!(world.count("run_places").await, "0");
+    assert_eq!(world.store.take_turns(two, workflow).await.unwrap().unwrap(), [turns[1].run]);
+    // What is sent again gives back no place that it does not hold any more.
+    assert_eq!(world.store.take_queued(two, turns[0].run).await.unwrap(), [turns[0].run]);
+    let sql = format!("INSERT INTO run_places VALUES ('{}', '{workflow}')", turns[0].run);
+    world.database.execute(&sql).await.unwrap();
+    world.commit(one, &park(&turns[0], 1)).await.unwrap();
+    assert_eq!(world.count("run_places").await, "2");
+    let end = Batch { left: vec![turns[0].run], ..turns[0].end() };
+    world.commit(two, &end).await.unwrap();
+    assert_eq!(world.count("run_places").await, "1");
+    // No limit any more: what waits is taken, and holds nothing.
+    world.database.execute("UPDATE workflows SET max_concurrent_runs = NULL").await.unwrap();
+    assert_eq!(world.store.take_turns(one, workflow).await.unwrap().unwrap(), [turns[2].run]);
+    assert_eq!(world.count("run_places").await, "1");
+    assert!(!world.store.left_run(one.writer_id, turns[2].run).await.unwrap().unwrap().placed);
+}
+
+#[tokio::test]
+async fn what_has_ended_or_has_another_writer_is_not_taken() {
+    let world = World::new().await;
+    let (workflow, one, two) = (world.limited(5).await, world.writer().await, world.writer().await);
+    let (over, queued) = (world.turn(), world.turn());
+    world.commit(one, &over.begin()).await.unwrap();
+    world.commit(one, &over.end()).await.unwrap();
+    world.commit(one, &start(&queued, workflow)).await.unwrap();
+    let sql = format!("INSERT INTO run_queue VALUES ('{}', '{workflow}', true, now())", over.run);
+    world.database.execute(&sql).await.unwrap();
+    assert!(world.store.left_run(one.writer_id, queued.run).await.unwrap().is_none(), "it is nobody's");
+    assert_eq!(world.store.take_turns(two, workflow).await.unwrap().unwrap(), [queued.run]);
+    assert_eq!(world.queued().await, "0", "the row of what has ended is in nobody's way");
+    assert!(world.store.left_run(one.writer_id, queued.run).await.unwrap().is_none());
+    let left = world.store.left_run(two.writer_id, queued.run).await.unwrap().unwrap();
+    assert_eq!((left.run.id, left.run.parked, left.placed), (queued.run, 0, true));
+    // Who has lost his lease takes nothing.
+    world.commit(two, &park(&queued, 1)).await.unwrap();
+    world.store.take_lease(one.writer_id, Uuid::nil()).await.unwrap();
+    assert!(world.store.take_due(one).await.unwrap().is_empty());
+    assert!(world.store.take_queued(one, queued.run).await.unwrap().is_empty());
+    assert_eq!(world.queued().await, "1");
+}
+
+#[tokio::test]
+async fn who_hears_nothing_of_the_commit_knows_what_it_was_for() {
+    let world = World::new().await;
+    let (lease, turn) = (world.writer().await, world.turn());
+    world.commit(lease, &turn.begin()).await.unwrap();
+    world.commit(lease, &park(&turn, 1)).await.unwrap();
+    let failing = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+         $$ BEGIN RAISE 'the commit fails'; END $$;
+         CREATE CONSTRAINT TRIGGER refuse AFTER DELETE ON run_queue DEFERRABLE INITIALLY DEFERRED
+         FOR EACH ROW EXECUTE FUNCTION refuse()";
+    world.database.execute(failing).await.unwrap();
+    for not in [world.store.take_due(lease).await, world.store.take_queued(lease, turn.run).await] {
+        assert_eq!(not.unwrap_err().perhaps, [turn.run]);
+    }
+    assert_eq!(world.queued().await, "1");
+}
+
+#[tokio::test]
+async fn a_stop_is_found_by_whoever_can_end_the_run() {
+    let world = World::new().await;
+    let (one, two) = (world.writer().await, world.writer().await);
+    let (own, parked) = (world.turn(), world.turn());
+    for turn in [&own, &parked] {
+        world.commit(one, &turn.begin()).await.unwrap();
+    }
+    let found = async |lease: Lease| -> BTreeSet<(Uuid, bool)> {
+        let stops = world.store.asked_stops(lease.writer_id).await.unwrap();
+        stops.into_iter().map(|stop| (stop.run, stop.queued)).collect()
+    };
+    assert!(found(one).await.is_empty());
+    assert!(world.store.request_cancel(own.run).await.unwrap().unwrap().cancel_requested);
+    assert_eq!(world.store.request_cancel_of_thread(parked.thread).await.unwrap().len(), 1);
+    world.store.request_cancel(parked.run).await.unwrap();
+    assert_eq!(found(one).await, [(own.run, false), (parked.run, false)].into());
+    assert!(found(two).await.is_empty());
+    world.commit(one, &park(&parked, 1)).await.unwrap();
+    assert_eq!(found(one).await, [(own.run, false), (parked.run, true)].into());
+    assert_eq!(found(two).await, [(parked.run, true)].into());
+    world.store.forget_stops().await.unwrap();
+    assert_eq!(world.count("run_stops").await, "2");
+    world.commit(one, &own.end()).await.unwrap();
+    assert_eq!(found(one).await, [(parked.run, true)].into());
+    world.store.forget_stops().await.unwrap();
+    assert_eq!(world.count("run_stops").await, "1");
+    world.store.request_cancel(own.run).await.unwrap();
+    assert_eq!(world.count("run_stops").await, "1", "it has ended");
+}
+
+#[tokio::test]
+async fn what_nobody_has_is_found_and_what_somebody_has_is_left() {
+    let world = World::new().await;
+    let (one, two) = (world.writer().await, world.writer().await);
+    let (over, parked, others, own) = (world.turn(), world.turn(), world.turn(), world.turn());
+    for (lease, turn) in [(one, &over), (one, &parked), (one, &others), (two, &own)] {
+        world.commit(lease, &turn.begin()).await.unwrap();
+    }
+    world.commit(one, &over.end()).await.unwrap();
+    world.commit(one, &park(&parked, 1)).await.unwrap();
+    let looked = world.store.looked_over(two, Uuid::nil(), 10).await.unwrap();
+    assert_eq!((looked.forsaken, looked.own), (vec![], vec![own.run]));
+    assert_eq!((looked.first_unfinished, looked.last), (Some(parked.run), None));
+    // Its writer is gone, and nobody has taken anything over.
+    let gone = format!("DELETE FROM leases WHERE writer_id = '{}'", one.writer_id);
+    world.database.execute(&gone).await.unwrap();
+    let looked = world.store.looked_over(two, over.run, 2).await.unwrap();
+    assert_eq!((looked.forsaken, looked.last), (vec![others.run], Some(others.run)));
+    let all = [over.run, parked.run, others.run];
+    assert_eq!(world.store.adopt_forsaken(two, &all).await.unwrap(), [others.run]);
+    let looked = world.store.looked_over(two, Uuid::nil(), 10).await.unwrap();
+    assert_eq!((looked.forsaken, looked.own), (vec![], vec![others.run, own.run]));
+}
+
+#[tokio::test]
+async fn what_is_repeated_is_copied_up_to_a_step() {
+    let world = World::new().await;
+    let (lease, first, again) = (world.writer().await, world.turn(), world.turn());
+    let mut steps =
+        vec![first.step("succeeded"), first.step("failed"), first.step("started"), first.step("succeeded")];
+    for (number, step) in (1..).zip(&mut steps) {
+        step.visit = number;
+        step.step = number;
+    }
+    steps[0].result = Some(format!("\"{}\"", "x".repeat(100_000)));
+    world.commit(lease, &Batch { steps, ..first.begin() }).await.unwrap();
+    assert_eq!(world.store.last_step(first.run).await.unwrap(), Some(4));
+    assert_eq!(world.store.last_step(again.run).await.unwrap(), None);
+    let copies = vec![CopyRow { from: first.run, to: again.run, before: 4 }];
+    let start = Batch { copies, ..again.begin() };
+    for _ in 0..2 {
+        world.commit(lease, &start).await.unwrap();
+        let [of_first, copied] =
+            [world.store.journal(first.run).await.unwrap(), world.store.journal(again.run).await.unwrap()]
+                .map(|journal| journal.into_iter().map(|step| format!("{step:?}")).collect::<Vec<_>>());
+        assert_eq!(copied, of_first[..2]);
+    }
+}
