@@ -22,6 +22,7 @@ pub mod runtime;
 mod sending;
 mod system;
 pub mod thread;
+mod tidying;
 mod turn;
 
 pub use system::{Settings, System};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use auth::keyring::KeyRing;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::TimeDelta;
 use engine::Cache;
 use engine::models::Models;
 use engine::ports::Outbound;
@@ -31,17 +31,15 @@ use crate::run::{RunPorts, Wakes};
 use crate::runs::{Registry, RunQueue, Runs, Sweeper};
 use crate::runtime::{ActorKind, ArbiterPool, Guardian, Health};
 use crate::thread::Threads;
+use crate::tidying::Tidying;
 use crate::turn::TurnPorts;
 
 /// How often the lease is renewed, which lasts [`store::LEASE_SECONDS`], and expired ones and orphans are looked for.
 const LEASE: Duration = Duration::from_secs(2);
 /// Turns of an earlier life that read what they had stored at the same time.
 const RECOVERING: usize = 2;
-/// How often partitions are made ahead and old keys forgotten.
+/// How often partitions are made ahead and what is old is forgotten.
 const MAINTAIN: Duration = Duration::from_secs(3_600);
-/// How soon it is tried again when the database did not answer.
-const MAINTAIN_AGAIN: Duration = Duration::from_secs(10);
-
 /// What the actors are started with.
 pub struct Settings {
     /// The database.
@@ -72,6 +70,8 @@ pub struct Settings {
     pub outbound: Outbound,
     /// How mail is sent.
     pub mail: mail::Settings,
+    /// How long runs are kept that have ended; `None`: for ever.
+    pub keep_runs: Option<TimeDelta>,
 }
 
 /// The running actors.
@@ -84,6 +84,7 @@ pub struct System {
     threads: Threads,
     runs: Registry,
     mail: MailQueue,
+    tidying: Tidying,
 }
 
 impl System {
@@ -108,6 +109,7 @@ impl System {
             vault,
             outbound,
             mail,
+            keep_runs,
         } = settings;
         let (lease, since) = store.take_lease(instance, ids.uuid()?).await?;
         let health = Health::default();
@@ -140,7 +142,8 @@ impl System {
         let runs = Registry::new(guardian.clone(), ports.clone());
         let mail = MailQueue::start(&guardian, mail, store.clone(), instance, Arc::clone(&ports.clock));
         outbox::start(&guardian, &ports);
-        let system = Self { store, lease, guardian, health, ports, threads, runs, mail };
+        let tidying = Tidying { store: store.clone(), clock: Arc::clone(&ports.clock), keep_runs };
+        let system = Self { store, lease, guardian, health, ports, threads, runs, mail, tidying };
         system.recover(since).await?;
         system.start_periodic();
         Ok(system)
@@ -278,16 +281,11 @@ impl System {
             })
         });
         self.every(ActorKind::Maintenance, "maintain", MAINTAIN, {
-            let (store, clock) = (self.store.clone(), Arc::clone(&self.ports.clock));
-            let sweeper = Sweeper::new(self.recovery(), self.lease);
+            let (tidying, sweeper) = (self.tidying.clone(), Sweeper::new(self.recovery(), self.lease));
             Arc::new(move || {
-                let (store, clock, sweeper) = (store.clone(), Arc::clone(&clock), sweeper.clone());
+                let (tidying, sweeper) = (tidying.clone(), sweeper.clone());
                 Box::pin(async move {
-                    // Partitions are made days ahead: a database that is away for a while is no reason to end.
-                    while let Err(error) = maintain(&store, clock.now()).await {
-                        tracing::warn!(%error, "maintenance is tried again");
-                        clock.sleep(MAINTAIN_AGAIN).await;
-                    }
+                    tidying.round().await;
                     if let Err(error) = sweeper.sweep().await {
                         tracing::warn!(%error, "it was not looked for runs that nobody looks after");
                     }
@@ -313,18 +311,6 @@ async fn renew(store: &Store, lease: Lease, runs: &InFlight, health: &Health) ->
         Err(error) => tracing::warn!(%error, "the lease was not renewed"),
     }
     Ok(false)
-}
-
-async fn maintain(store: &Store, now: DateTime<Utc>) -> Result<(), StoreError> {
-    store.ensure_partitions(now.date_naive()).await?;
-    store.tidy_run_queue().await?;
-    store.forget_old_keys(now).await?;
-    store.forget_old_sign_ins(now).await?;
-    store.forget_old_invitations(now).await?;
-    store.forget_old_deliveries(now - TimeDelta::days(7)).await?;
-    // The longest window that can be configured.
-    store.forget_old_failures(now - TimeDelta::days(1)).await?;
-    Ok(())
 }
 
 async fn take_over(store: &Store, lease: Lease, runs: &InFlight) {

@@ -26,11 +26,23 @@ impl Credentials for CredentialsOf<'_> {
             let code = ErrorCode::VaultKeyMissing;
             return Err(NodeError::new(code, "the vault has no key; set SERVICE_VAULT_KEYS"));
         };
-        let found = self.store.sealed_credentials(self.workspace, names).await.map_err(|error| {
+        let found = self.sealed(names).await?;
+        names.iter().map(|name| opened(ring, name, &found)).collect()
+    }
+
+    async fn those_there(&self, names: &[String]) -> Result<Vec<Secret>, NodeError> {
+        let Some(ring) = self.ring else { return Ok(Vec::new()) };
+        let found = self.sealed(names).await?;
+        Ok(names.iter().filter_map(|name| opened(ring, name, &found).ok()).collect())
+    }
+}
+
+impl CredentialsOf<'_> {
+    async fn sealed(&self, names: &[String]) -> Result<Vec<SealedCredential>, NodeError> {
+        self.store.sealed_credentials(self.workspace, names).await.map_err(|error| {
             tracing::warn!(%error, "the vault cannot be read now");
             NodeError::retryable(error.code(), error.code().message())
-        })?;
-        names.iter().map(|name| opened(ring, name, &found)).collect()
+        })
     }
 }
 

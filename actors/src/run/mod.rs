@@ -127,6 +127,7 @@ pub(crate) async fn execute<T: Teller>(
         clock: Arc::clone(&ports.clock),
     };
     let credentials = CredentialsOf { workspace, store: &ports.store, ring: ports.vault.as_ref() };
+    let sandbox = ports.sandbox.of(workspace);
     let workflows = WorkflowsOf { workspace, plans: Arc::clone(&ports.plans) };
     let ports = Ports {
         journal: writer,
@@ -134,7 +135,7 @@ pub(crate) async fn execute<T: Teller>(
         clock: &*ports.clock,
         random: &*ports.random,
         models: &ports.models,
-        sandbox: &ports.sandbox,
+        sandbox: &sandbox,
         workflows: &workflows,
         answers: &answers,
         credentials: &credentials,

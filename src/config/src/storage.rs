@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use chrono::TimeDelta;
 use kernel::Secret;
 
 use crate::reader::{Reader, Refused};
@@ -25,6 +26,8 @@ pub struct Database {
     pub pool: usize,
     /// `SERVICE_DATABASE_WRITERS`: at least 1, fewer than `pool`.
     pub writers: usize,
+    /// `SERVICE_RUN_RETENTION_DAYS`: how long runs are kept that have ended; none: for ever.
+    pub keep_runs: Option<TimeDelta>,
 }
 
 pub(crate) fn read_data(reader: &mut Reader<'_>) -> Result<Data, Refused> {
@@ -58,6 +61,7 @@ pub(crate) fn read_database(reader: &mut Reader<'_>) -> Result<Database, Refused
     let pg_bin = reader.optional("SERVICE_PG_BIN", parse::path);
     let pool = reader.value("SERVICE_DATABASE_POOL", parse::number::<usize>(2..=500));
     let writers = reader.optional("SERVICE_DATABASE_WRITERS", parse::number::<usize>(1..=499));
+    let days = reader.value("SERVICE_RUN_RETENTION_DAYS", parse::number::<i64>(0..=36_500));
     let (pool, writers) = (pool?, writers?);
     let writers = writers.unwrap_or_else(|| (pool / 4).max(1));
     if writers >= pool {
@@ -68,5 +72,6 @@ pub(crate) fn read_database(reader: &mut Reader<'_>) -> Result<Database, Refused
         );
         return Err(Refused);
     }
-    Ok(Database { dsn: dsn?, pg_bin: pg_bin?, pool, writers })
+    let keep_runs = Some(days?).filter(|days| *days > 0).map(TimeDelta::days);
+    Ok(Database { dsn: dsn?, pg_bin: pg_bin?, pool, writers, keep_runs })
 }

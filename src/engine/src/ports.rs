@@ -215,4 +215,10 @@ pub trait Credentials: Send + Sync {
     /// # Errors
     /// [`NodeError`] that names one that is not there, or says why they cannot be read now.
     async fn resolve(&self, names: &[String]) -> Result<Vec<Secret>, NodeError>;
+
+    /// Those of the secrets with these names that are there and can be opened.
+    ///
+    /// # Errors
+    /// [`NodeError`] when they cannot be read now.
+    async fn those_there(&self, names: &[String]) -> Result<Vec<Secret>, NodeError>;
 }

@@ -7,6 +7,7 @@
 mod call;
 mod frame;
 mod memory;
+mod places;
 mod pool;
 mod process;
 mod worker;

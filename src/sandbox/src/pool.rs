@@ -4,7 +4,6 @@
 //! all of them and does nothing else.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -13,11 +12,13 @@ use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use serde_json::{Value, value::to_raw_value};
 use tokio::runtime::Handle;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 use tokio_util::task::AbortOnDropHandle;
+use uuid::Uuid;
 
 use crate::call::{Call, Language, Limits, Modules, Outcome, SandboxError, Source, Surveyed, SyntaxProblem};
 use crate::frame::{Answer, LONGEST_REQUEST, Request, Response, Task, framed, longest_answer};
+use crate::places::{Place, Places};
 use crate::process::{Lost, Worker};
 
 /// How long a worker may take to start.
@@ -56,9 +57,16 @@ impl Options {
     }
 }
 
+/// Whose turn it is when code is looked at that is saved: nobody waits for that behind calls.
+const SURVEYS: Uuid = Uuid::max();
+
 /// Runs code in worker processes. Clones share them; with the last clone they end.
 #[derive(Clone)]
-pub struct Sandbox(Arc<Shared>);
+pub struct Sandbox {
+    shared: Arc<Shared>,
+    /// On whose behalf.
+    whose: Uuid,
+}
 
 struct Shared {
     pool: Arc<Pool>,
@@ -74,14 +82,13 @@ struct Thread {
 struct Pool {
     options: Options,
     clock: SystemClock,
-    places: Semaphore,
-    waiting: AtomicUsize,
+    places: Arc<Places>,
     idle: Mutex<Vec<Worker>>,
 }
 
 impl std::fmt::Debug for Sandbox {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_tuple("Sandbox").field(&self.0.pool.options).finish()
+        formatter.debug_tuple("Sandbox").field(&self.shared.pool.options).finish()
     }
 }
 
@@ -91,12 +98,18 @@ impl Sandbox {
     pub fn new(options: Options) -> Self {
         let pool = Pool {
             clock: SystemClock::new(),
-            places: Semaphore::new(options.workers.max(1)),
-            waiting: AtomicUsize::new(0),
+            places: Places::new(options.workers.max(1), options.queue),
             idle: Mutex::new(Vec::new()),
             options,
         };
-        Self(Arc::new(Shared { pool: Arc::new(pool), thread: OnceLock::new() }))
+        let shared = Shared { pool: Arc::new(pool), thread: OnceLock::new() };
+        Self { shared: Arc::new(shared), whose: Uuid::nil() }
+    }
+
+    /// The same workers on somebody's behalf: of those who have calls waiting each has its turn.
+    #[must_use]
+    pub fn of(&self, whose: Uuid) -> Self {
+        Self { shared: Arc::clone(&self.shared), whose }
     }
 
     /// Runs code. Dropped, it is stopped: its worker is killed.
@@ -105,8 +118,11 @@ impl Sandbox {
     /// [`SandboxError`].
     pub async fn call(&self, call: Call) -> Result<Outcome, SandboxError> {
         let Call { language, modules, entry, args, limits } = call;
+        // Nothing is written out for a call that waits.
+        let place = self.place(self.whose, limits).await?;
         let task = Task::Call { language, entry, args: raw(&args)? };
-        match self.ask(task, modules, limits).await? {
+        drop(args);
+        match self.ask(place, task, modules, limits).await? {
             Answer::Value { value, logs } => Ok(Outcome { value: read(&value)?, logs }),
             other => Err(self.error(other, limits)),
         }
@@ -123,7 +139,8 @@ impl Sandbox {
         source: Source,
     ) -> Result<Result<Surveyed, SyntaxProblem>, SandboxError> {
         let limits = Limits { time: SURVEY, ..Limits::default() };
-        match self.ask(Task::Survey { language, source }, modules, limits).await {
+        let place = self.place(SURVEYS, limits).await?;
+        match self.ask(place, Task::Survey { language, source }, modules, limits).await {
             Ok(Answer::Surveyed(surveyed)) => Ok(Ok(surveyed)),
             Ok(Answer::Unsound(problem)) => Ok(Err(problem)),
             Ok(other) => Err(self.error(other, limits)),
@@ -137,7 +154,8 @@ impl Sandbox {
     /// [`SandboxError`].
     pub async fn echo(&self, args: Value) -> Result<Value, SandboxError> {
         let limits = Limits::default();
-        match self.ask(Task::Echo { args: raw(&args)? }, Arc::default(), limits).await? {
+        let place = self.place(self.whose, limits).await?;
+        match self.ask(place, Task::Echo { args: raw(&args)? }, Arc::default(), limits).await? {
             Answer::Value { value, .. } => read(&value),
             other => Err(self.error(other, limits)),
         }
@@ -146,12 +164,25 @@ impl Sandbox {
     /// Process ids of the workers that do nothing now.
     #[must_use]
     pub fn idle(&self) -> Vec<u32> {
-        self.0.pool.idle.lock().iter().filter_map(Worker::id).collect()
+        self.shared.pool.idle.lock().iter().filter_map(Worker::id).collect()
     }
 
-    async fn ask(&self, task: Task, modules: Arc<Modules>, limits: Limits) -> Result<Answer, SandboxError> {
-        let pool = Arc::clone(&self.0.pool);
-        let thread = self.0.thread.get_or_init(start_thread).as_ref();
+    /// Waits until a worker may work.
+    async fn place(&self, whose: Uuid, limits: Limits) -> Result<Place, SandboxError> {
+        let Pool { places, clock, .. } = &*self.shared.pool;
+        let wait = limits.time.max(Limits::WAIT);
+        kernel::timeout(clock, wait, places.wait(whose)).await.flatten().ok_or(SandboxError::Busy)
+    }
+
+    async fn ask(
+        &self,
+        place: Place,
+        task: Task,
+        modules: Arc<Modules>,
+        limits: Limits,
+    ) -> Result<Answer, SandboxError> {
+        let pool = Arc::clone(&self.shared.pool);
+        let thread = self.shared.thread.get_or_init(start_thread).as_ref();
         let thread = thread.ok_or_else(|| SandboxError::Unavailable("no thread".to_owned()))?;
         let (output, logs, memory) = (limits.output, limits.logs, pool.options.memory);
         let request = Request { task, modules, memory, output, logs };
@@ -161,7 +192,7 @@ impl Sandbox {
         if frame.len() > LONGEST_REQUEST {
             return Err(failed("the arguments are too large"));
         }
-        let asked = AbortOnDropHandle::new(thread.handle.spawn(pool.ask(frame, limits)));
+        let asked = AbortOnDropHandle::new(thread.handle.spawn(pool.ask(place, frame, limits)));
         asked.await.unwrap_or(Err(SandboxError::Crashed))
     }
 
@@ -170,7 +201,7 @@ impl Sandbox {
             Answer::Failed { message, module, line, column } => {
                 SandboxError::Failed { message, module, line, column }
             }
-            Answer::Memory => SandboxError::Memory(self.0.pool.options.memory),
+            Answer::Memory => SandboxError::Memory(self.shared.pool.options.memory),
             Answer::OutputTooLarge => SandboxError::OutputTooLarge(limits.output),
             Answer::Unsound(SyntaxProblem { message, line, column }) => {
                 SandboxError::Failed { message, module: None, line, column }
@@ -206,18 +237,13 @@ fn start_thread() -> Option<Thread> {
     Some(Thread { handle, _ends: ends })
 }
 
-/// Counts a call that waits.
-struct Waits<'a>(&'a AtomicUsize);
-
-impl Drop for Waits<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 impl Pool {
-    async fn ask(self: Arc<Self>, frame: Vec<u8>, limits: Limits) -> Result<Answer, SandboxError> {
-        let place = self.place(limits).await?;
+    async fn ask(
+        self: Arc<Self>,
+        place: Place,
+        frame: Vec<u8>,
+        limits: Limits,
+    ) -> Result<Answer, SandboxError> {
         let mut worker = match self.idle_worker() {
             Some(worker) => worker,
             None => self.start().await?,
@@ -257,23 +283,6 @@ impl Pool {
         }
     }
 
-    /// Waits until a worker may work.
-    async fn place(&self, limits: Limits) -> Result<tokio::sync::SemaphorePermit<'_>, SandboxError> {
-        if let Ok(place) = self.places.try_acquire() {
-            return Ok(place);
-        }
-        let before = self.waiting.fetch_add(1, Ordering::Relaxed);
-        let _waits = Waits(&self.waiting);
-        if before >= self.options.queue {
-            return Err(SandboxError::Busy);
-        }
-        let wait = limits.time.max(Limits::WAIT);
-        match kernel::timeout(&self.clock, wait, self.places.acquire()).await {
-            Some(Ok(place)) => Ok(place),
-            Some(Err(_)) | None => Err(SandboxError::Busy),
-        }
-    }
-
     async fn start(&self) -> Result<Worker, SandboxError> {
         let started = kernel::timeout(&self.clock, START, Worker::start(&self.options.program)).await;
         match started {
@@ -290,7 +299,7 @@ impl Pool {
     fn replace(self: Arc<Self>) {
         tokio::spawn(async move {
             // Whoever has a place may start a worker: so there are never more than places.
-            let Ok(_place) = self.places.try_acquire() else { return };
+            let Some(_place) = self.places.free() else { return };
             if self.idle.lock().is_empty()
                 && let Ok(worker) = self.start().await
             {

@@ -191,6 +191,7 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
             vault: ring.clone(),
             outbound,
             mail,
+            keep_runs: config.database.keep_runs,
         })
         .await?,
     );

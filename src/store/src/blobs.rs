@@ -36,18 +36,18 @@ impl Store {
         let mut connection = self.connection().await?;
         connection
             .transaction(async |connection| {
-                let new = diesel::insert_into(blobs::table)
+                diesel::insert_into(blobs::table)
                     .values((
                         blobs::digest.eq(address.as_slice()),
                         blobs::size.eq(size),
                         blobs::created_at.eq(now),
                     ))
-                    .on_conflict_do_nothing()
+                    .on_conflict(blobs::digest)
+                    // Young again, or it could be deleted as nobody's.
+                    .do_update()
+                    .set(blobs::created_at.eq(now))
                     .execute(connection)
                     .await?;
-                if new == 0 {
-                    return Ok::<_, StoreError>(());
-                }
                 for (number, chunk) in chunks(bytes) {
                     diesel::insert_into(blob_chunks::table)
                         .values((
@@ -55,10 +55,11 @@ impl Store {
                             blob_chunks::number.eq(number),
                             blob_chunks::bytes.eq(chunk),
                         ))
+                        .on_conflict_do_nothing()
                         .execute(connection)
                         .await?;
                 }
-                Ok(())
+                Ok::<_, StoreError>(())
             })
             .await?;
         Ok(address)

@@ -1,16 +1,80 @@
-//! The daily partitions of `stream_events`, made ahead of need.
+//! The daily partitions of `stream_events`: made ahead of need, and dropped when nobody reads their streams any more.
 
-use chrono::{Days, NaiveDate};
-use diesel_async::{AsyncPgConnection, SimpleAsyncConnection};
+use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeDelta, Utc};
+use diesel::sql_types::{BigInt, Bool, Text, Timestamptz, Uuid as SqlUuid};
+use diesel::{OptionalExtension, QueryableByName};
+use diesel_async::{AsyncPgConnection, RunQueryDsl, SimpleAsyncConnection};
+use uuid::Uuid;
 
 use crate::connect::Session;
+use crate::retention::first_made_at;
 use crate::roles::{LOCK, ROLE};
 use crate::{Store, StoreError};
 
 /// How many days ahead of today a partition exists.
 pub const PARTITIONS_AHEAD: u64 = 3;
 
+/// How long the events of a stream can be read after its end.
+pub const EVENTS_KEPT: TimeDelta = TimeDelta::hours(24);
+/// How many days a stream may be begun after its id was made, which names its day.
+const LATE: u64 = 2;
+/// Rows of streams that are deleted in one go.
+const PART: i64 = 5_000;
+
+#[derive(QueryableByName)]
+struct Partition {
+    #[diesel(sql_type = Text)]
+    name: String,
+    /// Whether it is one still.
+    #[diesel(sql_type = Bool)]
+    attached: bool,
+    /// Whether somebody began to detach it.
+    #[diesel(sql_type = Bool)]
+    detaching: bool,
+}
+
+#[derive(QueryableByName)]
+struct Holds {
+    #[diesel(sql_type = Bool)]
+    holds: bool,
+}
+
 impl Store {
+    /// Drops the partitions of days of which the last stream ended [`EVENTS_KEPT`] ago, and forgets those streams; says
+    /// which days. One instance at a time does.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer or refuses.
+    pub async fn drop_old_events(&self, now: DateTime<Utc>) -> Result<Vec<NaiveDate>, StoreError> {
+        let mut connection = self.connector().open(Session::Owner).await?;
+        // With the connection it is given back.
+        let lock = "SELECT pg_try_advisory_lock(hashtext('callboard old events')) AS holds";
+        let Holds { holds } = diesel::sql_query(lock).get_result(&mut connection).await?;
+        let mut dropped = Vec::new();
+        if !holds {
+            return Ok(dropped);
+        }
+        let last = now.date_naive().checked_sub_days(Days::new(LATE + 1)).unwrap_or_default();
+        for Partition { name, attached, detaching } in partitions(&mut connection).await? {
+            let Some(day) = day_of_partition(&name).filter(|day| *day <= last) else { continue };
+            if attached && !detaching {
+                if is_read(&mut connection, day, now - EVENTS_KEPT).await? {
+                    continue;
+                }
+                forget_streams(&mut connection, day).await?;
+            }
+            if attached {
+                // Lanes go on writing to the others meanwhile. It is no part of any transaction.
+                let how = if detaching { "FINALIZE" } else { "CONCURRENTLY" };
+                let detach = format!("ALTER TABLE stream_events DETACH PARTITION {name} {how}");
+                connection.batch_execute(&detach).await?;
+            }
+            connection.batch_execute(&format!("DROP TABLE {name}")).await?;
+            dropped.push(day);
+        }
+        Ok(dropped)
+    }
+
     /// Makes the partitions from yesterday (a clock may lag) to [`PARTITIONS_AHEAD`] days from `today`.
     ///
     /// # Errors
@@ -24,6 +88,64 @@ impl Store {
 /// The table that holds the events of the streams of a day.
 pub(crate) fn partition_name(day: NaiveDate) -> String {
     day.format("stream_events_%Y%m%d").to_string()
+}
+
+fn day_of_partition(name: &str) -> Option<NaiveDate> {
+    NaiveDate::parse_from_str(name.strip_prefix("stream_events_")?, "%Y%m%d").ok()
+}
+
+/// The partitions there are, the oldest first, and those that somebody has detached and not dropped.
+async fn partitions(connection: &mut AsyncPgConnection) -> Result<Vec<Partition>, StoreError> {
+    let sql = "SELECT c.relname::text AS name, i.inhrelid IS NOT NULL AS attached,
+                   coalesce(i.inhdetachpending, false) AS detaching
+               FROM pg_class parent JOIN pg_class c ON c.relnamespace = parent.relnamespace AND c.relkind = 'r'
+               LEFT JOIN pg_inherits i ON i.inhrelid = c.oid AND i.inhparent = parent.oid
+               WHERE parent.oid = 'stream_events'::regclass AND c.relname LIKE 'stream\\_events\\_%' ORDER BY 1";
+    Ok(diesel::sql_query(sql).load(connection).await?)
+}
+
+/// Whether a stream of this day has not ended, or not before `ended`.
+async fn is_read(
+    connection: &mut AsyncPgConnection,
+    day: NaiveDate,
+    ended: DateTime<Utc>,
+) -> Result<bool, StoreError> {
+    let (from, to) = ids_of(day);
+    let read: Option<Holds> = diesel::sql_query(
+        "SELECT true AS holds FROM streams s JOIN runs r ON r.id = s.run_id
+         WHERE s.id >= $1 AND s.id < $2 AND (r.finished_at IS NULL OR r.finished_at > $3) LIMIT 1",
+    )
+    .bind::<SqlUuid, _>(from)
+    .bind::<SqlUuid, _>(to)
+    .bind::<Timestamptz, _>(ended)
+    .get_result(connection)
+    .await
+    .optional()?;
+    Ok(read.is_some())
+}
+
+/// A stream without its events would look as if nothing had been said.
+async fn forget_streams(connection: &mut AsyncPgConnection, day: NaiveDate) -> Result<(), StoreError> {
+    let (from, to) = ids_of(day);
+    loop {
+        let forgotten = diesel::sql_query(
+            "DELETE FROM streams WHERE id IN (SELECT id FROM streams WHERE id >= $1 AND id < $2 LIMIT $3)",
+        )
+        .bind::<SqlUuid, _>(from)
+        .bind::<SqlUuid, _>(to)
+        .bind::<BigInt, _>(PART)
+        .execute(connection)
+        .await?;
+        if forgotten == 0 {
+            return Ok(());
+        }
+    }
+}
+
+/// The ids of a day: from the first on, before the second.
+fn ids_of(day: NaiveDate) -> (Uuid, Uuid) {
+    let first = |day: NaiveDate| first_made_at(day.and_time(NaiveTime::MIN).and_utc());
+    (first(day), first(day.succ_opt().unwrap_or(day)))
 }
 
 pub(crate) async fn ensure(connection: &mut AsyncPgConnection, today: NaiveDate) -> Result<(), StoreError> {

@@ -109,6 +109,7 @@ impl House {
                         delivery: actors::mail::Delivery::log(),
                         members_and: None,
                     },
+                    keep_runs: None,
                 };
                 assert!(started.send(Arc::new(System::start(settings).await.unwrap())).is_ok());
                 let _ = killed.await;

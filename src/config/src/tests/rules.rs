@@ -197,6 +197,10 @@ fn database() {
         "SERVICE_POSTGRES_DSN",
         &["mysql://a", "db.example", "postgres://", "POSTGRES://a", "=x", "http://a?b=c"],
     );
+    let kept = |days: &str| good(&[("SERVICE_RUN_RETENTION_DAYS", days)]).database.keep_runs;
+    assert_eq!((kept("0"), kept("7")), (None, Some(chrono::TimeDelta::days(7))));
+    assert_eq!(good(&[]).database.keep_runs, Some(chrono::TimeDelta::days(90)));
+    refuses("SERVICE_RUN_RETENTION_DAYS", &["-1", "36501", "long"]);
     refuses("SERVICE_DATA_DIR", &["~", "~/callboard", "a\nb"]);
     refuses("SERVICE_PG_BIN", &["~/pg"]);
 }

@@ -114,6 +114,7 @@ fn what_counts_in_this_stage() {
         "SERVICE_PORT",
         "SERVICE_POSTGRES_DSN",
         "SERVICE_PUBLIC_BASE_URL",
+        "SERVICE_RUN_RETENTION_DAYS",
         "SERVICE_SANDBOX_MEMORY_BYTES",
         "SERVICE_SANDBOX_PROGRAM",
         "SERVICE_SANDBOX_WORKERS",

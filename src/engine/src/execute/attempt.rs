@@ -25,6 +25,9 @@ use crate::{NodeError, limits};
 /// Longest wait that whoever was called may ask for.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(600);
 
+/// Bytes of text from which on it is looked for secrets away from the actors.
+const LONG: usize = 64 << 10;
+
 /// Ends when the row that was handed over last is durable.
 pub(super) type Receipt = BoxFuture<'static, Result<(), JournalError>>;
 
@@ -56,7 +59,7 @@ enum Next {
     Halted,
 }
 
-/// Does work on templates, away from the actors where that may take long.
+/// Does work away from the actors where that may take long.
 pub(super) async fn aside<T: Send + 'static>(
     heavy: bool,
     work: impl FnOnce() -> Result<T, NodeError> + Send + 'static,
@@ -65,7 +68,7 @@ pub(super) async fn aside<T: Send + 'static>(
         return work();
     }
     let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|_| Err(NodeError::new(ErrorCode::Internal, "filling a template panicked")))
+    done.unwrap_or_else(|_| Err(NodeError::new(ErrorCode::Internal, "a part of the step panicked")))
 }
 
 /// What a visit left.
@@ -165,6 +168,10 @@ impl Visit<'_> {
 
     fn on_unknown(&self) -> OnUnknown {
         let common = &self.node.common;
+        // A life that ends where only something was waited for, or where others do the work, leaves nothing unknown.
+        if matches!(self.node.kind.effect, Effect::Wait | Effect::Nested) {
+            return OnUnknown::Retry;
+        }
         if let Some(said) = common.on_unknown {
             return said;
         }
@@ -290,11 +297,10 @@ impl Visit<'_> {
             Err(NodeError::new(ErrorCode::Internal, "the step panicked").into())
         });
         let finished_at = self.env.ports.clock.now();
-        let redactor = &self.env.redactor;
         // Here everything passes that a node leaves. What it has called may have repeated a secret.
         let worked = match worked {
-            Ok(value) => Ok(redactor.value(value)),
-            Err(Failure::Failed(error)) => Err(Failure::Failed(redactor.error(error))),
+            Ok(value) => self.redacted(value).await.map_err(Failure::Failed),
+            Err(Failure::Failed(error)) => Err(Failure::Failed(self.env.redactor.error(error))),
             Err(stopped) => Err(stopped),
         };
         let result = match worked {
@@ -311,6 +317,14 @@ impl Visit<'_> {
         }
         let receipt = Some(self.env.ports.journal.record(record));
         Visited { result: result.map_err(Failure::Failed), receipt }
+    }
+
+    async fn redacted(&self, value: Value) -> Result<Value, NodeError> {
+        let known = self.env.redactor.known();
+        if known.is_empty() {
+            return Ok(value);
+        }
+        aside(is_longer(&value, LONG), move || Ok(known.value(value))).await
     }
 
     async fn work(&self, record: &mut StepRecord) -> Result<Value, Failure> {
@@ -410,4 +424,21 @@ impl Visit<'_> {
             tracing::warn!(node = %self.path, %error, "a finished step could not say again what it had said");
         }
     }
+}
+
+/// Whether the texts of a value are longer than that altogether.
+fn is_longer(value: &Value, bytes: usize) -> bool {
+    fn left(value: &Value, bytes: usize) -> Option<usize> {
+        match value {
+            Value::String(text) => bytes.checked_sub(text.len()),
+            Value::Array(items) => {
+                items.iter().try_fold(bytes, |bytes, item| left(item, bytes.checked_sub(1)?))
+            }
+            Value::Object(members) => members
+                .iter()
+                .try_fold(bytes, |bytes, (name, member)| left(member, bytes.checked_sub(name.len())?)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => bytes.checked_sub(8),
+        }
+    }
+    left(value, bytes).is_none()
 }

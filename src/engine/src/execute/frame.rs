@@ -1,5 +1,7 @@
 //! What is the same for everything in one run, and for everything in one graph of it.
 
+use std::time::Duration;
+
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use wire::ErrorCode;
@@ -17,6 +19,9 @@ const RECURSION_MAX: u32 = 250;
 /// Most nodes that run at the same time.
 const CONCURRENCY_MAX: u32 = 32;
 
+/// How soon the vault is asked again when it cannot be read.
+const AGAIN: Duration = Duration::from_secs(1);
+
 /// The same for the whole run.
 pub(crate) struct Env<'a> {
     pub(crate) ports: Ports<'a>,
@@ -26,15 +31,25 @@ pub(crate) struct Env<'a> {
 }
 
 impl Env<'_> {
-    /// What an earlier life has used, a server may repeat in this one.
+    /// What an earlier life has used, a server may repeat in this one. Those that are gone from the vault by now are
+    /// not known any more.
     pub(super) async fn learn_again(&self, plan: &Plan) {
         if self.recorded.is_empty() {
             return;
         }
-        for name in &plan.credentials {
-            if let Ok(secrets) = self.ports.credentials.resolve(std::slice::from_ref(name)).await {
-                secrets.iter().for_each(|secret| self.redactor.learn(secret));
+        let names = self.redactor.not_learned(plan.credentials.iter());
+        if names.is_empty() {
+            return;
+        }
+        // Rather not going on for a while than saying a secret.
+        loop {
+            match self.ports.credentials.those_there(&names).await {
+                Ok(secrets) => return secrets.iter().for_each(|secret| self.redactor.learn(secret)),
+                Err(error) => {
+                    tracing::warn!(cause = error.message, "a run does not go on without its secrets")
+                }
             }
+            self.ports.clock.sleep(AGAIN).await;
         }
     }
 }

@@ -171,6 +171,32 @@ async fn an_attempt_that_a_crash_left_open_is_made_again_or_counts_as_failed() {
 }
 
 #[tokio::test]
+async fn what_only_waited_or_had_others_inside_goes_on_in_its_next_life_whatever_on_unknown_says() {
+    for policy in ["fail", "ask"] {
+        let mut wait = delay("wait", 3_600);
+        let mut each = json!({"name": "each", "type": "for_each", "items": [1], "as": "n",
+            "body": {"type": "delay", "seconds": 7_200, "on_unknown": policy}});
+        for node in [&mut wait, &mut each] {
+            node["on_unknown"] = json!(policy);
+        }
+        let nodes = json!([wait, each]);
+        let graph = plan(&graph(nodes, json!([["START", "wait"], ["START", "each"]])));
+        let first = World::new();
+        let run = first.begin(&graph);
+        settle().await;
+        assert!(first.activity.idle().is_some(), "it only waits");
+        run.drop_it();
+        let rows = first.journal.rows.lock().clone();
+        let later = World::new().recorded(recorded(&rows));
+        let run = later.begin(&graph);
+        settle().await;
+        assert!(later.activity.idle().is_some(), "{policy}: {:?}", later.journal.lines());
+        assert!(later.journal.rows.lock().iter().all(|row| row.question.is_none()));
+        run.drop_it();
+    }
+}
+
+#[tokio::test]
 async fn somebody_is_asked_about_an_attempt_that_a_crash_left_open() {
     for (answer, calls, end) in [("retry", 1, "fine"), ("fail", 0, "node.outcome_unknown")] {
         let node = ask("a", json!({"on_unknown": "ask", "on_error": "continue", "state": {}}));

@@ -255,6 +255,11 @@ impl Credentials for MemoryCredentials {
         };
         names.iter().map(secret).collect()
     }
+
+    async fn those_there(&self, names: &[String]) -> Result<Vec<kernel::Secret>, NodeError> {
+        let known = self.0.lock();
+        Ok(names.iter().filter_map(|name| known.get(name).cloned().map(kernel::Secret::from)).collect())
+    }
 }
 
 pub(crate) fn noon() -> DateTime<Utc> {

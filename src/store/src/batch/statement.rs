@@ -199,8 +199,9 @@ impl QueryFragment<Pg> for Commit<'_> {
             );
         }
         if !blobs.is_empty() {
-            // The same value may be there, whoever stored it.
-            let known = Some("DO NOTHING");
+            // The same value may be there, whoever stored it; it is young again, or it could be deleted as nobody's.
+            let known =
+                Some("(digest) DO UPDATE SET created_at = greatest(blobs.created_at, excluded.created_at)");
             insert!(out, "blobs", "digest, size, created_at", "t.*", blobs, known, [
                 Bytea => &blobs.digest, BigInt => &blobs.size, Timestamptz => &blobs.created_at,
             ]);

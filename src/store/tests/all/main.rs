@@ -16,6 +16,7 @@ mod opening;
 mod partitions;
 mod plan;
 mod pool;
+mod retention;
 mod run_queue;
 mod streams;
 mod support;

@@ -1,0 +1,72 @@
+//! What is done once an hour: partitions ahead, and what is not kept for ever.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use kernel::Clock;
+use store::{Store, StoreError};
+
+/// How long it rests between two parts of a large piece of work.
+const REST: Duration = Duration::from_millis(50);
+/// How soon it is tried again when the database did not answer.
+const AGAIN: Duration = Duration::from_secs(10);
+/// How long what is of no use any more stays: somebody may still be looking.
+const GRACE: TimeDelta = TimeDelta::days(1);
+/// How long it is known of a request that was sent out what became of it.
+const DELIVERIES: TimeDelta = TimeDelta::days(7);
+
+/// Keeps the database from filling up. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Tidying {
+    pub(crate) store: Store,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// How long runs are kept that have ended; `None`: for ever.
+    pub(crate) keep_runs: Option<TimeDelta>,
+}
+
+impl Tidying {
+    /// Makes partitions ahead, until the database has; then deletes what is not kept, as far as that goes.
+    pub(crate) async fn round(&self) {
+        // They are made days ahead: a database that is away for a while is no reason to end.
+        while let Err(error) = self.needed().await {
+            tracing::warn!(%error, "maintenance is tried again");
+            self.clock.sleep(AGAIN).await;
+        }
+        if let Err(error) = self.forget().await {
+            tracing::warn!(%error, "what is not kept any more was not deleted");
+        }
+    }
+
+    async fn needed(&self) -> Result<(), StoreError> {
+        let now = self.clock.now();
+        self.store.ensure_partitions(now.date_naive()).await?;
+        self.store.tidy_run_queue().await?;
+        self.store.forget_old_keys(now).await?;
+        self.store.forget_old_sign_ins(now).await?;
+        self.store.forget_old_invitations(now).await?;
+        self.store.forget_old_deliveries(now - DELIVERIES).await?;
+        // The longest window that can be configured.
+        self.store.forget_old_failures(now - TimeDelta::days(1)).await?;
+        Ok(())
+    }
+
+    async fn forget(&self) -> Result<(), StoreError> {
+        let (store, now) = (&self.store, self.clock.now());
+        for day in store.drop_old_events(now).await? {
+            tracing::info!(%day, "events that nobody reads any more were dropped");
+        }
+        if let Some(kept) = self.keep_runs {
+            while store.forget_old_runs(now - kept).await? {
+                self.clock.sleep(REST).await;
+            }
+        }
+        while store.erase_deleted_threads(now - GRACE).await? {
+            self.clock.sleep(REST).await;
+        }
+        while store.forget_old_blobs(now - GRACE).await? {
+            self.clock.sleep(REST).await;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,246 @@
+//! How a secret looks in a text.
+
+use std::ops::Range;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use secrecy::zeroize::Zeroizing;
+
+use super::SHORTEST;
+
+/// Escapes of HTML and XML.
+const ENTITIES: [(char, &[&str]); 5] = [
+    ('&', &["&amp;", "&#38;", "&#x26;"]),
+    ('<', &["&lt;", "&#60;", "&#x3c;"]),
+    ('>', &["&gt;", "&#62;", "&#x3e;"]),
+    ('"', &["&quot;", "&#34;", "&#x22;"]),
+    ('\'', &["&apos;", "&#39;", "&#x27;"]),
+];
+
+/// A secret and how it looks when it is encoded.
+pub(super) struct Forms {
+    plain: Zeroizing<String>,
+    /// Lower-case.
+    hex: Zeroizing<String>,
+    /// What base64 makes of the secret behind 0, 1 and 2 other bytes: the letters that depend on it alone.
+    base64: [Zeroizing<String>; 3],
+    /// Bytes that one of the forms can begin with.
+    starts: [bool; 256],
+}
+
+impl Forms {
+    pub(super) fn of(plain: &str) -> Self {
+        let base64 = [0, 1, 2].map(|before: usize| {
+            let bytes = Zeroizing::new([vec![0_u8; before], plain.as_bytes().to_vec()].concat());
+            let encoded = Zeroizing::new(STANDARD_NO_PAD.encode(&*bytes));
+            // Six bits each: the first and the last letters carry bits of what stands around the secret.
+            let (start, end) = ((before * 8).div_ceil(6), bytes.len() * 8 / 6);
+            Zeroizing::new(encoded.get(start..end).unwrap_or_default().to_owned())
+        });
+        let mut forms = Self {
+            plain: Zeroizing::new(plain.to_owned()),
+            hex: Zeroizing::new(hex::encode(plain)),
+            base64,
+            starts: [false; 256],
+        };
+        let mut starts: Vec<u8> = b"%\\&".to_vec();
+        let whole = [forms.plain.as_bytes(), forms.hex.as_bytes()];
+        starts.extend(whole.iter().filter_map(|form| form.first()));
+        starts.extend(forms.hex.bytes().next().map(|byte| byte.to_ascii_uppercase()));
+        starts.extend(forms.base64.iter().filter_map(|form| form.bytes().next()));
+        for (byte, others) in [(b' ', b"+".as_slice()), (b'+', b"-"), (b'/', b"_")] {
+            if starts.contains(&byte) {
+                starts.extend(others);
+            }
+        }
+        for start in starts {
+            if let Some(start) = forms.starts.get_mut(usize::from(start)) {
+                *start = true;
+            }
+        }
+        forms
+    }
+
+    /// Whether this is what is looked for.
+    pub(super) fn is(&self, plain: &str) -> bool {
+        self.plain.as_str() == plain
+    }
+
+    pub(super) fn can_begin_with(&self, byte: u8) -> bool {
+        self.starts.get(usize::from(byte)).copied().unwrap_or(false)
+    }
+
+    /// Where in the text the secret stands that begins there, in whatever form.
+    pub(super) fn at(&self, text: &str, at: usize, effort: &mut Effort) -> Option<Range<usize>> {
+        let rest = text.get(at..)?;
+        let mut found = plainly(rest, &self.plain, effort).or_else(|| hexed(rest, &self.hex, effort));
+        let mut start = at;
+        for (before, form) in self.base64.iter().enumerate() {
+            if let Some(length) = encoded(rest, form, effort) {
+                let partial = !(before + self.plain.len()).is_multiple_of(3);
+                start -= usize::from(
+                    start == at && before > 0 && is_base64(text.as_bytes().get(at.wrapping_sub(1))),
+                );
+                let length = length + tail(rest.get(length..).unwrap_or_default(), partial);
+                found = found.max(Some(length));
+            }
+        }
+        found.map(|length| start..at + length)
+    }
+}
+
+/// How many letters may be compared yet: somebody may make a secret and a text that are alike nearly everywhere.
+pub(super) struct Effort {
+    left: usize,
+}
+
+impl Effort {
+    pub(super) fn of(text: &str) -> Self {
+        Self { left: text.len().saturating_mul(64).saturating_add(1 << 20) }
+    }
+
+    pub(super) fn is_spent(&self) -> bool {
+        self.left == 0
+    }
+
+    fn spend(&mut self) -> Option<()> {
+        self.left = self.left.checked_sub(1)?;
+        Some(())
+    }
+}
+
+/// How much of the text says these hexadecimal digits, small or large.
+fn hexed(text: &str, hex: &str, effort: &mut Effort) -> Option<usize> {
+    for (at, digit) in hex.bytes().enumerate() {
+        effort.spend()?;
+        if !text.as_bytes().get(at)?.eq_ignore_ascii_case(&digit) {
+            return None;
+        }
+    }
+    Some(hex.len())
+}
+
+/// How much of the text says the secret, each letter as it is or escaped.
+fn plainly(text: &str, secret: &str, effort: &mut Effort) -> Option<usize> {
+    // A letter such as % may be itself or the beginning of its escape: both are gone after.
+    let mut ends = vec![0];
+    for letter in secret.chars() {
+        let mut further = Vec::new();
+        for end in ends {
+            effort.spend()?;
+            let rest = text.get(end..)?;
+            let spelt = [literal(rest, letter), spelling(rest, letter)];
+            further.extend(spelt.into_iter().flatten().map(|length| end + length));
+        }
+        further.sort_unstable();
+        further.dedup();
+        ends = further;
+        if ends.is_empty() {
+            return None;
+        }
+    }
+    ends.last().copied()
+}
+
+fn literal(text: &str, letter: char) -> Option<usize> {
+    text.starts_with(letter).then(|| letter.len_utf8())
+}
+
+/// How much of the text says this letter in another way.
+fn spelling(text: &str, letter: char) -> Option<usize> {
+    match text.as_bytes().first()? {
+        b'+' if letter == ' ' => Some(1),
+        b'%' => percent(text, letter),
+        b'\\' => escaped(text, letter),
+        b'&' => {
+            let (_, spellings) = ENTITIES.iter().find(|(known, _)| *known == letter)?;
+            let is = |spelling: &&&str| {
+                text.get(..spelling.len()).is_some_and(|part| part.eq_ignore_ascii_case(spelling))
+            };
+            spellings.iter().find(is).map(|spelling| spelling.len())
+        }
+        _ => None,
+    }
+}
+
+fn percent(text: &str, letter: char) -> Option<usize> {
+    let mut buffer = [0; 4];
+    let mut length = 0;
+    for byte in letter.encode_utf8(&mut buffer).bytes() {
+        let code = text.get(length..length + 3)?.strip_prefix('%')?;
+        if u8::from_str_radix(code, 16) != Ok(byte) {
+            return None;
+        }
+        length += 3;
+    }
+    Some(length)
+}
+
+/// As JSON and most languages escape it.
+fn escaped(text: &str, letter: char) -> Option<usize> {
+    let short = match letter {
+        '\n' => 'n',
+        '\r' => 'r',
+        '\t' => 't',
+        '\u{8}' => 'b',
+        '\u{c}' => 'f',
+        other => other,
+    };
+    let rest = text.strip_prefix('\\')?;
+    if rest.starts_with(short) && (short != letter || letter.is_ascii_punctuation()) {
+        return Some(1 + short.len_utf8());
+    }
+    let mut units = [0; 2];
+    let mut length = 0;
+    for unit in letter.encode_utf16(&mut units) {
+        let code = text.get(length..length + 6)?.strip_prefix("\\u")?;
+        if u16::from_str_radix(code, 16) != Ok(*unit) {
+            return None;
+        }
+        length += 6;
+    }
+    Some(length)
+}
+
+/// How much of the text says these letters of base64, in either alphabet, also where they are escaped for an address.
+fn encoded(text: &str, form: &str, effort: &mut Effort) -> Option<usize> {
+    // Very short ones would be found everywhere.
+    if form.len() < SHORTEST {
+        return None;
+    }
+    let mut at = 0;
+    for letter in form.chars() {
+        effort.spend()?;
+        let rest = text.get(at..)?;
+        let other = match letter {
+            '+' => '-',
+            '/' => '_',
+            same => same,
+        };
+        at += match rest.chars().next()? {
+            found if found == letter || found == other => 1,
+            _ => percent(rest, letter).or_else(|| escaped(rest, letter))?,
+        };
+    }
+    Some(at)
+}
+
+/// What follows the letters and is still of the secret: a letter with its last bits, and padding.
+fn tail(rest: &str, partial: bool) -> usize {
+    let mut length = 0;
+    if partial && is_base64(rest.as_bytes().first()) {
+        length += 1;
+    }
+    loop {
+        let rest = rest.get(length..).unwrap_or_default();
+        length += match rest {
+            _ if rest.starts_with('=') => 1,
+            _ if rest.get(..3).is_some_and(|part| part.eq_ignore_ascii_case("%3d")) => 3,
+            _ => return length,
+        };
+    }
+}
+
+fn is_base64(byte: Option<&u8>) -> bool {
+    byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || b"+/-_".contains(byte))
+}

@@ -1,0 +1,306 @@
+//! Taking the secrets that a run has used out of everything it says: as they are, and in the forms in which servers like to
+//! repeat them (base64 at any place of a text, hexadecimal, URL, JSON and HTML escapes).
+
+mod forms;
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::ops::Range;
+use std::sync::Arc;
+
+use kernel::Secret;
+use parking_lot::RwLock;
+use secrecy::ExposeSecret as _;
+use secrecy::zeroize::Zeroizing;
+use serde_json::{Map, Value};
+
+use self::forms::{Effort, Forms};
+use crate::NodeError;
+
+/// What stands in the place of a secret.
+const MASK: &str = "[redacted]";
+/// Bytes of the shortest secret that is looked for: of a shorter one any text is full.
+const SHORTEST: usize = 4;
+
+/// The secrets that a run has used so far.
+#[derive(Default)]
+pub(crate) struct Redactor {
+    known: RwLock<Arc<Known>>,
+    /// Names of secrets that have been learned for what an earlier life has left.
+    again: RwLock<BTreeSet<String>>,
+}
+
+/// Secrets to look for.
+#[derive(Clone)]
+pub(crate) struct Known {
+    forms: Vec<Arc<Forms>>,
+    /// For each byte those of the secrets that can begin with it.
+    starts: Vec<Vec<usize>>,
+}
+
+impl Default for Known {
+    fn default() -> Self {
+        Self { forms: Vec::new(), starts: vec![Vec::new(); 256] }
+    }
+}
+
+impl Redactor {
+    /// Takes a secret out of everything from now on.
+    pub(crate) fn learn(&self, secret: &Secret) {
+        // What stands around it is no secret, and may be left out where it is used.
+        let plain = secret.expose_secret().trim();
+        if plain.len() < SHORTEST {
+            return;
+        }
+        let json = Zeroizing::new(Value::String(plain.to_owned()).to_string());
+        // As it is sent: what a server encodes as a whole holds the secret as it stood there.
+        let percent = Zeroizing::new(percent_encoded(plain));
+        let form = Zeroizing::new(percent.replace("%20", "+"));
+        let sent = [plain, percent.as_str(), form.as_str(), json.trim_matches('"')];
+        let mut known = self.known.write();
+        for text in sent {
+            if !known.forms.iter().any(|known| known.is(text)) {
+                Arc::make_mut(&mut known).learn(Forms::of(text));
+            }
+        }
+    }
+
+    /// Which of these names have not been asked for yet; from now on they have.
+    pub(crate) fn not_learned<'n>(&self, names: impl Iterator<Item = &'n String>) -> Vec<String> {
+        let mut again = self.again.write();
+        names.filter(|name| again.insert((*name).clone())).cloned().collect()
+    }
+
+    /// What is looked for now.
+    pub(crate) fn known(&self) -> Arc<Known> {
+        Arc::clone(&self.known.read())
+    }
+
+    /// The text without secrets.
+    pub(crate) fn text(&self, text: String) -> String {
+        self.known().text(text)
+    }
+
+    /// The error without secrets.
+    pub(crate) fn error(&self, error: NodeError) -> NodeError {
+        NodeError { message: self.text(error.message), ..error }
+    }
+}
+
+impl Known {
+    fn learn(&mut self, forms: Forms) {
+        let index = self.forms.len();
+        for (byte, starts) in (0..=u8::MAX).zip(&mut self.starts) {
+            if forms.can_begin_with(byte) {
+                starts.push(index);
+            }
+        }
+        self.forms.push(Arc::new(forms));
+    }
+
+    /// Whether there is nothing to look for.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.forms.is_empty()
+    }
+
+    /// The value without secrets, names of members included.
+    pub(crate) fn value(&self, value: Value) -> Value {
+        if self.is_empty() {
+            return value;
+        }
+        match value {
+            Value::String(text) => Value::String(self.text(text)),
+            Value::Array(items) => Value::Array(items.into_iter().map(|item| self.value(item)).collect()),
+            Value::Object(members) => {
+                let members = members.into_iter();
+                Value::Object(
+                    members
+                        .map(|(name, member)| (self.text(name), self.value(member)))
+                        .collect::<Map<_, _>>(),
+                )
+            }
+            Value::Number(number) => match self.without(&number.to_string()) {
+                Some(masked) => Value::String(masked),
+                None => Value::Number(number),
+            },
+            other => other,
+        }
+    }
+
+    fn text(&self, text: String) -> String {
+        self.without(&text).unwrap_or(text)
+    }
+
+    /// The text with every secret masked; `None` when there is none in it.
+    fn without(&self, text: &str) -> Option<String> {
+        let mut effort = Effort::of(text);
+        // What overlaps or follows at once is one place.
+        let mut places: Vec<Range<usize>> = Vec::new();
+        for (at, byte) in text.bytes().enumerate() {
+            for index in self.starts.get(usize::from(byte)).into_iter().flatten() {
+                let Some(forms) = self.forms.get(*index) else { continue };
+                let Some(place) = forms.at(text, at, &mut effort) else { continue };
+                match places.last_mut().filter(|last| place.start <= last.end) {
+                    Some(last) => *last = last.start.min(place.start)..last.end.max(place.end),
+                    None => places.push(place),
+                }
+            }
+            if effort.is_spent() {
+                // Nothing but beginnings of secrets.
+                return Some(MASK.to_owned());
+            }
+        }
+        if places.is_empty() {
+            return None;
+        }
+        let (mut clean, mut at) = (String::with_capacity(text.len()), 0);
+        for place in places {
+            clean.push_str(text.get(at..place.start).unwrap_or_default());
+            clean.push_str(MASK);
+            at = place.end;
+        }
+        clean.push_str(text.get(at..).unwrap_or_default());
+        Some(clean)
+    }
+}
+
+/// A text in which everything is escaped that an address could take for a part of itself.
+pub(crate) fn percent_encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            let _ = write!(encoded, "%{byte:02X}");
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn redactor(secrets: &[&str]) -> Redactor {
+        let redactor = Redactor::default();
+        for secret in secrets {
+            redactor.learn(&Secret::from((*secret).to_owned()));
+        }
+        redactor
+    }
+
+    #[test]
+    fn every_form_is_masked_and_nothing_else() {
+        let secret = "s3cr%t/\"key\" +ö?<&>'\\\n=";
+        let redactor = redactor(&[secret]);
+        let form: String = url::form_urlencoded::byte_serialize(secret.as_bytes()).collect();
+        let json = serde_json::to_string(secret).unwrap();
+        let forms = [
+            secret.to_owned(),
+            STANDARD.encode(secret),
+            STANDARD_NO_PAD.encode(secret),
+            URL_SAFE.encode(secret),
+            URL_SAFE_NO_PAD.encode(secret),
+            percent_encoded(secret),
+            percent_encoded(&STANDARD.encode(secret)),
+            percent_encoded(secret).to_lowercase(),
+            STANDARD.encode(percent_encoded(secret)),
+            hex::encode(&json[1..json.len() - 1]),
+            form,
+            hex::encode(secret),
+            hex::encode_upper(secret),
+            json[1..json.len() - 1].to_owned(),
+            json[1..json.len() - 1].replace('ö', "\\u00f6").replace('/', "\\/"),
+            secret.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;"),
+        ];
+        for form in forms {
+            let masked = redactor.text(format!("a {form} b"));
+            assert_eq!(masked, "a [redacted] b", "{form}");
+        }
+        for plain in ["", "nothing", "s3cr%t/", "cmVkYWN0ZWQ=", "%", "\\", "&", "ö"] {
+            assert_eq!(redactor.text(plain.to_owned()), plain);
+        }
+    }
+
+    #[test]
+    fn base64_is_found_wherever_it_begins() {
+        let redactor = redactor(&["the-secret-of-it"]);
+        for before in ["", "u", "us", "user:", "user1:", "user12:"] {
+            for behind in ["", "x", "xy", "xyz", ":more of it"] {
+                for engine in [&STANDARD, &URL_SAFE, &STANDARD_NO_PAD, &URL_SAFE_NO_PAD] {
+                    let encoded = engine.encode(format!("{before}the-secret-of-it{behind}"));
+                    let masked = redactor.text(format!("Basic {encoded}"));
+                    assert!(masked.contains(MASK), "{before} {behind}: {masked}");
+                    // What is left does not make up any of it.
+                    let left = masked.replace("Basic ", "").replace(MASK, "");
+                    assert!(left.len() <= encoded.len() - 20, "{before} {behind}: {left}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn values_errors_and_overlaps_are_masked() {
+        let redactor = redactor(&["12345678", "abcdef", "defghi", "abcdef", "xyz"]);
+        assert_eq!(
+            redactor
+                .known()
+                .value(json!({"k-abcdef": [12345678, 9, "abcdefghi", "abcdefabcdef", true, null]})),
+            json!({"k-[redacted]": ["[redacted]", 9, "[redacted]", "[redacted]", true, null]})
+        );
+        let error = redactor.error(NodeError::failed("it said defghi"));
+        assert_eq!(error.message, "it said [redacted]");
+        assert_eq!(redactor.text("xyz".to_owned()), "xyz", "too short to be looked for");
+    }
+
+    #[test]
+    fn a_text_that_takes_too_long_to_look_through_is_masked_as_a_whole() {
+        let secret = format!("{}b", "a".repeat(50_000));
+        let redactor = redactor(&[&secret]);
+        let text = "a".repeat(2_000_000);
+        assert_eq!(redactor.text(text), MASK);
+        // As usual where it does not.
+        let text = format!("{}{secret} {}", "x".repeat(2_000_000), "a".repeat(20));
+        let masked = redactor.text(text);
+        assert!(masked.ends_with(&format!("x{MASK} {}", "a".repeat(20))), "{}", masked.len());
+    }
+
+    #[test]
+    fn many_secrets_are_found_in_one_look() {
+        let secrets: Vec<String> = (0..50).map(|n| format!("secret-number-{n:03}")).collect();
+        let redactor = redactor(&secrets.iter().map(String::as_str).collect::<Vec<_>>());
+        let masked = redactor.text(secrets.join(" and "));
+        assert_eq!(masked, vec![MASK; 50].join(" and "));
+        let names = ["one".to_owned(), "two".to_owned()];
+        assert_eq!(redactor.not_learned(names.iter()), names);
+        assert!(redactor.not_learned(names.iter()).is_empty());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn no_secret_gets_through(secret in "\\PC{4,24}", before in "\\PC{0,8}", behind in "\\PC{0,8}") {
+            let redactor = redactor(&[&secret]);
+            let encoded = [
+                secret.clone(),
+                STANDARD.encode(&secret),
+                URL_SAFE_NO_PAD.encode(&secret),
+                percent_encoded(&secret),
+                hex::encode(&secret),
+            ];
+            for form in encoded {
+                let masked = redactor.text(format!("{before} {form} {behind}"));
+                prop_assert!(masked.contains(MASK), "{masked}");
+                // The mask itself, or what stands around, may say the same as a short secret.
+                if !format!("{before} {MASK} {behind}").contains(&form) {
+                    prop_assert!(!masked.contains(&form), "{masked}");
+                }
+            }
+        }
+    }
+}

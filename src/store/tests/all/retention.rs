@@ -1,0 +1,209 @@
+//! What is not kept for ever, and what is.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Days, NaiveDate, TimeDelta, Utc};
+use kernel::{Clock, Ids, ManualClock, SystemRandom};
+use store::batch::{Batch, ItemRow};
+use store::{EVENTS_KEPT, RunStatus};
+
+use crate::support::{Turn, World, user_message};
+
+/// Everything of a turn, begun and ended then.
+async fn turn_at(world: &World, begun: DateTime<Utc>, ended: Option<DateTime<Utc>>) -> Turn {
+    let lease = world.writer().await;
+    let ids = Ids::new(Arc::new(ManualClock::new(begun)), Arc::new(SystemRandom::new()));
+    world.store.ensure_partitions(begun.date_naive()).await.unwrap();
+    let mut turn = world.turn();
+    (turn.run, turn.stream, turn.now) = (ids.uuid().unwrap(), ids.uuid().unwrap(), begun);
+    world.commit(lease, &turn.begin()).await.unwrap();
+    if let Some(ended) = ended {
+        turn.now = ended;
+        world.commit(lease, &turn.end()).await.unwrap();
+    }
+    turn
+}
+
+fn day(year: i32, month: u32, day: u32) -> DateTime<Utc> {
+    NaiveDate::from_ymd_opt(year, month, day).unwrap().and_hms_opt(12, 0, 0).unwrap().and_utc()
+}
+
+impl World {
+    async fn days(&self) -> Vec<String> {
+        let sql = "SELECT coalesce(string_agg(right(relname, 8), ' ' ORDER BY relname), '') FROM pg_class
+                   WHERE relname LIKE 'stream\\_events\\_2031%' AND relkind = 'r'";
+        self.database.scalar(sql).await.split_whitespace().map(str::to_owned).collect()
+    }
+}
+
+#[tokio::test]
+async fn the_events_of_a_day_go_when_its_last_stream_has_ended_for_long_enough() {
+    let world = World::new().await;
+    let (first, second) = (day(2031, 3, 1), day(2031, 3, 2));
+    let over = turn_at(&world, first, Some(first + TimeDelta::hours(1))).await;
+    let long = turn_at(&world, second, Some(second + TimeDelta::days(9))).await;
+    let gone = world.store.drop_old_events(first + TimeDelta::days(2)).await.unwrap();
+    assert_eq!(gone, [] as [NaiveDate; 0], "somebody may begin a stream late");
+    let dates = |days: &[u32]| -> Vec<NaiveDate> {
+        days.iter().map(|day| NaiveDate::from_ymd_opt(2031, 3, *day).unwrap()).collect()
+    };
+    let now = first + TimeDelta::days(8);
+    let gone = world.store.drop_old_events(now).await.unwrap();
+    // Also those that were made ahead and never used.
+    assert!(gone.ends_with(&dates(&[1, 3, 4, 5])), "{gone:?}");
+    assert_eq!(world.days().await, ["20310302"]);
+    assert!(world.store.stream(over.stream).await.unwrap().is_none());
+    assert_eq!(world.store.run(over.run).await.unwrap().unwrap().status, RunStatus::Succeeded);
+    assert_eq!(world.store.last_seq(long.stream).await.unwrap(), 5);
+    let end = second + TimeDelta::days(9) + EVENTS_KEPT;
+    assert!(world.store.drop_old_events(end - TimeDelta::seconds(1)).await.unwrap().is_empty());
+    assert_eq!(world.store.drop_old_events(end).await.unwrap(), dates(&[2]));
+    assert!(world.store.stream(long.stream).await.unwrap().is_none());
+    assert!(world.days().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_stream_that_has_not_ended_keeps_its_events() {
+    let world = World::new().await;
+    let begun = day(2031, 3, 1);
+    let turn = turn_at(&world, begun, None).await;
+    for late in [5, 50, 5_000] {
+        world.store.drop_old_events(begun + TimeDelta::days(late)).await.unwrap();
+        assert_eq!(world.store.last_seq(turn.stream).await.unwrap(), 2, "after {late} days");
+    }
+}
+
+#[tokio::test]
+async fn what_was_detached_and_not_dropped_is_dropped_the_next_time() {
+    let world = World::new().await;
+    let begun = day(2031, 3, 1);
+    turn_at(&world, begun, Some(begun)).await;
+    world
+        .database
+        .execute("ALTER TABLE stream_events DETACH PARTITION stream_events_20310301")
+        .await
+        .unwrap();
+    let later = begun + TimeDelta::days(30);
+    let gone = world.store.drop_old_events(later).await.unwrap();
+    assert!(gone.contains(&begun.date_naive()), "{gone:?}");
+    assert!(world.days().await.is_empty());
+    // Two at once: one does, the other leaves it.
+    turn_at(&world, begun, Some(begun)).await;
+    let (one, two) = tokio::join!(world.store.drop_old_events(later), world.store.drop_old_events(later));
+    assert!(one.unwrap().len().max(two.unwrap().len()) >= 1);
+    world.store.drop_old_events(later).await.unwrap();
+    assert!(world.days().await.is_empty());
+    world.store.ensure_partitions(begun.date_naive() + Days::new(1)).await.unwrap();
+    assert_eq!(world.days().await.len(), 5, "the day can be made again");
+}
+
+#[tokio::test]
+async fn runs_are_deleted_with_everything_that_is_theirs_alone() {
+    let clock = Arc::new(ManualClock::new(day(2031, 3, 1)));
+    let world = World::at(clock.clone()).await;
+    let begun = clock.now();
+    let old = turn_at(&world, begun, Some(begun + TimeDelta::hours(1))).await;
+    let late = turn_at(&world, begun, Some(begun + TimeDelta::days(3))).await;
+    let unfinished = turn_at(&world, begun, None).await;
+    let all = world.everything().await;
+    assert!(!world.store.forget_old_runs(begun).await.unwrap());
+    assert_eq!(world.everything().await, all);
+    assert!(!world.store.forget_old_runs(begun + TimeDelta::days(2)).await.unwrap());
+    let there = async |turn: &Turn| {
+        let run = world.store.run(turn.run).await.unwrap().is_some();
+        let stream = world.store.stream(turn.stream).await.unwrap().is_some();
+        let steps = !world.store.journal(turn.run).await.unwrap().is_empty();
+        (run, stream, steps)
+    };
+    assert_eq!(there(&old).await, (false, false, false));
+    assert_eq!(there(&late).await, (true, true, true));
+    assert_eq!(there(&unfinished).await, (true, true, false));
+    assert_eq!(world.count("thread_items").await, "5", "what was said stays");
+}
+
+#[tokio::test]
+async fn a_deleted_thread_is_erased_once_its_turns_have_ended() {
+    let clock = Arc::new(ManualClock::new(day(2031, 3, 1)));
+    let world = World::at(clock.clone()).await;
+    let begun = clock.now();
+    let (deleted, running, kept) = (
+        turn_at(&world, begun, Some(begun)).await,
+        turn_at(&world, begun, None).await,
+        turn_at(&world, begun, Some(begun)).await,
+    );
+    for turn in [&deleted, &running] {
+        assert!(world.store.delete_thread(turn.thread).await.unwrap().is_some());
+    }
+    assert!(!world.store.erase_deleted_threads(begun).await.unwrap());
+    assert_eq!(world.count("thread_items").await, "5", "not yet");
+    let later = begun + TimeDelta::seconds(1);
+    assert!(!world.store.erase_deleted_threads(later).await.unwrap());
+    assert_eq!(world.count("thread_items").await, "3");
+    assert!(world.store.run(deleted.run).await.unwrap().is_none());
+    for turn in [&running, &kept] {
+        assert!(world.store.run(turn.run).await.unwrap().is_some());
+    }
+    let stones = "SELECT count(*)::text FROM threads WHERE erased_at IS NOT NULL AND title IS NULL";
+    assert_eq!(world.database.scalar(stones).await, "1");
+    assert_eq!(world.count("threads").await, "3", "its id is not used again");
+    world.store.erase_deleted_threads(later).await.unwrap();
+    assert_eq!(world.database.scalar(stones).await, "1");
+}
+
+#[tokio::test]
+async fn values_are_kept_while_a_step_has_them_and_for_a_while() {
+    let clock = Arc::new(ManualClock::new(day(2031, 3, 1)));
+    let world = World::at(clock.clone()).await;
+    let begun = clock.now();
+    let large = |letter: &str| format!("\"{}\"", letter.repeat(300_000));
+    let turn = turn_at(&world, begun, None).await;
+    let lease = world.writer().await;
+    let step = |turn: &Turn, visit: i32, letter: &str| {
+        let mut step = turn.step("succeeded");
+        (step.visit, step.result) = (visit, Some(large(letter)));
+        (step.started_at, step.finished_at) = (clock.now(), Some(clock.now()));
+        Batch { steps: vec![step], ..Batch::default() }
+    };
+    world.commit(lease, &step(&turn, 1, "a")).await.unwrap();
+    let nobodys = world.store.put_blob(b"nobody's").await.unwrap();
+    clock.advance(std::time::Duration::from_secs(3_600));
+    let young = world.store.put_blob(b"young").await.unwrap();
+    assert!(!world.store.forget_old_blobs(begun + TimeDelta::seconds(1)).await.unwrap());
+    assert!(world.store.blob(&nobodys).await.unwrap().is_none());
+    assert!(world.store.blob(&young).await.unwrap().is_some());
+    assert_eq!(world.store.journal(turn.run).await.unwrap()[0].result.as_deref(), Some(large("a").as_str()));
+    // What is stored once more is young again, before anybody has it.
+    clock.advance(std::time::Duration::from_secs(3_600));
+    world.store.put_blob(b"young").await.unwrap();
+    assert!(!world.store.forget_old_blobs(clock.now()).await.unwrap());
+    assert!(world.store.blob(&young).await.unwrap().is_some());
+    // The step is gone, and another that gives the same comes just before the value is looked at.
+    world.database.execute("DELETE FROM run_steps").await.unwrap();
+    world.commit(lease, &step(&turn, 2, "a")).await.unwrap();
+    world.database.execute("UPDATE run_steps SET result_blob = NULL").await.unwrap();
+    assert!(!world.store.forget_old_blobs(clock.now()).await.unwrap());
+    assert_eq!(world.count("blobs").await, "2");
+    assert!(!world.store.forget_old_blobs(clock.now() + TimeDelta::seconds(1)).await.unwrap());
+    assert_eq!((world.count("blobs").await, world.count("blob_chunks").await), ("0".into(), "0".into()));
+}
+
+#[tokio::test]
+async fn much_is_deleted_part_by_part() {
+    let clock = Arc::new(ManualClock::new(day(2031, 3, 1)));
+    let world = World::at(clock.clone()).await;
+    let lease = world.writer().await;
+    let turns: Vec<Turn> = (0..501).map(|_| Turn { now: clock.now(), ..world.turn() }).collect();
+    for part in turns.chunks(100) {
+        let mut all = Batch::default();
+        for turn in part {
+            all.append(turn.begin());
+            all.append(Batch { updates: turn.end().updates, ..Batch::default() });
+            all.items.push(ItemRow { ..turn.item(1, &user_message("Bye")) });
+        }
+        world.commit(lease, &all).await.unwrap();
+    }
+    let later = clock.now() + TimeDelta::seconds(1);
+    assert!(world.store.forget_old_runs(later).await.unwrap());
+    assert!(!world.store.forget_old_runs(later).await.unwrap());
+    assert_eq!((world.count("runs").await, world.count("streams").await), ("0".into(), "0".into()));
+}
