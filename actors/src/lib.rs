@@ -21,6 +21,7 @@ pub mod runs;
 pub mod runtime;
 mod system;
 pub mod thread;
+pub mod triggers;
 mod turn;
 
 pub use system::{Settings, System};

@@ -31,6 +31,7 @@ use crate::run::{RunPorts, Wakes};
 use crate::runs::{Registry, RunQueue, Runs, Sweeper};
 use crate::runtime::{ActorKind, ArbiterPool, Guardian, Health};
 use crate::thread::Threads;
+use crate::triggers::CronRounds;
 use crate::turn::TurnPorts;
 
 /// How often the lease is renewed, which lasts [`store::LEASE_SECONDS`], and expired ones and orphans are looked for.
@@ -39,6 +40,8 @@ const LEASE: Duration = Duration::from_secs(2);
 const RECOVERING: usize = 2;
 /// How often partitions are made ahead and old keys forgotten.
 const MAINTAIN: Duration = Duration::from_secs(3_600);
+/// How often it is looked which triggers are due.
+const TRIGGER: Duration = Duration::from_secs(1);
 /// How soon it is tried again when the database did not answer.
 const MAINTAIN_AGAIN: Duration = Duration::from_secs(10);
 
@@ -249,6 +252,21 @@ impl System {
                 let queue = queue.clone();
                 Box::pin(async move {
                     queue.round().await;
+                    Ok(())
+                })
+            })
+        });
+        self.every(ActorKind::Triggers, "triggers", TRIGGER, {
+            let rounds = CronRounds {
+                store: self.store.clone(),
+                runs: self.runs(),
+                clock: Arc::clone(&self.ports.clock),
+                draining: self.guardian.draining().clone(),
+            };
+            Arc::new(move || {
+                let rounds = rounds.clone();
+                Box::pin(async move {
+                    rounds.go().await;
                     Ok(())
                 })
             })

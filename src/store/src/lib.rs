@@ -39,6 +39,7 @@ mod streams;
 pub mod testing;
 mod threads;
 mod token_lookup;
+mod triggers;
 mod turns;
 mod unreachable;
 mod versions;
@@ -74,6 +75,7 @@ pub use sign_in::{
 pub use streams::{StoredFrames, StoredStream};
 pub use threads::{Slice, StoredThread, ThreadsOf};
 pub use token_lookup::TokenLookup;
+pub use triggers::{CronSettings, FiredCron, MissedFires, StoredCron};
 pub use turns::UnfinishedTurn;
 pub use versions::{ListedVersion, NewVersion, StoredVersion};
 pub use workflow_changes::{Publication, WorkflowChange};

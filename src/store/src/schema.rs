@@ -373,6 +373,26 @@ diesel::table! {
 diesel::allow_tables_to_appear_in_same_query!(credentials, workspaces);
 
 diesel::table! {
+    cron_triggers (workflow_id) {
+        workflow_id -> Uuid,
+        expression -> Text,
+        timezone -> Text,
+        overlap -> Bool,
+        missed -> Text,
+        enabled -> Bool,
+        next_fire_at -> Nullable<Timestamptz>,
+        claimed_at -> Nullable<Timestamptz>,
+        claimed_until -> Nullable<Timestamptz>,
+        last_scheduled_for -> Nullable<Timestamptz>,
+        last_run_id -> Nullable<Uuid>,
+        last_skipped -> Nullable<Json>,
+        last_error -> Nullable<Json>,
+        created_at -> Timestamptz,
+        updated_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
     outbox (id) {
         id -> Uuid,
         run_id -> Uuid,

@@ -67,6 +67,9 @@ const ROWS: &[(&str, &str, Asks)] = &[
     ("GET", "/api/workflows/*/versions/*/diagram.mmd", Needs(WorkflowsRead)),
     ("GET", "/api/workflows/*/runs", Needs(WorkflowsRead)),
     ("POST", "/api/workflows/*/runs", Needs(WorkflowsExecute)),
+    ("GET", "/api/workflows/*/triggers/cron", Needs(WorkflowsRead)),
+    ("PUT", "/api/workflows/*/triggers/cron", Needs(WorkflowsWrite)),
+    ("DELETE", "/api/workflows/*/triggers/cron", Needs(WorkflowsWrite)),
     ("GET", "/api/runs/*", Needs(WorkflowsRead)),
     ("GET", "/api/runs/*/events", Needs(WorkflowsRead)),
     ("GET", "/api/runs/*/trace", Needs(WorkflowsRead)),
@@ -132,6 +135,10 @@ impl Things {
         let run = t.root().post(&runs, &json!({"inputs": {"message": "hi"}})).await.value();
         let token = t.root().make_token(&["workflows:read"], &["default"]).await;
         let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let cron = format!("/api/workflows/{}/triggers/cron", workflow.id);
+        let headers = [("content-type", "application/json")];
+        let yearly = r#"{"expression": "0 0 1 1 *"}"#;
+        assert_eq!(t.root().send("PUT", &cron, &headers, yearly).await.status, 200);
         let slug = format!("of-{}", text(&token["id"]).split_once('-').unwrap().1);
         let workspace = t.root().post("/api/workspaces", &json!({"slug": slug})).await.value();
         // Nobody is invited too often.
@@ -168,6 +175,7 @@ impl Things {
             "/api/workflows" => json!({"name": "Another"}),
             "/api/workflows/check" | "/api/workflows/*/versions" => json!({"graph": graph}),
             "/api/workflows/*/runs" => json!({"inputs": {"message": "hi"}}),
+            "/api/workflows/*/triggers/cron" if method == "PUT" => json!({"expression": "0 0 1 1 *"}),
             "/api/credentials" => json!({"name": format!("by {}", self.run), "secret": "s"}),
             "/api/credentials/*" if method == "PATCH" => json!({"secret": "another"}),
             "/api/workspaces" => json!({"slug": format!("by-{}", self.workspace)}),

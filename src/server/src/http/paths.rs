@@ -39,6 +39,7 @@ pub const PATHS: &[(&str, &str)] = &[
     ("/api/workflows/*/versions/*/diagram.svg", "GET, HEAD"),
     ("/api/workflows/*/versions/*/diagram.mmd", "GET, HEAD"),
     ("/api/workflows/*/runs", "GET, HEAD, POST"),
+    ("/api/workflows/*/triggers/cron", "DELETE, GET, HEAD, PUT"),
     ("/api/runs/*", "GET, HEAD"),
     ("/api/runs/*/events", "GET"),
     ("/api/runs/*/trace", "GET, HEAD"),

@@ -382,6 +382,11 @@ error_codes! {
         "There is no such version.",
         "The workflow is there and has no version of this number.",
         "`latest_version` of the workflow names the newest; numbers count from 1.";
+    TriggerNotFound, "trigger.not_found", 404, false,
+        "There is no such trigger.",
+        "A trigger is read, removed or called that nobody has configured. The address of a webhook says the same of a \
+         workflow that is not there.",
+        "Configure it with `PUT /api/workflows/{ref}/triggers/cron` or `…/triggers/webhook/config`.";
     NodeTypeNotFound, "node_type.not_found", 404, false,
         "There is no such type of node.",
         "The node catalogue is asked for a type that it does not have, or for one that the format knows and this \

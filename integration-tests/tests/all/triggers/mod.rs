@@ -1,0 +1,3 @@
+//! What begins runs of a workflow by itself.
+
+mod cron;

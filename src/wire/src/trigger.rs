@@ -1,0 +1,102 @@
+//! What begins runs of a workflow by itself.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Timestamp;
+
+/// What becomes of fires whose time has passed while no instance ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MissedFires {
+    /// They are left out; the next one is in the future.
+    #[default]
+    Skip,
+    /// One run makes up for all of them.
+    Once,
+}
+
+impl MissedFires {
+    /// As it is stored and sent.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Skip => "skip",
+            Self::Once => "once",
+        }
+    }
+
+    /// The policy of this name.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Skip, Self::Once].into_iter().find(|missed| missed.as_str() == text)
+    }
+}
+
+/// `PUT /api/workflows/{ref}/triggers/cron`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CronConfig {
+    /// Five fields (minute, hour, day of the month, month, day of the week), or six with seconds first.
+    pub expression: String,
+    /// An IANA name; `UTC` where it is not given.
+    #[serde(default = "utc")]
+    pub timezone: String,
+    /// Whether a run is begun while the last one of this trigger has not ended.
+    #[serde(default)]
+    pub overlap: bool,
+    /// What becomes of fires that were missed.
+    #[serde(default)]
+    pub missed: MissedFires,
+    /// Whether it fires.
+    #[serde(default = "yes")]
+    pub enabled: bool,
+}
+
+fn utc() -> String {
+    "UTC".to_owned()
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// A fire that began no run because it was not to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TriggerSkip {
+    /// The time that it stood for.
+    pub scheduled_for: Timestamp,
+    /// `overlap`: the last run has not ended; `missed`: no instance ran.
+    pub reason: String,
+}
+
+/// A fire that began no run though it was to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TriggerError {
+    /// The time that it stood for.
+    pub scheduled_for: Timestamp,
+    /// A code of the table.
+    pub code: String,
+    /// For people.
+    pub message: String,
+}
+
+/// A cron trigger.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CronRecord {
+    /// What it was told.
+    #[serde(flatten)]
+    pub config: CronConfig,
+    /// When it fires next; null: it does not.
+    pub next_fire_at: Option<Timestamp>,
+    /// The time that its last run stood for.
+    pub last_scheduled_for: Option<Timestamp>,
+    /// Its last run.
+    pub last_run_id: Option<String>,
+    /// The last fire that was left out.
+    pub last_skipped: Option<TriggerSkip>,
+    /// Why the last fire failed; null once one has begun a run again.
+    pub last_error: Option<TriggerError>,
+    /// When it was configured.
+    pub created_at: Timestamp,
+    /// When its configuration last changed.
+    pub updated_at: Timestamp,
+}
