@@ -339,6 +339,7 @@ async fn maintain(store: &Store, now: DateTime<Utc>) -> Result<(), StoreError> {
     store.forget_old_keys(now).await?;
     store.forget_old_sign_ins(now).await?;
     store.forget_old_invitations(now).await?;
+    store.forget_old_webhook_calls(now).await?;
     store.forget_old_deliveries(now - TimeDelta::days(7)).await?;
     // The longest window that can be configured.
     store.forget_old_failures(now - TimeDelta::days(1)).await?;

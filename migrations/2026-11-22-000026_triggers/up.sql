@@ -23,3 +23,24 @@ CREATE TABLE cron_triggers (
     updated_at timestamptz NOT NULL
 );
 CREATE INDEX cron_triggers_by_fire ON cron_triggers (next_fire_at) WHERE next_fire_at IS NOT NULL;
+
+-- Addresses that begin a run when they are called. `secrets` is sealed.
+CREATE TABLE webhook_triggers (
+    workflow_id uuid PRIMARY KEY REFERENCES workflows (id),
+    -- JSON: everything but the secrets.
+    config json NOT NULL,
+    secrets bytea NOT NULL,
+    -- How far its calls have used up its rate.
+    used_until timestamptz,
+    created_at timestamptz NOT NULL,
+    updated_at timestamptz NOT NULL
+);
+
+-- Signed calls that were taken, for as long as they could be sent again.
+CREATE TABLE webhook_replays (
+    workflow_id uuid NOT NULL,
+    digest bytea NOT NULL,
+    expires_at timestamptz NOT NULL,
+    PRIMARY KEY (workflow_id, digest)
+);
+CREATE INDEX webhook_replays_by_end ON webhook_replays (expires_at);

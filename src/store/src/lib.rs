@@ -75,7 +75,7 @@ pub use sign_in::{
 pub use streams::{StoredFrames, StoredStream};
 pub use threads::{Slice, StoredThread, ThreadsOf};
 pub use token_lookup::TokenLookup;
-pub use triggers::{CronSettings, FiredCron, MissedFires, StoredCron};
+pub use triggers::{CronSettings, FiredCron, MissedFires, StoredCron, StoredWebhook};
 pub use turns::UnfinishedTurn;
 pub use versions::{ListedVersion, NewVersion, StoredVersion};
 pub use workflow_changes::{Publication, WorkflowChange};

@@ -393,6 +393,25 @@ diesel::table! {
 }
 
 diesel::table! {
+    webhook_triggers (workflow_id) {
+        workflow_id -> Uuid,
+        config -> Json,
+        secrets -> Bytea,
+        used_until -> Nullable<Timestamptz>,
+        created_at -> Timestamptz,
+        updated_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    webhook_replays (workflow_id, digest) {
+        workflow_id -> Uuid,
+        digest -> Bytea,
+        expires_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
     outbox (id) {
         id -> Uuid,
         run_id -> Uuid,

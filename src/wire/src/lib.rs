@@ -41,7 +41,10 @@ pub use sign_in::{
     Me, Refresh, SignInStarted, SignedIn, StartSignIn, TerminalCode, UserRecord, VerifyCode, WorkspaceRole,
 };
 pub use socket::{SocketFrame, SocketMessage, SocketProblem, SocketRequest};
-pub use trigger::{CronConfig, CronRecord, MissedFires, TriggerError, TriggerSkip};
+pub use trigger::{
+    CronConfig, CronRecord, MissedFires, SignatureScheme, TriggerError, TriggerSkip, WebhookBegun,
+    WebhookConfig, WebhookRate, WebhookRecord,
+};
 pub use workflow::{
     BusyThread, ChatSettings, CheckVersion, Checked, CreateVersion, CreateWorkflow, Listed, PublicWorkflow,
     PublishRequest, Published, SavedVersion, ShownWorkflow, StopAnswer, StopStatus, UpdateChatSettings,

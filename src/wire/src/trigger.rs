@@ -100,3 +100,71 @@ pub struct CronRecord {
     /// When its configuration last changed.
     pub updated_at: Timestamp,
 }
+
+/// What a signature is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SignatureScheme {
+    /// `<timestamp>.<body>`, or the body alone.
+    #[default]
+    Plain,
+    /// As Slack signs: `v0:<timestamp>:<body>`, behind `v0=`.
+    Slack,
+}
+
+/// How many calls a webhook takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WebhookRate {
+    /// So many at once, and then one for each part of the interval.
+    pub limit: u32,
+    /// Seconds.
+    pub interval_seconds: u32,
+}
+
+/// A webhook's configuration, without its secrets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WebhookConfig {
+    /// Verbs that begin a run.
+    pub allowed_methods: Vec<String>,
+    /// The header that holds the shared secret.
+    pub shared_secret_header: Option<String>,
+    /// The header that holds the signature.
+    pub hmac_header: Option<String>,
+    /// `sha256`.
+    pub hmac_algorithm: String,
+    /// The header that holds the timestamp, in Unix seconds.
+    pub hmac_timestamp_header: Option<String>,
+    /// How far the timestamp may be away.
+    pub hmac_tolerance_seconds: u32,
+    /// What the signature is made of.
+    pub signature_scheme: SignatureScheme,
+    /// Whether it takes calls of anybody.
+    pub allow_unsigned: bool,
+    /// Null: as many calls as come.
+    pub rate_limit: Option<WebhookRate>,
+}
+
+/// A webhook. Its secrets are masked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WebhookRecord {
+    /// What it was told.
+    #[serde(flatten)]
+    pub config: WebhookConfig,
+    /// `********`, or null.
+    pub shared_secret: Option<String>,
+    /// The same.
+    pub hmac_secret: Option<String>,
+    /// When it was configured.
+    pub created_at: Timestamp,
+    /// When its configuration last changed.
+    pub updated_at: Timestamp,
+}
+
+/// Answer to a webhook's call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WebhookBegun {
+    /// The run.
+    pub run_id: String,
+    /// `queued`.
+    pub status: crate::RunState,
+}

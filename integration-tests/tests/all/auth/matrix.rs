@@ -70,6 +70,13 @@ const ROWS: &[(&str, &str, Asks)] = &[
     ("GET", "/api/workflows/*/triggers/cron", Needs(WorkflowsRead)),
     ("PUT", "/api/workflows/*/triggers/cron", Needs(WorkflowsWrite)),
     ("DELETE", "/api/workflows/*/triggers/cron", Needs(WorkflowsWrite)),
+    ("GET", "/api/workflows/*/triggers/webhook", Own),
+    ("POST", "/api/workflows/*/triggers/webhook", Own),
+    ("PUT", "/api/workflows/*/triggers/webhook", Own),
+    ("PATCH", "/api/workflows/*/triggers/webhook", Own),
+    ("DELETE", "/api/workflows/*/triggers/webhook", Own),
+    ("GET", "/api/workflows/*/triggers/webhook/config", Needs(WorkflowsRead)),
+    ("PUT", "/api/workflows/*/triggers/webhook/config", Needs(WorkflowsWrite)),
     ("GET", "/api/runs/*", Needs(WorkflowsRead)),
     ("GET", "/api/runs/*/events", Needs(WorkflowsRead)),
     ("GET", "/api/runs/*/trace", Needs(WorkflowsRead)),
@@ -139,6 +146,9 @@ impl Things {
         let headers = [("content-type", "application/json")];
         let yearly = r#"{"expression": "0 0 1 1 *"}"#;
         assert_eq!(t.root().send("PUT", &cron, &headers, yearly).await.status, 200);
+        let webhook = format!("/api/workflows/{}/triggers/webhook/config", workflow.id);
+        let open = r#"{"allow_unsigned": true}"#;
+        assert_eq!(t.root().send("PUT", &webhook, &headers, open).await.status, 200);
         let slug = format!("of-{}", text(&token["id"]).split_once('-').unwrap().1);
         let workspace = t.root().post("/api/workspaces", &json!({"slug": slug})).await.value();
         // Nobody is invited too often.
@@ -176,6 +186,7 @@ impl Things {
             "/api/workflows/check" | "/api/workflows/*/versions" => json!({"graph": graph}),
             "/api/workflows/*/runs" => json!({"inputs": {"message": "hi"}}),
             "/api/workflows/*/triggers/cron" if method == "PUT" => json!({"expression": "0 0 1 1 *"}),
+            "/api/workflows/*/triggers/webhook/config" if method == "PUT" => json!({"allow_unsigned": true}),
             "/api/credentials" => json!({"name": format!("by {}", self.run), "secret": "s"}),
             "/api/credentials/*" if method == "PATCH" => json!({"secret": "another"}),
             "/api/workspaces" => json!({"slug": format!("by-{}", self.workspace)}),

@@ -1,6 +1,7 @@
 //! What begins runs of workflows by itself.
 
 mod cron;
+mod webhook;
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
@@ -11,6 +12,7 @@ use crate::schema::workflows;
 use crate::{Changes, StoreError};
 
 pub use cron::{CronSettings, FiredCron, StoredCron};
+pub use webhook::StoredWebhook;
 pub use wire::MissedFires;
 
 /// Nobody archives the workflow until the change is committed.

@@ -1,17 +1,30 @@
-//! What begins runs of a workflow by itself: its schedule.
+//! What begins runs of a workflow by itself: its schedule and its webhook.
 
+mod call;
 mod cron;
 mod requests;
+mod secrets;
+mod webhook;
 
 use actix_web::web::{self, ServiceConfig};
 
 use super::{get, resource};
 
 pub(super) fn routes(config: &mut ServiceConfig) {
-    config.service(
-        resource("/api/workflows/{ref}/triggers/cron", "DELETE, GET, HEAD, PUT")
-            .route(get().to(cron::show))
-            .route(web::put().to(cron::set))
-            .route(web::delete().to(cron::remove)),
-    );
+    config
+        .service(
+            resource("/api/workflows/{ref}/triggers/cron", "DELETE, GET, HEAD, PUT")
+                .route(get().to(cron::show))
+                .route(web::put().to(cron::set))
+                .route(web::delete().to(cron::remove)),
+        )
+        .service(
+            resource("/api/workflows/{ref}/triggers/webhook/config", "GET, HEAD, PUT")
+                .route(get().to(webhook::show))
+                .route(web::put().to(webhook::set)),
+        )
+        .service(
+            resource("/api/workflows/{ref}/triggers/webhook", "DELETE, GET, HEAD, PATCH, POST, PUT")
+                .route(web::route().to(call::call)),
+        );
 }

@@ -1,11 +1,14 @@
 //! The bodies of requests about triggers, read and checked.
 
+use actix_web::http::header::HeaderName;
 use actors::triggers::{Schedule, ScheduleError};
 use chrono::{DateTime, Utc};
+use kernel::Secret;
 use serde_json::{Map, Value};
 use store::{CronSettings, MissedFires};
-use wire::FieldError;
+use wire::{FieldError, SignatureScheme, WebhookConfig, WebhookRate};
 
+use super::secrets::Secrets;
 use crate::http::fields::Fields;
 
 /// A request, or every problem of it.
@@ -63,6 +66,139 @@ fn problem(error: ScheduleError) -> FieldError {
             }
         }
     }
+}
+
+/// How a secret is shown.
+pub(super) const MASK: &str = "********";
+/// Verbs that a webhook may take.
+const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
+/// Bytes of a secret.
+const SECRET: std::ops::RangeInclusive<usize> = 16..=1024;
+/// Seconds that a timestamp may be away.
+const TOLERANCE: (i64, std::ops::RangeInclusive<i64>) = (300, 1..=3_600);
+
+/// `PUT /api/workflows/{ref}/triggers/webhook/config`; secrets that are not given are those that are known.
+pub(super) fn webhook(body: &Map<String, Value>, known: &Secrets) -> Read<(WebhookConfig, Secrets)> {
+    let mut fields = Fields::of(body);
+    let allowed_methods = methods(&mut fields);
+    let scheme = match fields.text("signature_scheme") {
+        Some("slack") => SignatureScheme::Slack,
+        Some("plain") | None => SignatureScheme::Plain,
+        Some(_) => {
+            fields.note(FieldError::new("/signature_scheme", "choice", "must be plain or slack"));
+            SignatureScheme::Plain
+        }
+    };
+    let shared_secret_header = header(&mut fields, "shared_secret_header");
+    let shared = secret(&mut fields, "shared_secret", known.shared.as_ref());
+    let mut hmac_header = header(&mut fields, "hmac_header");
+    let hmac = secret(&mut fields, "hmac_secret", known.hmac.as_ref());
+    let mut hmac_timestamp_header = header(&mut fields, "hmac_timestamp_header");
+    if scheme == SignatureScheme::Slack {
+        hmac_header = hmac_header.or_else(|| Some("x-slack-signature".to_owned()));
+        hmac_timestamp_header =
+            hmac_timestamp_header.or_else(|| Some("x-slack-request-timestamp".to_owned()));
+    }
+    if fields.text("hmac_algorithm").is_some_and(|name| name != "sha256") {
+        fields.note(FieldError::new("/hmac_algorithm", "choice", "must be sha256"));
+    }
+    let tolerance = fields.whole("hmac_tolerance_seconds", TOLERANCE.1).unwrap_or(TOLERANCE.0);
+    let allow_unsigned = fields.flag("allow_unsigned").unwrap_or(false);
+    let rate_limit = rate(&mut fields);
+    pair(&mut fields, "shared_secret", shared_secret_header.is_some(), shared.is_some());
+    pair(&mut fields, "hmac_secret", hmac_header.is_some(), hmac.is_some());
+    if hmac_timestamp_header.is_some() && hmac_header.is_none() {
+        let alone = "is of no use without hmac_header";
+        fields.note(FieldError::new("/hmac_timestamp_header", "incomplete", alone));
+    }
+    if shared_secret_header.is_none() && hmac_header.is_none() && !allow_unsigned {
+        let open = FieldError::new("", "unsigned", "would begin runs for anybody who knows the address");
+        fields.note(open.suggest("configure hmac_header and hmac_secret, or say \"allow_unsigned\": true"));
+    }
+    let problems = fields.finish();
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    // Without its header a secret is asked of nobody.
+    let secrets = Secrets {
+        shared: shared.filter(|_| shared_secret_header.is_some()),
+        hmac: hmac.filter(|_| hmac_header.is_some()),
+    };
+    let config = WebhookConfig {
+        allowed_methods,
+        shared_secret_header,
+        hmac_header,
+        hmac_algorithm: "sha256".to_owned(),
+        hmac_timestamp_header,
+        hmac_tolerance_seconds: u32::try_from(tolerance).unwrap_or_default(),
+        signature_scheme: scheme,
+        allow_unsigned,
+        rate_limit,
+    };
+    Ok((config, secrets))
+}
+
+fn methods(fields: &mut Fields<'_>) -> Vec<String> {
+    let Some(given) = fields.texts("allowed_methods") else { return vec!["POST".to_owned()] };
+    let mut methods: Vec<String> = Vec::new();
+    if given.is_empty() {
+        fields.note(FieldError::new("/allowed_methods", "length", "must name a method at least"));
+    }
+    for (pointer, method) in given {
+        let method = method.to_ascii_uppercase();
+        if !METHODS.contains(&method.as_str()) {
+            let choice = format!("must be one of {}", METHODS.join(", "));
+            fields.note(FieldError::new(pointer, "choice", choice));
+        } else if !methods.contains(&method) {
+            methods.push(method);
+        }
+    }
+    methods
+}
+
+/// A header's name, in small letters.
+fn header(fields: &mut Fields<'_>, name: &'static str) -> Option<String> {
+    let text = fields.text(name)?;
+    match HeaderName::from_bytes(text.as_bytes()) {
+        Ok(header) => Some(header.as_str().to_owned()),
+        Err(_) => {
+            fields.note(FieldError::new(format!("/{name}"), "format", "must be the name of a header"));
+            None
+        }
+    }
+}
+
+fn secret(fields: &mut Fields<'_>, name: &'static str, known: Option<&Secret>) -> Option<Secret> {
+    let Some(given) = fields.text(name).filter(|given| *given != MASK) else { return known.cloned() };
+    if !SECRET.contains(&given.len()) || !given.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let (least, most) = (SECRET.start(), SECRET.end());
+        let message = format!("must have {least} to {most} visible ASCII characters");
+        fields.note(FieldError::new(format!("/{name}"), "format", message));
+    }
+    Some(Secret::from(given.to_owned()))
+}
+
+/// A secret and its header go together. A secret that is known needs no header: then it goes.
+fn pair(fields: &mut Fields<'_>, name: &'static str, header: bool, secret: bool) {
+    if header && !secret {
+        fields.note(FieldError::new(format!("/{name}"), "required", "is required with its header"));
+    } else if !header && fields.has(name) {
+        let alone = "is of no use without its header";
+        fields.note(FieldError::new(format!("/{name}"), "incomplete", alone));
+    }
+}
+
+fn rate(fields: &mut Fields<'_>) -> Option<WebhookRate> {
+    let mut inner = Fields::of(fields.object("rate_limit")?);
+    inner.require("limit");
+    inner.require("interval_seconds");
+    let limit = inner.whole("limit", 1..=10_000);
+    let interval = inner.whole("interval_seconds", 1..=86_400);
+    for problem in inner.finish() {
+        fields.note(FieldError { pointer: format!("/rate_limit{}", problem.pointer), ..problem });
+    }
+    let (limit, interval) = (u32::try_from(limit?).ok()?, u32::try_from(interval?).ok()?);
+    Some(WebhookRate { limit, interval_seconds: interval })
 }
 
 #[cfg(test)]
