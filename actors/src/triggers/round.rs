@@ -85,8 +85,12 @@ impl CronRounds {
         due: DateTime<Utc>,
         claimed: DateTime<Utc>,
     ) -> Result<Judged, BeginError> {
-        let scheduled_for = schedule.last_of(due, claimed);
-        let next = schedule.next_after(self.clock.now().max(claimed));
+        // Of times that were missed only the last one counts; others come one by one, however late the round.
+        let (scheduled_for, from) = match claimed - due > LATE {
+            true => (schedule.last_of(due, claimed), self.clock.now().max(claimed)),
+            false => (due, due),
+        };
+        let next = schedule.next_after(from);
         let key = key(fire.workflow_id, scheduled_for);
         // Whoever claimed it before may have come so far.
         if let Some(begun) = self.runs.begun(&key).await? {
@@ -97,7 +101,7 @@ impl CronRounds {
             let code = ErrorCode::WorkflowArchived;
             return Ok(Judged { fired: failed(scheduled_for, code, code.message()), next: None });
         };
-        if claimed - due > LATE && fire.settings.missed == MissedFires::Skip {
+        if claimed - scheduled_for > LATE && fire.settings.missed == MissedFires::Skip {
             return Ok(Judged { fired: skipped(scheduled_for, "missed"), next });
         }
         if !fire.settings.overlap && self.is_under_way(fire).await? {

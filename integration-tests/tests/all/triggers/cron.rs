@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use integration_tests::{Answer, AnswerExt, TestService, Workflow, graphs, until};
 use kernel::Clock;
 use serde_json::{Value, json};
 
 const JSON: [(&str, &str); 1] = [("content-type", "application/json")];
-const HOUR: Duration = Duration::from_secs(3_600);
-
 fn path(workflow: &Workflow) -> String {
     format!("/api/workflows/{}/triggers/cron", workflow.id)
 }
@@ -34,6 +33,19 @@ async fn runs(t: &TestService) -> String {
 
 async fn ended(t: &TestService) -> String {
     t.scalar("SELECT count(*)::text FROM runs WHERE status = 'succeeded'").await
+}
+
+/// Moves the clock to the trigger's next time.
+async fn comes(t: &TestService, workflow: &Workflow) {
+    let mut next = None;
+    t.while_time_passes(until("it is known when it comes next", async || {
+        let told = shown(t, workflow).await["next_fire_at"].clone();
+        next = told.as_str().map(|at| at.parse::<DateTime<Utc>>().unwrap());
+        next.is_some_and(|next| next > t.clock().now())
+    }))
+    .await;
+    let wait = next.unwrap() - t.clock().now();
+    t.advance(wait.to_std().unwrap_or_default());
 }
 
 /// Repeats its inputs.
@@ -85,23 +97,24 @@ async fn it_fires_on_time_again_and_again_with_what_it_stands_for() {
     integration_tests::pause(50).await;
     assert_eq!(runs(&t).await, "0");
     for n in ["1", "2"] {
-        t.advance(HOUR);
+        comes(&t, &workflow).await;
         t.while_time_passes(until("it has fired", async || ended(&t).await == n)).await;
     }
-    let record = t.while_time_passes(async {
-        until("it is noted", async || {
-            let record = shown(&t, &workflow).await;
-            !record["last_run_id"].is_null() && record["next_fire_at"] != made["next_fire_at"]
+    let record = t
+        .while_time_passes(async {
+            until("it is noted", async || {
+                let record = shown(&t, &workflow).await;
+                !record["last_run_id"].is_null() && record["next_fire_at"] != made["next_fire_at"]
+            })
+            .await;
+            shown(&t, &workflow).await
         })
         .await;
-        shown(&t, &workflow).await
-    });
-    let record = record.await;
     let first = t.scalar("SELECT inputs::json->>'scheduled_for' FROM runs ORDER BY id LIMIT 1").await;
     assert_eq!(first, made["next_fire_at"].as_str().unwrap().replace(".000000", ""));
     assert_eq!(t.scalar("SELECT DISTINCT inputs::json->>'timezone' FROM runs").await, "Asia/Kolkata");
     assert_eq!((&record["last_error"], &record["last_skipped"]), (&Value::Null, &Value::Null));
-    let next = record["next_fire_at"].as_str().unwrap().parse::<chrono::DateTime<chrono::Utc>>().unwrap();
+    let next = record["next_fire_at"].as_str().unwrap().parse::<DateTime<Utc>>().unwrap();
     assert!(next > t.clock().now());
 }
 
@@ -111,17 +124,17 @@ async fn a_fire_is_left_out_while_the_last_run_goes_on_unless_runs_may_overlap()
     let asks = graphs::chain(&[json!({"name": "ok", "type": "wait_for_input"})], None);
     let workflow = t.workflow().graph(asks).create().await;
     set(&t, &workflow, json!({"expression": "0 * * * *"})).await;
-    t.advance(HOUR);
+    comes(&t, &workflow).await;
     let waits = "SELECT count(*)::text FROM runs WHERE status = 'waiting'";
     t.while_time_passes(until("it waits", async || t.scalar(waits).await == "1")).await;
-    t.advance(HOUR);
+    comes(&t, &workflow).await;
     t.while_time_passes(until("one is left out", async || {
         shown(&t, &workflow).await["last_skipped"]["reason"] == "overlap"
     }))
     .await;
     assert_eq!(runs(&t).await, "1");
     set(&t, &workflow, json!({"expression": "0 * * * *", "overlap": true})).await;
-    t.advance(HOUR);
+    comes(&t, &workflow).await;
     t.while_time_passes(until("both wait", async || t.scalar(waits).await == "2")).await;
     for run in t.scalar("SELECT string_agg(id::text, ' ') FROM runs").await.split(' ') {
         t.while_time_passes(t.post(&format!("/api/runs/{run}/cancel"), "")).await;
@@ -132,9 +145,11 @@ async fn a_fire_is_left_out_while_the_last_run_goes_on_unless_runs_may_overlap()
 async fn back_after_four_hours(missed: &str) -> (TestService, Workflow) {
     let mut t = TestService::with_manual_clock().await;
     let workflow = t.workflow().graph(echo()).create().await;
-    set(&t, &workflow, json!({"expression": "0 * * * *", "missed": missed})).await;
+    // Half an hour away from whatever time it is, so that the last one is not just due.
+    let minute = (t.clock().now().timestamp() / 60 + 30) % 60;
+    set(&t, &workflow, json!({"expression": format!("{minute} * * * *"), "missed": missed})).await;
     t.stop().await;
-    t.advance(4 * HOUR);
+    t.advance(Duration::from_secs(4 * 3_600));
     t.start_again().await;
     (t, workflow)
 }
@@ -147,7 +162,7 @@ async fn what_was_missed_is_left_out() {
     }))
     .await;
     assert_eq!(runs(&t).await, "0");
-    t.advance(HOUR);
+    comes(&t, &workflow).await;
     t.while_time_passes(until("the next one comes", async || ended(&t).await == "1")).await;
 }
 
@@ -160,7 +175,7 @@ async fn what_was_missed_is_made_up_for_once() {
     assert_eq!(runs(&t).await, "1");
     // The last of those that were missed.
     let scheduled = t.scalar("SELECT inputs::json->>'scheduled_for' FROM runs").await;
-    let late = t.clock().now() - scheduled.parse::<chrono::DateTime<chrono::Utc>>().unwrap();
+    let late = t.clock().now() - scheduled.parse::<DateTime<Utc>>().unwrap();
     assert!(late < chrono::TimeDelta::hours(1), "{late}");
 }
 
@@ -217,7 +232,7 @@ async fn what_cannot_run_says_why_and_does_not_go_round() {
         set(&t, workflow, json!({"expression": "0 * * * *"})).await;
     }
     t.send("DELETE", &format!("/api/workflows/{}", archived.id), &[], "").await;
-    t.advance(HOUR);
+    comes(&t, &bare).await;
     for (workflow, code) in
         [(&bare, "workflow.no_version"), (&picky, "run.inputs_invalid"), (&archived, "workflow.archived")]
     {
@@ -232,7 +247,7 @@ async fn what_cannot_run_says_why_and_does_not_go_round() {
     // With its first version it runs.
     let version = json!({"graph": echo()}).to_string();
     assert_eq!(t.post(&format!("/api/workflows/{}/versions", bare.id), &version).await.status, 201);
-    t.advance(HOUR);
+    comes(&t, &bare).await;
     t.while_time_passes(until("it has fired", async || ended(&t).await == "1")).await;
     t.while_time_passes(until("all is well", async || shown(&t, &bare).await["last_error"].is_null())).await;
 }
