@@ -40,6 +40,8 @@ CREATE TABLE webhook_triggers (
 CREATE TABLE webhook_replays (
     workflow_id uuid NOT NULL,
     digest bytea NOT NULL,
+    -- Under which idempotency key the call begins its run: it may come again under no other.
+    key text NOT NULL,
     expires_at timestamptz NOT NULL,
     PRIMARY KEY (workflow_id, digest)
 );

@@ -42,8 +42,8 @@ pub use sign_in::{
 };
 pub use socket::{SocketFrame, SocketMessage, SocketProblem, SocketRequest};
 pub use trigger::{
-    CronConfig, CronRecord, MissedFires, SignatureScheme, TriggerError, TriggerSkip, WebhookBegun,
-    WebhookConfig, WebhookRate, WebhookRecord,
+    CronConfig, CronRecord, MissedFires, SetWebhook, SignatureScheme, TriggerError, TriggerSkip,
+    WebhookBegun, WebhookConfig, WebhookRate, WebhookRecord,
 };
 pub use workflow::{
     BusyThread, ChatSettings, CheckVersion, Checked, CreateVersion, CreateWorkflow, Listed, PublicWorkflow,

@@ -1,5 +1,7 @@
 //! What begins runs of a workflow by itself.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
@@ -136,12 +138,63 @@ pub struct WebhookConfig {
     pub hmac_timestamp_header: Option<String>,
     /// How far the timestamp may be away.
     pub hmac_tolerance_seconds: u32,
+    /// The header in which the sender names a delivery, so that one that is sent again begins no second run; null:
+    /// `Idempotency-Key`.
+    pub delivery_id_header: Option<String>,
     /// What the signature is made of.
     pub signature_scheme: SignatureScheme,
     /// Whether it takes calls of anybody.
     pub allow_unsigned: bool,
     /// Null: as many calls as come.
     pub rate_limit: Option<WebhookRate>,
+}
+
+/// `PUT /api/workflows/{ref}/triggers/webhook/config`. What is not given is as usual; a secret that is not given stays.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SetWebhook {
+    /// Verbs that begin a run; `POST` where none is given.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allowed_methods: Vec<String>,
+    /// The header that holds the shared secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shared_secret_header: Option<String>,
+    /// The shared secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shared_secret: Option<String>,
+    /// The header that holds the signature.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hmac_header: Option<String>,
+    /// The secret that calls are signed with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hmac_secret: Option<String>,
+    /// The header that holds the timestamp, in Unix seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hmac_timestamp_header: Option<String>,
+    /// How far the timestamp may be away; 300.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hmac_tolerance_seconds: Option<u32>,
+    /// The header in which the sender names a delivery; `Idempotency-Key`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delivery_id_header: Option<String>,
+    /// What the signature is made of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature_scheme: Option<SignatureScheme>,
+    /// Whether it takes calls of anybody.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allow_unsigned: Option<bool>,
+    /// How many calls it takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_limit: Option<WebhookRate>,
+}
+
+impl fmt::Debug for SetWebhook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SetWebhook")
+            .field("shared_secret_header", &self.shared_secret_header)
+            .field("hmac_header", &self.hmac_header)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A webhook. Its secrets are masked.

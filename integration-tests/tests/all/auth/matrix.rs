@@ -77,6 +77,7 @@ const ROWS: &[(&str, &str, Asks)] = &[
     ("DELETE", "/api/workflows/*/triggers/webhook", Own),
     ("GET", "/api/workflows/*/triggers/webhook/config", Needs(WorkflowsRead)),
     ("PUT", "/api/workflows/*/triggers/webhook/config", Needs(WorkflowsWrite)),
+    ("DELETE", "/api/workflows/*/triggers/webhook/config", Needs(WorkflowsWrite)),
     ("GET", "/api/runs/*", Needs(WorkflowsRead)),
     ("GET", "/api/runs/*/events", Needs(WorkflowsRead)),
     ("GET", "/api/runs/*/trace", Needs(WorkflowsRead)),

@@ -141,6 +141,21 @@ async fn a_fire_is_left_out_while_the_last_run_goes_on_unless_runs_may_overlap()
     }
 }
 
+#[tokio::test]
+async fn no_second_is_left_out_by_a_round_that_comes_late() {
+    let t = TestService::with_manual_clock().await;
+    let workflow = t.workflow().graph(echo()).create().await;
+    set(&t, &workflow, json!({"expression": "* * * * * *", "overlap": true})).await;
+    t.advance(Duration::from_secs(12));
+    t.while_time_passes(until("all have begun", async || runs(&t).await.parse::<u32>().unwrap() >= 12)).await;
+    assert_eq!(t.send("DELETE", &path(&workflow), &[], "").await.status, 204);
+    t.while_time_passes(until("all have ended", async || ended(&t).await == runs(&t).await)).await;
+    let gaps = "SELECT (extract(epoch FROM max(at) - min(at)) + 1 - count(DISTINCT at))::int::text || ' ' ||
+                       (count(*) - count(DISTINCT at))::text
+                FROM (SELECT (inputs::json->>'scheduled_for')::timestamptz AS at FROM runs) AS fires";
+    assert_eq!(t.scalar(gaps).await, "0 0");
+}
+
 /// A service that was down over some of a trigger's times.
 async fn back_after_four_hours(missed: &str) -> (TestService, Workflow) {
     let mut t = TestService::with_manual_clock().await;

@@ -41,7 +41,7 @@ pub const PATHS: &[(&str, &str)] = &[
     ("/api/workflows/*/runs", "GET, HEAD, POST"),
     ("/api/workflows/*/triggers/cron", "DELETE, GET, HEAD, PUT"),
     ("/api/workflows/*/triggers/webhook", "DELETE, GET, HEAD, PATCH, POST, PUT"),
-    ("/api/workflows/*/triggers/webhook/config", "GET, HEAD, PUT"),
+    ("/api/workflows/*/triggers/webhook/config", "DELETE, GET, HEAD, PUT"),
     ("/api/runs/*", "GET, HEAD"),
     ("/api/runs/*/events", "GET"),
     ("/api/runs/*/trace", "GET, HEAD"),

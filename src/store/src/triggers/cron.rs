@@ -253,11 +253,7 @@ impl Changes {
             cron_triggers::updated_at.eq(now),
         );
         let row: Row = diesel::insert_into(cron_triggers::table)
-            .values((
-                cron_triggers::workflow_id.eq(workflow),
-                cron_triggers::created_at.eq(now),
-                told.clone(),
-            ))
+            .values((cron_triggers::workflow_id.eq(workflow), cron_triggers::created_at.eq(now), told))
             .on_conflict(cron_triggers::workflow_id)
             .do_update()
             .set(told)

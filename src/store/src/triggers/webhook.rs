@@ -84,7 +84,7 @@ impl Store {
         Ok(used.map(|used| used + part - interval - now))
     }
 
-    /// Notes a signed call until it could not be sent again; says whether it is the first.
+    /// Notes a signed call until it could not be sent again; says whether it is the first, or one under the same key.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -92,29 +92,30 @@ impl Store {
         &self,
         workflow: Uuid,
         digest: &[u8],
+        key: &str,
         until: DateTime<Utc>,
     ) -> Result<bool, StoreError> {
+        let mut connection = self.connection().await?;
         let taken = diesel::insert_into(webhook_replays::table)
             .values((
                 webhook_replays::workflow_id.eq(workflow),
                 webhook_replays::digest.eq(digest),
+                webhook_replays::key.eq(key),
                 webhook_replays::expires_at.eq(until),
             ))
             .on_conflict_do_nothing()
-            .execute(&mut *self.connection().await?)
+            .execute(&mut *connection)
             .await?;
-        Ok(taken > 0)
-    }
-
-    /// A signed call began nothing: it may be sent again.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
-    pub async fn give_webhook_call_back(&self, workflow: Uuid, digest: &[u8]) -> Result<(), StoreError> {
-        diesel::delete(webhook_replays::table.find((workflow, digest)))
-            .execute(&mut *self.connection().await?)
-            .await?;
-        Ok(())
+        if taken > 0 {
+            return Ok(true);
+        }
+        let known: Option<String> = webhook_replays::table
+            .find((workflow, digest))
+            .select(webhook_replays::key)
+            .first(&mut *connection)
+            .await
+            .optional()?;
+        Ok(known.is_some_and(|known| known == key))
     }
 
     /// Forgets calls that could not be sent again anyway.
@@ -148,11 +149,7 @@ impl Changes {
             webhook_triggers::updated_at.eq(now),
         );
         let row = diesel::insert_into(webhook_triggers::table)
-            .values((
-                webhook_triggers::workflow_id.eq(workflow),
-                webhook_triggers::created_at.eq(now),
-                told.clone(),
-            ))
+            .values((webhook_triggers::workflow_id.eq(workflow), webhook_triggers::created_at.eq(now), told))
             .on_conflict(webhook_triggers::workflow_id)
             .do_update()
             .set(told)
@@ -160,5 +157,15 @@ impl Changes {
             .get_result(&mut *self.connection)
             .await?;
         Ok(row)
+    }
+
+    /// Removes a workflow's webhook; says whether there was one.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn remove_webhook(&mut self, workflow: Uuid) -> Result<bool, StoreError> {
+        let removed =
+            diesel::delete(webhook_triggers::table.find(workflow)).execute(&mut *self.connection).await?;
+        Ok(removed > 0)
     }
 }

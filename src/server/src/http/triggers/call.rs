@@ -3,20 +3,24 @@
 use actix_web::http::Method;
 use actix_web::web::{Path, Payload};
 use actix_web::{HttpRequest, HttpResponse, ResponseError};
-use actors::runs::BegunRun;
+use auth::peer::failure_key;
+use auth::principal::Actor;
 use auth::webhook::{Refused, Scheme, Seal, Signed, check, is_secret};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use chrono::{DateTime, TimeDelta};
+use chrono::TimeDelta;
 use serde_json::{Map, Value, json};
 use store::{StoredWebhook, StoredWorkflow, WorkflowRef};
 use url::form_urlencoded;
+use uuid::Uuid;
 use wire::{CreateRun, ErrorCode, RunState, SignatureScheme, WebhookBegun, WebhookConfig};
 
+use super::once::Once;
 use super::secrets::Secrets;
 use super::webhook;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::Anyone;
+use crate::http::idempotency::REPLAYED;
 use crate::http::runs::new_run;
 use crate::http::{App, body};
 
@@ -41,16 +45,27 @@ pub(super) async fn call(
     }
     let raw = body::read(&request, payload, body::BODY_LIMIT, &**app.clock()).await?;
     let secrets = Secrets::open(&app, workflow.id, &stored.secrets)?;
-    let seal = believe(&app, &config, &secrets, &request, &raw)?;
+    let seal = believed(&app, workflow.id, &config, &secrets, &request, &raw).await?;
     let parsed = parsed(&request, &raw)?;
     if let Some(challenge) = challenge(&request, &parsed) {
         return Ok(HttpResponse::Ok().json(json!({"challenge": challenge})));
     }
-    count(&app, &workflow, &config).await?;
-    let inputs = inputs(&config, &request, &raw, parsed);
-    let begun = begin(&app, &workflow, inputs, seal).await?;
-    Ok(HttpResponse::Accepted()
-        .json(WebhookBegun { run_id: begun.run.to_string(), status: RunState::Queued }))
+    let once = Once::of(workflow.id, &config, &request, &raw, seal)?;
+    let begun = match once.begun(&app).await? {
+        Some(begun) => begun,
+        None => {
+            count(&app, &workflow, &config).await?;
+            let inputs = inputs(&config, &request, &raw, parsed);
+            let wanted = CreateRun { inputs: Some(inputs), ..CreateRun::default() };
+            let new = new_run(&app, &workflow, wanted, "webhook", once.key()).await?;
+            once.judged(app.runs().begin(new).await?)?
+        }
+    };
+    let mut answer = HttpResponse::Accepted();
+    if begun.replayed {
+        answer.insert_header(REPLAYED);
+    }
+    Ok(answer.json(WebhookBegun { run_id: begun.run.to_string(), status: RunState::Queued }))
 }
 
 /// The workflow that the path names, by its id, or by its handle in the workspace that the request names.
@@ -65,14 +80,39 @@ async fn find(app: &App, request: &HttpRequest, name: &str) -> ApiResult<(Stored
     Ok((workflow, webhook))
 }
 
-/// The call brings everything that the webhook asks for.
+/// The call brings everything that the webhook asks for; failures count with those of signing in.
+async fn believed(
+    app: &App,
+    workflow: Uuid,
+    config: &WebhookConfig,
+    secrets: &Secrets,
+    request: &HttpRequest,
+    raw: &[u8],
+) -> ApiResult<Option<Seal>> {
+    if secrets.shared.is_none() && secrets.hmac.is_none() {
+        return Ok(None);
+    }
+    let (limiter, address) = (app.gate().limiter(), app.client_address(request));
+    // With the address in it, so that nobody shuts out who has the secret.
+    let identity = format!("webhook:{workflow}:{}", failure_key(address));
+    limiter.check_address(address).await?;
+    limiter.check_identity(&identity)?;
+    match believe(app, config, secrets, request, raw) {
+        Ok(seal) => Ok(seal),
+        Err(code @ (ErrorCode::WebhookSecretInvalid | ErrorCode::WebhookSignatureInvalid)) => {
+            Err(limiter.failed(code, address, &identity, Actor::ANONYMOUS).await)
+        }
+        Err(code) => Err(ApiError::new(code)),
+    }
+}
+
 fn believe(
     app: &App,
     config: &WebhookConfig,
     secrets: &Secrets,
     request: &HttpRequest,
     raw: &[u8],
-) -> ApiResult<Option<Seal>> {
+) -> Result<Option<Seal>, ErrorCode> {
     let one = |name: &str| {
         let mut given = request.headers().get_all(name);
         let first = given.next();
@@ -81,7 +121,7 @@ fn believe(
     if let (Some(header), Some(secret)) = (&config.shared_secret_header, &secrets.shared)
         && !is_secret(one(header).map(|value| value.as_bytes()), secret)
     {
-        return Err(ApiError::new(ErrorCode::WebhookSecretInvalid));
+        return Err(ErrorCode::WebhookSecretInvalid);
     }
     let (Some(header), Some(secret)) = (&config.hmac_header, &secrets.hmac) else {
         return Ok(None);
@@ -94,11 +134,9 @@ fn believe(
         SignatureScheme::Slack => Scheme::Slack,
     };
     let (now, tolerance) = (app.clock().now().timestamp(), i64::from(config.hmac_tolerance_seconds));
-    check(scheme, secret, signed, now, tolerance).map_err(|refused| {
-        ApiError::new(match refused {
-            Refused::Signature => ErrorCode::WebhookSignatureInvalid,
-            Refused::Stale => ErrorCode::WebhookStale,
-        })
+    check(scheme, secret, signed, now, tolerance).map_err(|refused| match refused {
+        Refused::Signature => ErrorCode::WebhookSignatureInvalid,
+        Refused::Stale => ErrorCode::WebhookStale,
     })
 }
 
@@ -127,13 +165,22 @@ async fn count(app: &App, workflow: &StoredWorkflow, config: &WebhookConfig) -> 
 fn parsed(request: &HttpRequest, raw: &[u8]) -> ApiResult<Value> {
     let kind = request.headers().get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    if raw.trim_ascii().is_empty() {
+    let text = raw.trim_ascii_start();
+    if text.is_empty() {
         return Ok(Value::Null);
     }
     if kind == "application/json" || kind.ends_with("+json") {
         return body::json(raw);
     }
-    Ok(if kind == "application/x-www-form-urlencoded" { fields(raw) } else { Value::Null })
+    let form = kind == "application/x-www-form-urlencoded";
+    // `curl -d` calls whatever it sends a form.
+    if (form || kind.is_empty())
+        && (text.starts_with(b"{") || text.starts_with(b"["))
+        && let Ok(json) = body::json(raw)
+    {
+        return Ok(json);
+    }
+    Ok(if form { fields(raw) } else { Value::Null })
 }
 
 /// Fields by name; one that is given more than once is a list.
@@ -179,27 +226,4 @@ fn inputs(config: &WebhookConfig, request: &HttpRequest, raw: &[u8], body: Value
         "body": body,
         "raw": text,
     })
-}
-
-/// A call that is taken begins one run; one that begins none may be sent again.
-async fn begin(
-    app: &App,
-    workflow: &StoredWorkflow,
-    inputs: Value,
-    seal: Option<Seal>,
-) -> ApiResult<BegunRun> {
-    let wanted = CreateRun { inputs: Some(inputs), ..CreateRun::default() };
-    let new = new_run(app, workflow, wanted, "webhook", None).await?;
-    if let Some(seal) = &seal {
-        let until =
-            DateTime::from_timestamp(seal.until, 0).ok_or_else(|| ApiError::new(ErrorCode::WebhookStale))?;
-        if !app.store().take_webhook_call(workflow.id, &seal.digest, until).await? {
-            return Err(ApiError::new(ErrorCode::WebhookReplayed));
-        }
-    }
-    let begun = app.runs().begin(new).await;
-    if let (Err(_), Some(seal)) = (&begun, &seal) {
-        app.store().give_webhook_call_back(workflow.id, &seal.digest).await?;
-    }
-    Ok(begun?)
 }

@@ -2,6 +2,7 @@
 
 mod call;
 mod cron;
+mod once;
 mod requests;
 mod secrets;
 mod webhook;
@@ -19,9 +20,10 @@ pub(super) fn routes(config: &mut ServiceConfig) {
                 .route(web::delete().to(cron::remove)),
         )
         .service(
-            resource("/api/workflows/{ref}/triggers/webhook/config", "GET, HEAD, PUT")
+            resource("/api/workflows/{ref}/triggers/webhook/config", "DELETE, GET, HEAD, PUT")
                 .route(get().to(webhook::show))
-                .route(web::put().to(webhook::set)),
+                .route(web::put().to(webhook::set))
+                .route(web::delete().to(webhook::remove)),
         )
         .service(
             resource("/api/workflows/{ref}/triggers/webhook", "DELETE, GET, HEAD, PATCH, POST, PUT")

@@ -102,6 +102,7 @@ pub(super) fn webhook(body: &Map<String, Value>, known: &Secrets) -> Read<(Webho
     if fields.text("hmac_algorithm").is_some_and(|name| name != "sha256") {
         fields.note(FieldError::new("/hmac_algorithm", "choice", "must be sha256"));
     }
+    let delivery_id_header = header(&mut fields, "delivery_id_header");
     let tolerance = fields.whole("hmac_tolerance_seconds", TOLERANCE.1).unwrap_or(TOLERANCE.0);
     let allow_unsigned = fields.flag("allow_unsigned").unwrap_or(false);
     let rate_limit = rate(&mut fields);
@@ -131,6 +132,7 @@ pub(super) fn webhook(body: &Map<String, Value>, known: &Secrets) -> Read<(Webho
         hmac_algorithm: "sha256".to_owned(),
         hmac_timestamp_header,
         hmac_tolerance_seconds: u32::try_from(tolerance).unwrap_or_default(),
+        delivery_id_header,
         signature_scheme: scheme,
         allow_unsigned,
         rate_limit,

@@ -50,6 +50,24 @@ pub(super) async fn set(change: Change<WorkflowsWrite>, name: Path<String>) -> A
         .await
 }
 
+/// Its address answers nobody any more.
+pub(super) async fn remove(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
+    let caller = &change.caller;
+    let workflow = caller.workflow(&name).await?;
+    change.wants_no_more()?;
+    let target = AuditTarget { kind: "workflow", id: workflow.id.to_string() };
+    let entry = caller.audit("trigger.webhook_removed", target, Some(workflow.workspace_id), None);
+    change
+        .make(async |changes| {
+            if !changes.remove_webhook(workflow.id).await? {
+                return Err(ApiError::new(ErrorCode::TriggerNotFound));
+            }
+            changes.audit(&entry).await?;
+            Ok(Reply::nothing())
+        })
+        .await
+}
+
 /// What it was told.
 pub(super) fn config(stored: &StoredWebhook) -> ApiResult<WebhookConfig> {
     serde_json::from_value(stored.config.clone())
