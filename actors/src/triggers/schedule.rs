@@ -6,7 +6,11 @@
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use croner::Cron;
+use croner::errors::CronError;
 use croner::parser::{CronParser, Seconds, Year};
+
+/// In the order of an expression of six.
+const FIELDS: [&str; 6] = ["second", "minute", "hour", "day of the month", "month", "day of the week"];
 
 /// Characters of the longest expression.
 pub const LONGEST_EXPRESSION: usize = 200;
@@ -66,7 +70,26 @@ fn cron(expression: &str) -> Result<Cron, String> {
         return Err(format!("must have 5 fields, or 6 with seconds first; it has {fields}"));
     }
     let parser = CronParser::builder().seconds(Seconds::Optional).year(Year::Disallowed).build();
-    parser.parse(expression).map_err(|error| format!("is no cron expression: {error}"))
+    parser.parse(expression).map_err(|error| misread(&parser, expression, &error))
+}
+
+/// What is wrong, and in which field: the one that is wrong among stars, too.
+fn misread(parser: &CronParser, expression: &str, error: &CronError) -> String {
+    let fields: Vec<&str> = expression.split_whitespace().collect();
+    let names = FIELDS.iter().skip(FIELDS.len().saturating_sub(fields.len()));
+    for (at, (field, name)) in fields.iter().zip(names).enumerate() {
+        let alone = (0..fields.len()).map(|other| if other == at { *field } else { "*" });
+        if let Err(error) = parser.parse(&alone.collect::<Vec<_>>().join(" ")) {
+            return format!("has a wrong {name} '{field}': {}", plainly(&error));
+        }
+    }
+    format!("is no cron expression: {}", plainly(error))
+}
+
+fn plainly(error: &CronError) -> String {
+    let told = error.to_string();
+    let told = told.split_once(": ").map_or(told.as_str(), |(_, told)| told);
+    told.trim_end_matches('.').to_lowercase()
 }
 
 /// The zone that a wrong name most likely means.
@@ -158,6 +181,17 @@ mod tests {
         {
             let told = wrong(expression, "UTC");
             assert!(matches!(told.as_slice(), [ScheduleError::Expression(_)]), "{expression}: {told:?}");
+        }
+        for (expression, part) in [
+            ("61 * * * *", "a wrong minute '61': "),
+            ("0 0 0 * * FOO", "a wrong day of the week 'FOO': "),
+            ("0 0 32 * *", "a wrong day of the month '32': "),
+        ] {
+            let told = wrong(expression, "UTC");
+            assert!(
+                matches!(told.as_slice(), [ScheduleError::Expression(text)] if text.contains(part)),
+                "{told:?}"
+            );
         }
         for (zone, meant) in [
             ("Europe/Berlyn", Some("Europe/Berlin")),
