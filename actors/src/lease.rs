@@ -100,6 +100,11 @@ impl InFlight {
         Some(RunToken { run, runs: Arc::clone(&self.runs), finished: false })
     }
 
+    /// Whether the run has been here, looked after or not.
+    pub(crate) fn knows(&self, run: Uuid) -> bool {
+        self.runs.lock().contains_key(&run)
+    }
+
     /// Held from the moment the oldest run is looked for until the lease names it: a run from before it that is
     /// adopted meanwhile would be left out, and nobody would find it after a crash.
     pub(crate) async fn naming(&self) -> MutexGuard<'_, ()> {
