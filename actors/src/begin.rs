@@ -18,6 +18,8 @@ use crate::run::RunPorts;
 const START_LIMIT: Duration = Duration::from_secs(5);
 /// How often it is looked whether a start that is being stored has been.
 const LOOK: Duration = Duration::from_millis(20);
+/// How long another instance is given to store what it has reserved, before it is taken for dead.
+const ELSEWHERE: Duration = Duration::from_secs(2);
 
 /// The `Idempotency-Key` of a request.
 #[derive(Debug, Clone)]
@@ -100,6 +102,10 @@ pub(crate) async fn claim<I: StartIds>(
             if ports.store.stream(known.stream()).await?.is_some() {
                 return Ok(Claimed::Begun(known));
             }
+            // Two instances must not begin it both: each would run it.
+            if !ports.in_flight.knows(known.run()) && is_stored(ports, known, ELSEWHERE).await? {
+                return Ok(Claimed::Begun(known));
+            }
             // The first request died, or is dying, between its key and its start: begin it for it.
             match ports.in_flight.adopt(known.run()) {
                 Some(adopted) => token = adopted,
@@ -125,14 +131,21 @@ pub(crate) async fn claim<I: StartIds>(
 
 /// The same request is being stored at this moment; waits for it.
 async fn joined<I: StartIds>(ports: &RunPorts, ids: I) -> Result<Claimed<I>, BeginError> {
+    match is_stored(ports, ids, START_LIMIT).await? {
+        true => Ok(Claimed::Begun(ids)),
+        false => Err(BeginError::Unacknowledged),
+    }
+}
+
+/// Whether a start is stored by the end of this time.
+async fn is_stored<I: StartIds>(ports: &RunPorts, ids: I, limit: Duration) -> Result<bool, StoreError> {
     let stored = async {
         while ports.store.stream(ids.stream()).await?.is_none() {
             ports.clock.sleep(LOOK).await;
         }
-        Ok::<_, StoreError>(())
+        Ok(())
     };
-    kernel::timeout(&*ports.clock, START_LIMIT, stored).await.ok_or(BeginError::Unacknowledged)??;
-    Ok(Claimed::Begun(ids))
+    kernel::timeout(&*ports.clock, limit, stored).await.transpose().map(|stored| stored.is_some())
 }
 
 /// Commits a start and waits until it is acknowledged. The lane itself calls `accept`, so a caller that goes away

@@ -23,6 +23,7 @@ mod sending;
 mod system;
 pub mod thread;
 mod tidying;
+pub mod triggers;
 mod turn;
 
 pub use system::{Settings, System};

@@ -32,6 +32,7 @@ use crate::runs::{Registry, RunQueue, Runs, Sweeper};
 use crate::runtime::{ActorKind, ArbiterPool, Guardian, Health};
 use crate::thread::Threads;
 use crate::tidying::Tidying;
+use crate::triggers::CronRounds;
 use crate::turn::TurnPorts;
 
 /// How often the lease is renewed, which lasts [`store::LEASE_SECONDS`], and expired ones and orphans are looked for.
@@ -40,6 +41,9 @@ const LEASE: Duration = Duration::from_secs(2);
 const RECOVERING: usize = 2;
 /// How often partitions are made ahead and what is old is forgotten.
 const MAINTAIN: Duration = Duration::from_secs(3_600);
+/// How often it is looked which triggers are due.
+const TRIGGER: Duration = Duration::from_secs(1);
+
 /// What the actors are started with.
 pub struct Settings {
     /// The database.
@@ -252,6 +256,21 @@ impl System {
                 let queue = queue.clone();
                 Box::pin(async move {
                     queue.round().await;
+                    Ok(())
+                })
+            })
+        });
+        self.every(ActorKind::Triggers, "triggers", TRIGGER, {
+            let rounds = CronRounds {
+                store: self.store.clone(),
+                runs: self.runs(),
+                clock: Arc::clone(&self.ports.clock),
+                draining: self.guardian.draining().clone(),
+            };
+            Arc::new(move || {
+                let rounds = rounds.clone();
+                Box::pin(async move {
+                    rounds.go().await;
                     Ok(())
                 })
             })

@@ -45,6 +45,7 @@ impl Tidying {
         self.store.forget_old_keys(now).await?;
         self.store.forget_old_sign_ins(now).await?;
         self.store.forget_old_invitations(now).await?;
+        self.store.forget_old_webhook_calls(now).await?;
         self.store.forget_old_deliveries(now - DELIVERIES).await?;
         // The longest window that can be configured.
         self.store.forget_old_failures(now - TimeDelta::days(1)).await?;

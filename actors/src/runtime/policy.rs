@@ -19,6 +19,8 @@ pub enum ActorKind {
     Mail,
     /// Sends what waits in the outbox.
     Outbox,
+    /// Begins the runs of cron triggers.
+    Triggers,
 }
 
 /// What happens when an actor has used up its restarts.
@@ -66,7 +68,7 @@ impl ActorKind {
         match self {
             Self::Thread => BASE,
             Self::Run => RestartPolicy { mailbox: 8, ..BASE },
-            Self::Lease | Self::Maintenance | Self::Queue | Self::Mail | Self::Outbox => {
+            Self::Lease | Self::Maintenance | Self::Queue | Self::Mail | Self::Outbox | Self::Triggers => {
                 RestartPolicy { exhausted: Exhausted::Escalate, mailbox: 8, ..BASE }
             }
         }
@@ -83,6 +85,7 @@ impl ActorKind {
             Self::Queue => "queue",
             Self::Mail => "mail",
             Self::Outbox => "outbox",
+            Self::Triggers => "triggers",
         }
     }
 }

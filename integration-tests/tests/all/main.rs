@@ -50,6 +50,7 @@ mod streams;
 mod thread_changes;
 mod thread_stream;
 mod threads;
+mod triggers;
 mod turn;
 mod typed;
 mod vault;

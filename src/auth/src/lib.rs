@@ -14,3 +14,4 @@ pub mod scope;
 pub mod service_token;
 pub mod sign_in;
 pub mod visitor;
+pub mod webhook;

@@ -14,8 +14,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use commands::{
-    answer, audit, chat, config, credential, demo, login, logout, node, rerun, run, serve, token, whoami,
-    workflow, workspace,
+    answer, audit, chat, config, credential, demo, login, logout, node, rerun, run, serve, token, trigger,
+    whoami, workflow, workspace,
 };
 use options::ClientOptions;
 use output::{Failure, Output};
@@ -78,6 +78,11 @@ enum Command {
     Workspace {
         #[command(subcommand)]
         command: workspace::WorkspaceCommand,
+    },
+    /// Begin runs of a workflow at set times, or when an address is called.
+    Trigger {
+        #[command(subcommand)]
+        command: trigger::TriggerCommand,
     },
     /// Keep secrets that graphs name, and give them new ones.
     Credential {
@@ -180,6 +185,7 @@ fn perform(command: Command, outer: ClientOptions) -> (Output, Result<(), Failur
         Command::Whoami(command) => command.run(outer),
         Command::Token { command } => token::run(command, outer),
         Command::Workspace { command } => workspace::run(command, outer),
+        Command::Trigger { command } => trigger::run(command, outer),
         Command::Credential { command } => credential::run(command, outer),
         Command::Vault { command } => credential::run_vault(command, outer),
         Command::Audit(command) => command.run(outer),

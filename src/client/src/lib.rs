@@ -21,6 +21,7 @@ mod sign_in;
 mod sse;
 mod stream;
 mod threads;
+mod triggers;
 mod turn;
 mod workflows;
 mod workspaces;

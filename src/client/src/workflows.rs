@@ -235,6 +235,11 @@ impl Client {
         self.answer(with_json(request, Some(body))).await
     }
 
+    pub(crate) async fn put(&self, segments: &[&str], body: &impl Serialize) -> Result<Answer, ClientError> {
+        let request = self.request(Method::PUT, self.url(segments)?, Bearer::Service);
+        self.answer(with_json(request, Some(body))).await
+    }
+
     pub(crate) async fn delete(&self, segments: &[&str]) -> Result<Answer, ClientError> {
         self.answer(self.request(Method::DELETE, self.url(segments)?, Bearer::Service)).await
     }

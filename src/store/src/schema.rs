@@ -1,5 +1,9 @@
 //! The tables as diesel sees them; `migrations/` is the truth.
 
+mod triggers;
+
+pub(crate) use triggers::{cron_triggers, webhook_replays, webhook_triggers};
+
 diesel::table! {
     workspaces (id) {
         id -> Uuid,

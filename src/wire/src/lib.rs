@@ -15,6 +15,7 @@ mod run;
 mod sign_in;
 mod socket;
 pub mod sse;
+mod trigger;
 mod workflow;
 mod workspace;
 
@@ -40,6 +41,10 @@ pub use sign_in::{
     Me, Refresh, SignInStarted, SignedIn, StartSignIn, TerminalCode, UserRecord, VerifyCode, WorkspaceRole,
 };
 pub use socket::{SocketFrame, SocketMessage, SocketProblem, SocketRequest};
+pub use trigger::{
+    CronConfig, CronRecord, MissedFires, SetWebhook, SignatureScheme, TriggerError, TriggerSkip,
+    WebhookBegun, WebhookConfig, WebhookRate, WebhookRecord,
+};
 pub use workflow::{
     BusyThread, ChatSettings, CheckVersion, Checked, CreateVersion, CreateWorkflow, Listed, PublicWorkflow,
     PublishRequest, Published, SavedVersion, ShownWorkflow, StopAnswer, StopStatus, UpdateChatSettings,

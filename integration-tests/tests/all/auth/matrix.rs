@@ -67,6 +67,17 @@ const ROWS: &[(&str, &str, Asks)] = &[
     ("GET", "/api/workflows/*/versions/*/diagram.mmd", Needs(WorkflowsRead)),
     ("GET", "/api/workflows/*/runs", Needs(WorkflowsRead)),
     ("POST", "/api/workflows/*/runs", Needs(WorkflowsExecute)),
+    ("GET", "/api/workflows/*/triggers/cron", Needs(WorkflowsRead)),
+    ("PUT", "/api/workflows/*/triggers/cron", Needs(WorkflowsWrite)),
+    ("DELETE", "/api/workflows/*/triggers/cron", Needs(WorkflowsWrite)),
+    ("GET", "/api/workflows/*/triggers/webhook", Own),
+    ("POST", "/api/workflows/*/triggers/webhook", Own),
+    ("PUT", "/api/workflows/*/triggers/webhook", Own),
+    ("PATCH", "/api/workflows/*/triggers/webhook", Own),
+    ("DELETE", "/api/workflows/*/triggers/webhook", Own),
+    ("GET", "/api/workflows/*/triggers/webhook/config", Needs(WorkflowsRead)),
+    ("PUT", "/api/workflows/*/triggers/webhook/config", Needs(WorkflowsWrite)),
+    ("DELETE", "/api/workflows/*/triggers/webhook/config", Needs(WorkflowsWrite)),
     ("GET", "/api/runs/*", Needs(WorkflowsRead)),
     ("GET", "/api/runs/*/events", Needs(WorkflowsRead)),
     ("GET", "/api/runs/*/trace", Needs(WorkflowsRead)),
@@ -137,6 +148,13 @@ impl Things {
         let run = t.root().post(&runs, &json!({"inputs": {"message": "hi"}})).await.value();
         let token = t.root().make_token(&["workflows:read"], &["default"]).await;
         let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let cron = format!("/api/workflows/{}/triggers/cron", workflow.id);
+        let headers = [("content-type", "application/json")];
+        let yearly = r#"{"expression": "0 0 1 1 *"}"#;
+        assert_eq!(t.root().send("PUT", &cron, &headers, yearly).await.status, 200);
+        let webhook = format!("/api/workflows/{}/triggers/webhook/config", workflow.id);
+        let open = r#"{"allow_unsigned": true}"#;
+        assert_eq!(t.root().send("PUT", &webhook, &headers, open).await.status, 200);
         let slug = format!("of-{}", text(&token["id"]).split_once('-').unwrap().1);
         let workspace = t.root().post("/api/workspaces", &json!({"slug": slug})).await.value();
         // Nobody is invited too often.
@@ -174,6 +192,8 @@ impl Things {
             "/api/workflows/check" | "/api/workflows/*/versions" => json!({"graph": graph}),
             "/api/runs/*/rerun" => json!({"from_step": 1}),
             "/api/workflows/*/runs" => json!({"inputs": {"message": "hi"}}),
+            "/api/workflows/*/triggers/cron" if method == "PUT" => json!({"expression": "0 0 1 1 *"}),
+            "/api/workflows/*/triggers/webhook/config" if method == "PUT" => json!({"allow_unsigned": true}),
             "/api/credentials" => json!({"name": format!("by {}", self.run), "secret": "s"}),
             "/api/credentials/*" if method == "PATCH" => json!({"secret": "another"}),
             "/api/workspaces" => json!({"slug": format!("by-{}", self.workspace)}),

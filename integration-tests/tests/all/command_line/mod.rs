@@ -8,6 +8,7 @@ mod proxy;
 mod run;
 mod terminal;
 mod tokens;
+mod triggers;
 mod workflows;
 mod workspaces;
 

@@ -15,6 +15,7 @@ pub(crate) mod run;
 pub(crate) mod serve;
 mod signals;
 pub(crate) mod token;
+pub(crate) mod trigger;
 pub(crate) mod whoami;
 pub(crate) mod workflow;
 pub(crate) mod workspace;

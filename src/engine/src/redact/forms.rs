@@ -96,7 +96,7 @@ pub(super) struct Effort {
 
 impl Effort {
     pub(super) fn of(text: &str) -> Self {
-        Self { left: text.len().saturating_mul(64).saturating_add(1 << 20) }
+        Self { left: text.len().saturating_mul(16).saturating_add(1 << 20) }
     }
 
     pub(super) fn is_spent(&self) -> bool {
@@ -123,21 +123,20 @@ fn hexed(text: &str, hex: &str, effort: &mut Effort) -> Option<usize> {
 /// How much of the text says the secret, each letter as it is or escaped.
 fn plainly(text: &str, secret: &str, effort: &mut Effort) -> Option<usize> {
     // A letter such as % may be itself or the beginning of its escape: both are gone after.
-    let mut ends = vec![0];
+    let (mut ends, mut further) = (vec![0], Vec::new());
     for letter in secret.chars() {
-        let mut further = Vec::new();
-        for end in ends {
+        for end in ends.drain(..) {
             effort.spend()?;
             let rest = text.get(end..)?;
             let spelt = [literal(rest, letter), spelling(rest, letter)];
             further.extend(spelt.into_iter().flatten().map(|length| end + length));
         }
-        further.sort_unstable();
-        further.dedup();
-        ends = further;
-        if ends.is_empty() {
+        if further.is_empty() {
             return None;
         }
+        further.sort_unstable();
+        further.dedup();
+        std::mem::swap(&mut ends, &mut further);
     }
     ends.last().copied()
 }

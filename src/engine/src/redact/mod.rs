@@ -136,10 +136,17 @@ impl Known {
         let mut effort = Effort::of(text);
         // What overlaps or follows at once is one place.
         let mut places: Vec<Range<usize>> = Vec::new();
+        // Where each of them has been found, up to where.
+        let mut found = vec![0; self.forms.len()];
         for (at, byte) in text.bytes().enumerate() {
             for index in self.starts.get(usize::from(byte)).into_iter().flatten() {
-                let Some(forms) = self.forms.get(*index) else { continue };
-                let Some(place) = forms.at(text, at, &mut effort) else { continue };
+                let (Some(forms), Some(found)) = (self.forms.get(*index), found.get_mut(*index)) else {
+                    continue;
+                };
+                let Some(place) = (at >= *found).then(|| forms.at(text, at, &mut effort)).flatten() else {
+                    continue;
+                };
+                *found = place.end;
                 match places.last_mut().filter(|last| place.start <= last.end) {
                     Some(last) => *last = last.start.min(place.start)..last.end.max(place.end),
                     None => places.push(place),
@@ -260,14 +267,13 @@ mod tests {
 
     #[test]
     fn a_text_that_takes_too_long_to_look_through_is_masked_as_a_whole() {
-        let secret = format!("{}b", "a".repeat(50_000));
+        let secret = format!("{}b", "a".repeat(5_000));
         let redactor = redactor(&[&secret]);
-        let text = "a".repeat(2_000_000);
-        assert_eq!(redactor.text(text), MASK);
+        assert_eq!(redactor.text("a".repeat(200_000)), MASK);
         // As usual where it does not.
-        let text = format!("{}{secret} {}", "x".repeat(2_000_000), "a".repeat(20));
-        let masked = redactor.text(text);
-        assert!(masked.ends_with(&format!("x{MASK} {}", "a".repeat(20))), "{}", masked.len());
+        let around = ["x".repeat(200_000), "a".repeat(20)];
+        let masked = redactor.text(around.join(&secret));
+        assert!(masked == around.join(MASK), "{} letters are left", masked.len());
     }
 
     #[test]

@@ -174,7 +174,7 @@ async fn an_attempt_that_a_crash_left_open_is_made_again_or_counts_as_failed() {
 async fn what_only_waited_or_had_others_inside_goes_on_in_its_next_life_whatever_on_unknown_says() {
     for policy in ["fail", "ask"] {
         let mut wait = delay("wait", 3_600);
-        let mut each = json!({"name": "each", "type": "for_each", "items": [1], "as": "n",
+        let mut each = json!({"name": "each", "type": "for_each", "items": [1],
             "body": {"type": "delay", "seconds": 7_200, "on_unknown": policy}});
         for node in [&mut wait, &mut each] {
             node["on_unknown"] = json!(policy);

@@ -28,7 +28,12 @@ pub(super) const REPLAYED: (&str, &str) = ("Idempotency-Replayed", "true");
 
 /// The request's key, if it has one.
 pub(super) fn key(request: &HttpRequest) -> ApiResult<Option<String>> {
-    let mut values = request.headers().get_all("idempotency-key");
+    key_in(request, "idempotency-key")
+}
+
+/// The same where a sender says it in another header.
+pub(super) fn key_in(request: &HttpRequest, header: &str) -> ApiResult<Option<String>> {
+    let mut values = request.headers().get_all(header);
     let Some(value) = values.next() else { return Ok(None) };
     let text = value.to_str().unwrap_or_default().trim();
     let good = !text.is_empty() && text.len() <= LONGEST && text.bytes().all(|b| b.is_ascii_graphic());

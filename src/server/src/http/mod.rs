@@ -26,6 +26,7 @@ mod request_id;
 mod runs;
 mod session;
 mod slug;
+mod triggers;
 mod workflows;
 mod workspaces;
 mod ws;
@@ -65,6 +66,7 @@ pub(crate) fn application(
         .configure(diagnosis::routes)
         .configure(workflows::routes)
         .configure(runs::routes)
+        .configure(triggers::routes)
         .configure(nodes::routes)
         .configure(workspaces::routes)
         .configure(credentials::routes)

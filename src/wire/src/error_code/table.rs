@@ -382,6 +382,31 @@ error_codes! {
         "There is no such version.",
         "The workflow is there and has no version of this number.",
         "`latest_version` of the workflow names the newest; numbers count from 1.";
+    TriggerNotFound, "trigger.not_found", 404, false,
+        "There is no such trigger.",
+        "A trigger is read, removed or called that nobody has configured. The address of a webhook says the same of a \
+         workflow that is not there.",
+        "Configure it with `PUT /api/workflows/{ref}/triggers/cron` or `…/triggers/webhook/config`.";
+    WebhookSecretInvalid, "webhook.secret_invalid", 401, false,
+        "The call's secret is missing or wrong.",
+        "A webhook asks for a shared secret, and the call does not bring it in the configured header.",
+        "Send the secret as it was configured.";
+    WebhookSignatureInvalid, "webhook.signature_invalid", 401, false,
+        "The call's signature is missing or wrong.",
+        "A webhook asks for a signature, and that of the call does not fit its bytes.",
+        "Sign the bytes that are sent, with the timestamp where one is configured, and send the signature as hexadecimal.";
+    WebhookStale, "webhook.stale", 401, false,
+        "The call's timestamp is missing or too far away.",
+        "The timestamp of a signed call is not in Unix seconds, or farther away than `hmac_tolerance_seconds`.",
+        "Sign with the time at which the call is sent, and set the sender's clock.";
+    WebhookReplayed, "webhook.replayed", 401, false,
+        "The call was taken before.",
+        "A signed call with this timestamp and signature has begun a run already.",
+        "Nothing, if it was sent twice; else sign with another timestamp.";
+    WebhookRateLimited, "webhook.rate_limited", 429, true,
+        "The webhook is called too often.",
+        "More calls came than the webhook's `rate_limit` allows.",
+        "Wait the seconds of `Retry-After`.";
     NodeTypeNotFound, "node_type.not_found", 404, false,
         "There is no such type of node.",
         "The node catalogue is asked for a type that it does not have, or for one that the format knows and this \

@@ -5,6 +5,7 @@ mod runs;
 mod sign_in;
 mod socket;
 mod threads;
+mod triggers;
 mod vault;
 mod workflows;
 
@@ -49,6 +50,11 @@ pub(super) fn page() -> Result<String> {
             ("run_stream", runs::stream()?),
             ("run_events", runs::event_table()?),
             ("trace", runs::trace()?),
+            ("cron_config", triggers::cron_config()?),
+            ("cron", triggers::cron()?),
+            ("webhook_config", triggers::webhook_config()?),
+            ("webhook", triggers::webhook()?),
+            ("webhook_begun", triggers::webhook_begun()?),
             ("create_credential", vault::create()?),
             ("credential", vault::record()?),
             ("start_sign_in", sign_in::start()?),

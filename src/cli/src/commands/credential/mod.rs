@@ -63,7 +63,7 @@ pub(crate) fn run_vault(command: VaultCommand, outer: ClientOptions) -> (Output,
 
 /// Where a secret comes from.
 #[derive(Debug, clap::Args)]
-pub(super) struct From {
+pub(crate) struct From {
     /// Take the secret from this environment variable.
     #[arg(long, value_name = "VARIABLE")]
     from_env: Option<String>,
@@ -71,7 +71,7 @@ pub(super) struct From {
 
 impl From {
     /// The secret without the line break at its end.
-    fn read(&self) -> Result<Secret, Failure> {
+    pub(crate) fn read(&self) -> Result<Secret, Failure> {
         let text = match &self.from_env {
             Some(name) => std::env::var(name)
                 .map_err(|_| Failure::usage(format!("the environment has no text {}", harmless(name))))?

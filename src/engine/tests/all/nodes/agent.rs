@@ -270,7 +270,8 @@ async fn after_a_crash_what_was_done_is_not_done_again_wherever_it_was() {
 #[tokio::test]
 async fn an_outcome_that_is_not_known_is_not_for_the_model_to_decide() {
     let tool = json!({"type": "node", "name": "wait", "description": "Waits.", "parameters": {},
-                      "node": {"type": "delay", "seconds": 60, "on_unknown": "fail"}});
+                      "node": {"type": "code", "language": "python", "source": "while True:\n    pass",
+                              "on_unknown": "fail"}});
     let graph = plan(&alone(&agent(json!({"tools": [tool]}))));
     let (world, _) = scripted(vec![calls("", &[("c1", "wait", json!({}))])]);
     let run = world.begin(&graph);

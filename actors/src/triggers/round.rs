@@ -1,0 +1,189 @@
+//! Looks which cron triggers are due, begins their runs, and says when each is due next.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use kernel::Clock;
+use ring::digest::{SHA256, digest};
+use serde_json::json;
+use store::{FiredCron, MissedFires, Store, StoreError, StoredCron, StoredWorkflow, WorkflowRef};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+use wire::{ErrorCode, TriggerError, TriggerSkip};
+
+use super::Schedule;
+use crate::begin::{BeginError, IdempotencyKey};
+use crate::db::WriteError;
+use crate::runs::{NewRun, RunOptions, Runs};
+
+/// How long nobody else takes a fire that is being judged.
+const BUSY: TimeDelta = TimeDelta::seconds(30);
+/// When a fire is tried again that could not be judged.
+const AGAIN: TimeDelta = TimeDelta::seconds(2);
+/// A fire that is claimed later than this has been missed.
+const LATE: TimeDelta = TimeDelta::seconds(60);
+/// Fires of one claim.
+const MOST: i64 = 32;
+
+/// What becomes of due triggers. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct CronRounds {
+    pub(crate) store: Store,
+    pub(crate) runs: Runs,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) draining: CancellationToken,
+}
+
+/// A fire's end and the next one.
+struct Judged {
+    fired: FiredCron,
+    next: Option<DateTime<Utc>>,
+}
+
+impl CronRounds {
+    /// Fires everything that is due. What goes wrong is tried again later.
+    pub(crate) async fn go(&self) {
+        while !self.draining.is_cancelled() {
+            let claimed = match self.store.claim_cron_fires(BUSY, MOST).await {
+                Ok(claimed) => claimed,
+                Err(error) => return tracing::warn!(%error, "it was not looked which triggers are due"),
+            };
+            if claimed.is_empty() {
+                return;
+            }
+            for fire in claimed {
+                if let Err(error) = self.fire(&fire).await {
+                    let workflow = fire.workflow_id;
+                    tracing::warn!(%workflow, %error, "a cron trigger is tried again");
+                    let _ = self.store.put_cron_fire_off(&fire, self.clock.now() + AGAIN).await;
+                }
+            }
+        }
+    }
+
+    async fn fire(&self, fire: &StoredCron) -> Result<(), BeginError> {
+        let (Some(due), Some(claimed)) = (fire.next_fire_at, fire.claimed_at) else { return Ok(()) };
+        // It was judged when it was configured; another version's zones may know it no more.
+        let judged = match Schedule::parse(&fire.settings.expression, &fire.settings.timezone) {
+            Ok(schedule) => self.judge(fire, &schedule, due, claimed).await?,
+            Err(_) => {
+                let message = "The schedule is not understood any more.";
+                let fired = failed(due, ErrorCode::InvalidRequest, message);
+                Judged { fired, next: None }
+            }
+        };
+        if let FiredCron::Failed(error) = &judged.fired {
+            tracing::info!(workflow = %fire.workflow_id, code = error.code, "a cron trigger began no run");
+        }
+        Ok(self.store.settle_cron_fire(fire, &judged.fired, judged.next).await?)
+    }
+
+    async fn judge(
+        &self,
+        fire: &StoredCron,
+        schedule: &Schedule,
+        due: DateTime<Utc>,
+        claimed: DateTime<Utc>,
+    ) -> Result<Judged, BeginError> {
+        // Of times that were missed only the last one counts; others come one by one, however late the round.
+        let (scheduled_for, from) = match claimed - due > LATE {
+            true => (schedule.last_of(due, claimed), self.clock.now().max(claimed)),
+            false => (due, due),
+        };
+        let next = schedule.next_after(from);
+        let key = key(fire.workflow_id, scheduled_for);
+        // Whoever claimed it before may have come so far.
+        if let Some(begun) = self.runs.begun(&key).await? {
+            return Ok(Judged { fired: FiredCron::Begun(begun.run, scheduled_for), next });
+        }
+        let workflow = self.store.workflow(&WorkflowRef::Id(fire.workflow_id), Uuid::nil()).await?;
+        let Some(workflow) = workflow.filter(|workflow| workflow.archived_at.is_none()) else {
+            let code = ErrorCode::WorkflowArchived;
+            return Ok(Judged { fired: failed(scheduled_for, code, code.message()), next: None });
+        };
+        if claimed - scheduled_for > LATE && fire.settings.missed == MissedFires::Skip {
+            return Ok(Judged { fired: skipped(scheduled_for, "missed"), next });
+        }
+        if !fire.settings.overlap && self.is_under_way(fire).await? {
+            return Ok(Judged { fired: skipped(scheduled_for, "overlap"), next });
+        }
+        let fired = self.begin(fire, &workflow, scheduled_for, key).await?;
+        Ok(Judged { fired, next })
+    }
+
+    async fn is_under_way(&self, fire: &StoredCron) -> Result<bool, StoreError> {
+        let Some(last) = fire.last_run_id else { return Ok(false) };
+        Ok(self.store.run(last).await?.is_some_and(|run| !run.status.is_terminal()))
+    }
+
+    async fn begin(
+        &self,
+        fire: &StoredCron,
+        workflow: &StoredWorkflow,
+        scheduled_for: DateTime<Utc>,
+        key: IdempotencyKey,
+    ) -> Result<FiredCron, BeginError> {
+        let found = self.runs.version(workflow.workspace_id, workflow.id, None).await;
+        let version = match found {
+            Ok(Some(version)) => version,
+            Ok(None) => {
+                let code = ErrorCode::WorkflowNoVersion;
+                return Ok(failed(scheduled_for, code, code.message()));
+            }
+            Err(crate::plans::PlanError::Store(error)) => return Err(error.into()),
+            Err(error) => {
+                tracing::error!(workflow = %workflow.id, %error, "a stored version does not compile");
+                let code = ErrorCode::GraphInvalid;
+                return Ok(failed(scheduled_for, code, code.message()));
+            }
+        };
+        let inputs = json!({"scheduled_for": time(scheduled_for), "timezone": fire.settings.timezone});
+        if let Some(problem) = version.plan.check_inputs(&inputs).first() {
+            let told = format!(
+                "{} /inputs{} {}",
+                ErrorCode::RunInputsInvalid.message(),
+                problem.pointer,
+                problem.message
+            );
+            return Ok(failed(scheduled_for, ErrorCode::RunInputsInvalid, &told));
+        }
+        let new = NewRun {
+            workspace: workflow.workspace_id,
+            version,
+            inputs,
+            options: RunOptions::default(),
+            trigger: "cron",
+            limited: workflow.max_concurrent_runs.is_some(),
+            idempotency: Some(key),
+        };
+        match self.runs.begin(new).await {
+            Ok(begun) => Ok(FiredCron::Begun(begun.run, scheduled_for)),
+            Err(error @ (BeginError::Write(WriteError::Poisoned(_)) | BeginError::KeyReused)) => {
+                tracing::error!(workflow = %workflow.id, %error, "a cron trigger's run cannot be stored");
+                let code = ErrorCode::Internal;
+                Ok(failed(scheduled_for, code, code.message()))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The same for a fire whoever begins its run.
+fn key(workflow: Uuid, scheduled_for: DateTime<Utc>) -> IdempotencyKey {
+    let (scope, key) = (format!("trigger:cron:{workflow}"), time(scheduled_for));
+    let digest = digest(&SHA256, format!("{scope} {key}").as_bytes()).as_ref().to_vec();
+    IdempotencyKey { scope, also: None, key, digest }
+}
+
+fn skipped(scheduled_for: DateTime<Utc>, reason: &str) -> FiredCron {
+    FiredCron::Skipped(TriggerSkip { scheduled_for: time(scheduled_for), reason: reason.to_owned() })
+}
+
+fn failed(scheduled_for: DateTime<Utc>, code: ErrorCode, message: &str) -> FiredCron {
+    let (code, message) = (code.as_str().to_owned(), message.to_owned());
+    FiredCron::Failed(TriggerError { scheduled_for: time(scheduled_for), code, message })
+}
+
+fn time(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Secs, true)
+}

@@ -1,0 +1,4 @@
+//! What begins runs of a workflow by itself.
+
+mod cron;
+mod webhook;

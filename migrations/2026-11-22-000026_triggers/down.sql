@@ -1,0 +1,3 @@
+DROP TABLE webhook_replays;
+DROP TABLE webhook_triggers;
+DROP TABLE cron_triggers;

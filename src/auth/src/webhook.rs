@@ -1,0 +1,160 @@
+//! Whether a webhook's call is believed: a shared secret, or a signature over the bytes as they came. Pure.
+
+use kernel::Secret;
+use ring::digest::{SHA256, digest};
+use ring::hmac;
+use secrecy::ExposeSecret;
+use subtle::ConstantTimeEq;
+
+/// What is signed, and how it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scheme {
+    /// `<timestamp>.<body>`, or the body alone; hexadecimal, with or without `sha256=`.
+    Plain,
+    /// `v0:<timestamp>:<body>`; hexadecimal behind `v0=`.
+    Slack,
+}
+
+/// A signature as a call brings it.
+#[derive(Debug, Clone, Copy)]
+pub struct Signed<'a> {
+    /// The signature's header.
+    pub signature: Option<&'a str>,
+    /// The timestamp's header, where one is asked for.
+    pub timestamp: Option<Option<&'a str>>,
+    /// The body.
+    pub raw: &'a [u8],
+}
+
+/// Why a call is not believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// The signature is missing or wrong.
+    Signature,
+    /// The timestamp is missing, wrong, or too far away.
+    Stale,
+}
+
+/// What tells a call from every other for as long as its timestamp is good.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seal {
+    /// SHA-256 of signature and timestamp.
+    pub digest: Vec<u8>,
+    /// Until when it could be sent again, in Unix seconds.
+    pub until: i64,
+}
+
+/// Whether a header holds the shared secret, in a time that tells nothing of it.
+#[must_use]
+pub fn is_secret(given: Option<&[u8]>, secret: &Secret) -> bool {
+    let known = digest(&SHA256, secret.expose_secret().as_bytes());
+    let given = given.map(|given| digest(&SHA256, given));
+    given.is_some_and(|given| bool::from(known.as_ref().ct_eq(given.as_ref())))
+}
+
+/// Judges a signed call at `now`, in Unix seconds; without a timestamp nothing tells it from one that is sent again.
+///
+/// # Errors
+/// [`Refused`]. A timestamp counts only once its signature is right.
+pub fn check(
+    scheme: Scheme,
+    secret: &Secret,
+    signed: Signed<'_>,
+    now: i64,
+    tolerance: i64,
+) -> Result<Option<Seal>, Refused> {
+    let signature = signed.signature.and_then(|text| decoded(scheme, text)).ok_or(Refused::Signature)?;
+    let key = hmac::Key::new(hmac::HMAC_SHA256, secret.expose_secret().as_bytes());
+    let Some(timestamp) = signed.timestamp else {
+        return hmac::verify(&key, signed.raw, &signature).map(|()| None).map_err(|_| Refused::Signature);
+    };
+    let timestamp = timestamp.ok_or(Refused::Stale)?;
+    let mut text = match scheme {
+        Scheme::Plain => format!("{timestamp}."),
+        Scheme::Slack => format!("v0:{timestamp}:"),
+    }
+    .into_bytes();
+    text.extend_from_slice(signed.raw);
+    hmac::verify(&key, &text, &signature).map_err(|_| Refused::Signature)?;
+    let digits = !timestamp.is_empty() && timestamp.bytes().all(|byte| byte.is_ascii_digit());
+    let at: i64 = timestamp.parse().ok().filter(|_| digits).ok_or(Refused::Stale)?;
+    if now.abs_diff(at) > tolerance.unsigned_abs() {
+        return Err(Refused::Stale);
+    }
+    let mut told = signature;
+    told.extend_from_slice(timestamp.as_bytes());
+    let until = at.saturating_add(tolerance).saturating_add(1);
+    Ok(Some(Seal { digest: digest(&SHA256, &told).as_ref().to_vec(), until }))
+}
+
+fn decoded(scheme: Scheme, text: &str) -> Option<Vec<u8>> {
+    let hexadecimal = match scheme {
+        Scheme::Plain => text.strip_prefix("sha256=").unwrap_or(text),
+        Scheme::Slack => text.strip_prefix("v0=")?,
+    };
+    hex::decode(hexadecimal).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sign(secret: &str, text: &[u8]) -> String {
+        hex::encode(hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes()), text))
+    }
+
+    fn judged(
+        scheme: Scheme,
+        signature: &str,
+        timestamp: Option<&str>,
+        raw: &[u8],
+    ) -> Result<Option<i64>, Refused> {
+        let signed = Signed { signature: Some(signature), timestamp: timestamp.map(Some), raw };
+        let seal = check(scheme, &Secret::from("secret"), signed, 1_000, 300)?;
+        Ok(seal.map(|seal| seal.until))
+    }
+
+    #[test]
+    fn the_bytes_as_they_came_are_signed() {
+        let raw = b"{\"a\": \xff}";
+        let good = sign("secret", raw);
+        for text in [good.clone(), format!("sha256={good}"), good.to_uppercase()] {
+            assert_eq!(judged(Scheme::Plain, &text, None, raw), Ok(None), "{text}");
+        }
+        for text in ["", "sha256=", "x", &good[..62], &sign("other", raw), &format!("sha1={good}")] {
+            assert_eq!(judged(Scheme::Plain, text, None, raw), Err(Refused::Signature), "{text}");
+        }
+        assert_eq!(judged(Scheme::Plain, &good, None, b"{\"a\":\xff}"), Err(Refused::Signature));
+    }
+
+    #[test]
+    fn a_timestamp_is_signed_too_and_not_far_away() {
+        for (timestamp, expected) in [
+            ("1000", Ok(Some(1_301))),
+            ("700", Ok(Some(1_001))),
+            ("1300", Ok(Some(1_601))),
+            ("699", Err(Refused::Stale)),
+            ("1301", Err(Refused::Stale)),
+            ("", Err(Refused::Stale)),
+            ("+1000", Err(Refused::Stale)),
+            ("99999999999999999999", Err(Refused::Stale)),
+        ] {
+            let signature = sign("secret", format!("{timestamp}.hi").as_bytes());
+            assert_eq!(judged(Scheme::Plain, &signature, Some(timestamp), b"hi"), expected, "{timestamp}");
+        }
+        let moved = sign("secret", b"999.hi");
+        assert_eq!(judged(Scheme::Plain, &moved, Some("1000"), b"hi"), Err(Refused::Signature));
+        let slack = format!("v0={}", sign("secret", b"v0:1000:hi"));
+        assert_eq!(judged(Scheme::Slack, &slack, Some("1000"), b"hi"), Ok(Some(1_301)));
+        assert_eq!(judged(Scheme::Slack, &slack[3..], Some("1000"), b"hi"), Err(Refused::Signature));
+    }
+
+    #[test]
+    fn a_shared_secret_is_the_whole_of_it() {
+        let secret = Secret::from("0123456789abcdef");
+        assert!(is_secret(Some(b"0123456789abcdef"), &secret));
+        for given in [None, Some(&b""[..]), Some(b"0123456789abcde"), Some(b"0123456789abcdef ")] {
+            assert!(!is_secret(given, &secret));
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! `callboard trigger remove`.
+
+use clap::{Args, ValueEnum};
+
+use crate::options::{ClientOptions, InWorkspace, Session};
+use crate::output::{Failure, Output, say};
+use crate::terminal::harmless;
+
+#[derive(Debug, Args)]
+pub(crate) struct Remove {
+    /// Handle or id of the workflow.
+    workflow: String,
+    /// Which of its triggers.
+    #[arg(value_enum)]
+    trigger: Trigger,
+    #[command(flatten)]
+    pub(super) place: InWorkspace,
+    #[command(flatten)]
+    pub(super) options: ClientOptions,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Trigger {
+    /// The schedule.
+    Cron,
+    /// The webhook, with its secret.
+    Webhook,
+}
+
+impl Remove {
+    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+        let (removed, what) = match self.trigger {
+            Trigger::Cron => (session.client.remove_cron(&self.workflow).await, "schedule"),
+            Trigger::Webhook => (session.client.remove_webhook(&self.workflow).await, "webhook"),
+        };
+        removed.map_err(|error| session.failed(error))?;
+        if session.output == Output::Json {
+            return Ok(());
+        }
+        say(format_args!("The {what} of {} is gone.", harmless(&self.workflow)))
+    }
+}

@@ -1,0 +1,118 @@
+//! `callboard trigger show`.
+
+use clap::Args;
+use client::ClientError;
+use serde::Serialize;
+use wire::{CronRecord, MissedFires, SignatureScheme, WebhookRecord};
+
+use crate::options::{ClientOptions, InWorkspace, Session};
+use crate::output::{Failure, Output, complain, pretty, say};
+use crate::table::second;
+use crate::terminal::harmless;
+
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    /// Handle or id of the workflow.
+    workflow: String,
+    #[command(flatten)]
+    pub(super) place: InWorkspace,
+    #[command(flatten)]
+    pub(super) options: ClientOptions,
+}
+
+/// Null: there is none.
+#[derive(Serialize)]
+struct Triggers {
+    cron: Option<CronRecord>,
+    webhook: Option<WebhookRecord>,
+}
+
+impl Show {
+    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+        let failed = |error| session.failed(error);
+        // A workflow that is not there has no triggers either.
+        let workflow = session.client.workflow(&self.workflow).await.map_err(failed)?;
+        let cron = if_any(session.client.cron(&workflow.id).await).map_err(failed)?;
+        let webhook = if_any(session.client.webhook(&workflow.id).await).map_err(failed)?;
+        if session.output == Output::Json {
+            return say(pretty(&Triggers { cron, webhook })?);
+        }
+        if cron.is_none() && webhook.is_none() {
+            complain(
+                "It has no trigger yet. `callboard trigger cron` and `callboard trigger webhook` make one.",
+            );
+            return Ok(());
+        }
+        if let Some(record) = &cron {
+            self::cron(record)?;
+        }
+        webhook.as_ref().map_or(Ok(()), |record| self::webhook(record, &address(session, &workflow.id)))
+    }
+}
+
+fn if_any<T>(answer: Result<T, ClientError>) -> Result<Option<T>, ClientError> {
+    match answer {
+        Err(error) if error.code() == Some("trigger.not_found") => Ok(None),
+        answer => answer.map(Some),
+    }
+}
+
+/// Where a webhook is called.
+pub(super) fn address(session: &Session, workflow: &str) -> String {
+    format!("{}/api/workflows/{}/triggers/webhook", session.base(), harmless(workflow))
+}
+
+pub(super) fn cron(record: &CronRecord) -> Result<(), Failure> {
+    let config = &record.config;
+    say(format_args!("schedule   {} in {}", harmless(&config.expression), harmless(&config.timezone)))?;
+    match &record.next_fire_at {
+        Some(at) => say(format_args!("next       {}", second(at))),
+        None => say("next       never: it is off"),
+    }?;
+    if config.overlap {
+        say("overlap    yes")?;
+    }
+    if config.missed == MissedFires::Once {
+        say("missed     one run makes up for all")?;
+    }
+    if let (Some(run), Some(at)) = (&record.last_run_id, &record.last_scheduled_for) {
+        say(format_args!("last run   {} {}", second(at), harmless(run)))?;
+    }
+    if let Some(skip) = &record.last_skipped {
+        say(format_args!("left out   {} ({})", second(&skip.scheduled_for), harmless(&skip.reason)))?;
+    }
+    if let Some(error) = &record.last_error {
+        let (message, code) = (harmless(&error.message), harmless(&error.code));
+        say(format_args!("failed     {} {message} ({code})", second(&error.scheduled_for)))?;
+    }
+    Ok(())
+}
+
+pub(super) fn webhook(record: &WebhookRecord, address: &str) -> Result<(), Failure> {
+    let config = &record.config;
+    say(format_args!("webhook    {} {address}", harmless(&config.allowed_methods.join(", "))))?;
+    if let Some(header) = &config.shared_secret_header {
+        say(format_args!("secret     in the header {}", harmless(header)))?;
+    }
+    if let Some(header) = &config.hmac_header {
+        let header = harmless(header);
+        let signed = match (&config.hmac_timestamp_header, config.signature_scheme) {
+            (_, SignatureScheme::Slack) => "as Slack signs".to_owned(),
+            (Some(time), SignatureScheme::Plain) => {
+                format!("HMAC-SHA-256 of \"<time>.<body>\", the time in {}", harmless(time))
+            }
+            (None, SignatureScheme::Plain) => "HMAC-SHA-256 of the body".to_owned(),
+        };
+        say(format_args!("signature  in the header {header}: {signed}"))?;
+    }
+    if config.shared_secret_header.is_none() && config.hmac_header.is_none() {
+        say("open       anybody who knows the address begins runs")?;
+    }
+    if let Some(header) = &config.delivery_id_header {
+        say(format_args!("delivery   {} names it: twice the same is one run", harmless(header)))?;
+    }
+    match &config.rate_limit {
+        Some(rate) => say(format_args!("at most    {} calls in {} s", rate.limit, rate.interval_seconds)),
+        None => Ok(()),
+    }
+}

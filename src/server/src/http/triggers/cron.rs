@@ -1,0 +1,87 @@
+//! The schedule of a workflow.
+
+use actix_web::web::{Json, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use store::{AuditEntry, AuditTarget, CronSettings, StoredCron, StoredWorkflow};
+use wire::{CronConfig, CronRecord, ErrorCode};
+
+use super::requests;
+use crate::http::change::Change;
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::guard::{Caller, WorkflowsRead, WorkflowsWrite};
+use crate::http::idempotency::Reply;
+use crate::http::query::Params;
+use crate::http::time;
+
+pub(super) async fn show(
+    caller: Caller<WorkflowsRead>,
+    name: Path<String>,
+    request: HttpRequest,
+) -> ApiResult<Json<CronRecord>> {
+    let workflow = caller.workflow(&name).await?;
+    ApiError::refuse(Params::of(&request).finish())?;
+    let found = caller.store().cron_trigger(workflow.id).await?;
+    Ok(Json(record(found.ok_or_else(not_found)?)))
+}
+
+/// Configures it, whatever it was before; its next time is in the future.
+pub(super) async fn set(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
+    let caller = &change.caller;
+    let workflow = caller.workflow(&name).await?;
+    let now = caller.app().clock().now();
+    let (settings, next) = change.wanted(|body| requests::cron(body, now))?;
+    let reason = format!("{} {}", settings.expression, settings.timezone);
+    let entry = entry(caller, "trigger.cron_set", &workflow, Some(reason));
+    change
+        .make(async |changes| {
+            let stored = changes.set_cron_trigger(workflow.id, &settings, next).await?;
+            changes.audit(&entry).await?;
+            Reply::ok(&record(stored))
+        })
+        .await
+}
+
+/// 204. Runs that it has begun go on.
+pub(super) async fn remove(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
+    let caller = &change.caller;
+    let workflow = caller.workflow(&name).await?;
+    change.wants_no_more()?;
+    let entry = entry(caller, "trigger.cron_removed", &workflow, None);
+    change
+        .make(async |changes| {
+            if !changes.remove_cron_trigger(workflow.id).await? {
+                return Err(not_found());
+            }
+            changes.audit(&entry).await?;
+            Ok(Reply::nothing())
+        })
+        .await
+}
+
+fn not_found() -> ApiError {
+    ApiError::new(ErrorCode::TriggerNotFound)
+}
+
+fn entry(
+    caller: &Caller<WorkflowsWrite>,
+    action: &'static str,
+    of: &StoredWorkflow,
+    reason: Option<String>,
+) -> AuditEntry {
+    let target = AuditTarget { kind: "workflow", id: of.id.to_string() };
+    caller.audit(action, target, Some(of.workspace_id), reason)
+}
+
+fn record(stored: StoredCron) -> CronRecord {
+    let CronSettings { expression, timezone, overlap, missed, enabled } = stored.settings;
+    CronRecord {
+        config: CronConfig { expression, timezone, overlap, missed, enabled },
+        next_fire_at: stored.next_fire_at.map(time),
+        last_scheduled_for: stored.last_scheduled_for.map(time),
+        last_run_id: stored.last_run_id.map(|run| run.to_string()),
+        last_skipped: stored.last_skipped,
+        last_error: stored.last_error,
+        created_at: time(stored.created_at),
+        updated_at: time(stored.updated_at),
+    }
+}

@@ -1,0 +1,86 @@
+//! The configuration of a workflow's webhook.
+
+use actix_web::web::{Json, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use store::{AuditTarget, StoredWebhook};
+use wire::{ErrorCode, WebhookConfig, WebhookRecord};
+
+use super::requests;
+use super::secrets::Secrets;
+use crate::http::change::Change;
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::guard::{Caller, WorkflowsRead, WorkflowsWrite};
+use crate::http::idempotency::Reply;
+use crate::http::query::Params;
+use crate::http::time;
+
+pub(super) async fn show(
+    caller: Caller<WorkflowsRead>,
+    name: Path<String>,
+    request: HttpRequest,
+) -> ApiResult<Json<WebhookRecord>> {
+    let workflow = caller.workflow(&name).await?;
+    ApiError::refuse(Params::of(&request).finish())?;
+    let found = caller.store().webhook(workflow.id).await?;
+    let found = found.ok_or_else(|| ApiError::new(ErrorCode::TriggerNotFound))?;
+    let secrets = Secrets::open(caller.app(), workflow.id, &found.secrets)?;
+    Ok(Json(record(found, &secrets)?))
+}
+
+/// Configures it, whatever it was before. A secret that is not given, or given as it is shown, stays.
+pub(super) async fn set(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
+    let caller = &change.caller;
+    let workflow = caller.workflow(&name).await?;
+    let known = match caller.store().webhook(workflow.id).await? {
+        Some(known) => Secrets::open(caller.app(), workflow.id, &known.secrets)?,
+        None => Secrets::default(),
+    };
+    let (config, secrets) = change.wanted(|body| requests::webhook(body, &known))?;
+    let internal = |error: serde_json::Error| ApiError::new(ErrorCode::Internal).with_cause(error);
+    let config = serde_json::to_value(&config).map_err(internal)?;
+    let sealed = secrets.seal(caller.app(), workflow.id)?;
+    let target = AuditTarget { kind: "workflow", id: workflow.id.to_string() };
+    let entry = caller.audit("trigger.webhook_set", target, Some(workflow.workspace_id), None);
+    change
+        .make(async |changes| {
+            let stored = changes.set_webhook(workflow.id, &config, &sealed).await?;
+            changes.audit(&entry).await?;
+            Reply::ok(&record(stored, &secrets)?)
+        })
+        .await
+}
+
+/// Its address answers nobody any more.
+pub(super) async fn remove(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
+    let caller = &change.caller;
+    let workflow = caller.workflow(&name).await?;
+    change.wants_no_more()?;
+    let target = AuditTarget { kind: "workflow", id: workflow.id.to_string() };
+    let entry = caller.audit("trigger.webhook_removed", target, Some(workflow.workspace_id), None);
+    change
+        .make(async |changes| {
+            if !changes.remove_webhook(workflow.id).await? {
+                return Err(ApiError::new(ErrorCode::TriggerNotFound));
+            }
+            changes.audit(&entry).await?;
+            Ok(Reply::nothing())
+        })
+        .await
+}
+
+/// What it was told.
+pub(super) fn config(stored: &StoredWebhook) -> ApiResult<WebhookConfig> {
+    serde_json::from_value(stored.config.clone())
+        .map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))
+}
+
+fn record(stored: StoredWebhook, secrets: &Secrets) -> ApiResult<WebhookRecord> {
+    let masked = |secret: &Option<kernel::Secret>| secret.as_ref().map(|_| requests::MASK.to_owned());
+    Ok(WebhookRecord {
+        config: config(&stored)?,
+        shared_secret: masked(&secrets.shared),
+        hmac_secret: masked(&secrets.hmac),
+        created_at: time(stored.created_at),
+        updated_at: time(stored.updated_at),
+    })
+}

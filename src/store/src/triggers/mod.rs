@@ -1,0 +1,27 @@
+//! What begins runs of workflows by itself.
+
+mod cron;
+mod webhook;
+
+use chrono::{DateTime, Utc};
+use diesel::prelude::*;
+use diesel_async::RunQueryDsl;
+use uuid::Uuid;
+
+use crate::schema::workflows;
+use crate::{Changes, StoreError};
+
+pub use cron::{CronSettings, FiredCron, StoredCron};
+pub use webhook::StoredWebhook;
+pub use wire::MissedFires;
+
+/// Nobody archives the workflow until the change is committed.
+async fn hold_unarchived(changes: &mut Changes, workflow: Uuid) -> Result<(), StoreError> {
+    let archived: Option<DateTime<Utc>> = workflows::table
+        .find(workflow)
+        .select(workflows::archived_at)
+        .for_share()
+        .first(&mut *changes.connection)
+        .await?;
+    if archived.is_some() { Err(StoreError::Archived) } else { Ok(()) }
+}
