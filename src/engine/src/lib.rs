@@ -8,6 +8,7 @@ mod canonical;
 mod channel;
 mod check;
 mod credentials;
+mod cut;
 pub mod diagram;
 mod diff;
 mod error;

@@ -4,6 +4,7 @@ mod agent;
 mod asking;
 mod assert;
 mod catalogue;
+mod chunk;
 mod classify;
 mod code;
 mod delay;
@@ -250,6 +251,7 @@ pub static CATALOGUE: &[NodeType] = &[
     http_request::TYPE,
     slack_message::TYPE,
     webhook_send::TYPE,
+    chunk::TYPE,
     reply::TYPE,
     progress::TYPE,
     notice::TYPE,
@@ -266,7 +268,6 @@ pub(crate) const TYPES_LATER: &[&str] = &[
     "collection_put",
     "collection_query",
     "document_read",
-    "chunk",
     "index_upsert",
     "index_search",
     "ask",

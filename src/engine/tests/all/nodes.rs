@@ -2,6 +2,7 @@
 
 mod agent;
 mod chat;
+mod chunk;
 mod code;
 mod delay;
 mod for_each;
