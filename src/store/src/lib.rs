@@ -32,6 +32,7 @@ mod run_queue;
 mod runs;
 mod runtime;
 mod schema;
+mod search;
 mod service_tokens;
 mod sign_in;
 mod streams;
@@ -66,6 +67,7 @@ pub use pool::{Options, Store};
 pub use questions::{Answered, OpenQuestion, QuestionKey, StoredAnswerOf};
 pub use runs::{RunFilter, RunStatus, StoredRun, UnfinishedRun};
 pub use runtime::DatabaseRuntime;
+pub use search::{ChunkPlace, IndexRefusal, MOST_INDEXED_CHUNKS, NewChunk, StoredChunk, StoredIndex};
 pub use service_tokens::{NewServiceToken, ServiceTokenStatus, StoredServiceToken};
 pub use sign_in::{
     BrowserSession, LinkUse, Membership, NewIdentity, NewMail, NewOidcSignIn, NewSession, NewSignIn,

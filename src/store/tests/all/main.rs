@@ -16,6 +16,7 @@ mod opening;
 mod partitions;
 mod plan;
 mod pool;
+mod search;
 mod streams;
 mod support;
 mod threads;
