@@ -5,6 +5,7 @@ mod answers;
 mod credentials;
 mod frames;
 mod journal;
+mod search;
 mod teller;
 mod wakes;
 mod workflows;
@@ -39,6 +40,7 @@ use crate::plans::{LoadedVersion, Plans};
 use crate::publish::{Reader, Topics};
 use answers::AnswersOf;
 pub(crate) use credentials::CredentialsOf;
+use search::SearchOf;
 use workflows::WorkflowsOf;
 
 /// What every run works with.
@@ -127,6 +129,7 @@ pub(crate) async fn execute<T: Teller>(
         clock: Arc::clone(&ports.clock),
     };
     let credentials = CredentialsOf { workspace, store: &ports.store, ring: ports.vault.as_ref() };
+    let search = SearchOf { workspace, store: &ports.store };
     let workflows = WorkflowsOf { workspace, plans: Arc::clone(&ports.plans) };
     let ports = Ports {
         journal: writer,
@@ -138,6 +141,7 @@ pub(crate) async fn execute<T: Teller>(
         workflows: &workflows,
         answers: &answers,
         credentials: &credentials,
+        search: &search,
         outbound: &ports.outbound,
         cache: &ports.cache,
         activity,

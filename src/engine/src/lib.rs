@@ -23,6 +23,7 @@ pub mod ports;
 mod redact;
 mod references;
 mod schema;
+pub mod search;
 mod tags;
 mod template;
 

@@ -15,6 +15,7 @@ pub use net::Client as Outbound;
 use crate::cache::Cache;
 use crate::models::Models;
 use crate::outbox::Delivery;
+use crate::search::IndexedChunk;
 use crate::{Activity, NodeError, Plan};
 
 /// Everything that a run works with.
@@ -38,6 +39,8 @@ pub struct Ports<'a> {
     pub answers: &'a dyn Answers,
     /// Secrets that graphs name.
     pub credentials: &'a dyn Credentials,
+    /// Search indexes of the workspace.
+    pub search: &'a dyn SearchIndex,
     /// Sends requests to addresses that graphs name.
     pub outbound: &'a Outbound,
     /// Results of pure nodes.
@@ -215,4 +218,70 @@ pub trait Credentials: Send + Sync {
     /// # Errors
     /// [`NodeError`] that names one that is not there, or says why they cannot be read now.
     async fn resolve(&self, names: &[String]) -> Result<Vec<Secret>, NodeError>;
+}
+
+/// A chunk's place in an index: its document's number, and which of the document's it is.
+pub type ChunkPlace = (i64, i32);
+
+/// A chunk in a ranking.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ranked {
+    /// Where it is.
+    pub place: ChunkPlace,
+    /// The more the better.
+    pub score: f64,
+}
+
+/// A chunk of an index.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FoundChunk {
+    /// Where it is.
+    pub place: ChunkPlace,
+    /// Its document as it was named.
+    pub document: String,
+    /// What it says.
+    pub text: String,
+    /// An object.
+    pub metadata: Value,
+}
+
+/// Search indexes of the same workspace.
+#[async_trait]
+pub trait SearchIndex: Send + Sync {
+    /// Puts these chunks in the place of those that the document had, and yields how many these were. The index is made
+    /// when it is not there; without chunks the document is deleted.
+    ///
+    /// # Errors
+    /// [`NodeError`] when the index is full, holds vectors of another length, or cannot be written now.
+    async fn upsert(&self, index: &str, document: &str, chunks: Vec<IndexedChunk>) -> Result<u64, NodeError>;
+
+    /// The chunks that these terms fit best, by BM25, of those whose metadata has these members.
+    ///
+    /// # Errors
+    /// [`NodeError`] when there is no such index, or it cannot be read now.
+    async fn text(
+        &self,
+        index: &str,
+        terms: &[String],
+        filter: Option<&Map<String, Value>>,
+        most: usize,
+    ) -> Result<Vec<Ranked>, NodeError>;
+
+    /// The chunks whose vectors are nearest to this one, by cosine, of those whose metadata has these members.
+    ///
+    /// # Errors
+    /// [`NodeError`] when there is no such index, it holds vectors of another length, or it cannot be read now.
+    async fn vector(
+        &self,
+        index: &str,
+        vector: Vec<f32>,
+        filter: Option<&Map<String, Value>>,
+        most: usize,
+    ) -> Result<Vec<Ranked>, NodeError>;
+
+    /// The chunks at these places, in any order; one that is gone meanwhile is left out.
+    ///
+    /// # Errors
+    /// [`NodeError`] when they cannot be read now.
+    async fn chunks(&self, index: &str, places: &[ChunkPlace]) -> Result<Vec<FoundChunk>, NodeError>;
 }

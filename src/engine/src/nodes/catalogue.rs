@@ -47,6 +47,7 @@ impl Effect {
             Self::Pure => "pure",
             Self::Wait => "wait",
             Self::Speaks => "speaks",
+            Self::Reads => "reads",
             Self::Model => "model",
             Self::Outbound => "outbound",
             Self::Nested => "nested",
@@ -60,6 +61,7 @@ impl Effect {
             Self::Pure => "The same input gives the same result; nothing outside changes.",
             Self::Wait => "It only waits.",
             Self::Speaks => "It says something to whoever watches the run.",
+            Self::Reads => "It reads what others may change meanwhile; nothing outside changes.",
             Self::Model => {
                 "It asks a language model, which may cost money and answers differently each time."
             }

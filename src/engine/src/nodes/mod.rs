@@ -13,6 +13,8 @@ mod extract;
 mod filter;
 mod for_each;
 mod http_request;
+mod index_search;
+mod index_upsert;
 mod json;
 mod judge;
 mod llm;
@@ -158,6 +160,8 @@ pub enum Effect {
     Wait,
     /// It says something to whoever watches.
     Speaks,
+    /// It reads what others may change meanwhile: twice does no harm.
+    Reads,
     /// It asks a model: twice costs twice and harms nobody.
     Model,
     /// It changes something outside, or may: done twice it may be there twice.
@@ -170,7 +174,9 @@ impl Effect {
     /// What is done about an attempt whose outcome a crash left open, unless the graph says otherwise.
     pub(crate) fn on_unknown(self) -> OnUnknown {
         match self {
-            Self::Pure | Self::Wait | Self::Speaks | Self::Model | Self::Nested => OnUnknown::Retry,
+            Self::Pure | Self::Wait | Self::Speaks | Self::Reads | Self::Model | Self::Nested => {
+                OnUnknown::Retry
+            }
             Self::Outbound => OnUnknown::Fail,
         }
     }
@@ -252,6 +258,8 @@ pub static CATALOGUE: &[NodeType] = &[
     slack_message::TYPE,
     webhook_send::TYPE,
     chunk::TYPE,
+    index_upsert::TYPE,
+    index_search::TYPE,
     reply::TYPE,
     progress::TYPE,
     notice::TYPE,
@@ -268,8 +276,6 @@ pub(crate) const TYPES_LATER: &[&str] = &[
     "collection_put",
     "collection_query",
     "document_read",
-    "index_upsert",
-    "index_search",
     "ask",
     "client_tool",
     "client_effect",

@@ -7,6 +7,7 @@ mod code;
 mod delay;
 mod for_each;
 mod http_request;
+mod index;
 mod llm;
 mod logic;
 mod mcp_call;

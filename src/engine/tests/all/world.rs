@@ -30,6 +30,7 @@ pub(crate) struct World {
     pub(crate) sandbox: Sandbox,
     pub(crate) workflows: MemoryWorkflows,
     pub(crate) credentials: MemoryCredentials,
+    pub(crate) search: MemorySearch,
     /// Where it may call although that is not public.
     pub(crate) allow: Vec<net::HostPort>,
     pub(crate) cache: Cache,
@@ -59,6 +60,7 @@ impl World {
             sandbox: sandbox(),
             workflows: MemoryWorkflows::default(),
             credentials: MemoryCredentials::default(),
+            search: MemorySearch::default(),
             allow: Vec::new(),
             cache: Cache::default(),
             deadline: None,
@@ -146,7 +148,7 @@ impl World {
         let models = self.models.clone().with("test", model);
         let sandbox = self.sandbox.clone();
         let credentials = self.credentials.clone();
-        let outbound = outbound(&self.allow);
+        let (outbound, search) = (outbound(&self.allow), self.search.clone());
         Begun(tokio::spawn(async move {
             let ports = Ports {
                 journal: &*journal,
@@ -157,6 +159,7 @@ impl World {
                 sandbox: &sandbox,
                 workflows: &workflows,
                 credentials: &credentials,
+                search: &search,
                 outbound: &outbound,
                 cache: &cache,
                 answers: &*answers,

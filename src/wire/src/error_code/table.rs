@@ -470,6 +470,18 @@ error_codes! {
         "Nobody has answered in time.",
         "A `wait_for_input` has waited for its `expires_seconds`.",
         "Give it more time, or say with `on_error` of the node what follows when nobody answers.";
+    IndexNotFound, "index.not_found", 200, false,
+        "There is no such search index.",
+        "An `index_search` names an index that this workspace does not have: no `index_upsert` has made it yet.",
+        "Compare the names, or put a document into it first.";
+    IndexFull, "index.full", 200, false,
+        "The search index has no room for more chunks.",
+        "An `index_upsert` would have left more than 50,000 chunks in the index. Nothing of the document was changed.",
+        "Delete documents with an empty list of chunks, make larger chunks, or use several indexes.";
+    IndexDimensions, "index.dimensions", 200, false,
+        "The vector has another length than those of the search index.",
+        "An `index_upsert` or `index_search` was given a vector of another model than those that the index holds.",
+        "Embed all texts of an index, and what is looked for in it, with one model and one number of dimensions.";
     RunNotFound, "run.not_found", 404, false,
         "There is no such run.",
         "No run that the caller may see has this id.",
