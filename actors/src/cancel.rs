@@ -72,13 +72,6 @@ impl Cancel {
         if writer == self.ports.writer { Ok(()) } else { self.ports.store.signal(writer, run).await }
     }
 
-    /// Tells a run's actor, or has it taken out of the queue where it has none.
-    fn stop(&self, run: Uuid) {
-        if !self.runs.stop(run) {
-            self.ports.wakes.again(run);
-        }
-    }
-
     /// Tells the actor until the stream has ended: a run is stored a moment before its actor knows of it.
     async fn ended(&self, thread: Option<ThreadId>, run: Uuid, stream: Uuid) -> Result<(), StoreError> {
         // Behind every event: all it ever reads is the end.
@@ -89,14 +82,17 @@ impl Cancel {
         };
         // Polled on over all the telling: what another instance writes is found only by who is patient.
         let mut ended = Box::pin(ended);
-        loop {
+        for told in 0_u32.. {
             match thread {
                 Some(thread) => self.threads.stop(thread, run),
-                None => self.stop(run),
+                // Seldom: a run of another instance does not stand in the queue either.
+                None if !self.runs.stop(run) && told.is_multiple_of(10) => self.ports.wakes.again(run),
+                None => {}
             }
             if let Some(ended) = kernel::timeout(&*self.ports.clock, AGAIN, &mut ended).await {
                 return ended;
             }
         }
+        Ok(())
     }
 }

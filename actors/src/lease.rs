@@ -14,15 +14,27 @@ use uuid::Uuid;
 #[derive(Clone)]
 pub(crate) struct InFlight {
     ids: Ids,
-    runs: Arc<Mutex<BTreeMap<Uuid, bool>>>,
+    runs: Arc<Mutex<BTreeMap<Uuid, Care>>>,
     naming: Arc<tokio::sync::Mutex<()>>,
+}
+
+/// Who looks after a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Care {
+    /// Nobody.
+    Nobody,
+    /// Whoever holds its token.
+    Held,
+    /// Whoever holds its token; when they are done with it, somebody else has to: it was given to this instance anew, out of
+    /// the queue into which they have put it.
+    HeldAndGivenAgain,
 }
 
 /// Holds a run as being looked after. Dropped without [`RunToken::finished`], the run is an orphan that the sweeper
 /// finds.
 pub(crate) struct RunToken {
     run: Uuid,
-    runs: Arc<Mutex<BTreeMap<Uuid, bool>>>,
+    runs: Arc<Mutex<BTreeMap<Uuid, Care>>>,
     finished: bool,
 }
 
@@ -63,22 +75,29 @@ impl InFlight {
         let mut runs = self.runs.lock();
         // Under the lock: the oldest run is never computed between the id's making and its counting.
         let run = self.ids.uuid()?;
-        runs.insert(run, true);
+        runs.insert(run, Care::Held);
         Ok(RunToken { run, runs: Arc::clone(&self.runs), finished: false })
     }
 
-    /// Runs that exist and that nobody looks after yet.
+    /// Runs that exist and that nobody looks after yet, or that somebody is just done with.
     pub(crate) fn abandon(&self, found: &[Uuid]) {
         let mut runs = self.runs.lock();
         for run in found {
-            runs.entry(*run).or_insert(false);
+            let care = runs.entry(*run).or_insert(Care::Nobody);
+            if *care == Care::Held {
+                *care = Care::HeldAndGivenAgain;
+            }
         }
     }
 
     /// Looks after a run that exists; `None` when somebody does already.
     pub(crate) fn adopt(&self, run: Uuid) -> Option<RunToken> {
-        let held = self.runs.lock().insert(run, true);
-        (held != Some(true)).then(|| RunToken { run, runs: Arc::clone(&self.runs), finished: false })
+        let mut runs = self.runs.lock();
+        if runs.get(&run).is_some_and(|care| *care != Care::Nobody) {
+            return None;
+        }
+        runs.insert(run, Care::Held);
+        Some(RunToken { run, runs: Arc::clone(&self.runs), finished: false })
     }
 
     /// Held from the moment the oldest run is looked for until the lease names it: a run from before it that is
@@ -98,13 +117,14 @@ impl InFlight {
 
     /// Runs that nobody looks after.
     pub(crate) fn orphans(&self) -> Vec<Uuid> {
-        self.runs.lock().iter().filter(|(_, held)| !**held).map(|(run, _)| *run).collect()
+        let runs = self.runs.lock();
+        runs.iter().filter(|(_, care)| **care == Care::Nobody).map(|(run, _)| *run).collect()
     }
 
     /// The run is over, or never was. One that somebody has begun to look after meanwhile stays.
     pub(crate) fn forget(&self, run: Uuid) {
         let mut runs = self.runs.lock();
-        if runs.get(&run) == Some(&false) {
+        if runs.get(&run) == Some(&Care::Nobody) {
             runs.remove(&run);
         }
     }
@@ -124,10 +144,10 @@ impl RunToken {
 impl Drop for RunToken {
     fn drop(&mut self) {
         let mut runs = self.runs.lock();
-        if self.finished {
-            runs.remove(&self.run);
-        } else if let Some(held) = runs.get_mut(&self.run) {
-            *held = false;
+        match runs.get_mut(&self.run) {
+            Some(Care::Held) if self.finished => _ = runs.remove(&self.run),
+            Some(care) => *care = Care::Nobody,
+            None => {}
         }
     }
 }
@@ -163,5 +183,20 @@ mod tests {
         assert!(runs.orphans().is_empty());
         again.finished();
         assert!(runs.oldest().unwrap() > two);
+    }
+
+    #[test]
+    fn a_run_that_is_given_again_before_its_holder_is_done_is_found_by_the_sweeper() {
+        let runs = InFlight::new(Ids::new(Arc::new(SystemClock::new()), Arc::new(SystemRandom::new())));
+        let token = runs.begin().unwrap();
+        let run = token.run();
+        // It went into the queue and was taken out, all before its holder heard that it is there.
+        runs.abandon(&[run]);
+        assert!(runs.adopt(run).is_none(), "somebody holds it");
+        assert!(runs.orphans().is_empty());
+        token.finished();
+        assert_eq!(runs.orphans(), [run]);
+        runs.adopt(run).unwrap().finished();
+        assert!(runs.orphans().is_empty());
     }
 }

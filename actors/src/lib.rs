@@ -19,6 +19,7 @@ mod recovery;
 mod run;
 pub mod runs;
 pub mod runtime;
+mod sending;
 mod system;
 pub mod thread;
 mod turn;

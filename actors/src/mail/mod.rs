@@ -4,22 +4,20 @@
 //! time tells one address from another. A mail is sent at least once: who dies between sending and noting it sends it
 //! again, and its code is good once all the same.
 
-mod actor;
 mod delivery;
-mod round;
+mod queue;
 
 use std::sync::Arc;
 
 use auth::keyring::KeyRing;
 use kernel::Clock;
 use store::Store;
-use tokio::sync::Notify;
 use uuid::Uuid;
 
-use crate::runtime::{ActorKind, Guardian, Handle};
-use actor::{MailBlueprint, Wake};
+use crate::runtime::{ActorKind, Guardian};
+use crate::sending::Sender;
 pub use delivery::{Delivery, DeliveryError};
-use round::Rounds;
+use queue::Letters;
 
 /// How mail is sent.
 pub struct Settings {
@@ -32,7 +30,7 @@ pub struct Settings {
 }
 
 /// The queue's actor.
-pub struct MailQueue(Handle<Wake>);
+pub struct MailQueue(Sender);
 
 impl MailQueue {
     pub(crate) fn start(
@@ -42,13 +40,11 @@ impl MailQueue {
         instance: Uuid,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let rounds = Arc::new(Rounds { settings, store, instance, clock });
-        let wake = Arc::new(Notify::new());
-        Self(guardian.supervise(ActorKind::Mail, MailBlueprint { rounds, wake }))
+        Self(Sender::start(guardian, ActorKind::Mail, Letters { settings, store, instance, clock }))
     }
 
     /// A mail was committed. When nobody hears of it, it is found a little later.
     pub fn committed(&self) {
-        let _ = self.0.tell(Wake);
+        self.0.wake();
     }
 }

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use dashmap::DashMap;
 use kernel::Clock;
 use parking_lot::Mutex;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, broadcast};
 use uuid::Uuid;
 
 /// Wakes. Cheap to clone.
@@ -17,7 +17,9 @@ pub(crate) struct Wakes {
     inner: Arc<Inner>,
 }
 
-#[derive(Default)]
+/// Runs that went into the queue and that nobody has heard of yet; who is further behind looks for himself.
+const PARKED: usize = 256;
+
 struct Inner {
     queue: Notify,
     /// When runs that went into the queue here are due.
@@ -26,8 +28,20 @@ struct Inner {
     wanted: Mutex<BTreeSet<Uuid>>,
     /// Who waits for answers to a run's questions.
     questions: DashMap<Uuid, Arc<Notify>>,
-    /// Counts runs that went into the queue.
-    parked: watch::Sender<u64>,
+    /// Tells of each run that goes into the queue here.
+    parked: broadcast::Sender<Uuid>,
+}
+
+impl Default for Inner {
+    fn default() -> Self {
+        Self {
+            queue: Notify::new(),
+            alarms: Mutex::default(),
+            wanted: Mutex::default(),
+            questions: DashMap::default(),
+            parked: broadcast::Sender::new(PARKED),
+        }
+    }
 }
 
 impl Wakes {
@@ -37,16 +51,17 @@ impl Wakes {
     }
 
     /// A run went into the queue, to be due then.
-    pub(crate) fn parked(&self, due: Option<DateTime<Utc>>) {
+    pub(crate) fn parked(&self, run: Uuid, due: Option<DateTime<Utc>>) {
         if let Some(due) = due {
             self.inner.alarms.lock().insert(due);
             self.queue();
         }
-        self.inner.parked.send_modify(|parked| *parked += 1);
+        // Nobody listening is no error.
+        let _ = self.inner.parked.send(run);
     }
 
     /// Tells of each run that goes into the queue here.
-    pub(crate) fn parkings(&self) -> watch::Receiver<u64> {
+    pub(crate) fn parkings(&self) -> broadcast::Receiver<Uuid> {
         self.inner.parked.subscribe()
     }
 

@@ -104,7 +104,7 @@ pub(super) async fn drive(run: Run, ports: RunPorts, stop: CancellationToken) ->
             let row = QueueRow { run_id: run.id, workflow_id: run.workflow, turn: false, due_at };
             let parked = writer.park(row).await;
             ports.topics.abandon(run.id);
-            ports.wakes.parked(due_at);
+            ports.wakes.parked(run.id, due_at);
             (parked, Left::Parked)
         }
     };

@@ -173,13 +173,13 @@ impl Runs {
         };
         let waiting = async {
             loop {
-                parkings.mark_unchanged();
                 let found = self.ports.store.run(run).await?;
                 if found.is_none_or(|run| run.status == RunStatus::Waiting) {
                     return Ok(());
                 }
                 // Another instance tells nothing.
-                let _ = kernel::timeout(&*self.ports.clock, LOOK, parkings.changed()).await;
+                let told = async { while parkings.recv().await.is_ok_and(|parked| parked != run) {} };
+                let _ = kernel::timeout(&*self.ports.clock, LOOK, told).await;
             }
         };
         let either = async {

@@ -56,15 +56,11 @@ impl RunQueue {
             }
         }
         for run in wakes.wanted() {
-            if self
-                .take(async {
-                    Ok(store.take_queued(self.lease, run).await?.then_some(run).into_iter().collect())
-                })
-                .await?
-                == 0
-            {
-                tracing::debug!(%run, "a run does not stand in the queue");
-            }
+            let taking = async {
+                let stood = store.take_queued(self.lease, run).await?;
+                Ok(stood.then_some(run).into_iter().collect())
+            };
+            self.take(taking).await?;
         }
         let now = clock.monotonic();
         if self.looked.lock().is_some_and(|looked| now.saturating_sub(looked) < LOOK) {

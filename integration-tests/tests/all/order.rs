@@ -92,7 +92,7 @@ async fn different_threads_run_at_once() {
     for _ in 0..50 {
         open.push(t.open_chat(&chat::create(&workflow, "hi")).await);
     }
-    let running = "SELECT count(*) FROM runs WHERE status = 'running'";
+    let running = "SELECT count(*) FROM runs WHERE status IN ('running', 'waiting')";
     until("all of them to run", async || t.scalar(running).await == "50").await;
     t.while_time_passes_in(Duration::from_millis(100), async {
         for answer in &mut open {

@@ -84,7 +84,7 @@ async fn who_waits_gets_the_result() {
     let done = begin(&t, &workflow, "?wait=10", json!({"inputs": inputs, "config": {"word": "Here:"}})).await;
     assert_eq!((done.status, done.value()["status"].as_str()), (200, Some("succeeded")));
     assert_eq!(done.value()["output"], json!({"text": "Here: 3.5.", "sum": 3.5}));
-    let slow = t.workflow().graph(graphs::delayed(30.0, "late")).create().await;
+    let slow = t.workflow().graph(graphs::delayed(9.5, "late")).create().await;
     let late = begin(&t, &slow, "?wait=1", json!({})).await;
     assert_eq!((late.status, late.value()["status"].as_str()), (202, Some("running")));
     let stopped = t.post(&format!("/api/runs/{}/cancel", id(&late)), "").await;

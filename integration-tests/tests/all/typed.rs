@@ -54,6 +54,7 @@ async fn a_graph_is_checked_compared_and_drawn() {
     let mut part = Part { limit: Some(10), cursor: None };
     let first = client.nodes(&part).await.unwrap();
     part.cursor.clone_from(&first.next_cursor);
+    part.limit = Some(200);
     let rest = client.nodes(&part).await.unwrap();
     assert_eq!((first.data.len(), rest.next_cursor.as_deref()), (10, None));
     assert_eq!(client.node("set").await.unwrap(), first.data[0]);

@@ -41,6 +41,7 @@ async fn a_new_workflow_is_201_with_its_whole_record() {
     assert_snapshot!(tidy(made.value()), @r#"
     {
       "chat": {
+        "busy": "enqueue",
         "models": [],
         "start_prompts": []
       },
@@ -51,6 +52,7 @@ async fn a_new_workflow_is_201_with_its_whole_record() {
       "is_archived": false,
       "is_public": false,
       "latest_version": null,
+      "max_concurrent_runs": null,
       "name": "Support Triage",
       "published_at": null,
       "published_by": null,
@@ -187,6 +189,7 @@ async fn publishing_makes_a_share_url_and_publishing_again_changes_the_login() {
     assert_snapshot!(tidy(body["workflow"].clone()), @r#"
     {
       "chat": {
+        "busy": "enqueue",
         "models": [],
         "start_prompts": []
       },
@@ -197,6 +200,7 @@ async fn publishing_makes_a_share_url_and_publishing_again_changes_the_login() {
       "is_archived": false,
       "is_public": true,
       "latest_version": 1,
+      "max_concurrent_runs": null,
       "name": "A workflow",
       "published_at": "[time]",
       "published_by": null,
@@ -221,6 +225,7 @@ async fn publishing_makes_a_share_url_and_publishing_again_changes_the_login() {
     assert_snapshot!(tidy(public.value()), @r#"
     {
       "chat": {
+        "busy": "enqueue",
         "models": [],
         "start_prompts": []
       },

@@ -126,8 +126,13 @@ struct Things {
 }
 
 impl Things {
-    async fn of(t: &TestService) -> Self {
-        let workflow = t.workflow().published().create().await;
+    async fn of(t: &TestService, path: &str) -> Self {
+        let mut workflow = t.workflow().published();
+        if path.contains("/inputs/") {
+            let asks = json!({"name": "asks", "type": "wait_for_input", "key": "1"});
+            workflow = workflow.graph(integration_tests::graphs::chain(&[asks], None));
+        }
+        let workflow = workflow.create().await;
         let runs = format!("/api/workflows/{}/runs?wait=10", workflow.id);
         let run = t.root().post(&runs, &json!({"inputs": {"message": "hi"}})).await.value();
         let token = t.root().make_token(&["workflows:read"], &["default"]).await;
@@ -167,6 +172,7 @@ impl Things {
             "/api/chat/session" => json!({"workflow_id": self.workflow}),
             "/api/workflows" => json!({"name": "Another"}),
             "/api/workflows/check" | "/api/workflows/*/versions" => json!({"graph": graph}),
+            "/api/runs/*/rerun" => json!({"from_step": 1}),
             "/api/workflows/*/runs" => json!({"inputs": {"message": "hi"}}),
             "/api/credentials" => json!({"name": format!("by {}", self.run), "secret": "s"}),
             "/api/credentials/*" if method == "PATCH" => json!({"secret": "another"}),
@@ -209,7 +215,7 @@ async fn every_route_judges_every_kind_of_caller() {
     let bob = sign_in(&t, &mail, "bob@example.org").await;
     let eve = browser(&t, &mail, "eve@example.org").await;
     for (method, path, asks) in ROWS {
-        let things = Things::of(&t).await;
+        let things = Things::of(&t, path).await;
         let (address, body) = things.request(method, path);
         let row = format!("{method} {path}");
         let content = [("content-type", "application/json")];

@@ -105,7 +105,7 @@ async fn ctrl_c_cancels_a_run_for_good() {
     t.workflow().named("Slow").graph(graphs::delayed(60.0, "never")).create().await;
     for output in ["human", "json"] {
         let running = Terminal::of(&t).start(&["run", "slow", "--output", output]);
-        let begun = "SELECT count(*) FROM runs WHERE status = 'running'";
+        let begun = "SELECT count(*) FROM runs WHERE status IN ('running', 'waiting')";
         until("it runs", async || t.scalar(begun).await == "1").await;
         running.interrupt();
         let ran = running.end().await;
@@ -131,8 +131,10 @@ async fn a_second_ctrl_c_leaves_a_run_and_says_where_to_look() {
     t.workflow().named("Slow").graph(graphs::delayed(2.0, "done")).create().await;
     let proxy = Proxy::to(t.address(), Break::Swallows("/cancel ")).await;
     let running = Terminal::at(&proxy.base()).start(&["run", "slow"]);
-    until("it runs", async || t.scalar("SELECT count(*) FROM runs WHERE status = 'running'").await == "1")
-        .await;
+    until("it runs", async || {
+        t.scalar("SELECT count(*) FROM runs WHERE status IN ('running', 'waiting')").await == "1"
+    })
+    .await;
     running.interrupt();
     until("the cancellation is on its way", async || proxy.broken() == 1).await;
     running.interrupt();

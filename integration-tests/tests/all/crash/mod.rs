@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, reason = "the seed and the figures, for whoever reads the test's output")]
 
 mod again;
+mod effects;
 mod oracle;
 mod retry;
 mod runs;
@@ -98,6 +99,15 @@ async fn play(
     service.stop();
     oracle::audit(folder, &stored, snapshot.as_deref().unwrap_or("[]"));
     assert!(slowest <= READY, "ready only after {slowest:.2} s");
+}
+
+/// Kills at random moments while other tasks of the test go on.
+fn kill_on(kills: u64, random: &SeededRandom, service: &mut Service, oracle: &mut Oracle) {
+    for _ in 0..kills {
+        tokio::task::block_in_place(|| std::thread::sleep(moment(random)));
+        service.kill();
+        tokio::task::block_in_place(|| oracle.starting(false, || service.start()));
+    }
 }
 
 fn moment(random: &SeededRandom) -> Duration {

@@ -15,7 +15,7 @@ use wire::{CreateVersion, CreateWorkflow};
 
 use super::oracle::Oracle;
 use super::service::Service;
-use super::{SLOW_DISK, folder, moment, number, seed};
+use super::{SLOW_DISK, folder, kill_on, number, seed};
 
 /// Runs begun by each client at the same time.
 const CLIENTS: usize = 6;
@@ -170,11 +170,7 @@ async fn kills_repeat_no_completed_step_and_every_run_ends() {
             tokio::spawn(async move { keep_beginning(&client, &workflows, number, &over).await })
         })
         .collect();
-    for _ in 0..kills {
-        tokio::task::block_in_place(|| std::thread::sleep(moment(&random)));
-        service.kill();
-        tokio::task::block_in_place(|| oracle.starting(false, || service.start()));
-    }
+    kill_on(kills, &random, &mut service, &mut oracle);
     over.store(true, Ordering::Relaxed);
     let mut acknowledged = Vec::new();
     for client in clients {

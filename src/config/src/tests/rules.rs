@@ -310,10 +310,10 @@ fn pairs_go_together_and_addresses_have_schemes() {
     refuses("SERVICE_MODEL_API_KEY", &["a\nb"]);
     refuses("SERVICE_ANTHROPIC_API_KEY", &["a\nb"]);
     refuses("SERVICE_GEMINI_API_KEY", &["a\nb"]);
-    let tape = [("SERVICE_MODEL_RECORD", "/tmp/a.jsonl"), ("SERVICE_MODEL_REPLAY", "/tmp/a.jsonl")];
+    let tape = [("SERVICE_MODEL_RECORD", "calls.jsonl"), ("SERVICE_MODEL_REPLAY", "calls.jsonl")];
     assert!(bad(&tape)[0].wrong.contains("SERVICE_MODEL_RECORD"));
-    assert_eq!(good(&tape[..1]).model.tape, Some(crate::ModelTape::Record("/tmp/a.jsonl".into())));
-    assert_eq!(good(&tape[1..]).model.tape, Some(crate::ModelTape::Replay("/tmp/a.jsonl".into())));
+    assert_eq!(good(&tape[..1]).model.tape, Some(crate::ModelTape::Record("calls.jsonl".into())));
+    assert_eq!(good(&tape[1..]).model.tape, Some(crate::ModelTape::Replay("calls.jsonl".into())));
 }
 
 #[test]

@@ -31,8 +31,8 @@ mod tests {
     #[test]
     fn a_retry_may_help_where_waiting_changes_something() {
         for code in ErrorCode::ALL {
-            // The only conflict that ends by itself.
-            let passes = *code == ErrorCode::IdempotencyInProgress;
+            // The conflicts that end by themselves.
+            let passes = matches!(code, ErrorCode::IdempotencyInProgress | ErrorCode::ChatTurnRunning);
             let asks_to_wait = passes || matches!(code.status(), 408 | 429 | 500 | 503);
             // The operator has to mend these.
             let mended = matches!(code, ErrorCode::ChatSigningKeyMissing | ErrorCode::VaultKeyMissing);

@@ -8,49 +8,46 @@ use actix::{Actor, AsyncContext, Context, Handler, WrapFuture};
 use async_trait::async_trait;
 use tokio::sync::Notify;
 
-use super::round::Rounds;
+use super::{Queue, go, take_up};
 use crate::runtime::{Blueprint, ChildExit, Envelope, ExitReason, Handle, Life, Supervised};
 
-/// How often the queue is looked at when nobody says that something is in it: another instance may have died, and a request
-/// that failed comes round again.
-const EVERY: Duration = Duration::from_secs(1);
-/// How long requests that are being sent may take after the shutdown has begun.
+/// How long what is being sent may take after the shutdown has begun.
 const DRAIN: Duration = Duration::from_secs(5);
 
 /// There is something to send.
 pub(super) struct Wake;
 
-pub(super) struct OutboxBlueprint {
-    pub(super) rounds: Arc<Rounds>,
+pub(super) struct SendingBlueprint<Q> {
+    pub(super) queue: Arc<Q>,
     pub(super) wake: Arc<Notify>,
 }
 
-pub(super) struct OutboxActor {
+pub(super) struct SendingActor<Q> {
     life: Life<Wake>,
-    rounds: Arc<Rounds>,
+    queue: Arc<Q>,
     wake: Arc<Notify>,
 }
 
 #[async_trait(?Send)]
-impl Blueprint for OutboxBlueprint {
-    type Actor = OutboxActor;
+impl<Q: Queue> Blueprint for SendingBlueprint<Q> {
+    type Actor = SendingActor<Q>;
 
-    async fn build(&self, life: Life<Wake>, _restart: bool) -> Result<OutboxActor, String> {
-        Ok(OutboxActor { life, rounds: Arc::clone(&self.rounds), wake: Arc::clone(&self.wake) })
+    async fn build(&self, life: Life<Wake>, _restart: bool) -> Result<SendingActor<Q>, String> {
+        Ok(SendingActor { life, queue: Arc::clone(&self.queue), wake: Arc::clone(&self.wake) })
     }
 
     async fn give_up(&self, _last: &ExitReason) {}
 
     fn ended(&self, _handle: &Handle<Wake>, reason: &ExitReason) {
-        tracing::debug!(?reason, "the outbox is left alone");
+        tracing::debug!(queue = Q::NAME, ?reason, "a queue is left alone");
     }
 }
 
-impl Supervised for OutboxActor {
+impl<Q: Queue> Supervised for SendingActor<Q> {
     type Message = Wake;
 }
 
-impl Handler<Envelope<Wake>> for OutboxActor {
+impl<Q: Queue> Handler<Envelope<Wake>> for SendingActor<Q> {
     type Result = ();
 
     fn handle(&mut self, envelope: Envelope<Wake>, _context: &mut Self::Context) {
@@ -58,11 +55,11 @@ impl Handler<Envelope<Wake>> for OutboxActor {
     }
 }
 
-impl Actor for OutboxActor {
+impl<Q: Queue> Actor for SendingActor<Q> {
     type Context = Context<Self>;
 
     fn started(&mut self, context: &mut Self::Context) {
-        let (drain, clock) = (self.life.drain().clone(), Arc::clone(&self.rounds.clock));
+        let (drain, clock) = (self.life.drain().clone(), Arc::clone(self.queue.clock()));
         let late = async move {
             drain.cancelled().await;
             clock.sleep(DRAIN).await;
@@ -70,14 +67,14 @@ impl Actor for OutboxActor {
         context.spawn(
             late.into_actor(self).map(|(), actor, context| actor.life.end(context, ExitReason::Drain)),
         );
-        let (rounds, wake, drain) =
-            (Arc::clone(&self.rounds), Arc::clone(&self.wake), self.life.drain().clone());
+        let (queue, wake, drain) =
+            (Arc::clone(&self.queue), Arc::clone(&self.wake), self.life.drain().clone());
         let work = self.life.children().spawn(None, async move {
-            rounds.take_up().await;
+            take_up(&*queue).await;
             while !drain.is_cancelled() {
-                rounds.go().await;
+                go(&*queue).await;
                 tokio::select! {
-                    () = rounds.clock.sleep(EVERY) => {}
+                    () = queue.clock().sleep(Q::EVERY) => {}
                     () = wake.notified() => {}
                     () = drain.cancelled() => {}
                 }
@@ -86,9 +83,7 @@ impl Actor for OutboxActor {
         context.spawn(work.into_actor(self).map(|exit, actor, context| {
             let reason = match exit {
                 ChildExit::Done(()) => ExitReason::Drain,
-                ChildExit::Panicked(text) => {
-                    ExitReason::Failed(format!("sending from the outbox panicked: {text}"))
-                }
+                ChildExit::Panicked(text) => ExitReason::Failed(format!("the {} panicked: {text}", Q::NAME)),
                 ChildExit::TimedOut | ChildExit::Cut => ExitReason::Failed("was cut off".to_owned()),
             };
             actor.life.end(context, reason);

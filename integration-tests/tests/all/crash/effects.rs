@@ -1,0 +1,212 @@
+//! `kill -9` at random moments of runs that change something outside: a server of the test counts what reaches it. Every
+//! run ends, what has completed is not done again, and what must not be done twice is done once at most.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use client::Client;
+use integration_tests::{graphs, pause};
+use kernel::{Clock, SeededRandom, SystemClock};
+use serde_json::{Value, json};
+use store::testing::TestDatabase;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Mutex;
+use wire::{CreateRun, CreateVersion, CreateWorkflow};
+
+use super::oracle::Oracle;
+use super::service::Service;
+use super::{SLOW_DISK, folder, kill_on, number, seed};
+
+/// Runs begun by each client at the same time.
+const CLIENTS: usize = 4;
+/// Longer than any of the runs takes, restarts included.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// What has reached the outside: its path, its key and when it came.
+#[derive(Debug, Clone)]
+struct Hit {
+    path: String,
+    key: String,
+    at: DateTime<Utc>,
+}
+
+type Hits = Arc<Mutex<Vec<Hit>>>;
+
+/// A server that takes every request, and its time over it.
+async fn outside() -> (SocketAddr, Hits) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (address, hits) = (listener.local_addr().unwrap(), Hits::default());
+    let serving = Arc::clone(&hits);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let hits = Arc::clone(&serving);
+            tokio::spawn(async move { while serve(&mut stream, &hits).await.is_some() {} });
+        }
+    });
+    (address, hits)
+}
+
+/// Takes one request; `None` when the connection has ended.
+async fn serve(stream: &mut TcpStream, hits: &Hits) -> Option<()> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.ok()?);
+    }
+    let head = String::from_utf8(head).unwrap();
+    let header = |name: &str| {
+        let named = |line: &&str| line.to_ascii_lowercase().starts_with(&format!("{name}:"));
+        Some(head.lines().find(named)?.split_once(':')?.1.trim().to_owned())
+    };
+    let length = header("content-length").map_or(0, |length| length.parse().unwrap());
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).await.ok()?;
+    let path = head.split(' ').nth(1).unwrap().to_owned();
+    let hit = Hit { path, key: header("idempotency-key").unwrap_or_default(), at: SystemClock::new().now() };
+    hits.lock().await.push(hit);
+    pause(30).await;
+    let answer = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
+    stream.write_all(answer).await.ok()
+}
+
+/// Four calls one after the other; what becomes of each is the output.
+fn graph(outside: SocketAddr) -> Value {
+    let call = |name: &str, method: &str, idempotent: bool| {
+        json!({"name": name, "type": "http_request", "method": method, "idempotent": idempotent, "on_error": "continue",
+               "url": format!("http://{outside}/{name}/{{{{ run.id }}}}")})
+    };
+    let said = |name: &str| {
+        format!(
+            "{{{{ results.{name}.error.code if results.{name}.error is defined else results.{name}.status }}}}"
+        )
+    };
+    let nodes = [
+        call("once", "POST", false),
+        call("again", "POST", true),
+        json!({"name": "wait", "type": "delay", "seconds": 0.05}),
+        call("read", "GET", false),
+        call("last", "DELETE", false),
+    ];
+    let output = ["once", "again", "read", "last"].map(|name| (name.to_owned(), Value::from(said(name))));
+    graphs::chain(&nodes, Some(Value::Object(output.into_iter().collect())))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kills_repeat_nothing_outside_that_has_completed_and_every_run_ends() {
+    let (address, hits) = outside().await;
+    let database = TestDatabase::create().await;
+    database.execute(SLOW_DISK).await.unwrap();
+    let folder = folder("effects");
+    let mut service = Service::new(&folder, Some(database.dsn()));
+    service.set("SERVICE_EGRESS_ALLOW", json!([address.to_string()]).to_string());
+    let (seed, kills) = (seed(), number("CALLBOARD_CRASH_KILLS", 12).min(200));
+    println!("CALLBOARD_CRASH_SEED={seed} ({kills} kills, {})", folder.display());
+    let random = SeededRandom::new(seed);
+    let mut oracle = Oracle::start(service.address(), &folder, 0, 0);
+    oracle.starting(true, || service.start());
+    let client = Client::builder(&service.base()).keep_cookies(false).build().unwrap();
+    let new = CreateWorkflow { name: "effects".into(), handle: None, description: None, tags: Vec::new() };
+    let workflow = client.create_workflow(&new).await.unwrap().id;
+    let version = CreateVersion { graph: graph(address), runnable_config: None, metadata: None, notes: None };
+    client.save_version(&workflow, &version).await.unwrap();
+    let over = Arc::new(AtomicBool::new(false));
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|number| {
+            let (client, workflow, over) = (client.clone(), workflow.clone(), Arc::clone(&over));
+            tokio::spawn(async move { keep_beginning(&client, &workflow, number, &over).await })
+        })
+        .collect();
+    kill_on(kills, &random, &mut service, &mut oracle);
+    over.store(true, Ordering::Relaxed);
+    let mut runs = Vec::new();
+    for client in clients {
+        runs.extend(client.await.unwrap());
+    }
+    let mut unknown = 0;
+    for run in &runs {
+        unknown += judge(&client, run, &hits).await;
+    }
+    println!(
+        "{} runs were acknowledged; of {unknown} calls it was not known whether they were made",
+        runs.len()
+    );
+    assert!(runs.len() > CLIENTS, "hardly anything was begun");
+    let unfinished = database.scalar("SELECT count(*) FROM runs WHERE finished_at IS NULL").await;
+    assert_eq!(unfinished, "0", "also what was never acknowledged ends");
+    service.stop();
+}
+
+/// Begins one run after the other, each under a key, until it is acknowledged whatever is killed meanwhile.
+async fn keep_beginning(client: &Client, workflow: &str, number: usize, over: &AtomicBool) -> Vec<String> {
+    let mut runs = Vec::new();
+    for count in 0.. {
+        if over.load(Ordering::Relaxed) {
+            break;
+        }
+        let options = client::RunOptions { wait: None, idempotency_key: Some(format!("{number}-{count}")) };
+        let run = loop {
+            match client.begin_run(workflow, &CreateRun::default(), &options).await {
+                Ok(begun) => break begun.run.id,
+                Err(_) => pause(20).await,
+            }
+        };
+        runs.push(run);
+        pause(60).await;
+    }
+    runs
+}
+
+/// Compares a run's end with what has reached the outside; says of how many calls it was not known whether they were made.
+async fn judge(client: &Client, run: &str, hits: &Hits) -> usize {
+    let ended = kernel::timeout(&SystemClock::new(), LIMIT, async {
+        loop {
+            let record = client.run(run).await.unwrap();
+            if record.finished_at.is_some() {
+                return record;
+            }
+            pause(50).await;
+        }
+    })
+    .await
+    .unwrap_or_else(|| panic!("run {run} does not end"));
+    assert_eq!(ended.status, wire::RunState::Succeeded, "{ended:?}");
+    let trace = client.trace(run).await.unwrap();
+    let completed: BTreeMap<&str, DateTime<Utc>> = trace
+        .steps
+        .iter()
+        .filter(|step| step.status == "succeeded")
+        .map(|step| (step.node.as_str(), step.finished_at.as_ref().unwrap().parse().unwrap()))
+        .collect();
+    let hits = hits.lock().await;
+    let mut unknown = 0;
+    for (name, outcome) in ended.output.as_object().unwrap() {
+        let path = format!("/{name}/{run}");
+        let mine: Vec<&Hit> = hits.iter().filter(|hit| hit.path == path).collect();
+        let at = format!("{name} of run {run}: {outcome}, {mine:?}");
+        match outcome.as_str() {
+            Some("node.outcome_unknown") => {
+                unknown += 1;
+                assert!(["once", "last"].contains(&name.as_str()), "{at}");
+                assert!(mine.len() <= 1, "done twice: {at}");
+            }
+            _ => {
+                assert_eq!(outcome, &json!(200), "{at}");
+                let once = ["once", "last"].contains(&name.as_str());
+                assert!(if once { mine.len() == 1 } else { !mine.is_empty() }, "{at}");
+                assert!(
+                    mine.iter().all(|hit| hit.at <= completed[name.as_str()]),
+                    "again behind its end: {at}"
+                );
+            }
+        }
+        assert!(
+            mine.iter().all(|hit| !hit.key.is_empty() && hit.key == mine[0].key),
+            "one key for all: {at}"
+        );
+    }
+    unknown
+}
