@@ -42,6 +42,7 @@ mod resume;
 mod rights;
 mod run_limits;
 mod runs;
+mod search;
 mod shutdown;
 mod sign_in;
 mod start;
