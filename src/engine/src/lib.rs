@@ -11,6 +11,7 @@ mod credentials;
 mod cut;
 pub mod diagram;
 mod diff;
+mod document;
 mod error;
 mod execute;
 mod graph;

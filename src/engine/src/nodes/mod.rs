@@ -8,6 +8,7 @@ mod chunk;
 mod classify;
 mod code;
 mod delay;
+mod document_read;
 mod embed;
 mod extract;
 mod filter;
@@ -257,6 +258,7 @@ pub static CATALOGUE: &[NodeType] = &[
     http_request::TYPE,
     slack_message::TYPE,
     webhook_send::TYPE,
+    document_read::TYPE,
     chunk::TYPE,
     index_upsert::TYPE,
     index_search::TYPE,
@@ -275,7 +277,6 @@ pub(crate) const TYPES_LATER: &[&str] = &[
     "collection_get",
     "collection_put",
     "collection_query",
-    "document_read",
     "ask",
     "client_tool",
     "client_effect",

@@ -5,6 +5,7 @@ mod chat;
 mod chunk;
 mod code;
 mod delay;
+mod document_read;
 mod for_each;
 mod http_request;
 mod index;

@@ -482,6 +482,19 @@ error_codes! {
         "The vector has another length than those of the search index.",
         "An `index_upsert` or `index_search` was given a vector of another model than those that the index holds.",
         "Embed all texts of an index, and what is looked for in it, with one model and one number of dimensions.";
+    DocumentUnsupported, "document.unsupported", 200, false,
+        "The document is of a kind that cannot be read.",
+        "A `document_read` has fetched an image, an archive or something else that is no text, Markdown, CSV, HTML, PDF or DOCX.",
+        "Give it a document of one of these kinds. If its server says something wrong of it, say `format` in the node.";
+    DocumentDamaged, "document.damaged", 200, false,
+        "The document cannot be read.",
+        "It is damaged or cut short, opens with a password only, or is something else than it is said to be.",
+        "The run's error says what its reader has met. Open the document yourself, and save it again without a password.";
+    DocumentTooLarge, "document.too_large", 200, false,
+        "The document is too large.",
+        "It has more than 10 MiB, 2,000 pages or 4 MiB of text, something in it is too large when it is unpacked, or reading \
+         it takes more memory than SERVICE_SANDBOX_MEMORY_BYTES.",
+        "Cut it into parts, and read them one by one.";
     RunNotFound, "run.not_found", 404, false,
         "There is no such run.",
         "No run that the caller may see has this id.",
