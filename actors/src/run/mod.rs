@@ -3,6 +3,7 @@
 
 mod answers;
 mod credentials;
+mod databases;
 mod frames;
 mod journal;
 mod search;
@@ -40,6 +41,7 @@ use crate::plans::{LoadedVersion, Plans};
 use crate::publish::{Reader, Topics};
 use answers::AnswersOf;
 pub(crate) use credentials::CredentialsOf;
+use databases::DatabasesOf;
 use search::SearchOf;
 use workflows::WorkflowsOf;
 
@@ -130,6 +132,7 @@ pub(crate) async fn execute<T: Teller>(
     };
     let credentials = CredentialsOf { workspace, store: &ports.store, ring: ports.vault.as_ref() };
     let search = SearchOf { workspace, store: &ports.store };
+    let databases = DatabasesOf { outbound: &ports.outbound };
     let workflows = WorkflowsOf { workspace, plans: Arc::clone(&ports.plans) };
     let ports = Ports {
         journal: writer,
@@ -142,6 +145,7 @@ pub(crate) async fn execute<T: Teller>(
         answers: &answers,
         credentials: &credentials,
         search: &search,
+        databases: &databases,
         outbound: &ports.outbound,
         cache: &ports.cache,
         activity,

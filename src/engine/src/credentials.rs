@@ -23,6 +23,7 @@ use crate::template::Filling;
 const FIELDS: &[(&str, &[&str])] = &[
     ("document_read", &["url", "headers"]),
     ("http_request", &["url", "headers", "query", "json", "body"]),
+    ("postgres_query", &["dsn"]),
     ("slack_message", &["webhook_url", "token"]),
     ("webhook_send", &["url", "headers", "json", "body", "secret"]),
 ];

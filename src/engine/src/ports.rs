@@ -1,6 +1,7 @@
 //! What the engine needs from outside.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -10,7 +11,7 @@ use sandbox::Sandbox;
 use serde_json::{Map, Value};
 use wire::chat::NoticeLevel;
 
-pub use net::Client as Outbound;
+pub use net::{Client as Outbound, Host};
 
 use crate::cache::Cache;
 use crate::models::Models;
@@ -41,6 +42,8 @@ pub struct Ports<'a> {
     pub credentials: &'a dyn Credentials,
     /// Search indexes of the workspace.
     pub search: &'a dyn SearchIndex,
+    /// Databases that graphs name.
+    pub databases: &'a dyn Databases,
     /// Sends requests to addresses that graphs name.
     pub outbound: &'a Outbound,
     /// Results of pure nodes.
@@ -218,6 +221,45 @@ pub trait Credentials: Send + Sync {
     /// # Errors
     /// [`NodeError`] that names one that is not there, or says why they cannot be read now.
     async fn resolve(&self, names: &[String]) -> Result<Vec<Secret>, NodeError>;
+}
+
+/// What a database that a graph names is asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DatabaseQuery {
+    /// One statement.
+    pub sql: String,
+    /// Its `$1`, `$2`, ….
+    pub parameters: Vec<Value>,
+    /// Whether it may change anything.
+    pub writes: bool,
+    /// How long it may take.
+    pub time: Duration,
+    /// Most rows.
+    pub rows: usize,
+    /// Bytes of all rows, as JSON.
+    pub bytes: usize,
+}
+
+/// What it answered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DatabaseRows {
+    /// An object for each row.
+    pub rows: Vec<Value>,
+    /// How many rows there are, or were changed.
+    pub count: u64,
+}
+
+/// Databases that graphs name, none of them the service's own.
+#[async_trait]
+pub trait Databases: Send + Sync {
+    /// The password of an address, which a run may never say.
+    fn password(&self, dsn: &Secret) -> Option<Secret>;
+
+    /// Does one statement.
+    ///
+    /// # Errors
+    /// [`NodeError`] when the database may not be called, does not answer or refuses; without any secret.
+    async fn query(&self, dsn: &Secret, query: DatabaseQuery) -> Result<DatabaseRows, NodeError>;
 }
 
 /// A chunk's place in an index: its document's number, and which of the document's it is.

@@ -106,13 +106,13 @@ mod tests {
             assert!(unknown.to_string().contains("did you mean"), "{unknown}");
         }
         assert!(find("zebra").err().unwrap().to_string().ends_with("progress, notice"));
-        assert!(find("postgres_query").err().unwrap().to_string().contains("does not execute it yet"));
+        assert!(find("collection_query").err().unwrap().to_string().contains("does not execute it yet"));
         assert!(
-            find("postgres_qery")
+            find("collection_qery")
                 .err()
                 .unwrap()
                 .to_string()
-                .contains("and 'postgres_query' is part of the format")
+                .contains("and 'collection_query' is part of the format")
         );
         assert!(!find("\u{1b}[31m").err().unwrap().to_string().contains('\u{1b}'));
     }

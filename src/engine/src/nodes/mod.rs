@@ -9,6 +9,7 @@ mod classify;
 mod code;
 mod delay;
 mod document_read;
+mod email_send;
 mod embed;
 mod extract;
 mod filter;
@@ -25,6 +26,7 @@ mod merge;
 mod notice;
 pub(crate) mod outbound;
 mod path;
+mod postgres_query;
 mod progress;
 mod reply;
 mod set;
@@ -258,6 +260,8 @@ pub static CATALOGUE: &[NodeType] = &[
     http_request::TYPE,
     slack_message::TYPE,
     webhook_send::TYPE,
+    email_send::TYPE,
+    postgres_query::TYPE,
     document_read::TYPE,
     chunk::TYPE,
     index_upsert::TYPE,
@@ -269,11 +273,9 @@ pub static CATALOGUE: &[NodeType] = &[
 
 /// Types of the format that this version does not execute.
 pub(crate) const TYPES_LATER: &[&str] = &[
-    "email_send",
     "discord_message",
     "telegram_message",
     "rss_read",
-    "postgres_query",
     "collection_get",
     "collection_put",
     "collection_query",

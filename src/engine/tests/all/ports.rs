@@ -8,14 +8,15 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use engine::models::{Model, ModelAnswer, ModelError, ModelRequest, Pieces};
 use engine::ports::{
-    Answer, Answers, ChunkPlace, Credentials, FoundChunk, Journal, JournalError, Output, Ranked, Resolved,
-    SearchIndex, StepKey, StepOutcome, StepRecord, Workflows,
+    Answer, Answers, ChunkPlace, Credentials, DatabaseQuery, DatabaseRows, Databases, FoundChunk, Journal,
+    JournalError, Output, Ranked, Resolved, SearchIndex, StepKey, StepOutcome, StepRecord, Workflows,
 };
 use engine::search::IndexedChunk;
 use engine::{NodeError, Plan};
 use futures_util::future::BoxFuture;
 use kernel::{Clock, ManualClock};
 use parking_lot::Mutex;
+use secrecy::ExposeSecret as _;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, VecDeque};
 use tokio::sync::{Notify, oneshot};
@@ -255,6 +256,27 @@ impl Credentials for MemoryCredentials {
             known.get(name).map(|secret| kernel::Secret::from(secret.clone())).ok_or_else(missing)
         };
         names.iter().map(secret).collect()
+    }
+}
+
+/// A database in memory: answers each statement with what it was asked.
+#[derive(Clone, Default)]
+pub(crate) struct MemoryDatabases(pub(crate) Arc<Mutex<Vec<(String, DatabaseQuery)>>>);
+
+#[async_trait]
+impl Databases for MemoryDatabases {
+    fn password(&self, dsn: &kernel::Secret) -> Option<kernel::Secret> {
+        let (_, behind) = dsn.expose_secret().split_once("://")?;
+        let (_, password) = behind.split_once('@')?.0.split_once(':')?;
+        Some(kernel::Secret::from(password.to_owned()))
+    }
+
+    async fn query(&self, dsn: &kernel::Secret, query: DatabaseQuery) -> Result<DatabaseRows, NodeError> {
+        self.0.lock().push((dsn.expose_secret().to_owned(), query.clone()));
+        match query.sql.as_str() {
+            "FAIL" => Err(NodeError::new(wire::ErrorCode::PostgresFailed, dsn.expose_secret())),
+            _ => Ok(DatabaseRows { rows: query.parameters, count: 2 }),
+        }
     }
 }
 

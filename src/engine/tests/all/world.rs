@@ -31,6 +31,7 @@ pub(crate) struct World {
     pub(crate) workflows: MemoryWorkflows,
     pub(crate) credentials: MemoryCredentials,
     pub(crate) search: MemorySearch,
+    pub(crate) databases: MemoryDatabases,
     /// Where it may call although that is not public.
     pub(crate) allow: Vec<net::HostPort>,
     pub(crate) cache: Cache,
@@ -61,6 +62,7 @@ impl World {
             workflows: MemoryWorkflows::default(),
             credentials: MemoryCredentials::default(),
             search: MemorySearch::default(),
+            databases: MemoryDatabases::default(),
             allow: Vec::new(),
             cache: Cache::default(),
             deadline: None,
@@ -149,6 +151,7 @@ impl World {
         let sandbox = self.sandbox.clone();
         let credentials = self.credentials.clone();
         let (outbound, search) = (outbound(&self.allow), self.search.clone());
+        let databases = self.databases.clone();
         Begun(tokio::spawn(async move {
             let ports = Ports {
                 journal: &*journal,
@@ -160,6 +163,7 @@ impl World {
                 workflows: &workflows,
                 credentials: &credentials,
                 search: &search,
+                databases: &databases,
                 outbound: &outbound,
                 cache: &cache,
                 answers: &*answers,

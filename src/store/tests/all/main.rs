@@ -7,6 +7,7 @@ mod blobs;
 mod changes;
 mod credentials;
 mod fencing;
+mod foreign;
 mod idempotency;
 mod journal;
 mod keys;

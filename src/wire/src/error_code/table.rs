@@ -495,6 +495,25 @@ error_codes! {
         "It has more than 10 MiB, 2,000 pages or 4 MiB of text, something in it is too large when it is unpacked, or reading \
          it takes more memory than SERVICE_SANDBOX_MEMORY_BYTES.",
         "Cut it into parts, and read them one by one.";
+    PostgresUnreachable, "postgres.unreachable", 200, true,
+        "The database does not answer.",
+        "A `postgres_query` could not reach the database, or the connection ended; or it offers no TLS, or a certificate \
+         that nobody vouches for.",
+        "Try again later. Without `sslmode` in the dsn the server's certificate is checked: `sslmode=require` encrypts without \
+         a check.";
+    PostgresRefused, "postgres.refused", 200, false,
+        "The database does not let the workflow in.",
+        "User, password or database of the dsn are not those that the server of a `postgres_query` knows.",
+        "Give the credential the dsn that the database takes today.";
+    PostgresFailed, "postgres.failed", 200, false,
+        "The database has refused the statement.",
+        "The statement of a `postgres_query` is wrong, breaks a rule of the database, or wants to change something in the mode \
+         `read`. Nothing was changed.",
+        "The run's error has what the database said, and its SQLSTATE. Mend the statement, or set `mode` to `write`.";
+    PostgresTooLarge, "postgres.too_large", 200, false,
+        "The database answers with more than the step may take.",
+        "The statement of a `postgres_query` has more rows than `max_rows`, or more than 4 MiB of them. Nothing was changed.",
+        "Ask for less with WHERE and LIMIT, or raise `max_rows`, up to 10,000.";
     RunNotFound, "run.not_found", 404, false,
         "There is no such run.",
         "No run that the caller may see has this id.",

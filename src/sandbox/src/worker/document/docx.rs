@@ -12,7 +12,7 @@ use crate::document::{DocumentLimits, DocumentProblem, DocumentText};
 
 const MAIN: &str = "word/document.xml";
 /// Bytes of the main part, unpacked.
-const UNPACKED: u64 = 64 << 20;
+const UNPACKED: u64 = 24 << 20;
 /// Bytes of one tag or one run of text.
 const PIECE: usize = 4 << 20;
 
@@ -38,7 +38,8 @@ pub(super) fn read(bytes: &[u8], limits: DocumentLimits) -> Result<DocumentText,
 
 fn walk(part: impl std::io::BufRead, text: &mut Text) -> Result<(), DocumentProblem> {
     let mut reader = Reader::from_reader(part);
-    let (mut buffer, mut depth, mut in_text, mut left_out) = (Vec::new(), 0_u32, false, 0_u32);
+    let (mut buffer, mut depth, mut runs, mut in_text, mut left_out) =
+        (Vec::new(), 0_u32, 0_u32, false, 0_u32);
     loop {
         buffer.clear();
         let event =
@@ -51,6 +52,7 @@ fn walk(part: impl std::io::BufRead, text: &mut Text) -> Result<(), DocumentProb
                 match tag.local_name().as_ref() {
                     // What older programs show in place of what stands beside it.
                     b"Fallback" => left_out = left_out.saturating_add(1),
+                    b"r" => runs = runs.saturating_add(1),
                     b"t" => in_text = true,
                     _ => {}
                 }
@@ -59,13 +61,15 @@ fn walk(part: impl std::io::BufRead, text: &mut Text) -> Result<(), DocumentProb
                 depth = depth.saturating_sub(1);
                 match tag.local_name().as_ref() {
                     b"Fallback" => left_out = left_out.saturating_sub(1),
+                    b"r" => runs = runs.saturating_sub(1),
                     b"t" => in_text = false,
                     b"p" if left_out == 0 => text.end_paragraph()?,
                     _ => {}
                 }
             }
-            Event::Empty(tag) if left_out == 0 => match tag.local_name().as_ref() {
-                b"tab" if depth > 0 => text.push("\t")?,
+            // The same names stand in descriptions of paragraphs.
+            Event::Empty(tag) if left_out == 0 && runs > 0 => match tag.local_name().as_ref() {
+                b"tab" => text.push("\t")?,
                 b"br" | b"cr" => text.push("\n")?,
                 b"noBreakHyphen" => text.push("\u{2011}")?,
                 _ => {}
