@@ -60,11 +60,15 @@ fn schema() -> Value {
 
 fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
     let to = addresses_field(fields, "to", check);
-    let cc = if fields.value("cc").is_some() { Some(addresses_field(fields, "cc", check)?) } else { None };
+    let cc = fields.value("cc").is_some().then(|| addresses_field(fields, "cc", check));
     let reply_to = optional_text_field(fields, "reply_to", check);
     let subject = text_field(fields, "subject", check);
     let text = text_field(fields, "text", check);
     let html = optional_text_field(fields, "html", check);
+    let cc = match cc {
+        Some(cc) => Some(cc?),
+        None => None,
+    };
     Some(Box::new(EmailSend { to: to?, cc, reply_to, subject: subject?, text: text?, html }))
 }
 
