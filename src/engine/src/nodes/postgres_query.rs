@@ -76,11 +76,7 @@ fn build(fields: &mut Fields<'_>, spec: &NodeSpec, check: &mut Check) -> Option<
         let message = format!("has {} bytes; at most {MOST_SQL}", long.len());
         check.note(FieldError::new(fields.at("query"), "range", message).suggest("a shorter statement"));
     }
-    let parameters = if fields.value("parameters").is_some() {
-        Some(list_field(fields, "parameters", check)?)
-    } else {
-        None
-    };
+    let parameters = fields.value("parameters").is_some().then(|| list_field(fields, "parameters", check));
     let writes = fields.word("mode", &MODES, &mut check.problems) == Some("write");
     let rows = fields.whole("max_rows", 1..=MOST_ROWS, &mut check.problems).unwrap_or(1_000);
     let time = spec.common.timeout.unwrap_or(TIMEOUT);
@@ -90,6 +86,10 @@ fn build(fields: &mut Fields<'_>, spec: &NodeSpec, check: &mut Check) -> Option<
         check.note(problem.suggest(format!("\"timeout_seconds\": {}", LONGEST.as_secs())));
     }
     let rows = usize::try_from(rows).unwrap_or(1);
+    let parameters = match parameters {
+        Some(parameters) => Some(parameters?),
+        None => None,
+    };
     Some(Box::new(PostgresQuery { dsn: dsn?, sql: sql?, parameters, writes, rows, time }))
 }
 

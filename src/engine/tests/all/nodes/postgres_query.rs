@@ -59,7 +59,10 @@ fn fields_are_checked() {
         refused(&json!({"name": "n", "type": "postgres_query"})),
         ["/dsn required", "/query required"]
     );
-    assert_eq!(refused(&node(json!({"parameters": "x"}))), ["/parameters type"]);
+    assert_eq!(
+        refused(&node(json!({"parameters": "x", "mode": "read", "max_rows": 5}))),
+        ["/parameters type"]
+    );
     assert_eq!(refused(&node(json!({"mode": "rw"}))), ["/mode choice"]);
     assert_eq!(refused(&node(json!({"max_rows": 10_001}))), ["/max_rows range"]);
     assert_eq!(refused(&node(json!({"timeout_seconds": 601}))), ["/timeout_seconds range"]);
