@@ -144,8 +144,9 @@ impl System {
         };
         let threads = Threads::new(guardian.clone(), TurnPorts { run: ports.clone(), grace });
         let runs = Registry::new(guardian.clone(), ports.clone());
+        let delivery = mail.delivery.clone();
         let mail = MailQueue::start(&guardian, mail, store.clone(), instance, Arc::clone(&ports.clock));
-        outbox::start(&guardian, &ports);
+        outbox::start(&guardian, &ports, delivery);
         let tidying = Tidying { store: store.clone(), clock: Arc::clone(&ports.clock), keep_runs };
         let system = Self { store, lease, guardian, health, ports, threads, runs, mail, tidying };
         system.recover(since).await?;

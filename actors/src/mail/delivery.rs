@@ -1,12 +1,14 @@
 //! Where mail goes: to the mail server that the operator named, or to the log.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use auth::sign_in::Letter;
+use engine::outbox::Mail;
 use kernel::Secret;
 use lettre::message::header::{ContentTransferEncoding, ContentType};
-use lettre::message::{Body, Mailbox, SinglePart};
+use lettre::message::{Body, Mailbox, MultiPart, SinglePart};
 use lettre::transport::smtp;
 use lettre::{Address, AsyncSmtpTransport, AsyncTransport, Message, Tokio1Executor};
 use secrecy::ExposeSecret;
@@ -21,8 +23,9 @@ const NOT_LET_IN: [u16; 4] = [530, 534, 535, 538];
 /// Bytes of the longest line that may be sent as it stands (RFC 5322).
 const LINE: usize = 998;
 
-/// Where mail goes.
-pub struct Delivery(Kind);
+/// Where mail goes. Clones share connections.
+#[derive(Clone)]
+pub struct Delivery(Arc<Kind>);
 
 enum Kind {
     Smtp { server: Box<AsyncSmtpTransport<Tokio1Executor>>, from: Mailbox },
@@ -42,16 +45,16 @@ pub enum DeliveryError {
 }
 
 /// A mail was not sent.
-pub(super) struct Failure {
+pub(crate) struct Failure {
     /// For the log: no address and no secret.
-    pub(super) reason: String,
+    pub(crate) reason: String,
     /// It would be refused again.
-    pub(super) permanent: bool,
+    pub(crate) permanent: bool,
 }
 
 impl Failure {
     /// The mail server did not take it in time.
-    pub(super) fn too_slow() -> Self {
+    pub(crate) fn too_slow() -> Self {
         Self { reason: "the mail server takes too long".to_owned(), permanent: false }
     }
 }
@@ -91,19 +94,19 @@ impl Delivery {
         let builder = builder.map_err(|_| DeliveryError::Server)?;
         let server = Box::new(builder.timeout(Some(PATIENCE)).build());
         let from = from.parse().map_err(|error| DeliveryError::From(format!("{error}")))?;
-        Ok(Self(Kind::Smtp { server, from }))
+        Ok(Self(Arc::new(Kind::Smtp { server, from })))
     }
 
     /// Into the log, code and link included: for development, where there is no mail server.
     #[must_use]
     pub fn log() -> Self {
-        Self(Kind::Log)
+        Self(Arc::new(Kind::Log))
     }
 
     /// Nowhere: nobody signs in by mail any more, and what was still on its way is dropped.
     #[must_use]
     pub fn nowhere() -> Self {
-        Self(Kind::Nowhere)
+        Self(Arc::new(Kind::Nowhere))
     }
 
     /// Whether the mail server lets the service in.
@@ -111,7 +114,7 @@ impl Delivery {
     /// # Errors
     /// In a sentence without a secret, that it does not.
     pub async fn try_server(&self) -> Result<(), String> {
-        let Kind::Smtp { server, .. } = &self.0 else { return Ok(()) };
+        let Kind::Smtp { server, .. } = &*self.0 else { return Ok(()) };
         match server.test_connection().await {
             Ok(true) => Ok(()),
             Ok(false) => Err("the mail server does not answer".to_owned()),
@@ -120,7 +123,7 @@ impl Delivery {
     }
 
     pub(super) async fn send(&self, id: Uuid, recipient: &str, letter: &Letter) -> Result<(), Failure> {
-        match &self.0 {
+        match &*self.0 {
             Kind::Nowhere => {
                 tracing::info!(%id, "SERVICE_SMTP_URL is not set, so a mail is dropped");
                 Ok(())
@@ -138,6 +141,59 @@ impl Delivery {
             }
         }
     }
+}
+
+impl Delivery {
+    /// Sends a mail that a workflow has written.
+    pub(crate) async fn send_mail(&self, id: Uuid, mail: &Mail) -> Result<(), Failure> {
+        match &*self.0 {
+            Kind::Nowhere => {
+                let reason = "SERVICE_SMTP_URL is not set, so no mail is sent".to_owned();
+                Err(Failure { reason, permanent: true })
+            }
+            Kind::Log => {
+                // What it says may be anybody's.
+                tracing::warn!(%id, "SERVICE_SMTP_URL is not set, so a workflow's mail goes nowhere");
+                Ok(())
+            }
+            Kind::Smtp { server, from } => {
+                let message = written(id, from.clone(), mail)?;
+                server.send(message).await.map(drop).map_err(|error| failure(&error))
+            }
+        }
+    }
+}
+
+/// A workflow's mail. Every address is one address, and every header is encoded by the library.
+fn written(id: Uuid, from: Mailbox, mail: &Mail) -> Result<Message, Failure> {
+    let permanent = |reason: &str| Failure { reason: reason.to_owned(), permanent: true };
+    let parsed = |address: &String| -> Result<Mailbox, Failure> {
+        let address = address.parse().map_err(|_| permanent("an address is none that mail is sent to"))?;
+        Ok(Mailbox::new(None, address))
+    };
+    let name = format!("<{id}@{}>", from.email.domain());
+    let mut message = Message::builder().message_id(Some(name)).from(from).subject(&mail.subject);
+    for to in &mail.to {
+        message = message.to(parsed(to)?);
+    }
+    for cc in &mail.cc {
+        message = message.cc(parsed(cc)?);
+    }
+    if let Some(reply_to) = &mail.reply_to {
+        message = message.reply_to(parsed(reply_to)?);
+    }
+    let part = |kind: ContentType, text: &str| {
+        SinglePart::builder().header(kind).body(text.replace("\r\n", "\n").replace('\n', "\r\n"))
+    };
+    let plain = part(ContentType::TEXT_PLAIN, &mail.text);
+    let message = match &mail.html {
+        Some(html) => {
+            let both = MultiPart::alternative().singlepart(plain);
+            message.multipart(both.singlepart(part(ContentType::TEXT_HTML, html)))
+        }
+        None => message.singlepart(plain),
+    };
+    message.map_err(|_| permanent("the mail cannot be put together"))
 }
 
 fn message(id: Uuid, from: Mailbox, recipient: &str, letter: &Letter) -> Result<Message, Failure> {

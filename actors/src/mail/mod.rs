@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use crate::runtime::{ActorKind, Guardian};
 use crate::sending::Sender;
+pub(crate) use delivery::Failure;
 pub use delivery::{Delivery, DeliveryError};
 use queue::Letters;
 

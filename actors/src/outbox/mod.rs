@@ -1,4 +1,4 @@
-//! The outbox: requests that a step has left with its row, sent by one actor of each instance.
+//! The outbox: requests and mail that a step has left with its row, sent by one actor of each instance.
 //!
 //! A request is sent at least once: who dies between sending and noting it sends it again, under the same
 //! `Idempotency-Key`. Its secrets are read for each attempt.
@@ -7,17 +7,19 @@ mod queue;
 
 use std::sync::Arc;
 
+use crate::mail::Delivery;
 use crate::run::RunPorts;
 use crate::runtime::{ActorKind, Guardian};
 use crate::sending::Sender;
 use queue::Requests;
 
 /// Starts the actor.
-pub(crate) fn start(guardian: &Guardian, ports: &RunPorts) {
+pub(crate) fn start(guardian: &Guardian, ports: &RunPorts, mail: Delivery) {
     let requests = Requests {
         store: ports.store.clone(),
         vault: ports.vault.clone(),
         outbound: ports.outbound.clone(),
+        mail,
         instance: ports.writer,
         clock: Arc::clone(&ports.clock),
     };

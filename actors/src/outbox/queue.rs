@@ -6,18 +6,22 @@ use std::time::Duration;
 use async_trait::async_trait;
 use auth::keyring::KeyRing;
 use chrono::TimeDelta;
-use engine::outbox::{Undelivered, deliver};
+use engine::outbox::{Mail, Undelivered, deliver};
 use engine::ports::Outbound;
 use kernel::Clock;
+use serde_json::Value;
 use store::{ClaimedDelivery, Store, StoreError};
 use uuid::Uuid;
 
+use crate::mail::{Delivery, Failure};
 use crate::run::CredentialsOf;
 use crate::sending::{Queue, pause};
 use crate::turn::text::stored_json;
 
 /// For how long a claimed request is nobody else's; longer than one attempt may take.
 const SENDING: TimeDelta = TimeDelta::seconds(60);
+/// Longest time that handing a mail over may take.
+const MAIL: Duration = Duration::from_secs(45);
 /// Between two attempts.
 const LONGEST_PAUSE: TimeDelta = TimeDelta::minutes(10);
 /// For how long it is tried.
@@ -28,6 +32,7 @@ pub(super) struct Requests {
     pub(super) store: Store,
     pub(super) vault: Option<Arc<KeyRing>>,
     pub(super) outbound: Outbound,
+    pub(super) mail: Delivery,
     pub(super) instance: Uuid,
     pub(super) clock: Arc<dyn Clock>,
 }
@@ -56,12 +61,13 @@ impl Queue for Requests {
         let credentials =
             CredentialsOf { workspace: workspace_id, store: &self.store, ring: self.vault.as_ref() };
         let sent = match stored_json(&request) {
+            Ok(request) if Mail::of(&request).is_some() => self.mail(id, &request).await,
             Ok(request) => deliver(id, request, &credentials, &self.outbound, &*self.clock).await,
             Err(error) => Err(Undelivered { message: error.to_string(), permanent: true, retry_after: None }),
         };
         let undelivered = match sent {
             Ok(status) => {
-                tracing::info!(%id, attempts, status, "a webhook was taken");
+                tracing::info!(%id, attempts, status, "what a step has left was taken");
                 return self.store.note_delivery(id, None, None).await;
             }
             Err(undelivered) => undelivered,
@@ -71,8 +77,22 @@ impl Queue for Requests {
         let next = now + pause(attempts, LONGEST_PAUSE).max(asked.unwrap_or_default().min(LONGEST_PAUSE));
         let over = undelivered.permanent || next > created_at + PATIENCE;
         // What the receiver said may quote what users said; it is in the row.
-        tracing::warn!(%id, attempts, over, "a webhook was not taken");
+        tracing::warn!(%id, attempts, over, "what a step has left was not taken");
         let next = (!over).then_some(next);
         self.store.note_delivery(id, next, Some(&undelivered.message)).await
+    }
+}
+
+impl Requests {
+    /// Hands a mail to the mail server; as a status, what SMTP says of it.
+    async fn mail(&self, id: Uuid, request: &Value) -> Result<u16, Undelivered> {
+        let Some(mail) = Mail::of(request) else { return Ok(0) };
+        let sent = kernel::timeout(&*self.clock, MAIL, self.mail.send_mail(id, &mail)).await;
+        let undelivered = |failure: Failure| Undelivered {
+            message: failure.reason,
+            permanent: failure.permanent,
+            retry_after: None,
+        };
+        sent.unwrap_or_else(|| Err(Failure::too_slow())).map(|()| 250).map_err(undelivered)
     }
 }

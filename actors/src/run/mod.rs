@@ -3,8 +3,10 @@
 
 mod answers;
 mod credentials;
+mod databases;
 mod frames;
 mod journal;
+mod search;
 mod teller;
 mod wakes;
 mod workflows;
@@ -39,6 +41,8 @@ use crate::plans::{LoadedVersion, Plans};
 use crate::publish::{Reader, Topics};
 use answers::AnswersOf;
 pub(crate) use credentials::CredentialsOf;
+use databases::DatabasesOf;
+use search::SearchOf;
 use workflows::WorkflowsOf;
 
 /// What every run works with.
@@ -128,6 +132,8 @@ pub(crate) async fn execute<T: Teller>(
     };
     let credentials = CredentialsOf { workspace, store: &ports.store, ring: ports.vault.as_ref() };
     let sandbox = ports.sandbox.of(workspace);
+    let search = SearchOf { workspace, store: &ports.store };
+    let databases = DatabasesOf { outbound: &ports.outbound };
     let workflows = WorkflowsOf { workspace, plans: Arc::clone(&ports.plans) };
     let ports = Ports {
         journal: writer,
@@ -139,6 +145,8 @@ pub(crate) async fn execute<T: Teller>(
         workflows: &workflows,
         answers: &answers,
         credentials: &credentials,
+        search: &search,
+        databases: &databases,
         outbound: &ports.outbound,
         cache: &ports.cache,
         activity,

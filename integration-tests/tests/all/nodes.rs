@@ -37,8 +37,8 @@ async fn a_type_that_is_not_there_is_answered_with_the_near_one() {
     for (name, message) in [
         ("replay", "There is no node type 'replay'; did you mean 'reply'?"),
         (
-            "postgres_query",
-            "'postgres_query' is part of the format, but this version does not execute it yet.",
+            "collection_query",
+            "'collection_query' is part of the format, but this version does not execute it yet.",
         ),
     ] {
         let answer = t.get(&format!("/api/nodes/{name}")).await;

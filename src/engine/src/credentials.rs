@@ -21,7 +21,9 @@ use crate::template::Filling;
 
 /// Fields in which `[[name]]` is a secret, by the type of their node. Everywhere else it is text.
 const FIELDS: &[(&str, &[&str])] = &[
+    ("document_read", &["url", "headers"]),
     ("http_request", &["url", "headers", "query", "json", "body"]),
+    ("postgres_query", &["dsn"]),
     ("slack_message", &["webhook_url", "token"]),
     ("webhook_send", &["url", "headers", "json", "body", "secret"]),
 ];

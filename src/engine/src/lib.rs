@@ -8,8 +8,10 @@ mod canonical;
 mod channel;
 mod check;
 mod credentials;
+mod cut;
 pub mod diagram;
 mod diff;
+mod document;
 mod error;
 mod execute;
 mod graph;
@@ -22,6 +24,7 @@ pub mod ports;
 mod redact;
 mod references;
 mod schema;
+pub mod search;
 mod tags;
 mod template;
 

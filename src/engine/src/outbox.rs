@@ -5,6 +5,7 @@ use std::time::Duration;
 use kernel::Clock;
 use net::{Limits, Method, Request};
 use ring::hmac::{HMAC_SHA256, Key, sign};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use uuid::Uuid;
 use wire::ErrorCode;
@@ -26,6 +27,31 @@ const LIMITS: Limits = Limits {
     body_bytes: 1024 * 1024,
     redirects: 0,
 };
+
+/// A mail that waits to be sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mail {
+    /// Who gets it.
+    pub to: Vec<String>,
+    /// Who gets a copy.
+    pub cc: Vec<String>,
+    /// Where answers go.
+    pub reply_to: Option<String>,
+    /// One line.
+    pub subject: String,
+    /// As plain text.
+    pub text: String,
+    /// The same as HTML.
+    pub html: Option<String>,
+}
+
+impl Mail {
+    /// The mail that a delivery is, if it is one.
+    #[must_use]
+    pub fn of(request: &Value) -> Option<Self> {
+        Self::deserialize(request.get("mail")?).ok()
+    }
+}
 
 /// A request that waits to be sent.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,6 +81,10 @@ impl Delivery {
             *byte = of_digest;
         }
         Self { id: uuid::Builder::from_custom_bytes(bytes).into_uuid(), request: input }
+    }
+
+    pub(crate) fn mail(idempotency_key: &str, mail: &Mail) -> Self {
+        Self::new(idempotency_key, json!({"mail": mail}))
     }
 }
 

@@ -1,11 +1,12 @@
 //! The client.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::{Clock, timeout};
 use reqwest::header::{ACCEPT_ENCODING, AUTHORIZATION, HeaderValue};
-use url::Url;
+use url::{Host, Url};
 
 use crate::pool::Pool;
 use crate::{Guard, Limits, NetError, NetErrorKind, Request, Response, redirect};
@@ -48,6 +49,17 @@ impl Client {
     pub fn operator(clock: Arc<dyn Clock>) -> Result<Self, ClientError> {
         let face = Face::Operator { http: Pool::new()?.open()? };
         Ok(Self { parts: Arc::new(Parts { face, clock }) })
+    }
+
+    /// The addresses of a place that may be called, for what is not HTTP; whoever calls them calls no others.
+    ///
+    /// # Errors
+    /// [`NetErrorKind::Refused`] and [`NetErrorKind::Unreachable`], as [`Guard::open`].
+    pub async fn addresses(&self, host: &Host<String>, port: u16) -> Result<Vec<SocketAddr>, NetError> {
+        match &self.parts.face {
+            Face::Guarded { guard, .. } => guard.open(host, port).await,
+            Face::Operator { .. } => Err(NetError::refused("this client knows no guard")),
+        }
     }
 
     /// Sends a request and waits for the head of its answer. Dropping the future, or the answer, ends the connection.

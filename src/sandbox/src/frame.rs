@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::call::{Entry, Language, Modules, Source, Surveyed, SyntaxProblem};
+use crate::document::{DocumentKind, DocumentLimits, DocumentProblem, DocumentText};
 
 /// Bytes of the longest request: a value of the engine, and modules.
 pub(crate) const LONGEST_REQUEST: usize = 24 << 20;
@@ -38,6 +39,12 @@ pub(crate) enum Task {
         language: Language,
         source: Source,
     },
+    Document {
+        kind: DocumentKind,
+        /// Base64.
+        data: String,
+        limits: DocumentLimits,
+    },
     /// Sends it back: what a call costs without any code.
     Echo {
         args: Box<RawValue>,
@@ -58,6 +65,8 @@ pub(crate) enum Answer {
     Value { value: Box<RawValue>, logs: String },
     Surveyed(Surveyed),
     Unsound(SyntaxProblem),
+    Document(DocumentText),
+    Unreadable(DocumentProblem),
     Failed { message: String, module: Option<String>, line: Option<u32>, column: Option<u32> },
     Memory,
     OutputTooLarge,

@@ -1,10 +1,12 @@
-//! User code, safely: Python (on Monty) and JavaScript (on QuickJS) in worker processes of the same binary.
+//! User code, safely: Python (on Monty) and JavaScript (on QuickJS) in worker processes of the same binary. Documents of
+//! strangers are read there, too.
 //!
 //! [`Sandbox`] is the service's side: a pool of workers. A worker is this binary again, started with
 //! [`WORKER_ARGUMENT`], which calls [`work`] before anything else. Nothing of a user's code is parsed or run in the
 //! service's own process. See docs/adr/0011-sandbox.md.
 
 mod call;
+mod document;
 mod frame;
 mod memory;
 mod places;
@@ -15,6 +17,7 @@ mod worker;
 pub use call::{
     Call, Entry, Language, Limits, Modules, Outcome, SandboxError, Source, Surveyed, SyntaxProblem,
 };
+pub use document::{DocumentKind, DocumentLimits, DocumentProblem, DocumentText};
 pub use memory::Limiter;
 pub use pool::{Options, Sandbox};
 pub use worker::work;

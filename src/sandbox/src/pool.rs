@@ -17,6 +17,7 @@ use tokio_util::task::AbortOnDropHandle;
 use uuid::Uuid;
 
 use crate::call::{Call, Language, Limits, Modules, Outcome, SandboxError, Source, Surveyed, SyntaxProblem};
+use crate::document::{DocumentKind, DocumentLimits, DocumentProblem, DocumentText};
 use crate::frame::{Answer, LONGEST_REQUEST, Request, Response, Task, framed, longest_answer};
 use crate::places::{Place, Places};
 use crate::process::{Lost, Worker};
@@ -148,6 +149,26 @@ impl Sandbox {
         }
     }
 
+    /// Reads a document, whose bytes are base64. Dropped, its worker is killed.
+    ///
+    /// # Errors
+    /// [`SandboxError`] when it could not be found out what it says: a reader ran for too long, wanted too much or died.
+    pub async fn read_document(
+        &self,
+        kind: DocumentKind,
+        data: String,
+        limits: DocumentLimits,
+    ) -> Result<Result<DocumentText, DocumentProblem>, SandboxError> {
+        // A letter of a text takes at most six as JSON.
+        let within = Limits { time: limits.time, output: limits.text.saturating_mul(6), logs: 0 };
+        let place = self.place(self.whose, within).await?;
+        match self.ask(place, Task::Document { kind, data, limits }, Arc::default(), within).await? {
+            Answer::Document(read) => Ok(Ok(read)),
+            Answer::Unreadable(problem) => Ok(Err(problem)),
+            other => Err(self.error(other, within)),
+        }
+    }
+
     /// Sends a value to a worker and back: what a call costs without any code.
     ///
     /// # Errors
@@ -206,7 +227,9 @@ impl Sandbox {
             Answer::Unsound(SyntaxProblem { message, line, column }) => {
                 SandboxError::Failed { message, module: None, line, column }
             }
-            Answer::Value { .. } | Answer::Surveyed(_) => SandboxError::Crashed,
+            Answer::Value { .. } | Answer::Surveyed(_) | Answer::Document(_) | Answer::Unreadable(_) => {
+                SandboxError::Crashed
+            }
         }
     }
 }

@@ -145,7 +145,7 @@ fn settings(session: Session<'_>) -> String {
 
 /// Whether the server's certificate is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verify {
+pub(crate) enum Verify {
     /// `verify-ca`, `verify-full`.
     Full,
     /// `disable` to `require`: as libpq, encryption without a check of who is there.
@@ -153,7 +153,7 @@ enum Verify {
 }
 
 /// tokio-postgres knows `disable`, `prefer` and `require`; the other modes of libpq are translated.
-fn verification(dsn: &str) -> (String, Verify) {
+pub(crate) fn verification(dsn: &str) -> (String, Verify) {
     for (mode, instead, verify) in [
         ("verify-full", "require", Verify::Full),
         ("verify-ca", "require", Verify::Full),
@@ -180,7 +180,7 @@ fn around_mode<'a>(dsn: &'a str, mode: &str) -> Option<(&'a str, &'a str)> {
     })
 }
 
-fn tls_config(verify: Verify) -> Result<rustls::ClientConfig, StoreError> {
+pub(crate) fn tls_config(verify: Verify) -> Result<rustls::ClientConfig, StoreError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()

@@ -1,12 +1,16 @@
 //! A database of its own for each test, copied from a migrated template.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "only tests are built with this")]
 
+use std::net::SocketAddr;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use diesel_async::{AsyncPgConnection, RunQueryDsl, SimpleAsyncConnection};
 use kernel::{Clock, Ids, Random, SystemClock, SystemRandom};
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::runtime::Handle;
+use tokio_postgres::config::Host;
 
 use crate::connect::{Connector, Session};
 use crate::{Options, Store, migrate, partitions, roles};
@@ -55,6 +59,39 @@ impl TestDatabase {
     #[must_use]
     pub fn dsn(&self) -> &str {
         &self.dsn
+    }
+
+    /// The same over the network, for who calls no socket: an address for [`crate::Foreign`], and where that is. It ends
+    /// with the test's runtime.
+    ///
+    /// # Panics
+    /// When there is no port.
+    pub async fn over_network(&self) -> (String, SocketAddr) {
+        let config = tokio_postgres::Config::from_str(&self.dsn).expect("a DSN");
+        let port = config.get_ports().first().copied().unwrap_or(5432);
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let at = listener.local_addr().expect("an address");
+        let host = config.get_hosts().first().cloned().expect("a host");
+        tokio::spawn(async move {
+            while let Ok((mut near, _)) = listener.accept().await {
+                let host = host.clone();
+                tokio::spawn(async move {
+                    let _ = match host {
+                        Host::Unix(folder) => {
+                            let socket = folder.join(format!(".s.PGSQL.{port}"));
+                            let mut far = UnixStream::connect(socket).await.expect("the cluster");
+                            copy_bidirectional(&mut near, &mut far).await
+                        }
+                        Host::Tcp(name) => {
+                            let mut far = TcpStream::connect((name, port)).await.expect("the cluster");
+                            copy_bidirectional(&mut near, &mut far).await
+                        }
+                    };
+                });
+            }
+        });
+        let user = config.get_user().unwrap_or("postgres");
+        (format!("postgres://{user}@{at}/{}?sslmode=disable", self.name), at)
     }
 
     /// A store on this database, with the system's clock.

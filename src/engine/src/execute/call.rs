@@ -24,7 +24,7 @@ use crate::check::PlanNode;
 use crate::models::{Models, Pieces};
 use crate::nodes::Failure;
 use crate::outbox::Delivery;
-use crate::ports::{Answer, Credentials, Ports, Resolved, StepKey, Workflows};
+use crate::ports::{Answer, Credentials, Databases, Ports, Resolved, SearchIndex, StepKey, Workflows};
 use crate::redact::Redactor;
 use crate::template::overlay;
 
@@ -79,6 +79,14 @@ impl Call<'_> {
 
     pub(crate) fn credentials(&self) -> &dyn Credentials {
         self.env.ports.credentials
+    }
+
+    pub(crate) fn search(&self) -> &dyn SearchIndex {
+        self.env.ports.search
+    }
+
+    pub(crate) fn databases(&self) -> &dyn Databases {
+        self.env.ports.databases
     }
 
     /// What it learns, the run says no more.

@@ -47,6 +47,7 @@ impl Effect {
             Self::Pure => "pure",
             Self::Wait => "wait",
             Self::Speaks => "speaks",
+            Self::Reads => "reads",
             Self::Model => "model",
             Self::Outbound => "outbound",
             Self::Nested => "nested",
@@ -60,6 +61,7 @@ impl Effect {
             Self::Pure => "The same input gives the same result; nothing outside changes.",
             Self::Wait => "It only waits.",
             Self::Speaks => "It says something to whoever watches the run.",
+            Self::Reads => "It reads what others may change meanwhile; nothing outside changes.",
             Self::Model => {
                 "It asks a language model, which may cost money and answers differently each time."
             }
@@ -104,13 +106,13 @@ mod tests {
             assert!(unknown.to_string().contains("did you mean"), "{unknown}");
         }
         assert!(find("zebra").err().unwrap().to_string().ends_with("progress, notice"));
-        assert!(find("postgres_query").err().unwrap().to_string().contains("does not execute it yet"));
+        assert!(find("collection_query").err().unwrap().to_string().contains("does not execute it yet"));
         assert!(
-            find("postgres_qery")
+            find("collection_qery")
                 .err()
                 .unwrap()
                 .to_string()
-                .contains("and 'postgres_query' is part of the format")
+                .contains("and 'collection_query' is part of the format")
         );
         assert!(!find("\u{1b}[31m").err().unwrap().to_string().contains('\u{1b}'));
     }

@@ -4,14 +4,19 @@ mod agent;
 mod asking;
 mod assert;
 mod catalogue;
+mod chunk;
 mod classify;
 mod code;
 mod delay;
+mod document_read;
+mod email_send;
 mod embed;
 mod extract;
 mod filter;
 mod for_each;
 mod http_request;
+mod index_search;
+mod index_upsert;
 mod json;
 mod judge;
 mod llm;
@@ -21,6 +26,7 @@ mod merge;
 mod notice;
 pub(crate) mod outbound;
 mod path;
+mod postgres_query;
 mod progress;
 mod reply;
 mod set;
@@ -157,6 +163,8 @@ pub enum Effect {
     Wait,
     /// It says something to whoever watches.
     Speaks,
+    /// It reads what others may change meanwhile: twice does no harm.
+    Reads,
     /// It asks a model: twice costs twice and harms nobody.
     Model,
     /// It changes something outside, or may: done twice it may be there twice.
@@ -169,7 +177,9 @@ impl Effect {
     /// What is done about an attempt whose outcome a crash left open, unless the graph says otherwise.
     pub(crate) fn on_unknown(self) -> OnUnknown {
         match self {
-            Self::Pure | Self::Wait | Self::Speaks | Self::Model | Self::Nested => OnUnknown::Retry,
+            Self::Pure | Self::Wait | Self::Speaks | Self::Reads | Self::Model | Self::Nested => {
+                OnUnknown::Retry
+            }
             Self::Outbound => OnUnknown::Fail,
         }
     }
@@ -250,6 +260,12 @@ pub static CATALOGUE: &[NodeType] = &[
     http_request::TYPE,
     slack_message::TYPE,
     webhook_send::TYPE,
+    email_send::TYPE,
+    postgres_query::TYPE,
+    document_read::TYPE,
+    chunk::TYPE,
+    index_upsert::TYPE,
+    index_search::TYPE,
     reply::TYPE,
     progress::TYPE,
     notice::TYPE,
@@ -257,18 +273,12 @@ pub static CATALOGUE: &[NodeType] = &[
 
 /// Types of the format that this version does not execute.
 pub(crate) const TYPES_LATER: &[&str] = &[
-    "email_send",
     "discord_message",
     "telegram_message",
     "rss_read",
-    "postgres_query",
     "collection_get",
     "collection_put",
     "collection_query",
-    "document_read",
-    "chunk",
-    "index_upsert",
-    "index_search",
     "ask",
     "client_tool",
     "client_effect",

@@ -117,7 +117,7 @@ pub(crate) async fn revealed(
 
 /// A secret inside an address is escaped, unless the address begins with it.
 fn spelt(hole: &Hole, secret: &str) -> String {
-    if ["/url", "/webhook_url"].contains(&hole.pointer.as_str()) && hole.at > 0 {
+    if ["/url", "/webhook_url", "/dsn"].contains(&hole.pointer.as_str()) && hole.at > 0 {
         return percent_encoded(secret);
     }
     // Whoever pastes a secret brings the end of its line along.

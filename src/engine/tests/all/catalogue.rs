@@ -79,6 +79,7 @@ fn a_schema_names_every_member_that_the_check_knows() {
         let later: &[&str] = match kind.name {
             "llm" => &["tools", "credential", "base_url"],
             "agent" | "embed" | "classify" | "extract" | "judge" => &["credential", "base_url"],
+            "document_read" => &["attachment"],
             "reply" => &["annotations", "widget"],
             _ => &[],
         };

@@ -2,14 +2,19 @@
 
 mod agent;
 mod chat;
+mod chunk;
 mod code;
 mod delay;
+mod document_read;
+mod email_send;
 mod for_each;
 mod http_request;
+mod index;
 mod llm;
 mod logic;
 mod mcp_call;
 mod models;
+mod postgres_query;
 mod slack_message;
 mod sub_workflow;
 mod wait_for_input;

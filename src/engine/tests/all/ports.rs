@@ -8,13 +8,15 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use engine::models::{Model, ModelAnswer, ModelError, ModelRequest, Pieces};
 use engine::ports::{
-    Answer, Answers, Credentials, Journal, JournalError, Output, Resolved, StepKey, StepOutcome, StepRecord,
-    Workflows,
+    Answer, Answers, ChunkPlace, Credentials, DatabaseQuery, DatabaseRows, Databases, FoundChunk, Journal,
+    JournalError, Output, Ranked, Resolved, SearchIndex, StepKey, StepOutcome, StepRecord, Workflows,
 };
+use engine::search::IndexedChunk;
 use engine::{NodeError, Plan};
 use futures_util::future::BoxFuture;
 use kernel::{Clock, ManualClock};
 use parking_lot::Mutex;
+use secrecy::ExposeSecret as _;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, VecDeque};
 use tokio::sync::{Notify, oneshot};
@@ -259,6 +261,99 @@ impl Credentials for MemoryCredentials {
     async fn those_there(&self, names: &[String]) -> Result<Vec<kernel::Secret>, NodeError> {
         let known = self.0.lock();
         Ok(names.iter().filter_map(|name| known.get(name).cloned().map(kernel::Secret::from)).collect())
+    }
+}
+
+/// A database in memory: answers each statement with what it was asked.
+#[derive(Clone, Default)]
+pub(crate) struct MemoryDatabases(pub(crate) Arc<Mutex<Vec<(String, DatabaseQuery)>>>);
+
+#[async_trait]
+impl Databases for MemoryDatabases {
+    fn password(&self, dsn: &kernel::Secret) -> Option<kernel::Secret> {
+        let (_, behind) = dsn.expose_secret().split_once("://")?;
+        let (_, password) = behind.split_once('@')?.0.split_once(':')?;
+        Some(kernel::Secret::from(password.to_owned()))
+    }
+
+    async fn query(&self, dsn: &kernel::Secret, query: DatabaseQuery) -> Result<DatabaseRows, NodeError> {
+        self.0.lock().push((dsn.expose_secret().to_owned(), query.clone()));
+        match query.sql.as_str() {
+            "FAIL" => Err(NodeError::new(wire::ErrorCode::PostgresFailed, dsn.expose_secret())),
+            _ => Ok(DatabaseRows { rows: query.parameters, count: 2 }),
+        }
+    }
+}
+
+/// One index in memory, "there": of words it knows how many of them a chunk has.
+#[derive(Clone, Default)]
+pub(crate) struct MemorySearch(pub(crate) Arc<Mutex<BTreeMap<String, Vec<IndexedChunk>>>>);
+
+impl MemorySearch {
+    fn ranked(
+        &self,
+        index: &str,
+        filter: Option<&Map<String, Value>>,
+        score: impl Fn(&IndexedChunk) -> f64,
+    ) -> Result<Vec<Ranked>, NodeError> {
+        if index != "there" {
+            return Err(NodeError::new(wire::ErrorCode::IndexNotFound, format!("no '{index}'")));
+        }
+        let mut best = engine::search::Best::of(200);
+        for (document, chunks) in (0..).zip(self.0.lock().values()) {
+            for (number, chunk) in (0..).zip(chunks) {
+                let fits =
+                    filter.into_iter().flatten().all(|(name, value)| chunk.metadata.get(name) == Some(value));
+                if fits && score(chunk) > 0.0 {
+                    best.add((document, number), score(chunk));
+                }
+            }
+        }
+        Ok(best.sorted())
+    }
+}
+
+#[async_trait]
+impl SearchIndex for MemorySearch {
+    async fn upsert(&self, index: &str, document: &str, chunks: Vec<IndexedChunk>) -> Result<u64, NodeError> {
+        if index == "full" {
+            return Err(NodeError::new(wire::ErrorCode::IndexFull, "full"));
+        }
+        let had = self.0.lock().insert(document.to_owned(), chunks);
+        Ok(had.map_or(0, |had| u64::try_from(had.len()).unwrap()))
+    }
+
+    async fn text(
+        &self,
+        index: &str,
+        terms: &[String],
+        filter: Option<&Map<String, Value>>,
+        _most: usize,
+    ) -> Result<Vec<Ranked>, NodeError> {
+        let known = |chunk: &IndexedChunk| terms.iter().filter_map(|term| chunk.terms.get(term)).sum::<u32>();
+        self.ranked(index, filter, |chunk| f64::from(known(chunk)))
+    }
+
+    async fn vector(
+        &self,
+        index: &str,
+        vector: Vec<f32>,
+        filter: Option<&Map<String, Value>>,
+        _most: usize,
+    ) -> Result<Vec<Ranked>, NodeError> {
+        let near = |own: &Vec<f32>| engine::search::cosine(&vector, &engine::search::packed(own));
+        self.ranked(index, filter, |chunk| chunk.vector.as_ref().map_or(0.0, near))
+    }
+
+    async fn chunks(&self, _index: &str, places: &[ChunkPlace]) -> Result<Vec<FoundChunk>, NodeError> {
+        let known = self.0.lock();
+        let found = |place: &ChunkPlace| {
+            let (document, chunks) = known.iter().nth(usize::try_from(place.0).unwrap()).unwrap();
+            let chunk = &chunks[usize::try_from(place.1).unwrap()];
+            let metadata = Value::Object(chunk.metadata.clone());
+            FoundChunk { place: *place, document: document.clone(), text: chunk.text.clone(), metadata }
+        };
+        Ok(places.iter().map(found).collect())
     }
 }
 

@@ -30,6 +30,8 @@ pub(crate) struct World {
     pub(crate) sandbox: Sandbox,
     pub(crate) workflows: MemoryWorkflows,
     pub(crate) credentials: MemoryCredentials,
+    pub(crate) search: MemorySearch,
+    pub(crate) databases: MemoryDatabases,
     /// Where it may call although that is not public.
     pub(crate) allow: Vec<net::HostPort>,
     pub(crate) cache: Cache,
@@ -59,6 +61,8 @@ impl World {
             sandbox: sandbox(),
             workflows: MemoryWorkflows::default(),
             credentials: MemoryCredentials::default(),
+            search: MemorySearch::default(),
+            databases: MemoryDatabases::default(),
             allow: Vec::new(),
             cache: Cache::default(),
             deadline: None,
@@ -146,7 +150,8 @@ impl World {
         let models = self.models.clone().with("test", model);
         let sandbox = self.sandbox.clone();
         let credentials = self.credentials.clone();
-        let outbound = outbound(&self.allow);
+        let (outbound, search) = (outbound(&self.allow), self.search.clone());
+        let databases = self.databases.clone();
         Begun(tokio::spawn(async move {
             let ports = Ports {
                 journal: &*journal,
@@ -157,6 +162,8 @@ impl World {
                 sandbox: &sandbox,
                 workflows: &workflows,
                 credentials: &credentials,
+                search: &search,
+                databases: &databases,
                 outbound: &outbound,
                 cache: &cache,
                 answers: &*answers,

@@ -2,6 +2,7 @@
 //! output. Each run has an interpreter of its own.
 
 mod confine;
+mod document;
 mod javascript;
 mod json;
 mod logs;
@@ -102,6 +103,7 @@ fn perform(request: Request) -> Answer {
     let Request { task, modules, memory, output, logs } = request;
     match task {
         Task::Echo { args } => Answer::Value { value: args, logs: String::new() },
+        Task::Document { kind, data, limits } => document::read(kind, data, limits),
         Task::Call { language: Language::Python, entry, args } => {
             python::call(&entry, &modules, &args, python::Bounds { memory, output, logs })
         }

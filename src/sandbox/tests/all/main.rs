@@ -10,6 +10,7 @@
 
 mod attempts;
 mod calls;
+mod documents;
 mod pool;
 mod surveys;
 

@@ -495,6 +495,50 @@ error_codes! {
         "Nobody has answered in time.",
         "A `wait_for_input` has waited for its `expires_seconds`.",
         "Give it more time, or say with `on_error` of the node what follows when nobody answers.";
+    IndexNotFound, "index.not_found", 200, false,
+        "There is no such search index.",
+        "An `index_search` names an index that this workspace does not have: no `index_upsert` has made it yet.",
+        "Compare the names, or put a document into it first.";
+    IndexFull, "index.full", 200, false,
+        "The search index has no room for more chunks.",
+        "An `index_upsert` would have left more than 50,000 chunks in the index. Nothing of the document was changed.",
+        "Delete documents with an empty list of chunks, make larger chunks, or use several indexes.";
+    IndexDimensions, "index.dimensions", 200, false,
+        "The vector has another length than those of the search index.",
+        "An `index_upsert` or `index_search` was given a vector of another model than those that the index holds.",
+        "Embed all texts of an index, and what is looked for in it, with one model and one number of dimensions.";
+    DocumentUnsupported, "document.unsupported", 200, false,
+        "The document is of a kind that cannot be read.",
+        "A `document_read` has fetched an image, an archive or something else that is no text, Markdown, CSV, HTML, PDF or DOCX.",
+        "Give it a document of one of these kinds. If its server says something wrong of it, say `format` in the node.";
+    DocumentDamaged, "document.damaged", 200, false,
+        "The document cannot be read.",
+        "It is damaged or cut short, opens with a password only, or is something else than it is said to be.",
+        "The run's error says what its reader has met. Open the document yourself, and save it again without a password.";
+    DocumentTooLarge, "document.too_large", 200, false,
+        "The document is too large.",
+        "It has more than 10 MiB, 2,000 pages or 4 MiB of text, something in it is too large when it is unpacked, or reading \
+         it takes more memory than SERVICE_SANDBOX_MEMORY_BYTES.",
+        "Cut it into parts, and read them one by one.";
+    PostgresUnreachable, "postgres.unreachable", 200, true,
+        "The database does not answer.",
+        "A `postgres_query` could not reach the database, or the connection ended; or it offers no TLS, or a certificate \
+         that nobody vouches for.",
+        "Try again later. Without `sslmode` in the dsn the server's certificate is checked: `sslmode=require` encrypts without \
+         a check.";
+    PostgresRefused, "postgres.refused", 200, false,
+        "The database does not let the workflow in.",
+        "User, password or database of the dsn are not those that the server of a `postgres_query` knows.",
+        "Give the credential the dsn that the database takes today.";
+    PostgresFailed, "postgres.failed", 200, false,
+        "The database has refused the statement.",
+        "The statement of a `postgres_query` is wrong, breaks a rule of the database, or wants to change something in the mode \
+         `read`. Nothing was changed.",
+        "The run's error has what the database said, and its SQLSTATE. Mend the statement, or set `mode` to `write`.";
+    PostgresTooLarge, "postgres.too_large", 200, false,
+        "The database answers with more than the step may take.",
+        "The statement of a `postgres_query` has more rows than `max_rows`, or more than 4 MiB of them. Nothing was changed.",
+        "Ask for less with WHERE and LIMIT, or raise `max_rows`, up to 10,000.";
     RunNotFound, "run.not_found", 404, false,
         "There is no such run.",
         "No run that the caller may see has this id.",

@@ -1,0 +1,76 @@
+//! `postgres_query` over HTTP: a database of the vault, guarded, and none of its secrets told.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use integration_tests::{AnswerExt, TestService, graphs};
+use serde_json::{Value, json};
+use store::testing::TestDatabase;
+
+const PASSWORD: &str = "sesame-canary-77x";
+
+async fn service(allow: &[String]) -> TestService {
+    let keys = json!({"active": "a", "keys": {"a": STANDARD.encode([1; 32])}});
+    TestService::builder()
+        .with_bootstrap_token()
+        .set("SERVICE_VAULT_KEYS", keys.to_string())
+        .set("SERVICE_EGRESS_ALLOW", json!(allow).to_string())
+        .start()
+        .await
+}
+
+async fn run(t: &TestService, node: Value, inputs: Value) -> Value {
+    let mut query = json!({"name": "q", "type": "postgres_query", "dsn": "[[orders]]"});
+    query.as_object_mut().unwrap().extend(node.as_object().unwrap().clone());
+    let graph = graphs::chain(&[query], Some(json!("{{ results.q }}")));
+    let workflow = t.workflow().graph(graph).create().await;
+    let path = format!("/api/workflows/{}/runs?wait=30", workflow.id);
+    t.root().post(&path, &json!({"inputs": inputs})).await.value()
+}
+
+#[tokio::test]
+async fn a_statement_is_done_in_the_database_of_a_credential() {
+    let database = TestDatabase::create().await;
+    let (dsn, at) = database.over_network().await;
+    let t = service(&[at.to_string()]).await;
+    let dsn = dsn.replace("postgres@", &format!("postgres:{PASSWORD}@"));
+    let made = t.root().post("/api/credentials", &json!({"name": "orders", "secret": dsn})).await;
+    assert_eq!(made.status, 201);
+    let insert = json!({"query": "CREATE TABLE orders AS SELECT n AS id, 'a' || n AS who FROM generate_series(1, 3) n",
+                        "mode": "write"});
+    let done = run(&t, insert, json!({})).await;
+    assert_eq!(done["status"], "succeeded", "{done}");
+    let select = json!({"query": "SELECT * FROM orders WHERE who = $1", "parameters": ["{{ inputs.who }}"]});
+    let found = run(&t, select.clone(), json!({"who": "a2"})).await;
+    assert_eq!(found["output"], json!({"rows": [{"id": 2, "who": "a2"}], "count": 1}));
+    let injected = run(&t, select, json!({"who": "' OR '1' = '1"})).await;
+    assert_eq!(injected["output"], json!({"rows": [], "count": 0}));
+    for (query, code) in [
+        (json!({"query": "DELETE FROM orders"}), "postgres.failed"),
+        (json!({"query": "SELECT * FROM nothing"}), "postgres.failed"),
+        (json!({"query": "SELECT * FROM orders", "max_rows": 2}), "postgres.too_large"),
+        (json!({"query": "SELECT pg_sleep(9)", "timeout_seconds": 0.2}), "node.timeout"),
+        (json!({"query": "SELECT 1", "dsn": "postgres://x:y@127.0.0.1:1/z"}), "egress.refused"),
+        (json!({"query": "SELECT 1", "dsn": "host=/tmp user=x"}), "egress.refused"),
+    ] {
+        let failed = run(&t, query.clone(), json!({})).await;
+        assert_eq!(failed["error"]["code"], code, "{query}: {failed}");
+    }
+    // What the database repeats of the password is taken out, as is the address.
+    let told = json!({"query": "SELECT $1::text AS told", "parameters": [format!("it is {PASSWORD}")]});
+    let told = run(&t, told, json!({})).await;
+    assert_eq!(told["output"]["rows"][0]["told"], "it is [redacted]");
+    assert_eq!(database.scalar("SELECT count(*) FROM orders").await, "3");
+    let kept = t.scalar("SELECT string_agg(s::text, ' ') FROM run_steps s").await;
+    assert!(!kept.contains(&at.to_string()), "{kept}");
+}
+
+#[tokio::test]
+async fn a_database_that_is_not_public_is_not_called() {
+    let database = TestDatabase::create().await;
+    let (dsn, _) = database.over_network().await;
+    let t = service(&[]).await;
+    let made = t.root().post("/api/credentials", &json!({"name": "orders", "secret": dsn})).await;
+    assert_eq!(made.status, 201);
+    let failed = run(&t, json!({"query": "SELECT 1"}), json!({})).await;
+    assert_eq!(failed["error"]["code"], "egress.refused", "{failed}");
+}

@@ -1,0 +1,226 @@
+//! Search indexes over HTTP: workflows that fill them and workflows that search them.
+
+use client::{Client, RunOptions};
+use integration_tests::{AnswerExt, Endpoint, TestService, Workflow, graphs, until};
+use serde_json::{Value, json};
+use store::testing::TestDatabase;
+use wire::{CreateRun, CreateVersion, CreateWorkflow};
+
+use crate::crash::service::Service;
+
+/// What the tables have, and what the indexes say that they have; both once for each chunk.
+const FIGURES: &str = "SELECT concat_ws(' ', (SELECT count(*) FROM search_documents), (SELECT count(*) FROM search_chunks),
+    (SELECT count(*) FROM search_chunks WHERE vector IS NOT NULL), (SELECT sum(frequency) FROM search_postings), '=',
+    sum(chunks), sum(vectors), sum(length)) FROM search_indexes";
+
+async fn run(t: &TestService, workflow: &Workflow, inputs: Value) -> Value {
+    let path = format!("/api/workflows/{}/runs?wait=30", workflow.id);
+    t.post(&path, &json!({"inputs": inputs}).to_string()).await.value()
+}
+
+/// Cuts, embeds and keeps a text.
+fn keeping() -> Value {
+    graphs::chain(
+        &[
+            json!({"name": "parts", "type": "chunk", "text": "{{ inputs.text }}", "by": "paragraphs", "size": 30,
+                   "metadata": {"language": "{{ inputs.language | default('en') }}"}}),
+            json!({"name": "vectors", "type": "embed", "model": "openai/test",
+                   "input": "{{ results.parts.chunks | map(attribute='text') | list }}"}),
+            json!({"name": "keep", "type": "index_upsert", "index": "{{ inputs.index | default('stories') }}",
+                   "document": "{{ inputs.document }}", "chunks": "{{ results.parts.chunks }}",
+                   "vectors": "{{ results.vectors.vectors }}"}),
+        ],
+        Some(json!("{{ results.keep }}")),
+    )
+}
+
+/// Searches in each way.
+fn searching() -> Value {
+    let search = |mode: &str| {
+        json!({"name": mode, "type": "index_search", "index": "stories", "mode": mode, "query": "{{ inputs.query }}",
+               "vector": "{{ results.embedded.vector }}", "filter": {"language": "en"}})
+    };
+    graphs::chain(
+        &[
+            json!({"name": "embedded", "type": "embed", "model": "openai/test", "input": "{{ inputs.query }}"}),
+            search("text"),
+            search("vector"),
+            search("hybrid"),
+        ],
+        Some(json!({"text": "{{ results.text.hits }}", "vector": "{{ results.vector.hits }}",
+                    "hybrid": "{{ results.hybrid.hits }}"})),
+    )
+}
+
+fn texts(hits: &Value) -> Vec<&str> {
+    hits.as_array().unwrap().iter().map(|hit| hit["text"].as_str().unwrap()).collect()
+}
+
+fn near(hit: &Value, score: f64) -> bool {
+    (hit["score"].as_f64().unwrap() - score).abs() < 1e-6
+}
+
+const STORY: &str = "A quick brown fox\n\nxof nworb kciuq a\n\nZebras doze, zzz";
+
+#[tokio::test]
+async fn what_one_workflow_keeps_another_finds_by_words_by_vectors_and_by_both() {
+    let endpoint = Endpoint::quick().await;
+    let t = TestService::builder().set("SERVICE_MODEL_BASE_URL", endpoint.base_url()).start().await;
+    let keep = t.workflow().graph(keeping()).create().await;
+    let search = t.workflow().graph(searching()).create().await;
+    let nothing = run(&t, &search, json!({"query": "fox"})).await;
+    assert_eq!(
+        (&nothing["error"]["code"], &nothing["error"]["node"]),
+        (&json!("index.not_found"), &json!("text"))
+    );
+    let kept = run(&t, &keep, json!({"document": "a.md", "text": STORY})).await;
+    assert_eq!(
+        kept["output"],
+        json!({"index": "stories", "document": "a.md", "chunks": 3, "replaced": 0}),
+        "{kept}"
+    );
+    let german = json!({"document": "b.md", "text": "Der quick brown fox", "language": "de"});
+    assert_eq!(run(&t, &keep, german).await["output"]["chunks"], 1);
+
+    let found = run(&t, &search, json!({"query": "the BROWN fox: quick!"})).await;
+    let [words, vectors, both] = ["text", "vector", "hybrid"].map(|mode| &found["output"][mode]);
+    assert_eq!(texts(words), ["A quick brown fox"], "{found}");
+    assert_eq!(words[0]["metadata"], json!({"language": "en"}));
+    // The same letters: the second is as near as the first, and the first comes first.
+    assert_eq!(texts(vectors), STORY.split("\n\n").collect::<Vec<_>>());
+    assert_eq!(vectors[0]["score"], vectors[1]["score"]);
+    assert_eq!(texts(both), texts(vectors));
+    assert!(near(&both[0], 2.0 / 61.0) && near(&both[1], 1.0 / 62.0) && near(&both[2], 1.0 / 63.0), "{both}");
+    assert_eq!(
+        (&both[0]["rank_text"], &both[0]["rank_vector"], &both[1]["rank_text"]),
+        (&json!(1), &json!(1), &Value::Null)
+    );
+
+    // The same document again is the same index, and a shorter one leaves nothing behind.
+    let before = t.scalar(FIGURES).await;
+    let (tables, told) = before.split_once(" = ").unwrap();
+    assert!(tables.starts_with("2 4 4 ") && tables.ends_with(&told[2..]), "{before}");
+    for replaced in [3, 3] {
+        let again = run(&t, &keep, json!({"document": "a.md", "text": STORY})).await;
+        assert_eq!(again["output"]["replaced"], replaced);
+        assert_eq!(t.scalar(FIGURES).await, before);
+    }
+    run(&t, &keep, json!({"document": "a.md", "text": "Nothing of it"})).await;
+    let found = run(&t, &search, json!({"query": "fox"})).await;
+    assert_eq!(texts(&found["output"]["text"]), [""; 0], "the other one is German");
+    assert_eq!(t.scalar(FIGURES).await, "2 2 2 7 = 2 2 7");
+}
+
+#[tokio::test]
+async fn an_index_says_what_it_does_not_take_and_stays_as_it_was() {
+    let endpoint = Endpoint::quick().await;
+    let t = TestService::builder().set("SERVICE_MODEL_BASE_URL", endpoint.base_url()).start().await;
+    let keep = t.workflow().graph(keeping()).create().await;
+    run(&t, &keep, json!({"document": "a", "text": STORY})).await;
+    let before = t.scalar(FIGURES).await;
+    let plain = |fields: Value| {
+        let mut node = json!({"name": "keep", "type": "index_upsert", "index": "stories", "document": "b",
+                              "chunks": "{{ inputs.chunks }}"});
+        node.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        graphs::chain(&[node], Some(json!("{{ results.keep }}")))
+    };
+    let failing = async |graph: Value, inputs: Value| {
+        let workflow = t.workflow().graph(graph).create().await;
+        let ended = run(&t, &workflow, inputs).await;
+        assert_eq!(ended["status"], "failed", "{ended}");
+        let said = |member: &str| ended["error"][member].as_str().unwrap().to_owned();
+        (said("code"), said("message"))
+    };
+    let (code, message) =
+        failing(plain(json!({})), json!({"chunks": [{"text": "a", "vector": [1, 2]}]})).await;
+    assert_eq!(code, "index.dimensions");
+    assert_eq!(message, "the vectors of 'stories' have 26 numbers, this one has 2");
+    let search =
+        json!({"name": "s", "type": "index_search", "index": "stories", "mode": "vector", "vector": [1, 2]});
+    assert_eq!(failing(graphs::chain(&[search], None), json!({})).await.0, "index.dimensions");
+    let (code, message) = failing(plain(json!({})), json!({"chunks": vec!["a"; 10_001]})).await;
+    assert_eq!(
+        (code.as_str(), message.as_str()),
+        ("node.failed", "10001 chunks; a document has at most 10000")
+    );
+    let (code, _) = failing(plain(json!({"document": "x".repeat(201)})), json!({"chunks": ["a"]})).await;
+    assert_eq!(code, "node.failed");
+    let (_, message) =
+        failing(plain(json!({})), json!({"chunks": [{"text": "a", "metadata": {"m": "x".repeat(9_000)}}]}))
+            .await;
+    assert!(message.contains("more than 8192 bytes"), "{message}");
+    t.execute("UPDATE search_indexes SET chunks = 49999").await;
+    let (code, message) = failing(plain(json!({})), json!({"chunks": ["a", "b"]})).await;
+    assert_eq!(
+        (code.as_str(), message.as_str()),
+        ("index.full", "'stories' would have 50001 chunks; at most 50000")
+    );
+    t.execute("UPDATE search_indexes SET chunks = 3").await;
+    assert_eq!(t.scalar(FIGURES).await, before);
+}
+
+#[tokio::test]
+async fn another_workspace_has_indexes_of_its_own() {
+    let t = TestService::builder().with_bootstrap_token().start().await;
+    let root = t.root();
+    assert_eq!(root.post("/api/workspaces", &json!({"slug": "other"})).await.status, 201);
+    let elsewhere = root.token(&["workflows:read", "workflows:write", "workflows:execute"], &["other"]).await;
+    let elsewhere = Client::builder(t.client().base()).service_token(elsewhere.into()).build().unwrap();
+    let keep = json!({"name": "keep", "type": "index_upsert", "index": "same", "document": "d", "chunks": ["{{ inputs.text }}"]});
+    let find = json!({"name": "find", "type": "index_search", "index": "same", "query": "secret"});
+    let keep = graphs::chain(&[keep], Some(json!("{{ results.keep.replaced }}")));
+    let find = graphs::chain(&[find], Some(json!("{{ results.find.hits }}")));
+    let go = async |workflow: &Workflow, text: &str| {
+        let path = format!("/api/workflows/{}/runs?wait=30", workflow.id);
+        root.post(&path, &json!({"inputs": {"text": text}})).await.value()
+    };
+    let ours = t.workflow().graph(keep.clone()).create().await;
+    assert_eq!(go(&ours, "our secret").await["output"], 0);
+    let theirs = t.workflow().by(elsewhere.clone()).graph(find).create().await;
+    assert_eq!(go(&theirs, "").await["error"]["code"], "index.not_found");
+    let keeps = t.workflow().by(elsewhere).graph(keep).create().await;
+    assert_eq!(go(&keeps, "their word").await["output"], 0, "nothing of ours is replaced");
+    assert_eq!(go(&theirs, "").await["output"], json!([]));
+}
+
+#[tokio::test]
+async fn kills_double_nothing_and_leave_no_half_document() {
+    let database = TestDatabase::create().await;
+    let folder = tempfile::tempdir().unwrap();
+    let mut service = Service::new(folder.path(), Some(database.dsn()));
+    service.start();
+    let client = Client::builder(&service.base()).keep_cookies(false).build().unwrap();
+    let new = CreateWorkflow { name: "Keeps".into(), handle: None, description: None, tags: Vec::new() };
+    let graph = graphs::chain(
+        &[
+            json!({"name": "parts", "type": "chunk", "text": "{{ inputs.text }}", "by": "words", "size": 4}),
+            json!({"name": "keep", "type": "index_upsert", "index": "i", "document": "{{ inputs.document }}",
+                   "chunks": "{{ results.parts.chunks }}"}),
+        ],
+        Some(json!("{{ results.keep.chunks }}")),
+    );
+    until("the service is there", async || client.workflows().await.is_ok()).await;
+    let workflow = client.create_workflow(&new).await.unwrap().id;
+    let version = CreateVersion { graph, runnable_config: None, metadata: None, notes: None };
+    client.save_version(&workflow, &version).await.unwrap();
+    let text: String = (0..400).map(|number| format!("word{} ", number % 90)).collect();
+    for kill in 0..4_u64 {
+        for number in 0..12 {
+            let inputs = json!({"text": text, "document": format!("d{}", number % 6)});
+            let run = CreateRun { inputs: Some(inputs), ..CreateRun::default() };
+            client.begin_run(&workflow, &run, &RunOptions::default()).await.unwrap();
+        }
+        integration_tests::pause(40 * kill).await;
+        service.kill();
+        service.start();
+        until("the service is there", async || client.workflows().await.is_ok()).await;
+    }
+    let left = "SELECT count(*)::text FROM runs WHERE status <> 'succeeded'";
+    until("every run ends well", async || database.scalar(left).await == "0").await;
+    let chunks = database.scalar("SELECT DISTINCT output FROM runs").await;
+    let chunks: u32 = chunks.parse().unwrap();
+    assert!(chunks > 90, "{chunks}");
+    let all = chunks * 6;
+    assert_eq!(database.scalar(FIGURES).await, format!("6 {all} 0 2400 = {all} 0 2400"));
+    service.stop();
+}

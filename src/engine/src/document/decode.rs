@@ -1,0 +1,71 @@
+//! Bytes to text: what a mark at the beginning says counts first, then the server, then the page itself.
+
+use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
+
+use super::{Format, damaged};
+use crate::NodeError;
+
+/// How far into a page it may say its charset.
+const SAID_WITHIN: usize = 1024;
+
+/// The text of these bytes, without a byte order mark.
+///
+/// # Errors
+/// They are no text.
+pub(super) fn decode(bytes: &[u8], format: Format, charset: Option<&str>) -> Result<String, NodeError> {
+    let said = Encoding::for_bom(bytes).map(|(encoding, _)| encoding);
+    let said = said.or_else(|| charset.and_then(|label| Encoding::for_label(label.as_bytes())));
+    let said = said.or_else(|| if format == Format::Html { said_inside(bytes) } else { None });
+    let (text, wrong) = said.unwrap_or(UTF_8).decode_with_bom_removal(bytes);
+    let text = match (wrong, said, format) {
+        (false, ..) => text,
+        // Pages that say nothing are read as browsers read them.
+        (true, None, Format::Html) => WINDOWS_1252.decode_without_bom_handling(bytes).0,
+        // Letters that are damaged are shown as such where somebody has said what they are.
+        (true, Some(_), _) if !bytes.contains(&0) => text,
+        _ => return Err(damaged("it is no text in UTF-8, and nobody says what else it is")),
+    };
+    // PostgreSQL keeps no NUL.
+    if text.contains('\0') {
+        return Err(damaged("it is no text: it holds U+0000"));
+    }
+    Ok(text.replace("\r\n", "\n").replace('\r', "\n"))
+}
+
+/// What a page says of itself, `<meta charset=…>` or in its `http-equiv`.
+fn said_inside(bytes: &[u8]) -> Option<&'static Encoding> {
+    let head = bytes.get(..bytes.len().min(SAID_WITHIN)).unwrap_or_default().to_ascii_lowercase();
+    let head = String::from_utf8_lossy(&head);
+    let (_, behind) = head.split_once("charset")?;
+    let value = behind.trim_start().strip_prefix('=')?.trim_start().trim_start_matches(['"', '\'']);
+    let label = value.split(|letter: char| letter.is_whitespace() || "\"';>/".contains(letter)).next()?;
+    match Encoding::for_label(label.as_bytes())? {
+        // A page that can say so in ASCII is not in UTF-16.
+        utf_16 if utf_16 == encoding_rs::UTF_16LE || utf_16 == encoding_rs::UTF_16BE => Some(UTF_8),
+        encoding => Some(encoding),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_read_as_they_are_meant() {
+        let text =
+            |bytes: &[u8], charset| decode(bytes, Format::Text, charset).map_err(|error| error.message);
+        let html = |bytes: &[u8]| decode(bytes, Format::Html, None).map_err(|error| error.message);
+        assert_eq!(text("\u{feff}größe\r\n".as_bytes(), None).as_deref(), Ok("größe\n"));
+        assert_eq!(text(b"gr\xf6\xdfe", Some("iso-8859-1")).as_deref(), Ok("größe"));
+        assert_eq!(text(b"\xff\xfeg\0\xf6\0", Some("utf-8")).as_deref(), Ok("gö"));
+        assert_eq!(text(b"g\xf6", Some("utf-8")).as_deref(), Ok("g\u{fffd}"));
+        assert_eq!(
+            html(b"<meta charset='windows-1251'>\xf6").as_deref(),
+            Ok("<meta charset='windows-1251'>ц")
+        );
+        assert_eq!(html(b"<p>\xf6").as_deref(), Ok("<p>ö"));
+        for garbage in [&b"g\xf6"[..], b"\0\xff\xfe\x01", b"a\0b"] {
+            assert!(text(garbage, None).is_err_and(|error| error.contains("no text")), "{garbage:?}");
+        }
+    }
+}

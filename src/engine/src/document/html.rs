@@ -1,0 +1,171 @@
+//! Text of a page. Its tags are read as browsers read them, but no tree is made of them: a page of a million tags inside
+//! one another is as good as any other.
+
+use std::cell::RefCell;
+
+use html5ever::tendril::StrTendril;
+use html5ever::tokenizer::states::RawKind;
+use html5ever::tokenizer::{
+    BufferQueue, Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts,
+};
+
+/// Elements whose insides are not read by anybody.
+const SILENT: [&str; 8] = ["head", "script", "style", "noscript", "template", "svg", "iframe", "select"];
+/// Elements that stand in lines of their own.
+const LINES: [&str; 12] =
+    ["br", "dd", "dt", "figcaption", "li", "option", "summary", "td", "th", "tr", "caption", "legend"];
+/// Elements with empty lines around them.
+const PARAGRAPHS: [&str; 29] = [
+    "address",
+    "article",
+    "aside",
+    "blockquote",
+    "body",
+    "details",
+    "div",
+    "dl",
+    "fieldset",
+    "figure",
+    "footer",
+    "form",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "header",
+    "hr",
+    "main",
+    "nav",
+    "ol",
+    "p",
+    "pre",
+    "section",
+    "table",
+    "title",
+    "ul",
+];
+
+/// What somebody would read.
+pub(super) fn text(html: &str) -> String {
+    let input = BufferQueue::default();
+    input.push_back(StrTendril::from(html));
+    let sink = Reading(RefCell::default());
+    let tokenizer = Tokenizer::new(sink, TokenizerOpts::default());
+    let _ = tokenizer.feed(&input);
+    tokenizer.end();
+    let read = tokenizer.sink.0.into_inner();
+    read.text.trim().to_owned()
+}
+
+/// What was read so far.
+#[derive(Default)]
+struct Read {
+    text: String,
+    /// The silent element that it is in, and how many of its name are open.
+    silent: Option<(String, u32)>,
+    pre: u32,
+}
+
+struct Reading(RefCell<Read>);
+
+impl TokenSink for Reading {
+    type Handle = ();
+
+    fn process_token(&self, token: Token, _line: u64) -> TokenSinkResult<()> {
+        let mut read = self.0.borrow_mut();
+        match token {
+            Token::CharacterTokens(letters) if read.silent.is_none() => read.say(&letters),
+            Token::TagToken(tag) => return read.tag(&tag),
+            _ => {}
+        }
+        TokenSinkResult::Continue
+    }
+}
+
+impl Read {
+    fn tag(&mut self, tag: &Tag) -> TokenSinkResult<()> {
+        let name: &str = &tag.name;
+        let begins = tag.kind == TagKind::StartTag;
+        if let Some((silent, open)) = &mut self.silent {
+            if silent == name {
+                *open = if begins { open.saturating_add(1) } else { open.saturating_sub(1) };
+            }
+            // A head ends where the body begins, whether anybody says so or not.
+            if *open == 0 || (silent == "head" && name == "body") {
+                self.silent = None;
+            }
+        } else if begins && !tag.self_closing && SILENT.contains(&name) {
+            self.silent = Some((name.to_owned(), 1));
+        } else if name == "pre" {
+            self.pre = if begins { self.pre.saturating_add(1) } else { self.pre.saturating_sub(1) };
+        }
+        if self.silent.is_none() {
+            if PARAGRAPHS.contains(&name) {
+                self.end_line(2);
+            } else if LINES.contains(&name) {
+                self.end_line(1);
+            }
+        }
+        match name {
+            "script" | "style" | "iframe" | "noembed" | "noframes" | "xmp" if begins => {
+                TokenSinkResult::RawData(RawKind::Rawtext)
+            }
+            "title" | "textarea" if begins => TokenSinkResult::RawData(RawKind::Rcdata),
+            _ => TokenSinkResult::Continue,
+        }
+    }
+
+    fn say(&mut self, letters: &str) {
+        if self.pre > 0 {
+            self.text.push_str(letters);
+            return;
+        }
+        for letter in letters.chars() {
+            let is_space = matches!(letter, ' ' | '\t' | '\n' | '\r' | '\u{c}');
+            match is_space {
+                true if self.text.is_empty() || self.text.ends_with([' ', '\n']) => {}
+                true => self.text.push(' '),
+                false => self.text.push(letter),
+            }
+        }
+    }
+
+    /// Ends a line, and leaves one line empty where `breaks` is 2.
+    fn end_line(&mut self, breaks: usize) {
+        let kept = self.text.trim_end_matches(' ').len();
+        self.text.truncate(kept);
+        if self.text.is_empty() {
+            return;
+        }
+        let there = self.text.chars().rev().take_while(|letter| *letter == '\n').take(2).count();
+        (there..breaks).for_each(|_| self.text.push('\n'));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_what_somebody_reads() {
+        let page = "<!doctype html><html><head><title>No</title><style>p{}</style><body><h1>A  title</h1>\n<p>One &amp; two<br>\
+                    three &eacute;<b>bo</b>ld</p><script>if (a </b) '<p>no'</script><ul><li>x<li>y</ul><!-- no --><pre>a\n  b</pre>\
+                    <table><tr><td>1<td>2</table><textarea><p>t</textarea><noscript>no</noscript>end";
+        assert_eq!(text(page), "A title\n\nOne & two\nthree ébold\n\nx\ny\n\na\n  b\n\n1\n2\n\n<p>tend");
+        assert_eq!(text("just words"), "just words");
+        assert_eq!(
+            text("<head><title>x</title><body>y<template>no<template>no</template>no</template>z"),
+            "yz"
+        );
+        assert_eq!(text("<svg/>a<svg>no</svg>b"), "ab");
+        assert_eq!(text("<p"), "");
+    }
+
+    #[test]
+    fn a_deep_page_takes_no_stack() {
+        let deep = format!("{}x{}", "<div><b>".repeat(30_000), "</div>".repeat(10));
+        assert_eq!(text(&deep), "x");
+    }
+}

@@ -1,0 +1,122 @@
+//! `document_read`: fetches a document and yields what it says.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use minijinja::Value as View;
+use net::header::{CONTENT_TYPE, HeaderMap};
+use net::{Limits, Method, NetErrorKind, Request};
+use serde_json::{Value, json};
+
+use super::outbound;
+use super::{Call, Effect, Failure, Node, NodeType};
+use crate::NodeError;
+use crate::check::Check;
+use crate::credentials::fill_fields;
+use crate::document::{self, Format, MOST_BYTES, MOST_PAGES, too_large};
+use crate::graph::NodeSpec;
+use crate::graph::fields::Fields;
+use crate::template::as_text;
+
+/// Limit of one attempt unless the graph says otherwise: fetching it, and reading it.
+const TIMEOUT: Duration = Duration::from_secs(90);
+
+pub(super) const TYPE: NodeType = NodeType {
+    name: "document_read",
+    group: "data",
+    summary: "Fetches a document and yields its text: plain text, Markdown, CSV, HTML, PDF or DOCX of at most 10 MiB. \
+              `[[name]]` in url and headers is a secret of the vault.",
+    effect: Effect::Reads,
+    schema,
+    result: "`{text}`, of a PDF `{text, pages}`: how many it has; in the text a form feed stands between them. Markdown and \
+             CSV stay as they are written, of HTML and DOCX there are the words, paragraph by paragraph.",
+    example: || {
+        json!({"name": "handbook", "type": "document_read", "url": "https://example.com/handbook.pdf",
+               "retry": {"max_attempts": 3}})
+    },
+    build,
+};
+
+struct DocumentRead {
+    url: Value,
+    headers: Option<Value>,
+    format: Option<Format>,
+}
+
+fn schema() -> Value {
+    let pages = format!(
+        "What it is written in; found out by itself unless given. A PDF has at most {MOST_PAGES} pages."
+    );
+    json!({"type": "object", "required": ["url"], "properties": {
+        "url": {"type": "string", "description": "An http or https address of a public host; a template."},
+        "headers": {"type": "object", "additionalProperties": {"type": "string"}, "description": "Texts; templates."},
+        "format": {"enum": Format::NAMES, "description": pages}}})
+}
+
+fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
+    fields.refuse_later(&["attachment"], &mut check.problems);
+    let url = outbound::text(fields, "url", check);
+    let headers = outbound::object(fields, "headers", check);
+    outbound::check_headers(headers.as_ref(), &fields.at("headers"), check);
+    let format = fields.word("format", &Format::NAMES, &mut check.problems).and_then(Format::named);
+    Some(Box::new(DocumentRead { url: url?, headers, format }))
+}
+
+#[async_trait]
+impl Node for DocumentRead {
+    fn input(&self, scope: &View) -> Result<Value, NodeError> {
+        fill_fields([("url", Some(&self.url)), ("headers", self.headers.as_ref())], scope)
+    }
+
+    async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
+        let fields = outbound::reveal(input, call).await?;
+        let url = outbound::address(fields.text("url").unwrap_or_default())?;
+        let mut request = Request::new(Method::GET, url.as_str());
+        let mut is_told = false;
+        for (name, value) in fields.get("headers").and_then(Value::as_object).into_iter().flatten() {
+            is_told |= name.eq_ignore_ascii_case("user-agent");
+            request = outbound::header(request, name, &as_text(value))?;
+        }
+        if !is_told {
+            request = outbound::header(request, "User-Agent", outbound::USER_AGENT)?;
+        }
+        let limits = Limits { body_bytes: MOST_BYTES, total: None, redirects: 5, ..Limits::default() };
+        let answer = call.outbound().send(request, &limits).await.map_err(|error| outbound::fault(&error))?;
+        if answer.status().as_u16() >= 400 {
+            return Err(outbound::refusal(answer, call).await.into());
+        }
+        let (kind, charset) = media_type(answer.headers());
+        let bytes = answer.bytes().await.map_err(|error| match error.kind {
+            NetErrorKind::TooLarge => too_large(&format!("it has more than {MOST_BYTES} bytes")),
+            _ => outbound::fault(&error),
+        })?;
+        let format = match self.format {
+            Some(format) => format,
+            None => document::of(&bytes, kind.as_deref(), url.path())?,
+        };
+        let read = document::read(bytes.to_vec(), format, charset, call.sandbox()).await?;
+        let mut result = json!({"text": read.text});
+        if let (Some(pages), Some(members)) = (read.pages, result.as_object_mut()) {
+            members.insert("pages".to_owned(), json!(pages));
+        }
+        Ok(result)
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        Some(TIMEOUT)
+    }
+}
+
+/// The media type of an answer without its parameters, and its charset.
+fn media_type(headers: &HeaderMap) -> (Option<String>, Option<String>) {
+    let Some(said) = headers.get(CONTENT_TYPE).and_then(|said| said.to_str().ok()) else {
+        return (None, None);
+    };
+    let mut parts = said.split(';');
+    let kind = parts.next().map(|kind| kind.trim().to_ascii_lowercase()).filter(|kind| !kind.is_empty());
+    let charset = parts.find_map(|part| {
+        let (name, value) = part.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("charset").then(|| value.trim().trim_matches('"').to_owned())
+    });
+    (kind, charset)
+}

@@ -1,0 +1,87 @@
+//! Text of documents.
+
+mod docx;
+mod font;
+mod matrix;
+mod pdf;
+
+use std::panic::catch_unwind;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::document::{DocumentKind, DocumentLimits, DocumentProblem, DocumentText};
+use crate::frame::Answer;
+
+/// Reads a document. A reader that panics says no more than that.
+pub(super) fn read(kind: DocumentKind, data: String, limits: DocumentLimits) -> Answer {
+    let reading = catch_unwind(move || {
+        let bytes = STANDARD.decode(&data).map_err(|_| damaged("its bytes did not arrive"))?;
+        drop(data);
+        match kind {
+            DocumentKind::Pdf => pdf::read(&bytes, limits),
+            DocumentKind::Docx => docx::read(&bytes, limits),
+        }
+    });
+    match reading.unwrap_or_else(|_| Err(damaged("its reader gave up on it"))) {
+        Ok(document) => Answer::Document(document),
+        Err(problem) => Answer::Unreadable(problem),
+    }
+}
+
+fn damaged(why: impl Into<String>) -> DocumentProblem {
+    DocumentProblem::Damaged(why.into())
+}
+
+/// A text that grows up to a limit.
+struct Text {
+    text: String,
+    most: usize,
+}
+
+impl Text {
+    fn new(most: usize) -> Self {
+        Self { text: String::new(), most }
+    }
+
+    /// Appends a piece; what PostgreSQL and JSON readers stumble over stays out.
+    fn push(&mut self, piece: &str) -> Result<(), DocumentProblem> {
+        if self.text.len().saturating_add(piece.len()) > self.most {
+            let message = format!("its text is larger than {} bytes", self.most);
+            return Err(DocumentProblem::TooLarge(message));
+        }
+        self.text.extend(piece.chars().filter(|letter| !is_odd(*letter)));
+        Ok(())
+    }
+
+    /// Ends the line that stands there, if one does.
+    fn end_line(&mut self) -> Result<(), DocumentProblem> {
+        self.trim_spaces();
+        if self.text.is_empty() || self.text.ends_with(['\n', '\u{c}']) { Ok(()) } else { self.push("\n") }
+    }
+
+    /// Leaves one empty line.
+    fn end_paragraph(&mut self) -> Result<(), DocumentProblem> {
+        self.end_line()?;
+        let is_begun = !self.text.is_empty() && !self.text.ends_with(['\u{c}']);
+        if is_begun && !self.text.ends_with("\n\n") { self.push("\n") } else { Ok(()) }
+    }
+
+    /// One space between words.
+    fn space(&mut self) -> Result<(), DocumentProblem> {
+        if self.text.is_empty() || self.text.ends_with(char::is_whitespace) { Ok(()) } else { self.push(" ") }
+    }
+
+    fn trim_spaces(&mut self) {
+        let kept = self.text.trim_end_matches([' ', '\t']).len();
+        self.text.truncate(kept);
+    }
+
+    fn done(self, pages: Option<usize>) -> DocumentText {
+        DocumentText { text: self.text.trim_end().to_owned(), pages }
+    }
+}
+
+fn is_odd(letter: char) -> bool {
+    letter.is_control() && !matches!(letter, '\n' | '\t' | '\u{c}')
+}

@@ -1,0 +1,274 @@
+//! Text of a PDF, in the order in which its pages draw it. A page has no words and no lines, only places of letters: a
+//! gap is a space, a step across the line of writing a new line.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use lopdf::content::{Content, Operation};
+use lopdf::{DecompressError, Dictionary, Document, Error, LoadOptions, Object, ObjectId};
+
+use super::font::{Font, dictionary, number, resolved};
+use super::matrix::Matrix;
+use super::{Text, damaged};
+use crate::document::{DocumentLimits, DocumentProblem, DocumentText};
+
+/// Bytes of a stream, unpacked.
+const STREAM: usize = 24 << 20;
+/// Forms inside one another.
+const DEPTH: u32 = 8;
+/// Saved states of a page inside one another.
+const SAVED: usize = 256;
+/// Parts of the font's size: a gap that is a space, a step that is another line, one that is another paragraph.
+const SPACE: f32 = 0.17;
+const LINE: f32 = 0.5;
+const PARAGRAPH: f32 = 1.8;
+
+pub(super) fn read(bytes: &[u8], limits: DocumentLimits) -> Result<DocumentText, DocumentProblem> {
+    let options = LoadOptions { max_decompressed_size: Some(STREAM), ..LoadOptions::default() };
+    let document = Document::load_mem_with_options(bytes, options).map_err(|error| problem(&error))?;
+    if document.is_encrypted() && !document.was_encrypted() {
+        return Err(DocumentProblem::Protected);
+    }
+    let pages = document.get_pages();
+    if pages.is_empty() {
+        return Err(damaged("it has no pages"));
+    }
+    if pages.len() > limits.pages {
+        return Err(DocumentProblem::Pages(pages.len()));
+    }
+    let mut text = Text::new(limits.text);
+    for (number, id) in &pages {
+        if *number > 1 {
+            text.end_line()?;
+            text.push("\u{c}")?;
+        }
+        let on_page = |problem| match problem {
+            DocumentProblem::Damaged(why) => damaged(format!("page {number}: {why}")),
+            other => other,
+        };
+        page(&document, *id, &mut text).map_err(on_page)?;
+    }
+    Ok(text.done(Some(pages.len())))
+}
+
+fn problem(error: &Error) -> DocumentProblem {
+    match error {
+        Error::InvalidPassword
+        | Error::Decryption(_)
+        | Error::UnsupportedSecurityHandler(_)
+        | Error::AlreadyEncrypted => DocumentProblem::Protected,
+        Error::Decompress(DecompressError::MemoryLimitExceeded { limit }) => {
+            DocumentProblem::TooLarge(format!("a part of it is larger than {limit} bytes, unpacked"))
+        }
+        other => damaged(
+            other.to_string().chars().filter(|letter| !letter.is_control()).take(200).collect::<String>(),
+        ),
+    }
+}
+
+fn page(document: &Document, id: ObjectId, text: &mut Text) -> Result<(), DocumentProblem> {
+    let content = document.get_page_content_with_limit(id, STREAM).map_err(|error| problem(&error))?;
+    let (own, referred) = document.get_page_resources(id).map_err(|error| problem(&error))?;
+    let referred = referred.iter().filter_map(|id| document.get_dictionary(*id).ok());
+    let resources: Vec<&Dictionary> = own.into_iter().chain(referred).collect();
+    let mut pen = Pen { document, text, end: None };
+    pen.draw(&content, &resources, Matrix::ONE, 0)
+}
+
+/// What `q` saves and `Q` brings back.
+#[derive(Clone)]
+struct State<'a> {
+    page: Matrix,
+    font: Option<Rc<Font<'a>>>,
+    size: f32,
+    between_letters: f32,
+    between_words: f32,
+    stretch: f32,
+    leading: f32,
+}
+
+/// Writes down what is drawn.
+struct Pen<'a, 'b> {
+    document: &'a Document,
+    text: &'b mut Text,
+    /// Where what was drawn last ends, and how large it was.
+    end: Option<((f32, f32), f32)>,
+}
+
+impl<'a> Pen<'a, '_> {
+    fn draw(
+        &mut self,
+        content: &[u8],
+        resources: &[&'a Dictionary],
+        page: Matrix,
+        depth: u32,
+    ) -> Result<(), DocumentProblem> {
+        let mut fonts: BTreeMap<Vec<u8>, Option<Rc<Font<'a>>>> = BTreeMap::new();
+        let mut state = State {
+            page,
+            font: None,
+            size: 1.0,
+            between_letters: 0.0,
+            between_words: 0.0,
+            stretch: 1.0,
+            leading: 0.0,
+        };
+        let (mut saved, mut line, mut at) = (Vec::new(), Matrix::ONE, Matrix::ONE);
+        for operation in Content::<Vec<Operation>>::decode_iter(content) {
+            let Operation { operator, operands } = operation.map_err(|error| problem(&error))?;
+            let numbers: Vec<f32> =
+                operands.iter().filter_map(|operand| number(self.document, operand)).collect();
+            let first = numbers.first().copied().unwrap_or_default();
+            match operator.as_str() {
+                "q" if saved.len() < SAVED => saved.push(state.clone()),
+                "Q" => state = saved.pop().unwrap_or(state),
+                "cm" => {
+                    if let Some(matrix) = Matrix::read(&numbers) {
+                        state.page = matrix.then(state.page);
+                    }
+                }
+                "BT" => (line, at) = (Matrix::ONE, Matrix::ONE),
+                "Tf" => {
+                    state.size = first;
+                    let name = operands.first().and_then(|name| name.as_name().ok()).unwrap_or_default();
+                    let font = fonts.entry(name.to_owned()).or_insert_with(|| self.font(resources, name));
+                    state.font.clone_from(font);
+                }
+                "Tc" => state.between_letters = first,
+                "Tw" => state.between_words = first,
+                "Tz" => state.stretch = first / 100.0,
+                "TL" => state.leading = first,
+                "Tm" => {
+                    if let Some(matrix) = Matrix::read(&numbers) {
+                        (line, at) = (matrix, matrix);
+                    }
+                }
+                "Td" | "TD" => {
+                    let down = numbers.get(1).copied().unwrap_or_default();
+                    if operator == "TD" {
+                        state.leading = -down;
+                    }
+                    line = Matrix::shift(first, down).then(line);
+                    at = line;
+                }
+                "T*" | "'" | "\"" => {
+                    line = Matrix::shift(0.0, -state.leading).then(line);
+                    at = line;
+                }
+                _ => {}
+            }
+            match operator.as_str() {
+                "Tj" | "TJ" | "'" | "\"" => {
+                    if let Some(shown) = operands.last() {
+                        self.show(shown, &state, &mut at)?;
+                    }
+                }
+                "Do" if depth < DEPTH => {
+                    let name = operands.first().and_then(|name| name.as_name().ok()).unwrap_or_default();
+                    self.form(resources, name, state.page, depth)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows a text, or texts with the steps between them.
+    fn show(&mut self, shown: &Object, state: &State<'a>, at: &mut Matrix) -> Result<(), DocumentProblem> {
+        match shown {
+            Object::String(codes, _) => self.show_codes(codes, state, at),
+            Object::Array(several) => {
+                for one in several {
+                    match one {
+                        Object::String(codes, _) => self.show_codes(codes, state, at)?,
+                        step => {
+                            let back = number(self.document, step).unwrap_or_default();
+                            let step = -back / 1000.0 * state.size * state.stretch;
+                            *at = Matrix::shift(step, 0.0).then(*at);
+                        }
+                    }
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn show_codes(
+        &mut self,
+        codes: &[u8],
+        state: &State<'a>,
+        at: &mut Matrix,
+    ) -> Result<(), DocumentProblem> {
+        let Some(font) = &state.font else { return Ok(()) };
+        let place = at.then(state.page);
+        let size = (state.size * place.c.hypot(place.d)).abs();
+        if let Some((end, size_before)) = self.end {
+            let (along, across) = place.step(end);
+            let size = size.max(size_before).max(f32::EPSILON);
+            if across.abs() > PARAGRAPH * size {
+                self.text.end_paragraph()?;
+            } else if across.abs() > LINE * size {
+                self.text.end_line()?;
+            } else if along > SPACE * size || along < -size {
+                self.text.space()?;
+            }
+        }
+        self.text.push(&font.text(codes))?;
+        let (width, count, spaces) = font.measure(codes);
+        let own = width / 1000.0 * state.size + count * state.between_letters + spaces * state.between_words;
+        *at = Matrix::shift(own * state.stretch, 0.0).then(*at);
+        let end = at.then(state.page);
+        self.end = Some(((end.e, end.f), size));
+        Ok(())
+    }
+
+    fn font(&self, resources: &[&'a Dictionary], name: &[u8]) -> Option<Rc<Font<'a>>> {
+        let font = find(self.document, resources, b"Font", name)?;
+        Font::read(self.document, dictionary(self.document, font)?).map(Rc::new)
+    }
+
+    /// Draws a form where it stands.
+    fn form(
+        &mut self,
+        resources: &[&'a Dictionary],
+        name: &[u8],
+        page: Matrix,
+        depth: u32,
+    ) -> Result<(), DocumentProblem> {
+        let document = self.document;
+        let found = find(document, resources, b"XObject", name).map(|form| resolved(document, form));
+        let Some(Object::Stream(form)) = found else { return Ok(()) };
+        if !form.dict.get(b"Subtype").and_then(Object::as_name).is_ok_and(|kind| kind == b"Form") {
+            return Ok(());
+        }
+        let content = match form.decompressed_content_with_limit(STREAM) {
+            Ok(content) => content,
+            Err(error @ Error::Decompress(DecompressError::MemoryLimitExceeded { .. })) => {
+                return Err(problem(&error));
+            }
+            Err(_) => form.content.clone(),
+        };
+        let matrix = form.dict.get_deref(b"Matrix", document).and_then(Object::as_array).ok();
+        let matrix = matrix.and_then(|numbers| {
+            let numbers: Vec<f32> = numbers.iter().filter_map(|one| number(document, one)).collect();
+            Matrix::read(&numbers)
+        });
+        let own = form.dict.get(b"Resources").ok().and_then(|own| dictionary(document, own));
+        let page = matrix.unwrap_or(Matrix::ONE).then(page);
+        match own {
+            Some(own) => self.draw(&content, &[own], page, depth.saturating_add(1)),
+            None => self.draw(&content, resources, page, depth.saturating_add(1)),
+        }
+    }
+}
+
+fn find<'a>(
+    document: &'a Document,
+    resources: &[&'a Dictionary],
+    kind: &[u8],
+    name: &[u8],
+) -> Option<&'a Object> {
+    let of = |resources: &&'a Dictionary| dictionary(document, resources.get(kind).ok()?)?.get(name).ok();
+    resources.iter().find_map(of)
+}
