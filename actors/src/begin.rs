@@ -79,6 +79,8 @@ pub(crate) trait StartIds: Copy + Serialize + DeserializeOwned {
 pub(crate) enum Claimed<I> {
     /// Begin it, under these ids.
     Begin(I, RunToken),
+    /// Begin it for an earlier request, which may be storing it at this moment: whoever's row stands has the run.
+    BeginFor(I, RunToken),
     /// Nothing: an earlier request has begun it.
     Begun(I),
 }
@@ -91,6 +93,7 @@ pub(crate) async fn claim<I: StartIds>(
     mut token: RunToken,
 ) -> Result<Claimed<I>, BeginError> {
     let wanted = Reservation { scope: &key.scope, key: &key.key, digest: &key.digest, outcome: &ids };
+    let mut anew = true;
     match ports.store.reserve_key(wanted).await? {
         Reserved::New => {}
         Reserved::Different => {
@@ -120,13 +123,14 @@ pub(crate) async fn claim<I: StartIds>(
             let _naming = ports.in_flight.naming().await;
             ports.store.reach_back(ports.writer, known.run()).await?;
             ids = known;
+            anew = false;
         }
     }
     if let Some(also) = &key.also {
         let wanted = Reservation { scope: also, key: &key.key, digest: &key.digest, outcome: &ids };
         ports.store.reserve_key(wanted).await?;
     }
-    Ok(Claimed::Begin(ids, token))
+    Ok(if anew { Claimed::Begin(ids, token) } else { Claimed::BeginFor(ids, token) })
 }
 
 /// The same request is being stored at this moment; waits for it.

@@ -8,6 +8,7 @@ use store::{StoreError, StoredRun, UnfinishedTurn};
 use uuid::Uuid;
 
 use crate::publish::Readout;
+use crate::recovery::Recovery;
 use crate::run::RunPorts;
 use crate::runs::Registry;
 use crate::thread::Threads;
@@ -26,6 +27,11 @@ pub(crate) struct Cancel {
 }
 
 impl Cancel {
+    /// Hands runs to their actors.
+    pub(crate) fn recovery(&self) -> Recovery {
+        Recovery { threads: self.threads.clone(), runs: self.runs.clone() }
+    }
+
     /// Stores that the run shall end, and waits for its end for a moment. Yields how it stands then; `None` when
     /// there is no such run.
     pub(crate) async fn cancel(&self, run: Uuid) -> Result<Option<StoredRun>, StoreError> {

@@ -137,12 +137,16 @@ async fn unfinished(ports: &RunPorts, id: Uuid) -> Result<Option<(LeftRun, RunTo
     if let Err(WriteError::Poisoned(_)) = ports.db.flush(id).await {
         ports.db.forgive(id);
     }
-    let Some(left) = ports.store.left_run(ports.writer, id).await? else {
-        // Over, or in the queue, or with another instance: none of that comes back by itself.
-        ports.in_flight.forget(id);
-        return Ok(None);
-    };
-    Ok(ports.in_flight.adopt(id).map(|token| (left, token)))
+    // First the right: what is read without it may be over when it is used.
+    let Some(token) = ports.in_flight.adopt(id) else { return Ok(None) };
+    match ports.store.left_run(ports.writer, id).await? {
+        Some(left) => Ok(Some((left, token))),
+        None => {
+            // Over, or in the queue, or with another instance: none of that comes back by itself.
+            token.released();
+            Ok(None)
+        }
+    }
 }
 
 async fn made(

@@ -33,8 +33,15 @@ impl Tidying {
             tracing::warn!(%error, "maintenance is tried again");
             self.clock.sleep(AGAIN).await;
         }
-        if let Err(error) = self.forget().await {
-            tracing::warn!(%error, "what is not kept any more was not deleted");
+        // One that fails is no reason to leave the others.
+        let forgotten = [
+            self.forget_events().await,
+            self.forget_runs().await,
+            self.erase_threads().await,
+            self.forget_blobs().await,
+        ];
+        for error in forgotten.into_iter().filter_map(Result::err) {
+            tracing::warn!(%error, "not everything was deleted that is not kept any more");
         }
     }
 
@@ -52,22 +59,37 @@ impl Tidying {
         Ok(())
     }
 
-    async fn forget(&self) -> Result<(), StoreError> {
-        let (store, now) = (&self.store, self.clock.now());
-        for day in store.drop_old_events(now).await? {
+    async fn forget_events(&self) -> Result<(), StoreError> {
+        for day in self.store.drop_old_events(self.clock.now()).await? {
             tracing::info!(%day, "events that nobody reads any more were dropped");
         }
-        if let Some(kept) = self.keep_runs {
-            while store.forget_old_runs(now - kept).await? {
-                self.clock.sleep(REST).await;
-            }
-        }
-        while store.erase_deleted_threads(now - GRACE).await? {
-            self.clock.sleep(REST).await;
-        }
-        while store.forget_old_blobs(now - GRACE).await? {
+        Ok(())
+    }
+
+    async fn forget_runs(&self) -> Result<(), StoreError> {
+        let Some(kept) = self.keep_runs else { return Ok(()) };
+        while self.store.forget_old_runs(self.clock.now() - kept).await? {
             self.clock.sleep(REST).await;
         }
         Ok(())
+    }
+
+    async fn erase_threads(&self) -> Result<(), StoreError> {
+        while self.store.erase_deleted_threads(self.clock.now() - GRACE).await? {
+            self.clock.sleep(REST).await;
+        }
+        Ok(())
+    }
+
+    async fn forget_blobs(&self) -> Result<(), StoreError> {
+        let before = self.clock.now() - GRACE;
+        let mut looked = None;
+        loop {
+            looked = self.store.forget_old_blobs(before, looked).await?;
+            if looked.is_none() {
+                return Ok(());
+            }
+            self.clock.sleep(REST).await;
+        }
     }
 }

@@ -6,14 +6,17 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use parking_lot::Mutex;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Answers 200 with everything that it was sent; 422 below `/fail`, and 503 to the first request below `/once`.
+/// Answers 200 with everything that it was sent, or with a page of its own; 422 below `/fail`, and 503 to the first
+/// request below `/once`.
 pub struct Echo {
     address: SocketAddr,
     requests: Arc<Mutex<Vec<String>>>,
+    /// Beginnings of requests, and what they are answered.
+    pages: Arc<Mutex<Vec<(String, Value)>>>,
 }
 
 impl Echo {
@@ -25,14 +28,22 @@ impl Echo {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
         let requests: Arc<Mutex<Vec<String>>> = Arc::default();
-        let kept = Arc::clone(&requests);
+        let pages: Arc<Mutex<Vec<(String, Value)>>> = Arc::default();
+        let (kept, answers) = (Arc::clone(&requests), Arc::clone(&pages));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let kept = Arc::clone(&kept);
-                tokio::spawn(async move { answer(stream, &kept).await });
+                let (kept, answers) = (Arc::clone(&kept), Arc::clone(&answers));
+                tokio::spawn(async move { answer(stream, &kept, &answers).await });
             }
         });
-        Self { address, requests }
+        Self { address, requests, pages }
+    }
+
+    /// Answers requests that begin with this, such as `GET /orders/1`, with this: a text as it is, else JSON.
+    #[must_use]
+    pub fn with_page(self, request: &str, answer: Value) -> Self {
+        self.pages.lock().push((request.to_owned(), answer));
+        self
     }
 
     /// Where it is, with this path.
@@ -54,7 +65,11 @@ impl Echo {
     }
 }
 
-async fn answer(mut stream: TcpStream, kept: &Mutex<Vec<String>>) -> Option<()> {
+async fn answer(
+    mut stream: TcpStream,
+    kept: &Mutex<Vec<String>>,
+    pages: &Mutex<Vec<(String, Value)>>,
+) -> Option<()> {
     let mut read = Vec::new();
     let mut buffer = vec![0; 65_536];
     let text = loop {
@@ -75,16 +90,22 @@ async fn answer(mut stream: TcpStream, kept: &Mutex<Vec<String>>) -> Option<()> 
         path if path.starts_with("/once") && is_first => "503 Later",
         _ => "200 OK",
     };
-    let said = json!({
-        "raw": text,
-        "base64": STANDARD.encode(&text),
-        "url64": URL_SAFE_NO_PAD.encode(&text),
-        "hex": text.bytes().map(|byte| format!("{byte:02x}")).collect::<String>(),
-        "form": url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>(),
-    });
-    let said = said.to_string();
+    let page = pages.lock().iter().find(|(begin, _)| line.starts_with(begin)).map(|(_, page)| page.clone());
+    let echo = || {
+        json!({
+            "raw": text,
+            "base64": STANDARD.encode(&text),
+            "url64": URL_SAFE_NO_PAD.encode(&text),
+            "hex": text.bytes().map(|byte| format!("{byte:02x}")).collect::<String>(),
+            "form": url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>(),
+        })
+    };
+    let (kind, said) = match page {
+        Some(Value::String(text)) => ("text/plain", text),
+        other => ("application/json", other.unwrap_or_else(echo).to_string()),
+    };
     let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
         said.len()
     );
     stream.write_all(format!("{head}{said}").as_bytes()).await.ok()

@@ -1,5 +1,6 @@
 //! A model's endpoint that speaks OpenAI's protocol and answers when the test says so.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,8 +10,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Mutex, watch};
 
-/// An endpoint for `SERVICE_MODEL_BASE_URL`. Answers `You said: <the last message>`, word by word; of texts to embed, how
-/// often each letter of the alphabet stands in them.
+/// An endpoint for `SERVICE_MODEL_BASE_URL`. Answers what it was told to, or `You said: <the last message>`, word by
+/// word; of texts to embed, how often each letter of the alphabet stands in them.
 pub struct Endpoint {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -21,6 +22,8 @@ struct Shared {
     asked: AtomicUsize,
     gone: AtomicUsize,
     requests: Mutex<Vec<Value>>,
+    /// Deltas of the answers to come.
+    script: Mutex<VecDeque<Value>>,
     keys: Mutex<Vec<String>>,
 }
 
@@ -35,6 +38,18 @@ impl Endpoint {
         Self::start(false).await
     }
 
+    /// Has the next answer that is not told yet say this.
+    pub async fn says(&self, text: &str) {
+        self.shared.script.lock().await.push_back(json!({"content": text}));
+    }
+
+    /// Has the next answer that is not told yet call this tool.
+    pub async fn calls(&self, tool: &str, arguments: &Value) {
+        let function = json!({"name": tool, "arguments": arguments.to_string()});
+        let call = json!({"index": 0, "id": "call", "type": "function", "function": function});
+        self.shared.script.lock().await.push_back(json!({"tool_calls": [call]}));
+    }
+
     async fn start(released: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
@@ -43,6 +58,7 @@ impl Endpoint {
             asked: AtomicUsize::new(0),
             gone: AtomicUsize::new(0),
             requests: Mutex::default(),
+            script: Mutex::default(),
             keys: Mutex::default(),
         });
         let serving = Arc::clone(&shared);
@@ -110,7 +126,11 @@ async fn while_open(mut stream: TcpStream, shared: &Shared) {
                 return;
             }
         }
-        if stream.write_all(answer(&body).as_bytes()).await.is_err() {
+        let answer = match body["input"].as_array() {
+            Some(texts) => vectors(texts, &body),
+            None => answer(&body, shared.script.lock().await.pop_front()),
+        };
+        if stream.write_all(answer.as_bytes()).await.is_err() {
             return;
         }
     }
@@ -158,11 +178,8 @@ fn vectors(texts: &[Value], request: &Value) -> String {
     )
 }
 
-/// The answer as a stream of words.
-fn answer(request: &Value) -> String {
-    if let Some(texts) = request["input"].as_array() {
-        return vectors(texts, request);
-    }
+/// The answer as a stream: what it was told to, or words.
+fn answer(request: &Value, told: Option<Value>) -> String {
     let last =
         request["messages"].as_array().and_then(|messages| messages.last()).cloned().unwrap_or_default();
     let text = format!("You said: {}", last["content"].as_str().unwrap_or_default());
@@ -173,11 +190,12 @@ fn answer(request: &Value) -> String {
             json!({"id": "c", "object": "chat.completion.chunk", "model": "test", "choices": [choice]})
         )
     };
-    let mut body = String::new();
-    for word in text.split_inclusive(' ') {
-        body.push_str(&chunk(json!({"content": word}), Value::Null));
-    }
-    body.push_str(&chunk(json!({}), json!("stop")));
+    let words = || text.split_inclusive(' ').map(|word| json!({"content": word})).collect();
+    let deltas: Vec<Value> = told.map_or_else(words, |delta| vec![delta]);
+    let reason =
+        if deltas.iter().any(|delta| delta.get("tool_calls").is_some()) { "tool_calls" } else { "stop" };
+    let mut body: String = deltas.into_iter().map(|delta| chunk(delta, Value::Null)).collect();
+    body.push_str(&chunk(json!({}), json!(reason)));
     let usage = json!({"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7});
     let last =
         json!({"id": "c", "object": "chat.completion.chunk", "model": "test", "choices": [], "usage": usage});

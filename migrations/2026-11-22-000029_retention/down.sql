@@ -1,3 +1,4 @@
+DROP INDEX outbox_by_run;
 DROP INDEX blobs_by_age;
 DROP INDEX run_steps_by_blob;
 DROP INDEX threads_to_erase;

@@ -66,6 +66,7 @@ impl Chat {
             return Err(BeginError::Overloaded);
         }
         let mut token = self.ports.in_flight.begin()?;
+        let mut for_another = false;
         let mut ids = TurnIds {
             run: token.run(),
             stream: self.ports.ids.uuid()?,
@@ -88,6 +89,10 @@ impl Chat {
             let wanted = ids.thread;
             (ids, token) = match begin::claim(&self.ports, key, ids, token).await? {
                 Claimed::Begin(ids, token) => (ids, token),
+                Claimed::BeginFor(ids, token) => {
+                    for_another = true;
+                    (ids, token)
+                }
                 Claimed::Begun(known) => return Ok(self.replayed(known)),
             };
             if ids.thread != wanted {
@@ -114,7 +119,11 @@ impl Chat {
         // behind this.
         ids.item = self.ports.ids.item()?.0;
         let thread = ThreadId(ids.thread);
-        let reader = self.store_start(new, ids, seen, token, slot).await?;
+        let place = (!for_another).then_some(slot);
+        let reader = self.store_start(new, ids, seen, token, place).await?;
+        if for_another {
+            self.cancel.recovery().adopt(&[ids.run]).await;
+        }
         Ok(Begun { reader, thread, replayed: false })
     }
 
@@ -161,18 +170,26 @@ impl Chat {
         Begun { reader: self.open(ids.stream, 0), thread: ThreadId(ids.thread), replayed: true }
     }
 
+    /// `slot`: where the turn goes on at once; without one it is looked first whose it is.
     async fn store_start(
         &self,
         new: NewTurn,
         ids: TurnIds,
         seen: Option<Seen>,
         token: RunToken,
-        slot: Slot,
+        slot: Option<Slot>,
     ) -> Result<Reader, BeginError> {
         let (batch, events, turn) = start::rows(new, ids, seen, self.ports.clock.now());
         let reader = self.ports.read(turn.stream, 0, true);
         let (threads, stream) = (self.threads.clone(), turn.stream);
-        let accept = move |token| threads.accept(Accepted { turn, _slot: slot, token, stop: false });
+        let topics = self.ports.topics.clone();
+        let accept = move |token| match slot {
+            Some(slot) => threads.accept(Accepted { turn, _slot: slot, token, stop: false }),
+            None => {
+                drop(token);
+                topics.abandon(stream);
+            }
+        };
         begin::commit_start(&self.ports, stream, token, batch, Some(events), accept).await?;
         Ok(reader)
     }

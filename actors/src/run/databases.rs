@@ -53,6 +53,7 @@ fn error(error: ForeignError) -> NodeError {
             NodeError { retryable: again, ..NodeError::new(ErrorCode::PostgresFailed, message) }
         }
         ForeignError::Timeout(_) => NodeError::retryable(ErrorCode::NodeTimeout, message),
+        ForeignError::Unknown(_) => NodeError::new(ErrorCode::NodeOutcomeUnknown, message),
         ForeignError::TooLarge(_) => NodeError::new(ErrorCode::PostgresTooLarge, message),
     }
 }

@@ -98,10 +98,15 @@ impl Runs {
             return Err(BeginError::Overloaded);
         }
         let mut token = self.ports.in_flight.begin()?;
+        let mut for_another = false;
         if let Some(key) = &new.idempotency {
             let ids = RunIds { run: token.run() };
             token = match begin::claim(&self.ports, key, ids, token).await? {
                 Claimed::Begin(_, token) => token,
+                Claimed::BeginFor(_, token) => {
+                    for_another = true;
+                    token
+                }
                 Claimed::Begun(known) => return Ok(BegunRun { run: known.run, replayed: true }),
             };
         }
@@ -116,11 +121,18 @@ impl Runs {
                 token.released();
                 ports.topics.abandon(run);
                 ports.wakes.queue();
+            } else if for_another {
+                // It is looked whose it is.
+                drop(token);
+                registry.ports().topics.abandon(id);
             } else {
                 registry.accept(AcceptedRun { run, token, stop: false });
             }
         };
         begin::commit_start(&self.ports, id, token, batch, None, accept).await?;
+        if for_another {
+            self.cancel.recovery().adopt(&[id]).await;
+        }
         Ok(BegunRun { run: id, replayed: false })
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use chrono::{DateTime, TimeDelta, Utc};
 use parking_lot::Mutex;
 use store::{Lease, NotTaken, StoreError};
 use uuid::Uuid;
@@ -16,6 +17,9 @@ const LOOK: Duration = Duration::from_secs(1);
 /// How often it is heard what others say, where there are others.
 const HEAR: Duration = Duration::from_millis(200);
 
+/// How long the commit of an answer, or of a run that goes into the queue, may take.
+const ANSWERS: TimeDelta = TimeDelta::minutes(5);
+
 /// The way out of the queue. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct RunQueue {
@@ -23,11 +27,13 @@ pub(crate) struct RunQueue {
     pub(crate) lease: Lease,
     /// When it was looked what is due, in monotonic time.
     pub(crate) looked: Arc<Mutex<Option<Duration>>>,
+    /// When it was looked for answers.
+    pub(crate) answered: Arc<Mutex<Option<DateTime<Utc>>>>,
 }
 
 impl RunQueue {
     pub(crate) fn new(recovery: Recovery, lease: Lease) -> Self {
-        Self { recovery, lease, looked: Arc::default() }
+        Self { recovery, lease, looked: Arc::default(), answered: Arc::default() }
     }
 
     fn ports(&self) -> &RunPorts {
@@ -55,7 +61,11 @@ impl RunQueue {
                 wakes.answered(run);
             }
         }
-        for stop in store.asked_stops(*writer).await? {
+        let stops = store.asked_stops(*writer).await?;
+        if stops.iter().any(|stop| stop.over) {
+            store.forget_stops().await?;
+        }
+        for stop in stops.into_iter().filter(|stop| !stop.over) {
             if stop.queued {
                 self.take(store.take_queued(self.lease, stop.run)).await?;
             } else {
@@ -67,12 +77,20 @@ impl RunQueue {
             return Ok(());
         }
         *self.looked.lock() = Some(now);
-        store.forget_stops().await?;
-        store.wake_answered().await?;
+        self.wake_answered().await?;
         while self.take(store.take_due(self.lease)).await? > 0 {}
         for workflow in store.workflows_with_turns().await? {
             while self.take(self.turns(workflow)).await? > 0 {}
         }
+        Ok(())
+    }
+
+    /// Wakes runs that were answered while they went into the queue: in the last while, or while nobody looked.
+    async fn wake_answered(&self) -> Result<(), StoreError> {
+        let RunPorts { store, clock, .. } = self.ports();
+        let (now, last) = (clock.now(), *self.answered.lock());
+        store.wake_answered(last.map_or(DateTime::UNIX_EPOCH, |last| last - ANSWERS)).await?;
+        *self.answered.lock() = Some(now);
         Ok(())
     }
 

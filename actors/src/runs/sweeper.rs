@@ -55,7 +55,7 @@ impl Sweeper {
         let adopted = {
             let _naming = in_flight.naming().await;
             // A run of this instance that does not count here was taken by a commit of which nothing was heard.
-            let unknown = looked.own.iter().filter(|run| !in_flight.knows(**run));
+            let unknown = looked.own.iter().filter(|seen| !in_flight.knows(seen.run));
             let runs: Vec<_> = looked.forsaken.iter().chain(unknown).copied().collect();
             let adopted = self.recovery.runs.ports().store.adopt_forsaken(self.lease, &runs).await;
             let (Ok(runs) | Err(NotTaken { perhaps: runs, .. })) = &adopted;

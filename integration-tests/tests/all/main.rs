@@ -29,6 +29,7 @@ mod diagram;
 mod diff;
 mod email_send;
 mod errors;
+mod examples;
 mod idempotency;
 mod instances;
 mod members;

@@ -30,11 +30,33 @@ impl By {
     fn parts(self, text: &str) -> Vec<&str> {
         match self {
             Self::Paragraphs => paragraphs(text),
-            Self::Sentences => text.split_sentence_bounds().collect(),
+            Self::Sentences => sentences(text),
             Self::Words => text.split_word_bounds().collect(),
             Self::Characters => text.graphemes(true).collect(),
         }
     }
+}
+
+/// Bytes in which a sentence ends, or is taken for ended. Finding the end looks ahead, and in some texts from every letter
+/// to the end of what it is given.
+const SENTENCE: usize = 2_048;
+
+/// The sentences of a text (UAX 29), and what stands between them.
+fn sentences(text: &str) -> Vec<&str> {
+    let (mut found, mut rest) = (Vec::new(), text);
+    while !rest.is_empty() {
+        let window = rest.get(..rest.floor_char_boundary(SENTENCE.min(rest.len()))).unwrap_or(rest);
+        let whole = window.len() == rest.len();
+        let mut parts: Vec<&str> = window.split_sentence_bounds().collect();
+        // The last one may go on behind the window.
+        if !whole && parts.len() > 1 {
+            parts.pop();
+        }
+        let taken: usize = parts.iter().map(|part| part.len()).sum();
+        found.extend(parts);
+        rest = rest.get(taken..).unwrap_or_default();
+    }
+    found
 }
 
 /// How a text is cut.

@@ -272,7 +272,9 @@ fn models(config: &Config, outbound: &net::Client, clock: &Arc<dyn Clock>) -> Re
 }
 
 /// Where code of users runs; nothing of it is started yet.
-fn sandbox(config: &config::Sandbox) -> Sandbox {
+/// Where code of workflows runs, as the configuration says.
+#[must_use]
+pub fn sandbox(config: &config::Sandbox) -> Sandbox {
     let (workers, memory) = (config.workers, config.memory);
     let options = config.program.clone().map_or_else(Options::own, Options::new);
     Sandbox::new(Options { workers, memory, ..options })

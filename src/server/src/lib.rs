@@ -10,7 +10,7 @@ mod sign_in;
 mod tokens;
 mod ws;
 
-pub use boot::{Load, Parts, Running, StartError, may_listen, start};
+pub use boot::{Load, Parts, Running, StartError, may_listen, sandbox, start};
 pub use http::PATHS;
 pub use logging::init as init_logging;
 pub use sign_in::try_mail_server;

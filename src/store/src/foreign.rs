@@ -1,14 +1,19 @@
 //! A statement in somebody else's database: one connection for it alone, over the network, and nothing of the service's
 //! own. Where it may connect is decided before, by whoever holds the guard.
 
+use std::io;
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures_util::TryStreamExt as _;
 use secrecy::zeroize::Zeroizing;
 use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::error::SqlState;
@@ -21,6 +26,10 @@ use crate::parameter::Parameter;
 
 /// How long reaching one address may take, and how long the server may take to let us in.
 const CONNECT: Duration = Duration::from_secs(10);
+/// How much longer than the statement the whole may take.
+const GRACE: Duration = Duration::from_secs(5);
+/// Bytes that a server may say before the first row, and beside the rows: what it says is held in memory, message by message.
+const TALK: usize = 256 << 10;
 /// Letters of what a server says that are repeated.
 const MOST_SAID: usize = 500;
 
@@ -85,6 +94,9 @@ pub enum ForeignError {
     /// There is more than was asked for.
     #[error("{0}")]
     TooLarge(String),
+    /// Whether the change stays is not known: the connection ended while it was to be made to stay.
+    #[error("the connection ended while the change was to be made to stay: {0}")]
+    Unknown(String),
 }
 
 impl Foreign {
@@ -154,17 +166,34 @@ impl Foreign {
         let place = format!("{}:{}", self.host, self.port);
         let slow =
             || ForeignError::Unreachable(format!("{place} did not let us in within {} s", CONNECT.as_secs()));
-        let opening = self.open(addresses, &place);
+        let allowance = Arc::new(AtomicUsize::new(TALK));
+        let opening = self.open(addresses, &place, Arc::clone(&allowance));
         let (client, connection) =
             kernel::timeout(&clock, CONNECT, opening).await.unwrap_or_else(|| Err(slow()))?;
-        let (mut connection, mut working) = (pin!(connection), pin!(work(&client, query)));
-        tokio::select! {
-            biased;
-            worked = &mut working => worked,
-            ended = &mut connection => match ended {
-                Err(error) => Err(explain(&error, query.time, &place)),
-                Ok(()) => Err(ForeignError::Unreachable(format!("{place} has closed the connection"))),
-            },
+        let committing = AtomicBool::new(false);
+        let (mut connection, mut working) =
+            (pin!(connection), pin!(work(&client, query, &allowance, &committing)));
+        let done = async {
+            tokio::select! {
+                biased;
+                worked = &mut working => worked,
+                ended = &mut connection => match ended {
+                    Err(error) => Err(explain(&error, query.time, &place)),
+                    Ok(()) => Err(ForeignError::Unreachable(format!("{place} has closed the connection"))),
+                },
+            }
+        };
+        let done = kernel::timeout(&clock, query.time.saturating_add(GRACE), done).await;
+        let done = done.unwrap_or(Err(ForeignError::Timeout(query.time)));
+        match done {
+            // The server was told, and has not said what became of it.
+            Err(ForeignError::Unreachable(why)) if query.writes && committing.load(Ordering::Relaxed) => {
+                Err(ForeignError::Unknown(why))
+            }
+            Err(error @ ForeignError::Timeout(_)) if query.writes && committing.load(Ordering::Relaxed) => {
+                Err(ForeignError::Unknown(error.to_string()))
+            }
+            other => other,
         }
     }
 
@@ -172,6 +201,7 @@ impl Foreign {
         &self,
         addresses: &[SocketAddr],
         place: &str,
+        allowance: Arc<AtomicUsize>,
     ) -> Result<(Client, impl Future<Output = Result<(), Error>> + use<>), ForeignError> {
         let unreachable = |why: String| ForeignError::Unreachable(format!("{place}: {why}"));
         let mut stream = Err(unreachable("it has no address".to_owned()));
@@ -185,11 +215,11 @@ impl Foreign {
         let _ = stream.set_nodelay(true);
         let tls = tls_config(self.verify).map_err(|error| unreachable(error.to_string()))?;
         let mut tls = MakeRustlsConnect::new(tls);
-        let tls = <MakeRustlsConnect as tokio_postgres::tls::MakeTlsConnect<TcpStream>>::make_tls_connect(
+        let tls = <MakeRustlsConnect as tokio_postgres::tls::MakeTlsConnect<Metered>>::make_tls_connect(
             &mut tls, &self.host,
         );
         let tls = tls.map_err(|_| ForeignError::Address("the dsn's host is no name for TLS".to_owned()))?;
-        let connected = self.config.connect_raw(stream, tls).await;
+        let connected = self.config.connect_raw(Metered { stream, allowance }, tls).await;
         connected.map_err(|error| explain(&error, CONNECT, place))
     }
 }
@@ -208,7 +238,53 @@ impl std::fmt::Debug for Foreign {
     }
 }
 
-async fn work(client: &Client, query: &ForeignQuery) -> Result<ForeignRows, ForeignError> {
+/// A connection of which only so many bytes are read.
+struct Metered {
+    stream: TcpStream,
+    allowance: Arc<AtomicUsize>,
+}
+
+impl AsyncRead for Metered {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        let read = buffer.filled().len().saturating_sub(before);
+        let spend = |left: usize| left.checked_sub(read);
+        match self.allowance.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend) {
+            Ok(_) => Poll::Ready(Ok(())),
+            Err(_) => Poll::Ready(Err(io::Error::other("the database says more than is read"))),
+        }
+    }
+}
+
+impl AsyncWrite for Metered {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+async fn work(
+    client: &Client,
+    query: &ForeignQuery,
+    allowance: &AtomicUsize,
+    committing: &AtomicBool,
+) -> Result<ForeignRows, ForeignError> {
     let failed = |error: Error| explain(&error, query.time, "the database");
     let mode = if query.writes { "READ WRITE" } else { "READ ONLY" };
     let millis = query.time.as_millis().clamp(1, 3_600_000);
@@ -236,6 +312,11 @@ async fn work(client: &Client, query: &ForeignQuery) -> Result<ForeignRows, Fore
         );
         let statement = client.prepare_typed(&sql, &types).await.map_err(failed)?;
         let parameters = bound(&query.parameters, statement.params())?;
+        // Each row has a head of its own, and what does not fit any more has to be seen as such.
+        allowance.fetch_add(
+            query.bytes.saturating_mul(2).saturating_add(most.saturating_mul(64)),
+            Ordering::Relaxed,
+        );
         let mut rows = pin!(client.query_raw(&statement, &parameters).await.map_err(failed)?);
         let mut bytes = 0_usize;
         while let Some(row) = rows.try_next().await.map_err(failed)? {
@@ -251,6 +332,7 @@ async fn work(client: &Client, query: &ForeignQuery) -> Result<ForeignRows, Fore
         }
         answer.count = u64::try_from(answer.rows.len()).unwrap_or(u64::MAX);
     }
+    committing.store(true, Ordering::Relaxed);
     client.batch_execute("COMMIT").await.map_err(failed)?;
     Ok(answer)
 }
@@ -296,6 +378,9 @@ fn explain(error: &Error, time: Duration, place: &str) -> ForeignError {
         while let Some(inner) = cause {
             last = inner.to_string();
             cause = inner.source();
+        }
+        if last.contains("says more than is read") {
+            return ForeignError::TooLarge(last);
         }
         return ForeignError::Unreachable(format!("{place}: {last}"));
     };

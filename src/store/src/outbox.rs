@@ -44,8 +44,8 @@ impl Store {
         let now = self.now();
         diesel::sql_query(
             "UPDATE outbox SET next_attempt_at = $2, attempts = attempts + 1, claimed_by = $3 FROM runs
-             WHERE outbox.id IN (SELECT id FROM outbox WHERE next_attempt_at <= $1
-                                 ORDER BY next_attempt_at LIMIT $4 FOR UPDATE SKIP LOCKED)
+             WHERE outbox.id IN (SELECT o.id FROM outbox o JOIN runs r ON r.id = o.run_id WHERE o.next_attempt_at <= $1
+                                 ORDER BY o.next_attempt_at LIMIT $4 FOR UPDATE OF o SKIP LOCKED)
              AND runs.id = outbox.run_id
              RETURNING outbox.id, runs.workspace_id, outbox.request, outbox.attempts, outbox.created_at",
         )

@@ -160,8 +160,8 @@ pub(crate) async fn ensure(connection: &mut AsyncPgConnection, today: NaiveDate)
             "CREATE TABLE IF NOT EXISTS {name} PARTITION OF stream_events FOR VALUES FROM ('{day}') TO ('{next}');
              DO $$ BEGIN
                  IF EXISTS (SELECT FROM pg_roles WHERE rolname = '{ROLE}')
-                    AND NOT has_table_privilege('{ROLE}', '{name}', 'INSERT') THEN
-                     GRANT SELECT, INSERT ON {name} TO {ROLE};
+                    AND NOT has_table_privilege('{ROLE}', '{name}', 'DELETE') THEN
+                     GRANT SELECT, INSERT, DELETE ON {name} TO {ROLE};
                  END IF;
              END $$;"
         ));

@@ -4,19 +4,27 @@
 //! do it at once.
 
 use chrono::{DateTime, Utc};
-use diesel::sql_types::{BigInt, Timestamptz, Uuid as SqlUuid};
+use diesel::QueryableByName;
+use diesel::sql_types::{BigInt, Bytea, Timestamptz, Uuid as SqlUuid};
 use diesel_async::RunQueryDsl;
 use uuid::{Builder, Uuid};
 
 use crate::{Store, StoreError};
 
-/// Rows of one part.
-const PART: i64 = 500;
+/// Runs of one part: each may have thousands of steps.
+const RUNS_PART: i64 = 100;
+/// Threads of one part: each may have thousands of runs.
+const THREADS_PART: i64 = 10;
+/// Values of one part.
+const BLOBS_PART: i64 = 5_000;
 
 /// Deletes the runs in `old`, with everything that is only theirs.
 const RUNS: &str = "
     steps AS (DELETE FROM run_steps t USING old WHERE t.run_id = old.id),
     questions AS (DELETE FROM run_questions t USING old WHERE t.run_id = old.id),
+    sent AS (DELETE FROM outbox t USING old WHERE t.run_id = old.id),
+    events AS (DELETE FROM stream_events t USING old, streams s
+               WHERE s.id = old.stream_id AND t.day = s.day AND t.stream_id = s.id),
     streams_of AS (DELETE FROM streams t USING old WHERE t.id = old.stream_id),
     runs_of AS (DELETE FROM runs t USING old WHERE t.id = old.id)";
 
@@ -34,10 +42,10 @@ impl Store {
         let found = diesel::sql_query(sql)
             .bind::<SqlUuid, _>(first_made_at(before))
             .bind::<Timestamptz, _>(before)
-            .bind::<BigInt, _>(PART)
+            .bind::<BigInt, _>(RUNS_PART)
             .execute(&mut *self.connection().await?)
             .await?;
-        Ok(is_full(found))
+        Ok(is_full(found, RUNS_PART))
     }
 
     /// Erases what was in threads that were deleted before then; `true` when there may be more. A thread whose turns
@@ -59,33 +67,53 @@ impl Store {
         let found = diesel::sql_query(sql)
             .bind::<Timestamptz, _>(before)
             .bind::<Timestamptz, _>(self.now())
-            .bind::<BigInt, _>(PART)
+            .bind::<BigInt, _>(THREADS_PART)
             .execute(&mut *self.connection().await?)
             .await?;
-        Ok(is_full(found))
+        Ok(is_full(found, THREADS_PART))
     }
 
-    /// Deletes values that were stored before then and that no step has any more; `true` when there may be more.
+    /// Deletes, of the values that were stored before then and come behind `after`, a part of those that no step has any
+    /// more; yields how far it has looked, if there may be more.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
-    pub async fn forget_old_blobs(&self, before: DateTime<Utc>) -> Result<bool, StoreError> {
+    pub async fn forget_old_blobs(
+        &self,
+        before: DateTime<Utc>,
+        after: Option<LookedAt>,
+    ) -> Result<Option<LookedAt>, StoreError> {
+        let after = after.unwrap_or(LookedAt { created_at: DateTime::UNIX_EPOCH, digest: Vec::new() });
         // Whoever stores the same value again makes its row younger, and so waits for this, or this for them.
-        let found = diesel::sql_query(
-            "DELETE FROM blobs WHERE created_at < $1 AND digest IN
-                 (SELECT digest FROM blobs b WHERE created_at < $1
-                      AND NOT EXISTS (SELECT FROM run_steps s WHERE s.result_blob = b.digest) LIMIT $2)",
+        let looked: Vec<LookedAt> = diesel::sql_query(
+            "WITH part AS MATERIALIZED (SELECT digest, created_at FROM blobs
+                 WHERE created_at < $1 AND (created_at, digest) > ($2, $3) ORDER BY created_at, digest LIMIT $4),
+             gone AS (DELETE FROM blobs b USING part WHERE b.digest = part.digest AND b.created_at < $1
+                 AND NOT EXISTS (SELECT FROM run_steps s WHERE s.result_blob = b.digest))
+             SELECT created_at, digest FROM part ORDER BY created_at, digest",
         )
         .bind::<Timestamptz, _>(before)
-        .bind::<BigInt, _>(PART)
-        .execute(&mut *self.connection().await?)
+        .bind::<Timestamptz, _>(after.created_at)
+        .bind::<Bytea, _>(after.digest)
+        .bind::<BigInt, _>(BLOBS_PART)
+        .load(&mut *self.connection().await?)
         .await?;
-        Ok(is_full(found))
+        let full = is_full(looked.len(), BLOBS_PART);
+        Ok(looked.into_iter().next_back().filter(|_| full))
     }
 }
 
-fn is_full(found: usize) -> bool {
-    i64::try_from(found).is_ok_and(|found| found >= PART)
+/// Up to where values were looked at.
+#[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
+pub struct LookedAt {
+    #[diesel(sql_type = Timestamptz)]
+    created_at: DateTime<Utc>,
+    #[diesel(sql_type = Bytea)]
+    digest: Vec<u8>,
+}
+
+fn is_full(found: usize, part: i64) -> bool {
+    i64::try_from(found).is_ok_and(|found| found >= part)
 }
 
 /// The first id that can be made at this time.

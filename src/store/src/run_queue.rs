@@ -4,7 +4,7 @@
 //! becomes its writer in the same transaction, with a lease that reaches back to it: an unfinished run stands in the
 //! queue, or has a writer that recovery looks after.
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use diesel::prelude::*;
 use diesel::sql_types::{Array, BigInt, Bool, Integer, Nullable, Timestamptz, Uuid as SqlUuid};
 use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
@@ -17,8 +17,8 @@ use crate::{Lease, Store, StoreError};
 const MOST: i64 = 200;
 /// Workflows whose turns are looked at in one go.
 const MOST_WORKFLOWS: i64 = 1_000;
-/// How long an answer may have been given when it is looked for once more.
-const ANSWERS: TimeDelta = TimeDelta::minutes(5);
+/// How long a signal is kept that nobody takes.
+const SIGNALS: TimeDelta = TimeDelta::minutes(5);
 
 #[derive(QueryableByName)]
 struct Queued {
@@ -150,12 +150,12 @@ impl Store {
         })
     }
 
-    /// Makes runs due that wait though somebody has answered them: an answer may come in the moment in which its run
-    /// goes into the queue.
+    /// Makes runs due that wait though somebody has answered them since then: an answer may come in the moment in which
+    /// its run goes into the queue.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
-    pub async fn wake_answered(&self) -> Result<usize, StoreError> {
+    pub async fn wake_answered(&self, since: DateTime<Utc>) -> Result<usize, StoreError> {
         let now = self.now();
         let woken = diesel::sql_query(
             "UPDATE run_queue q SET due_at = $1
@@ -164,7 +164,7 @@ impl Store {
                AND a.answered_at > $2 AND s.finished_at IS NULL",
         )
         .bind::<Timestamptz, _>(now)
-        .bind::<Timestamptz, _>(now - ANSWERS)
+        .bind::<Timestamptz, _>(since)
         .execute(&mut *self.connection().await?)
         .await?;
         Ok(woken)
@@ -182,7 +182,7 @@ impl Store {
         .execute(&mut *connection)
         .await?;
         diesel::sql_query("DELETE FROM run_signals WHERE created_at < $1")
-            .bind::<Timestamptz, _>(self.now() - ANSWERS)
+            .bind::<Timestamptz, _>(self.now() - SIGNALS)
             .execute(&mut *connection)
             .await?;
         Ok(())
@@ -225,6 +225,8 @@ impl Store {
         struct Looked {
             #[diesel(sql_type = SqlUuid)]
             id: Uuid,
+            #[diesel(sql_type = SqlUuid)]
+            writer_id: Uuid,
             #[diesel(sql_type = Bool)]
             unfinished: bool,
             #[diesel(sql_type = Bool)]
@@ -233,7 +235,7 @@ impl Store {
             forsaken: bool,
         }
         let looked: Vec<Looked> = diesel::sql_query(
-            "SELECT r.id, r.unfinished, r.unfinished AND r.writer_id = $3 AND NOT q.there AS own,
+            "SELECT r.id, r.writer_id, r.unfinished, r.unfinished AND r.writer_id = $3 AND NOT q.there AS own,
                  r.unfinished AND NOT q.there AND NOT EXISTS (SELECT FROM leases l WHERE l.writer_id = r.writer_id
                      AND l.expires_at <> 'infinity' AND l.oldest_run <= r.id) AS forsaken
              FROM (SELECT id, writer_id, finished_at IS NULL AS unfinished FROM runs WHERE id > $1
@@ -247,7 +249,10 @@ impl Store {
         .load(&mut *self.connection().await?)
         .await?;
         let full = i64::try_from(looked.len()).is_ok_and(|looked| looked == limit);
-        let which = |is: fn(&Looked) -> bool| looked.iter().filter(|row| is(row)).map(|row| row.id).collect();
+        let which = |is: fn(&Looked) -> bool| {
+            let found = looked.iter().filter(|row| is(row));
+            found.map(|row| SeenRun { run: row.id, writer: row.writer_id }).collect()
+        };
         Ok(LookedOver {
             forsaken: which(|row| row.forsaken),
             own: which(|row| row.own && !row.forsaken),
@@ -256,25 +261,53 @@ impl Store {
         })
     }
 
-    /// Makes this writer the owner of forsaken runs; yields those that still were.
+    /// Makes this writer the owner of runs that it has already, or that nobody has; yields those of which that still holds.
     ///
     /// # Errors
     /// [`NotTaken`] when the database does not answer.
-    pub async fn adopt_forsaken(&self, by: Lease, runs: &[Uuid]) -> Result<Vec<Uuid>, NotTaken> {
-        let Some(oldest) = runs.iter().min() else { return Ok(Vec::new()) };
+    pub async fn adopt_forsaken(&self, by: Lease, seen: &[SeenRun]) -> Result<Vec<Uuid>, NotTaken> {
+        let Some(oldest) = seen.iter().map(|seen| seen.run).min() else { return Ok(Vec::new()) };
+        let runs: Vec<Uuid> = seen.iter().map(|seen| seen.run).collect();
+        let writers: Vec<Uuid> = seen.iter().map(|seen| seen.writer).collect();
         taken!(self, |connection| {
-            if reach(connection, by, *oldest).await? { own(connection, by, runs).await? } else { Vec::new() }
+            if reach(connection, by, oldest).await? {
+                let owned: Vec<Found> = diesel::sql_query(
+                    "UPDATE runs SET writer_id = $1 FROM unnest($2, $3) AS t (id, writer)
+                     WHERE runs.id = t.id AND runs.writer_id = t.writer AND runs.finished_at IS NULL
+                         AND NOT EXISTS (SELECT FROM run_queue q WHERE q.run_id = runs.id)
+                         AND (t.writer = $1 OR NOT EXISTS (SELECT FROM leases l WHERE l.writer_id = t.writer
+                             AND l.expires_at <> 'infinity' AND l.oldest_run <= runs.id))
+                     RETURNING runs.id",
+                )
+                .bind::<SqlUuid, _>(by.writer_id)
+                .bind::<Array<SqlUuid>, _>(&runs)
+                .bind::<Array<SqlUuid>, _>(&writers)
+                .load(connection)
+                .await?;
+                owned.into_iter().map(|found| found.id).collect()
+            } else {
+                Vec::new()
+            }
         })
     }
+}
+
+/// A run as it was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SeenRun {
+    /// The run.
+    pub run: Uuid,
+    /// Its writer then.
+    pub writer: Uuid,
 }
 
 /// What a look over runs has found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LookedOver {
     /// Unfinished runs that nobody has.
-    pub forsaken: Vec<Uuid>,
+    pub forsaken: Vec<SeenRun>,
     /// Unfinished runs of whoever looks.
-    pub own: Vec<Uuid>,
+    pub own: Vec<SeenRun>,
     /// The last run that was looked at, if there are more.
     pub last: Option<Uuid>,
     /// The first run that has not ended.

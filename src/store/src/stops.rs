@@ -17,6 +17,8 @@ pub struct AskedStop {
     pub thread: Option<ThreadId>,
     /// Whether it stands in the queue, where anybody may take it out.
     pub queued: bool,
+    /// Whether it has ended, and this may be forgotten.
+    pub over: bool,
 }
 
 #[derive(QueryableByName)]
@@ -27,6 +29,8 @@ struct Row {
     thread_id: Option<Uuid>,
     #[diesel(sql_type = Bool)]
     queued: bool,
+    #[diesel(sql_type = Bool)]
+    over: bool,
 }
 
 impl Store {
@@ -49,21 +53,24 @@ impl Store {
         self.run(id).await
     }
 
-    /// The runs that are to end and that this writer can end: its own, and those in the queue.
+    /// The runs that are to end and that this writer can end, its own and those in the queue; and those that have ended.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn asked_stops(&self, writer: Uuid) -> Result<Vec<AskedStop>, StoreError> {
         let rows: Vec<Row> = diesel::sql_query(
-            "SELECT r.id, r.thread_id, q.run_id IS NOT NULL AS queued
-             FROM run_stops s JOIN runs r ON r.id = s.run_id LEFT JOIN run_queue q ON q.run_id = s.run_id
-             WHERE r.finished_at IS NULL AND (q.run_id IS NOT NULL OR r.writer_id = $1)",
+            "SELECT s.run_id AS id, r.thread_id, q.run_id IS NOT NULL AS queued,
+                 r.id IS NULL OR r.finished_at IS NOT NULL AS over
+             FROM run_stops s LEFT JOIN runs r ON r.id = s.run_id LEFT JOIN run_queue q ON q.run_id = s.run_id
+             WHERE r.id IS NULL OR r.finished_at IS NOT NULL OR q.run_id IS NOT NULL OR r.writer_id = $1",
         )
         .bind::<SqlUuid, _>(writer)
         .load(&mut *self.connection().await?)
         .await?;
-        let stop =
-            |row: Row| AskedStop { run: row.id, thread: row.thread_id.map(ThreadId), queued: row.queued };
+        let stop = |row: Row| {
+            let Row { id: run, thread_id, queued, over } = row;
+            AskedStop { run, thread: thread_id.map(ThreadId), queued, over }
+        };
         Ok(rows.into_iter().map(stop).collect())
     }
 

@@ -47,16 +47,31 @@ const PARAGRAPHS: [&str; 29] = [
     "ul",
 ];
 
-/// What somebody would read.
-pub(super) fn text(html: &str) -> String {
+/// Letters that are read at once.
+const PART: usize = 4 << 10;
+
+/// What somebody would read; `None` when it is `late` before the end. A tag of very many attributes takes very long: each
+/// is held against all before it.
+pub(super) fn text(html: &str, late: impl Fn() -> bool) -> Option<String> {
     let input = BufferQueue::default();
-    input.push_back(StrTendril::from(html));
     let sink = Reading(RefCell::default());
     let tokenizer = Tokenizer::new(sink, TokenizerOpts::default());
-    let _ = tokenizer.feed(&input);
+    let mut rest = html;
+    while !rest.is_empty() {
+        if late() {
+            return None;
+        }
+        let (part, behind) = rest.split_at(rest.floor_char_boundary(PART.min(rest.len())));
+        input.push_back(StrTendril::from(part));
+        // A script is a place to stop for whoever runs it.
+        while !input.is_empty() {
+            let _ = tokenizer.feed(&input);
+        }
+        rest = behind;
+    }
     tokenizer.end();
     let read = tokenizer.sink.0.into_inner();
-    read.text.trim().to_owned()
+    Some(read.text.trim().to_owned())
 }
 
 /// What was read so far.
@@ -146,7 +161,19 @@ impl Read {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    fn text(html: &str) -> String {
+        super::text(html, || false).unwrap()
+    }
+
+    #[test]
+    fn a_page_that_takes_too_long_is_left() {
+        let parts = std::cell::Cell::new(0);
+        let page = "<a b>".repeat(10_000);
+        let late = || parts.replace(parts.get() + 1) == 5;
+        assert_eq!(super::text(&page, late), None);
+        assert_eq!(parts.get(), 6);
+        assert_eq!(text(&format!("<p>{}</p>", "ö".repeat(10_000))).chars().count(), 10_000);
+    }
 
     #[test]
     fn a_page_is_what_somebody_reads() {

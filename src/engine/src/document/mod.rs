@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use kernel::Clock as _;
 use sandbox::{DocumentKind, DocumentLimits, DocumentProblem, DocumentText, Sandbox};
 use wire::ErrorCode;
 
@@ -49,7 +50,14 @@ pub(crate) async fn read(
 
 fn plain(bytes: &[u8], format: Format, charset: Option<&str>) -> Result<DocumentText, NodeError> {
     let text = decode::decode(bytes, format, charset)?;
-    let text = if format == Format::Html { html::text(&text) } else { text };
+    let text = if format == Format::Html {
+        let clock = kernel::SystemClock::new();
+        let end = clock.monotonic() + TIME;
+        html::text(&text, || clock.monotonic() > end)
+            .ok_or_else(|| unread(sandbox::SandboxError::Timeout(TIME)))?
+    } else {
+        text
+    };
     if text.len() > MOST_TEXT {
         return Err(too_large(&format!("its text is larger than {MOST_TEXT} bytes")));
     }

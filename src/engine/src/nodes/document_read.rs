@@ -80,7 +80,7 @@ impl Node for DocumentRead {
         if !is_told {
             request = outbound::header(request, "User-Agent", outbound::USER_AGENT)?;
         }
-        let limits = Limits { body_bytes: MOST_BYTES, total: None, redirects: 5, ..Limits::default() };
+        let limits = Limits { body_bytes: MOST_BYTES, total: None, redirects: 3, ..Limits::default() };
         let answer = call.outbound().send(request, &limits).await.map_err(|error| outbound::fault(&error))?;
         if answer.status().as_u16() >= 400 {
             return Err(outbound::refusal(answer, call).await.into());

@@ -1,5 +1,7 @@
 //! `index_search`: finds the chunks of a search index that fit a query best.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 use minijinja::Value as View;
 use serde_json::{Map, Value, json};
@@ -21,6 +23,8 @@ const MOST_HITS: u32 = 50;
 const DEPTH: usize = 200;
 /// Different terms of a query that count.
 const MOST_TERMS: usize = 64;
+/// Bytes of a query in which they stand.
+const MOST_QUERY: usize = 16 << 10;
 const MODES: [&str; 3] = ["hybrid", "text", "vector"];
 
 pub(super) const TYPE: NodeType = NodeType {
@@ -129,9 +133,13 @@ impl Node for IndexSearch {
         let filter = input.get("filter").map(read_filter).transpose()?;
         let (mut text, mut vector) = (Vec::new(), Vec::new());
         if self.mode != Mode::Vector {
-            let mut wanted = terms(&as_text(input.get("query").unwrap_or(&Value::Null)));
-            wanted.sort_unstable();
-            wanted.dedup();
+            let query = as_text(input.get("query").unwrap_or(&Value::Null));
+            let query =
+                query.get(..query.floor_char_boundary(MOST_QUERY.min(query.len()))).unwrap_or_default();
+            // The first of them, as they stand there.
+            let mut seen = BTreeSet::new();
+            let mut wanted: Vec<String> =
+                terms(query).into_iter().filter(|term| seen.insert(term.clone())).collect();
             wanted.truncate(MOST_TERMS);
             text = call.search().text(&index, &wanted, filter, DEPTH).await?;
         }

@@ -139,4 +139,9 @@ impl Node for PostgresQuery {
     fn timeout(&self) -> Option<Duration> {
         Some(TIMEOUT)
     }
+
+    /// Where a change may have been made, it is not cut off without a word.
+    fn keeps_time(&self) -> bool {
+        true
+    }
 }

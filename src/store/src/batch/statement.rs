@@ -204,13 +204,19 @@ impl QueryFragment<Pg> for Commit<'_> {
                 Some("(digest) DO UPDATE SET created_at = greatest(blobs.created_at, excluded.created_at)");
             insert!(out, "blobs", "digest, size, created_at", "t.*", blobs, known, [
                 Bytea => &blobs.digest, BigInt => &blobs.size, Timestamptz => &blobs.created_at,
-            ]);
+            ], returning " RETURNING blobs.digest");
         }
         if !chunks.is_empty() {
-            let known = Some("DO NOTHING");
-            insert!(out, "blob_chunks", "digest, number, bytes", "t.*", chunks, known, [
-                Bytea => &chunks.digest, Integer => &chunks.number, Bytea => &chunks.bytes,
-            ]);
+            // Behind the value's row: whoever is deleting it has deleted these too by then.
+            out.push_sql(", put_chunks AS (INSERT INTO blob_chunks (digest, number, bytes) SELECT t.* FROM ");
+            let mut rows = Rows::begin(&mut out, chunks.len());
+            rows.column::<Bytea, _>(&chunks.digest)?;
+            rows.column::<Integer, _>(&chunks.number)?;
+            rows.column::<Bytea, _>(&chunks.bytes)?;
+            out.push_sql(
+                ") AS t (digest, number, bytes) WHERE t.digest IN (SELECT digest FROM put_blobs) \
+                 ON CONFLICT DO NOTHING)",
+            );
         }
         if !updates.is_empty() {
             out.push_sql(

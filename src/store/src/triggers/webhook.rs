@@ -147,6 +147,8 @@ impl Changes {
             webhook_triggers::config.eq(config),
             webhook_triggers::secrets.eq(secrets),
             webhook_triggers::updated_at.eq(now),
+            // Calls are counted anew: the limit may be another one.
+            webhook_triggers::used_until.eq(None::<DateTime<Utc>>),
         );
         let row = diesel::insert_into(webhook_triggers::table)
             .values((webhook_triggers::workflow_id.eq(workflow), webhook_triggers::created_at.eq(now), told))

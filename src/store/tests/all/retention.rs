@@ -139,6 +139,8 @@ async fn a_deleted_thread_is_erased_once_its_turns_have_ended() {
     let later = begun + TimeDelta::seconds(1);
     assert!(!world.store.erase_deleted_threads(later).await.unwrap());
     assert_eq!(world.count("thread_items").await, "3");
+    assert_eq!(world.store.last_seq(deleted.stream).await.unwrap(), 0, "nor can it be read in its stream");
+    assert_eq!(world.store.last_seq(kept.stream).await.unwrap(), 5);
     assert!(world.store.run(deleted.run).await.unwrap().is_none());
     for turn in [&running, &kept] {
         assert!(world.store.run(turn.run).await.unwrap().is_some());
@@ -168,22 +170,22 @@ async fn values_are_kept_while_a_step_has_them_and_for_a_while() {
     let nobodys = world.store.put_blob(b"nobody's").await.unwrap();
     clock.advance(std::time::Duration::from_secs(3_600));
     let young = world.store.put_blob(b"young").await.unwrap();
-    assert!(!world.store.forget_old_blobs(begun + TimeDelta::seconds(1)).await.unwrap());
+    assert!(world.store.forget_old_blobs(begun + TimeDelta::seconds(1), None).await.unwrap().is_none());
     assert!(world.store.blob(&nobodys).await.unwrap().is_none());
     assert!(world.store.blob(&young).await.unwrap().is_some());
     assert_eq!(world.store.journal(turn.run).await.unwrap()[0].result.as_deref(), Some(large("a").as_str()));
     // What is stored once more is young again, before anybody has it.
     clock.advance(std::time::Duration::from_secs(3_600));
     world.store.put_blob(b"young").await.unwrap();
-    assert!(!world.store.forget_old_blobs(clock.now()).await.unwrap());
+    assert!(world.store.forget_old_blobs(clock.now(), None).await.unwrap().is_none());
     assert!(world.store.blob(&young).await.unwrap().is_some());
     // The step is gone, and another that gives the same comes just before the value is looked at.
     world.database.execute("DELETE FROM run_steps").await.unwrap();
     world.commit(lease, &step(&turn, 2, "a")).await.unwrap();
     world.database.execute("UPDATE run_steps SET result_blob = NULL").await.unwrap();
-    assert!(!world.store.forget_old_blobs(clock.now()).await.unwrap());
+    assert!(world.store.forget_old_blobs(clock.now(), None).await.unwrap().is_none());
     assert_eq!(world.count("blobs").await, "2");
-    assert!(!world.store.forget_old_blobs(clock.now() + TimeDelta::seconds(1)).await.unwrap());
+    assert!(world.store.forget_old_blobs(clock.now() + TimeDelta::seconds(1), None).await.unwrap().is_none());
     assert_eq!((world.count("blobs").await, world.count("blob_chunks").await), ("0".into(), "0".into()));
 }
 
@@ -192,7 +194,7 @@ async fn much_is_deleted_part_by_part() {
     let clock = Arc::new(ManualClock::new(day(2031, 3, 1)));
     let world = World::at(clock.clone()).await;
     let lease = world.writer().await;
-    let turns: Vec<Turn> = (0..501).map(|_| Turn { now: clock.now(), ..world.turn() }).collect();
+    let turns: Vec<Turn> = (0..101).map(|_| Turn { now: clock.now(), ..world.turn() }).collect();
     for part in turns.chunks(100) {
         let mut all = Batch::default();
         for turn in part {

@@ -5,6 +5,7 @@
 
 mod address;
 mod clock;
+mod code;
 mod configuration;
 mod database;
 mod folder;
@@ -69,6 +70,7 @@ async fn examine(asked: &Asked) -> Result<Vec<Finding>, Failure> {
     let database = database::probe(&config, &*clock).await;
     findings.extend(database::judge(&database, config.database.pool));
     findings.push(vault::judge(&config));
+    findings.push(code::judge(&config.sandbox, &code::probe(&config.sandbox).await));
     findings.push(clock::judge(clock.now(), database.inspection()));
     findings.extend(address::judge(&service));
     findings.push(model::judge(&model::probe(&config, &web).await));

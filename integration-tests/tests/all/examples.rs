@@ -1,0 +1,261 @@
+//! The workflows of `examples/` that people would use, against simulated services.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use integration_tests::{AnswerExt, Echo, Endpoint, MailServer, TestService, Workflow, until};
+use serde_json::{Value, json};
+use wire::{CreateVersion, CreateWorkflow};
+
+/// A service with a vault that may call the simulated one, and a model that says what it is told to.
+async fn service(others: &Echo, model: &Endpoint, mail: Option<&MailServer>) -> TestService {
+    let keys = json!({"active": "a", "keys": {"a": STANDARD.encode([7; 32])}});
+    let builder = TestService::builder()
+        .with_bootstrap_token()
+        .set("SERVICE_VAULT_KEYS", keys.to_string())
+        .set("SERVICE_MODEL_BASE_URL", model.base_url())
+        .set("SERVICE_MODEL_API_KEY", "sk-test")
+        .set("SERVICE_EGRESS_ALLOW", others.allow());
+    let builder = match mail {
+        Some(server) => {
+            builder.set("SERVICE_SMTP_URL", server.url()).set("SERVICE_MAIL_FROM", "Shop <shop@example.com>")
+        }
+        None => builder,
+    };
+    builder.start().await
+}
+
+fn graph(file: &str) -> Value {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples").join(file);
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+async fn secret(t: &TestService, name: &str, secret: &str) {
+    let made = t.root().post("/api/credentials", &json!({"name": name, "secret": secret})).await;
+    assert_eq!(made.status, 201, "{}", made.text());
+}
+
+async fn example(t: &TestService, file: &str, config: Value) -> Workflow {
+    t.workflow().by(t.client().clone()).graph(graph(file)).config(config).create().await
+}
+
+async fn run(t: &TestService, workflow: &Workflow, inputs: Value) -> Value {
+    let path = format!("/api/workflows/{}/runs?wait=30", workflow.id);
+    let done = t.root().post(&path, &json!({"inputs": inputs})).await.value();
+    assert_eq!(done["status"], "succeeded", "{done:#}");
+    done
+}
+
+/// Bodies of requests that begin so.
+fn sent(others: &Echo, begin: &str) -> Vec<String> {
+    let requests = others.requests().into_iter().filter(|request| request.starts_with(begin));
+    requests.map(|request| request.split_once("\r\n\r\n").unwrap().1.to_owned()).collect()
+}
+
+#[tokio::test]
+async fn the_support_desk_looks_up_pays_back_and_calls_a_colleague() {
+    let order = json!({"state": "delivered", "total": 42.5, "days": 3});
+    let old = json!({"state": "delivered", "total": 42.5, "days": 90});
+    let shop = Echo::start()
+        .await
+        .with_page("GET /orders/10017?email=ana", order)
+        .with_page("GET /orders/10018?", old);
+    let model = Endpoint::quick().await;
+    let t = service(&shop, &model, None).await;
+    secret(&t, "shop", "token-of-the-shop").await;
+    secret(&t, "support channel", &shop.url("/slack")).await;
+    let config = json!({"model": "openai/x", "shop": shop.url("")});
+    let refund = CreateWorkflow {
+        name: "Refunds".to_owned(),
+        handle: Some("support-desk-refund".to_owned()),
+        description: None,
+        tags: Vec::new(),
+    };
+    let refund = t.client().create_workflow(&refund).await.unwrap();
+    let version = CreateVersion {
+        graph: graph("support-desk/refund.json"),
+        runnable_config: config.as_object().cloned(),
+        metadata: None,
+        notes: None,
+    };
+    t.client().save_version(&refund.id, &version).await.unwrap();
+    let desk = example(&t, "support-desk/workflow.json", config).await;
+    let known = json!({"number": "10017", "email": "ana@example.com"});
+    model.calls("order", &known).await;
+    model.calls("refund", &known).await;
+    // Too old, and no number at all: both are told to the model, and nothing is paid.
+    model.calls("refund", &json!({"number": "10018", "email": "ana@example.com"})).await;
+    model.calls("order", &json!({"number": "../admin", "email": "ana@example.com"})).await;
+    model.calls("colleague", &json!({"summary": "wants 10018 back too"})).await;
+    model.says("42.50 are on their way; a colleague writes today.").await;
+    let done = run(&t, &desk, json!({"message": "10017 and 10018 came broken. I want my money back."})).await;
+    assert_eq!(done["output"]["reply"], "42.50 are on their way; a colleague writes today.");
+    assert_eq!(done["output"]["tools"], json!(["order", "refund", "refund", "order", "colleague"]));
+    assert_eq!(sent(&shop, "POST /orders"), [r#"{"amount":42.5}"#]);
+    let paid = shop.requests().into_iter().find(|request| request.starts_with("POST /orders")).unwrap();
+    assert!(paid.to_lowercase().contains("idempotency-key: refund-10017"), "{paid}");
+    assert!(sent(&shop, "POST /slack")[0].contains("A customer waits: wants 10018 back too"));
+    assert!(shop.requests()[0].contains("Bearer token-of-the-shop"));
+    let asked = model.requests().await;
+    let told = |n: usize| asked[n]["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
+    assert!(told(1).contains("delivered") && told(2).contains("42.5"), "{} {}", told(1), told(2));
+    assert!(told(3).contains("rules do not allow"), "{}", told(3));
+    assert!(!json!(asked).to_string().contains("token-of-the-shop"));
+}
+
+#[tokio::test]
+async fn documents_are_learned_and_questions_answered_from_them() {
+    let handbook =
+        "Leave\n\nEverybody has thirty days of leave.\n\nTravel\n\nTrains are paid, planes are not.";
+    let web = Echo::start().await.with_page("GET /handbook.md", json!(handbook));
+    let model = Endpoint::quick().await;
+    let t = service(&web, &model, None).await;
+    let config = json!({"model": "openai/x", "embedding_model": "openai/e", "index": "handbook"});
+    let learn = example(&t, "ask-documents/learn.json", config.clone()).await;
+    let ask = example(&t, "ask-documents/ask.json", config).await;
+    model.says("Nobody asks me").await;
+    let nothing = run(&t, &ask, json!({"message": "How many days of leave?"})).await;
+    assert_eq!(
+        nothing["output"],
+        json!({"reply": "Nothing in the documents speaks of that.", "sources": []})
+    );
+    let document = json!({"url": web.url("/handbook.md"), "title": "The handbook"});
+    for replaced in [0, 1] {
+        let learned = run(&t, &learn, document.clone()).await;
+        assert_eq!(
+            (&learned["output"]["chunks"], &learned["output"]["replaced"]),
+            (&json!(1), &json!(replaced))
+        );
+    }
+    let answered = run(&t, &ask, json!({"message": "How many days of leave?"})).await;
+    assert_eq!(answered["output"], json!({"reply": "Nobody asks me", "sources": [document["url"]]}));
+    let asked = model.requests().await;
+    let system = asked.last().unwrap()["messages"][0]["content"].as_str().unwrap();
+    assert!(system.contains("[1] The handbook\n") && system.contains("thirty days of leave"), "{system}");
+}
+
+#[tokio::test]
+async fn a_release_waits_for_an_administrator_whatever_becomes_of_the_service() {
+    let others = Echo::start().await;
+    let model = Endpoint::quick().await;
+    let mut t = service(&others, &model, None).await;
+    secret(&t, "release channel", &others.url("/slack")).await;
+    secret(&t, "deployer", "shared-with-the-deployer").await;
+    let config = json!({"deployer": others.url("/deploy")});
+    let workflow = example(&t, "deploy-approval/workflow.json", config).await;
+    let hook = format!("/api/workflows/{}/triggers/webhook", workflow.id);
+    let configured = t
+        .root()
+        .json(
+            "PUT",
+            &format!("{hook}/config"),
+            &json!({"shared_secret_header": "X-Token", "shared_secret": "of-the-ci-0123456789"}),
+        )
+        .await;
+    assert_eq!(configured.status, 200, "{}", configured.text());
+    let call = async |t: &TestService, version: &str| {
+        let headers = [("content-type", "application/json"), ("x-token", "of-the-ci-0123456789")];
+        let body = json!({"service": "shop", "version": version, "by": "Ana"}).to_string();
+        let begun = t.send("POST", &hook, &headers, body).await;
+        assert_eq!(begun.status, 202, "{}", begun.text());
+        begun.value()["run_id"].as_str().unwrap().to_owned()
+    };
+    let waits = async |t: &TestService, run: &str| {
+        until("it waits for somebody", async || {
+            t.root().get(&format!("/api/runs/{run}")).await.value()["status"] == "waiting"
+        })
+        .await;
+    };
+    let (good, bad) = (call(&t, "1.8.2").await, call(&t, "1.8.3").await);
+    waits(&t, &good).await;
+    waits(&t, &bad).await;
+    t.restart().await;
+    let answer = async |t: &TestService, run: &str, answer: Value| {
+        let path = format!("/api/runs/{run}/inputs/release");
+        let taken = t.root().post(&path, &json!({"value": answer})).await;
+        assert!(taken.status < 300, "{}", taken.text());
+        until("it has ended", async || {
+            t.root().get(&format!("/api/runs/{run}")).await.value()["status"] == "succeeded"
+        })
+        .await;
+        t.root().get(&format!("/api/runs/{run}")).await.value()["output"].clone()
+    };
+    assert_eq!(answer(&t, &good, json!({"approved": true})).await, "released");
+    assert_eq!(answer(&t, &bad, json!({"approved": false, "reason": "Not on a Friday."})).await, "refused");
+    until("the deployer is told", async || sent(&others, "POST /deploy").len() == 1).await;
+    let told: Value = serde_json::from_str(&sent(&others, "POST /deploy")[0]).unwrap();
+    assert_eq!((&told["service"], &told["version"]), (&json!("shop"), &json!("1.8.2")));
+    let deploy = others.requests().into_iter().find(|request| request.starts_with("POST /deploy")).unwrap();
+    assert!(deploy.to_lowercase().contains("x-signature: sha256="), "{deploy}");
+    let said = sent(&others, "POST /slack").join("\n");
+    for part in [
+        "Ana wants to release shop 1.8.2",
+        &format!("callboard answer {good} "),
+        "1.8.2 is handed to the deployer",
+        "1.8.3 stays: Not on a Friday.",
+    ] {
+        assert!(said.contains(part), "{part} is not in {said}");
+    }
+}
+
+#[tokio::test]
+async fn the_report_of_the_night_is_counted_written_and_mailed() {
+    let orders = json!({"orders": [
+        {"state": "paid", "total": 30.0, "lines": [{"product": "Tea", "count": 2}, {"product": "Cup", "count": 1}]},
+        {"state": "paid", "total": 10.5, "lines": [{"product": "Tea", "count": 1}]},
+        {"state": "refunded", "total": 99.0, "lines": [{"product": "Pot", "count": 1}]}]});
+    let shop =
+        Echo::start().await.with_page("GET /orders", orders).with_page("GET /visits", json!({"visits": 80}));
+    let (model, mail) = (Endpoint::quick().await, MailServer::start().await);
+    let t = service(&shop, &model, Some(&mail)).await;
+    secret(&t, "shop", "token-of-the-shop").await;
+    let config = json!({"model": "openai/x", "shop": shop.url(""), "analytics": shop.url(""), "to": ["owner@example.com"]});
+    let report = example(&t, "nightly-report/workflow.json", config).await;
+    model.says("A quiet day.").await;
+    let cron = format!("/api/workflows/{}/triggers/cron", report.id);
+    let schedule = json!({"expression": "* * * * * *", "timezone": "Europe/Berlin"});
+    let set = t.root().json("PUT", &cron, &schedule).await;
+    assert!(set.status < 300, "{}", set.text());
+    let sent_mail = mail.mail(0).await;
+    assert_eq!(t.root().json("DELETE", &cron, &json!({})).await.status, 204);
+    assert_eq!(sent_mail.to, ["owner@example.com"]);
+    assert_eq!(sent_mail.header("subject"), Some("3 orders, 40.5 in all"));
+    assert!(
+        sent_mail.data.contains("A quiet day.") && sent_mail.data.contains("3 x Tea"),
+        "{}",
+        sent_mail.data
+    );
+    let runs = t.root().get(&format!("/api/workflows/{}/runs", report.id)).await.value();
+    let first = runs["data"].as_array().unwrap().last().unwrap()["id"].as_str().unwrap().to_owned();
+    let run = t.root().get(&format!("/api/runs/{first}")).await.value();
+    let numbers = json!({"orders": 3, "revenue": 40.5, "average": 20.25, "refunded_percent": 33.3, "visits": 80,
+        "conversion_percent": 2.5, "best": [{"product": "Tea", "count": 3}, {"product": "Cup", "count": 1}]});
+    assert_eq!(run["output"]["numbers"], numbers);
+    assert!(shop.requests()[0].contains("until=20"), "{}", shop.requests()[0]);
+}
+
+#[tokio::test]
+async fn an_invoice_is_read_checked_and_read_again() {
+    let others = Echo::start().await;
+    let model = Endpoint::quick().await;
+    let t = service(&others, &model, None).await;
+    let workflow = example(&t, "invoice-extraction/workflow.json", json!({"model": "openai/x"})).await;
+    let invoice = |quantity: i32| {
+        json!({"number": "2026-118", "date": "2026-11-02", "due": "2026-11-30", "seller": "Tea & Co", "currency": "EUR",
+            "lines": [{"text": "Tea", "quantity": quantity, "unit_price": 12.5}], "net": 100, "tax": 19, "gross": 119})
+    };
+    // The first does not fit the schema, the second does not add up, the third does.
+    model.says(r#"{"number": 118}"#).await;
+    model.says(&invoice(7).to_string()).await;
+    model.says(&invoice(8).to_string()).await;
+    let done = run(&t, &workflow, json!({"text": "Invoice 2026-118 …"})).await;
+    let sound = json!({"invoice": invoice(8), "sound": true, "problems": [], "tries": 2});
+    assert_eq!(done["output"], sound);
+    let asked = model.requests().await;
+    assert!(asked[2]["messages"].to_string().contains("the lines come to 87.5"), "{}", asked[2]["messages"]);
+    for _ in 0..2 {
+        model.says(&invoice(7).to_string()).await;
+    }
+    let done = run(&t, &workflow, json!({"text": "Invoice 2026-118 …"})).await;
+    let problems = json!(["the lines come to 87.5, the net amount is 100"]);
+    assert_eq!((&done["output"]["sound"], &done["output"]["problems"]), (&json!(false), &problems));
+}
