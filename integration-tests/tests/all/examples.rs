@@ -4,7 +4,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use integration_tests::{AnswerExt, Echo, Endpoint, MailServer, TestService, Workflow, until};
 use serde_json::{Value, json};
-use wire::{CreateVersion, CreateWorkflow};
 
 /// A service with a vault that may call the simulated one, and a model that says what it is told to.
 async fn service(others: &Echo, model: &Endpoint, mail: Option<&MailServer>) -> TestService {
@@ -35,7 +34,7 @@ async fn secret(t: &TestService, name: &str, secret: &str) {
 }
 
 async fn example(t: &TestService, file: &str, config: Value) -> Workflow {
-    t.workflow().by(t.client().clone()).graph(graph(file)).config(config).create().await
+    t.workflow().graph(graph(file)).config(config).create().await
 }
 
 async fn run(t: &TestService, workflow: &Workflow, inputs: Value) -> Value {
@@ -64,20 +63,9 @@ async fn the_support_desk_looks_up_pays_back_and_calls_a_colleague() {
     secret(&t, "shop", "token-of-the-shop").await;
     secret(&t, "support channel", &shop.url("/slack")).await;
     let config = json!({"model": "openai/x", "shop": shop.url("")});
-    let refund = CreateWorkflow {
-        name: "Refunds".to_owned(),
-        handle: Some("support-desk-refund".to_owned()),
-        description: None,
-        tags: Vec::new(),
-    };
-    let refund = t.client().create_workflow(&refund).await.unwrap();
-    let version = CreateVersion {
-        graph: graph("support-desk/refund.json"),
-        runnable_config: config.as_object().cloned(),
-        metadata: None,
-        notes: None,
-    };
-    t.client().save_version(&refund.id, &version).await.unwrap();
+    let refund = t.workflow().named("support-desk-refund").graph(graph("support-desk/refund.json"));
+    let refund = refund.config(config.clone()).create().await;
+    assert_eq!(refund.handle, "support-desk-refund");
     let desk = example(&t, "support-desk/workflow.json", config).await;
     let known = json!({"number": "10017", "email": "ana@example.com"});
     model.calls("order", &known).await;
@@ -215,7 +203,7 @@ async fn the_report_of_the_night_is_counted_written_and_mailed() {
     let schedule = json!({"expression": "* * * * * *", "timezone": "Europe/Berlin"});
     let set = t.root().json("PUT", &cron, &schedule).await;
     assert!(set.status < 300, "{}", set.text());
-    let sent_mail = mail.mail(0).await;
+    let sent_mail = mail.mail(1).await;
     assert_eq!(t.root().json("DELETE", &cron, &json!({})).await.status, 204);
     assert_eq!(sent_mail.to, ["owner@example.com"]);
     assert_eq!(sent_mail.header("subject"), Some("3 orders, 40.5 in all"));
