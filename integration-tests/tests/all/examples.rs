@@ -159,7 +159,7 @@ async fn a_release_waits_for_an_administrator_whatever_becomes_of_the_service() 
     t.restart().await;
     let answer = async |t: &TestService, run: &str, answer: Value| {
         let path = format!("/api/runs/{run}/inputs/release");
-        let taken = t.root().post(&path, &json!({"value": answer})).await;
+        let taken = t.root().post(&path, &answer).await;
         assert!(taken.status < 300, "{}", taken.text());
         until("it has ended", async || {
             t.root().get(&format!("/api/runs/{run}")).await.value()["status"] == "succeeded"
@@ -219,6 +219,7 @@ async fn the_report_of_the_night_is_counted_written_and_mailed() {
         "conversion_percent": 2.5, "best": [{"product": "Tea", "count": 3}, {"product": "Cup", "count": 1}]});
     assert_eq!(run["output"]["numbers"], numbers);
     assert!(shop.requests()[0].contains("until=20"), "{}", shop.requests()[0]);
+    t.settled().await;
 }
 
 #[tokio::test]
