@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use crate::db::{EventFrames, WriteError};
 use crate::lease::RunToken;
+use crate::quota::WorkspaceFull;
 use crate::run::RunPorts;
 
 /// How long a caller waits for the commit of what it begins.
@@ -52,6 +53,9 @@ pub enum BeginError {
     /// The service is shutting down.
     #[error("the service is shutting down")]
     Draining,
+    /// The workspace keeps as much as it may.
+    #[error(transparent)]
+    Full(#[from] WorkspaceFull),
     /// The key was used with another request.
     #[error("the key was used with another request")]
     KeyReused,
@@ -83,6 +87,32 @@ pub(crate) enum Claimed<I> {
     BeginFor(I, RunToken),
     /// Nothing: an earlier request has begun it.
     Begun(I),
+}
+
+/// What an earlier request with this key has begun, if its start is stored.
+pub(crate) async fn begun<I: StartIds>(
+    ports: &RunPorts,
+    key: &IdempotencyKey,
+) -> Result<Option<I>, BeginError> {
+    match ports.store.known_key::<I>(&key.scope, &key.key, &key.digest).await? {
+        Reserved::New => Ok(None),
+        Reserved::Different => Err(BeginError::KeyReused),
+        Reserved::Same(ids) => Ok(ports.store.stream(ids.stream()).await?.map(|_| ids)),
+    }
+}
+
+/// Refuses what a full workspace would begin. A retry of what it has begun before is no reason to.
+pub(crate) async fn refuse_full<I: StartIds>(
+    ports: &RunPorts,
+    workspace: Uuid,
+    key: Option<&IdempotencyKey>,
+) -> Result<(), BeginError> {
+    let Err(full) = ports.quota.room(workspace) else { return Ok(()) };
+    let known = match key {
+        Some(key) => begun::<I>(ports, key).await?,
+        None => None,
+    };
+    if known.is_some() { Ok(()) } else { Err(full.into()) }
 }
 
 /// Reserves the key for `ids`, or finds what it stands for.

@@ -15,6 +15,7 @@ mod maintenance;
 mod outbox;
 pub mod plans;
 pub mod publish;
+mod quota;
 mod recovery;
 mod run;
 pub mod runs;

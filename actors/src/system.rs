@@ -26,6 +26,7 @@ use crate::maintenance::{Periodic, Round};
 use crate::outbox;
 use crate::plans::Plans;
 use crate::publish::Topics;
+use crate::quota::{self, Quota};
 use crate::recovery::Recovery;
 use crate::run::{RunPorts, Wakes};
 use crate::runs::{Registry, RunQueue, Runs, Sweeper};
@@ -76,6 +77,8 @@ pub struct Settings {
     pub mail: mail::Settings,
     /// How long runs are kept that have ended; `None`: for ever.
     pub keep_runs: Option<TimeDelta>,
+    /// Bytes that a workspace may keep; `None`: as many as there are.
+    pub workspace_bytes: Option<i64>,
 }
 
 /// The running actors.
@@ -114,6 +117,7 @@ impl System {
             outbound,
             mail,
             keep_runs,
+            workspace_bytes,
         } = settings;
         let (lease, since) = store.take_lease(instance, ids.uuid()?).await?;
         let health = Health::default();
@@ -132,6 +136,7 @@ impl System {
             sandbox,
             vault,
             outbound,
+            quota: Quota::new(workspace_bytes),
             cache: Cache::default(),
             clock,
             random,
@@ -214,13 +219,21 @@ impl System {
         &self.ports.topics
     }
 
-    /// Lets running turns end, at most for `limit`, and begins no new ones; says whether all have ended.
+    /// Lets running turns end, at most for `limit`, and begins no new ones; says whether all have ended and their
+    /// readers have all of it.
     pub async fn drain(&self, limit: Duration) -> bool {
-        let ended = self.guardian.drain(limit).await;
-        if !ended {
+        let clock = &*self.ports.clock;
+        let begun = clock.monotonic();
+        if !self.guardian.drain(limit).await {
             tracing::warn!(actors = self.guardian.alive(), "not every actor ended in time");
+            return false;
         }
-        ended
+        let left = limit.saturating_sub(clock.monotonic().saturating_sub(begun));
+        let idle = kernel::timeout(clock, left, self.ports.db.idle()).await.is_some();
+        if !idle {
+            tracing::warn!("what has ended is not committed in time");
+        }
+        idle
     }
 
     /// Cuts what is left, commits everything and gives the lease back.
@@ -296,6 +309,19 @@ impl System {
                         take_over(&store, lease, &runs).await;
                     }
                     sweep(&recovery, &runs).await;
+                    Ok(())
+                })
+            })
+        });
+        self.every(ActorKind::Usage, "usage", quota::EVERY, {
+            let (quota, store) = (self.ports.quota.clone(), self.store.clone());
+            let clock = Arc::clone(&self.ports.clock);
+            Arc::new(move || {
+                let (quota, store, now) = (quota.clone(), store.clone(), clock.now());
+                Box::pin(async move {
+                    if let Err(error) = quota.look(&store, now).await {
+                        tracing::warn!(%error, "it was not looked what workspaces keep");
+                    }
                     Ok(())
                 })
             })

@@ -39,6 +39,7 @@ impl Tidying {
             self.forget_runs().await,
             self.erase_threads().await,
             self.forget_blobs().await,
+            self.erase_indexes().await,
         ];
         for error in forgotten.into_iter().filter_map(Result::err) {
             tracing::warn!(%error, "not everything was deleted that is not kept any more");
@@ -76,6 +77,13 @@ impl Tidying {
 
     async fn erase_threads(&self) -> Result<(), StoreError> {
         while self.store.erase_deleted_threads(self.clock.now() - GRACE).await? {
+            self.clock.sleep(REST).await;
+        }
+        Ok(())
+    }
+
+    async fn erase_indexes(&self) -> Result<(), StoreError> {
+        while self.store.erase_deleted_indexes(self.clock.now()).await? {
             self.clock.sleep(REST).await;
         }
         Ok(())

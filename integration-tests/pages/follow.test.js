@@ -98,3 +98,13 @@ test('a refusal ends it, and so does giving up', async () => {
     assert.deepEqual(heard, [1]);
   });
 });
+
+test('giving up is giving up, also where a refusal comes at the same moment', async () => {
+  const abort = new AbortController();
+  const open = async () => {
+    abort.abort();
+    throw new ApiError({ status: 403, code: 'x' });
+  };
+  const read = follow({ open, resume: open, onEvent: () => {}, onStream: () => {}, onLink: () => {}, signal: abort.signal });
+  await assert.rejects(read, (error) => error.name === 'AbortError');
+});

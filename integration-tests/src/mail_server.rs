@@ -1,5 +1,6 @@
 //! A mail server that keeps what it is given.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
@@ -53,6 +54,8 @@ struct Kept {
     mails: Vec<Mail>,
     /// What every recipient is answered with, while it is set.
     refusal: Option<String>,
+    /// What some recipients are answered with.
+    answers: BTreeMap<String, String>,
     /// Whether a whole mail is left without an answer.
     silent: bool,
 }
@@ -120,6 +123,15 @@ impl MailServer {
         self.kept.lock().expect("no panic").refusal = line.map(str::to_owned);
     }
 
+    /// Answers this recipient so, until it is given `None`.
+    pub fn refuse_one(&self, recipient: &str, line: Option<&str>) {
+        let answers = &mut self.kept.lock().expect("no panic").answers;
+        match line {
+            Some(line) => answers.insert(recipient.to_owned(), line.to_owned()),
+            None => answers.remove(recipient),
+        };
+    }
+
     /// Takes mails and does not say that it has.
     pub fn be_silent(&self, silent: bool) {
         self.kept.lock().expect("no panic").silent = silent;
@@ -154,8 +166,13 @@ async fn serve(stream: TcpStream, kept: Arc<Mutex<Kept>>) -> Option<()> {
             mail.from = address(&line[line.len() - from.len()..]);
             "250 ok".to_owned()
         } else if let Some(to) = verb.strip_prefix("RCPT TO:") {
-            let refusal = kept.lock().expect("no panic").refusal.clone();
-            mail.to.push(address(&line[line.len() - to.len()..]));
+            let to = address(&line[line.len() - to.len()..]);
+            let kept = kept.lock().expect("no panic");
+            let refusal = kept.answers.get(&to).or(kept.refusal.as_ref()).cloned();
+            // Who is refused gets nothing, whoever sends DATA nonetheless.
+            if refusal.is_none() {
+                mail.to.push(to);
+            }
             refusal.unwrap_or_else(|| "250 ok".to_owned())
         } else if verb == "DATA" {
             write.write_all(b"354 go on\r\n").await.ok()?;
@@ -170,6 +187,9 @@ async fn serve(stream: TcpStream, kept: Arc<Mutex<Kept>>) -> Option<()> {
             kept.mails.push(mail.clone());
             mail = Mail { from: String::new(), to: Vec::new(), data: String::new() };
             if kept.silent { String::new() } else { "250 taken".to_owned() }
+        } else if verb == "RSET" {
+            mail = Mail { from: String::new(), to: Vec::new(), data: String::new() };
+            "250 ok".to_owned()
         } else if verb == "QUIT" {
             write.write_all(b"221 bye\r\n").await.ok()?;
             return Some(());

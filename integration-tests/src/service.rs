@@ -9,7 +9,7 @@ use client::{Answer, Client};
 use kernel::{Clock, ManualClock, SystemClock};
 use serde_json::Value;
 use server::Load;
-use store::testing::TestDatabase;
+use store::testing::{Held, TestDatabase};
 use tempfile::TempDir;
 
 use crate::process::{Process, Stopping};
@@ -324,6 +324,17 @@ impl TestService {
     /// When the database refuses.
     pub async fn execute(&self, sql: &str) {
         self.database.execute(sql).await.expect("SQL");
+    }
+
+    /// Runs SQL as the database's owner in a transaction that stays open: what it locks is held until it is released.
+    pub async fn hold(&self, sql: &str) -> Held {
+        self.database.hold(sql).await
+    }
+
+    /// Waits until as many of the service's statements wait for a lock.
+    pub async fn waiting_for_locks(&self, statements: usize) {
+        let sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        until("statements wait for a lock", async || self.scalar(sql).await == statements.to_string()).await;
     }
 
     /// Asserts that a table is empty.

@@ -4,7 +4,7 @@ mod history;
 mod start;
 
 use kernel::{ItemKey, ThreadId};
-use store::{Reserved, RunStatus, StoreError, StoredStream};
+use store::{RunStatus, StoreError, StoredStream};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use wire::{BusyThread, StopStatus};
@@ -65,6 +65,7 @@ impl Chat {
         if !self.ports.db.takes_new_work() {
             return Err(BeginError::Overloaded);
         }
+        begin::refuse_full::<TurnIds>(&self.ports, new.workspace, new.idempotency.as_ref()).await?;
         let mut token = self.ports.in_flight.begin()?;
         let mut for_another = false;
         let mut ids = TurnIds {
@@ -155,15 +156,7 @@ impl Chat {
     /// # Errors
     /// [`BeginError::KeyReused`] when the key stands for another request.
     pub async fn begun(&self, key: &IdempotencyKey) -> Result<Option<Begun>, BeginError> {
-        let known = self.ports.store.known_key::<TurnIds>(&key.scope, &key.key, &key.digest).await?;
-        match known {
-            Reserved::New => Ok(None),
-            Reserved::Different => Err(BeginError::KeyReused),
-            Reserved::Same(ids) => {
-                let stored = self.ports.store.stream(ids.stream).await?.is_some();
-                Ok(stored.then(|| self.replayed(ids)))
-            }
-        }
+        Ok(begin::begun(&self.ports, key).await?.map(|ids| self.replayed(ids)))
     }
 
     fn replayed(&self, ids: TurnIds) -> Begun {

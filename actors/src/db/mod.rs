@@ -137,6 +137,11 @@ impl Database {
         self.queue.takes_new_work()
     }
 
+    /// Waits until everything is committed and its readers have it: whoever waits for a commit hears of it before.
+    pub async fn idle(&self) {
+        self.queue.idle().await;
+    }
+
     /// Takes nothing more and waits until everything is committed.
     pub async fn close(&self) {
         self.queue.close().await;

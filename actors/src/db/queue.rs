@@ -203,6 +203,11 @@ impl Queue {
         self.work.notify_waiters();
         self.work.notify_one();
         self.begun.notify_waiters();
+        self.idle().await;
+    }
+
+    /// Waits until nothing waits and no lane holds anything.
+    pub(super) async fn idle(&self) {
         loop {
             let progress = self.progress.notified();
             if self.state.lock().waiting.is_empty() {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use auth::sign_in::Letter;
 use engine::outbox::Mail;
 use kernel::Secret;
+use lettre::address::Envelope;
 use lettre::message::header::{ContentTransferEncoding, ContentType};
 use lettre::message::{Body, Mailbox, MultiPart, SinglePart};
 use lettre::transport::smtp;
@@ -19,6 +20,8 @@ use uuid::Uuid;
 const PATIENCE: Duration = Duration::from_secs(15);
 /// Answers that refuse the service, not the mail: whoever runs it may set that right meanwhile.
 const NOT_LET_IN: [u16; 4] = [530, 534, 535, 538];
+/// It is closing the connection, whatever was asked.
+const CLOSING: u16 = 421;
 
 /// Bytes of the longest line that may be sent as it stands (RFC 5322).
 const LINE: usize = 998;
@@ -50,12 +53,22 @@ pub(crate) struct Failure {
     pub(crate) reason: String,
     /// It would be refused again.
     pub(crate) permanent: bool,
+    /// Another mail, or another recipient, would fare no better now.
+    pub(crate) is_of_server: bool,
 }
 
 impl Failure {
     /// The mail server did not take it in time.
     pub(crate) fn too_slow() -> Self {
-        Self { reason: "the mail server takes too long".to_owned(), permanent: false }
+        Self { reason: "the mail server takes too long".to_owned(), permanent: false, is_of_server: true }
+    }
+
+    fn permanent(reason: &str) -> Self {
+        Self { reason: reason.to_owned(), permanent: true, is_of_server: false }
+    }
+
+    fn of_server(self) -> Self {
+        Self { is_of_server: true, ..self }
     }
 }
 
@@ -144,21 +157,24 @@ impl Delivery {
 }
 
 impl Delivery {
-    /// Sends a mail that a workflow has written.
-    pub(crate) async fn send_mail(&self, id: Uuid, mail: &Mail) -> Result<(), Failure> {
+    /// Gives a mail that a workflow has written to some of its recipients. What it says is never in the log.
+    pub(crate) async fn send_mail(&self, id: Uuid, mail: &Mail, recipients: &[&str]) -> Result<(), Failure> {
         match &*self.0 {
-            Kind::Nowhere => {
-                let reason = "SERVICE_SMTP_URL is not set, so no mail is sent".to_owned();
-                Err(Failure { reason, permanent: true })
-            }
-            Kind::Log => {
-                // What it says may be anybody's.
-                tracing::warn!(%id, "SERVICE_SMTP_URL is not set, so a workflow's mail goes nowhere");
-                Ok(())
+            Kind::Nowhere | Kind::Log => {
+                Err(Failure::permanent("SERVICE_SMTP_URL is not set, so no mail is sent").of_server())
             }
             Kind::Smtp { server, from } => {
                 let message = written(id, from.clone(), mail)?;
-                server.send(message).await.map(drop).map_err(|error| failure(&error))
+                let to = recipients.iter().map(|one| address(one)).collect::<Result<_, _>>()?;
+                let envelope = Envelope::new(message.envelope().from().cloned(), to);
+                let envelope = envelope.map_err(|_| Failure::permanent("the mail has no recipient"))?;
+                let sent = server.send_raw(&envelope, &message.formatted()).await;
+                let is_ascii = recipients.iter().all(|one| one.is_ascii());
+                // The library's own no may be to letters that the server does not know.
+                sent.map(drop).map_err(|error| match failure(&error) {
+                    failure if error.is_client() && !is_ascii => Failure { is_of_server: false, ..failure },
+                    failure => failure,
+                })
             }
         }
     }
@@ -166,11 +182,7 @@ impl Delivery {
 
 /// A workflow's mail. Every address is one address, and every header is encoded by the library.
 fn written(id: Uuid, from: Mailbox, mail: &Mail) -> Result<Message, Failure> {
-    let permanent = |reason: &str| Failure { reason: reason.to_owned(), permanent: true };
-    let parsed = |address: &String| -> Result<Mailbox, Failure> {
-        let address = address.parse().map_err(|_| permanent("an address is none that mail is sent to"))?;
-        Ok(Mailbox::new(None, address))
-    };
+    let parsed = |text: &String| address(text).map(|address| Mailbox::new(None, address));
     let name = format!("<{id}@{}>", from.email.domain());
     let mut message = Message::builder().message_id(Some(name)).from(from).subject(&mail.subject);
     for to in &mail.to {
@@ -193,12 +205,15 @@ fn written(id: Uuid, from: Mailbox, mail: &Mail) -> Result<Message, Failure> {
         }
         None => message.singlepart(plain),
     };
-    message.map_err(|_| permanent("the mail cannot be put together"))
+    message.map_err(|_| Failure::permanent("the mail cannot be put together"))
+}
+
+fn address(text: &str) -> Result<Address, Failure> {
+    text.parse().map_err(|_| Failure::permanent("an address is none that mail is sent to"))
 }
 
 fn message(id: Uuid, from: Mailbox, recipient: &str, letter: &Letter) -> Result<Message, Failure> {
-    let permanent = |reason: &str| Failure { reason: reason.to_owned(), permanent: true };
-    let to: Address = recipient.parse().map_err(|_| permanent("the address is none that mail is sent to"))?;
+    let to = address(recipient)?;
     let text = letter.text().replace('\n', "\r\n");
     let body = if text.is_ascii() && text.lines().all(|line| line.len() <= LINE) {
         // As it stands: quoted-printable would break the link's line, and not everything that reads mail mends it.
@@ -214,16 +229,17 @@ fn message(id: Uuid, from: Mailbox, recipient: &str, letter: &Letter) -> Result<
         .to(Mailbox::new(None, to))
         .subject(letter.subject())
         .singlepart(SinglePart::builder().header(ContentType::TEXT_PLAIN).body(body))
-        .map_err(|_| permanent("the mail cannot be put together"))
+        .map_err(|_| Failure::permanent("the mail cannot be put together"))
 }
 
 /// What a server says may name the address, so only its number is told.
 fn failure(error: &smtp::Error) -> Failure {
     let Some(code) = error.status().map(u16::from) else {
-        return Failure { reason: format!("{error}"), permanent: false };
+        return Failure { reason: format!("{error}"), permanent: false, is_of_server: true };
     };
-    let permanent = error.is_permanent() && !NOT_LET_IN.contains(&code);
-    Failure { reason: format!("the mail server answered {code}"), permanent }
+    let is_of_server = code == CLOSING || NOT_LET_IN.contains(&code);
+    let permanent = error.is_permanent() && !is_of_server;
+    Failure { reason: format!("the mail server answered {code}"), permanent, is_of_server }
 }
 
 #[cfg(test)]

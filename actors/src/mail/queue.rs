@@ -70,11 +70,11 @@ impl Queue for Letters {
                 tracing::info!(%id, attempts, "a mail was sent");
                 self.store.delete_mail(id).await
             }
-            Err(Failure { reason, permanent: true }) => {
+            Err(Failure { reason, permanent: true, .. }) => {
                 tracing::error!(%id, reason, "a mail was refused for good");
                 self.store.delete_mail(id).await
             }
-            Err(Failure { reason, permanent: false }) => {
+            Err(Failure { reason, .. }) => {
                 let pause = pause(attempts, LONGEST_PAUSE);
                 let seconds = pause.num_seconds();
                 tracing::warn!(%id, attempts, reason, seconds, "a mail was not sent; it is tried again");

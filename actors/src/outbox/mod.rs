@@ -3,6 +3,7 @@
 //! A request is sent at least once: who dies between sending and noting it sends it again, under the same
 //! `Idempotency-Key`. Its secrets are read for each attempt.
 
+mod mail;
 mod queue;
 
 use std::sync::Arc;

@@ -9,10 +9,10 @@ use chrono::TimeDelta;
 use engine::outbox::{Mail, Undelivered, deliver};
 use engine::ports::Outbound;
 use kernel::Clock;
-use serde_json::Value;
 use store::{ClaimedDelivery, Store, StoreError};
 use uuid::Uuid;
 
+use super::mail;
 use crate::mail::{Delivery, Failure};
 use crate::run::CredentialsOf;
 use crate::sending::{Queue, pause};
@@ -57,12 +57,18 @@ impl Queue for Requests {
     }
 
     async fn send(&self, claimed: ClaimedDelivery) -> Result<(), StoreError> {
-        let ClaimedDelivery { id, workspace_id, request, attempts, created_at } = claimed;
+        let ClaimedDelivery { id, workspace_id, attempts, created_at, .. } = claimed;
         let credentials =
             CredentialsOf { workspace: workspace_id, store: &self.store, ring: self.vault.as_ref() };
-        let sent = match stored_json(&request) {
-            Ok(request) if Mail::of(&request).is_some() => self.mail(id, &request).await,
-            Ok(request) => deliver(id, request, &credentials, &self.outbound, &*self.clock).await,
+        let sent = match stored_json(&claimed.request).map(|request| (Mail::of(&request), request)) {
+            Ok((Some(mail), _)) => {
+                match kernel::timeout(&*self.clock, MAIL, self.send_mail(&mail, &claimed)).await {
+                    // As a status, what SMTP says of it.
+                    Some(sent) => sent?.map(|()| 250),
+                    None => Err(mail::undelivered(Failure::too_slow())),
+                }
+            }
+            Ok((None, request)) => deliver(id, request, &credentials, &self.outbound, &*self.clock).await,
             Err(error) => Err(Undelivered { message: error.to_string(), permanent: true, retry_after: None }),
         };
         let undelivered = match sent {
@@ -80,19 +86,5 @@ impl Queue for Requests {
         tracing::warn!(%id, attempts, over, "what a step has left was not taken");
         let next = (!over).then_some(next);
         self.store.note_delivery(id, next, Some(&undelivered.message)).await
-    }
-}
-
-impl Requests {
-    /// Hands a mail to the mail server; as a status, what SMTP says of it.
-    async fn mail(&self, id: Uuid, request: &Value) -> Result<u16, Undelivered> {
-        let Some(mail) = Mail::of(request) else { return Ok(0) };
-        let sent = kernel::timeout(&*self.clock, MAIL, self.mail.send_mail(id, &mail)).await;
-        let undelivered = |failure: Failure| Undelivered {
-            message: failure.reason,
-            permanent: failure.permanent,
-            retry_after: None,
-        };
-        sent.unwrap_or_else(|| Err(Failure::too_slow())).map(|()| 250).map_err(undelivered)
     }
 }

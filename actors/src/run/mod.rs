@@ -39,6 +39,7 @@ use crate::db::{Database, WriteError};
 use crate::lease::InFlight;
 use crate::plans::{LoadedVersion, Plans};
 use crate::publish::{Reader, Topics};
+use crate::quota::Quota;
 use answers::AnswersOf;
 pub(crate) use credentials::CredentialsOf;
 use databases::DatabasesOf;
@@ -64,6 +65,8 @@ pub(crate) struct RunPorts {
     pub(crate) vault: Option<Arc<KeyRing>>,
     /// Sends requests to addresses that graphs name.
     pub(crate) outbound: Outbound,
+    /// Which workspaces are full.
+    pub(crate) quota: Quota,
     /// Results of pure nodes.
     pub(crate) cache: Cache,
     /// Time.
@@ -132,7 +135,7 @@ pub(crate) async fn execute<T: Teller>(
     };
     let credentials = CredentialsOf { workspace, store: &ports.store, ring: ports.vault.as_ref() };
     let sandbox = ports.sandbox.of(workspace);
-    let search = SearchOf { workspace, store: &ports.store };
+    let search = SearchOf { workspace, store: &ports.store, quota: &ports.quota };
     let databases = DatabasesOf { outbound: &ports.outbound };
     let workflows = WorkflowsOf { workspace, plans: Arc::clone(&ports.plans) };
     let ports = Ports {

@@ -11,6 +11,8 @@ use store::{IndexRefusal, MOST_INDEXED_CHUNKS, NewChunk, Store, StoreError, Stor
 use uuid::Uuid;
 use wire::ErrorCode;
 
+use crate::quota::{Quota, WorkspaceFull};
+
 /// Bytes of the vectors that are held at the same time.
 const PAGE: usize = 4 << 20;
 
@@ -18,6 +20,7 @@ const PAGE: usize = 4 << 20;
 pub(super) struct SearchOf<'a> {
     pub(super) workspace: Uuid,
     pub(super) store: &'a Store,
+    pub(super) quota: &'a Quota,
 }
 
 impl SearchOf<'_> {
@@ -34,6 +37,11 @@ impl SearchOf<'_> {
 #[async_trait]
 impl SearchIndex for SearchOf<'_> {
     async fn upsert(&self, index: &str, document: &str, chunks: Vec<IndexedChunk>) -> Result<u64, NodeError> {
+        // Without chunks the document is deleted.
+        if !chunks.is_empty() {
+            let full = |full: WorkspaceFull| NodeError::new(ErrorCode::WorkspaceFull, full.to_string());
+            self.quota.room(self.workspace).map_err(full)?;
+        }
         let dimensions = chunks.iter().find_map(|chunk| chunk.vector.as_ref()).map(Vec::len);
         let dimensions = dimensions.and_then(|dimensions| i32::try_from(dimensions).ok());
         let chunks: Vec<NewChunk> = chunks.into_iter().map(stored).collect();

@@ -13,11 +13,12 @@ mod waiting;
 
 use std::time::Duration;
 
-use store::{Reserved, RunFilter, RunStatus, StoreError, StoredRun, StoredStep};
+use store::{RunFilter, RunStatus, StoreError, StoredDelivery, StoredRun, StoredStep};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 pub use crate::begin::{BeginError, IdempotencyKey};
+pub use crate::quota::{Quota, WorkspaceFull};
 pub(crate) use driver::{Progress, Run};
 pub(crate) use queue::RunQueue;
 pub(crate) use registry::{AcceptedRun, Registry};
@@ -75,15 +76,14 @@ impl Runs {
     /// # Errors
     /// [`BeginError::KeyReused`] when the key stands for another request.
     pub async fn begun(&self, key: &IdempotencyKey) -> Result<Option<BegunRun>, BeginError> {
-        let known = self.ports.store.known_key::<RunIds>(&key.scope, &key.key, &key.digest).await?;
-        match known {
-            Reserved::New => Ok(None),
-            Reserved::Different => Err(BeginError::KeyReused),
-            Reserved::Same(ids) => {
-                let stored = self.ports.store.stream(ids.run).await?.is_some();
-                Ok(stored.then_some(BegunRun { run: ids.run, replayed: true }))
-            }
-        }
+        let known = begin::begun::<RunIds>(&self.ports, key).await?;
+        Ok(known.map(|ids| BegunRun { run: ids.run, replayed: true }))
+    }
+
+    /// Which workspaces may keep more.
+    #[must_use]
+    pub fn quota(&self) -> &Quota {
+        &self.ports.quota
     }
 
     /// Stores a run's start. Once this returns, it runs whatever becomes of the caller.
@@ -97,6 +97,7 @@ impl Runs {
         if !self.ports.db.takes_new_work() {
             return Err(BeginError::Overloaded);
         }
+        begin::refuse_full::<RunIds>(&self.ports, new.workspace, new.idempotency.as_ref()).await?;
         let mut token = self.ports.in_flight.begin()?;
         let mut for_another = false;
         if let Some(key) = &new.idempotency {
@@ -163,6 +164,14 @@ impl Runs {
     /// [`StoreError`] when the database does not answer.
     pub async fn journal(&self, run: Uuid) -> Result<Vec<StoredStep>, StoreError> {
         self.ports.store.journal(run).await
+    }
+
+    /// What has become of what a run's steps have left to be sent.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn deliveries(&self, run: Uuid) -> Result<Vec<StoredDelivery>, StoreError> {
+        self.ports.store.deliveries(run).await
     }
 
     /// Reads a run's stream behind event `after`.

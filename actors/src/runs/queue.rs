@@ -23,12 +23,12 @@ const ANSWERS: TimeDelta = TimeDelta::minutes(5);
 /// The way out of the queue. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct RunQueue {
-    pub(crate) recovery: Recovery,
-    pub(crate) lease: Lease,
+    recovery: Recovery,
+    lease: Lease,
     /// When it was looked what is due, in monotonic time.
-    pub(crate) looked: Arc<Mutex<Option<Duration>>>,
+    looked: Arc<Mutex<Option<Duration>>>,
     /// When it was looked for answers.
-    pub(crate) answered: Arc<Mutex<Option<DateTime<Utc>>>>,
+    answered: Arc<Mutex<Option<DateTime<Utc>>>>,
 }
 
 impl RunQueue {

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::TimeDelta;
+use kernel::first_id_at;
 use parking_lot::Mutex;
 use store::{Lease, LookedOver, NotTaken, StoreError};
-use uuid::{Builder, Uuid};
+use uuid::Uuid;
 
 use crate::recovery::Recovery;
 
@@ -34,7 +35,7 @@ impl Sweeper {
     /// Looks at every run that may not have ended; says how many nobody looked after.
     pub(crate) async fn sweep(&self) -> Result<usize, StoreError> {
         let ports = self.recovery.runs.ports();
-        let (mut ended, mut found) = (made_before(ports.clock.now() - LATE), 0);
+        let (mut ended, mut found) = (first_id_at(ports.clock.now() - LATE), 0);
         let mut after = *self.ended.lock();
         loop {
             let looked = ports.store.looked_over(self.lease, after, PAGE).await?;
@@ -69,10 +70,4 @@ impl Sweeper {
         }
         Ok(adopted.len())
     }
-}
-
-/// Before every id that is made from then on.
-fn made_before(at: DateTime<Utc>) -> Uuid {
-    let millis = u64::try_from(at.timestamp_millis()).unwrap_or_default();
-    Builder::from_unix_timestamp_millis(millis, &[0; 10]).into_uuid()
 }

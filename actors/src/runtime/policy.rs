@@ -21,6 +21,8 @@ pub enum ActorKind {
     Outbox,
     /// Begins the runs of cron triggers.
     Triggers,
+    /// Measures what workspaces keep.
+    Usage,
 }
 
 /// What happens when an actor has used up its restarts.
@@ -67,7 +69,7 @@ impl ActorKind {
     pub const fn policy(self) -> RestartPolicy {
         match self {
             Self::Thread => BASE,
-            Self::Run => RestartPolicy { mailbox: 8, ..BASE },
+            Self::Run | Self::Usage => RestartPolicy { mailbox: 8, ..BASE },
             Self::Lease | Self::Maintenance | Self::Queue | Self::Mail | Self::Outbox | Self::Triggers => {
                 RestartPolicy { exhausted: Exhausted::Escalate, mailbox: 8, ..BASE }
             }
@@ -86,6 +88,7 @@ impl ActorKind {
             Self::Mail => "mail",
             Self::Outbox => "outbox",
             Self::Triggers => "triggers",
+            Self::Usage => "usage",
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The actor: one round after the other, in a child task.
+//! The actor: the work is a child task of it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use actix::{Actor, AsyncContext, Context, Handler, WrapFuture};
 use async_trait::async_trait;
 use tokio::sync::Notify;
 
-use super::{Queue, go, take_up};
+use super::{Queue, work};
 use crate::runtime::{Blueprint, ChildExit, Envelope, ExitReason, Handle, Life, Supervised};
 
 /// How long what is being sent may take after the shutdown has begun.
@@ -69,17 +69,7 @@ impl<Q: Queue> Actor for SendingActor<Q> {
         );
         let (queue, wake, drain) =
             (Arc::clone(&self.queue), Arc::clone(&self.wake), self.life.drain().clone());
-        let work = self.life.children().spawn(None, async move {
-            take_up(&*queue).await;
-            while !drain.is_cancelled() {
-                go(&*queue).await;
-                tokio::select! {
-                    () = queue.clock().sleep(Q::EVERY) => {}
-                    () = wake.notified() => {}
-                    () = drain.cancelled() => {}
-                }
-            }
-        });
+        let work = self.life.children().spawn(None, async move { work(&queue, &wake, &drain).await });
         context.spawn(work.into_actor(self).map(|exit, actor, context| {
             let reason = match exit {
                 ChildExit::Done(()) => ExitReason::Drain,

@@ -9,16 +9,17 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::TimeDelta;
-use futures_util::future::join_all;
 use kernel::Clock;
 use store::StoreError;
 use tokio::sync::Notify;
+use tokio::task::{JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
 
 use crate::runtime::{ActorKind, Guardian, Handle};
 use actor::{SendingBlueprint, Wake};
 
 /// Sent at the same time.
-const AT_ONCE: i64 = 8;
+const AT_ONCE: usize = 8;
 /// Before the second attempt; doubles with each.
 const FIRST_PAUSE: TimeDelta = TimeDelta::seconds(2);
 
@@ -71,18 +72,45 @@ async fn take_up<Q: Queue>(queue: &Q) {
     }
 }
 
-/// Sends all that is due. A database that does not answer is asked again next time.
-async fn go<Q: Queue>(queue: &Q) {
-    loop {
-        match queue.claim(AT_ONCE).await {
-            Ok(items) if items.is_empty() => return,
-            Ok(items) => {
-                let sent = join_all(items.into_iter().map(|item| queue.send(item))).await;
-                for error in sent.into_iter().filter_map(Result::err) {
-                    tracing::warn!(queue = Q::NAME, %error, "what became of something that was sent is not noted");
+/// Sends what is due until the shutdown, so many at the same time: one that takes long holds up nothing behind it. Each is a
+/// task of its own, so none waits for what is read meanwhile. A database that does not answer is asked again later.
+async fn work<Q: Queue>(queue: &Arc<Q>, wake: &Notify, drain: &CancellationToken) {
+    take_up(&**queue).await;
+    let mut sending = JoinSet::new();
+    while !drain.is_cancelled() {
+        let room = AT_ONCE.saturating_sub(sending.len());
+        if room > 0 {
+            match queue.claim(i64::try_from(room).unwrap_or(0)).await {
+                Ok(items) => {
+                    for item in items {
+                        let queue = Arc::clone(queue);
+                        sending.spawn(async move { queue.send(item).await });
+                    }
                 }
+                Err(error) => unreadable::<Q>(&error),
             }
-            Err(error) => return unreadable::<Q>(&error),
+        }
+        tokio::select! {
+            Some(sent) = sending.join_next() => told::<Q>(sent),
+            () = queue.clock().sleep(Q::EVERY) => {}
+            () = wake.notified() => {}
+            () = drain.cancelled() => {}
+        }
+    }
+    while let Some(sent) = sending.join_next().await {
+        told::<Q>(sent);
+    }
+}
+
+fn told<Q: Queue>(sent: Result<Result<(), StoreError>, JoinError>) {
+    match sent {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => {
+            tracing::warn!(queue = Q::NAME, %error, "what became of something that was sent is not noted");
+        }
+        // Its claim runs out, and it is sent again.
+        Err(error) => {
+            tracing::error!(queue = Q::NAME, %error, "sending something failed in an unexpected way")
         }
     }
 }

@@ -22,6 +22,8 @@ const BUSY: TimeDelta = TimeDelta::seconds(30);
 const AGAIN: TimeDelta = TimeDelta::seconds(2);
 /// A fire that is claimed later than this has been missed.
 const LATE: TimeDelta = TimeDelta::seconds(60);
+/// How long a claim says when its fire was begun: the run's key is remembered a little longer.
+const TOLD: TimeDelta = TimeDelta::hours(20);
 /// Fires of one claim.
 const MOST: i64 = 32;
 
@@ -63,6 +65,9 @@ impl CronRounds {
 
     async fn fire(&self, fire: &StoredCron) -> Result<(), BeginError> {
         let (Some(due), Some(claimed)) = (fire.next_fire_at, fire.claimed_at) else { return Ok(()) };
+        // Nobody can tell any more whether it was begun back then: it counts as missed, not as due once more.
+        let now = self.clock.now();
+        let claimed = if now - claimed > TOLD { now } else { claimed };
         // It was judged when it was configured; another version's zones may know it no more.
         let judged = match Schedule::parse(&fire.settings.expression, &fire.settings.timezone) {
             Ok(schedule) => self.judge(fire, &schedule, due, claimed).await?,
@@ -162,6 +167,9 @@ impl CronRounds {
                 tracing::error!(workflow = %workflow.id, %error, "a cron trigger's run cannot be stored");
                 let code = ErrorCode::Internal;
                 Ok(failed(scheduled_for, code, code.message()))
+            }
+            Err(BeginError::Full(full)) => {
+                Ok(failed(scheduled_for, ErrorCode::WorkspaceFull, &full.to_string()))
             }
             Err(error) => Err(error),
         }

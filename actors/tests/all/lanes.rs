@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use actors::db::{Database, WriteError};
+use actors::publish::Readout;
 use futures_util::FutureExt;
 use kernel::SystemClock;
 use store::batch::Batch;
@@ -317,4 +318,29 @@ async fn a_commit_that_fails_when_its_row_has_already_come_is_not_acknowledged()
     assert!(matches!(&outcome, Err(WriteError::Poisoned(text)) if text.contains("planned")), "{outcome:?}");
     assert!(reader.next().now_or_never().is_none(), "told though it is not stored");
     assert_eq!(lanes.rows(stream).await, "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn idle_is_when_the_readers_have_what_was_committed_too() {
+    let lanes = Lanes::start(1).await;
+    let stream = lanes.id();
+    let _produced = lanes.topics.produce(stream);
+    let mut reader = lanes.reader(stream, 0, true);
+    let (told, hears) = tokio::sync::oneshot::channel();
+    let (goes_on, held) = std::sync::mpsc::channel();
+    // Between the word that it is committed and the readers.
+    let then = Box::new(move |outcome| {
+        let _ = told.send(outcome);
+        let _ = held.recv();
+    });
+    lanes.db.submit_then(stream, Batch::default(), Some(events(stream, 1..=1)), then).unwrap();
+    hears.await.unwrap().unwrap();
+    assert!(reader.next().now_or_never().is_none());
+    let idle = lanes.db.idle();
+    tokio::pin!(idle);
+    assert!(idle.as_mut().now_or_never().is_none());
+    goes_on.send(()).unwrap();
+    idle.await;
+    assert!(matches!(reader.next().now_or_never(), Some(Ok(Readout::Frames(_)))));
+    lanes.db.idle().await;
 }

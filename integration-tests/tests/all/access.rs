@@ -390,20 +390,21 @@ async fn what_was_read_before_a_workflow_was_closed_does_not_keep_it_open() {
     let workflow = t.workflow().echo().published().create().await;
     // Nobody has looked for a while, and the next look is held between the workflow and its version.
     t.advance(Duration::from_secs(5));
-    let hold = t.execute("LOCK TABLE workflow_versions IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(1)");
+    let hold = t.hold("LOCK TABLE workflow_versions IN ACCESS EXCLUSIVE MODE").await;
     let held = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
                 AND wait_event_type = 'Lock' AND query LIKE '%workflow_versions%'";
     let client = t.visitor();
     let page = PageRequest::default();
-    let look = async {
-        pause(200).await;
-        client.threads(&workflow.id, &page).await
-    };
+    let look = client.threads(&workflow.id, &page);
     let close = async {
         until("the look to be held", async || t.scalar(held).await != "0").await;
-        t.client().unpublish(&workflow.id).await
+        let release = async {
+            pause(500).await;
+            hold.release().await;
+        };
+        tokio::join!(t.client().unpublish(&workflow.id), release).0
     };
-    let ((), looked, closed) = tokio::join!(hold, look, close);
+    let (looked, closed) = tokio::join!(look, close);
     assert!(looked.is_ok() && closed.is_ok(), "{looked:?} {closed:?}");
     assert_eq!(client.threads(&workflow.id, &page).await.unwrap_err().code(), Some("chat.not_published"));
 }

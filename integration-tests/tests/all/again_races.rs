@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use integration_tests::{AnswerExt, RawAnswer, TestService, Workflow, chat, events, graphs, pause, until};
+use integration_tests::{AnswerExt, RawAnswer, TestService, Workflow, chat, events, graphs, until};
 use serde_json::{Value, json};
 
 use crate::again::{again, items, texts};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 /// Holds back requests with a key between their judgement and their start.
-const HOLD: &str = "LOCK TABLE idempotency_keys IN EXCLUSIVE MODE; SELECT pg_sleep(1.5)";
+const HOLD: &str = "LOCK TABLE idempotency_keys IN EXCLUSIVE MODE";
 const HELD: &str = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
                     AND wait_event_type = 'Lock' AND query LIKE '%idempotency_keys%'";
 
@@ -19,19 +19,15 @@ async fn keyed(t: &TestService, body: &Value, key: &str) -> RawAnswer {
 
 /// Sends a request with a key, and does something else before it gets any further than its judgement.
 async fn overtaken<T>(t: &TestService, body: &Value, meanwhile: impl Future<Output = T>) -> (RawAnswer, T) {
-    let hold = t.execute(HOLD);
-    let others = async {
-        pause(200).await;
-        let other = async {
-            until("the request to be held", async || t.scalar(HELD).await != "0").await;
-            let done = meanwhile.await;
-            assert_ne!(t.scalar(HELD).await, "0", "it is still held");
-            done
-        };
-        tokio::join!(keyed(t, body, "k"), other)
+    let hold = t.hold(HOLD).await;
+    let other = async {
+        until("the request to be held", async || t.scalar(HELD).await != "0").await;
+        let done = meanwhile.await;
+        assert_ne!(t.scalar(HELD).await, "0", "it is still held");
+        hold.release().await;
+        done
     };
-    let ((), others) = tokio::join!(hold, others);
-    others
+    tokio::join!(keyed(t, body, "k"), other)
 }
 
 async fn talked(t: &TestService, workflow: &Workflow) -> (String, Vec<String>) {

@@ -9,6 +9,13 @@ async fn run(t: &TestService, graph: Value, inputs: Value) -> Value {
     t.post(&path, &json!({"inputs": inputs}).to_string()).await.value()
 }
 
+/// What the trace of a run says of its one delivery.
+async fn delivery(t: &TestService, run: &Value) -> Value {
+    let trace = t.get(&format!("/api/runs/{}/trace", run["id"].as_str().unwrap())).await.value();
+    assert_eq!(trace["deliveries"].as_array().unwrap().len(), 1, "{trace}");
+    trace["deliveries"][0].clone()
+}
+
 fn mail(more: Value) -> Value {
     let mut node = json!({"name": "tell", "type": "email_send", "to": ["{{ inputs.to }}"], "subject": "Größe {{ inputs.n }}",
                           "text": "Hello\n.\nworld"});
@@ -25,7 +32,7 @@ async fn a_mail_is_sent_when_its_step_is_done_and_not_when_it_fails() {
         .start()
         .await;
     // Refused once, so that it is sent again.
-    server.refuse(Some("451 later"));
+    server.refuse(Some("421 later"));
     let graph = graphs::chain(
         &[mail(json!({"cc": "b@example.com", "html": "<p>Hello</p>"}))],
         Some(json!("{{ results.tell }}")),
@@ -40,7 +47,13 @@ async fn a_mail_is_sent_when_its_step_is_done_and_not_when_it_fails() {
         t.scalar("SELECT count(*) FROM outbox WHERE error IS NOT NULL").await == "1"
     })
     .await;
-    assert_eq!(t.scalar("SELECT error FROM outbox").await, "the mail server answered 451");
+    let waits = delivery(&t, &done).await;
+    assert_eq!(
+        (&waits["id"], &waits["status"], &waits["finished_at"]),
+        (&done["output"]["delivery_id"], &json!("queued"), &Value::Null)
+    );
+    assert!(waits["error"].as_str().unwrap().contains("the mail server answered 421"), "{waits}");
+    assert!(waits["next_attempt_at"].as_str() > waits["created_at"].as_str(), "{waits}");
     server.refuse(None);
     let sent = server.mail(1).await;
     assert_eq!(
@@ -55,15 +68,114 @@ async fn a_mail_is_sent_when_its_step_is_done_and_not_when_it_fails() {
         t.scalar("SELECT count(*) FROM outbox WHERE next_attempt_at IS NULL").await == "1"
     })
     .await;
+    let sent = delivery(&t, &done).await;
+    assert_eq!((&sent["status"], &sent["error"]), (&json!("sent"), &Value::Null));
+    assert!(sent["attempts"].as_i64() >= Some(2), "{sent}");
+    assert!(sent["finished_at"].is_string() && sent["next_attempt_at"].is_null(), "{sent}");
     let injected = run(&t, graph, json!({"to": "a@example.com\r\nBcc: eve@example.com", "n": 1})).await;
     assert_eq!(injected["error"]["code"], "node.failed");
     // For good: nobody is asked twice.
     server.refuse(Some("550 no such mailbox"));
     let graph = graphs::chain(&[mail(json!({}))], None);
-    run(&t, graph, json!({"to": "gone@example.com", "n": 2})).await;
+    let gone = run(&t, graph, json!({"to": "gone@example.com", "n": 2})).await;
     until("it is given up", async || {
         t.scalar("SELECT count(*) FROM outbox WHERE next_attempt_at IS NULL").await == "2"
     })
     .await;
     assert_eq!(server.mails().len(), 1);
+    let failed = delivery(&t, &gone).await;
+    assert_eq!(
+        (&failed["status"], &failed["error"], &failed["attempts"]),
+        (&json!("failed"), &json!("the mail server answered 550"), &json!(1))
+    );
+}
+
+#[tokio::test]
+async fn one_who_is_refused_keeps_the_mail_from_nobody() {
+    let server = MailServer::start().await;
+    server.refuse_one("gone@example.com", Some("550 no such mailbox"));
+    let mut t = TestService::builder()
+        .set("SERVICE_SMTP_URL", server.url())
+        .set("SERVICE_MAIL_FROM", "service@example.com")
+        .start()
+        .await;
+    let over = async |t: &TestService, done: &Value| -> (Value, Value) {
+        until("it is over", async || delivery(t, done).await["status"] != "queued").await;
+        let over = delivery(t, done).await;
+        (over["status"].clone(), over["error"].clone())
+    };
+    let waits = async |t: &TestService, done: &Value| -> Value {
+        until("it was tried", async || delivery(t, done).await["error"].is_string()).await;
+        let waits = delivery(t, done).await;
+        assert_eq!(waits["status"], "queued", "{waits}");
+        waits["error"].clone()
+    };
+    let send = async |t: &TestService, to: &[&str], cc: &[&str]| -> Value {
+        run(t, graphs::chain(&[mail(json!({"to": to, "cc": cc}))], None), json!({"n": 1})).await
+    };
+    let recipients = || server.mails().into_iter().flat_map(|mail| mail.to).collect::<Vec<_>>();
+
+    let done = send(&t, &["a@example.com", "gone@example.com"], &["c@example.com", "a@example.com"]).await;
+    let why = "2 of 3 recipients have it, but not gone@example.com (the mail server answered 550)";
+    assert_eq!(over(&t, &done).await, (json!("failed"), json!(why)));
+    assert_eq!(recipients(), ["a@example.com", "c@example.com"], "each has it once");
+    for mail in server.mails() {
+        // All of them see whom it was meant for.
+        assert_eq!(mail.header("to"), Some("a@example.com, gone@example.com"), "{}", mail.data);
+    }
+
+    // Who is not refused for good gets it later, also from the next process, and those who have it not again.
+    server.refuse_one("late@example.com", Some("450 come again"));
+    let done = send(&t, &["late@example.com", "gone@example.com", "a@example.com"], &[]).await;
+    let why = "1 of 3 recipients have it, but not gone@example.com (the mail server answered 550), \
+               late@example.com (the mail server answered 450)";
+    assert_eq!(waits(&t, &done).await, why);
+    t.restart().await;
+    server.refuse_one("late@example.com", None);
+    let why = "2 of 3 recipients have it, but not gone@example.com (the mail server answered 550)";
+    assert_eq!(over(&t, &done).await, (json!("failed"), json!(why)));
+    assert_eq!(recipients()[2..], ["a@example.com", "late@example.com"]);
+
+    // In the end everybody has it.
+    server.refuse_one("late@example.com", Some("451 come again"));
+    let done = send(&t, &["a@example.com", "late@example.com"], &[]).await;
+    assert_eq!(
+        waits(&t, &done).await,
+        "1 of 2 recipients have it, but not late@example.com (the mail server answered 451)"
+    );
+    server.refuse_one("late@example.com", None);
+    assert_eq!(over(&t, &done).await, (json!("sent"), Value::Null));
+    assert_eq!(recipients()[4..], ["a@example.com", "late@example.com"]);
+}
+
+#[tokio::test]
+async fn one_who_makes_the_server_hang_up_keeps_the_mail_from_nobody() {
+    let server = MailServer::start().await;
+    server.refuse_one("a@example.com", Some("421 closing"));
+    let t = TestService::builder()
+        .set("SERVICE_SMTP_URL", server.url())
+        .set("SERVICE_MAIL_FROM", "service@example.com")
+        .start()
+        .await;
+    let to = json!(["a@example.com", "b@example.com"]);
+    let done = run(&t, graphs::chain(&[mail(json!({"to": to}))], None), json!({"n": 1})).await;
+    let why = "1 of 2 recipients have it, but not a@example.com (the mail server answered 421)";
+    until("the other has it", async || delivery(&t, &done).await["error"] == why).await;
+    server.refuse_one("a@example.com", None);
+    until("it is over", async || delivery(&t, &done).await["status"] == "sent").await;
+    let recipients: Vec<String> = server.mails().into_iter().flat_map(|mail| mail.to).collect();
+    assert_eq!(recipients, ["b@example.com", "a@example.com"]);
+}
+
+#[tokio::test]
+async fn without_a_mail_server_the_trace_says_so() {
+    let t = TestService::start().await;
+    let done = run(&t, graphs::chain(&[mail(json!({"to": "a@example.com"}))], None), json!({"n": 1})).await;
+    assert_eq!(done["status"], "succeeded", "{done}");
+    until("it is over", async || delivery(&t, &done).await["status"] != "queued").await;
+    let over = delivery(&t, &done).await;
+    assert_eq!(
+        (&over["status"], &over["error"]),
+        (&json!("failed"), &json!("SERVICE_SMTP_URL is not set, so no mail is sent"))
+    );
 }

@@ -39,6 +39,7 @@ mod once;
 mod order;
 mod pages;
 mod postgres_query;
+mod quota;
 mod requests;
 mod rerun;
 mod resume;

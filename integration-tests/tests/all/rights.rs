@@ -146,12 +146,11 @@ async fn who_was_an_admin_when_they_asked_is_none_when_it_is_done() {
     let eve = t.root().post(MEMBERS, &json!({"email": "eve@example.org", "role": "viewer"})).await.value();
     let of_eve = format!("{MEMBERS}/{}", eve["user_id"].as_str().unwrap());
     // Their change waits for this one, which has the members.
-    let holds = "BEGIN; SELECT 1 FROM workspaces WHERE slug = 'default' FOR NO KEY UPDATE; \
-                 UPDATE workspace_members SET role = 'editor' WHERE role = 'admin'; \
-                 SELECT pg_sleep(1); COMMIT";
+    let holds = "SELECT 1 FROM workspaces WHERE slug = 'default' FOR NO KEY UPDATE; \
+                 UPDATE workspace_members SET role = 'editor' WHERE role = 'admin'";
+    let hold = t.hold(holds).await;
     let bob = t.bearer(&bob);
     let asks = async {
-        pause(300).await;
         let new = json!({"email": "new@example.org", "role": "viewer"});
         let (nothing, viewer) = (json!({}), json!({"role": "viewer"}));
         tokio::join!(
@@ -160,7 +159,11 @@ async fn who_was_an_admin_when_they_asked_is_none_when_it_is_done() {
             bob.json("PATCH", &of_eve, &viewer)
         )
     };
-    let ((), (added, removed, changed)) = tokio::join!(t.execute(holds), asks);
+    let released = async {
+        t.waiting_for_locks(3).await;
+        hold.release().await;
+    };
+    let ((), (added, removed, changed)) = tokio::join!(released, asks);
     for answer in [added, removed, changed] {
         assert_eq!(answer.refusal(), "403 auth.missing_scope", "{}", answer.text());
     }

@@ -224,3 +224,45 @@ async fn kills_double_nothing_and_leave_no_half_document() {
     assert_eq!(database.scalar(FIGURES).await, format!("6 {all} 0 2400 = {all} 0 2400"));
     service.stop();
 }
+
+#[tokio::test]
+async fn indexes_are_listed_and_deleted_with_all_that_they_hold() {
+    let mut t = TestService::start().await;
+    let keep = json!({"name": "keep", "type": "index_upsert", "index": "{{ inputs.index }}", "document": "{{ inputs.document }}",
+                      "chunks": ["some words", "other words"]});
+    let keep = t.workflow().graph(graphs::chain(&[keep], None)).create().await;
+    for (index, document) in [("stories", "a"), ("stories", "b"), ("a name/with ö", "a")] {
+        let kept = run(&t, &keep, json!({"index": index, "document": document})).await;
+        assert_eq!(kept["status"], "succeeded", "{kept}");
+    }
+    let list = t.get("/api/indexes").await.value();
+    assert_eq!(
+        list["data"],
+        json!([{"name": "a name/with ö", "documents": 1, "chunks": 2, "vectors": 0, "dimensions": null},
+               {"name": "stories", "documents": 2, "chunks": 4, "vectors": 0, "dimensions": null}])
+    );
+    let first = t.get("/api/indexes?limit=1").await.value();
+    let rest =
+        t.get(&format!("/api/indexes?cursor={}", first["next_cursor"].as_str().unwrap())).await.value();
+    assert_eq!(rest["data"][0]["name"], "stories");
+    assert_eq!(t.send("DELETE", "/api/indexes/stories", &[], "").await.status, 204);
+    assert_eq!(t.send("DELETE", "/api/indexes/stories", &[], "").await.refusal(), "404 index.not_found");
+    assert_eq!(t.send("DELETE", "/api/indexes/a%20name%2Fwith%20%C3%B6", &[], "").await.status, 204);
+    assert_eq!(t.get("/api/indexes").await.value()["data"], json!([]));
+    assert_eq!(t.scalar("SELECT count(*) FROM audit_log WHERE action = 'search_index.deleted'").await, "2");
+    // Another of the same name is a new one.
+    run(&t, &keep, json!({"index": "stories", "document": "c"})).await;
+    assert_eq!(t.get("/api/indexes").await.value()["data"][0]["chunks"], 2);
+    t.restart().await;
+    until("the deleted ones are erased", async || {
+        t.scalar(
+            "SELECT (SELECT count(*) FROM search_documents) || ' ' || (SELECT count(*) FROM search_chunks)",
+        )
+        .await
+            == "1 2"
+    })
+    .await;
+    let orphans = "SELECT count(*) FROM search_postings p WHERE NOT EXISTS
+                   (SELECT FROM search_chunks c WHERE (c.index_id, c.document_id) = (p.index_id, p.document_id))";
+    assert_eq!(t.scalar(orphans).await, "0");
+}

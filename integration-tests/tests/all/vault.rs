@@ -307,6 +307,31 @@ async fn without_keys_there_is_no_vault() {
 }
 
 #[tokio::test]
+async fn a_receiver_that_never_answers_holds_up_no_other() {
+    let echo = Echo::start().await;
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let place = silent.local_addr().unwrap();
+    let mut allow: Vec<String> = serde_json::from_str(&echo.allow()).unwrap();
+    allow.push(place.to_string());
+    let allow = json!(allow).to_string();
+    let t = TestService::builder().with_bootstrap_token().set("SERVICE_EGRESS_ALLOW", allow).start().await;
+    let tell = |url: String| json!({"name": "tell", "type": "webhook_send", "url": url, "json": {"k": 1}});
+    let slow = graphs::chain(&[tell(format!("http://{place}/"))], None);
+    let slow = t.workflow().graph(slow).create().await;
+    let quick = t.workflow().graph(graphs::chain(&[tell(echo.url("/quick"))], None)).create().await;
+    assert_eq!(run(&t, &slow.id, json!({})).await["status"], "succeeded");
+    let (_waits, _) = silent.accept().await.unwrap();
+    for _ in 0..3 {
+        assert_eq!(run(&t, &quick.id, json!({})).await["status"], "succeeded");
+    }
+    until("the others are sent", async || {
+        t.scalar("SELECT count(*) FROM outbox WHERE finished_at IS NOT NULL AND error IS NULL").await == "3"
+    })
+    .await;
+    assert_eq!(t.scalar("SELECT count(*) FROM outbox WHERE finished_at IS NULL AND attempts = 1").await, "1");
+}
+
+#[tokio::test]
 async fn a_webhook_is_sent_once_its_step_is_done_and_again_until_it_is_taken() {
     let echo = Echo::start().await;
     let mut t = service(&echo).await;
@@ -332,7 +357,8 @@ async fn a_webhook_is_sent_once_its_step_is_done_and_again_until_it_is_taken() {
     assert_eq!(t.scalar("SELECT attempts FROM outbox").await, "2");
     // One that nobody takes says why, without the secret.
     let refused = t.workflow().graph(graphs::chain(&[node("/fail/[[hook]]")], None)).create().await;
-    assert_eq!(run(&t, &refused.id, json!({})).await["status"], "succeeded");
+    let ran = run(&t, &refused.id, json!({})).await;
+    assert_eq!(ran["status"], "succeeded");
     until("it is given up", async || {
         t.scalar("SELECT count(*) FROM outbox WHERE finished_at IS NOT NULL AND error LIKE '%answered 422%'")
             .await
@@ -341,6 +367,11 @@ async fn a_webhook_is_sent_once_its_step_is_done_and_again_until_it_is_taken() {
     .await;
     let rows = t.scalar("SELECT string_agg(o::text, ' ') FROM outbox o").await;
     assert!(!rows.contains("canary") && rows.contains("[redacted]"), "{rows}");
+    let trace = t.root().get(&format!("/api/runs/{}/trace", ran["id"].as_str().unwrap())).await.value();
+    let given_up = &trace["deliveries"][0];
+    assert_eq!((&given_up["status"], &given_up["attempts"]), (&json!("failed"), &json!(1)), "{trace}");
+    let why = given_up["error"].as_str().unwrap();
+    assert!(why.contains("answered 422") && why.contains("[redacted]") && !why.contains("canary"), "{why}");
     // What was being sent when the process died is sent by the next.
     t.execute("UPDATE outbox SET finished_at = NULL, next_attempt_at = now() + interval '1 hour', claimed_by = (SELECT writer_id FROM runs LIMIT 1) WHERE attempts = 2").await;
     t.restart().await;

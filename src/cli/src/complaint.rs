@@ -172,6 +172,10 @@ impl Complaint {
             }
             Some("service_token.not_found") => "`callboard token list` names those that there are.",
             Some("workspace.not_found") => "`callboard workspace list` names those that there are.",
+            Some("index.not_found") => "`callboard index list` names those that there are.",
+            Some("workspace.storage_full") => {
+                "`callboard workspace show` has the figures; `callboard index delete` and deleting threads make room."
+            }
             Some("workspace.required") => {
                 "You belong to several: say which with --workspace, or with `workspace` in the profile. `callboard whoami` lists them."
             }

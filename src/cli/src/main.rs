@@ -14,8 +14,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use commands::{
-    answer, audit, chat, config, credential, demo, login, logout, node, rerun, run, serve, token, trigger,
-    whoami, workflow, workspace,
+    answer, audit, chat, config, credential, demo, index, login, logout, node, rerun, run, serve, token,
+    trigger, whoami, workflow, workspace,
 };
 use options::ClientOptions;
 use output::{Failure, Output};
@@ -88,6 +88,11 @@ enum Command {
     Credential {
         #[command(subcommand)]
         command: credential::CredentialCommand,
+    },
+    /// Look at search indexes, and delete them.
+    Index {
+        #[command(subcommand)]
+        command: index::IndexCommand,
     },
     /// Change the key that secrets are sealed under.
     Vault {
@@ -187,6 +192,7 @@ fn perform(command: Command, outer: ClientOptions) -> (Output, Result<(), Failur
         Command::Workspace { command } => workspace::run(command, outer),
         Command::Trigger { command } => trigger::run(command, outer),
         Command::Credential { command } => credential::run(command, outer),
+        Command::Index { command } => index::run(command, outer),
         Command::Vault { command } => credential::run_vault(command, outer),
         Command::Audit(command) => command.run(outer),
         Command::Config { command: ConfigCommand::Show { output } } => {

@@ -16,6 +16,7 @@ mod credentials;
 mod error;
 mod events;
 mod follow;
+mod indexes;
 mod runs;
 mod sign_in;
 mod sse;

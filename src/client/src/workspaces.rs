@@ -16,6 +16,14 @@ impl Client {
         self.get(&["api", "workspaces"], &part.query()).await?.ok()
     }
 
+    /// `GET /api/workspaces/{id}`: one, with what it keeps.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn workspace(&self, workspace: &str) -> Result<WorkspaceRecord, ClientError> {
+        self.get(&["api", "workspaces", workspace], &[]).await?.ok()
+    }
+
     /// `POST /api/workspaces`: makes one.
     ///
     /// # Errors

@@ -28,6 +28,8 @@ pub struct Database {
     pub writers: usize,
     /// `SERVICE_RUN_RETENTION_DAYS`: how long runs are kept that have ended; none: for ever.
     pub keep_runs: Option<TimeDelta>,
+    /// `SERVICE_WORKSPACE_STORAGE_BYTES`: what a workspace may keep; none: as much as there is.
+    pub workspace_bytes: Option<i64>,
 }
 
 pub(crate) fn read_data(reader: &mut Reader<'_>) -> Result<Data, Refused> {
@@ -62,6 +64,7 @@ pub(crate) fn read_database(reader: &mut Reader<'_>) -> Result<Database, Refused
     let pool = reader.value("SERVICE_DATABASE_POOL", parse::number::<usize>(2..=500));
     let writers = reader.optional("SERVICE_DATABASE_WRITERS", parse::number::<usize>(1..=499));
     let days = reader.value("SERVICE_RUN_RETENTION_DAYS", parse::number::<i64>(0..=36_500));
+    let bytes = reader.value("SERVICE_WORKSPACE_STORAGE_BYTES", parse::number::<i64>(0..=1 << 60));
     let (pool, writers) = (pool?, writers?);
     let writers = writers.unwrap_or_else(|| (pool / 4).max(1));
     if writers >= pool {
@@ -73,5 +76,6 @@ pub(crate) fn read_database(reader: &mut Reader<'_>) -> Result<Database, Refused
         return Err(Refused);
     }
     let keep_runs = Some(days?).filter(|days| *days > 0).map(TimeDelta::days);
-    Ok(Database { dsn: dsn?, pg_bin: pg_bin?, pool, writers, keep_runs })
+    let workspace_bytes = Some(bytes?).filter(|bytes| *bytes > 0);
+    Ok(Database { dsn: dsn?, pg_bin: pg_bin?, pool, writers, keep_runs, workspace_bytes })
 }

@@ -19,12 +19,23 @@ use crate::graph::fields::escape;
 use crate::tags;
 use crate::template::Filling;
 
+/// Those of the nodes that ask models.
+const MODEL: &[&str] = &["base_url", "api_key"];
 /// Fields in which `[[name]]` is a secret, by the type of their node. Everywhere else it is text.
 const FIELDS: &[(&str, &[&str])] = &[
+    ("agent", MODEL),
+    ("classify", MODEL),
+    ("discord_message", &["webhook_url", "token"]),
     ("document_read", &["url", "headers"]),
+    ("embed", MODEL),
+    ("extract", MODEL),
     ("http_request", &["url", "headers", "query", "json", "body"]),
+    ("judge", MODEL),
+    ("llm", MODEL),
     ("postgres_query", &["dsn"]),
+    ("rss_read", &["url", "headers"]),
     ("slack_message", &["webhook_url", "token"]),
+    ("telegram_message", &["token"]),
     ("webhook_send", &["url", "headers", "json", "body", "secret"]),
 ];
 

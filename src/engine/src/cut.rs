@@ -212,6 +212,18 @@ mod tests {
     }
 
     #[test]
+    fn sentences_are_those_of_the_standard_wherever_a_window_ends() {
+        let text = "Mr. Fox came late (at 8 p.m.) again. \u{201c}Why?\u{201d} she asked... Nobody knew!  It rained.\n".repeat(100);
+        assert_eq!(sentences(&text), text.split_sentence_bounds().collect::<Vec<_>>());
+        // What would be looked through from every letter to its end, and one sentence that is longer than a window.
+        for long in [format!("A.{}b", " ".repeat(200_000)), "word ".repeat(50_000), "ö)".repeat(50_000)] {
+            let parts = sentences(&long);
+            assert_eq!(parts.concat(), long);
+            assert!(parts.iter().all(|part| part.len() <= SENTENCE));
+        }
+    }
+
+    #[test]
     fn what_people_see_as_one_character_is_not_cut() {
         let family = "👨‍👩‍👧";
         assert_eq!(texts(&family.repeat(3), By::Characters, 7, 0), [family; 3]);

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
 use parking_lot::Mutex;
 use uuid::Uuid;
 
@@ -12,6 +13,13 @@ use crate::{Clock, Random, RandomError};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a valid {0} id")]
 pub struct IdError(&'static str);
+
+/// What is before every UUIDv7 that is made at this time or later, and behind every one that was made before.
+#[must_use]
+pub fn first_id_at(at: DateTime<Utc>) -> Uuid {
+    let millis = u128::try_from(at.timestamp_millis()).unwrap_or(0);
+    Uuid::from_u128(millis << 80)
+}
 
 /// Makes ids. Those that carry a time never go back within a process, even when the clock does.
 #[derive(Clone)]

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::call::Limits;
+
 /// What a document is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -19,10 +21,17 @@ pub enum DocumentKind {
 pub struct DocumentLimits {
     /// How long it may take, from the moment when a worker begins it.
     pub time: Duration,
-    /// Most pages.
+    /// Most pages; of a feed how many items are read.
     pub pages: usize,
     /// Bytes of its text.
     pub text: usize,
+}
+
+impl DocumentLimits {
+    /// Limits of the call that reads it: a letter of a text takes at most six as JSON.
+    pub(crate) fn as_call(self) -> Limits {
+        Limits { time: self.time, output: self.text.saturating_mul(6), logs: 0 }
+    }
 }
 
 /// What a document says.

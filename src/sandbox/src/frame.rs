@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::call::{Entry, Language, Modules, Source, Surveyed, SyntaxProblem};
 use crate::document::{DocumentKind, DocumentLimits, DocumentProblem, DocumentText};
+use crate::feed::Feed;
 
 /// Bytes of the longest request: a value of the engine, and modules.
 pub(crate) const LONGEST_REQUEST: usize = 24 << 20;
@@ -45,6 +46,13 @@ pub(crate) enum Task {
         data: String,
         limits: DocumentLimits,
     },
+    Feed {
+        /// Base64.
+        data: String,
+        /// Its address, which its links are relative to.
+        from: String,
+        limits: DocumentLimits,
+    },
     /// Sends it back: what a call costs without any code.
     Echo {
         args: Box<RawValue>,
@@ -66,6 +74,7 @@ pub(crate) enum Answer {
     Surveyed(Surveyed),
     Unsound(SyntaxProblem),
     Document(DocumentText),
+    Feed(Feed),
     Unreadable(DocumentProblem),
     Failed { message: String, module: Option<String>, line: Option<u32>, column: Option<u32> },
     Memory,

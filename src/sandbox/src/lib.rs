@@ -7,6 +7,7 @@
 
 mod call;
 mod document;
+mod feed;
 mod frame;
 mod memory;
 mod places;
@@ -18,6 +19,7 @@ pub use call::{
     Call, Entry, Language, Limits, Modules, Outcome, SandboxError, Source, Surveyed, SyntaxProblem,
 };
 pub use document::{DocumentKind, DocumentLimits, DocumentProblem, DocumentText};
+pub use feed::{Feed, FeedItem, FeedText};
 pub use memory::Limiter;
 pub use pool::{Options, Sandbox};
 pub use worker::work;

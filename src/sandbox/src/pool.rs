@@ -18,6 +18,7 @@ use uuid::Uuid;
 
 use crate::call::{Call, Language, Limits, Modules, Outcome, SandboxError, Source, Surveyed, SyntaxProblem};
 use crate::document::{DocumentKind, DocumentLimits, DocumentProblem, DocumentText};
+use crate::feed::Feed;
 use crate::frame::{Answer, LONGEST_REQUEST, Request, Response, Task, framed, longest_answer};
 use crate::places::{Place, Places};
 use crate::process::{Lost, Worker};
@@ -159,11 +160,29 @@ impl Sandbox {
         data: String,
         limits: DocumentLimits,
     ) -> Result<Result<DocumentText, DocumentProblem>, SandboxError> {
-        // A letter of a text takes at most six as JSON.
-        let within = Limits { time: limits.time, output: limits.text.saturating_mul(6), logs: 0 };
+        let within = limits.as_call();
         let place = self.place(self.whose, within).await?;
         match self.ask(place, Task::Document { kind, data, limits }, Arc::default(), within).await? {
             Answer::Document(read) => Ok(Ok(read)),
+            Answer::Unreadable(problem) => Ok(Err(problem)),
+            other => Err(self.error(other, within)),
+        }
+    }
+
+    /// Reads the first `limits.pages` items of the feed at an address, whose bytes are base64. Dropped, its worker is killed.
+    ///
+    /// # Errors
+    /// [`SandboxError`] as of [`Self::read_document`].
+    pub async fn read_feed(
+        &self,
+        data: String,
+        from: String,
+        limits: DocumentLimits,
+    ) -> Result<Result<Feed, DocumentProblem>, SandboxError> {
+        let within = limits.as_call();
+        let place = self.place(self.whose, within).await?;
+        match self.ask(place, Task::Feed { data, from, limits }, Arc::default(), within).await? {
+            Answer::Feed(feed) => Ok(Ok(feed)),
             Answer::Unreadable(problem) => Ok(Err(problem)),
             other => Err(self.error(other, within)),
         }
@@ -227,9 +246,11 @@ impl Sandbox {
             Answer::Unsound(SyntaxProblem { message, line, column }) => {
                 SandboxError::Failed { message, module: None, line, column }
             }
-            Answer::Value { .. } | Answer::Surveyed(_) | Answer::Document(_) | Answer::Unreadable(_) => {
-                SandboxError::Crashed
-            }
+            Answer::Value { .. }
+            | Answer::Surveyed(_)
+            | Answer::Document(_)
+            | Answer::Feed(_)
+            | Answer::Unreadable(_) => SandboxError::Crashed,
         }
     }
 }

@@ -192,6 +192,7 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
             outbound,
             mail,
             keep_runs: config.database.keep_runs,
+            workspace_bytes: config.database.workspace_bytes,
         })
         .await?,
     );
@@ -253,6 +254,7 @@ fn models(config: &Config, outbound: &net::Client, clock: &Arc<dyn Clock>) -> Re
     let settings = |base: &Option<config::BaseUrl>, key: &Option<kernel::Secret>| EndpointSettings {
         base_url: base.as_ref().map(|base| base.as_str().to_owned()),
         api_key: key.clone(),
+        most_bytes: None,
     };
     let config::Model { base_url, api_key, anthropic, gemini, tape } = &config.model;
     let settings = ModelSettings {
@@ -262,7 +264,8 @@ fn models(config: &Config, outbound: &net::Client, clock: &Arc<dyn Clock>) -> Re
     };
     let refused = |error: &dyn std::fmt::Display| StartError::Models(error.to_string());
     let models = Models::configured(settings, &operator, clock).map_err(|error| refused(&error))?;
-    let models = models.with_mcp(Mcp::new(outbound.clone()));
+    let models =
+        models.with_endpoints(outbound.clone(), Arc::clone(clock)).with_mcp(Mcp::new(outbound.clone()));
     let taped = match tape {
         None => return Ok(models),
         Some(config::ModelTape::Record(path)) => models.recorded(path),
@@ -271,7 +274,6 @@ fn models(config: &Config, outbound: &net::Client, clock: &Arc<dyn Clock>) -> Re
     taped.map_err(|error| refused(&error))
 }
 
-/// Where code of users runs; nothing of it is started yet.
 /// Where code of workflows runs, as the configuration says.
 #[must_use]
 pub fn sandbox(config: &config::Sandbox) -> Sandbox {

@@ -28,8 +28,9 @@ use crate::parameter::Parameter;
 const CONNECT: Duration = Duration::from_secs(10);
 /// How much longer than the statement the whole may take.
 const GRACE: Duration = Duration::from_secs(5);
-/// Bytes that a server may say before the first row, and beside the rows: what it says is held in memory, message by message.
-const TALK: usize = 256 << 10;
+/// Bytes that a server may say before the first row, and beside the rows. What it says is held in memory, message by message, and
+/// each type that it says is made of another takes some stack.
+const TALK: usize = 64 << 10;
 /// Letters of what a server says that are repeated.
 const MOST_SAID: usize = 500;
 

@@ -8,6 +8,7 @@ use auth::principal::Actor;
 use chrono::{DateTime, TimeDelta, Utc};
 use diesel::prelude::*;
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use kernel::first_id_at;
 use uuid::Uuid;
 
 use crate::schema::{audit_log, users, workspace_members, workspaces};
@@ -268,7 +269,7 @@ impl Changes {
         actor: &Actor,
         at: DateTime<Utc>,
     ) -> Result<i64, StoreError> {
-        let mailed = audit_log::id.ge(first_id_of(at)).and(audit_log::action.eq_any(MAILED));
+        let mailed = audit_log::id.ge(first_id_at(at)).and(audit_log::action.eq_any(MAILED));
         let by_workspace: i64 = audit_log::table
             .filter(mailed.clone())
             .filter(audit_log::workspace_id.eq(workspace))
@@ -291,7 +292,7 @@ impl Changes {
     /// [`StoreError`] when the database does not answer.
     pub async fn invitations_of(&mut self, user: Uuid, at: DateTime<Utc>) -> Result<i64, StoreError> {
         let count = audit_log::table
-            .filter(audit_log::id.ge(first_id_of(at)))
+            .filter(audit_log::id.ge(first_id_at(at)))
             .filter(audit_log::action.eq_any(MAILED))
             .filter(audit_log::target_id.eq(user.to_string()))
             .count()
@@ -318,12 +319,6 @@ impl Changes {
             .await
             .map_err(StoreError::from)
     }
-}
-
-/// The least UUIDv7 of that millisecond.
-fn first_id_of(at: DateTime<Utc>) -> Uuid {
-    let millis = u128::try_from(at.timestamp_millis()).unwrap_or(0);
-    Uuid::from_u128(millis << 80)
 }
 
 impl Store {

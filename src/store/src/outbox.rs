@@ -3,7 +3,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use diesel::prelude::*;
-use diesel::sql_types::{BigInt, Integer, Text, Timestamptz, Uuid as SqlUuid};
+use diesel::sql_types::{BigInt, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid};
 use diesel_async::RunQueryDsl;
 use uuid::Uuid;
 
@@ -28,9 +28,45 @@ pub struct ClaimedDelivery {
     /// When its step was done.
     #[diesel(sql_type = Timestamptz)]
     pub created_at: DateTime<Utc>,
+    /// What was noted on the way, JSON.
+    #[diesel(sql_type = Nullable<Text>)]
+    pub progress: Option<String>,
+}
+
+/// What has become of a request.
+#[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
+#[diesel(table_name = outbox)]
+#[diesel(check_for_backend(diesel::pg::Pg))]
+pub struct StoredDelivery {
+    /// The same whoever sends it.
+    pub id: Uuid,
+    /// How often it was claimed.
+    pub attempts: i32,
+    /// When its step was done.
+    pub created_at: DateTime<Utc>,
+    /// Nobody else takes it before that; none: it is over.
+    pub next_attempt_at: Option<DateTime<Utc>>,
+    /// When it was over.
+    pub finished_at: Option<DateTime<Utc>>,
+    /// Why the last attempt was not taken.
+    pub error: Option<String>,
 }
 
 impl Store {
+    /// What has become of the requests of a run that are remembered, in the order in which they were left.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn deliveries(&self, run: Uuid) -> Result<Vec<StoredDelivery>, StoreError> {
+        let rows = outbox::table
+            .filter(outbox::run_id.eq(run))
+            .order((outbox::created_at, outbox::id))
+            .select(StoredDelivery::as_select())
+            .load(&mut *self.connection().await?)
+            .await?;
+        Ok(rows)
+    }
+
     /// Claims requests that are due: nobody else is given them for as long as `sending`.
     ///
     /// # Errors
@@ -47,7 +83,8 @@ impl Store {
              WHERE outbox.id IN (SELECT o.id FROM outbox o JOIN runs r ON r.id = o.run_id WHERE o.next_attempt_at <= $1
                                  ORDER BY o.next_attempt_at LIMIT $4 FOR UPDATE OF o SKIP LOCKED)
              AND runs.id = outbox.run_id
-             RETURNING outbox.id, runs.workspace_id, outbox.request, outbox.attempts, outbox.created_at",
+             RETURNING outbox.id, runs.workspace_id, outbox.request, outbox.attempts, outbox.created_at,
+                 outbox.progress",
         )
         .bind::<Timestamptz, _>(now)
         .bind::<Timestamptz, _>(now + sending)
@@ -70,6 +107,18 @@ impl Store {
             .execute(&mut *self.connection().await?)
             .await?;
         Ok(given)
+    }
+
+    /// Notes how far a claimed request has come.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn note_progress(&self, id: Uuid, progress: &str) -> Result<(), StoreError> {
+        diesel::update(outbox::table.find(id))
+            .set(outbox::progress.eq(progress))
+            .execute(&mut *self.connection().await?)
+            .await?;
+        Ok(())
     }
 
     /// A claimed request is tried again at `next`, or is over; `error` says why it was not taken.

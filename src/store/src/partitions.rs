@@ -4,10 +4,10 @@ use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeDelta, Utc};
 use diesel::sql_types::{BigInt, Bool, Text, Timestamptz, Uuid as SqlUuid};
 use diesel::{OptionalExtension, QueryableByName};
 use diesel_async::{AsyncPgConnection, RunQueryDsl, SimpleAsyncConnection};
+use kernel::first_id_at;
 use uuid::Uuid;
 
 use crate::connect::Session;
-use crate::retention::first_made_at;
 use crate::roles::{LOCK, ROLE};
 use crate::{Store, StoreError};
 
@@ -144,7 +144,7 @@ async fn forget_streams(connection: &mut AsyncPgConnection, day: NaiveDate) -> R
 
 /// The ids of a day: from the first on, before the second.
 fn ids_of(day: NaiveDate) -> (Uuid, Uuid) {
-    let first = |day: NaiveDate| first_made_at(day.and_time(NaiveTime::MIN).and_utc());
+    let first = |day: NaiveDate| first_id_at(day.and_time(NaiveTime::MIN).and_utc());
     (first(day), first(day.succ_opt().unwrap_or(day)))
 }
 

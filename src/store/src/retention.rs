@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use diesel::QueryableByName;
 use diesel::sql_types::{BigInt, Bytea, Timestamptz, Uuid as SqlUuid};
 use diesel_async::RunQueryDsl;
-use uuid::{Builder, Uuid};
+use kernel::first_id_at;
 
 use crate::{Store, StoreError};
 
@@ -40,7 +40,7 @@ impl Store {
                  ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED), {RUNS} SELECT FROM old"
         );
         let found = diesel::sql_query(sql)
-            .bind::<SqlUuid, _>(first_made_at(before))
+            .bind::<SqlUuid, _>(first_id_at(before))
             .bind::<Timestamptz, _>(before)
             .bind::<BigInt, _>(RUNS_PART)
             .execute(&mut *self.connection().await?)
@@ -114,13 +114,4 @@ pub struct LookedAt {
 
 fn is_full(found: usize, part: i64) -> bool {
     i64::try_from(found).is_ok_and(|found| found >= part)
-}
-
-/// The first id that can be made at this time.
-pub(crate) fn first_made_at(at: DateTime<Utc>) -> Uuid {
-    let millis = u64::try_from(at.timestamp_millis()).unwrap_or_default();
-    let mut first = *Builder::from_unix_timestamp_millis(millis, &[0; 10]).as_uuid().as_bytes();
-    // Also before those of other variants and versions.
-    first.iter_mut().skip(6).for_each(|byte| *byte = 0);
-    Uuid::from_bytes(first)
 }

@@ -388,6 +388,7 @@ diesel::table! {
         claimed_by -> Nullable<Uuid>,
         finished_at -> Nullable<Timestamptz>,
         error -> Nullable<Text>,
+        progress -> Nullable<Text>,
     }
 }
 

@@ -113,8 +113,8 @@ struct Known {
     terms: Vec<String>,
 }
 
-const FIND: &str =
-    "SELECT id, chunks, vectors, dimensions FROM search_indexes WHERE workspace_id = $1 AND name = $2";
+const FIND: &str = "SELECT id, chunks, vectors, dimensions FROM search_indexes
+     WHERE workspace_id = $1 AND name = $2 AND deleted_at IS NULL";
 
 /// BM25 with k1 = 1.2 and b = 0.75.
 const SCORE: &str = "

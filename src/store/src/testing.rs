@@ -25,6 +25,19 @@ pub struct TestDatabase {
     dsn: String,
 }
 
+/// An open transaction.
+pub struct Held(AsyncPgConnection);
+
+impl Held {
+    /// Commits it.
+    ///
+    /// # Panics
+    /// When the database refuses.
+    pub async fn release(mut self) {
+        self.0.batch_execute("COMMIT").await.expect("a commit");
+    }
+}
+
 #[derive(diesel::QueryableByName)]
 struct Exists {
     #[diesel(sql_type = diesel::sql_types::Bool)]
@@ -119,6 +132,16 @@ impl TestDatabase {
     /// What the database said.
     pub async fn execute(&self, sql: &str) -> Result<(), String> {
         open(&self.dsn).await.batch_execute(sql).await.map_err(|error| error.to_string())
+    }
+
+    /// Runs SQL as the owner in a transaction that stays open: what it locks is held until it is released.
+    ///
+    /// # Panics
+    /// When the database refuses.
+    pub async fn hold(&self, sql: &str) -> Held {
+        let mut connection = open(&self.dsn).await;
+        connection.batch_execute(&format!("BEGIN; {sql}")).await.expect("SQL");
+        Held(connection)
     }
 
     /// The first column of the first row, as text.

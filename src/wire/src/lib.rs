@@ -9,6 +9,7 @@ mod credential;
 mod diff;
 mod error;
 mod error_code;
+mod index;
 mod near;
 mod node;
 mod run;
@@ -31,11 +32,12 @@ pub use credential::{
 pub use diff::{Change, VersionDiff};
 pub use error::{ErrorBody, ErrorDetail, FieldError, MOST_PROBLEMS};
 pub use error_code::ErrorCode;
+pub use index::IndexRecord;
 pub use near::nearest;
 pub use node::NodeTypeRecord;
 pub use run::{
-    CreateRun, Rerun, RunEvent, RunFrame, RunProblem, RunRecord, RunState, RunUsage, Trace, TraceStep,
-    WaitsFor,
+    CreateRun, DeliveryRecord, DeliveryState, Rerun, RunEvent, RunFrame, RunProblem, RunRecord, RunState,
+    RunUsage, Trace, TraceStep, WaitsFor,
 };
 pub use sign_in::{
     Me, Refresh, SignInStarted, SignedIn, StartSignIn, TerminalCode, UserRecord, VerifyCode, WorkspaceRole,
@@ -55,4 +57,5 @@ pub use workflow::{
 pub type Timestamp = String;
 pub use workspace::{
     AddMember, CreateWorkspace, MemberRecord, UpdateMember, UpdateWorkspace, WorkspaceRecord,
+    WorkspaceStorage,
 };

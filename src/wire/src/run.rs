@@ -147,6 +147,40 @@ pub struct Trace {
     pub usage: RunUsage,
     /// Its journal, in the order of the steps' starts.
     pub steps: Vec<TraceStep>,
+    /// What its steps have left to be sent, in the order in which they left it; until seven days after each is over.
+    #[serde(default)]
+    pub deliveries: Vec<DeliveryRecord>,
+}
+
+/// An event of `webhook_send` or a mail of `email_send`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeliveryRecord {
+    /// As `delivery_id` in the step's result.
+    pub id: String,
+    /// What has become of it.
+    pub status: DeliveryState,
+    /// How often it was tried.
+    pub attempts: i32,
+    /// When its step was done.
+    pub created_at: Timestamp,
+    /// When it is tried next, or the attempt under way counts as lost; null once it is over.
+    pub next_attempt_at: Option<Timestamp>,
+    /// When it was taken, or given up.
+    pub finished_at: Option<Timestamp>,
+    /// Why the last attempt was not taken.
+    pub error: Option<String>,
+}
+
+/// What has become of a delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeliveryState {
+    /// It waits for an attempt.
+    Queued,
+    /// The receiver has taken it.
+    Sent,
+    /// It is not tried any more.
+    Failed,
 }
 
 /// What the models of a run have taken: of attempts that succeeded, for the others are not counted anywhere.

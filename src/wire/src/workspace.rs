@@ -36,6 +36,20 @@ pub struct WorkspaceRecord {
     pub role: Option<String>,
     /// When it was made.
     pub created_at: Timestamp,
+    /// What it keeps; not in lists, nor before it was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage: Option<WorkspaceStorage>,
+}
+
+/// What a workspace keeps.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkspaceStorage {
+    /// Bytes of its runs, events, messages and search indexes; about, where it is much.
+    pub bytes: i64,
+    /// Bytes that it may keep; null: as many as there are.
+    pub limit: Option<i64>,
+    /// When it was measured.
+    pub measured_at: Timestamp,
 }
 
 /// `POST /api/workspaces/{id}/members`.

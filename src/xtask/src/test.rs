@@ -87,7 +87,8 @@ fn run_stage(
             &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"],
         )),
         Stage::Build => {
-            run::run(&mut run::cargo(root, &["build", "--locked", "-p", "callboard"]))?;
+            // With the features of the whole workspace, as the tests are built: alone, most dependencies would be built twice.
+            run::run(&mut run::cargo(root, &["build", "--locked", "--workspace", "--bin", "callboard"]))?;
             let binary = workspace.target_directory.join("debug").join("callboard");
             environment.push(("CALLBOARD_BIN".to_owned(), binary.into_string()));
             Ok(())

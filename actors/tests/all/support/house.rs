@@ -110,6 +110,7 @@ impl House {
                         members_and: None,
                     },
                     keep_runs: None,
+                    workspace_bytes: None,
                 };
                 assert!(started.send(Arc::new(System::start(settings).await.unwrap())).is_ok());
                 let _ = killed.await;

@@ -84,6 +84,8 @@ const ROWS: &[(&str, &str, Asks)] = &[
     ("POST", "/api/runs/*/cancel", Needs(WorkflowsExecute)),
     ("POST", "/api/runs/*/rerun", Needs(WorkflowsExecute)),
     ("POST", "/api/runs/*/inputs/*", Needs(WorkflowsExecute)),
+    ("GET", "/api/indexes", Needs(WorkflowsRead)),
+    ("DELETE", "/api/indexes/*", Needs(WorkflowsWrite)),
     ("GET", "/api/credentials", Needs(VaultRead)),
     ("POST", "/api/credentials", Needs(VaultWrite)),
     ("PATCH", "/api/credentials/*", Needs(VaultWrite)),
@@ -134,6 +136,7 @@ struct Things {
     workspace: String,
     member: String,
     credential: String,
+    index: String,
 }
 
 impl Things {
@@ -162,6 +165,10 @@ impl Things {
         let member = t.root().post(&format!("/api/workspaces/{slug}/members"), &member).await.value();
         let credential = json!({"name": format!("c{}", slug.replace('-', "")), "secret": "a-secret"});
         let credential = t.root().post("/api/credentials", &credential).await.value();
+        let index = format!(
+            "INSERT INTO search_indexes (workspace_id, name) SELECT id, '{slug}' FROM workspaces WHERE slug = 'default'"
+        );
+        t.execute(&index).await;
         let (token, workspace, member) = (&token["id"], &workspace["id"], &member["user_id"]);
         Self {
             workflow: workflow.id,
@@ -170,6 +177,7 @@ impl Things {
             workspace: text(workspace),
             member: text(member),
             credential: text(&credential["id"]),
+            index: slug,
         }
     }
 
@@ -179,6 +187,7 @@ impl Things {
             path if path.starts_with("/api/runs/") => &self.run,
             path if path.starts_with("/api/admin/") => &self.token,
             path if path.starts_with("/api/credentials/") => &self.credential,
+            path if path.starts_with("/api/indexes/") => &self.index,
             path if path.starts_with("/api/workspaces/") => &self.workspace,
             "/api/nodes/*" => "reply",
             _ => &self.workflow,
@@ -263,7 +272,7 @@ async fn every_route_judges_every_kind_of_caller() {
         for (who, token) in [("nowhere", &nowhere), ("elsewhere", &elsewhere), ("bob", &bob)] {
             let own = match *path {
                 // Whatever is made goes to the caller's own workspace, which is the other one here.
-                "/api/workflows" | "/api/credentials" => who != "nowhere",
+                "/api/workflows" | "/api/credentials" | "/api/indexes" | "/api/indexes/*" => who != "nowhere",
                 // Users may have more workspaces.
                 "/api/workspaces" => who == "bob",
                 _ => false,

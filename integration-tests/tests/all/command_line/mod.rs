@@ -2,6 +2,7 @@
 
 mod chat;
 mod credentials;
+mod indexes;
 mod login;
 mod options;
 mod proxy;

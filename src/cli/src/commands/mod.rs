@@ -7,6 +7,7 @@ pub(crate) mod config;
 pub(crate) mod credential;
 pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod index;
 pub(crate) mod login;
 pub(crate) mod logout;
 pub(crate) mod node;

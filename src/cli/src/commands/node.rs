@@ -24,7 +24,7 @@ pub(crate) fn list(json: bool) -> Result<(), Failure> {
 }
 
 fn row(name: &str, group: &str, summary: &str) -> String {
-    format!("{name:<14} {group:<7} {summary}\n")
+    format!("{name:<16} {group:<7} {summary}\n")
 }
 
 pub(crate) fn show(name: &str, json: bool) -> Result<(), Failure> {

@@ -218,13 +218,16 @@ fn the_node_catalogue_is_listed_and_described_without_a_service() {
     let list = run(&["node", "list"], &[]);
     let listed = text(&list.stdout);
     assert!(
-        list.status.success() && listed.starts_with("TYPE           GROUP   WHAT IT DOES\nset "),
+        list.status.success() && listed.starts_with("TYPE             GROUP   WHAT IT DOES\nset "),
         "{listed}"
     );
     assert!(
-        listed.lines().any(|line| line.starts_with("llm            models  Asks a language model;")),
+        listed.lines().any(|line| line.starts_with("llm              models  Asks a language model;")),
         "{listed}"
     );
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/QUICKSTART.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains(&listed), "the quickstart shows another list than this:\n{listed}");
     let json: Vec<wire::NodeTypeRecord> =
         serde_json::from_slice(&run(&["node", "list", "--json"], &[]).stdout).unwrap();
     assert!(json.iter().any(|kind| kind.name == "reply" && kind.group == "chat"));

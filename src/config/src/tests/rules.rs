@@ -201,6 +201,9 @@ fn database() {
     assert_eq!((kept("0"), kept("7")), (None, Some(chrono::TimeDelta::days(7))));
     assert_eq!(good(&[]).database.keep_runs, Some(chrono::TimeDelta::days(90)));
     refuses("SERVICE_RUN_RETENTION_DAYS", &["-1", "36501", "long"]);
+    let may_keep = |bytes: &str| good(&[("SERVICE_WORKSPACE_STORAGE_BYTES", bytes)]).database.workspace_bytes;
+    assert_eq!((may_keep("0"), may_keep("5000000000")), (None, Some(5_000_000_000)));
+    refuses("SERVICE_WORKSPACE_STORAGE_BYTES", &["-1", "5 GiB", "99999999999999999999"]);
     refuses("SERVICE_DATA_DIR", &["~", "~/callboard", "a\nb"]);
     refuses("SERVICE_PG_BIN", &["~/pg"]);
 }

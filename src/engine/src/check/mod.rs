@@ -42,6 +42,7 @@ pub fn check(document: &Value) -> Result<Plan, Problems> {
         names::check(&graph, sound.as_ref(), &mut check);
         plan
     });
+    check.problems.append(&mut check.at_saving);
     match plan {
         Some(plan) if check.problems.is_empty() => Ok(plan),
         _ => {
@@ -61,6 +62,8 @@ fn place(pointer: &str) -> Vec<(u64, String)> {
 #[derive(Default)]
 pub(crate) struct Check {
     pub(crate) problems: Problems,
+    /// What is wrong with values that are looked at only when a graph is saved: a version that was taken runs on.
+    at_saving: Problems,
     names: Vec<Named>,
     owner: Owner,
     locals: Locals,
@@ -104,6 +107,11 @@ impl Check {
     /// Notes a problem.
     pub(crate) fn note(&mut self, problem: FieldError) {
         self.problems.push(problem);
+    }
+
+    /// Notes a problem that keeps a graph from being saved, and no version from being run.
+    pub(crate) fn note_at_saving(&mut self, problem: FieldError) {
+        self.at_saving.push(problem);
     }
 
     /// Says whose the next templates are.

@@ -9,12 +9,14 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kernel::Clock as _;
-use sandbox::{DocumentKind, DocumentLimits, DocumentProblem, DocumentText, Sandbox};
+use net::{NetErrorKind, Response};
+use sandbox::{DocumentKind, DocumentLimits, DocumentProblem, DocumentText, Feed, Sandbox};
 use wire::ErrorCode;
 
 pub(crate) use kind::{Format, of};
 
 use crate::NodeError;
+use crate::nodes::outbound;
 
 /// Bytes of a document.
 pub(crate) const MOST_BYTES: u64 = 10 * 1024 * 1024;
@@ -24,6 +26,16 @@ pub(crate) const MOST_PAGES: usize = 2_000;
 pub(crate) const MOST_TEXT: usize = 4 * 1024 * 1024;
 /// How long reading it may take.
 pub(crate) const TIME: Duration = Duration::from_secs(30);
+const LIMITS: DocumentLimits = DocumentLimits { time: TIME, pages: MOST_PAGES, text: MOST_TEXT };
+
+/// The bytes of an answer that is a document.
+pub(crate) async fn bytes_of(answer: Response) -> Result<Vec<u8>, NodeError> {
+    let bytes = answer.bytes().await.map_err(|error| match error.kind {
+        NetErrorKind::TooLarge => too_large(&format!("it has more than {MOST_BYTES} bytes")),
+        _ => outbound::fault(&error),
+    })?;
+    Ok(bytes.to_vec())
+}
 
 /// Reads a document; `charset` is what its server says of it.
 pub(crate) async fn read(
@@ -36,28 +48,52 @@ pub(crate) async fn read(
         Format::Pdf => DocumentKind::Pdf,
         Format::Docx => DocumentKind::Docx,
         Format::Html | Format::Text => {
-            // A page of 10 MiB takes a while: away from the actors.
-            let reading = tokio::task::spawn_blocking(move || plain(&bytes, format, charset.as_deref()));
-            let panicked = |_| NodeError::new(ErrorCode::Internal, "reading the document panicked");
-            return reading.await.map_err(panicked)?;
+            return aside(move || plain(&bytes, format, charset.as_deref())).await?;
         }
     };
-    let limits = DocumentLimits { time: TIME, pages: MOST_PAGES, text: MOST_TEXT };
-    let data = tokio::task::spawn_blocking(move || STANDARD.encode(bytes)).await;
-    let data = data.map_err(|_| NodeError::new(ErrorCode::Internal, "reading the document panicked"))?;
-    sandbox.read_document(kind, data, limits).await.map_err(unread)?.map_err(|problem| refused(&problem))
+    let data = aside(move || STANDARD.encode(bytes)).await?;
+    sandbox.read_document(kind, data, LIMITS).await.map_err(unread)?.map_err(|problem| refused(&problem))
+}
+
+/// Reads a feed of this address; what is HTML in it becomes its words.
+pub(crate) async fn read_feed(bytes: Vec<u8>, from: String, sandbox: &Sandbox) -> Result<Feed, NodeError> {
+    let data = aside(move || STANDARD.encode(bytes)).await?;
+    let read = sandbox.read_feed(data, from, LIMITS).await.map_err(unread)?;
+    let feed = read.map_err(|problem| refused(&problem))?;
+    aside(move || in_words(feed)).await?
+}
+
+fn in_words(mut feed: Feed) -> Result<Feed, NodeError> {
+    let items =
+        feed.items.iter_mut().flat_map(|item| [&mut item.title, &mut item.summary, &mut item.content]);
+    let texts = items.chain([&mut feed.title]).filter_map(Option::as_mut);
+    let late = later();
+    for said in texts.filter(|said| said.html) {
+        said.text = words(&said.text, &late)?;
+    }
+    Ok(feed)
+}
+
+/// Work that takes a while, away from the actors.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, NodeError> {
+    let panicked = |_| NodeError::new(ErrorCode::Internal, "reading the document panicked");
+    tokio::task::spawn_blocking(work).await.map_err(panicked)
+}
+
+/// Whether reading has taken too long.
+fn later() -> impl Fn() -> bool {
+    let clock = kernel::SystemClock::new();
+    let end = clock.monotonic() + TIME;
+    move || clock.monotonic() > end
+}
+
+fn words(html: &str, late: &impl Fn() -> bool) -> Result<String, NodeError> {
+    html::text(html, late).ok_or_else(|| unread(sandbox::SandboxError::Timeout(TIME)))
 }
 
 fn plain(bytes: &[u8], format: Format, charset: Option<&str>) -> Result<DocumentText, NodeError> {
     let text = decode::decode(bytes, format, charset)?;
-    let text = if format == Format::Html {
-        let clock = kernel::SystemClock::new();
-        let end = clock.monotonic() + TIME;
-        html::text(&text, || clock.monotonic() > end)
-            .ok_or_else(|| unread(sandbox::SandboxError::Timeout(TIME)))?
-    } else {
-        text
-    };
+    let text = if format == Format::Html { words(&text, &later())? } else { text };
     if text.len() > MOST_TEXT {
         return Err(too_large(&format!("its text is larger than {MOST_TEXT} bytes")));
     }

@@ -8,7 +8,7 @@ use net::Client;
 
 use super::{
     Anthropic, EmbedRequest, Embeddings, Gemini, Model, ModelAnswer, ModelError, ModelErrorKind,
-    ModelRequest, Models, OpenAi, Pieces, Practice, anthropic, gemini,
+    ModelRequest, Models, OpenAi, Pieces, Practice, anthropic, gemini, openai, practice,
 };
 
 /// One endpoint: where it is, and the key that it wants.
@@ -18,6 +18,8 @@ pub struct EndpointSettings {
     pub base_url: Option<String>,
     /// Its key.
     pub api_key: Option<Secret>,
+    /// Bytes of an answer; many unless given.
+    pub most_bytes: Option<u64>,
 }
 
 /// What the operator set for the endpoints of each provider.
@@ -47,6 +49,16 @@ impl Dialect {
     pub const ALL: [(&'static str, Self); 3] =
         [("openai", Self::OpenAi), ("anthropic", Self::Anthropic), ("gemini", Self::Gemini)];
 
+    /// The same settings; without an address with that of the provider itself.
+    pub(super) fn or_own(self, settings: EndpointSettings) -> EndpointSettings {
+        let own = match self {
+            Self::OpenAi => openai::BASE,
+            Self::Anthropic => anthropic::BASE,
+            Self::Gemini => gemini::BASE,
+        };
+        EndpointSettings { base_url: settings.base_url.or_else(|| Some(own.to_owned())), ..settings }
+    }
+
     /// The model behind an endpoint: the operator's, or one whose address and key somebody else names. `client` says
     /// which addresses may be called.
     ///
@@ -60,7 +72,7 @@ impl Dialect {
         client: Client,
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<dyn Model>, ModelError> {
-        let EndpointSettings { base_url, api_key } = settings;
+        let EndpointSettings { base_url, api_key, most_bytes } = settings;
         let base = match (self, &base_url, &api_key) {
             (_, Some(base), _) => base.as_str(),
             (Self::Anthropic, None, Some(_)) => anthropic::BASE,
@@ -70,9 +82,9 @@ impl Dialect {
             (Self::Gemini, None, None) => return Ok(Arc::new(NotSet("SERVICE_GEMINI_API_KEY"))),
         };
         Ok(match self {
-            Self::OpenAi => Arc::new(OpenAi::new(client, base, api_key, clock)?),
-            Self::Anthropic => Arc::new(Anthropic::new(client, base, api_key, clock)?),
-            Self::Gemini => Arc::new(Gemini::new(client, base, api_key, clock)?),
+            Self::OpenAi => Arc::new(OpenAi::new(client, base, api_key, clock)?.bounded(most_bytes)),
+            Self::Anthropic => Arc::new(Anthropic::new(client, base, api_key, clock)?.bounded(most_bytes)),
+            Self::Gemini => Arc::new(Gemini::new(client, base, api_key, clock)?.bounded(most_bytes)),
         })
     }
 }
@@ -93,7 +105,7 @@ impl Models {
         for ((name, dialect), settings) in Dialect::ALL.into_iter().zip([openai, anthropic, gemini]) {
             models = models.with(name, dialect.at(settings, operator.clone(), Arc::clone(clock))?);
         }
-        Ok(models.with("practice", Arc::new(Practice::new(Arc::clone(clock)))))
+        Ok(models.with(practice::NAME, Arc::new(Practice::new(Arc::clone(clock)))))
     }
 }
 

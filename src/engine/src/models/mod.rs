@@ -18,6 +18,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use kernel::Clock;
+use net::Client;
 use serde::{Deserialize, Serialize};
 use wire::ErrorCode;
 
@@ -25,6 +27,7 @@ pub use self::anthropic::Anthropic;
 pub use self::configured::{Dialect, EndpointSettings, ModelSettings};
 pub use self::gemini::Gemini;
 pub use self::openai::OpenAi;
+pub(crate) use self::practice::NAME as PRACTICE;
 pub use self::practice::{Practice, SKILLS as PRACTICE_SKILLS};
 pub use self::price::{Price, Prices, cost, rounded};
 pub use message::{
@@ -126,6 +129,9 @@ pub trait Model: Send + Sync {
 #[derive(Clone, Default)]
 pub struct Models {
     providers: BTreeMap<&'static str, Arc<dyn Model>>,
+    /// What sends to endpoints that graphs name.
+    outbound: Option<(Client, Arc<dyn Clock>)>,
+    tape: Option<tape::Wrap>,
     mcp: Option<crate::Mcp>,
 }
 
@@ -134,6 +140,13 @@ impl Models {
     #[must_use]
     pub fn with(mut self, provider: &'static str, model: Arc<dyn Model>) -> Self {
         self.providers.insert(provider, model);
+        self
+    }
+
+    /// Lets graphs name endpoints of their own. The client says which addresses may be called.
+    #[must_use]
+    pub fn with_endpoints(mut self, outbound: Client, clock: Arc<dyn Clock>) -> Self {
+        self.outbound = Some((outbound, clock));
         self
     }
 
@@ -162,6 +175,29 @@ impl Models {
             message: format!("'{name}' is no model; write one of {}", self.forms()),
             retry_after: None,
         })
+    }
+
+    /// The same at an endpoint that is not the operator's; without an address at the provider's own.
+    ///
+    /// # Errors
+    /// [`ModelErrorKind::NotConfigured`] where the provider or the address is none.
+    pub fn find_at<'a>(
+        &self,
+        name: &'a str,
+        settings: EndpointSettings,
+    ) -> Result<(Arc<dyn Model>, &'a str), ModelError> {
+        let (_, model) = self.find(name)?;
+        let provider = name.strip_suffix(model).unwrap_or_default().trim_end_matches('/');
+        let found = Dialect::ALL.into_iter().find(|(known, _)| *known == provider);
+        let (Some((provider, dialect)), Some((client, clock))) = (found, &self.outbound) else {
+            let message = format!("{provider}/<model> has no endpoint that a graph could name");
+            return Err(ModelError { kind: ModelErrorKind::NotConfigured, message, retry_after: None });
+        };
+        let made = dialect.at(dialect.or_own(settings), client.clone(), Arc::clone(clock))?;
+        Ok((
+            self.tape.as_ref().map_or_else(|| Arc::clone(&made), |wrap| wrap(provider, Arc::clone(&made))),
+            model,
+        ))
     }
 
     fn forms(&self) -> String {

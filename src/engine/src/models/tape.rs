@@ -16,11 +16,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
-    EmbedRequest, Embeddings, Model, ModelAnswer, ModelError, ModelErrorKind, ModelRequest, Models, Pieces,
+    EmbedRequest, Embeddings, Model, ModelAnswer, ModelError, ModelErrorKind, ModelRequest, Models, PRACTICE,
+    Pieces,
 };
 
-/// The provider that needs no endpoint, and so no tape.
-const OWN: &str = "practice";
+/// What is put around every provider.
+pub(super) type Wrap = Arc<dyn Fn(&'static str, Arc<dyn Model>) -> Arc<dyn Model> + Send + Sync>;
 
 /// A line of the file.
 #[derive(Serialize, Deserialize)]
@@ -68,7 +69,9 @@ impl Models {
     pub fn recorded(self, path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(path).map_err(|why| at(path, &why))?;
         let file = Arc::new(Mutex::new(file));
-        Ok(self.wrapped(|provider, inner| Arc::new(Recorder { provider, inner, file: Arc::clone(&file) })))
+        Ok(self.wrapped(Arc::new(move |provider, inner| {
+            Arc::new(Recorder { provider, inner, file: Arc::clone(&file) })
+        })))
     }
 
     /// The same providers, answered from a file; `practice` answers itself.
@@ -87,13 +90,15 @@ impl Models {
             kept.entry(line.digest).or_default().came.push(line.came);
         }
         let kept = Arc::new(Mutex::new(kept));
-        Ok(self.wrapped(|provider, _| Arc::new(Replay { provider, kept: Arc::clone(&kept) })))
+        Ok(self.wrapped(Arc::new(move |provider, _| Arc::new(Replay { provider, kept: Arc::clone(&kept) }))))
     }
 
-    fn wrapped(mut self, wrap: impl Fn(&'static str, Arc<dyn Model>) -> Arc<dyn Model>) -> Self {
-        for (provider, model) in self.providers.iter_mut().filter(|(provider, _)| **provider != OWN) {
+    /// Also those that graphs name; what needs no endpoint needs no tape.
+    fn wrapped(mut self, wrap: Wrap) -> Self {
+        for (provider, model) in self.providers.iter_mut().filter(|(provider, _)| **provider != PRACTICE) {
             *model = wrap(provider, Arc::clone(model));
         }
+        self.tape = Some(wrap);
         self
     }
 }

@@ -4,16 +4,17 @@
 use std::time::Duration;
 
 use minijinja::Value as View;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use wire::{ErrorCode, FieldError};
 
-use super::{Call, Failure, text_field};
+use super::target::{self, Chosen, Target};
+use super::{Call, Failure};
 use crate::NodeError;
 use crate::check::Check;
 use crate::graph::fields::Fields;
 use crate::models::{Message, ModelAnswer, ModelRequest, NoPieces, Pieces, Role, Usage, cost, rounded};
+use crate::redact::Masked;
 use crate::schema::Schema;
-use crate::template::{as_text, fill, has_holes};
 
 /// Limit of one attempt unless the graph says otherwise.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(600);
@@ -25,13 +26,11 @@ const MAX_TOKENS: u32 = 1_000_000;
 const REPAIRS_MAX: u32 = 3;
 /// Problems that the model is told of at once.
 const TOLD: usize = 10;
-/// Fields of the format that this version does not execute.
-const LATER: [&str; 2] = ["credential", "base_url"];
 
 /// The fields that say which model is asked, and how.
 #[derive(Clone)]
 pub(super) struct Asks {
-    model: Value,
+    target: Target,
     temperature: Option<f64>,
     max_tokens: Option<u32>,
     seed: Option<u32>,
@@ -41,8 +40,7 @@ pub(super) struct Asks {
 /// JSON Schema of these fields and of those of the node itself.
 pub(super) fn schema(required: &[&str], own: Value) -> Value {
     let Value::Object(own) = own else { return own };
-    let mut properties = Map::new();
-    properties.insert("model".to_owned(), model_schema());
+    let mut properties = target::properties();
     properties.extend(own);
     let shared = json!({
         "temperature": {"type": "number", "minimum": 0, "maximum": 2},
@@ -55,46 +53,29 @@ pub(super) fn schema(required: &[&str], own: Value) -> Value {
     json!({"type": "object", "required": required, "properties": properties})
 }
 
-pub(super) fn model_schema() -> Value {
-    json!({"type": "string", "description": "`<provider>/<model>`; a template."})
-}
-
-/// The field `model`, a template of `<provider>/<model>`.
-pub(super) fn model_field(fields: &mut Fields<'_>, check: &mut Check) -> Option<Value> {
-    let model = text_field(fields, "model", check);
-    if let Some(Value::String(name)) = &model
-        && !has_holes(name)
-        && !name.split_once('/').is_some_and(|(provider, model)| !provider.is_empty() && !model.is_empty())
-    {
-        let problem = FieldError::new(fields.at("model"), "model", format!("'{name}' is no model"));
-        check.note(problem.suggest("<provider>/<model>, for example openai/gpt-4.1-mini or practice/reply"));
-    }
-    fields.refuse_later(&LATER, &mut check.problems);
-    model
-}
-
 impl Asks {
     pub(super) fn read(fields: &mut Fields<'_>, check: &mut Check) -> Option<Self> {
-        let model = model_field(fields, check);
+        let target = Target::read(fields, check);
         let problems = &mut check.problems;
         let temperature = fields.number("temperature", 0.0..=2.0, problems);
         let max_tokens = fields.whole("max_tokens", 1..=MAX_TOKENS, problems);
         let seed = fields.whole("seed", 0..=u32::MAX, problems);
         let repair = fields.whole("repair", 0..=REPAIRS_MAX, problems).unwrap_or(1);
-        Some(Self { model: model?, temperature, max_tokens, seed, repair })
+        Some(Self { target: target?, temperature, max_tokens, seed, repair })
     }
 
     /// What goes into the journal as the node's input.
     pub(super) fn input(&self, messages: Vec<Message>, scope: &View) -> Result<Value, NodeError> {
-        let model = as_text(&fill(&self.model, scope)?);
         let messages = serde_json::to_value(messages)
             .map_err(|error| NodeError::failed(format!("the messages cannot be sent: {error}")))?;
-        Ok(json!({"model": model, "messages": messages}))
+        let mut input = self.target.input(scope)?;
+        input.insert("messages".to_owned(), messages);
+        Ok(Value::Object(input))
     }
 
     /// The request of an input.
-    pub(super) fn request(&self, input: Value, key: String) -> Result<(String, ModelRequest), NodeError> {
-        let name = input.get("model").and_then(Value::as_str).unwrap_or_default().to_owned();
+    pub(super) fn request(&self, input: Value, key: String) -> Result<(Chosen, ModelRequest), NodeError> {
+        let chosen = Chosen::of(&input);
         let messages = input.get("messages").cloned().unwrap_or_default();
         let messages: Vec<Message> = serde_json::from_value(messages)
             .map_err(|error| NodeError::failed(format!("the messages cannot be sent: {error}")))?;
@@ -108,7 +89,7 @@ impl Asks {
             tools: Vec::new(),
             idempotency_key: Some(key),
         };
-        Ok((name, request))
+        Ok((chosen, request))
     }
 
     /// Asks for an answer that fits `schema`, and yields it as JSON.
@@ -118,13 +99,13 @@ impl Asks {
         (written, schema): (&Value, &Schema),
         call: &Call<'_>,
     ) -> Result<Asked, Failure> {
-        let (name, mut request) = self.request(input, call.idempotency_key())?;
+        let (chosen, mut request) = self.request(input, call.idempotency_key())?;
         request.response_schema = Some(written.clone());
-        self.asking(&name, Some(schema)).ask(request, call, false).await
+        self.asking(&chosen, Some(schema)).ask(request, call, false).await
     }
 
-    pub(super) fn asking<'a>(&self, name: &'a str, schema: Option<&'a Schema>) -> Asking<'a> {
-        Asking { name, schema, repair: self.repair }
+    pub(super) fn asking<'a>(&self, chosen: &'a Chosen, schema: Option<&'a Schema>) -> Asking<'a> {
+        Asking { chosen, schema, repair: self.repair }
     }
 }
 
@@ -135,7 +116,7 @@ pub(super) fn messages(system: String, user: String) -> Vec<Message> {
 
 /// A call that is about to be made.
 pub(super) struct Asking<'a> {
-    name: &'a str,
+    chosen: &'a Chosen,
     /// What the answer has to fit, unless it calls tools.
     schema: Option<&'a Schema>,
     repair: u32,
@@ -157,14 +138,19 @@ impl Asking<'_> {
         call: &Call<'_>,
         stream: bool,
     ) -> Result<Asked, Failure> {
-        let (provider, model) = call.models().find(self.name).map_err(NodeError::from)?;
+        let (provider, model) = self.chosen.find(call).await?;
         model.clone_into(&mut request.model);
         let mut spent = Spent::new();
         let mut left = self.repair;
         loop {
-            let pieces: &dyn Pieces = if stream { call } else { &NoPieces };
+            // An endpoint may repeat the key that it was sent.
+            let masked = stream.then(|| Masked::new(call, call.redactor()));
+            let pieces: &dyn Pieces = masked.as_ref().map_or(&NoPieces, |masked| masked);
             let answer = provider.call(&request, pieces).await.map_err(NodeError::from)?;
-            spent.add(self.name, answer.usage);
+            if let Some(masked) = masked {
+                masked.finish().await;
+            }
+            spent.add(&self.chosen.name, answer.usage);
             let Some(schema) = self.schema.filter(|_| answer.tool_calls.is_empty()) else {
                 return Ok(Asked { answer, json: Value::Null, spent });
             };

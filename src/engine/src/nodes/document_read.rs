@@ -5,7 +5,6 @@ use std::time::Duration;
 use async_trait::async_trait;
 use minijinja::Value as View;
 use net::header::{CONTENT_TYPE, HeaderMap};
-use net::{Limits, Method, NetErrorKind, Request};
 use serde_json::{Value, json};
 
 use super::outbound;
@@ -13,10 +12,9 @@ use super::{Call, Effect, Failure, Node, NodeType};
 use crate::NodeError;
 use crate::check::Check;
 use crate::credentials::fill_fields;
-use crate::document::{self, Format, MOST_BYTES, MOST_PAGES, too_large};
+use crate::document::{self, Format, MOST_BYTES, MOST_PAGES};
 use crate::graph::NodeSpec;
 use crate::graph::fields::Fields;
-use crate::template::as_text;
 
 /// Limit of one attempt unless the graph says otherwise: fetching it, and reading it.
 const TIMEOUT: Duration = Duration::from_secs(90);
@@ -55,7 +53,7 @@ fn schema() -> Value {
 
 fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
     fields.refuse_later(&["attachment"], &mut check.problems);
-    let url = outbound::text(fields, "url", check);
+    let url = outbound::url(fields, "url", check);
     let headers = outbound::object(fields, "headers", check);
     outbound::check_headers(headers.as_ref(), &fields.at("headers"), check);
     let format = fields.word("format", &Format::NAMES, &mut check.problems).and_then(Format::named);
@@ -71,30 +69,14 @@ impl Node for DocumentRead {
     async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
         let fields = outbound::reveal(input, call).await?;
         let url = outbound::address(fields.text("url").unwrap_or_default())?;
-        let mut request = Request::new(Method::GET, url.as_str());
-        let mut is_told = false;
-        for (name, value) in fields.get("headers").and_then(Value::as_object).into_iter().flatten() {
-            is_told |= name.eq_ignore_ascii_case("user-agent");
-            request = outbound::header(request, name, &as_text(value))?;
-        }
-        if !is_told {
-            request = outbound::header(request, "User-Agent", outbound::USER_AGENT)?;
-        }
-        let limits = Limits { body_bytes: MOST_BYTES, total: None, redirects: 3, ..Limits::default() };
-        let answer = call.outbound().send(request, &limits).await.map_err(|error| outbound::fault(&error))?;
-        if answer.status().as_u16() >= 400 {
-            return Err(outbound::refusal(answer, call).await.into());
-        }
+        let answer = outbound::get(&fields, MOST_BYTES, call).await?;
         let (kind, charset) = media_type(answer.headers());
-        let bytes = answer.bytes().await.map_err(|error| match error.kind {
-            NetErrorKind::TooLarge => too_large(&format!("it has more than {MOST_BYTES} bytes")),
-            _ => outbound::fault(&error),
-        })?;
+        let bytes = document::bytes_of(answer).await?;
         let format = match self.format {
             Some(format) => format,
             None => document::of(&bytes, kind.as_deref(), url.path())?,
         };
-        let read = document::read(bytes.to_vec(), format, charset, call.sandbox()).await?;
+        let read = document::read(bytes, format, charset, call.sandbox()).await?;
         let mut result = json!({"text": read.text});
         if let (Some(pages), Some(members)) = (read.pages, result.as_object_mut()) {
             members.insert("pages".to_owned(), json!(pages));

@@ -12,10 +12,12 @@ use crate::check::Check;
 use crate::graph::NodeSpec;
 use crate::graph::fields::Fields;
 use crate::outbox::{Delivery, Mail};
-use crate::template::{as_text, fill};
+use crate::template::{as_text, fill, has_holes};
 
 /// Most recipients, of both kinds together.
 const MOST_RECIPIENTS: usize = 50;
+/// What stands in an address beside letters and digits.
+const MARKS: &str = "!#$%&'*+-/=?^_`{|}~";
 /// Letters of a subject.
 const MOST_SUBJECT: usize = 200;
 /// Bytes of a text, and of what shows it as a page.
@@ -62,6 +64,7 @@ fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option
     let to = addresses_field(fields, "to", check);
     let cc = fields.value("cc").is_some().then(|| addresses_field(fields, "cc", check));
     let reply_to = optional_text_field(fields, "reply_to", check);
+    check_address("reply_to", reply_to.as_ref(), fields.at("reply_to"), check);
     let subject = text_field(fields, "subject", check);
     let text = text_field(fields, "text", check);
     let html = optional_text_field(fields, "html", check);
@@ -83,7 +86,24 @@ fn addresses_field(fields: &mut Fields<'_>, name: &'static str, check: &mut Chec
         let problem = FieldError::new(fields.at(name), "type", "must be an address or a list of addresses");
         check.note(problem.suggest(format!("\"{name}\": [\"ada@example.com\"]")));
     }
+    let pointer = fields.at(name);
+    match &value {
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                check_address(name, Some(item), format!("{pointer}/{index}"), check);
+            }
+        }
+        one => check_address(name, Some(one), pointer, check),
+    }
     good.then_some(value)
+}
+
+/// Says so where what stands there as it is is no address.
+fn check_address(field: &str, given: Option<&Value>, pointer: String, check: &mut Check) {
+    let given = given.and_then(Value::as_str).filter(|given| !has_holes(given));
+    if let Some(Err(error)) = given.map(|given| address(field, given)) {
+        check.note_at_saving(FieldError::new(pointer, "address", error.message).suggest("ada@example.com"));
+    }
 }
 
 #[async_trait]
@@ -172,13 +192,11 @@ fn address(field: &str, text: &str) -> Result<String, NodeError> {
         NodeError::failed(format!("'{field}': '{shown}' is no address, such as ada@example.com"))
     };
     let (local, domain) = text.rsplit_once('@').ok_or_else(bad)?;
-    let odd = |letter: char| {
-        letter.is_control()
-            || letter.is_whitespace()
-            || matches!(letter, '<' | '>' | '(' | ')' | ',' | ';' | ':' | '"' | '\\' | '[' | ']')
+    // A dot-atom of RFC 5322, with the letters of RFC 6531.
+    let atom = |atom: &str| {
+        !atom.is_empty() && atom.chars().all(|letter| letter.is_alphanumeric() || MARKS.contains(letter))
     };
-    let local_good =
-        !local.is_empty() && local.len() <= 64 && !local.contains([' ', '@']) && !local.chars().any(odd);
+    let local_good = local.len() <= 64 && local.split('.').all(atom);
     let label = |label: &str| {
         let letters = label.chars().all(|letter| letter.is_alphanumeric() || letter == '-');
         !label.is_empty() && label.len() <= 63 && letters && !label.starts_with('-') && !label.ends_with('-')
@@ -211,6 +229,10 @@ mod tests {
             "a@[127.0.0.1]",
             "\"a b\"@c.de",
             "a\u{0}@b.de",
+            "a..b@c.de",
+            ".a@c.de",
+            "a.@c.de",
+            "o’neil@c.de",
         ] {
             assert!(address("to", bad).is_err_and(|error| !error.message.contains('\r')), "{bad}");
         }

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use minijinja::Value as View;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use wire::FieldError;
 
-use super::asking::{self, Spent, model_field, model_schema};
+use super::asking::{self, Spent};
+use super::target::{self, Chosen, Target};
 use super::{Call, Effect, Failure, Node, NodeType, value_field};
 use crate::NodeError;
 use crate::channel::kind;
@@ -38,22 +39,24 @@ pub(super) const TYPE: NodeType = NodeType {
 };
 
 struct Embed {
-    model: Value,
+    target: Target,
     input: Value,
     dimensions: Option<u32>,
 }
 
 fn schema() -> Value {
-    json!({"type": "object", "required": ["model", "input"], "properties": {
-        "model": model_schema(),
+    let mut properties = target::properties();
+    let own = json!({
         "input": {"type": ["string", "array"], "items": {"type": "string"},
                   "description": "A text, a list of at most 2,000, or a template of either."},
         "dimensions": {"type": "integer", "minimum": 1, "maximum": MOST_DIMENSIONS,
-                       "description": "Numbers of a vector, where the model lets one choose."}}})
+                       "description": "Numbers of a vector, where the model lets one choose."}});
+    properties.extend(own.as_object().cloned().unwrap_or_default());
+    json!({"type": "object", "required": ["model", "input"], "properties": properties})
 }
 
 fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
-    let model = model_field(fields, check);
+    let target = Target::read(fields, check);
     let input = value_field(fields, "input", check).filter(|input| {
         let texts = match input {
             Value::String(_) => true,
@@ -67,7 +70,7 @@ fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option
         texts
     });
     let dimensions = fields.whole("dimensions", 1..=MOST_DIMENSIONS, &mut check.problems);
-    Some(Box::new(Embed { model: model?, input: input?, dimensions }))
+    Some(Box::new(Embed { target: target?, input: input?, dimensions }))
 }
 
 impl Embed {
@@ -100,15 +103,14 @@ impl Embed {
 #[async_trait]
 impl Node for Embed {
     fn input(&self, scope: &View) -> Result<Value, NodeError> {
-        let mut input = Map::new();
-        input.insert("model".to_owned(), Value::String(as_text(&fill(&self.model, scope)?)));
+        let mut input = self.target.input(scope)?;
         input.insert("input".to_owned(), self.texts(scope)?);
         Ok(Value::Object(input))
     }
 
     async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
-        let name = input.get("model").and_then(Value::as_str).unwrap_or_default();
-        let (provider, model) = call.models().find(name).map_err(NodeError::from)?;
+        let chosen = Chosen::of(&input);
+        let (provider, model) = chosen.find(call).await?;
         let given = input.get("input").unwrap_or(&Value::Null);
         let (texts, single) = match given {
             Value::Array(texts) => (texts.iter().map(as_text).collect::<Vec<_>>(), false),
@@ -124,7 +126,7 @@ impl Node for Embed {
                 idempotency_key: Some(format!("{}-{number}", call.idempotency_key())),
             };
             let made = provider.embed(&request).await.map_err(NodeError::from)?;
-            spent.add(name, made.usage);
+            spent.add(&chosen.name, made.usage);
             vectors.extend(made.vectors);
             answered_by = made.model;
         }

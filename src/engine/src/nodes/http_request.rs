@@ -70,7 +70,7 @@ fn schema() -> Value {
 
 fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
     let method = fields.word("method", &METHODS, &mut check.problems).unwrap_or("GET");
-    let url = outbound::text(fields, "url", check);
+    let url = outbound::url(fields, "url", check);
     let headers = outbound::object(fields, "headers", check);
     outbound::check_headers(headers.as_ref(), &fields.at("headers"), check);
     let query = outbound::object(fields, "query", check);

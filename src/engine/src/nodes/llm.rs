@@ -131,11 +131,11 @@ impl Node for Llm {
     }
 
     async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
-        let (name, mut request) = self.asks.request(input, call.idempotency_key())?;
+        let (chosen, mut request) = self.asks.request(input, call.idempotency_key())?;
         request.response_schema = self.response_schema.as_ref().map(|(written, _)| written.clone());
         let schema = self.response_schema.as_ref().map(|(_, schema)| schema);
         let Asked { answer, json, spent } =
-            self.asks.asking(&name, schema).ask(request, call, self.stream).await?;
+            self.asks.asking(&chosen, schema).ask(request, call, self.stream).await?;
         let mut result = json!({"text": answer.text, "usage": spent.written(),
                                 "finish_reason": answer.finish_reason, "model": answer.model});
         if let (true, Some(members)) = (schema.is_some(), result.as_object_mut()) {

@@ -7,7 +7,7 @@ use minijinja::Value as View;
 use serde_json::{Map, Value, json};
 use wire::{ErrorCode, FieldError};
 
-use super::{Call, Effect, Failure, Node, NodeType, text_field};
+use super::{Call, Effect, Failure, Node, NodeType, outbound, text_field};
 use crate::channel::kind;
 use crate::check::Check;
 use crate::graph::NodeSpec;
@@ -76,6 +76,9 @@ fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option
 impl Place {
     pub(super) fn read(fields: &mut Fields<'_>, check: &mut Check) -> Option<Self> {
         let url = text_field(fields, "url", check);
+        if let Some(url) = &url {
+            outbound::check_url(url, fields.at("url"), check);
+        }
         let headers = fields.value("headers").cloned().unwrap_or_else(|| json!({}));
         let texts = headers.as_object().is_some_and(|all| all.values().all(Value::is_string));
         if !texts {

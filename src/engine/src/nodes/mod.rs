@@ -8,6 +8,7 @@ mod chunk;
 mod classify;
 mod code;
 mod delay;
+mod discord_message;
 mod document_read;
 mod email_send;
 mod embed;
@@ -23,16 +24,20 @@ mod llm;
 mod log;
 mod mcp_call;
 mod merge;
+mod messaging;
 mod notice;
 pub(crate) mod outbound;
 mod path;
 mod postgres_query;
 mod progress;
 mod reply;
+mod rss_read;
 mod set;
 mod slack_message;
 mod sub_workflow;
 mod table;
+mod target;
+mod telegram_message;
 mod template;
 mod transform;
 mod wait_for_input;
@@ -258,7 +263,10 @@ pub static CATALOGUE: &[NodeType] = &[
     judge::TYPE,
     mcp_call::TYPE,
     http_request::TYPE,
+    rss_read::TYPE,
     slack_message::TYPE,
+    discord_message::TYPE,
+    telegram_message::TYPE,
     webhook_send::TYPE,
     email_send::TYPE,
     postgres_query::TYPE,
@@ -272,17 +280,8 @@ pub static CATALOGUE: &[NodeType] = &[
 ];
 
 /// Types of the format that this version does not execute.
-pub(crate) const TYPES_LATER: &[&str] = &[
-    "discord_message",
-    "telegram_message",
-    "rss_read",
-    "collection_get",
-    "collection_put",
-    "collection_query",
-    "ask",
-    "client_tool",
-    "client_effect",
-];
+pub(crate) const TYPES_LATER: &[&str] =
+    &["collection_get", "collection_put", "collection_query", "ask", "client_tool", "client_effect"];
 
 /// Makes a node of a known type.
 pub(crate) fn build(kind: &NodeType, spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
@@ -303,6 +302,25 @@ fn text_field(fields: &mut Fields<'_>, name: &'static str, check: &mut Check) ->
 /// A template of a text, where it is there.
 fn optional_text_field(fields: &mut Fields<'_>, name: &'static str, check: &mut Check) -> Option<Value> {
     if fields.value(name).is_some() { text_field(fields, name, check) } else { None }
+}
+
+/// Any value with templates inside, where it is there.
+fn optional_field(fields: &mut Fields<'_>, name: &'static str, check: &mut Check) -> Option<Value> {
+    let value = fields.value(name)?;
+    check.templates(value, &fields.at(name)).then(|| value.clone())
+}
+
+/// An id that others gave: a whole number, or a template of a text.
+fn id_field(fields: &mut Fields<'_>, name: &'static str, check: &mut Check) -> Option<Value> {
+    match fields.value(name) {
+        Some(id) if id.is_i64() => Some(id.clone()),
+        _ => text_field(fields, name, check),
+    }
+}
+
+/// The same, where it is there.
+fn optional_id_field(fields: &mut Fields<'_>, name: &'static str, check: &mut Check) -> Option<Value> {
+    if fields.value(name).is_some() { id_field(fields, name, check) } else { None }
 }
 
 /// Any value with templates inside, that must be there and parse.

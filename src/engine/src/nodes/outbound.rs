@@ -1,18 +1,20 @@
 //! What nodes that call out have in common: fields with secrets, requests, and what refusals mean.
 
 use kernel::{Clock, Secret};
-use net::{NetError, Request, Response, Url};
+use net::{Limits, Method, NetError, Request, Response, Url};
 use serde_json::Value;
 use wire::{ErrorCode, FieldError};
 
 use super::Call;
 use crate::NodeError;
+use crate::channel::kind;
 use crate::check::Check;
-use crate::credentials::{Hole, put_in, read_input};
+use crate::credentials::{Hole, has_secrets, put_in, read_input, segments};
 use crate::graph::fields::{Fields, escape};
 use crate::models::transport::refusal::retry_after;
 use crate::ports::Credentials;
 use crate::redact::{Redactor, percent_encoded};
+use crate::template::{as_text, has_holes};
 
 /// Who calls.
 pub(crate) const USER_AGENT: &str = concat!("Callboard/", env!("CARGO_PKG_VERSION"));
@@ -25,6 +27,61 @@ const MOST_SAID: usize = 300;
 pub(super) fn text(fields: &mut Fields<'_>, name: &'static str, check: &mut Check) -> Option<Value> {
     let text = Value::String(fields.text(name, &mut check.problems)?.to_owned());
     check.templates_with_secrets(&text, &fields.at(name)).then_some(text)
+}
+
+/// An address that must be there, with templates and secrets inside; without any it is looked at now.
+pub(super) fn url(fields: &mut Fields<'_>, name: &'static str, check: &mut Check) -> Option<Value> {
+    let url = text(fields, name, check)?;
+    if !has_secrets(&segments(url.as_str().unwrap_or_default())) {
+        check_url(&url, fields.at(name), check);
+    }
+    Some(url)
+}
+
+/// The same, where it is there.
+pub(super) fn optional_url(fields: &mut Fields<'_>, name: &'static str, check: &mut Check) -> Option<Value> {
+    if fields.value(name).is_some() { url(fields, name, check) } else { None }
+}
+
+/// Says what is wrong with an address that stands there as it is.
+pub(super) fn check_url(url: &Value, pointer: String, check: &mut Check) {
+    let text = url.as_str().unwrap_or_default();
+    if has_holes(text) {
+        return;
+    }
+    if let Err(error) = address(text) {
+        let problem = FieldError::new(pointer, "url", error.message);
+        check.note_at_saving(
+            problem.suggest("https://api.example.com/v1, or a template such as {{ inputs.url }}"),
+        );
+    }
+}
+
+/// A text that names its secret in the vault.
+pub(super) fn secret(
+    fields: &mut Fields<'_>,
+    name: &'static str,
+    example: &str,
+    check: &mut Check,
+) -> Option<Value> {
+    let secret = text(fields, name, check)?;
+    if !has_secrets(&segments(secret.as_str().unwrap_or_default())) {
+        let message = "a secret belongs into the vault: a graph can be read by whoever reads the workflow";
+        let problem = FieldError::new(fields.at(name), "secret", message);
+        let create = format!("callboard credential create \"{example}\", and \"{name}\": \"[[{example}]]\"");
+        check.note(problem.suggest(create));
+    }
+    Some(secret)
+}
+
+/// The same, where it is there.
+pub(super) fn optional_secret(
+    fields: &mut Fields<'_>,
+    name: &'static str,
+    example: &str,
+    check: &mut Check,
+) -> Option<Value> {
+    if fields.value(name).is_some() { secret(fields, name, example, check) } else { None }
 }
 
 /// A text, where it is there.
@@ -89,6 +146,29 @@ impl Revealed {
     }
 }
 
+/// An input whose fields are all texts: what a template has made of one must not be mistaken for a field that is not there.
+pub(super) fn texts(input: Value) -> Result<Value, NodeError> {
+    for (name, value) in input.get("fields").and_then(Value::as_object).into_iter().flatten() {
+        if !value.is_string() || is_nothing(value) {
+            return Err(no_text(name, value));
+        }
+    }
+    Ok(input)
+}
+
+/// Whether nothing stands there.
+pub(super) fn is_nothing(value: &Value) -> bool {
+    value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty())
+}
+
+/// A field that must say something does not.
+pub(super) fn no_text(name: &str, value: &Value) -> NodeError {
+    if value.is_string() {
+        return NodeError::failed(format!("'{name}' is empty"));
+    }
+    NodeError::failed(format!("'{name}' must be a text, and its template made {}", kind(value)))
+}
+
 /// Asks the vault for the secrets of an input, and puts them in. From then on the run says none of them.
 pub(super) async fn reveal(input: Value, call: &Call<'_>) -> Result<Revealed, NodeError> {
     let (fields, holes) = read_input(input)?;
@@ -117,7 +197,7 @@ pub(crate) async fn revealed(
 
 /// A secret inside an address is escaped, unless the address begins with it.
 fn spelt(hole: &Hole, secret: &str) -> String {
-    if ["/url", "/webhook_url", "/dsn"].contains(&hole.pointer.as_str()) && hole.at > 0 {
+    if ["/url", "/webhook_url", "/base_url", "/dsn"].contains(&hole.pointer.as_str()) && hole.at > 0 {
         return percent_encoded(secret);
     }
     // Whoever pastes a secret brings the end of its line along.
@@ -132,6 +212,31 @@ pub(crate) fn address(text: &str) -> Result<Url, NodeError> {
         return Err(refused(format!("'{}:' is neither http nor https", url.scheme())));
     }
     Ok(url)
+}
+
+/// An address beneath another.
+pub(super) fn under(base: &str, path: &str) -> Result<Url, NodeError> {
+    address(&format!("{}/{path}", base.trim().trim_end_matches('/')))
+}
+
+/// Fetches what the fields `url` and `headers` name, of at most so many bytes.
+pub(super) async fn get(fields: &Revealed, most: u64, call: &Call<'_>) -> Result<Response, NodeError> {
+    let url = address(fields.text("url").unwrap_or_default())?;
+    let mut request = Request::new(Method::GET, url.as_str());
+    let mut is_told = false;
+    for (name, value) in fields.get("headers").and_then(Value::as_object).into_iter().flatten() {
+        is_told |= name.eq_ignore_ascii_case("user-agent");
+        request = header(request, name, &as_text(value))?;
+    }
+    if !is_told {
+        request = header(request, "User-Agent", USER_AGENT)?;
+    }
+    let limits = Limits { body_bytes: most, total: None, redirects: 3, ..Limits::default() };
+    let answer = call.outbound().send(request, &limits).await.map_err(|error| fault(&error))?;
+    if answer.status().as_u16() >= 400 {
+        return Err(refusal(answer, call).await);
+    }
+    Ok(answer)
 }
 
 /// Adds a header; the error names it and not what it says.
@@ -157,17 +262,25 @@ pub(super) async fn refusal(answer: Response, call: &Call<'_>) -> NodeError {
     refused(answer, call.clock(), call.redactor()).await
 }
 
+/// Whether another attempt may go well.
+pub(super) fn is_retryable(status: u16) -> bool {
+    matches!(status, 408 | 425 | 429 | 500..=599)
+}
+
+/// What somebody said, in one short line. Secrets are masked before: half of one would not be known.
+pub(super) fn in_short(said: &str) -> String {
+    said.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(MOST_SAID).collect()
+}
+
 /// The same outside of a node.
 pub(crate) async fn refused(answer: Response, clock: &dyn Clock, redactor: &Redactor) -> NodeError {
     let status = answer.status().as_u16();
     let place = answer.place().to_owned();
     let wait = retry_after(answer.headers(), clock.now());
     // Cut behind the masks: half a secret would be no secret to look for.
-    let said = redactor.text(answer.excerpt(MOST_READ).await);
-    let said: String =
-        said.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(MOST_SAID).collect();
+    let said = in_short(&redactor.text(answer.excerpt(MOST_READ).await));
     let said = if said.is_empty() { String::new() } else { format!(": {said}") };
     let error = NodeError::failed(format!("{place} answered {status}{said}"));
-    let retryable = matches!(status, 408 | 425 | 429 | 500..=599);
+    let retryable = is_retryable(status);
     NodeError { retryable, retry_after: wait.filter(|_| retryable), ..error }
 }

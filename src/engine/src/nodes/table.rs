@@ -169,6 +169,8 @@ mod tests {
                 "model Yes string",
                 "messages OneOf string or list",
                 "user OneOf string",
+                "api_key No string",
+                "base_url No string",
                 "max_tokens No whole number from 1 to 1000000",
                 "repair No whole number from 0 to 3 1",
                 "response_schema No object",

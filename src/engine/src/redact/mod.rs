@@ -2,6 +2,7 @@
 //! repeat them (base64 at any place of a text, hexadecimal, URL, JSON and HTML escapes).
 
 mod forms;
+mod stream;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -15,6 +16,7 @@ use secrecy::zeroize::Zeroizing;
 use serde_json::{Map, Value};
 
 use self::forms::{Effort, Forms};
+pub(crate) use self::stream::Masked;
 use crate::NodeError;
 
 /// What stands in the place of a secret.
@@ -36,11 +38,17 @@ pub(crate) struct Known {
     forms: Vec<Arc<Forms>>,
     /// For each byte those of the secrets that can begin with it.
     starts: Vec<Vec<usize>>,
+    /// Bytes that a form of one of them takes at most.
+    longest: usize,
+    /// The same of those that have a space inside.
+    longest_spaced: usize,
+    /// Whether one of them has a letter that is not of ASCII.
+    wide: bool,
 }
 
 impl Default for Known {
     fn default() -> Self {
-        Self { forms: Vec::new(), starts: vec![Vec::new(); 256] }
+        Self { forms: Vec::new(), starts: vec![Vec::new(); 256], longest: 0, longest_spaced: 0, wide: false }
     }
 }
 
@@ -58,6 +66,7 @@ impl Redactor {
         let form = Zeroizing::new(percent.replace("%20", "+"));
         let sent = [plain, percent.as_str(), form.as_str(), json.trim_matches('"')];
         let mut known = self.known.write();
+        Arc::make_mut(&mut known).measure(plain);
         for text in sent {
             if !known.forms.iter().any(|known| known.is(text)) {
                 Arc::make_mut(&mut known).learn(Forms::of(text));
@@ -88,6 +97,17 @@ impl Redactor {
 }
 
 impl Known {
+    /// Remembers how much of a text has to be held back for it.
+    fn measure(&mut self, plain: &str) {
+        // A letter takes at most six where it is escaped.
+        let longest = plain.len().saturating_mul(6);
+        self.longest = self.longest.max(longest);
+        if plain.contains(char::is_whitespace) {
+            self.longest_spaced = self.longest_spaced.max(longest);
+        }
+        self.wide |= !plain.is_ascii();
+    }
+
     fn learn(&mut self, forms: Forms) {
         let index = self.forms.len();
         for (byte, starts) in (0..=u8::MAX).zip(&mut self.starts) {
@@ -133,6 +153,23 @@ impl Known {
 
     /// The text with every secret masked; `None` when there is none in it.
     fn without(&self, text: &str) -> Option<String> {
+        // Nothing but beginnings of secrets.
+        let Some(places) = self.places(text) else { return Some(MASK.to_owned()) };
+        if places.is_empty() {
+            return None;
+        }
+        let (mut clean, mut at) = (String::with_capacity(text.len()), 0);
+        for place in places {
+            clean.push_str(text.get(at..place.start).unwrap_or_default());
+            clean.push_str(MASK);
+            at = place.end;
+        }
+        clean.push_str(text.get(at..).unwrap_or_default());
+        Some(clean)
+    }
+
+    /// Where secrets stand; `None` when that takes too long to find out.
+    fn places(&self, text: &str) -> Option<Vec<Range<usize>>> {
         let mut effort = Effort::of(text);
         // What overlaps or follows at once is one place.
         let mut places: Vec<Range<usize>> = Vec::new();
@@ -153,21 +190,10 @@ impl Known {
                 }
             }
             if effort.is_spent() {
-                // Nothing but beginnings of secrets.
-                return Some(MASK.to_owned());
+                return None;
             }
         }
-        if places.is_empty() {
-            return None;
-        }
-        let (mut clean, mut at) = (String::with_capacity(text.len()), 0);
-        for place in places {
-            clean.push_str(text.get(at..place.start).unwrap_or_default());
-            clean.push_str(MASK);
-            at = place.end;
-        }
-        clean.push_str(text.get(at..).unwrap_or_default());
-        Some(clean)
+        Some(places)
     }
 }
 

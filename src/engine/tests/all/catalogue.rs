@@ -77,8 +77,7 @@ fn a_schema_names_every_member_that_the_check_knows() {
         let schema = kind.whole_schema();
         let mut named: BTreeSet<String> = schema["properties"].as_object().unwrap().keys().cloned().collect();
         let later: &[&str] = match kind.name {
-            "llm" => &["tools", "credential", "base_url"],
-            "agent" | "embed" | "classify" | "extract" | "judge" => &["credential", "base_url"],
+            "llm" => &["tools"],
             "document_read" => &["attachment"],
             "reply" => &["annotations", "widget"],
             _ => &[],

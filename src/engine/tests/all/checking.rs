@@ -175,6 +175,83 @@ fn each_kind_of_problem_has_its_pointer_and_code() {
 }
 
 #[test]
+fn an_address_or_a_time_that_stands_there_as_it_is_is_looked_at() {
+    const ALL: [&str; 6] =
+        ["example.com/x", "ftp://example.com", "https://", "", "no address", "{ inputs.url }"];
+    let of = |node: Value| changed("/nodes/1", node);
+    let node = |kind: &str, field: &str, value: &str| {
+        let mut node = match kind {
+            "slack_message" | "discord_message" if field == "webhook_url" => json!({"text": "x"}),
+            "slack_message" | "discord_message" => json!({"text": "x", "token": "[[t]]", "channel": "c"}),
+            "telegram_message" => json!({"text": "x", "token": "[[t]]", "chat": "@c"}),
+            "mcp_call" => json!({"tool": "t"}),
+            "llm" => json!({"model": "a/b", "user": "x"}),
+            "webhook_send" => json!({"json": 1}),
+            _ => json!({}),
+        };
+        let own = [("name", "wait"), ("type", kind), (field, value)];
+        node.as_object_mut().unwrap().extend(own.map(|(name, value)| (name.to_owned(), json!(value))));
+        of(node)
+    };
+    for (kind, field) in [
+        ("http_request", "url"),
+        ("webhook_send", "url"),
+        ("document_read", "url"),
+        ("rss_read", "url"),
+        ("mcp_call", "url"),
+        ("slack_message", "webhook_url"),
+        ("slack_message", "base_url"),
+        ("discord_message", "webhook_url"),
+        ("discord_message", "base_url"),
+        ("telegram_message", "base_url"),
+        ("llm", "base_url"),
+    ] {
+        for value in ALL {
+            let found = node(kind, field, value);
+            assert_eq!(found.len(), 1, "{kind}.{field} {value:?}: {found:?}");
+            assert!(found[0].starts_with(&format!("/nodes/1/{field} ")), "{found:?}");
+        }
+        for value in [
+            "https://example.com/x?y=z",
+            " http://10.0.0.1 ",
+            "{{ inputs.url }}",
+            "https://{{ inputs.host }}/x",
+        ] {
+            assert_eq!(node(kind, field, value), [""; 0], "{kind}.{field} {value}");
+        }
+    }
+    assert_eq!(node("http_request", "url", "[[the address]]"), [""; 0]);
+    assert_eq!(node("mcp_call", "url", "[[the address]]"), ["/nodes/1/url url"], "which no secret fills");
+    let unused = json!({"name": "wait", "type": "slack_message", "text": "x", "webhook_url": "[[w]]", "base_url": "x"});
+    assert_eq!(of(unused), [""; 0]);
+
+    let feed = |since: &str| {
+        of(json!({"name": "wait", "type": "rss_read", "url": "https://example.com", "since": since}))
+    };
+    assert_eq!(feed("yesterday"), ["/nodes/1/since time"]);
+    assert_eq!([feed("2026-01-31T09:00:00Z"), feed("{{ inputs.since }}")], [[""; 0]; 2]);
+
+    let mail = |to: Value, reply_to: &str| {
+        of(
+            json!({"name": "wait", "type": "email_send", "to": to, "cc": to, "reply_to": reply_to, "subject": "s",
+                  "text": "t"}),
+        )
+    };
+    assert_eq!(
+        mail(json!(["ada@example.com", "{{ inputs.to }}", "ada"]), "Ada <ada@example.com>"),
+        ["/nodes/1/cc/2 address", "/nodes/1/reply_to address", "/nodes/1/to/2 address"]
+    );
+    assert_eq!(mail(json!("ada"), "{{ inputs.to }}"), ["/nodes/1/cc address", "/nodes/1/to address"]);
+    assert_eq!(mail(json!("{{ inputs.all }}"), "ada@example.com"), [""; 0]);
+
+    // A version that was taken before runs on.
+    let mut taken = good();
+    taken["nodes"][1] = json!({"name": "wait", "type": "http_request", "url": "example.com/x"});
+    assert_eq!(problems(&taken), ["/nodes/1/url url"]);
+    assert!(compile(&parse(&taken).unwrap()).is_ok());
+}
+
+#[test]
 fn suggestions_say_what_to_write() {
     let names: Vec<&str> = engine::nodes::CATALOGUE.iter().map(|kind| kind.name).collect();
     let known = format!("known types: {}", names.join(", "));

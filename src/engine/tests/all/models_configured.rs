@@ -11,7 +11,8 @@ use net::Client;
 use crate::models_endpoint::{DONE, Endpoint, KEY, request, says};
 
 fn models(base_url: Option<String>) -> Result<Models, ModelErrorKind> {
-    let openai = EndpointSettings { base_url, api_key: Some(Secret::from(KEY)) };
+    let openai =
+        EndpointSettings { base_url, api_key: Some(Secret::from(KEY)), ..EndpointSettings::default() };
     built(ModelSettings { openai, ..ModelSettings::default() })
 }
 
@@ -51,7 +52,8 @@ async fn what_is_missing_is_said() {
     assert!(error.message.contains("SERVICE_MODEL_BASE_URL"), "{error}");
     assert_eq!(without.find("mistral/x").err().unwrap().kind, ModelErrorKind::NotConfigured);
     assert_eq!(models(Some("no address".into())).err(), Some(ModelErrorKind::NotConfigured));
-    let settings = EndpointSettings { base_url: None, api_key: Some(Secret::from(KEY)) };
+    let settings =
+        EndpointSettings { base_url: None, api_key: Some(Secret::from(KEY)), ..EndpointSettings::default() };
     assert!(!format!("{settings:?}").contains(KEY));
     for (name, variable) in
         [("anthropic/x", "SERVICE_ANTHROPIC_API_KEY"), ("gemini/x", "SERVICE_GEMINI_API_KEY")]
@@ -71,6 +73,7 @@ async fn every_provider_has_an_endpoint_of_its_own() {
     let settings = || EndpointSettings {
         base_url: Some(format!("http://{}", endpoint.at)),
         api_key: Some(Secret::from(KEY)),
+        ..EndpointSettings::default()
     };
     let models =
         built(ModelSettings { openai: settings(), anthropic: settings(), gemini: settings() }).unwrap();

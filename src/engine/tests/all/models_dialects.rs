@@ -191,7 +191,8 @@ async fn an_endpoint_that_a_user_named_is_behind_the_guard() {
         let guard = Guard::new(Egress::default(), Arc::new(SystemResolver));
         let client = Client::guarded(Arc::new(guard), clock.clone()).unwrap();
         let base_url = Some(format!("http://{}/v1", endpoint.at));
-        let settings = EndpointSettings { base_url, api_key: Some(Secret::from(KEY)) };
+        let settings =
+            EndpointSettings { base_url, api_key: Some(Secret::from(KEY)), ..EndpointSettings::default() };
         let model = dialect.at(settings, client, clock).unwrap();
         let error = model.call(&request(), &NoPieces).await.unwrap_err();
         assert_eq!(error.kind, ModelErrorKind::EgressRefused);

@@ -124,7 +124,8 @@ impl Endpoint {
     /// This endpoint as one that speaks `dialect`.
     pub(crate) fn speaking(&self, dialect: Dialect) -> Arc<dyn Model> {
         let base_url = Some(format!("http://{}", self.at));
-        let settings = EndpointSettings { base_url, api_key: Some(Secret::from(KEY)) };
+        let settings =
+            EndpointSettings { base_url, api_key: Some(Secret::from(KEY)), ..EndpointSettings::default() };
         dialect.at(settings, client(), Arc::new(SystemClock::new())).unwrap()
     }
 

@@ -104,6 +104,7 @@ fn perform(request: Request) -> Answer {
     match task {
         Task::Echo { args } => Answer::Value { value: args, logs: String::new() },
         Task::Document { kind, data, limits } => document::read(kind, data, limits),
+        Task::Feed { data, from, limits } => document::read_feed(data, from, limits),
         Task::Call { language: Language::Python, entry, args } => {
             python::call(&entry, &modules, &args, python::Bounds { memory, output, logs })
         }

@@ -10,6 +10,7 @@ use actix_web::{HttpResponse, ResponseError};
 use actors::chat::BeginError;
 use actors::db::WriteError;
 use actors::plans::PlanError;
+use actors::runs::WorkspaceFull;
 use store::StoreError;
 use wire::{ErrorBody, ErrorCode, FieldError, MOST_PROBLEMS};
 
@@ -95,8 +96,13 @@ impl ApiError {
         }
         if self.status_code().is_server_error() {
             body.detail.request_id = super::request_id::current();
-            let cause = self.cause.as_deref().unwrap_or("none given");
-            tracing::error!(code = self.code.as_str(), cause, "answered with a server error");
+            let (code, cause) = (self.code.as_str(), self.cause.as_deref().unwrap_or("none given"));
+            // Anybody who comes to a full workspace is answered so: it is not the service's own trouble.
+            if self.code == ErrorCode::WorkspaceFull {
+                tracing::info!(code, cause, "a full workspace begins nothing more");
+            } else {
+                tracing::error!(code, cause, "answered with a server error");
+            }
         }
         body
     }
@@ -174,6 +180,13 @@ impl From<kernel::RandomError> for ApiError {
     }
 }
 
+impl From<WorkspaceFull> for ApiError {
+    fn from(full: WorkspaceFull) -> Self {
+        // Whoever chats is told no figures.
+        Self::new(ErrorCode::WorkspaceFull).with_cause(full)
+    }
+}
+
 impl From<BeginError> for ApiError {
     fn from(error: BeginError) -> Self {
         let code = match error {
@@ -187,6 +200,7 @@ impl From<BeginError> for ApiError {
             BeginError::KeyReused => ErrorCode::IdempotencyKeyReused,
             BeginError::Unacknowledged => ErrorCode::DatabaseUnavailable,
             BeginError::Write(WriteError::Poisoned(_)) | BeginError::Random(_) => ErrorCode::Internal,
+            BeginError::Full(full) => return full.into(),
             BeginError::Store(error) => return error.into(),
         };
         Self::new(code).with_cause(error)

@@ -16,6 +16,7 @@ mod fields;
 mod guard;
 mod health;
 mod idempotency;
+mod indexes;
 mod nodes;
 mod pages;
 mod paging;
@@ -68,6 +69,7 @@ pub(crate) fn application(
         .configure(runs::routes)
         .configure(triggers::routes)
         .configure(nodes::routes)
+        .configure(indexes::routes)
         .configure(workspaces::routes)
         .configure(credentials::routes)
         .configure(admin::routes)

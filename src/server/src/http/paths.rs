@@ -48,6 +48,8 @@ pub const PATHS: &[(&str, &str)] = &[
     ("/api/runs/*/cancel", "POST"),
     ("/api/runs/*/rerun", "POST"),
     ("/api/runs/*/inputs/*", "POST"),
+    ("/api/indexes", "GET, HEAD"),
+    ("/api/indexes/*", "DELETE"),
     ("/api/credentials", "GET, HEAD, POST"),
     ("/api/credentials/*", "DELETE, PATCH"),
     ("/api/workspaces", "GET, HEAD, POST"),

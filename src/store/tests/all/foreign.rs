@@ -117,6 +117,13 @@ async fn what_goes_wrong_has_a_kind() {
     assert_eq!(go(few).await, ForeignError::TooLarge("there are more than 3 rows".into()));
     let small = ForeignQuery { bytes: 100, ..read("SELECT repeat('x', 1000) AS x", json!([])) };
     assert_eq!(go(small).await, ForeignError::TooLarge("the rows have more than 100 bytes".into()));
+    // One row that nobody could hold, and words beside the rows.
+    for sql in [
+        "SELECT repeat('x', 200000000) AS x",
+        "SELECT set_config('a.b', repeat('x', 1000000), true), pg_sleep(0)",
+    ] {
+        assert!(matches!(go(read(sql, json!([]))).await, ForeignError::TooLarge(_)), "{sql}");
+    }
     let quick = ForeignQuery { time: Duration::from_millis(50), ..read("SELECT pg_sleep(20)", json!([])) };
     assert_eq!(go(quick).await, ForeignError::Timeout(Duration::from_millis(50)));
     let broken = go(read("SELECT pg_terminate_backend(pg_backend_pid())", json!([]))).await;
@@ -158,4 +165,23 @@ fn an_address_is_one_host_of_the_network() {
     let foreign = Foreign::read(" postgres://u:canary@a.test/db ").unwrap();
     assert_eq!((foreign.host(), foreign.port()), ("a.test", 5432));
     assert_eq!(format!("{foreign:?}"), "Foreign(a.test:5432)");
+}
+
+#[tokio::test]
+async fn a_change_of_which_the_end_is_not_told_is_not_called_a_failure() {
+    let database = TestDatabase::create().await;
+    let (dsn, at) = database.over_network().await;
+    let foreign = Foreign::read(&dsn).unwrap();
+    // The server goes away while it makes the change stay.
+    let dies = "CREATE TABLE notes (n int);
+        CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$;
+        CREATE CONSTRAINT TRIGGER die AFTER INSERT ON notes DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW EXECUTE FUNCTION die()";
+    database.execute(dies).await.unwrap();
+    let told = foreign.query(&[at], &write("INSERT INTO notes VALUES (1)", json!([]))).await.unwrap_err();
+    assert!(matches!(told, ForeignError::Unknown(_)), "{told:?}");
+    let before = "SELECT pg_terminate_backend(pg_backend_pid())";
+    let told = foreign.query(&[at], &write(before, json!([]))).await.unwrap_err();
+    assert!(matches!(told, ForeignError::Unreachable(_)), "nothing was to stay yet: {told:?}");
 }

@@ -25,5 +25,6 @@ mod support;
 mod threads;
 mod tls;
 mod unreachable;
+mod usage;
 mod versions;
 mod workflows;

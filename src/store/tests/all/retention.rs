@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Days, NaiveDate, TimeDelta, Utc};
 use kernel::{Clock, Ids, ManualClock, SystemRandom};
-use store::batch::{Batch, ItemRow};
+use store::batch::{Batch, ItemRow, OutboxRow};
 use store::{EVENTS_KEPT, RunStatus};
 
 use crate::support::{Turn, World, user_message};
@@ -208,4 +208,48 @@ async fn much_is_deleted_part_by_part() {
     assert!(world.store.forget_old_runs(later).await.unwrap());
     assert!(!world.store.forget_old_runs(later).await.unwrap());
     assert_eq!((world.count("runs").await, world.count("streams").await), ("0".into(), "0".into()));
+}
+
+#[tokio::test]
+async fn a_value_that_is_stored_again_while_it_is_deleted_is_there_whole() {
+    let world = World::new().await;
+    let lease = world.writer().await;
+    let turn = world.turn();
+    world.commit(lease, &turn.begin()).await.unwrap();
+    let large = format!("\"{}\"", "x".repeat(600_000));
+    world.store.put_blob(large.as_bytes()).await.unwrap();
+    let mut step = turn.step("succeeded");
+    step.result = Some(large.clone());
+    let again = Batch { steps: vec![step], ..Batch::default() };
+    let deleting = world.database.hold("DELETE FROM blobs").await;
+    let released = async {
+        Clock::sleep(&kernel::SystemClock::new(), std::time::Duration::from_millis(300)).await;
+        deleting.release().await;
+    };
+    let (storing, ()) = tokio::join!(world.commit(lease, &again), released);
+    storing.unwrap();
+    assert_eq!(world.store.journal(turn.run).await.unwrap()[0].result, Some(large));
+}
+
+#[tokio::test]
+async fn a_request_whose_run_is_gone_is_in_nobodys_way() {
+    let world = World::new().await;
+    let lease = world.writer().await;
+    let turns = [world.turn(), world.turn()];
+    for turn in &turns {
+        let outbox = vec![OutboxRow {
+            id: world.uuid(),
+            run_id: turn.run,
+            request: "{}".to_owned(),
+            created_at: turn.now,
+        }];
+        world.commit(lease, &Batch { outbox, ..turn.begin() }).await.unwrap();
+    }
+    world.database.execute(&format!("DELETE FROM runs WHERE id = '{}'", turns[0].run)).await.unwrap();
+    let claim = world.store.claim_deliveries(world.uuid(), TimeDelta::seconds(60), 1);
+    assert_eq!(claim.await.unwrap().len(), 1);
+    // With its run it goes.
+    world.commit(lease, &turns[1].end()).await.unwrap();
+    world.store.forget_old_runs(turns[1].now + TimeDelta::days(36_500)).await.unwrap();
+    assert_eq!(world.count("outbox").await, "1");
 }

@@ -201,6 +201,13 @@ error_codes! {
         "Within an hour 100 people were added to the workspace, or by this caller, or the same person five times: each of \
          them is sent a mail.",
         "Wait the seconds of `Retry-After`.";
+    WorkspaceFull, "workspace.storage_full", 507, false,
+        "The workspace keeps as much as it may.",
+        "It has reached SERVICE_WORKSPACE_STORAGE_BYTES with its runs, events, messages and search indexes. It begins no runs and \
+         takes no messages; what had begun goes on, but `index_upsert` fails with this code. `callboard workspace show` has the \
+         figures, as has `GET /api/workspaces/{id}`.",
+        "Delete threads and search indexes (`callboard index delete`), or let whoever runs the service keep runs for fewer days or allow for more. What is \
+         deleted is erased within a day, and measured every five minutes.";
     ServiceTokenNotFound, "service_token.not_found", 404, false,
         "There is no such service token.",
         "No stored service token has this id. The bootstrap token is not stored.",
@@ -495,10 +502,11 @@ error_codes! {
         "Nobody has answered in time.",
         "A `wait_for_input` has waited for its `expires_seconds`.",
         "Give it more time, or say with `on_error` of the node what follows when nobody answers.";
-    IndexNotFound, "index.not_found", 200, false,
+    IndexNotFound, "index.not_found", 404, false,
         "There is no such search index.",
-        "An `index_search` names an index that this workspace does not have: no `index_upsert` has made it yet.",
-        "Compare the names, or put a document into it first.";
+        "An `index_search` or a request names an index that this workspace does not have: no `index_upsert` has made it yet, or \
+         it was deleted.",
+        "Compare the names with `callboard index list` or `GET /api/indexes`, or put a document into it first.";
     IndexFull, "index.full", 200, false,
         "The search index has no room for more chunks.",
         "An `index_upsert` would have left more than 50,000 chunks in the index. Nothing of the document was changed.",
@@ -513,7 +521,8 @@ error_codes! {
         "Give it a document of one of these kinds. If its server says something wrong of it, say `format` in the node.";
     DocumentDamaged, "document.damaged", 200, false,
         "The document cannot be read.",
-        "It is damaged or cut short, opens with a password only, or is something else than it is said to be.",
+        "It is damaged or cut short, opens with a password only, or is something else than it is said to be, such as a page where \
+         `rss_read` expects a feed.",
         "The run's error says what its reader has met. Open the document yourself, and save it again without a password.";
     DocumentTooLarge, "document.too_large", 200, false,
         "The document is too large.",

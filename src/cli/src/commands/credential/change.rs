@@ -12,7 +12,7 @@ use crate::terminal::harmless;
 #[derive(Debug, Args)]
 #[command(
     after_help = "In a script: printf %s \"$KEY\" | callboard credential create stripe --provider stripe\n\
-                  A graph then says [[stripe]] in the url, headers, query or body of an http_request."
+                  A graph then says [[stripe]] where a node calls others: in the headers of an http_request, say."
 )]
 pub(crate) struct Create {
     /// How graphs name it: a letter, then letters, digits, blanks, `_`, `.` and `-`.

@@ -111,6 +111,6 @@ impl Delete {
     }
 }
 
-fn named(workspace: &WorkspaceRecord) -> String {
+pub(super) fn named(workspace: &WorkspaceRecord) -> String {
     harmless(&format!("{} \"{}\"", workspace.slug, workspace.name)).into_owned()
 }

@@ -2,6 +2,7 @@
 
 mod manage;
 mod members;
+mod show;
 
 use clap::Subcommand;
 
@@ -15,6 +16,8 @@ pub(crate) enum WorkspaceCommand {
     Create(manage::Create),
     /// List the workspaces that one may see, the newest first.
     List(manage::List),
+    /// Show a workspace: what one is there, and how much it keeps of how much it may keep.
+    Show(show::Show),
     /// Give a workspace another name for people. Its slug stays.
     Rename(manage::Rename),
     /// Take a workspace away, and archive its workflows. Its slug never names another one.
@@ -39,6 +42,7 @@ pub(crate) fn run(command: WorkspaceCommand, outer: ClientOptions) -> (Output, R
     match command {
         WorkspaceCommand::Create(command) => with_service!(command),
         WorkspaceCommand::List(command) => with_service!(command),
+        WorkspaceCommand::Show(command) => with_service!(command),
         WorkspaceCommand::Rename(command) => with_service!(command),
         WorkspaceCommand::Delete(command) => with_service!(command),
         WorkspaceCommand::Members(command) => with_service!(command),

@@ -38,6 +38,11 @@ impl Anthropic {
         Ok(Self(endpoint.versioned("v1")))
     }
 
+    /// Another limit for the bytes of an answer.
+    pub(super) fn bounded(self, most: Option<u64>) -> Self {
+        Self(self.0.bounded(most))
+    }
+
     /// Other limits: until the head, and between two pieces.
     #[must_use]
     pub fn patience(mut self, head: Duration, idle: Duration) -> Self {

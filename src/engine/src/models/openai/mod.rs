@@ -18,6 +18,9 @@ use self::answer::Answer;
 use super::transport::{Endpoint, KeyAs, Sending};
 use super::{EmbedRequest, Embeddings, Model, ModelAnswer, ModelError, ModelRequest, Pieces};
 
+/// Where OpenAI itself is.
+pub(super) const BASE: &str = "https://api.openai.com/v1";
+
 /// One endpoint.
 pub struct OpenAi(Endpoint);
 
@@ -34,6 +37,11 @@ impl OpenAi {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, ModelError> {
         Endpoint::new(client, base_url, (key, KeyAs::Bearer), clock).map(Self)
+    }
+
+    /// Another limit for the bytes of an answer.
+    pub(super) fn bounded(self, most: Option<u64>) -> Self {
+        Self(self.0.bounded(most))
     }
 
     /// Other limits: until the head, and between two pieces.

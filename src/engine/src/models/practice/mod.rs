@@ -35,6 +35,8 @@ use super::{
     EmbedRequest, Embeddings, Model, ModelAnswer, ModelError, ModelErrorKind, ModelRequest, Pieces, ToolCall,
 };
 
+/// What stands before the `/`.
+pub(crate) const NAME: &str = "practice";
 /// Bytes of a message that are read; the rest only counts.
 const READ: usize = 64 * 1024;
 /// Bytes of a request that is answered at once; larger ones do not hold up what shares the thread.

@@ -98,6 +98,12 @@ impl Endpoint {
         self
     }
 
+    /// Another limit for the bytes of an answer.
+    pub(super) fn bounded(mut self, most: Option<u64>) -> Self {
+        self.limits.body_bytes = most.unwrap_or(self.limits.body_bytes);
+        self
+    }
+
     /// Other limits: until the head, and between two pieces.
     pub(super) fn patience(&mut self, head: Duration, idle: Duration) {
         self.limits.head = head;

@@ -12,7 +12,7 @@ use crate::models::ModelErrorKind;
 
 /// Bytes of a refusal's body that are looked at.
 pub(super) const MOST_READ: usize = 16 * 1024;
-/// Letters of it that are repeated.
+/// Letters of a message.
 const MOST_SAID: usize = 500;
 /// The longest that an endpoint may ask to wait.
 const LONGEST: Duration = Duration::from_secs(300);
@@ -70,26 +70,27 @@ pub(crate) fn retry_after(headers: &HeaderMap, now: DateTime<Utc>) -> Option<Dur
 /// What a refusal's body says, in one line.
 pub(super) fn said(body: &str) -> String {
     let message = serde_json::from_str::<Value>(body).ok().and_then(|body| said_in(&body));
-    shorten(message.as_deref().unwrap_or(body))
+    in_one_line(message.as_deref().unwrap_or(body))
 }
 
 /// The message of an error object, wherever endpoints put it.
 pub(in crate::models) fn said_in(body: &Value) -> Option<String> {
     let places = ["/error/message", "/error", "/message", "/detail", "/0/error/message"];
-    places.iter().find_map(|place| body.pointer(place)?.as_str()).map(shorten)
+    places.iter().find_map(|place| body.pointer(place)?.as_str()).map(in_one_line)
 }
 
-fn shorten(text: &str) -> String {
+fn in_one_line(text: &str) -> String {
     let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    plain.trim().chars().take(MOST_SAID).collect()
+    plain.trim().to_owned()
 }
 
-/// The text without the key.
+/// The text without the key, and then not too long: half a key would not be found any more.
 pub(super) fn hide(text: String, key: Option<&Secret>) -> String {
-    match key.map(|key| key.expose_secret()) {
+    let hidden = match key.map(|key| key.expose_secret()) {
         Some(key) if !key.is_empty() => text.replace(key, "***"),
         _ => text,
-    }
+    };
+    hidden.chars().take(MOST_SAID).collect()
 }
 
 #[cfg(test)]
@@ -134,6 +135,9 @@ mod tests {
         ] {
             assert_eq!(said(body), expected);
         }
-        assert_eq!(said(&"é".repeat(2000)).chars().count(), MOST_SAID);
+        assert_eq!(hide(said(&"é".repeat(2000)), None).chars().count(), MOST_SAID);
+        let key = Secret::from("sk-canary");
+        let cut = hide(format!("{}sk-canary", "x".repeat(MOST_SAID - 4)), Some(&key));
+        assert!(cut.ends_with("x***") && cut.len() == MOST_SAID - 1, "{cut}");
     }
 }

@@ -110,14 +110,14 @@ impl Node for Agent {
 
     async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
         let places = input.get("mcp").cloned().unwrap_or_default();
-        let (name, request) = self.0.asks.request(input, call.idempotency_key())?;
+        let (chosen, request) = self.0.asks.request(input, call.idempotency_key())?;
         let nested = call.nested(usize::try_from(self.0.max_steps).unwrap_or(1));
         nested
             .with_output(async |output| {
                 let busy = call.at_work();
                 let tools = tools::ready(&self.0.tools, &places, call, (&nested, output)).await?;
                 drop(busy);
-                Steps::new(Arc::clone(&self.0), name, tools).run(request, call, &nested, output).await
+                Steps::new(Arc::clone(&self.0), chosen, tools).run(request, call, &nested, output).await
             })
             .await
     }

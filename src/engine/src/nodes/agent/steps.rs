@@ -19,6 +19,7 @@ use crate::execute::{Nested, StepOutput};
 use crate::graph::{Common, Retry};
 use crate::models::{Message, ModelRequest, Role, ToolCall};
 use crate::nodes::asking::{self, Asked, Spent};
+use crate::nodes::target::Chosen;
 use crate::nodes::{Call, Effect, Failure, Node, NodeType};
 use crate::ports::Resolved;
 use crate::template::as_text;
@@ -61,7 +62,7 @@ pub(super) fn made(kind: &'static NodeType, name: &str, node: Box<dyn Node>) -> 
 /// An agent at work.
 pub(super) struct Steps {
     settings: Arc<Settings>,
-    model: String,
+    model: Chosen,
     tools: Vec<Ready>,
 }
 
@@ -72,7 +73,7 @@ struct Answered {
 }
 
 impl Steps {
-    pub(super) fn new(settings: Arc<Settings>, model: String, tools: Vec<Ready>) -> Self {
+    pub(super) fn new(settings: Arc<Settings>, model: Chosen, tools: Vec<Ready>) -> Self {
         Self { settings, model, tools }
     }
 
@@ -236,14 +237,16 @@ fn cut(mut text: String) -> String {
 
 struct ModelCall {
     settings: Arc<Settings>,
-    model: String,
+    model: Chosen,
     request: ModelRequest,
 }
 
 #[async_trait]
 impl Node for ModelCall {
     fn input(&self, _scope: &View) -> Result<Value, NodeError> {
-        Ok(json!({"model": self.model, "request": self.request}))
+        let mut input = self.model.input();
+        input.insert("request".to_owned(), json!(self.request));
+        Ok(Value::Object(input))
     }
 
     async fn run(&self, _input: Value, call: &Call<'_>) -> Result<Value, Failure> {

@@ -330,7 +330,7 @@ fn its_fields_have_limits() {
         ),
         (agent(json!({"user": null})), "/user required"),
         (agent(json!({"user": "{{ args.x }}"})), "/user unknown_name"),
-        (agent(json!({"credential": "x"})), "/credential not_yet"),
+        (agent(json!({"credential": "x"})), "/credential unknown_field"),
         (with(json!({"name": "no name"})), "/tools/0/name name"),
         (with(json!({"description": null})), "/tools/0/description required"),
         (with(json!({"parameters": null})), "/tools/0/parameters required"),

@@ -48,7 +48,11 @@ async fn what_is_no_mail_is_not_queued() {
         (json!({"to": many, "n": 1}), json!({}), "51 recipients"),
         (json!({"to": "a@b.de", "n": "1\r\nBcc: eve@example.com"}), json!({}), "'subject' must be one line"),
         (json!({"to": "a@b.de", "n": "x".repeat(200)}), json!({}), "'subject' must be one line"),
-        (json!({"to": "a@b.de", "n": 1}), json!({"reply_to": "x\n@b.de"}), "'reply_to'"),
+        (
+            json!({"to": "a@b.de", "n": 1, "r": "x\n@b.de"}),
+            json!({"reply_to": "{{ inputs.r }}"}),
+            "'reply_to'",
+        ),
         (
             json!({"to": "a@b.de", "n": 1, "t": "x".repeat(262_145)}),
             json!({"text": "{{ inputs.t }}"}),

@@ -386,21 +386,21 @@ fn mistakes_are_told_when_a_graph_is_saved() {
     for (more, problems) in [
         (json!({}), vec!["/url required"]),
         (json!({"url": 1, "method": "FETCH"}), vec!["/method choice", "/url type"]),
-        (json!({"url": "x", "headers": [], "query": 1}), vec!["/headers type", "/query type"]),
+        (json!({"url": "http://x", "headers": [], "query": 1}), vec!["/headers type", "/query type"]),
         (
-            json!({"url": "x", "headers": {"Host": "a", "a b": "c", "X": {}}}),
+            json!({"url": "http://x", "headers": {"Host": "a", "a b": "c", "X": {}}}),
             vec!["/headers/Host header", "/headers/X type", "/headers/a b header"],
         ),
-        (json!({"url": "x", "json": 1}), vec!["/json body"]),
-        (json!({"url": "x", "method": "POST", "json": 1, "body": "b"}), vec!["/body body"]),
+        (json!({"url": "http://x", "json": 1}), vec!["/json body"]),
+        (json!({"url": "http://x", "method": "POST", "json": 1, "body": "b"}), vec!["/body body"]),
         (json!({"url": "{{ nowhere }}[[a]]"}), vec!["/url unknown_name"]),
         (json!({"url": "{% if inputs.a %}[[a]]{% endif %}"}), vec!["/url credential_in_block"]),
         (json!({"url": "{{ 1 + }}[[a]]"}), vec!["/url template"]),
         (
-            json!({"url": "x", "fail_on_status": "no", "colour": 1}),
+            json!({"url": "http://x", "fail_on_status": "no", "colour": 1}),
             vec!["/colour unknown_field", "/fail_on_status type"],
         ),
-        (json!({"url": "x", "cache_seconds": 5}), vec!["/cache_seconds not_pure"]),
+        (json!({"url": "http://x", "cache_seconds": 5}), vec!["/cache_seconds not_pure"]),
         (json!({"url": "https://[[a]].example.org/{% raw %}[[b]]{% endraw %}"}), vec![]),
     ] {
         assert_eq!(refused(&node(more.clone())), problems, "{more}");

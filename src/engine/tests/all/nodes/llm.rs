@@ -236,7 +236,7 @@ fn its_fields_have_limits() {
         (json!({"response_schema": {"type": "thing"}}), "/response_schema schema"),
         (json!({"tools": []}), "/tools unknown_field"),
         (json!({"repair": 4}), "/repair range"),
-        (json!({"credential": "x"}), "/credential not_yet"),
+        (json!({"credential": "x"}), "/credential unknown_field"),
         (json!({"prompt": "x"}), "/prompt unknown_field"),
         (json!({"cache_seconds": 5}), "/cache_seconds not_pure"),
     ] {

@@ -257,8 +257,8 @@ fn its_fields_have_limits() {
         (node(json!({"headers": {"a": 5}})), "/headers type"),
         (node(json!({"cache_seconds": 5})), "/cache_seconds not_pure"),
         (agent(json!({"type": "mcp"})), "/tools/0/url required"),
-        (agent(json!({"type": "mcp", "url": "x", "allow": []})), "/tools/0/allow type"),
-        (agent(json!({"type": "mcp", "url": "x", "name": "y"})), "/tools/0/name unknown_field"),
+        (agent(json!({"type": "mcp", "url": "http://x", "allow": []})), "/tools/0/allow type"),
+        (agent(json!({"type": "mcp", "url": "http://x", "name": "y"})), "/tools/0/name unknown_field"),
     ] {
         assert_eq!(refused(&node), [problem], "{node}");
     }

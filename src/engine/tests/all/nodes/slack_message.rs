@@ -86,7 +86,7 @@ async fn refusals_say_why_and_whether_to_try_again() {
 fn mistakes_are_told_when_a_graph_is_saved() {
     for (more, problems) in [
         (json!({}), vec!["/webhook_url required"]),
-        (json!({"webhook_url": "x", "token": "y"}), vec!["/webhook_url required"]),
+        (json!({"webhook_url": "[[x]]", "token": "y"}), vec!["/webhook_url required"]),
         (json!({"token": "[[a]]"}), vec!["/channel required"]),
         (json!({"webhook_url": "[[a]]", "channel": "c"}), vec!["/channel required"]),
         (json!({"webhook_url": "[[a]]", "text": 1}), vec!["/text type"]),

@@ -1,11 +1,12 @@
 //! Text of documents.
 
 mod docx;
+mod feed;
 mod font;
 mod matrix;
 mod pdf;
 
-use std::panic::catch_unwind;
+use std::panic::{UnwindSafe, catch_unwind};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,18 +16,28 @@ use crate::frame::Answer;
 
 /// Reads a document. A reader that panics says no more than that.
 pub(super) fn read(kind: DocumentKind, data: String, limits: DocumentLimits) -> Answer {
+    let read = |bytes: &[u8]| match kind {
+        DocumentKind::Pdf => pdf::read(bytes, limits),
+        DocumentKind::Docx => docx::read(bytes, limits),
+    };
+    reading(data, read).map_or_else(Answer::Unreadable, Answer::Document)
+}
+
+/// Reads a feed.
+pub(super) fn read_feed(data: String, from: String, limits: DocumentLimits) -> Answer {
+    reading(data, move |bytes| feed::read(bytes, from, limits)).map_or_else(Answer::Unreadable, Answer::Feed)
+}
+
+fn reading<T>(
+    data: String,
+    read: impl FnOnce(&[u8]) -> Result<T, DocumentProblem> + UnwindSafe,
+) -> Result<T, DocumentProblem> {
     let reading = catch_unwind(move || {
         let bytes = STANDARD.decode(&data).map_err(|_| damaged("its bytes did not arrive"))?;
         drop(data);
-        match kind {
-            DocumentKind::Pdf => pdf::read(&bytes, limits),
-            DocumentKind::Docx => docx::read(&bytes, limits),
-        }
+        read(&bytes)
     });
-    match reading.unwrap_or_else(|_| Err(damaged("its reader gave up on it"))) {
-        Ok(document) => Answer::Document(document),
-        Err(problem) => Answer::Unreadable(problem),
-    }
+    reading.unwrap_or_else(|_| Err(damaged("its reader gave up on it")))
 }
 
 fn damaged(why: impl Into<String>) -> DocumentProblem {

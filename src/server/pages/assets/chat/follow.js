@@ -51,7 +51,9 @@ export async function follow({ open, resume, onEvent, onStream, onLink, signal }
       });
       if (last.ends && !asked) return true;
     } catch (failure) {
-      if (signal.aborted || !(failure instanceof ApiError)) throw failure;
+      // Who gives up while an answer is on its way is not told what it says.
+      signal.throwIfAborted();
+      if (!(failure instanceof ApiError)) throw failure;
       // A stream that cannot be read now can be read later; a message that made the service fail is not sent again.
       if (!failure.passes && !(stream !== null && failure.status >= 500)) throw failure;
       error = failure;

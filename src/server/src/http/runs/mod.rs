@@ -101,7 +101,14 @@ async fn trace(
     ApiError::refuse(Params::of(&request).finish())?;
     let journal = caller.app().runs().journal(run.id).await?;
     let steps = records::steps(journal);
-    Ok(Json(Trace { run: records::run(run, version, Vec::new()), usage: usage::of(&steps), steps }))
+    let deliveries = caller.app().runs().deliveries(run.id).await?;
+    let deliveries = deliveries.into_iter().map(records::delivery).collect();
+    Ok(Json(Trace {
+        run: records::run(run, version, Vec::new()),
+        usage: usage::of(&steps),
+        steps,
+        deliveries,
+    }))
 }
 
 /// Stops the run; as often as one likes. To stop it again does no harm, so the key is looked at behind it: who retries

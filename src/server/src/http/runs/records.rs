@@ -3,8 +3,8 @@
 use actors::runs::RunOptions;
 use serde::Deserialize;
 use serde_json::Value;
-use store::{OpenQuestion, RunStatus, StoredRun, StoredStep};
-use wire::{RunProblem, RunRecord, RunState, TraceStep, WaitsFor};
+use store::{OpenQuestion, RunStatus, StoredDelivery, StoredRun, StoredStep};
+use wire::{DeliveryRecord, DeliveryState, RunProblem, RunRecord, RunState, TraceStep, WaitsFor};
 
 use crate::http::time;
 
@@ -71,6 +71,23 @@ fn step(row: StoredStep) -> TraceStep {
         input_digest: hex::encode(row.input_digest),
         result: value(row.result.as_deref()),
         error: row.error.as_deref().and_then(problem),
+    }
+}
+
+pub(super) fn delivery(row: StoredDelivery) -> DeliveryRecord {
+    let status = match (row.next_attempt_at, &row.error) {
+        (Some(_), _) => DeliveryState::Queued,
+        (None, None) => DeliveryState::Sent,
+        (None, Some(_)) => DeliveryState::Failed,
+    };
+    DeliveryRecord {
+        id: row.id.to_string(),
+        status,
+        attempts: row.attempts,
+        created_at: time(row.created_at),
+        next_attempt_at: row.next_attempt_at.map(time),
+        finished_at: row.finished_at.map(time),
+        error: row.error,
     }
 }
 

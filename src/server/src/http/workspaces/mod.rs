@@ -97,7 +97,10 @@ async fn show(
 ) -> ApiResult<Json<WorkspaceRecord>> {
     let workspace = caller.workspace_called(&name).await?;
     ApiError::refuse(Params::of(&request).finish())?;
-    Ok(Json(records::workspace(workspace, caller.principal())))
+    let usage = caller.store().workspace_usage(workspace.id).await?;
+    let limit = caller.app().runs().quota().limit();
+    let storage = usage.map(|usage| records::storage(usage, limit));
+    Ok(Json(WorkspaceRecord { storage, ..records::workspace(workspace, caller.principal()) }))
 }
 
 /// The slug stays: requests and tokens name the workspace by it.

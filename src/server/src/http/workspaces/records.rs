@@ -2,8 +2,8 @@
 
 use auth::principal::Principal;
 use chrono::{DateTime, Utc};
-use store::{StoredMember, StoredWorkspace};
-use wire::{MemberRecord, WorkspaceRecord};
+use store::{StoredMember, StoredWorkspace, WorkspaceUsage};
+use wire::{MemberRecord, WorkspaceRecord, WorkspaceStorage};
 
 use crate::http::time;
 
@@ -14,7 +14,12 @@ pub(super) fn workspace(workspace: StoredWorkspace, to: &Principal) -> Workspace
         slug: workspace.slug,
         name: workspace.name,
         created_at: time(workspace.created_at),
+        storage: None,
     }
+}
+
+pub(super) fn storage(usage: WorkspaceUsage, limit: Option<i64>) -> WorkspaceStorage {
+    WorkspaceStorage { bytes: usage.bytes, limit, measured_at: time(usage.measured_at) }
 }
 
 pub(super) fn member(member: StoredMember, now: DateTime<Utc>) -> MemberRecord {

@@ -6,8 +6,8 @@ use anyhow::Result;
 use serde_json::{Map, Value, json};
 use wire::chat::NoticeLevel;
 use wire::{
-    CreateRun, ErrorCode, Rerun, RunEvent, RunFrame, RunProblem, RunRecord, RunState, RunUsage, Trace,
-    TraceStep, WaitsFor,
+    CreateRun, DeliveryRecord, DeliveryState, ErrorCode, Rerun, RunEvent, RunFrame, RunProblem, RunRecord,
+    RunState, RunUsage, Trace, TraceStep, WaitsFor,
 };
 
 use super::chat::WORKFLOW;
@@ -16,6 +16,8 @@ use super::{block, tag};
 const RUN: &str = "0198c2f4-6b1e-7c88-9d21-3f4a5b6c7d8e";
 const AT: &str = "2026-01-01T12:00:00.000000Z";
 const LATER: &str = "2026-01-01T12:00:01.250000Z";
+const LATEST: &str = "2026-01-01T12:00:03.250000Z";
+const DELIVERY: &str = "6b0c9a51-8f1d-8e04-9d5e-0a1b2c3d4e5f";
 
 fn inputs() -> Value {
     json!({"message": "Where is order 7?"})
@@ -208,7 +210,17 @@ pub(super) fn trace() -> Result<String> {
         error: None,
     };
     let usage = RunUsage { calls: 1, input_tokens: 212, output_tokens: 6, cost_usd: Some(0.000_094_4) };
-    let mut trace = serde_json::to_value(Trace { run: ended(), usage, steps: vec![step] })?;
+    let delivery = DeliveryRecord {
+        id: DELIVERY.into(),
+        status: DeliveryState::Queued,
+        attempts: 1,
+        created_at: LATER.into(),
+        next_attempt_at: Some(LATEST.into()),
+        finished_at: None,
+        error: Some("hooks.example.com answered 503".into()),
+    };
+    let trace = Trace { run: ended(), usage, steps: vec![step], deliveries: vec![delivery] };
+    let mut trace = serde_json::to_value(trace)?;
     // The record stands above.
     if let Some(run) = trace.get_mut("run") {
         *run = json!({"id": RUN, "…": "…"});

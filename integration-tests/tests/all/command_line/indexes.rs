@@ -1,0 +1,70 @@
+//! `callboard index …`, and `callboard workspace show`: what a workspace keeps, and how it keeps less.
+
+use integration_tests::{AnswerExt, BOOTSTRAP, TestService, graphs, until};
+use serde_json::{Value, json};
+
+use super::terminal::Terminal;
+
+#[tokio::test]
+async fn an_index_is_listed_and_deleted() {
+    let t = TestService::builder().with_bootstrap_token().start().await;
+    let terminal = Terminal::of(&t).with_token(BOOTSTRAP);
+    let none = terminal.run(&["index", "list"]).await;
+    assert_eq!((none.status, none.out.as_str()), (Some(0), ""));
+    assert!(none.err.starts_with("There is no search index here yet."), "{}", none.err);
+
+    let put = |name: &str, index: &str, chunk: Value| json!({"name": name, "type": "index_upsert", "index": index, "document": "d", "chunks": [chunk]});
+    let words = put("words", "hand book/ä", json!({"text": "words", "metadata": {}}));
+    let numbers = put("numbers", "vectors", json!({"text": "words", "metadata": {}, "vector": [1, 2, 3]}));
+    let keeps = t.workflow().graph(graphs::chain(&[words, numbers], None)).create().await;
+    let ran = t.root().post(&format!("/api/workflows/{}/runs?wait=20", keeps.id), &json!({})).await.value();
+    assert_eq!(ran["status"], "succeeded", "{ran}");
+    let listed = terminal.does(&["index", "list"]).await;
+    let lines: Vec<&str> = listed.lines().map(str::trim_end).collect();
+    assert_eq!(
+        lines,
+        [
+            "NAME         DOCUMENTS  CHUNKS  VECTORS",
+            "hand book/ä  1          1       -",
+            "vectors      1          1       1 of 3 numbers",
+        ]
+    );
+
+    let asked = terminal.run(&["index", "delete", "hand book/ä"]).await;
+    assert!(asked.status == Some(2) && asked.err.contains("--yes"), "{:?} {}", asked.status, asked.err);
+    let deleted = terminal.does(&["index", "delete", "hand book/ä", "--yes"]).await;
+    assert_eq!(deleted, "The search index hand book/ä is gone.\n");
+    let again = terminal.run(&["index", "delete", "hand book/ä", "--yes"]).await;
+    assert!(again.status == Some(1) && again.err.contains("(index.not_found)"), "{}", again.err);
+    assert!(again.err.contains("callboard index list"), "{}", again.err);
+    let left: Value =
+        serde_json::from_str(&terminal.does(&["index", "list", "--output", "json"]).await).unwrap();
+    assert_eq!(
+        left,
+        json!([{"name": "vectors", "documents": 1, "chunks": 1, "vectors": 1, "dimensions": 3}])
+    );
+}
+
+#[tokio::test]
+async fn a_workspace_is_shown_with_what_it_keeps() {
+    let t = TestService::builder()
+        .with_bootstrap_token()
+        .set("SERVICE_WORKSPACE_STORAGE_BYTES", "1572864")
+        .start()
+        .await;
+    let terminal = Terminal::of(&t).with_token(BOOTSTRAP);
+    until("it is measured", async || t.scalar("SELECT count(*) FROM workspace_usage").await != "0").await;
+    let shown = terminal.does(&["workspace", "show", "default"]).await;
+    let lines: Vec<&str> = shown.lines().collect();
+    assert!(lines[0].starts_with("default \"") && lines[0].contains("\", made 20"), "{shown}");
+    assert!(lines[1].starts_with("It keeps about 0 bytes and may keep 1.5 MiB, as of 20"), "{shown}");
+    assert_eq!(t.root().post("/api/workspaces", &json!({"slug": "new"})).await.status, 201);
+    let new = terminal.does(&["workspace", "show", "new"]).await;
+    assert!(new.ends_with("What it keeps has not been measured yet.\n"), "{new}");
+    let json: Value =
+        serde_json::from_str(&terminal.does(&["workspace", "show", "default", "--output", "json"]).await)
+            .unwrap();
+    assert_eq!(json["storage"]["limit"], 1_572_864);
+    let gone = terminal.run(&["workspace", "show", "gone"]).await;
+    assert!(gone.status == Some(1) && gone.err.contains("(workspace.not_found)"), "{}", gone.err);
+}

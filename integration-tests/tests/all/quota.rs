@@ -1,0 +1,112 @@
+//! What a workspace may keep: a full one begins nothing more, and what it has goes on.
+
+use integration_tests::{AnswerExt, TestService, chat, graphs, until};
+use serde_json::{Value, json};
+
+const LIMIT: &str = "300000";
+
+/// Nothing that a database could make smaller.
+fn noise(length: usize) -> String {
+    let mut state = 7_u64;
+    let mut letter = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        char::from(b'!' + u8::try_from((state >> 40) % 90).unwrap())
+    };
+    (0..length).map(|_| letter()).collect()
+}
+
+/// Has what is kept measured anew: a start does so where that was long ago.
+async fn measure(t: &mut TestService) {
+    t.execute("UPDATE workspace_usage SET measured_at = measured_at - interval '1 hour'").await;
+    t.restart().await;
+    let fresh = "SELECT count(*) FROM workspace_usage WHERE measured_at < now() - interval '30 minutes'";
+    until("it is measured", async || t.scalar(fresh).await == "0").await;
+}
+
+#[tokio::test]
+async fn a_full_workspace_begins_nothing_more_until_it_keeps_less() {
+    let mut t = TestService::builder()
+        .with_bootstrap_token()
+        .set("SERVICE_WORKSPACE_STORAGE_BYTES", LIMIT)
+        .start()
+        .await;
+    let echo = t.workflow().echo().published().create().await;
+    let keep = json!({"name": "keep", "type": "index_upsert", "index": "i", "document": "d",
+                      "chunks": [{"text": "words", "metadata": {}}]});
+    let ask = json!({"name": "ask", "type": "wait_for_input", "key": "go", "message": "Go?"});
+    let waits = t.workflow().named("Waits").graph(graphs::chain(&[ask, keep], None)).create().await;
+    let root = t.root();
+    assert_eq!(root.post("/api/workspaces", &json!({"slug": "other"})).await.status, 201);
+    let waiting = root.post(&format!("/api/workflows/{}/runs", waits.id), &json!({})).await.value();
+    let waiting = format!("/api/runs/{}", waiting["id"].as_str().unwrap());
+    until("it waits", async || t.root().get(&waiting).await.value()["status"] == "waiting").await;
+
+    let path = format!("/api/workflows/{}/runs?wait=20", echo.id);
+    let body = json!({"inputs": {"message": noise(150_000)}});
+    let begin = async |t: &TestService, key: &str| {
+        let headers = [("idempotency-key", key), ("content-type", "application/json")];
+        t.root().send("POST", &path, &headers, &body.to_string()).await
+    };
+    let first = begin(&t, "first").await.value();
+    assert_eq!(first["status"], "succeeded", "{:.200}", first);
+    measure(&mut t).await;
+    integration_tests::pause(700).await;
+    assert_eq!(t.chat(&chat::create(&echo, "hi")).await.status, 200, "once is not enough");
+    measure(&mut t).await;
+    until("the workspace is full", async || t.chat(&chat::create(&echo, "hi")).await.status == 507).await;
+
+    // Nothing new, and what was answered is answered again.
+    let refused = begin(&t, "second").await;
+    assert_eq!(refused.refusal(), "507 workspace.storage_full");
+    assert!(!refused.text().contains(LIMIT), "{}", refused.text());
+    assert_eq!(begin(&t, "first").await.value()["id"], first["id"]);
+    assert_eq!(t.chat(&chat::create(&echo, "hi")).await.refusal(), "507 workspace.storage_full");
+    let graph = json!({"graph": graphs::reply("another")});
+    // A run that had begun goes on, and only what would fill the workspace more fails in it.
+    t.root()
+        .send("POST", &format!("{waiting}/inputs/go"), &[("content-type", "application/json")], "\"yes\"")
+        .await;
+    until("it ends", async || t.root().get(&waiting).await.value()["status"] == "failed").await;
+    let ended = t.root().get(&waiting).await.value();
+    assert_eq!(
+        (&ended["error"]["code"], &ended["error"]["node"]),
+        (&json!("workspace.storage_full"), &json!("keep"))
+    );
+    // Another workspace has room.
+    let other = [("x-workspace", "other"), ("content-type", "application/json")];
+    let made = t.root().send("POST", "/api/workflows", &other, r#"{"name": "There"}"#).await.value();
+    let there = format!("/api/workflows/{}", made["id"].as_str().unwrap());
+    assert_eq!(
+        t.root().send("POST", &format!("{there}/versions"), &other, &graph.to_string()).await.status,
+        201
+    );
+    assert_eq!(t.root().send("POST", &format!("{there}/runs"), &other, "{}").await.status, 202);
+
+    let storage = async |t: &TestService, slug: &str| -> Value {
+        t.root().get(&format!("/api/workspaces/{slug}")).await.value()["storage"].clone()
+    };
+    let full = storage(&t, "default").await;
+    assert!(full["bytes"].as_i64().unwrap() > 300_000 && full["limit"] == 300_000, "{full}");
+    assert!(storage(&t, "other").await["bytes"].as_i64().unwrap() < 10_000);
+    t.execute(&format!(
+        "DELETE FROM run_steps; DELETE FROM runs WHERE id = '{}'",
+        first["id"].as_str().unwrap()
+    ))
+    .await;
+    t.execute("DELETE FROM stream_events").await;
+    measure(&mut t).await;
+    until("it has room", async || t.chat(&chat::create(&echo, "hi")).await.status == 200).await;
+    assert_eq!(begin(&t, "second").await.value()["status"], "succeeded");
+}
+
+#[tokio::test]
+async fn without_a_limit_it_is_only_measured() {
+    let mut t = TestService::builder().with_bootstrap_token().start().await;
+    let echo = t.workflow().echo().create().await;
+    let path = format!("/api/workflows/{}/runs?wait=20", echo.id);
+    t.root().post(&path, &json!({"inputs": {"message": noise(100_000)}})).await;
+    measure(&mut t).await;
+    let storage = t.root().get("/api/workspaces/default").await.value()["storage"].clone();
+    assert!(storage["bytes"].as_i64().unwrap() > 100_000 && storage["limit"].is_null(), "{storage}");
+    assert_eq!(t.root().post(&path, &json!({"inputs": {"message": "hi"}})).await.status, 200);
+}

@@ -1,0 +1,93 @@
+//! `callboard index list` and `delete`.
+
+use clap::{Args, Subcommand};
+use wire::IndexRecord;
+
+use crate::options::{ClientOptions, InWorkspace, Session, with_service_in};
+use crate::output::{Failure, Output, complain, pretty, say};
+use crate::parts;
+use crate::table;
+use crate::terminal::harmless;
+
+/// What can be done with search indexes. Their documents come and go by workflows.
+#[derive(Debug, Subcommand)]
+pub(crate) enum IndexCommand {
+    /// List the search indexes of the workspace by name.
+    List(List),
+    /// Delete a search index with all that it holds.
+    Delete(Delete),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    #[command(flatten)]
+    place: InWorkspace,
+    #[command(flatten)]
+    options: ClientOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Delete {
+    /// Name of the index.
+    index: String,
+    /// Do it: nothing brings its documents back.
+    #[arg(long)]
+    yes: bool,
+    #[command(flatten)]
+    place: InWorkspace,
+    #[command(flatten)]
+    options: ClientOptions,
+}
+
+/// Answers how to print what goes wrong, too.
+pub(crate) fn run(command: IndexCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
+    macro_rules! with_service {
+        ($command:expr) => {
+            with_service_in(&$command.options.clone().or(outer), &$command.place, async |session| {
+                $command.run(session).await
+            })
+        };
+    }
+    match command {
+        IndexCommand::List(command) => with_service!(command),
+        IndexCommand::Delete(command) => with_service!(command),
+    }
+}
+
+impl List {
+    async fn run(&self, session: &Session) -> Result<(), Failure> {
+        let all = parts::all(session, async |part| session.client.indexes(part).await).await?;
+        if session.output == Output::Json {
+            return say(pretty(&all)?);
+        }
+        if all.is_empty() {
+            complain("There is no search index here yet. The node `index_upsert` makes one.");
+            return Ok(());
+        }
+        table::print(["NAME", "DOCUMENTS", "CHUNKS", "VECTORS"], all.into_iter().map(row).collect())
+    }
+}
+
+fn row(index: IndexRecord) -> [String; 4] {
+    let vectors = match index.dimensions {
+        Some(dimensions) => format!("{} of {dimensions} numbers", index.vectors),
+        None => "-".to_owned(),
+    };
+    [index.name, index.documents.to_string(), index.chunks.to_string(), vectors]
+}
+
+impl Delete {
+    async fn run(&self, session: &Session) -> Result<(), Failure> {
+        let name = harmless(&self.index);
+        if !self.yes {
+            return Err(Failure::usage(format!(
+                "this deletes {name} with all its documents for good, and workflows find nothing in it; say --yes to do it"
+            )));
+        }
+        session.client.delete_index(&self.index).await.map_err(|error| session.failed(error))?;
+        if session.output == Output::Json {
+            return Ok(());
+        }
+        say(format_args!("The search index {name} is gone."))
+    }
+}

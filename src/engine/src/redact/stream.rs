@@ -1,0 +1,178 @@
+//! Masking a text that comes piece by piece: what may be the beginning of a secret is held back until it is known.
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+
+use super::{Known, MASK, Redactor};
+use crate::models::Pieces;
+
+/// Bytes that are held back before it is given up to find out where a secret ends.
+const LONGEST_HELD: usize = 4 << 10;
+
+/// Hands pieces on without secrets.
+pub(crate) struct Masked<'a> {
+    to: &'a dyn Pieces,
+    redactor: &'a Redactor,
+    held: Mutex<Held>,
+}
+
+#[derive(Default)]
+struct Held {
+    text: String,
+    /// What comes is said no more.
+    given_up: bool,
+}
+
+impl<'a> Masked<'a> {
+    pub(crate) fn new(to: &'a dyn Pieces, redactor: &'a Redactor) -> Self {
+        Self { to, redactor, held: Mutex::default() }
+    }
+
+    /// The text is over: what was held back follows.
+    pub(crate) async fn finish(self) {
+        let rest = self.redactor.text(self.held.into_inner().text);
+        if !rest.is_empty() {
+            self.to.piece(&rest).await;
+        }
+    }
+}
+
+#[async_trait]
+impl Pieces for Masked<'_> {
+    async fn piece(&self, text: &str) {
+        let ready = {
+            let mut held = self.held.lock();
+            if held.given_up {
+                return;
+            }
+            held.text.push_str(text);
+            let known = self.redactor.known();
+            match known.ready(&held.text) {
+                Some(end) => known.text(held.text.drain(..end).collect()),
+                None => {
+                    *held = Held { text: String::new(), given_up: true };
+                    MASK.to_owned()
+                }
+            }
+        };
+        if !ready.is_empty() {
+            self.to.piece(&ready).await;
+        }
+    }
+}
+
+impl Known {
+    /// Up to where nothing that may still come makes a secret of what stands there; `None` when that cannot be said.
+    fn ready(&self, text: &str) -> Option<usize> {
+        if self.is_empty() {
+            return Some(text.len());
+        }
+        let far = |longest: usize| text.floor_char_boundary(text.len().saturating_sub(longest));
+        // A secret without spaces has none in any form, nor letters that it does not have: it ends with its word.
+        let ends_word = |letter: char| letter.is_whitespace() || (!self.wide && !letter.is_ascii());
+        let word = text.rfind(ends_word).map_or(0, |at| text.ceil_char_boundary(at.saturating_add(1)));
+        let spaced = if self.longest_spaced == 0 { text.len() } else { far(self.longest_spaced) };
+        let end = word.max(far(self.longest)).min(spaced);
+        if end == word && self.longest_spaced == 0 { Some(end) } else { self.before_secret(text, end) }
+    }
+
+    /// The last place up to `end` that no secret reaches across: one that does is held until all of it is there.
+    fn before_secret(&self, text: &str, end: usize) -> Option<usize> {
+        let across = self.places(text)?.into_iter().find(|place| place.start < end && end < place.end);
+        let at = across.map_or(end, |place| place.start);
+        // Secrets that follow each other without an end are one that never is.
+        (at > 0 || text.len() <= self.longest.saturating_mul(4).max(LONGEST_HELD)).then_some(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use kernel::Secret;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Said(Mutex<Vec<String>>);
+
+    #[async_trait]
+    impl Pieces for Said {
+        async fn piece(&self, text: &str) {
+            self.0.lock().push(text.to_owned());
+        }
+    }
+
+    async fn said(secrets: &[&str], pieces: &[&str]) -> Vec<String> {
+        let (redactor, said) = (Redactor::default(), Said::default());
+        secrets.iter().for_each(|secret| redactor.learn(&Secret::from((*secret).to_owned())));
+        let masked = Masked::new(&said, &redactor);
+        for piece in pieces {
+            masked.piece(piece).await;
+        }
+        masked.finish().await;
+        said.0.into_inner()
+    }
+
+    #[tokio::test]
+    async fn a_secret_is_masked_however_it_is_cut() {
+        for secret in ["sk-canary-0123456789", "a secret of words", "ö\"&\u{1F600}x-y"] {
+            let forms = [
+                secret.to_owned(),
+                STANDARD.encode(secret),
+                hex::encode(secret),
+                super::super::percent_encoded(secret),
+            ];
+            for form in forms {
+                let text = format!("It is {form}, and {form} again. {}", "More words. ".repeat(40));
+                for size in 1..12 {
+                    let letters: Vec<char> = text.chars().collect();
+                    let pieces: Vec<String> =
+                        letters.chunks(size).map(|piece| piece.iter().collect()).collect();
+                    let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
+                    let said = said(&[secret], &pieces).await.concat();
+                    assert_eq!(said, text.replace(&form, "[redacted]"), "{form} in pieces of {size}");
+                }
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn words_come_as_soon_as_they_are_whole() {
+        assert_eq!(
+            said(&["sk-canary-0123456789"], &["One ", "two", " three", "."]).await,
+            ["One ", "two ", "three."]
+        );
+        assert_eq!(said(&[], &["One", " tw", "o"]).await, ["One", " tw", "o"]);
+        assert_eq!(
+            said(&["sk-canary-0123456789"], &["早上", "好，sk", "-x"]).await,
+            ["早上", "好，", "sk-x"]
+        );
+        assert_eq!(
+            said(&["sk-canary-0123456789", "two words"], &["One ", "tw", "o"]).await.concat(),
+            "One two"
+        );
+        // A word without an end is not held for ever.
+        let long = "x".repeat(4_000);
+        let said = said(&["sk-canary-0123456789"], &[&long, "y"]).await;
+        assert!(
+            said.len() >= 2 && said[0].len() > 3_500 && said.concat() == format!("{long}y"),
+            "{}",
+            said.len()
+        );
+    }
+
+    #[tokio::test]
+    async fn secrets_without_an_end_are_no_reason_to_hold_all() {
+        let secret = "sk-canary-0123456789";
+        let pieces = vec![secret; 2_000];
+        let said_of = said(&[secret], &pieces).await;
+        assert_eq!(said_of, ["[redacted]"]);
+        // Nor is a text that takes too long to look through.
+        let (hard, long) = (format!("{}b", "a".repeat(5_000)), "a".repeat(200_000));
+        let pieces: Vec<&str> =
+            long.as_bytes().chunks(997).map(|piece| std::str::from_utf8(piece).unwrap()).collect();
+        let told = said(&[&hard], &[&pieces[..], &[hard.as_str()], &pieces[..]].concat()).await.concat();
+        assert!(!told.contains(&hard), "{}", told.len());
+    }
+}

@@ -1,0 +1,109 @@
+//! `discord_message`: by a webhook, as a bot, and how Discord says no.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use wire::ErrorCode;
+
+use crate::models_endpoint::Endpoint;
+use crate::ports::{alone, plan};
+use crate::world::{World, refused};
+
+const TOKEN: &str = "canary.GhIjKl.0123456789";
+const JSON: &str = "Content-Type: application/json\r\n";
+const SAID: &str = r#"{"id": "11", "channel_id": "22", "content": "hi"}"#;
+
+fn node(more: Value) -> Value {
+    let mut node = json!({"name": "tell", "type": "discord_message", "text": "hi {{ inputs.name }}"});
+    node.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    node
+}
+
+fn world(endpoint: &Arc<Endpoint>) -> World {
+    let webhook = format!("http://{}/api/webhooks/1/canary-hook?thread_id=9", endpoint.at);
+    let world = World::new().allowing(endpoint.at).credential("bot", TOKEN).credential("hook", &webhook);
+    world.inputs(json!({"name": "@everyone"}))
+}
+
+fn body(sent: &str) -> Value {
+    serde_json::from_str(sent.split_once("\r\n\r\n").unwrap().1).unwrap()
+}
+
+#[tokio::test]
+async fn a_message_goes_by_webhook_or_as_a_bot_and_calls_nobody() {
+    let done = Ok(json!({"ok": true, "message_id": "11", "channel": "22"}));
+    let endpoint = Endpoint::answering(200, JSON, SAID).await;
+    let by_webhook = node(json!({"webhook_url": "[[hook]]", "embeds": [{"title": "{{ inputs.name }}"}]}));
+    let world_of = world(&endpoint);
+    assert_eq!(world_of.run_outside(&plan(&alone(&by_webhook))).await, done);
+    let sent = endpoint.requests.lock()[0].clone();
+    assert!(sent.starts_with("POST /api/webhooks/1/canary-hook?thread_id=9&wait=true HTTP/1.1"), "{sent}");
+    assert_eq!(
+        body(&sent),
+        json!({"content": "hi @everyone", "embeds": [{"title": "@everyone"}], "allowed_mentions": {"parse": []}})
+    );
+
+    let as_bot = json!({"token": "[[bot]]", "channel": 22, "reply_to": "7", "allowed_mentions": {"parse": ["users"]},
+                        "base_url": format!("http://{}/api", endpoint.at)});
+    assert_eq!(world_of.run_outside(&plan(&alone(&node(as_bot.clone())))).await, done);
+    assert_eq!(world_of.run_outside(&plan(&alone(&node(as_bot)))).await, done);
+    let sent: Vec<String> = endpoint.requests.lock()[1..].to_vec();
+    assert!(sent[0].starts_with("POST /api/channels/22/messages HTTP/1.1"), "{}", sent[0]);
+    assert!(sent[0].contains(&format!("authorization: Bot {TOKEN}")), "{}", sent[0]);
+    let said = body(&sent[0]);
+    assert_eq!(
+        (&said["message_reference"], &said["enforce_nonce"]),
+        (&json!({"message_id": "7"}), &json!(true))
+    );
+    assert_eq!(said["allowed_mentions"], json!({"parse": ["users"]}));
+    // The same visit of the same run, so Discord takes it once.
+    assert!(said["nonce"].as_str().unwrap().len() <= 25);
+    assert_eq!(said["nonce"], body(&sent[1])["nonce"]);
+    let other = node(
+        json!({"name": "again", "token": "[[bot]]", "channel": "22", "reply_to": "{{ inputs.none | default(none) }}",
+                            "base_url": format!("http://{}/api", endpoint.at)}),
+    );
+    assert_eq!(world_of.run_outside(&plan(&alone(&other))).await, done);
+    let said_again = body(&endpoint.requests.lock()[3]);
+    assert!(
+        said_again["nonce"] != said["nonce"] && said_again.get("message_reference").is_none(),
+        "{said_again}"
+    );
+    assert!(sent[0].contains("user-agent: DiscordBot (Callboard, "), "{}", sent[0]);
+    assert!(!format!("{:?}", world_of.journal.rows.lock()).contains("canary"));
+}
+
+#[tokio::test]
+async fn refusals_say_why_and_whether_to_try_again() {
+    let retry = json!({"max_attempts": 2, "initial_delay_seconds": 0});
+    for (status, said, message, attempts) in [
+        (400, format!(r#"{{"message": "no {TOKEN}"}}"#), r#"answered 400: {"message": "no [redacted]"}"#, 1),
+        (429, r#"{"retry_after": 0}"#.to_owned(), r#"answered 429: {"retry_after": 0}"#, 2),
+        (200, "fine".to_owned(), "did not answer as Discord does", 1),
+    ] {
+        let endpoint = Endpoint::answering(status, JSON, &said).await;
+        let more = json!({"token": "[[bot]]", "channel": "1/../2", "retry": retry,
+                          "base_url": format!("http://{}", endpoint.at)});
+        let error = world(&endpoint).run_outside(&plan(&alone(&node(more)))).await.unwrap_err();
+        assert_eq!(error.code, ErrorCode::NodeFailed);
+        assert!(error.message.ends_with(message), "{error}");
+        let sent = endpoint.requests.lock().clone();
+        assert_eq!(sent.len(), attempts, "{message}");
+        assert!(sent[0].starts_with("POST /channels/1%2F..%2F2/messages "), "{}", sent[0]);
+    }
+}
+
+#[test]
+fn mistakes_are_told_when_a_graph_is_saved() {
+    for (more, problems) in [
+        (json!({}), vec!["/webhook_url required"]),
+        (json!({"webhook_url": "[[x]]", "token": "[[y]]"}), vec!["/webhook_url required"]),
+        (json!({"token": "y", "channel": 1}), vec!["/token secret"]),
+        (json!({"token": "[[a]]"}), vec!["/channel required"]),
+        (json!({"webhook_url": "[[a]]", "reply_to": 1}), vec!["/reply_to reply_to"]),
+        (json!({"webhook_url": "[[a]]", "embeds": "{{ nothing }"}), vec!["/embeds template"]),
+        (json!({"token": "[[a]]", "channel": 1}), vec![]),
+    ] {
+        assert_eq!(refused(&node(more.clone())), problems, "{more}");
+    }
+}

@@ -1,0 +1,62 @@
+//! Search indexes of a workspace: what there is, and taking one away. Documents come and go by workflows.
+
+use actix_web::web::{self, Json, Path, ServiceConfig};
+use actix_web::{HttpRequest, HttpResponse};
+use store::{AuditTarget, NamedIndex};
+use wire::{ErrorCode, IndexRecord, Listed};
+
+use super::change::Change;
+use super::error::{ApiError, ApiResult};
+use super::guard::{Caller, WorkflowsRead, WorkflowsWrite};
+use super::idempotency::Reply;
+use super::paging::Part;
+use super::query::Params;
+use super::{get, resource};
+
+/// In a cursor.
+const LIST: &str = "indexes";
+
+pub(super) fn routes(config: &mut ServiceConfig) {
+    config
+        .service(resource("/api/indexes", "GET, HEAD").route(get().to(list)))
+        .service(resource("/api/indexes/{name}", "DELETE").route(web::delete().to(delete)));
+}
+
+/// In the order of their names.
+async fn list(caller: Caller<WorkflowsRead>, request: HttpRequest) -> ApiResult<Json<Listed<IndexRecord>>> {
+    let workspace = caller.workspace().await?;
+    let mut query = Params::of(&request);
+    let part: Part<String> = Part::of(&mut query, LIST);
+    ApiError::refuse(query.finish())?;
+    let mut found = caller.store().search_indexes(workspace, part.after.as_deref(), part.wanted()).await?;
+    let next_cursor = part.cut(LIST, &mut found, |index| index.name.clone());
+    Ok(Json(Listed { data: found.into_iter().map(record).collect(), next_cursor }))
+}
+
+/// 204. It is not found from then on; what it holds is erased soon.
+async fn delete(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
+    let caller = &change.caller;
+    let workspace = caller.workspace().await?;
+    change.wants_no_more()?;
+    change
+        .make(async |changes| {
+            let deleted = changes.delete_search_index(workspace, &name).await?;
+            let deleted = deleted.ok_or_else(|| ApiError::new(ErrorCode::IndexNotFound))?;
+            let target = AuditTarget { kind: "search_index", id: deleted.to_string() };
+            changes
+                .audit(&caller.audit("search_index.deleted", target, Some(workspace), Some(name.clone())))
+                .await?;
+            Ok(Reply::nothing())
+        })
+        .await
+}
+
+fn record(index: NamedIndex) -> IndexRecord {
+    IndexRecord {
+        name: index.name,
+        documents: index.documents,
+        chunks: index.chunks,
+        vectors: index.vectors,
+        dimensions: index.dimensions,
+    }
+}

@@ -1,0 +1,112 @@
+//! What workspaces keep, as it is measured.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use kernel::{Clock as _, SystemClock};
+use store::NewWorkspace;
+use store::batch::Batch;
+use uuid::Uuid;
+
+use crate::support::World;
+
+/// Messages of 1,000 letters that nothing makes smaller, in a thread of this workspace.
+async fn write(world: &World, workspace: Uuid, messages: u32) {
+    let thread = world.uuid();
+    let sql = format!(
+        "INSERT INTO threads (id, workflow_id, workspace_id, owner_kind, status, created_at)
+             VALUES ('{thread}', '{thread}', '{workspace}', 'anyone', 'active', now());
+         INSERT INTO thread_items (thread_id, id, content)
+             SELECT '{thread}', decode(lpad(to_hex(n), 48, '0'), 'hex'),
+                 (SELECT string_agg(md5(n::text || i::text || '{thread}'), '') FROM generate_series(1, 31) i) || 'xxxxxxxx'
+             FROM generate_series(1, {messages}) n"
+    );
+    world.database.execute(&sql).await.unwrap();
+}
+
+async fn bytes(world: &World, workspace: Uuid) -> i64 {
+    world.store.workspace_usage(workspace).await.unwrap().unwrap().bytes
+}
+
+async fn other(world: &World) -> Uuid {
+    let new = NewWorkspace { slug: "other", name: "Other", owner: None };
+    world.store.change(async |changes| changes.create_workspace(new).await).await.unwrap().id
+}
+
+#[tokio::test]
+async fn few_rows_are_counted_each() {
+    let world = World::new().await;
+    let (here, there) = (world.workspace().await, other(&world).await);
+    let ever = DateTime::<Utc>::MAX_UTC;
+    assert_eq!(world.store.workspace_usage(here).await.unwrap(), None);
+    assert!(world.store.measure_usage(ever).await.unwrap());
+    let before = bytes(&world, here).await;
+    assert_eq!(bytes(&world, there).await, 0);
+    write(&world, here, 40).await;
+    write(&world, there, 10).await;
+    assert!(world.store.measure_usage(ever).await.unwrap());
+    assert_eq!(world.store.workspaces_of(10 * 1_154).await.unwrap(), [], "twice, to be sure");
+    assert!(world.store.measure_usage(ever).await.unwrap());
+    assert_eq!((bytes(&world, here).await - before, bytes(&world, there).await), (40 * 1_154, 10 * 1_154));
+    // Somebody has measured it since then.
+    let now = SystemClock::new().now();
+    assert!(!world.store.measure_usage(now - TimeDelta::minutes(5)).await.unwrap());
+    let full = world.store.workspaces_of(10 * 1_154).await.unwrap();
+    assert_eq!(full.len(), 2);
+    assert_eq!(world.store.workspaces_of(10 * 1_154 + 1).await.unwrap().len(), 1);
+    // One that was not there when it began waits for the next time.
+    let sql = "UPDATE workspace_usage SET measured_at = '2000-01-01'; UPDATE workspaces SET created_at = now() + interval '1 h' WHERE slug = 'other'";
+    world.database.execute(sql).await.unwrap();
+    assert!(world.store.measure_usage(now - TimeDelta::minutes(5)).await.unwrap());
+    let measured_at =
+        async |workspace| world.store.workspace_usage(workspace).await.unwrap().unwrap().measured_at;
+    assert!(measured_at(here).await >= now && measured_at(there).await < now);
+    // While somebody else does, nobody waits.
+    let measuring = world.database.hold("SELECT pg_advisory_xact_lock(27973140998353761)").await;
+    assert!(!world.store.measure_usage(ever).await.unwrap());
+    measuring.release().await;
+    assert!(world.store.measure_usage(ever).await.unwrap());
+}
+
+#[tokio::test]
+async fn of_many_a_part_is_looked_at() {
+    let world = World::new().await;
+    let (here, there) = (world.workspace().await, other(&world).await);
+    // About 4,900 pages.
+    write(&world, here, 25_000).await;
+    write(&world, there, 9_000).await;
+    assert!(world.store.measure_usage(DateTime::<Utc>::MAX_UTC).await.unwrap());
+    for (workspace, rows) in [(here, 25_000), (there, 9_000)] {
+        let (bytes, exactly) = (bytes(&world, workspace).await, rows * 1_154);
+        assert!((bytes - exactly).abs() < exactly / 5, "{bytes} of {exactly}");
+    }
+}
+
+#[tokio::test]
+async fn a_large_value_counts_once_whoever_has_it() {
+    let world = World::new().await;
+    let lease = world.writer().await;
+    let here = world.workspace().await;
+    let mut state = 7_u64;
+    let mut letter = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        char::from(b'A' + u8::try_from((state >> 40) % 26).unwrap())
+    };
+    let large = format!("\"{}\"", (0..600_000).map(|_| letter()).collect::<String>());
+    for _ in 0..2 {
+        let turn = world.turn();
+        let mut step = turn.step("succeeded");
+        step.result = Some(large.clone());
+        world
+            .commit(lease, &Batch { runs: turn.begin().runs, steps: vec![step], ..Batch::default() })
+            .await
+            .unwrap();
+    }
+    world.database.execute(&format!("UPDATE runs SET workspace_id = '{here}'")).await.unwrap();
+    assert!(world.store.measure_usage(DateTime::<Utc>::MAX_UTC).await.unwrap());
+    let kept = bytes(&world, here).await;
+    assert!((400_000..620_000).contains(&kept), "{kept}");
+    assert_eq!(
+        world.store.workspaces_of(1).await.unwrap(),
+        [],
+        "one measurement is not enough, not even the first"
+    );
+}
