@@ -290,7 +290,7 @@ impl TestService {
 
     /// Lets time pass, however the clock is held, until the future is there.
     pub async fn while_time_passes<T>(&self, future: impl Future<Output = T>) -> T {
-        self.while_time_passes_in(Duration::from_millis(10), future).await
+        self.while_time_passes_in(Duration::from_millis(25), future).await
     }
 
     /// The same in steps of this length.

@@ -10,6 +10,9 @@ use std::time::Duration;
 use kernel::{Clock, SystemClock};
 use store::testing::TestDatabase;
 
+/// Longest time that anything may take: many times what it takes, since machines have neighbours.
+const LONGEST: Duration = Duration::from_mins(1);
+
 /// Runs a test inside an actix system whose runtime has two threads.
 pub(crate) fn system<T>(test: impl Future<Output = T>) -> T {
     let runtime =
@@ -25,10 +28,10 @@ pub(crate) async fn pause(duration: Duration) {
     SystemClock::new().sleep(duration).await;
 }
 
-/// Asks the database until it is so, for at most 20 s.
+/// Asks the database until it is so, for at most [`LONGEST`].
 pub(crate) async fn until_sql(what: &str, database: &TestDatabase, sql: &str) {
     let clock = SystemClock::new();
-    while clock.monotonic() < Duration::from_secs(20) {
+    while clock.monotonic() < LONGEST {
         if database.scalar(sql).await == "true" {
             return;
         }
@@ -44,10 +47,10 @@ pub(crate) async fn session(dsn: &str) -> tokio_postgres::Client {
     client
 }
 
-/// Asks until it is so, for at most 20 s.
+/// Asks until it is so, for at most [`LONGEST`].
 pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let clock = SystemClock::new();
-    while clock.monotonic() < Duration::from_secs(20) {
+    while clock.monotonic() < LONGEST {
         if holds() {
             return;
         }

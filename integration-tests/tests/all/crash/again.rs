@@ -13,7 +13,7 @@ use super::service::Service;
 use super::{folder, workflows};
 
 /// Longer than a turn takes, by far.
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(60);
 
 async fn ask(client: &Client, workflow: &str, operation: ChatOperation) -> ResumingChat {
     let request = ChatRequest { operation, metadata: Map::new() };

@@ -13,7 +13,7 @@ use super::service::Service;
 use super::{folder, workflows};
 
 /// Longer than a turn takes, by far.
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// What the first request leaves when it dies between its key and its turn: the key alone.
 const ONLY_THE_KEY: &str =

@@ -165,7 +165,7 @@ async fn a_call_that_is_dropped_ends_its_connection() {
         let began = now();
         call.abort();
         while endpoint.left.lock().is_none() {
-            assert!(began.elapsed() < Duration::from_secs(5), "the connection stays");
+            assert!(began.elapsed() < Duration::from_secs(30), "the connection stays");
             wait(5).await;
         }
     }

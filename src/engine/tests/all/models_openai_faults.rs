@@ -116,7 +116,7 @@ async fn dropped(acts: Vec<Act>) -> Duration {
     let began = now();
     call.abort();
     while endpoint.left.lock().is_none() {
-        assert!(began.elapsed() < Duration::from_secs(5), "the connection stays");
+        assert!(began.elapsed() < Duration::from_secs(30), "the connection stays");
         wait(5).await;
     }
     began.elapsed()

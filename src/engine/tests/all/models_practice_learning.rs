@@ -260,7 +260,7 @@ async fn long_and_twisted_requests_are_answered_soon() {
                 let began = now();
                 let answer = call(&asked(skill, system, user)).await;
                 assert!(answer.text.len() < 1 << 20, "{skill} {part:?}: {}", answer.text.len());
-                assert!(began.elapsed() < Duration::from_secs(5), "{skill} {part:?}: {:?}", began.elapsed());
+                assert!(began.elapsed() < Duration::from_secs(20), "{skill} {part:?}: {:?}", began.elapsed());
             }
         }
     }
