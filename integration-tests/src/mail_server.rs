@@ -123,7 +123,7 @@ impl MailServer {
         self.kept.lock().expect("no panic").refusal = line.map(str::to_owned);
     }
 
-    /// Answers this recipient so, until it is given `None`.
+    /// Answers this recipient so, until it is given `None`; with nothing where the line is empty.
     pub fn refuse_one(&self, recipient: &str, line: Option<&str>) {
         let answers = &mut self.kept.lock().expect("no panic").answers;
         match line {

@@ -11,10 +11,10 @@ use store::{ClaimedDelivery, StoreError};
 use super::queue::Requests;
 use crate::mail::Failure;
 
-/// Longest time that all at once may take.
-const TO_ALL: Duration = Duration::from_secs(20);
-/// Nobody more is begun with so long after the beginning: none of it shall be cut off.
-const BEGINS: Duration = Duration::from_secs(30);
+/// Longest time that one attempt may take.
+const LONGEST: Duration = Duration::from_secs(45);
+/// Nobody more is begun with so long after the beginning: who is cut off may have it, and gets it again.
+const BEGINS: Duration = Duration::from_secs(15);
 
 /// What has become of each recipient; one who is not in it waits.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -71,14 +71,19 @@ impl Requests {
         if noted.is_none() {
             // A server that refuses one recipient is not given the mail: nobody has it then.
             let sent = self.mail.send_mail(claimed.id, mail, &open);
-            match kernel::timeout(&*self.clock, TO_ALL, sent).await {
+            match kernel::timeout(&*self.clock, LONGEST, sent).await {
                 Some(Ok(())) => return Ok(Ok(())),
                 Some(Err(failure)) if is_of_all(&failure, open.len(), claimed.attempts) => {
                     return Ok(Err(undelivered(failure)));
                 }
                 Some(Err(_)) => {}
-                // It would take as long again.
-                None => self.note(claimed, &progress).await?,
+                None if open.len() == 1 => return Ok(Err(undelivered(Failure::too_slow()))),
+                // Where one of them is what holds it up, the others get it next time.
+                None => {
+                    self.note(claimed, &progress).await?;
+                    let waiting = open.iter().map(|one| (*one, Failure::too_slow().reason)).collect();
+                    return Ok(progress.outcome(&all, &waiting));
+                }
             }
         }
         // One who makes the server hang up keeps it from the others only once.
@@ -87,10 +92,14 @@ impl Requests {
         open.rotate_left(first);
         let mut waiting = BTreeMap::new();
         for recipient in open {
-            if self.clock.monotonic().saturating_sub(begun) > BEGINS {
+            let taken = self.clock.monotonic().saturating_sub(begun);
+            if taken > BEGINS {
                 break;
             }
-            match self.mail.send_mail(claimed.id, mail, &[recipient]).await {
+            let recipients = [recipient];
+            let sent = self.mail.send_mail(claimed.id, mail, &recipients);
+            let sent = kernel::timeout(&*self.clock, LONGEST.saturating_sub(taken), sent).await;
+            match sent.unwrap_or_else(|| Err(Failure::too_slow())) {
                 Ok(()) => {
                     progress.have.insert(recipient.to_owned());
                 }
@@ -120,7 +129,7 @@ fn is_of_all(failure: &Failure, recipients: usize, attempts: i32) -> bool {
     recipients == 1 || failure.is_of_server && (failure.permanent || attempts <= 1)
 }
 
-pub(super) fn undelivered(failure: Failure) -> Undelivered {
+fn undelivered(failure: Failure) -> Undelivered {
     Undelivered { message: failure.reason, permanent: failure.permanent, retry_after: None }
 }
 

@@ -12,16 +12,13 @@ use kernel::Clock;
 use store::{ClaimedDelivery, Store, StoreError};
 use uuid::Uuid;
 
-use super::mail;
-use crate::mail::{Delivery, Failure};
+use crate::mail::Delivery;
 use crate::run::CredentialsOf;
 use crate::sending::{Queue, pause};
 use crate::turn::text::stored_json;
 
 /// For how long a claimed request is nobody else's; longer than one attempt may take.
 const SENDING: TimeDelta = TimeDelta::seconds(60);
-/// Longest time that handing a mail over may take.
-const MAIL: Duration = Duration::from_secs(45);
 /// Between two attempts.
 const LONGEST_PAUSE: TimeDelta = TimeDelta::minutes(10);
 /// For how long it is tried.
@@ -61,13 +58,8 @@ impl Queue for Requests {
         let credentials =
             CredentialsOf { workspace: workspace_id, store: &self.store, ring: self.vault.as_ref() };
         let sent = match stored_json(&claimed.request).map(|request| (Mail::of(&request), request)) {
-            Ok((Some(mail), _)) => {
-                match kernel::timeout(&*self.clock, MAIL, self.send_mail(&mail, &claimed)).await {
-                    // As a status, what SMTP says of it.
-                    Some(sent) => sent?.map(|()| 250),
-                    None => Err(mail::undelivered(Failure::too_slow())),
-                }
-            }
+            // As a status, what SMTP says of it.
+            Ok((Some(mail), _)) => self.send_mail(&mail, &claimed).await?.map(|()| 250),
             Ok((None, request)) => deliver(id, request, &credentials, &self.outbound, &*self.clock).await,
             Err(error) => Err(Undelivered { message: error.to_string(), permanent: true, retry_after: None }),
         };

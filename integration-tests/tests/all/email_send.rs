@@ -1,7 +1,12 @@
 //! `email_send` over HTTP and SMTP: sent once its step is done, and again only where the mail server has not taken it.
 
+use std::time::Duration;
+
 use integration_tests::{AnswerExt, MailServer, TestService, graphs, until};
 use serde_json::{Value, json};
+
+/// What an attempt waits for takes minutes.
+const STEP: Duration = Duration::from_millis(250);
 
 async fn run(t: &TestService, graph: Value, inputs: Value) -> Value {
     let workflow = t.workflow().graph(graph).create().await;
@@ -165,6 +170,64 @@ async fn one_who_makes_the_server_hang_up_keeps_the_mail_from_nobody() {
     until("it is over", async || delivery(&t, &done).await["status"] == "sent").await;
     let recipients: Vec<String> = server.mails().into_iter().flat_map(|mail| mail.to).collect();
     assert_eq!(recipients, ["b@example.com", "a@example.com"]);
+}
+
+/// Sent once at a time: who is answered late has it already.
+#[tokio::test]
+async fn a_server_that_takes_long_is_given_nothing_twice_in_one_attempt() {
+    let server = MailServer::start().await;
+    let t = TestService::builder()
+        .set("SERVICE_SMTP_URL", server.url())
+        .set("SERVICE_MAIL_FROM", "service@example.com")
+        .manual_clock()
+        .start()
+        .await;
+    let too_long = "the mail server takes too long";
+    let many =
+        format!("0 of 2 recipients have it, but not a@example.com ({too_long}), b@example.com ({too_long})");
+    for (to, why) in
+        [(json!(["a@example.com"]), too_long), (json!(["a@example.com", "b@example.com"]), &many)]
+    {
+        let before = server.mails().len();
+        server.be_silent(true);
+        let run = run(&t, graphs::chain(&[mail(json!({"to": to}))], None), json!({"n": 1}));
+        let done = t.while_time_passes_in(STEP, run).await;
+        let tried = until("it was tried", async || delivery(&t, &done).await["error"].is_string());
+        t.while_time_passes_in(STEP, tried).await;
+        assert_eq!(
+            (delivery(&t, &done).await["error"].as_str(), server.mails().len()),
+            (Some(why), before + 1)
+        );
+        server.be_silent(false);
+        let over = until("it is over", async || delivery(&t, &done).await["status"] == "sent");
+        t.while_time_passes_in(STEP, over).await;
+    }
+}
+
+/// What is known of the others is not lost with one of them.
+#[tokio::test]
+async fn one_for_whom_the_server_says_nothing_keeps_the_mail_from_nobody() {
+    let server = MailServer::start().await;
+    server.refuse_one("gone@example.com", Some("550 no such mailbox"));
+    server.refuse_one("b@example.com", Some(""));
+    let t = TestService::builder()
+        .set("SERVICE_SMTP_URL", server.url())
+        .set("SERVICE_MAIL_FROM", "service@example.com")
+        .manual_clock()
+        .start()
+        .await;
+    let to = json!(["gone@example.com", "a@example.com", "b@example.com"]);
+    let run = run(&t, graphs::chain(&[mail(json!({"to": to}))], None), json!({"n": 1}));
+    let done = t.while_time_passes_in(STEP, run).await;
+    let why = "1 of 3 recipients have it, but not b@example.com (the mail server takes too long), \
+               gone@example.com (the mail server answered 550)";
+    let tried = until("the others have it", async || delivery(&t, &done).await["error"] == why);
+    t.while_time_passes_in(STEP, tried).await;
+    server.refuse_one("b@example.com", None);
+    let over = until("it is over", async || delivery(&t, &done).await["status"] == "failed");
+    t.while_time_passes_in(STEP, over).await;
+    let recipients: Vec<String> = server.mails().into_iter().flat_map(|mail| mail.to).collect();
+    assert_eq!(recipients, ["a@example.com", "b@example.com"]);
 }
 
 #[tokio::test]
