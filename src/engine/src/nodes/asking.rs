@@ -146,10 +146,12 @@ impl Asking<'_> {
             // An endpoint may repeat the key that it was sent.
             let masked = stream.then(|| Masked::new(call, call.redactor()));
             let pieces: &dyn Pieces = masked.as_ref().map_or(&NoPieces, |masked| masked);
-            let answer = provider.call(&request, pieces).await.map_err(NodeError::from)?;
+            let answered = provider.call(&request, pieces).await;
+            // Of an answer that breaks off too.
             if let Some(masked) = masked {
                 masked.finish().await;
             }
+            let answer = answered.map_err(NodeError::from)?;
             spent.add(&self.chosen.name, answer.usage);
             let Some(schema) = self.schema.filter(|_| answer.tool_calls.is_empty()) else {
                 return Ok(Asked { answer, json: Value::Null, spent });

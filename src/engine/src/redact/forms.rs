@@ -17,6 +17,9 @@ const ENTITIES: [(char, &[&str]); 5] = [
     ('\'', &["&apos;", "&#39;", "&#x27;"]),
 ];
 
+/// Bytes of the longest escape of a letter: of four bytes, or of two UTF-16 units.
+const LONGEST_ESCAPE: usize = 12;
+
 /// A secret and how it looks when it is encoded.
 pub(super) struct Forms {
     plain: Zeroizing<String>,
@@ -70,10 +73,20 @@ impl Forms {
         self.starts.get(usize::from(byte)).copied().unwrap_or(false)
     }
 
+    /// Whether what begins there may become the secret, which has spaces inside, with what comes behind the text.
+    pub(super) fn has_begun(&self, text: &str, at: usize, effort: &mut Effort) -> bool {
+        let is_spaced = self.plain.contains(char::is_whitespace);
+        is_spaced
+            && text.get(at..).is_some_and(|rest| matches!(plainly(rest, &self.plain, effort), Said::Begun))
+    }
+
     /// Where in the text the secret stands that begins there, in whatever form.
     pub(super) fn at(&self, text: &str, at: usize, effort: &mut Effort) -> Option<Range<usize>> {
         let rest = text.get(at..)?;
-        let mut found = plainly(rest, &self.plain, effort).or_else(|| hexed(rest, &self.hex, effort));
+        let mut found = match plainly(rest, &self.plain, effort) {
+            Said::All(length) => Some(length),
+            Said::Begun | Said::Else => hexed(rest, &self.hex, effort),
+        };
         let mut start = at;
         for (before, form) in self.base64.iter().enumerate() {
             if let Some(length) = encoded(rest, form, effort) {
@@ -87,6 +100,15 @@ impl Forms {
         }
         found.map(|length| start..at + length)
     }
+}
+
+/// What a text says from its beginning on.
+enum Said {
+    /// All of the secret, in so many bytes.
+    All(usize),
+    /// Nothing else, but the text ends before all of it is there, or it takes too long to find out.
+    Begun,
+    Else,
 }
 
 /// How many letters may be compared yet: somebody may make a secret and a text that are alike nearly everywhere.
@@ -121,24 +143,35 @@ fn hexed(text: &str, hex: &str, effort: &mut Effort) -> Option<usize> {
 }
 
 /// How much of the text says the secret, each letter as it is or escaped.
-fn plainly(text: &str, secret: &str, effort: &mut Effort) -> Option<usize> {
+fn plainly(text: &str, secret: &str, effort: &mut Effort) -> Said {
     // A letter such as % may be itself or the beginning of its escape: both are gone after.
     let (mut ends, mut further) = (vec![0], Vec::new());
+    let mut otherwise = Said::Else;
     for letter in secret.chars() {
         for end in ends.drain(..) {
-            effort.spend()?;
-            let rest = text.get(end..)?;
+            let rest = text.get(end..).unwrap_or_default();
+            if effort.spend().is_none() {
+                return Said::Begun;
+            }
+            if is_cut(rest) {
+                otherwise = Said::Begun;
+            }
             let spelt = [literal(rest, letter), spelling(rest, letter)];
             further.extend(spelt.into_iter().flatten().map(|length| end + length));
         }
         if further.is_empty() {
-            return None;
+            return otherwise;
         }
         further.sort_unstable();
         further.dedup();
         std::mem::swap(&mut ends, &mut further);
     }
-    ends.last().copied()
+    ends.last().map_or(Said::Else, |end| Said::All(*end))
+}
+
+/// Whether there is nothing, or nothing but what may be the beginning of an escape.
+fn is_cut(text: &str) -> bool {
+    text.is_empty() || text.len() < LONGEST_ESCAPE && text.starts_with(['%', '\\', '&'])
 }
 
 fn literal(text: &str, letter: char) -> Option<usize> {

@@ -118,6 +118,12 @@ impl Known {
         self.forms.push(Arc::new(forms));
     }
 
+    /// The secrets that can begin with this byte, by their numbers.
+    fn starting_with(&self, byte: u8) -> impl Iterator<Item = (usize, &Forms)> {
+        let indexes = self.starts.get(usize::from(byte)).into_iter().flatten();
+        indexes.filter_map(|index| Some((*index, self.forms.get(*index)?.as_ref())))
+    }
+
     /// Whether there is nothing to look for.
     pub(crate) fn is_empty(&self) -> bool {
         self.forms.is_empty()
@@ -176,10 +182,8 @@ impl Known {
         // Where each of them has been found, up to where.
         let mut found = vec![0; self.forms.len()];
         for (at, byte) in text.bytes().enumerate() {
-            for index in self.starts.get(usize::from(byte)).into_iter().flatten() {
-                let (Some(forms), Some(found)) = (self.forms.get(*index), found.get_mut(*index)) else {
-                    continue;
-                };
+            for (index, forms) in self.starting_with(byte) {
+                let Some(found) = found.get_mut(index) else { continue };
                 let Some(place) = (at >= *found).then(|| forms.at(text, at, &mut effort)).flatten() else {
                     continue;
                 };

@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use parking_lot::Mutex;
 
+use super::forms::Effort;
 use super::{Known, MASK, Redactor};
 use crate::models::Pieces;
 
@@ -71,9 +72,19 @@ impl Known {
         // A secret without spaces has none in any form, nor letters that it does not have: it ends with its word.
         let ends_word = |letter: char| letter.is_whitespace() || (!self.wide && !letter.is_ascii());
         let word = text.rfind(ends_word).map_or(0, |at| text.ceil_char_boundary(at.saturating_add(1)));
-        let spaced = if self.longest_spaced == 0 { text.len() } else { far(self.longest_spaced) };
-        let end = word.max(far(self.longest)).min(spaced);
+        let begun = self.begun(text, far(self.longest_spaced));
+        let end = word.max(far(self.longest)).min(begun.unwrap_or(text.len()));
         if end == word && self.longest_spaced == 0 { Some(end) } else { self.before_secret(text, end) }
+    }
+
+    /// The first place from `from` on where a secret with spaces inside may have begun that has not ended yet.
+    fn begun(&self, text: &str, from: usize) -> Option<usize> {
+        let mut effort = Effort::of(text);
+        let mut places = text.bytes().enumerate().skip(from);
+        let begun = places.find(|(at, byte)| {
+            self.starting_with(*byte).any(|(_, forms)| forms.has_begun(text, *at, &mut effort))
+        });
+        begun.map(|(at, _)| at)
     }
 
     /// The last place up to `end` that no secret reaches across: one that does is held until all of it is there.
@@ -148,9 +159,15 @@ mod tests {
             said(&["sk-canary-0123456789"], &["早上", "好，sk", "-x"]).await,
             ["早上", "好，", "sk-x"]
         );
+        // What has spaces inside is held back where it may have begun, and nowhere else.
+        let spaced = ["sk-canary-0123456789", "two words of one secret"];
         assert_eq!(
-            said(&["sk-canary-0123456789", "two words"], &["One ", "tw", "o"]).await.concat(),
-            "One two"
+            said(&spaced, &["One ", "tw", "o wo", "nders ", "and two words of", " many"]).await,
+            ["One ", "two wonders ", "and ", "two words of ", "many"]
+        );
+        assert_eq!(
+            said(&spaced, &["It is two+words%20o", "f one %7", "3ecret. "]).await,
+            ["It is ", "[redacted]. "]
         );
         // A word without an end is not held for ever.
         let long = "x".repeat(4_000);
