@@ -15,6 +15,7 @@ use super::outbound;
 use super::{Call, Effect, Failure, Node, NodeType};
 use crate::NodeError;
 use crate::canonical::sha256;
+use crate::channel::kind;
 use crate::check::Check;
 use crate::graph::NodeSpec;
 use crate::graph::fields::Fields;
@@ -34,7 +35,7 @@ pub(super) const TYPE: NodeType = NodeType {
     schema,
     result: "`{ok, message_id, channel}`; `channel` is the id of the channel.",
     example: || {
-        json!({"name": "tell", "type": "discord_message", "webhook_url": "https://discord.com/api/webhooks/0/x",
+        json!({"name": "tell", "type": "discord_message", "webhook_url": "[[discord webhook]]",
                "text": "A new order: {{ inputs.order }}"})
     },
     build,
@@ -47,7 +48,7 @@ struct DiscordMessage {
     text: Value,
     embeds: Option<Value>,
     reply_to: Option<Value>,
-    allowed_mentions: Value,
+    allowed_mentions: Option<Value>,
     base_url: Value,
 }
 
@@ -60,21 +61,24 @@ fn schema() -> Value {
         "embeds": {"type": ["array", "string"], "description": "Discord's embeds, or a template of them."},
         "reply_to": {"type": ["string", "integer"],
                      "description": "Id of the message that it answers, for a bot; a template."},
-        "allowed_mentions": {"type": "object", "default": {"parse": []},
-                             "description": "Whom the text may call by `@`: nobody unless given."},
+        "allowed_mentions": {"type": ["object", "string"], "default": {"parse": []},
+                             "description": "Whom the text may call by `@`: nobody unless given. A template makes an object."},
         "base_url": {"type": "string", "default": API, "description": "Where bots post."}},
         "oneOf": [{"required": ["webhook_url"]}, {"required": ["token", "channel"]}]})
 }
 
 fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
-    let webhook_url = outbound::optional_url(fields, "webhook_url", check);
+    let webhook_url = outbound::optional_secret(fields, "webhook_url", "discord webhook", check);
     let token = outbound::optional_secret(fields, "token", "discord bot", check);
     let channel = super::optional_id_field(fields, "channel", check);
     let text = super::text_field(fields, "text", check);
     let embeds = super::optional_field(fields, "embeds", check);
     let reply_to = super::optional_id_field(fields, "reply_to", check);
-    let allowed_mentions =
-        super::optional_field(fields, "allowed_mentions", check).unwrap_or_else(|| json!({"parse": []}));
+    let allowed_mentions = super::optional_field(fields, "allowed_mentions", check);
+    if allowed_mentions.as_ref().is_some_and(|given| !given.is_object() && !given.is_string()) {
+        let problem = FieldError::new(fields.at("allowed_mentions"), "type", "must be an object");
+        check.note(problem.suggest("\"allowed_mentions\": {\"parse\": [\"users\"]}"));
+    }
     let base_url = messaging::base_url(fields, API, webhook_url.is_none(), check);
     check_way(fields, "discord webhook", ("discord bot", "1234567890"), check);
     if webhook_url.is_some() && reply_to.is_some() {
@@ -103,7 +107,7 @@ impl Node for DiscordMessage {
             ("text", Some(&self.text)),
             ("embeds", self.embeds.as_ref()),
             ("reply_to", self.reply_to.as_ref()),
-            ("allowed_mentions", Some(&self.allowed_mentions)),
+            ("allowed_mentions", self.allowed_mentions.as_ref()),
             ("base_url", Some(&self.base_url)),
         ];
         messaging::input(secret, plain, scope)
@@ -111,8 +115,8 @@ impl Node for DiscordMessage {
 
     async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
         let fields = outbound::reveal(input, call).await?;
-        let names = [("text", "content"), ("embeds", "embeds"), ("allowed_mentions", "allowed_mentions")];
-        let mut body = messaging::body(&fields, &names);
+        let mut body = messaging::body(&fields, &[("text", "content"), ("embeds", "embeds")]);
+        body.insert("allowed_mentions".to_owned(), mentions(fields.get("allowed_mentions"))?);
         if let Some(id) = fields.get("reply_to") {
             body.insert("message_reference".to_owned(), json!({"message_id": id}));
         }
@@ -144,6 +148,20 @@ impl Node for DiscordMessage {
 
     fn timeout(&self) -> Option<Duration> {
         Some(messaging::TIMEOUT)
+    }
+}
+
+/// Without this member Discord would let the text call everybody.
+fn mentions(given: Option<&Value>) -> Result<Value, NodeError> {
+    match given {
+        None => Ok(json!({"parse": []})),
+        Some(given @ Value::Object(_)) => Ok(given.clone()),
+        Some(other) => {
+            let made = kind(other);
+            Err(NodeError::failed(format!(
+                "'allowed_mentions' must be an object, and its template made {made}"
+            )))
+        }
     }
 }
 

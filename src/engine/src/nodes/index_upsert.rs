@@ -106,8 +106,12 @@ impl Node for IndexUpsert {
 /// A name that the database can keep.
 pub(super) fn name_of(field: &str, input: &Value) -> Result<String, NodeError> {
     let name = as_text(input.get(field).unwrap_or(&Value::Null));
-    if name.is_empty() || name.chars().count() > MOST_NAME || name.chars().any(char::is_control) {
-        let message = format!("'{field}' must have 1 to {MOST_NAME} letters and no control characters");
+    // No address can name "." and "..".
+    let is_bad = matches!(name.as_str(), "" | "." | "..") || name.chars().any(char::is_control);
+    if is_bad || name.chars().count() > MOST_NAME {
+        let message = format!(
+            "'{field}' must have 1 to {MOST_NAME} letters, no control characters, and not be '.' or '..'"
+        );
         return Err(NodeError::failed(message));
     }
     Ok(name)

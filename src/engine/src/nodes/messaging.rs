@@ -21,7 +21,9 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
 const MOST_BODY: u64 = 256 * 1024;
 
 /// Fields that a message does not go without.
-const NEEDED: [&str; 4] = ["text", "chat", "channel", "base_url"];
+const NEEDED: [&str; 3] = ["chat", "channel", "base_url"];
+/// What a message may say: one of them is enough.
+const CONTENT: [&str; 3] = ["text", "blocks", "embeds"];
 
 /// Fields by their names.
 pub(super) type Named<'a, const N: usize> = [(&'static str, Option<&'a Value>); N];
@@ -34,17 +36,24 @@ pub(super) fn input<const S: usize, const P: usize>(
     scope: &View,
 ) -> Result<Value, NodeError> {
     let mut input = outbound::texts(fill_fields(secret, scope)?)?;
+    let mut no_text = None;
     if let Some(fields) = input.get_mut("fields").and_then(Value::as_object_mut) {
         for (name, value) in plain {
             match value.map(|value| fill(value, scope)).transpose()? {
                 None => {}
-                Some(value @ (Value::Array(_) | Value::Object(_))) if NEEDED.contains(&name) => {
+                Some(value @ (Value::Array(_) | Value::Object(_)))
+                    if name == "text" || NEEDED.contains(&name) =>
+                {
                     return Err(outbound::no_text(name, &value));
                 }
-                Some(value) if NEEDED.contains(&name) && outbound::is_nothing(&value) => {
-                    return Err(outbound::no_text(name, &value));
+                Some(value) if outbound::is_nothing(&value) => {
+                    if NEEDED.contains(&name) {
+                        return Err(outbound::no_text(name, &value));
+                    }
+                    if name == "text" {
+                        no_text = Some(outbound::no_text(name, &value));
+                    }
                 }
-                Some(Value::Null) => {}
                 Some(value @ (Value::Array(_) | Value::Object(_))) => {
                     fields.insert(name.to_owned(), value);
                 }
@@ -52,6 +61,10 @@ pub(super) fn input<const S: usize, const P: usize>(
                     fields.insert(name.to_owned(), Value::String(as_text(&value)));
                 }
             }
+        }
+        let says_something = CONTENT.iter().any(|name| fields.contains_key(*name));
+        if let Some(error) = no_text.filter(|_| !says_something) {
+            return Err(error);
         }
     }
     Ok(input)

@@ -25,7 +25,7 @@ pub(super) const TYPE: NodeType = NodeType {
     schema,
     result: "`{ok, channel, ts}`; by a webhook `{ok}` alone.",
     example: || {
-        json!({"name": "tell", "type": "slack_message", "webhook_url": "https://hooks.slack.com/services/T0/B0/x",
+        json!({"name": "tell", "type": "slack_message", "webhook_url": "[[slack webhook]]",
                "text": "A new order: {{ inputs.order }}"})
     },
     build,

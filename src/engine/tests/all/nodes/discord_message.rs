@@ -60,7 +60,7 @@ async fn a_message_goes_by_webhook_or_as_a_bot_and_calls_nobody() {
     assert!(said["nonce"].as_str().unwrap().len() <= 25);
     assert_eq!(said["nonce"], body(&sent[1])["nonce"]);
     let other = node(
-        json!({"name": "again", "token": "[[bot]]", "channel": "22", "reply_to": "{{ inputs.none | default(none) }}",
+        json!({"name": "again", "token": "[[bot]]", "channel": "22", "reply_to": "{{ inputs.none | default('') }}",
                             "base_url": format!("http://{}/api", endpoint.at)}),
     );
     assert_eq!(world_of.run_outside(&plan(&alone(&other))).await, done);
@@ -69,8 +69,46 @@ async fn a_message_goes_by_webhook_or_as_a_bot_and_calls_nobody() {
         said_again["nonce"] != said["nonce"] && said_again.get("message_reference").is_none(),
         "{said_again}"
     );
+    assert_eq!(said_again["allowed_mentions"], json!({"parse": []}));
     assert!(sent[0].contains("user-agent: DiscordBot (Callboard, "), "{}", sent[0]);
     assert!(!format!("{:?}", world_of.journal.rows.lock()).contains("canary"));
+}
+
+#[tokio::test]
+async fn what_a_template_makes_nothing_of_is_not_sent_and_calls_nobody() {
+    let nothing = "{{ inputs.none | default(none) }}";
+    let ran = async |more: Value| {
+        let endpoint = Endpoint::answering(200, JSON, SAID).await;
+        let ran = world(&endpoint).run_outside(&plan(&alone(&node(more)))).await;
+        let sent = endpoint.requests.lock().first().map(|sent| body(sent));
+        ran.map(|_| sent).map_err(|error| error.message)
+    };
+    let hook = |more: Value| {
+        let mut all = json!({"webhook_url": "[[hook]]"});
+        all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        all
+    };
+    let nobody = json!({"parse": []});
+    assert_eq!(
+        ran(hook(json!({"allowed_mentions": nothing}))).await,
+        Ok(Some(json!({"content": "hi @everyone", "allowed_mentions": nobody})))
+    );
+    assert_eq!(
+        ran(hook(json!({"allowed_mentions": "{{ {'parse': ['users']} }}"}))).await,
+        Ok(Some(json!({"content": "hi @everyone", "allowed_mentions": {"parse": ["users"]}})))
+    );
+    for made in ["all {{ inputs.name }}", "{{ [1] }}"] {
+        let error = ran(hook(json!({"allowed_mentions": made}))).await.unwrap_err();
+        assert!(error.contains("'allowed_mentions' must be an object"), "{error}");
+    }
+    assert_eq!(
+        ran(hook(json!({"text": "", "embeds": [{"title": "t"}]}))).await,
+        Ok(Some(json!({"embeds": [{"title": "t"}], "allowed_mentions": nobody})))
+    );
+    for text in ["", nothing] {
+        let error = ran(hook(json!({"text": text, "embeds": nothing}))).await.unwrap_err();
+        assert!(error.contains("'text'"), "{error}");
+    }
 }
 
 #[tokio::test]
@@ -99,6 +137,8 @@ fn mistakes_are_told_when_a_graph_is_saved() {
         (json!({}), vec!["/webhook_url required"]),
         (json!({"webhook_url": "[[x]]", "token": "[[y]]"}), vec!["/webhook_url required"]),
         (json!({"token": "y", "channel": 1}), vec!["/token secret"]),
+        (json!({"webhook_url": "https://discord.com/api/webhooks/0/x"}), vec!["/webhook_url secret"]),
+        (json!({"webhook_url": "[[a]]", "allowed_mentions": []}), vec!["/allowed_mentions type"]),
         (json!({"token": "[[a]]"}), vec!["/channel required"]),
         (json!({"webhook_url": "[[a]]", "reply_to": 1}), vec!["/reply_to reply_to"]),
         (json!({"webhook_url": "[[a]]", "embeds": "{{ nothing }"}), vec!["/embeds template"]),
