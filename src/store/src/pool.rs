@@ -127,6 +127,10 @@ impl Store {
         &self.inner.connector
     }
 
+    pub(crate) fn role(&self) -> Option<&'static str> {
+        self.inner.role
+    }
+
     pub(crate) fn now(&self) -> DateTime<Utc> {
         self.inner.clock.now()
     }

@@ -9,6 +9,7 @@ use diesel::{OptionalExtension, QueryableByName};
 use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl, SimpleAsyncConnection};
 use uuid::Uuid;
 
+use crate::connect::Session;
 use crate::{Store, StoreError};
 
 /// Pages of a table that are looked at: all that it has, or so many of them at random.
@@ -31,7 +32,7 @@ struct Table {
 /// About what a row takes beside its values: its head, small columns, and its places in indexes.
 const ROW: i64 = 150;
 
-const TABLES: [Table; 7] = [
+const TABLES: [Table; 9] = [
     Table {
         name: "runs",
         joins: "",
@@ -43,6 +44,13 @@ const TABLES: [Table; 7] = [
         joins: "JOIN runs o ON o.id = t.run_id",
         workspace: "o.workspace_id",
         values: &["result", "error"],
+    },
+    // A delivery holds all that is sent until days after its end.
+    Table {
+        name: "outbox",
+        joins: "JOIN runs o ON o.id = t.run_id",
+        workspace: "o.workspace_id",
+        values: &["request", "progress", "error"],
     },
     // Each value once, whoever has it, and from rows that are alike: a step may stand for one large value or for none.
     Table {
@@ -69,6 +77,12 @@ const TABLES: [Table; 7] = [
         joins: "JOIN search_indexes o ON o.id = t.index_id AND o.deleted_at IS NULL",
         workspace: "o.workspace_id",
         values: &["text", "metadata", "vector"],
+    },
+    Table {
+        name: "search_documents",
+        joins: "JOIN search_indexes o ON o.id = t.index_id AND o.deleted_at IS NULL",
+        workspace: "o.workspace_id",
+        values: &["terms"],
     },
     Table {
         name: "search_postings",
@@ -109,7 +123,7 @@ pub struct WorkspaceUsage {
     /// The workspace.
     #[diesel(sql_type = SqlUuid)]
     pub workspace_id: Uuid,
-    /// Bytes of its rows: runs, journals, events, messages and search indexes.
+    /// Bytes of its rows: runs, journals, events, messages, deliveries and search indexes.
     #[diesel(sql_type = BigInt)]
     pub bytes: i64,
     /// When that was measured.
@@ -175,21 +189,22 @@ impl Store {
     /// [`StoreError`] when the database does not answer.
     pub async fn measure_usage(&self, since: DateTime<Utc>) -> Result<bool, StoreError> {
         let now = self.now();
-        let mut connection = self.connection().await?;
+        // It takes longer than any other work, so none of the pool.
+        let mut connection = self.connector().open(Session::Service(self.role())).await?;
         // Not in one transaction: the lock of a table that is read would be in the way of a new partition until the end.
         let wanted: Wanted = diesel::sql_query(
             "SELECT NOT EXISTS (SELECT FROM workspace_usage WHERE measured_at > $2) AND pg_try_advisory_lock($1) AS wanted",
         )
         .bind::<BigInt, _>(LOCK)
         .bind::<Timestamptz, _>(since)
-        .get_result(&mut *connection)
+        .get_result(&mut connection)
         .await?;
         if !wanted.wanted {
             return Ok(false);
         }
         let measured = measured(&mut connection, now).await;
         let unlocked = diesel::sql_query("SELECT pg_advisory_unlock($1)").bind::<BigInt, _>(LOCK);
-        let unlocked = unlocked.execute(&mut *connection).await;
+        let unlocked = unlocked.execute(&mut connection).await;
         measured?;
         unlocked?;
         Ok(true)
