@@ -22,6 +22,7 @@ mod mail_server;
 mod process;
 mod provider;
 mod raw;
+mod rows;
 mod service;
 mod socket;
 mod tidy;

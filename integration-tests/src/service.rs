@@ -9,7 +9,7 @@ use client::{Answer, Client};
 use kernel::{Clock, ManualClock, SystemClock};
 use serde_json::Value;
 use server::Load;
-use store::testing::{Held, TestDatabase};
+use store::testing::TestDatabase;
 use tempfile::TempDir;
 
 use crate::process::{Process, Stopping};
@@ -104,7 +104,7 @@ pub struct TestService {
     clock: Option<ManualClock>,
     leaves_work: bool,
     _data: TempDir,
-    database: TestDatabase,
+    pub(crate) database: TestDatabase,
 }
 
 impl TestService {
@@ -311,39 +311,6 @@ impl TestService {
             }
         })
         .await
-    }
-
-    /// The first column of the first row, as text.
-    pub async fn scalar(&self, sql: &str) -> String {
-        self.database.scalar(sql).await
-    }
-
-    /// Runs SQL as the database's owner.
-    ///
-    /// # Panics
-    /// When the database refuses.
-    pub async fn execute(&self, sql: &str) {
-        self.database.execute(sql).await.expect("SQL");
-    }
-
-    /// Runs SQL as the database's owner in a transaction that stays open: what it locks is held until it is released.
-    pub async fn hold(&self, sql: &str) -> Held {
-        self.database.hold(sql).await
-    }
-
-    /// Waits until as many of the service's statements wait for a lock.
-    pub async fn waiting_for_locks(&self, statements: usize) {
-        let sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-        until("statements wait for a lock", async || self.scalar(sql).await == statements.to_string()).await;
-    }
-
-    /// Asserts that a table is empty.
-    ///
-    /// # Panics
-    /// When it is not.
-    pub async fn assert_no_rows(&self, table: &str) {
-        let rows = self.scalar(&format!("SELECT count(*) FROM {table}")).await;
-        assert_eq!(rows, "0", "rows in {table}");
     }
 
     /// What is under way.

@@ -1,0 +1,41 @@
+//! What stands in a service's database, looked at and changed past the service.
+
+use store::testing::Held;
+
+use crate::{TestService, until};
+
+impl TestService {
+    /// The first column of the first row, as text.
+    pub async fn scalar(&self, sql: &str) -> String {
+        self.database.scalar(sql).await
+    }
+
+    /// Runs SQL as the database's owner.
+    ///
+    /// # Panics
+    /// When the database refuses.
+    pub async fn execute(&self, sql: &str) {
+        self.database.execute(sql).await.expect("SQL");
+    }
+
+    /// Runs SQL as the database's owner in a transaction that stays open: what it locks is held until it is released.
+    pub async fn hold(&self, sql: &str) -> Held {
+        self.database.hold(sql).await
+    }
+
+    /// Waits until so many of the service's statements wait for a lock, or more.
+    pub async fn waiting_for_locks(&self, statements: usize) {
+        let sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        let waiting = async || self.scalar(sql).await.parse::<usize>().unwrap_or_default();
+        until("statements wait for a lock", async || waiting().await >= statements).await;
+    }
+
+    /// Asserts that a table is empty.
+    ///
+    /// # Panics
+    /// When it is not.
+    pub async fn assert_no_rows(&self, table: &str) {
+        let rows = self.scalar(&format!("SELECT count(*) FROM {table}")).await;
+        assert_eq!(rows, "0", "rows in {table}");
+    }
+}
