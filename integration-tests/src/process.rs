@@ -11,6 +11,7 @@ use server::{Load, Parts};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::pause;
+use crate::waiting::LONGEST;
 
 enum Command {
     Load(oneshot::Sender<Load>),
@@ -69,15 +70,17 @@ impl Process {
 
     /// What does not come to its end by itself.
     pub(crate) async fn left_undone(&self) -> Option<Load> {
-        let mut load = None;
-        for _ in 0..500 {
-            load = self.load().await;
+        let clock = SystemClock::new();
+        loop {
+            let load = self.load().await;
             if load.is_none_or(|load| load.threads == 0 && load.streams == 0) {
                 return None;
             }
+            if clock.monotonic() > LONGEST {
+                return load;
+            }
             pause(10).await;
         }
-        load
     }
 
     pub(crate) fn stop(self) -> Stopping {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use kernel::{Clock, SystemClock};
 
 /// Longest time that anything in a test may take: many times what it takes, since machines have neighbours.
-const LONGEST: Duration = Duration::from_mins(1);
+pub(crate) const LONGEST: Duration = Duration::from_mins(1);
 const POLL: Duration = Duration::from_millis(5);
 
 /// Does nothing for a while.

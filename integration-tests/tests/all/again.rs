@@ -181,7 +181,12 @@ async fn a_retry_that_is_sent_again_is_the_same_retry() {
 
 #[tokio::test]
 async fn a_retry_goes_on_after_a_restart_and_can_be_resumed_and_stopped() {
-    let mut t = TestService::with_manual_clock().await;
+    let mut t = TestService::builder()
+        .manual_clock()
+        // Nobody reads across the stop.
+        .set("SERVICE_CHAT_DISCONNECT_GRACE", "forever")
+        .start()
+        .await;
     let graph = graphs::interrupted(&format!("({HISTORY})"), 60.0, " done");
     let workflow = t.workflow().graph(graph).published().create().await;
     let client = t.anonymous();

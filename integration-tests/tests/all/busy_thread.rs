@@ -1,10 +1,12 @@
 //! What becomes of a message while another is being answered: it waits, is refused, or interrupts.
 
+use std::time::Duration;
+
 use integration_tests::{AnswerExt, TestService, Workflow, chat, graphs, until};
 use serde_json::{Value, json};
 
 async fn with_policy(t: &TestService, busy: &str) -> Workflow {
-    let graph = graphs::interrupted("first", 6.0, "second");
+    let graph = graphs::interrupted("first", 60.0, "second");
     let workflow = t.workflow().graph(graph).published().create().await;
     let body = json!({"chat": {"busy": busy}}).to_string();
     let headers = [("content-type", "application/json")];
@@ -26,31 +28,34 @@ async fn slow(t: &TestService, workflow: &Workflow) -> (integration_tests::RawAn
 
 #[tokio::test]
 async fn a_second_message_may_be_refused() {
-    let t = TestService::start().await;
+    let t = TestService::with_manual_clock().await;
     let workflow = with_policy(&t, "reject").await;
     let (mut open, thread) = slow(&t, &workflow).await;
     let refused = t.chat(&chat::add(&workflow, &thread, "two")).await;
     assert_eq!((refused.status, refused.code().as_str()), (409, "chat.turn_running"), "{}", refused.text());
     assert_eq!(t.scalar("SELECT count(*)::text FROM runs").await, "1");
-    assert!(open.rest().await.contains("second"));
+    let step = Duration::from_secs(1);
+    assert!(t.while_time_passes_in(step, open.rest()).await.contains("second"));
     let mut taken = t.open_chat(&chat::add(&workflow, &thread, "two")).await;
     assert_eq!(taken.status, 200, "when the answer is there it is taken");
     let run = t.scalar("SELECT id::text FROM runs ORDER BY id DESC LIMIT 1").await;
-    t.post(&format!("/api/runs/{run}/cancel"), "").await;
-    taken.rest().await;
+    let cancel = format!("/api/runs/{run}/cancel");
+    t.while_time_passes(t.post(&cancel, "")).await;
+    t.while_time_passes(taken.rest()).await;
 }
 
 #[tokio::test]
 async fn a_second_message_may_interrupt_the_first() {
-    let t = TestService::start().await;
+    let t = TestService::with_manual_clock().await;
     let workflow = with_policy(&t, "interrupt").await;
     let (mut open, thread) = slow(&t, &workflow).await;
-    let mut second = t.open_chat(&chat::add(&workflow, &thread, "two")).await;
+    let mut second = t.while_time_passes(t.open_chat(&chat::add(&workflow, &thread, "two"))).await;
     assert_eq!(second.status, 200);
-    let first = open.rest().await;
+    let first = t.while_time_passes(open.rest()).await;
     assert!(first.contains("first") && !first.contains("second"), "{first}");
     assert_eq!(t.scalar("SELECT status FROM runs ORDER BY id LIMIT 1").await, "cancelled");
-    assert!(second.rest().await.contains("second"));
+    let step = Duration::from_secs(1);
+    assert!(t.while_time_passes_in(step, second.rest()).await.contains("second"));
 }
 
 #[tokio::test]

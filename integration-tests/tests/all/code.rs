@@ -60,7 +60,7 @@ async fn code_without_an_end_fails_its_run_alone() {
             "edges": [{"from": "START", "to": "spin"}, {"from": "spin", "to": "END"}],
         })
     };
-    let workflow = t.workflow().graph(endless(1.5)).create().await;
+    let workflow = t.workflow().graph(endless(10.0)).create().await;
     let echo = t.workflow().echo().published().create().await;
     let runs = format!("/api/workflows/{}/runs", workflow.id);
     let mut begun = Vec::new();

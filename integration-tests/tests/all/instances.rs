@@ -33,9 +33,9 @@ async fn a_run_is_stopped_over_another_instance_within_a_second() {
     let began = clock.monotonic();
     let stopped = other.post(&format!("/api/runs/{}/cancel", run["id"].as_str().unwrap()), "").await;
     assert_eq!(stopped.value()["status"], "cancelled", "{}", stopped.text());
-    // The other hears of it within 200 ms; the rest is for a busy machine.
+    // The other hears of it within 200 ms; the rest is for a busy machine. By itself the run ends after nine.
     let took = clock.monotonic() - began;
-    assert!(took < Duration::from_secs(4), "{took:?}");
+    assert!(took < Duration::from_secs(8), "{took:?}");
 }
 
 #[tokio::test]

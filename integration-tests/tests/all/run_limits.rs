@@ -1,6 +1,6 @@
 //! Workflows that limit how many of their runs are under way.
 
-use integration_tests::{AnswerExt, TestService, Workflow, graphs, until};
+use integration_tests::{AnswerExt, Endpoint, TestService, Workflow, graphs, until};
 use serde_json::{Value, json};
 
 use crate::waiting_runs::{answer, becomes, begin, record};
@@ -17,7 +17,7 @@ async fn limited(t: &TestService, graph: Value, most: Value) -> Workflow {
 
 #[tokio::test]
 async fn no_more_runs_are_under_way_than_may_be_and_all_end() {
-    let t = TestService::start().await;
+    let t = TestService::with_manual_clock().await;
     let workflow =
         limited(&t, graphs::chain(&[json!({"name": "d", "type": "delay", "seconds": 0.05})], None), json!(2))
             .await;
@@ -26,9 +26,12 @@ async fn no_more_runs_are_under_way_than_may_be_and_all_end() {
         runs.push(begin(&t, &workflow, "", json!({})).await);
     }
     assert_eq!(runs[11]["status"], "queued");
-    for run in &runs {
-        becomes(&t, run, "succeeded").await;
-    }
+    t.while_time_passes(async {
+        for run in &runs {
+            becomes(&t, run, "succeeded").await;
+        }
+    })
+    .await;
     // By the times in their rows, never more than two overlapped.
     let overlaps = "SELECT coalesce(max(n), 0)::text FROM (SELECT count(*) AS n FROM runs a JOIN runs b
                     ON b.started_at <= a.started_at AND b.finished_at > a.started_at GROUP BY a.id) t";
@@ -60,10 +63,10 @@ async fn a_run_that_waits_gives_its_place_to_another() {
 
 #[tokio::test]
 async fn a_run_that_waits_for_its_turn_is_stopped_and_outlives_a_restart() {
-    let mut t = TestService::start().await;
-    let workflow =
-        limited(&t, graphs::chain(&[json!({"name": "d", "type": "delay", "seconds": 9.5})], None), json!(1))
-            .await;
+    let endpoint = Endpoint::holding().await;
+    let mut t = TestService::builder().set("SERVICE_MODEL_BASE_URL", endpoint.base_url()).start().await;
+    let ask = json!({"name": "ask", "type": "llm", "model": "openai/test", "user": "why"});
+    let workflow = limited(&t, graphs::chain(&[ask], None), json!(1)).await;
     let first = begin(&t, &workflow, "", json!({})).await;
     becomes(&t, &first, "running").await;
     let (second, third) =

@@ -18,7 +18,7 @@ use uuid::Uuid;
 use wire::chat::{ChatEvent, Dialect, ThreadItem, UserMessageInput};
 use wire::sse;
 
-use super::{millis, until};
+use super::{LONGEST, until};
 
 /// A database with a workflow that says back what it is told, word by word.
 pub(crate) struct House {
@@ -243,7 +243,7 @@ impl Told {
         told
     }
 
-    /// Reads to the end of the stream, at most for 20 s.
+    /// Reads to the end of the stream, where something comes at least each [`LONGEST`].
     pub(crate) async fn to_the_end(reader: &mut Reader) -> Self {
         let mut told = Self::default();
         while told.more(reader).await {}
@@ -251,7 +251,7 @@ impl Told {
     }
 
     pub(crate) async fn more(&mut self, reader: &mut Reader) -> bool {
-        let next = kernel::timeout(&SystemClock::new(), millis(20_000), reader.next()).await;
+        let next = kernel::timeout(&SystemClock::new(), LONGEST, reader.next()).await;
         match next.unwrap_or_else(|| panic!("nothing came behind {:?}", self.events.last())).unwrap() {
             Readout::Frames(frames) => {
                 self.take(std::str::from_utf8(&frames).unwrap());

@@ -13,7 +13,7 @@ use store::{Lease, Store};
 use uuid::Uuid;
 use wire::chat::Dialect;
 
-use super::{millis, session, until_sql};
+use super::{LONGEST, session, until_sql};
 
 /// Lanes with everything they need.
 pub(crate) struct Lanes {
@@ -185,12 +185,12 @@ pub(crate) fn numbers(frames: &str) -> Vec<u64> {
     frames.lines().filter_map(number).collect()
 }
 
-/// Reads until event `last` has come, or nothing for two seconds.
+/// Reads until event `last` has come, or nothing for [`LONGEST`].
 pub(crate) async fn read_to(reader: &mut Reader, last: u64) -> Vec<u64> {
     let mut seen = Vec::new();
     let clock = SystemClock::new();
     while seen.last() != Some(&last) {
-        match kernel::timeout(&clock, millis(2_000), reader.next()).await {
+        match kernel::timeout(&clock, LONGEST, reader.next()).await {
             Some(Ok(Readout::Frames(frames))) => seen.extend(numbers(std::str::from_utf8(&frames).unwrap())),
             Some(Ok(Readout::End)) | None => break,
             Some(Err(error)) => panic!("{error}"),

@@ -11,7 +11,7 @@ use kernel::{Clock, SystemClock};
 use store::testing::TestDatabase;
 
 /// Longest time that anything may take: many times what it takes, since machines have neighbours.
-const LONGEST: Duration = Duration::from_mins(1);
+pub(crate) const LONGEST: Duration = Duration::from_mins(1);
 
 /// Runs a test inside an actix system whose runtime has two threads.
 pub(crate) fn system<T>(test: impl Future<Output = T>) -> T {

@@ -51,6 +51,8 @@ pub(crate) enum Birth {
 pub(crate) struct Record {
     /// Lives that were begun.
     pub(crate) lives: AtomicUsize,
+    /// Lives that have ended.
+    pub(crate) deaths: AtomicUsize,
     /// In which life which note was heard.
     pub(crate) heard: Mutex<Vec<(usize, usize)>>,
     /// How child tasks ended.
@@ -70,6 +72,10 @@ pub(crate) struct Record {
 }
 
 impl Record {
+    pub(crate) fn deaths(&self) -> usize {
+        self.deaths.load(Ordering::SeqCst)
+    }
+
     pub(crate) fn lives(&self) -> usize {
         self.lives.load(Ordering::SeqCst)
     }
@@ -166,6 +172,7 @@ impl Actor for ProbeActor {
     }
 
     fn stopped(&mut self, _context: &mut Self::Context) {
+        self.record.deaths.fetch_add(1, Ordering::SeqCst);
         if self.record.panics_when_stopped.swap(false, Ordering::SeqCst) {
             panic!("planned: stopped()");
         }

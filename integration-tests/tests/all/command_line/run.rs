@@ -159,5 +159,5 @@ async fn a_run_survives_broken_connections_and_is_begun_once() {
     let ran = Terminal::at(&cut.base()).run(&["run", "slow", "--input", &format!("message={message}")]).await;
     assert_eq!(ran.status, Some(0), "{}", ran.err);
     assert!(ran.err.starts_with(&format!("  say: You said: {message}\n✓ say ")), "{}", ran.err);
-    assert!(cut.broken() >= 2, "only {} connections broke", cut.broken());
+    assert!(cut.broken() >= 1, "only {} connections broke", cut.broken());
 }

@@ -20,7 +20,7 @@ fn numbers(count: u32) -> String {
 
 #[tokio::test]
 async fn a_reply_goes_on_where_the_network_was_cut() {
-    let t = TestService::start().await;
+    let t = TestService::with_manual_clock().await;
     let text = numbers(120);
     let workflow = t.workflow().graph(graphs::words(&text, 40)).published().create().await;
     let cable = Cable::to(t.address()).await;
@@ -29,13 +29,13 @@ async fn a_reply_goes_on_where_the_network_was_cut() {
     browser.goto(&format!("{}/chat/{}", cable.base(), workflow.id)).await;
     say(&browser, "Count").await;
     for reached in ["5 6", "25 26"] {
-        replied(&browser, reached).await;
+        t.while_time_passes(replied(&browser, reached)).await;
         cable.cut();
         browser.until("document.querySelector('.link').checkVisibility()").await;
         cable.mend();
         browser.until("!document.querySelector('.link').checkVisibility()").await;
     }
-    idle(&browser).await;
+    t.while_time_passes(idle(&browser)).await;
     assert_eq!(messages(&browser).await, ["Count", &text]);
     assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "1");
     browser.finish().await;
@@ -106,16 +106,16 @@ async fn sending_can_be_given_up_without_a_connection() {
 
 #[tokio::test]
 async fn a_reload_joins_the_reply_that_is_on_its_way() {
-    let t = TestService::start().await;
+    let t = TestService::with_manual_clock().await;
     let text = numbers(60);
     let workflow = t.workflow().graph(graphs::words(&text, 40)).published().create().await;
     let browser = open(&t, &workflow).await;
     say(&browser, "Count").await;
-    replied(&browser, "5 6").await;
+    t.while_time_passes(replied(&browser, "5 6")).await;
     browser.reload().await;
     replied(&browser, "5 6").await;
     assert_eq!(browser.js("return document.querySelector('.send').ariaLabel").await, "Stop the reply");
-    idle(&browser).await;
+    t.while_time_passes(idle(&browser)).await;
     assert_eq!(messages(&browser).await, ["Count", &text]);
     browser.reload().await;
     replied(&browser, &text).await;
@@ -152,19 +152,23 @@ async fn a_killed_service_comes_back_and_the_page_goes_on_by_itself() {
     service.start();
     let client = client::Client::new(&service.base()).unwrap();
     until("the service to be ready", async || client.workflows().await.is_ok()).await;
-    let text = numbers(80);
+    let text = numbers(60);
     let wanted =
         CreateWorkflow { name: "Counter".to_owned(), handle: None, description: None, tags: Vec::new() };
     let workflow = client.create_workflow(&wanted).await.unwrap();
-    let version =
-        CreateVersion { graph: graphs::words(&text, 60), runnable_config: None, metadata: None, notes: None };
+    let version = CreateVersion {
+        graph: graphs::words(&text, 200),
+        runnable_config: None,
+        metadata: None,
+        notes: None,
+    };
     client.save_version(&workflow.id, &version).await.unwrap();
     client.publish(&workflow.id, &PublishRequest::default()).await.unwrap();
     let mut browser = Browser::start().await;
     browser.network_may_fail();
     browser.goto(&format!("{}/chat/{}", service.base(), workflow.id)).await;
     say(&browser, "Count").await;
-    for reached in ["8 9", "30 31"] {
+    for reached in ["4 5", "12 13"] {
         replied(&browser, reached).await;
         service.kill();
         browser.until("document.querySelector('.link').checkVisibility()").await;

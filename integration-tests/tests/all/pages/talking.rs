@@ -11,21 +11,21 @@ const NUMBERS: &str =
 
 #[tokio::test]
 async fn a_reply_is_shown_as_it_comes() {
-    let t = TestService::start().await;
+    let t = TestService::with_manual_clock().await;
     let workflow = t.workflow().named("Desk").graph(graphs::words(NUMBERS, 40)).published().create().await;
     let browser = open(&t, &workflow).await;
     assert_eq!(browser.js("return document.title").await, "Desk");
     say(&browser, "Count").await;
-    replied(&browser, "1 2 3").await;
+    t.while_time_passes(replied(&browser, "1 2 3")).await;
     let part = messages(&browser).await;
     assert!(part[1].len() < NUMBERS.len(), "not all at once: {part:?}");
     assert_eq!(browser.texts(".send").await.len(), 1);
     assert_eq!(browser.js("return document.querySelector('.send').ariaLabel").await, "Stop the reply");
-    idle(&browser).await;
+    t.while_time_passes(idle(&browser)).await;
     assert_eq!(messages(&browser).await, ["Count", NUMBERS]);
     assert_eq!(browser.js("return document.querySelector('.send').ariaLabel").await, "Send");
     say(&browser, "Again").await;
-    idle(&browser).await;
+    t.while_time_passes(idle(&browser)).await;
     assert_eq!(messages(&browser).await, ["Count", NUMBERS, "Again", NUMBERS]);
     assert_eq!(t.scalar("SELECT count(*) FROM threads").await, "1");
     browser.finish().await;
@@ -167,7 +167,7 @@ async fn a_message_that_is_refused_is_kept_and_sent_again() {
 
 #[tokio::test]
 async fn progress_and_notices_stand_beside_the_reply() {
-    let t = TestService::start().await;
+    let t = TestService::with_manual_clock().await;
     let graph = graphs::chain(
         &[
             json!({"name": "p", "type": "progress", "text": "Looking it up"}),
@@ -183,8 +183,8 @@ async fn progress_and_notices_stand_beside_the_reply() {
     browser
         .until("document.querySelector('.progress:not([hidden])')?.innerText.includes('Looking it up')")
         .await;
-    replied(&browser, "Found.").await;
-    idle(&browser).await;
+    t.while_time_passes(replied(&browser, "Found.")).await;
+    t.while_time_passes(idle(&browser)).await;
     assert_eq!(browser.texts(".notice-body").await, ["Mind\n\nIt is late."]);
     assert!(browser.texts(".progress").await.is_empty());
     browser.finish().await;

@@ -352,11 +352,11 @@ async fn no_more_calls_are_taken_than_may_be() {
     let workflow = hooked(&t, config).await;
     let mut seen = Vec::new();
     for _ in 0..3 {
-        seen.push(t.while_time_passes(t.send("POST", &path(&workflow), &[], "")).await);
+        seen.push(t.send("POST", &path(&workflow), &[], "").await);
     }
     assert_eq!(seen.iter().map(|answer| answer.status).collect::<Vec<_>>(), [202, 202, 429]);
-    assert!(["29", "30"].contains(&seen[2].header("retry-after").unwrap()), "{}", seen[2].text());
+    assert_eq!(seen[2].header("retry-after"), Some("30"), "{}", seen[2].text());
     t.advance(Duration::from_secs(30));
-    assert_eq!(t.while_time_passes(t.send("POST", &path(&workflow), &[], "")).await.status, 202);
+    assert_eq!(t.send("POST", &path(&workflow), &[], "").await.status, 202);
     done(&t, "3").await;
 }

