@@ -106,8 +106,13 @@ fn run_stage(
 }
 
 fn with_cluster(workspace: &Metadata, mut nextest: Command) -> Result<()> {
-    if needs::in_ci() && env::var_os("NEXTEST_PROFILE").is_none() {
-        nextest.env("NEXTEST_PROFILE", "ci");
+    if needs::in_ci() {
+        // Random cases are the same in each run there, so that a change is judged by itself; elsewhere they are new ones.
+        for (name, value) in [("NEXTEST_PROFILE", "ci"), ("PROPTEST_RNG_SEED", "1")] {
+            if env::var_os(name).is_none() {
+                nextest.env(name, value);
+            }
+        }
     }
     // Without PostgreSQL the tests that need it fail by CALLBOARD_MISSING_POSTGRES, and the others still run.
     let cluster = match cluster::binaries() {
