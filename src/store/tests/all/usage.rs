@@ -3,7 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use kernel::{Clock as _, SystemClock};
 use store::NewWorkspace;
-use store::batch::Batch;
+use store::batch::{Batch, OutboxRow};
 use uuid::Uuid;
 
 use crate::support::World;
@@ -109,4 +109,33 @@ async fn a_large_value_counts_once_whoever_has_it() {
         [],
         "one measurement is not enough, not even the first"
     );
+}
+
+/// What a run has left for others, and what is known of an indexed document.
+#[tokio::test]
+async fn deliveries_and_documents_count() {
+    let world = World::new().await;
+    let lease = world.writer().await;
+    let here = world.workspace().await;
+    let measured = async || {
+        assert!(world.store.measure_usage(DateTime::<Utc>::MAX_UTC).await.unwrap());
+        bytes(&world, here).await
+    };
+    let turn = world.turn();
+    world.commit(lease, &turn.begin()).await.unwrap();
+    world.database.execute(&format!("UPDATE runs SET workspace_id = '{here}'")).await.unwrap();
+    let begun = measured().await;
+    let request = "r".repeat(1_500);
+    let outbox = vec![OutboxRow { id: world.uuid(), run_id: turn.run, request, created_at: turn.now }];
+    world.commit(lease, &Batch { outbox, ..Batch::default() }).await.unwrap();
+    let left = measured().await - begun;
+    assert!((1_500..1_800).contains(&left), "{left}");
+    let document = format!(
+        "INSERT INTO search_indexes (workspace_id, name) VALUES ('{here}', 'docs');
+         INSERT INTO search_documents (index_id, document, terms)
+             SELECT id, 'd', (SELECT array_agg(md5(n::text)) FROM generate_series(1, 40) n) FROM search_indexes"
+    );
+    world.database.execute(&document).await.unwrap();
+    let known = measured().await - begun - left;
+    assert!((40 * 32..40 * 45 + 200).contains(&known), "{known}");
 }
