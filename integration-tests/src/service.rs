@@ -259,7 +259,7 @@ impl TestService {
     /// Stops a stream's turn without cookies; time passes meanwhile.
     pub async fn stop_turn(&self, stream: &str) -> Answer {
         let path = format!("/api/chat/streams/{stream}/stop");
-        // It answers sooner or later as long as the turn takes to end, and says otherwise after five seconds.
+        // In small steps: the service waits for the turn's end for no more than five seconds of this clock.
         self.while_time_passes_in(Duration::from_millis(2), self.send("POST", &path, &[], "")).await
     }
 

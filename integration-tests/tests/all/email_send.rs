@@ -2,11 +2,18 @@
 
 use std::time::Duration;
 
-use integration_tests::{AnswerExt, MailServer, TestService, graphs, until};
+use integration_tests::{AnswerExt, Builder, MailServer, TestService, graphs, until};
 use serde_json::{Value, json};
 
 /// What an attempt waits for takes minutes.
 const STEP: Duration = Duration::from_millis(250);
+
+/// A service that sends by this mail server.
+fn by(server: &MailServer) -> Builder {
+    TestService::builder()
+        .set("SERVICE_SMTP_URL", server.url())
+        .set("SERVICE_MAIL_FROM", "Callboard <service@example.com>")
+}
 
 async fn run(t: &TestService, graph: Value, inputs: Value) -> Value {
     let workflow = t.workflow().graph(graph).create().await;
@@ -31,11 +38,7 @@ fn mail(more: Value) -> Value {
 #[tokio::test]
 async fn a_mail_is_sent_when_its_step_is_done_and_not_when_it_fails() {
     let server = MailServer::start().await;
-    let t = TestService::builder()
-        .set("SERVICE_SMTP_URL", server.url())
-        .set("SERVICE_MAIL_FROM", "Callboard <service@example.com>")
-        .start()
-        .await;
+    let t = by(&server).start().await;
     // Refused once, so that it is sent again.
     server.refuse(Some("421 later"));
     let graph = graphs::chain(
@@ -99,11 +102,7 @@ async fn a_mail_is_sent_when_its_step_is_done_and_not_when_it_fails() {
 async fn one_who_is_refused_keeps_the_mail_from_nobody() {
     let server = MailServer::start().await;
     server.refuse_one("gone@example.com", Some("550 no such mailbox"));
-    let mut t = TestService::builder()
-        .set("SERVICE_SMTP_URL", server.url())
-        .set("SERVICE_MAIL_FROM", "service@example.com")
-        .start()
-        .await;
+    let mut t = by(&server).start().await;
     let over = async |t: &TestService, done: &Value| -> (Value, Value) {
         until("it is over", async || delivery(t, done).await["status"] != "queued").await;
         let over = delivery(t, done).await;
@@ -157,11 +156,7 @@ async fn one_who_is_refused_keeps_the_mail_from_nobody() {
 async fn one_who_makes_the_server_hang_up_keeps_the_mail_from_nobody() {
     let server = MailServer::start().await;
     server.refuse_one("a@example.com", Some("421 closing"));
-    let t = TestService::builder()
-        .set("SERVICE_SMTP_URL", server.url())
-        .set("SERVICE_MAIL_FROM", "service@example.com")
-        .start()
-        .await;
+    let t = by(&server).start().await;
     let to = json!(["a@example.com", "b@example.com"]);
     let done = run(&t, graphs::chain(&[mail(json!({"to": to}))], None), json!({"n": 1})).await;
     let why = "1 of 2 recipients have it, but not a@example.com (the mail server answered 421)";
@@ -176,12 +171,7 @@ async fn one_who_makes_the_server_hang_up_keeps_the_mail_from_nobody() {
 #[tokio::test]
 async fn a_server_that_takes_long_is_given_nothing_twice_in_one_attempt() {
     let server = MailServer::start().await;
-    let t = TestService::builder()
-        .set("SERVICE_SMTP_URL", server.url())
-        .set("SERVICE_MAIL_FROM", "service@example.com")
-        .manual_clock()
-        .start()
-        .await;
+    let t = by(&server).manual_clock().start().await;
     let too_long = "the mail server takes too long";
     let many =
         format!("0 of 2 recipients have it, but not a@example.com ({too_long}), b@example.com ({too_long})");
@@ -210,12 +200,7 @@ async fn one_for_whom_the_server_says_nothing_keeps_the_mail_from_nobody() {
     let server = MailServer::start().await;
     server.refuse_one("gone@example.com", Some("550 no such mailbox"));
     server.refuse_one("b@example.com", Some(""));
-    let t = TestService::builder()
-        .set("SERVICE_SMTP_URL", server.url())
-        .set("SERVICE_MAIL_FROM", "service@example.com")
-        .manual_clock()
-        .start()
-        .await;
+    let t = by(&server).manual_clock().start().await;
     let to = json!(["gone@example.com", "a@example.com", "b@example.com"]);
     let run = run(&t, graphs::chain(&[mail(json!({"to": to}))], None), json!({"n": 1}));
     let done = t.while_time_passes_in(STEP, run).await;
