@@ -104,7 +104,14 @@ impl Raw {
         } else {
             Framing::Length(length.unwrap_or(0))
         };
-        RawAnswer { status: status.expect("a status line"), headers, connection: self, framing, over: false }
+        RawAnswer {
+            status: status.expect("a status line"),
+            headers,
+            connection: self,
+            framing,
+            over: false,
+            behind: Bytes::new(),
+        }
     }
 
     /// Everything until the service closes.
@@ -145,6 +152,8 @@ pub struct RawAnswer {
     connection: Raw,
     framing: Framing,
     over: bool,
+    /// Came with what was waited for, and is behind it.
+    behind: Bytes,
 }
 
 impl RawAnswer {
@@ -166,6 +175,9 @@ impl RawAnswer {
 
     /// The next piece of the body; `None` at its end and when the connection breaks.
     pub async fn try_piece(&mut self) -> Option<Bytes> {
+        if !self.behind.is_empty() {
+            return Some(std::mem::take(&mut self.behind));
+        }
         let wanted = match self.framing {
             _ if self.over => return None,
             Framing::Length(0) => {
@@ -225,7 +237,8 @@ impl RawAnswer {
         String::from_utf8(body).expect("UTF-8")
     }
 
-    /// The body up to and with the first place where it holds `text`.
+    /// The body up to and with the first event that holds `text`. What came with it is not lost: a slow reader gets
+    /// several events in one piece.
     ///
     /// # Panics
     /// When the body ends without it.
@@ -238,6 +251,8 @@ impl RawAnswer {
             }
         };
         within(text, reading).await;
+        let event = body.find(text).and_then(|at| Some(at + body[at..].find("\n\n")? + 2));
+        self.behind = event.map_or_else(String::new, |end| body.split_off(end)).into();
         body
     }
 
