@@ -11,7 +11,7 @@ async fn an_idle_stream_pings_every_ten_seconds() {
     let t = TestService::with_manual_clock().await;
     let workflow = t.workflow().graph(graphs::delayed(55.0, "at last")).published().create().await;
     let mut answer = t.open_chat(&chat::create(&workflow, "hi")).await;
-    answer.until("stream_options").await;
+    answer.until("thread.updated").await;
     let mut last = t.clock().monotonic();
     for ping in 1..=3 {
         let waiting = answer.until("\n\n");
