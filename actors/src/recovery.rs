@@ -172,7 +172,7 @@ async fn made(
                 progress: Progress::Recovered,
             };
             let stop = run.cancel_requested;
-            Ok(TakenUp::Turn(Accepted { turn, _slot: threads.old_slot(thread), token, stop }))
+            Ok(TakenUp::Turn(Accepted { turn, slot: threads.old_slot(thread), token, stop }))
         }
         _ => accepted_run(ports, left, token).await.map(TakenUp::Run),
     }

@@ -134,8 +134,8 @@ impl Chat {
         else {
             return Ok(());
         };
-        // A turn of another instance stands in the database alone.
-        if !slot.is_alone() || self.ports.store.running_turn(*thread).await?.is_some() {
+        // What is stored the database knows, whichever instance has it. A place may outlive its turn for a moment.
+        if slot.is_behind_unstored() || self.ports.store.running_turn(*thread).await?.is_some() {
             return Err(BeginError::TurnRunning);
         }
         Ok(())
@@ -177,7 +177,7 @@ impl Chat {
         let (threads, stream) = (self.threads.clone(), turn.stream);
         let topics = self.ports.topics.clone();
         let accept = move |token| match slot {
-            Some(slot) => threads.accept(Accepted { turn, _slot: slot, token, stop: false }),
+            Some(slot) => threads.accept(Accepted { turn, slot, token, stop: false }),
             None => {
                 drop(token);
                 topics.abandon(stream);

@@ -2,10 +2,13 @@
 
 mod actor;
 pub(crate) mod registry;
+mod slots;
 mod state;
 
-pub(crate) use registry::{Accepted, Slot};
-pub use registry::{Busy, Threads};
+pub(crate) use registry::Accepted;
+pub use registry::Threads;
+pub use slots::Busy;
+pub(crate) use slots::Slot;
 
 /// Turns that may wait behind the running one.
 pub const WAITING_TURNS: usize = 32;

@@ -7,49 +7,20 @@ use dashmap::mapref::entry::Entry;
 use kernel::ThreadId;
 use uuid::Uuid;
 
-use super::WAITING_TURNS;
 use super::actor::{Message, ThreadBlueprint};
+use super::slots::{Busy, Slot, Slots};
 use crate::lease::RunToken;
 use crate::runtime::{ActorKind, Guardian, Handle, TellError};
 use crate::turn::{Turn, TurnPorts};
-
-/// As many turns wait in the thread as may.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("as many turns wait in this thread as may")]
-pub struct Busy;
 
 /// An accepted turn with its place in the thread.
 pub(crate) struct Accepted {
     pub(crate) turn: Turn,
     /// Given back when the turn is dropped.
-    pub(crate) _slot: Slot,
+    pub(crate) slot: Slot,
     pub(crate) token: RunToken,
     /// Whether its end was asked for before it was handed over.
     pub(crate) stop: bool,
-}
-
-/// A turn's place in its thread, from before it is stored until its end is.
-pub(crate) struct Slot {
-    thread: ThreadId,
-    slots: Arc<DashMap<ThreadId, usize>>,
-}
-
-impl Slot {
-    /// Whether no other turn of the thread has a place here.
-    pub(crate) fn is_alone(&self) -> bool {
-        self.slots.get(&self.thread).is_none_or(|taken| *taken <= 1)
-    }
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        if let Entry::Occupied(mut entry) = self.slots.entry(self.thread) {
-            *entry.get_mut() = entry.get().saturating_sub(1);
-            if *entry.get() == 0 {
-                entry.remove();
-            }
-        }
-    }
 }
 
 /// The threads of this process. Cheap to clone.
@@ -62,33 +33,28 @@ pub(crate) struct Inner {
     pub(crate) ports: TurnPorts,
     guardian: Guardian,
     actors: DashMap<ThreadId, Handle<Message>>,
-    slots: Arc<DashMap<ThreadId, usize>>,
+    slots: Slots,
 }
 
 impl Threads {
     pub(crate) fn new(guardian: Guardian, ports: TurnPorts) -> Self {
-        let (actors, slots) = (DashMap::new(), Arc::default());
+        let (actors, slots) = (DashMap::new(), Slots::default());
         Self { inner: Arc::new(Inner { ports, guardian, actors, slots }) }
     }
 
     /// A place for one more turn.
     pub(crate) fn slot(&self, thread: ThreadId) -> Result<Slot, Busy> {
-        let mut taken = self.inner.slots.entry(thread).or_insert(0);
-        if *taken > WAITING_TURNS {
-            return Err(Busy);
-        }
-        *taken += 1;
-        Ok(Slot { thread, slots: Arc::clone(&self.inner.slots) })
+        self.inner.slots.take(thread)
     }
 
     /// A place for a turn that was accepted in an earlier life: it has one whatever else waits.
     pub(crate) fn old_slot(&self, thread: ThreadId) -> Slot {
-        *self.inner.slots.entry(thread).or_insert(0) += 1;
-        Slot { thread, slots: Arc::clone(&self.inner.slots) }
+        self.inner.slots.take_stored(thread)
     }
 
     /// Hands a stored turn to its thread, whose actor is made when there is none.
-    pub(crate) fn accept(&self, accepted: Accepted) {
+    pub(crate) fn accept(&self, mut accepted: Accepted) {
+        accepted.slot.stored();
         let thread = accepted.turn.thread;
         self.tell(thread, Message::Accepted(Box::new(accepted)), true);
     }

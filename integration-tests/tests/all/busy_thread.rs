@@ -45,6 +45,38 @@ async fn a_second_message_may_be_refused() {
 }
 
 #[tokio::test]
+async fn who_has_read_a_reply_to_its_end_is_not_refused() {
+    let t = TestService::start().await;
+    let workflow = with_policy(&t, "reject").await;
+    let echo = json!({"graph": graphs::reply("You said: {{ inputs.message }}")});
+    let version = format!("/api/workflows/{}/versions", workflow.id);
+    assert_eq!(t.post(&version, &echo.to_string()).await.status, 201);
+    let client = t.visitor();
+    let thread = client.say(&workflow.id, "first").await.unwrap().thread_id;
+    for n in 0..30 {
+        let turn = client.say_in(&workflow.id, &thread, &n.to_string()).await.unwrap();
+        assert_eq!(turn.text, format!("You said: {n}"));
+    }
+}
+
+/// The one that came first is taken, and no more of them.
+#[tokio::test]
+async fn of_messages_sent_at_once_one_is_taken() {
+    let t = TestService::with_manual_clock().await;
+    let workflow = with_policy(&t, "reject").await;
+    let (mut open, thread) = slow(&t, &workflow).await;
+    t.while_time_passes_in(Duration::from_secs(1), open.rest()).await;
+    let sending = (0..8).map(async |n: u8| t.open_chat(&chat::add(&workflow, &thread, &n.to_string())).await);
+    let sent = futures_util::future::join_all(sending).await;
+    let mut statuses: Vec<u16> = sent.iter().map(|answer| answer.status).collect();
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 409, 409, 409, 409, 409, 409, 409]);
+    assert_eq!(t.scalar("SELECT count(*)::text FROM runs").await, "2");
+    let mut taken = sent.into_iter().find(|answer| answer.status == 200).unwrap();
+    t.while_time_passes_in(Duration::from_secs(1), taken.rest()).await;
+}
+
+#[tokio::test]
 async fn a_second_message_may_interrupt_the_first() {
     let t = TestService::with_manual_clock().await;
     let workflow = with_policy(&t, "interrupt").await;

@@ -16,6 +16,8 @@ use crate::{Store, StoreError};
 const PAGES: i64 = 1_000;
 /// Bytes of a page.
 const PAGE: i64 = 8_192;
+/// Whether nothing was measured since `$1`.
+const OLD: &str = "NOT EXISTS (SELECT FROM workspace_usage WHERE measured_at > $1)";
 /// Held while it is measured.
 const LOCK: i64 = 0x0063_616c_6c75_7361;
 
@@ -188,17 +190,19 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn measure_usage(&self, since: DateTime<Utc>) -> Result<bool, StoreError> {
+        if !self.usage_is_old(since).await? {
+            return Ok(false);
+        }
         let now = self.now();
         // It takes longer than any other work, so none of the pool.
         let mut connection = self.connector().open(Session::Service(self.role())).await?;
         // Not in one transaction: the lock of a table that is read would be in the way of a new partition until the end.
-        let wanted: Wanted = diesel::sql_query(
-            "SELECT NOT EXISTS (SELECT FROM workspace_usage WHERE measured_at > $2) AND pg_try_advisory_lock($1) AS wanted",
-        )
-        .bind::<BigInt, _>(LOCK)
-        .bind::<Timestamptz, _>(since)
-        .get_result(&mut connection)
-        .await?;
+        let wanted: Wanted =
+            diesel::sql_query(format!("SELECT {OLD} AND pg_try_advisory_lock($2) AS wanted"))
+                .bind::<Timestamptz, _>(since)
+                .bind::<BigInt, _>(LOCK)
+                .get_result(&mut connection)
+                .await?;
         if !wanted.wanted {
             return Ok(false);
         }
@@ -208,6 +212,14 @@ impl Store {
         measured?;
         unlocked?;
         Ok(true)
+    }
+
+    async fn usage_is_old(&self, since: DateTime<Utc>) -> Result<bool, StoreError> {
+        let found: Wanted = diesel::sql_query(format!("SELECT {OLD} AS wanted"))
+            .bind::<Timestamptz, _>(since)
+            .get_result(&mut *self.connection().await?)
+            .await?;
+        Ok(found.wanted)
     }
 }
 

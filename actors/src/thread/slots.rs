@@ -1,0 +1,125 @@
+//! The places of turns in their threads: each thread has few.
+
+use std::sync::Arc;
+
+use dashmap::DashMap;
+use dashmap::mapref::entry::Entry;
+use kernel::ThreadId;
+
+use super::WAITING_TURNS;
+
+/// As many turns wait in the thread as may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("as many turns wait in this thread as may")]
+pub struct Busy;
+
+/// The places in the threads of this process. Cheap to clone.
+#[derive(Clone, Default)]
+pub(super) struct Slots(Arc<DashMap<ThreadId, Taken>>);
+
+#[derive(Default)]
+struct Taken {
+    places: usize,
+    /// Places of turns that are not stored yet.
+    unstored: usize,
+}
+
+impl Slots {
+    /// A place for a turn that is to be stored.
+    pub(super) fn take(&self, thread: ThreadId) -> Result<Slot, Busy> {
+        let mut taken = self.0.entry(thread).or_default();
+        if taken.places > WAITING_TURNS {
+            return Err(Busy);
+        }
+        let is_behind = taken.unstored > 0;
+        taken.places += 1;
+        taken.unstored += 1;
+        Ok(Slot { thread, slots: self.clone(), stored: false, is_behind })
+    }
+
+    /// A place for a turn that was accepted in an earlier life: it has one whatever else waits.
+    pub(super) fn take_stored(&self, thread: ThreadId) -> Slot {
+        self.0.entry(thread).or_default().places += 1;
+        Slot { thread, slots: self.clone(), stored: true, is_behind: false }
+    }
+}
+
+/// A turn's place in its thread, from before it is stored until its end is.
+pub(crate) struct Slot {
+    thread: ThreadId,
+    slots: Slots,
+    stored: bool,
+    is_behind: bool,
+}
+
+impl Slot {
+    /// Whether a turn that was not stored yet had a place before this one. Those that were the database knows, and it
+    /// knows that they have ended before a reader does.
+    pub(crate) fn is_behind_unstored(&self) -> bool {
+        self.is_behind
+    }
+
+    /// The turn is stored.
+    pub(super) fn stored(&mut self) {
+        if let Some(mut taken) = self.slots.0.get_mut(&self.thread)
+            && !std::mem::replace(&mut self.stored, true)
+        {
+            taken.unstored = taken.unstored.saturating_sub(1);
+        }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.stored();
+        if let Entry::Occupied(mut entry) = self.slots.0.entry(self.thread) {
+            let taken = entry.get_mut();
+            taken.places = taken.places.saturating_sub(1);
+            if taken.places == 0 {
+                entry.remove();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    const THREAD: ThreadId = ThreadId(Uuid::nil());
+
+    #[test]
+    fn a_thread_has_a_place_for_the_turn_that_runs_and_for_those_that_may_wait() {
+        let slots = Slots::default();
+        let mut taken: Vec<Slot> = (0..=WAITING_TURNS).map(|_| slots.take(THREAD).unwrap()).collect();
+        assert!(slots.take(THREAD).is_err());
+        assert!(slots.take(ThreadId(Uuid::max())).is_ok(), "another thread");
+        let old = slots.take_stored(THREAD);
+        taken.pop();
+        assert!(slots.take(THREAD).is_err(), "one more than may wait has a place");
+        drop(old);
+        assert!(slots.take(THREAD).is_ok());
+        taken.clear();
+        assert!(slots.0.is_empty());
+    }
+
+    #[test]
+    fn a_turn_is_behind_those_that_are_being_stored_and_not_behind_those_that_are() {
+        let slots = Slots::default();
+        let mut first = slots.take(THREAD).unwrap();
+        let mut second = slots.take(THREAD).unwrap();
+        assert_eq!((first.is_behind_unstored(), second.is_behind_unstored()), (false, true));
+        first.stored();
+        first.stored();
+        assert!(slots.take(THREAD).unwrap().is_behind_unstored());
+        second.stored();
+        assert!(!slots.take(THREAD).unwrap().is_behind_unstored());
+        let unstored = slots.take(THREAD).unwrap();
+        drop(unstored);
+        assert!(!slots.take(THREAD).unwrap().is_behind_unstored(), "it was given up");
+        drop((first, second));
+        assert!(slots.0.is_empty());
+    }
+}
