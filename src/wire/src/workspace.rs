@@ -36,8 +36,8 @@ pub struct WorkspaceRecord {
     pub role: Option<String>,
     /// When it was made.
     pub created_at: Timestamp,
-    /// What it keeps; not in lists, nor before it was measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// What it keeps; null in lists, and before it was measured.
+    #[serde(default)]
     pub storage: Option<WorkspaceStorage>,
 }
 

@@ -206,8 +206,8 @@ error_codes! {
         "It has reached SERVICE_WORKSPACE_STORAGE_BYTES with its runs, events, messages and search indexes. It begins no runs and \
          takes no messages; what had begun goes on, but `index_upsert` fails with this code. `callboard workspace show` has the \
          figures, as has `GET /api/workspaces/{id}`.",
-        "Delete threads and search indexes (`callboard index delete`), or let whoever runs the service keep runs for fewer days or allow for more. What is \
-         deleted is erased within a day, and measured every five minutes.";
+        "Delete threads and search indexes (`callboard index delete`), or let whoever runs the service keep runs for fewer days or allow for more. Indexes \
+         count no more at the next measurement, which comes every five minutes; what was in threads is erased a day after they were deleted.";
     ServiceTokenNotFound, "service_token.not_found", 404, false,
         "There is no such service token.",
         "No stored service token has this id. The bootstrap token is not stored.",
