@@ -11,7 +11,7 @@ use store::batch::Batch;
 use uuid::Uuid;
 
 use crate::support::lanes::{LANE, Lanes, events};
-use crate::support::{millis, pause, session, until, until_sql};
+use crate::support::{millis, pause, session, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_waits_during_a_commit_goes_into_one_commit_of_at_most_256_streams() {
@@ -135,10 +135,10 @@ async fn what_was_handed_over_behind_a_write_that_cannot_be_made_is_refused_too(
     lanes.write(bad, 1..=1).await.unwrap();
     let mut frames = events(bad, 2..=2);
     frames.frames = "data: poison\n\n".to_owned();
+    let hold = lanes.hold().await;
     lanes.db.submit(bad, Batch::default(), Some(frames)).unwrap();
-    let sleeps = format!("SELECT count(*) = 1 FROM pg_stat_activity WHERE {LANE} AND wait_event = 'PgSleep'");
-    until_sql("the bad write is on its way", &lanes.database, &sleeps).await;
-    let behind = lanes.write(bad, 3..=3).await;
+    lanes.waiting_lanes(1).await;
+    let (behind, ()) = futures_util::future::join(lanes.write(bad, 3..=3), hold.release()).await;
     assert!(matches!(behind, Err(WriteError::Poisoned(_))), "{behind:?}");
     assert_eq!(lanes.rows(bad).await, "1-1", "a hole");
     lanes.db.forgive(bad);

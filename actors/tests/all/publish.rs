@@ -44,7 +44,7 @@ async fn nothing_arrives_while_the_commit_is_on_its_way_however_often_its_connec
         let early = kernel::timeout(&SystemClock::new(), millis(50), reader.next()).await;
         assert!(early.is_none(), "told before it was stored");
         let kill = format!(
-            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+            "SELECT count(*) FILTER (WHERE pg_terminate_backend(pid, 60000)) FROM pg_stat_activity
              WHERE {LANE} AND wait_event_type = 'Lock'"
         );
         assert_eq!(lanes.database.scalar(&kill).await, "1");

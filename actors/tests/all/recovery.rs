@@ -1,22 +1,14 @@
 //! What becomes of turns whose process is gone: killed, slow, or shut down.
 
-use std::sync::Arc;
-
 use kernel::{Clock, ManualClock, SystemClock};
 use uuid::Uuid;
 use wire::chat::ChatEvent;
 
-use crate::support::house::{House, Instance, Told, until_idle, words};
+use crate::support::house::{House, Instance, Told, standing, until_idle, words};
 use crate::support::lanes::LANE;
 use crate::support::{LONGEST, millis, pause, session, until, until_sql};
 
 const TEXT: usize = 40;
-
-/// A clock that stands still: who lives by it is as slow as can be.
-fn standing() -> (ManualClock, Arc<dyn Clock>) {
-    let clock = ManualClock::new(SystemClock::new().now());
-    (clock.clone(), Arc::new(clock))
-}
 
 /// Lets an instance's turn say this many of its words, hardly more, and waits until they are stored.
 async fn let_say(house: &House, clock: &ManualClock, stream: Uuid, count: usize) {

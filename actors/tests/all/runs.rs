@@ -5,7 +5,7 @@ use serde_json::json;
 use store::RunStatus;
 use uuid::Uuid;
 
-use crate::support::house::{House, Instance};
+use crate::support::house::{House, Instance, standing};
 use crate::support::{millis, until, until_sql};
 
 const WORDS: &str = "one two three four five six seven eight nine ten";
@@ -41,7 +41,8 @@ async fn told(house: &House, run: Uuid) -> Vec<serde_json::Value> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_of_a_dead_instance_is_taken_over() {
     let house = House::echo(100).await;
-    let mut dead = house.instance(1).await;
+    let (_clock, shared) = standing();
+    let mut dead = house.instance_at(1, shared).await;
     let run = begin(&dead, WORDS).await;
     until_sql("it speaks", &house.database, "SELECT count(*) > 0 FROM stream_events").await;
     dead.kill();

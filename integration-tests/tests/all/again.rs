@@ -137,10 +137,11 @@ async fn a_retry_waits_for_its_turn() {
     third.until("stream_options").await;
     assert_eq!(texts(&client, &workflow, &thread).await, ["first", "third"]);
     assert!(retry.is_silent_for(100).await);
-    assert_eq!(
-        t.scalar("SELECT string_agg(status, ' ' ORDER BY id) FROM runs").await,
-        "running queued queued queued"
-    );
+    until("the first to run", async || {
+        t.scalar("SELECT string_agg(status, ' ' ORDER BY id) FROM runs").await
+            == "running queued queued queued"
+    })
+    .await;
     t.while_time_passes_in(std::time::Duration::from_millis(100), async {
         first.rest().await;
         second.rest().await;

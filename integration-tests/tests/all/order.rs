@@ -29,7 +29,10 @@ async fn a_message_in_a_busy_thread_waits_with_its_stream_open() {
     assert_eq!(begun[0]["item"]["content"][0]["text"], "second", "its user item comes at once");
     assert_eq!(begun.len(), 2);
     assert!(second.is_silent_for(200).await);
-    assert_eq!(t.scalar("SELECT string_agg(status, ' ' ORDER BY id) FROM runs").await, "running queued");
+    until("the first to run", async || {
+        t.scalar("SELECT string_agg(status, ' ' ORDER BY id) FROM runs").await == "running queued"
+    })
+    .await;
     let first = t.while_time_passes(first.rest()).await;
     assert_eq!(reply(&first), "first!");
     until("the second turn to run", async || {

@@ -15,6 +15,12 @@ fn noise(length: usize) -> String {
     (0..length).map(|_| letter()).collect()
 }
 
+/// Waits for what the first start measures.
+async fn measured(t: &TestService) {
+    until("it is measured", async || t.scalar("SELECT count(*) > 0 FROM workspace_usage").await == "true")
+        .await;
+}
+
 /// Has what is kept measured anew: a start does so where that was long ago.
 async fn measure(t: &mut TestService) {
     t.execute("UPDATE workspace_usage SET measured_at = measured_at - interval '1 hour'").await;
@@ -30,6 +36,7 @@ async fn a_full_workspace_begins_nothing_more_until_it_keeps_less() {
         .set("SERVICE_WORKSPACE_STORAGE_BYTES", LIMIT)
         .start()
         .await;
+    measured(&t).await;
     let echo = t.workflow().echo().published().create().await;
     let keep = json!({"name": "keep", "type": "index_upsert", "index": "i", "document": "d",
                       "chunks": [{"text": "words", "metadata": {}}]});
@@ -102,6 +109,7 @@ async fn a_full_workspace_begins_nothing_more_until_it_keeps_less() {
 #[tokio::test]
 async fn without_a_limit_it_is_only_measured() {
     let mut t = TestService::builder().with_bootstrap_token().start().await;
+    measured(&t).await;
     let echo = t.workflow().echo().create().await;
     let path = format!("/api/workflows/{}/runs?wait=20", echo.id);
     t.root().post(&path, &json!({"inputs": {"message": noise(100_000)}})).await;

@@ -19,7 +19,7 @@ async fn limited(t: &TestService, graph: Value, most: Value) -> Workflow {
 async fn no_more_runs_are_under_way_than_may_be_and_all_end() {
     let t = TestService::with_manual_clock().await;
     let workflow =
-        limited(&t, graphs::chain(&[json!({"name": "d", "type": "delay", "seconds": 0.05})], None), json!(2))
+        limited(&t, graphs::chain(&[json!({"name": "d", "type": "delay", "seconds": 1})], None), json!(2))
             .await;
     let mut runs = Vec::new();
     for _ in 0..12 {

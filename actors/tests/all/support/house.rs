@@ -9,7 +9,7 @@ use actors::plans::LoadedVersion;
 use actors::publish::{Reader, Readout};
 use actors::{Settings, System};
 use auth::keyring::KeyRing;
-use kernel::{Clock, Ids, SystemClock, SystemRandom, ThreadId};
+use kernel::{Clock, Ids, ManualClock, SystemClock, SystemRandom, ThreadId};
 use serde_json::{Map, json};
 use store::testing::TestDatabase;
 use store::{DEFAULT_WORKSPACE, NewVersion, NewWorkflow, Store};
@@ -19,6 +19,12 @@ use wire::chat::{ChatEvent, Dialect, ThreadItem, UserMessageInput};
 use wire::sse;
 
 use super::{LONGEST, until};
+
+/// A clock that stands still: who lives by it is as slow as can be.
+pub(crate) fn standing() -> (ManualClock, Arc<dyn Clock>) {
+    let clock = ManualClock::new(SystemClock::new().now());
+    (clock.clone(), Arc::new(clock))
+}
 
 /// A database with a workflow that says back what it is told, word by word.
 pub(crate) struct House {

@@ -1,5 +1,7 @@
 //! `callboard run`.
 
+use std::time::Duration;
+
 use integration_tests::{TestService, graphs, until};
 use serde_json::{Value, json};
 use wire::{RunRecord, RunState};
@@ -127,8 +129,8 @@ async fn ctrl_c_cancels_a_run_for_good() {
 
 #[tokio::test]
 async fn a_second_ctrl_c_leaves_a_run_and_says_where_to_look() {
-    let t = TestService::start().await;
-    t.workflow().named("Slow").graph(graphs::delayed(2.0, "done")).create().await;
+    let t = TestService::with_manual_clock().await;
+    t.workflow().named("Slow").graph(graphs::delayed(60.0, "done")).create().await;
     let proxy = Proxy::to(t.address(), Break::Swallows("/cancel ")).await;
     let running = Terminal::at(&proxy.base()).start(&["run", "slow"]);
     until("it runs", async || {
@@ -143,7 +145,8 @@ async fn a_second_ctrl_c_leaves_a_run_and_says_where_to_look() {
     assert_eq!(ran.status, Some(130), "{}", ran.err);
     let expected = format!("Cancelling …\nThe run goes on without us: {}/api/runs/{id}\n", proxy.base());
     assert_eq!(ran.err, expected);
-    until("it has ended", async || t.scalar("SELECT status FROM runs").await == "succeeded").await;
+    let ended = until("it has ended", async || t.scalar("SELECT status FROM runs").await == "succeeded");
+    t.while_time_passes_in(Duration::from_secs(1), ended).await;
 }
 
 #[tokio::test]

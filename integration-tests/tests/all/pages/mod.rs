@@ -11,7 +11,12 @@ mod served;
 mod sign_in;
 mod talking;
 
+use std::time::Duration;
+
 use integration_tests::{Browser, TestService, Workflow};
+
+/// Steps of the clock in hand that leave a browser the time to look at what comes meanwhile.
+const SLOWLY: Duration = Duration::from_millis(2);
 
 /// A browser on the share page of a workflow.
 async fn open(t: &TestService, workflow: &Workflow) -> Browser {

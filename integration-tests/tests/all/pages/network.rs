@@ -7,7 +7,7 @@ use integration_tests::{Browser, Cable, TestService, graphs, pause, until};
 use store::testing::TestDatabase;
 use wire::{CreateVersion, CreateWorkflow, PublishRequest};
 
-use super::{idle, messages, open, replied, say};
+use super::{SLOWLY, idle, messages, open, replied, say};
 use crate::crash::service::Service;
 
 fn numbers(count: u32) -> String {
@@ -29,7 +29,7 @@ async fn a_reply_goes_on_where_the_network_was_cut() {
     browser.goto(&format!("{}/chat/{}", cable.base(), workflow.id)).await;
     say(&browser, "Count").await;
     for reached in ["5 6", "25 26"] {
-        t.while_time_passes(replied(&browser, reached)).await;
+        t.while_time_passes_in(SLOWLY, replied(&browser, reached)).await;
         cable.cut();
         browser.until("document.querySelector('.link').checkVisibility()").await;
         cable.mend();
@@ -111,7 +111,7 @@ async fn a_reload_joins_the_reply_that_is_on_its_way() {
     let workflow = t.workflow().graph(graphs::words(&text, 40)).published().create().await;
     let browser = open(&t, &workflow).await;
     say(&browser, "Count").await;
-    t.while_time_passes(replied(&browser, "5 6")).await;
+    t.while_time_passes_in(SLOWLY, replied(&browser, "5 6")).await;
     browser.reload().await;
     replied(&browser, "5 6").await;
     assert_eq!(browser.js("return document.querySelector('.send').ariaLabel").await, "Stop the reply");

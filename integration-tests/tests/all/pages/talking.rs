@@ -4,7 +4,7 @@ use integration_tests::{TestService, graphs, pause, until};
 use serde_json::json;
 use wire::{UpdateChatSettings, UpdateWorkflow};
 
-use super::{failed, idle, messages, open, replied, say};
+use super::{SLOWLY, failed, idle, messages, open, replied, say};
 
 const NUMBERS: &str =
     "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32";
@@ -16,7 +16,7 @@ async fn a_reply_is_shown_as_it_comes() {
     let browser = open(&t, &workflow).await;
     assert_eq!(browser.js("return document.title").await, "Desk");
     say(&browser, "Count").await;
-    t.while_time_passes(replied(&browser, "1 2 3")).await;
+    t.while_time_passes_in(SLOWLY, replied(&browser, "1 2 3")).await;
     let part = messages(&browser).await;
     assert!(part[1].len() < NUMBERS.len(), "not all at once: {part:?}");
     assert_eq!(browser.texts(".send").await.len(), 1);

@@ -12,7 +12,7 @@ use zip::write::SimpleFileOptions;
 
 use crate::sandbox;
 
-const LIMITS: DocumentLimits = DocumentLimits { time: Duration::from_secs(20), pages: 100, text: 1 << 20 };
+const LIMITS: DocumentLimits = DocumentLimits { time: Duration::from_secs(60), pages: 100, text: 1 << 20 };
 
 type Read = Result<Result<DocumentText, DocumentProblem>, SandboxError>;
 
