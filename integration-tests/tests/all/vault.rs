@@ -184,6 +184,14 @@ async fn a_graph_names_a_secret_that_reaches_the_server_and_nobody_else() {
     let blind = root.token(&["workflows:read"], &[]).await;
     let told = t.bearer(&blind).post("/api/workflows/check", &json!({"graph": graph("strpe")})).await.text();
     assert!(told.contains("unknown_credential") && !told.contains("stripe'?"), "{told}");
+    // Those of an agent's tools too.
+    let tool = json!({"type": "http", "name": "look", "description": "Looks.", "parameters": {"type": "object"},
+                      "request": {"url": "https://example.com", "headers": {"X-Key": "[[strpe]]"}}});
+    let agent =
+        json!({"name": "a", "type": "agent", "model": "practice/reply", "user": "hi", "tools": [tool]});
+    let told =
+        root.post("/api/workflows/check", &json!({"graph": graphs::chain(&[agent], None)})).await.value();
+    assert_eq!(told["errors"][0]["pointer"], "/nodes/0/tools/0/request/headers/X-Key", "{told}");
     assert_eq!(root.post(&versions, &json!({"graph": graph("stripe")})).await.status, 201);
     let shown = root.get(&format!("/api/workflows/{id}")).await.value();
     assert_eq!(shown["readiness"], json!({"ready": true, "missing_credentials": []}));

@@ -32,6 +32,7 @@ const FIELDS: &[(&str, &[&str])] = &[
     ("http_request", &["url", "headers", "query", "json", "body"]),
     ("judge", MODEL),
     ("llm", MODEL),
+    ("mcp_call", &["headers"]),
     ("postgres_query", &["dsn"]),
     ("rss_read", &["url", "headers"]),
     ("slack_message", &["webhook_url", "token"]),
@@ -54,11 +55,7 @@ pub fn credentials(graph: &Value) -> Vec<CredentialUse> {
     let nodes = graph.get("nodes").and_then(Value::as_array).into_iter().flatten();
     let mut found = Vec::new();
     for (index, node) in nodes.enumerate() {
-        let pointer = format!("/nodes/{index}");
-        of_node(node, &pointer, &mut found);
-        if let Some(body) = node.get("body").filter(|_| kind(node) == Some("for_each")) {
-            of_node(body, &format!("{pointer}/body"), &mut found);
-        }
+        of_node(node, &format!("/nodes/{index}"), &mut found);
     }
     found
 }
@@ -73,12 +70,49 @@ fn of_node(node: &Value, pointer: &str, found: &mut Vec<CredentialUse>) {
     }
 }
 
+/// Those of a node's fields, and of the nodes inside of it.
 fn of_fields(kind: &str, members: &Map<String, Value>, pointer: &str, found: &mut Vec<CredentialUse>) {
     let fields = FIELDS.iter().find(|(known, _)| *known == kind).map(|(_, fields)| *fields);
     for field in fields.into_iter().flatten() {
         if let Some(value) = members.get(*field) {
             of_value(value, &format!("{pointer}/{field}"), found);
         }
+    }
+    match kind {
+        "for_each" => {
+            if let Some(body) = members.get("body") {
+                of_node(body, &format!("{pointer}/body"), found);
+            }
+        }
+        "agent" => {
+            let tools = members.get("tools").and_then(Value::as_array).into_iter().flatten();
+            for (index, tool) in tools.enumerate() {
+                of_tool(tool, &format!("{pointer}/tools/{index}"), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A tool that is a node, in short a request, or a server.
+fn of_tool(tool: &Value, pointer: &str, found: &mut Vec<CredentialUse>) {
+    match kind(tool) {
+        Some("node") => {
+            if let Some(node) = tool.get("node") {
+                of_node(node, &format!("{pointer}/node"), found);
+            }
+        }
+        Some("http") => {
+            if let Some(request) = tool.get("request").and_then(Value::as_object) {
+                of_fields("http_request", request, &format!("{pointer}/request"), found);
+            }
+        }
+        Some("mcp") => {
+            if let Some(server) = tool.as_object() {
+                of_fields("mcp_call", server, pointer, found);
+            }
+        }
+        _ => {}
     }
 }
 
@@ -87,9 +121,6 @@ pub(crate) fn of_specs(nodes: &[NodeSpec]) -> Vec<String> {
     let mut found = Vec::new();
     for spec in nodes {
         of_fields(&spec.kind, &spec.fields, "", &mut found);
-        if let Some(body) = spec.fields.get("body").filter(|_| spec.kind == "for_each") {
-            of_node(body, "", &mut found);
-        }
     }
     let mut names: Vec<String> = found.into_iter().map(|found| found.name).collect();
     names.sort_unstable();
@@ -356,6 +387,12 @@ mod tests {
             {"name": "b", "type": "template", "template": "[[none]]"},
             {"name": "c", "type": "for_each", "items": [], "body": {"type": "http_request", "url": "[[four]]"}},
             {"name": "d", "type": "set", "values": {}, "body": {"type": "http_request", "url": "[[none]]"}},
+            {"name": "e", "type": "agent", "api_key": "[[five]]", "prompt": "[[none]]", "tools": [
+                {"type": "http", "description": "[[none]]", "request": {"url": "[[six]]", "method": "[[none]]"}},
+                {"type": "node", "node": {"type": "slack_message", "webhook_url": "[[seven]]", "text": "[[none]]"}},
+                {"type": "node", "node": {"type": "for_each", "body": {"type": "http_request", "url": "[[eight]]"}}},
+                {"type": "workflow", "workflow": "[[none]]"}, {"type": "mcp", "url": "[[none]]", "headers": {"X-Key": "[[nine]]"}}, 7
+            ]},
             7, {"type": 1}
         ]});
         let found: Vec<String> = credentials(&graph)
@@ -368,7 +405,12 @@ mod tests {
                 "/nodes/0/url one",
                 "/nodes/0/headers/A~1b two",
                 "/nodes/0/json/deep/0/x three",
-                "/nodes/2/body/url four"
+                "/nodes/2/body/url four",
+                "/nodes/4/api_key five",
+                "/nodes/4/tools/0/request/url six",
+                "/nodes/4/tools/1/node/webhook_url seven",
+                "/nodes/4/tools/2/node/body/url eight",
+                "/nodes/4/tools/4/headers/X-Key nine"
             ]
         );
         assert_eq!(credentials(&json!(null)), []);

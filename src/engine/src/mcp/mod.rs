@@ -31,8 +31,7 @@ pub struct Mcp {
     client: Client,
 }
 
-/// A server, and what goes along with every request.
-#[derive(Debug, Clone)]
+/// A server, and what goes along with every request, secrets included.
 pub(crate) struct Server {
     pub(crate) url: String,
     pub(crate) headers: Vec<(String, String)>,
@@ -40,9 +39,9 @@ pub(crate) struct Server {
 
 impl Server {
     /// Of a node's filled fields.
-    pub(crate) fn read(input: &Value) -> Self {
-        let url = input.get("url").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let headers = input.get("headers").and_then(Value::as_object).into_iter().flatten();
+    pub(crate) fn read(url: &str, headers: Option<&Value>) -> Self {
+        let url = url.to_owned();
+        let headers = headers.and_then(Value::as_object).into_iter().flatten();
         let headers = headers.map(|(name, value)| (name.clone(), crate::template::as_text(value))).collect();
         Self { url, headers }
     }
@@ -100,7 +99,8 @@ impl Mcp {
         let mut config = StreamableHttpClientTransportConfig::with_uri(server.url.as_str());
         for (name, value) in &server.headers {
             let bad = |what: &str| NodeError::failed(format!("'{name}' is no {what} of a header"));
-            let value = HeaderValue::try_from(value.as_str()).map_err(|_| bad("value"))?;
+            let mut value = HeaderValue::try_from(value.as_str()).map_err(|_| bad("value"))?;
+            value.set_sensitive(true);
             config
                 .custom_headers
                 .insert(HeaderName::try_from(name.as_str()).map_err(|_| bad("name"))?, value);

@@ -10,6 +10,7 @@ use wire::{ErrorCode, FieldError};
 use super::{Call, Effect, Failure, Node, NodeType, outbound, text_field};
 use crate::channel::kind;
 use crate::check::Check;
+use crate::credentials::fill_fields;
 use crate::graph::NodeSpec;
 use crate::graph::fields::Fields;
 use crate::mcp::Server;
@@ -22,7 +23,7 @@ const TIMEOUT: Duration = Duration::from_secs(300);
 pub(super) const TYPE: NodeType = NodeType {
     name: "mcp_call",
     group: "network",
-    summary: "Calls a tool of an MCP server, over streamable HTTP.",
+    summary: "Calls a tool of an MCP server, over streamable HTTP. `[[name]]` in headers is a secret of the vault.",
     effect: Effect::Outbound,
     schema,
     result: "`{text, json, content}`: the texts of what the tool answered; its structured answer, or the JSON that the \
@@ -52,7 +53,7 @@ fn schema() -> Value {
         "tool": {"type": "string", "description": "The tool's name; a template."},
         "arguments": {"type": ["object", "string"], "default": {}, "description": "What it is called with, or a template of it; texts inside are templates."},
         "headers": {"type": "object", "default": {}, "additionalProperties": {"type": "string"},
-                    "description": "Headers of every request; their values are templates."}}})
+                    "description": "Headers of every request; their values are templates, and `[[name]]` in them is a secret."}}})
 }
 
 fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
@@ -86,14 +87,34 @@ impl Place {
             check.note(problem.suggest(r#""headers": {"X-Team": "support"}"#));
             return None;
         }
-        let good = check.templates(&headers, &fields.at("headers"));
+        let good = check.templates_with_secrets(&headers, &fields.at("headers"));
         Some(Self { url: url?, headers: Some(headers).filter(|_| good)? })
     }
 
+    /// Address and headers, and beside them the places of the secrets, where there are any.
     pub(super) fn filled(&self, scope: &View) -> Result<Map<String, Value>, NodeError> {
         let url = Value::String(as_text(&fill(&self.url, scope)?));
-        Ok(Map::from_iter([("url".to_owned(), url), ("headers".to_owned(), fill(&self.headers, scope)?)]))
+        let mut input = fill_fields([("headers", Some(&self.headers))], scope)?;
+        let mut place = Map::from_iter([("url".to_owned(), url)]);
+        if let Some(Value::Object(fields)) = input.get_mut("fields").map(Value::take) {
+            place.extend(fields);
+        }
+        if let Some(secrets) = input.get_mut("secrets").map(Value::take)
+            && secrets != json!([])
+        {
+            place.insert("secrets".to_owned(), secrets);
+        }
+        Ok(place)
     }
+}
+
+/// The server of an input that has a filled [`Place`], with the secrets in its headers.
+pub(super) async fn server(input: &Value, call: &Call<'_>) -> Result<Server, NodeError> {
+    let member = |name: &str| input.get(name).cloned();
+    let secrets = member("secrets").unwrap_or_else(|| json!([]));
+    let fields = json!({"url": member("url"), "headers": member("headers")});
+    let fields = outbound::reveal(json!({"fields": fields, "secrets": secrets}), call).await?;
+    Ok(Server::read(fields.text("url").unwrap_or_default(), fields.get("headers")))
 }
 
 /// What calls MCP servers.
@@ -123,7 +144,7 @@ impl Node for McpCall {
         let tool = input.get("tool").and_then(Value::as_str).unwrap_or_default();
         let arguments = input.get("arguments").and_then(Value::as_object).cloned().unwrap_or_default();
         let answered =
-            mcp(call)?.call(&Server::read(&input), tool, arguments, call.idempotency_key()).await?;
+            mcp(call)?.call(&server(&input, call).await?, tool, arguments, call.idempotency_key()).await?;
         Ok(answered)
     }
 

@@ -8,10 +8,9 @@ use super::steps::{SILENT, inner, made};
 use crate::NodeError;
 use crate::execute::{Nested, StepOutput};
 use crate::graph::Retry;
-use crate::mcp::Server;
 use crate::models::Tool;
 use crate::nodes::asking;
-use crate::nodes::mcp_call::mcp;
+use crate::nodes::mcp_call::{mcp, server};
 use crate::nodes::{Call, Effect, Failure, Node, NodeType};
 
 /// Asking a server what it has harms nobody.
@@ -53,7 +52,7 @@ impl Node for List {
     }
 
     async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
-        let tools = mcp(call)?.tools(&Server::read(&input)).await?;
+        let tools = mcp(call)?.tools(&server(&input, call).await?).await?;
         Ok(json!({"tools": tools}))
     }
 
@@ -73,6 +72,7 @@ impl Node for CallTool {
     async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
         let tool = input.get("tool").and_then(Value::as_str).unwrap_or_default();
         let arguments = input.get("arguments").and_then(Value::as_object).cloned().unwrap_or_default();
-        Ok(mcp(call)?.call(&Server::read(&input), tool, arguments, call.idempotency_key()).await?)
+        let server = server(&input, call).await?;
+        Ok(mcp(call)?.call(&server, tool, arguments, call.idempotency_key()).await?)
     }
 }

@@ -149,6 +149,31 @@ async fn a_tool_is_called_and_its_answer_is_the_result() {
 }
 
 #[tokio::test]
+async fn a_server_that_wants_a_key_gets_it_from_the_vault() {
+    let headers = json!({"Authorization": "Bearer [[mcp]]", "X-Said": "{{ inputs.text }}"});
+    let server = Server::new(true).await;
+    let tool = json!({"type": "mcp", "url": format!("http://{}/mcp", server.at), "headers": headers});
+    let agent = json!({"name": "ask", "type": "agent", "model": "practice/assistant",
+                       "user": "Please call shout with text=hello", "tools": [tool]});
+    for node in [server.node(json!({"headers": headers})), agent] {
+        server.seen.lock().clear();
+        let world = server.world().credential("mcp", "canary-of-the-server");
+        // What a caller says names no secret.
+        let world = world.inputs(json!({"text": "[[mcp]]"}));
+        run(&world, &node).await.unwrap();
+        for (head, _) in server.seen.lock().iter() {
+            assert!(head.contains("authorization: Bearer canary-of-the-server"), "{head}");
+            assert!(head.contains("x-said: [[mcp]]"), "{head}");
+        }
+        assert!(server.seen.lock().len() > 3);
+        let kept = format!("{:?}", world.journal.rows.lock());
+        assert!(!kept.contains("canary"), "{kept}");
+        let error = run(&server.world(), &node).await.unwrap_err();
+        assert_eq!(error.code, ErrorCode::CredentialMissing, "{error}");
+    }
+}
+
+#[tokio::test]
 async fn what_goes_wrong_is_told() {
     let server = Server::new(true).await;
     let error = run(&server.world(), &server.node(json!({"tool": "fail"}))).await.unwrap_err();
