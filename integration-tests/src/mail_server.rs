@@ -58,6 +58,8 @@ struct Kept {
     answers: BTreeMap<String, String>,
     /// Whether a whole mail is left without an answer.
     silent: bool,
+    /// Whether the connection ends behind a whole mail.
+    hangs_up: bool,
 }
 
 /// A mail server on a port of its own.
@@ -137,6 +139,11 @@ impl MailServer {
         self.kept.lock().expect("no panic").silent = silent;
     }
 
+    /// Takes mails and hangs up without a word.
+    pub fn hang_up(&self, hang_up: bool) {
+        self.kept.lock().expect("no panic").hangs_up = hang_up;
+    }
+
     /// Every mail so far.
     ///
     /// # Panics
@@ -186,6 +193,9 @@ async fn serve(stream: TcpStream, kept: Arc<Mutex<Kept>>) -> Option<()> {
             let mut kept = kept.lock().expect("no panic");
             kept.mails.push(mail.clone());
             mail = Mail { from: String::new(), to: Vec::new(), data: String::new() };
+            if kept.hangs_up {
+                return None;
+            }
             if kept.silent { String::new() } else { "250 taken".to_owned() }
         } else if verb == "RSET" {
             mail = Mail { from: String::new(), to: Vec::new(), data: String::new() };

@@ -120,8 +120,7 @@ impl Chat {
         // behind this.
         ids.item = self.ports.ids.item()?.0;
         let thread = ThreadId(ids.thread);
-        let place = (!for_another).then_some(slot);
-        let reader = self.store_start(new, ids, seen, token, place).await?;
+        let reader = self.store_start(new, ids, seen, token, (slot, for_another)).await?;
         if for_another {
             self.cancel.recovery().adopt(&[ids.run]).await;
         }
@@ -163,24 +162,25 @@ impl Chat {
         Begun { reader: self.open(ids.stream, 0), thread: ThreadId(ids.thread), replayed: true }
     }
 
-    /// `slot`: where the turn goes on at once; without one it is looked first whose it is.
+    /// A turn for another request does not go on at once: it is looked first whose it is.
     async fn store_start(
         &self,
         new: NewTurn,
         ids: TurnIds,
         seen: Option<Seen>,
         token: RunToken,
-        slot: Option<Slot>,
+        (slot, for_another): (Slot, bool),
     ) -> Result<Reader, BeginError> {
         let (batch, events, turn) = start::rows(new, ids, seen, self.ports.clock.now());
         let reader = self.ports.read(turn.stream, 0, true);
         let (threads, stream) = (self.threads.clone(), turn.stream);
         let topics = self.ports.topics.clone();
-        let accept = move |token| match slot {
-            Some(slot) => threads.accept(Accepted { turn, slot, token, stop: false }),
-            None => {
-                drop(token);
+        let accept = move |token| {
+            if for_another {
+                drop((slot, token));
                 topics.abandon(stream);
+            } else {
+                threads.accept(Accepted { turn, slot, token, stop: false });
             }
         };
         begin::commit_start(&self.ports, stream, token, batch, Some(events), accept).await?;

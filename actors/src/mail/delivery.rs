@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use auth::sign_in::Letter;
 use engine::outbox::Mail;
-use kernel::Secret;
+use kernel::{Clock, Secret};
 use lettre::address::Envelope;
 use lettre::message::header::{ContentTransferEncoding, ContentType};
 use lettre::message::{Body, Mailbox, MultiPart, SinglePart};
@@ -16,7 +16,7 @@ use secrecy::ExposeSecret;
 use url::{Host, Url};
 use uuid::Uuid;
 
-/// How long the mail server is waited for, at each step.
+/// How long the mail server is waited for until it is connected. Whoever sends bounds the rest.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// Answers that refuse the service, not the mail: whoever runs it may set that right meanwhile.
 const NOT_LET_IN: [u16; 4] = [530, 534, 535, 538];
@@ -26,7 +26,7 @@ const CLOSING: u16 = 421;
 /// Bytes of the longest line that may be sent as it stands (RFC 5322).
 const LINE: usize = 998;
 
-/// Where mail goes. Clones share connections.
+/// Where mail goes. Cheap to clone; each mail has a connection of its own.
 #[derive(Clone)]
 pub struct Delivery(Arc<Kind>);
 
@@ -55,16 +55,23 @@ pub(crate) struct Failure {
     pub(crate) permanent: bool,
     /// Another mail, or another recipient, would fare no better now.
     pub(crate) is_of_server: bool,
+    /// The server may have taken the mail: it was not heard to refuse it.
+    pub(crate) may_have_it: bool,
 }
 
 impl Failure {
     /// The mail server did not take it in time.
     pub(crate) fn too_slow() -> Self {
-        Self { reason: "the mail server takes too long".to_owned(), permanent: false, is_of_server: true }
+        Self {
+            reason: "the mail server takes too long".to_owned(),
+            permanent: false,
+            is_of_server: true,
+            may_have_it: true,
+        }
     }
 
     fn permanent(reason: &str) -> Self {
-        Self { reason: reason.to_owned(), permanent: true, is_of_server: false }
+        Self { reason: reason.to_owned(), permanent: true, is_of_server: false, may_have_it: false }
     }
 
     fn of_server(self) -> Self {
@@ -126,12 +133,13 @@ impl Delivery {
     ///
     /// # Errors
     /// In a sentence without a secret, that it does not.
-    pub async fn try_server(&self) -> Result<(), String> {
+    pub async fn try_server(&self, clock: &dyn Clock) -> Result<(), String> {
         let Kind::Smtp { server, .. } = &*self.0 else { return Ok(()) };
-        match server.test_connection().await {
-            Ok(true) => Ok(()),
-            Ok(false) => Err("the mail server does not answer".to_owned()),
-            Err(error) => Err(failure(&error).reason),
+        // The library bounds the connection alone: who speaks to a TLS port without TLS would wait for ever.
+        match kernel::timeout(clock, PATIENCE, server.test_connection()).await {
+            Some(Ok(true)) => Ok(()),
+            Some(Ok(false)) | None => Err("the mail server does not answer".to_owned()),
+            Some(Err(error)) => Err(failure(&error).reason),
         }
     }
 
@@ -235,11 +243,18 @@ fn message(id: Uuid, from: Mailbox, recipient: &str, letter: &Letter) -> Result<
 /// What a server says may name the address, so only its number is told.
 fn failure(error: &smtp::Error) -> Failure {
     let Some(code) = error.status().map(u16::from) else {
-        return Failure { reason: format!("{error}"), permanent: false, is_of_server: true };
+        // Its own refusals come before anything is sent.
+        let may_have_it = !error.is_client();
+        return Failure { reason: format!("{error}"), permanent: false, is_of_server: true, may_have_it };
     };
     let is_of_server = code == CLOSING || NOT_LET_IN.contains(&code);
     let permanent = error.is_permanent() && !is_of_server;
-    Failure { reason: format!("the mail server answered {code}"), permanent, is_of_server }
+    Failure {
+        reason: format!("the mail server answered {code}"),
+        permanent,
+        is_of_server,
+        may_have_it: false,
+    }
 }
 
 #[cfg(test)]

@@ -76,12 +76,14 @@ impl Requests {
                 Some(Err(failure)) if is_of_all(&failure, open.len(), claimed.attempts) => {
                     return Ok(Err(undelivered(failure)));
                 }
-                Some(Err(_)) => {}
+                // Nobody has it, so each gets it alone.
+                Some(Err(failure)) if !failure.may_have_it => {}
                 None if open.len() == 1 => return Ok(Err(undelivered(Failure::too_slow()))),
-                // Where one of them is what holds it up, the others get it next time.
-                None => {
+                // They may have it. Where one of them is what holds it up, the others get it next time.
+                unknown => {
+                    let failure = unknown.and_then(Result::err).unwrap_or_else(Failure::too_slow);
                     self.note(claimed, &progress).await?;
-                    let waiting = open.iter().map(|one| (*one, Failure::too_slow().reason)).collect();
+                    let waiting = open.iter().map(|one| (*one, failure.reason.clone())).collect();
                     return Ok(progress.outcome(&all, &waiting));
                 }
             }

@@ -72,8 +72,9 @@ async fn take_up<Q: Queue>(queue: &Q) {
     }
 }
 
-/// Sends what is due until the shutdown, so many at the same time: one that takes long holds up nothing behind it. Each is a
-/// task of its own, so none waits for what is read meanwhile. A database that does not answer is asked again later.
+/// Sends what is due until the shutdown, so many at the same time: one that takes long keeps one place, and only as many of
+/// them as there are places hold up what is behind. Each is a task of its own, so none waits for what is read meanwhile. A
+/// database that does not answer is asked again later.
 async fn work<Q: Queue>(queue: &Arc<Q>, wake: &Notify, drain: &CancellationToken) {
     take_up(&**queue).await;
     let mut sending = JoinSet::new();

@@ -6,6 +6,7 @@
 mod guardian;
 mod handle;
 mod lanes;
+mod mail;
 mod publish;
 mod recovery;
 mod runs;

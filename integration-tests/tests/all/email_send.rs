@@ -199,6 +199,34 @@ async fn a_server_that_takes_long_is_given_nothing_twice_in_one_attempt() {
     }
 }
 
+/// They may have it, so nobody is given it again before the next attempt.
+#[tokio::test]
+async fn a_server_that_hangs_up_behind_a_mail_is_given_it_once_in_each_attempt() {
+    let server = MailServer::start().await;
+    server.hang_up(true);
+    let t = by(&server).manual_clock().start().await;
+    let to = json!(["a@example.com", "b@example.com"]);
+    let run = run(&t, graphs::chain(&[mail(json!({"to": to}))], None), json!({"n": 1}));
+    let step = Duration::from_millis(50);
+    let done = t.while_time_passes_in(step, run).await;
+    let twice = until("it was tried twice", async || {
+        let error = delivery(&t, &done).await["error"].clone();
+        error
+            .as_str()
+            .is_some_and(|error| error.starts_with("0 of 2 recipients have it, but not a@example.com ("))
+    });
+    t.while_time_passes_in(step, twice).await;
+    let taken = server.mails().len();
+    let attempts = delivery(&t, &done).await["attempts"].as_u64().unwrap();
+    assert!(u64::try_from(taken).unwrap() <= attempts, "{taken} mails in {attempts} attempts");
+    server.hang_up(false);
+    let over = until("it is over", async || delivery(&t, &done).await["status"] == "sent");
+    t.while_time_passes_in(STEP, over).await;
+    let last: Vec<Vec<String>> = server.mails().into_iter().rev().take(2).map(|mail| mail.to).collect();
+    assert!(last.contains(&vec!["a@example.com".to_owned()]), "each alone: {last:?}");
+    assert!(last.contains(&vec!["b@example.com".to_owned()]), "each alone: {last:?}");
+}
+
 /// What is known of the others is not lost with one of them.
 #[tokio::test]
 async fn one_for_whom_the_server_says_nothing_keeps_the_mail_from_nobody() {

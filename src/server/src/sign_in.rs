@@ -8,7 +8,7 @@ use auth::sign_in::CodeKey;
 use config::{Config, Signup};
 use store::{Store, StoreError};
 
-use kernel::Clock;
+use kernel::{Clock, SystemClock};
 
 use crate::http::SignInKeys;
 use crate::keys;
@@ -68,7 +68,7 @@ fn smtp(config: &Config) -> Option<Result<Delivery, DeliveryError>> {
 /// In a sentence without a secret, that it does not.
 pub async fn try_mail_server(config: &Config) -> Option<Result<(), String>> {
     Some(match smtp(config)? {
-        Ok(delivery) => delivery.try_server().await,
+        Ok(delivery) => delivery.try_server(&SystemClock::new()).await,
         Err(error) => Err(error.to_string()),
     })
 }
