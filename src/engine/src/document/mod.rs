@@ -55,10 +55,16 @@ pub(crate) async fn read(
     sandbox.read_document(kind, data, LIMITS).await.map_err(unread)?.map_err(|problem| refused(&problem))
 }
 
-/// Reads a feed of this address; what is HTML in it becomes its words.
-pub(crate) async fn read_feed(bytes: Vec<u8>, from: String, sandbox: &Sandbox) -> Result<Feed, NodeError> {
+/// Reads the first items of a feed of this address, at most `most` or 2,000; what is HTML in them becomes its words.
+pub(crate) async fn read_feed(
+    bytes: Vec<u8>,
+    from: String,
+    most: usize,
+    sandbox: &Sandbox,
+) -> Result<Feed, NodeError> {
     let data = aside(move || STANDARD.encode(bytes)).await?;
-    let read = sandbox.read_feed(data, from, LIMITS).await.map_err(unread)?;
+    let limits = DocumentLimits { pages: most.min(MOST_PAGES), ..LIMITS };
+    let read = sandbox.read_feed(data, from, limits).await.map_err(unread)?;
     let feed = read.map_err(|problem| refused(&problem))?;
     aside(move || in_words(feed)).await?
 }

@@ -124,10 +124,14 @@ pub(super) async fn post(
     call.outbound().send(request, &limits).await.map_err(|error| outbound::fault(&error))
 }
 
-/// What a messenger answers, by whom it was answered.
+/// What a messenger answers. Where only the rest of its yes is lost, the message is there, and not posted again.
 pub(super) async fn answered(answer: Response, messenger: &str) -> Result<Value, NodeError> {
     let place = answer.place().to_owned();
-    let body = answer.bytes().await.map_err(|error| outbound::fault(&error))?;
+    let taken = answer.status().is_success();
+    let body = answer.bytes().await.map_err(|error| {
+        let fault = outbound::fault(&error);
+        NodeError { retryable: fault.retryable && !taken, ..fault }
+    })?;
     serde_json::from_slice(&body)
         .map_err(|_| NodeError::failed(format!("{place} did not answer as {messenger} does")))
 }

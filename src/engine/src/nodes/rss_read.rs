@@ -92,8 +92,11 @@ impl Node for RssRead {
         let fields = outbound::reveal(input, call).await?;
         let answer = outbound::get(&fields, document::MOST_BYTES, call).await?;
         let from = answer.url().to_string();
-        let feed = document::read_feed(document::bytes_of(answer).await?, from, call.sandbox()).await?;
         let most = usize::try_from(self.limit).unwrap_or(usize::MAX);
+        // What is new may stand anywhere in a feed.
+        let read = if since.is_none() { most } else { usize::MAX };
+        let bytes = document::bytes_of(answer).await?;
+        let feed = document::read_feed(bytes, from, read, call.sandbox()).await?;
         let items = feed.items.into_iter().filter(|item| is_since(item, since)).take(most);
         let items: Vec<Value> = items.map(written).collect();
         Ok(json!({"title": feed.title.map(|title| title.text), "link": feed.link, "items": items}))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use wire::ErrorCode;
 
-use crate::models_endpoint::Endpoint;
+use crate::models_endpoint::{Act, Endpoint};
 use crate::ports::{alone, plan};
 use crate::world::{World, refused};
 
@@ -129,6 +129,17 @@ async fn refusals_say_why_and_whether_to_try_again() {
         assert_eq!(sent.len(), attempts, "{message}");
         assert!(sent[0].starts_with("POST /channels/1%2F..%2F2/messages "), "{}", sent[0]);
     }
+}
+
+#[tokio::test]
+async fn a_message_that_was_taken_is_not_posted_again_where_the_answer_breaks_off() {
+    let acts = vec![Act::Head(200, JSON), Act::Chunk(SAID.as_bytes()[..9].to_vec()), Act::Cut];
+    let endpoint = Endpoint::new(acts).await;
+    let retry = json!({"max_attempts": 3, "initial_delay_seconds": 0});
+    let node = node(json!({"webhook_url": "[[hook]]", "retry": retry}));
+    let error = world(&endpoint).run_outside(&plan(&alone(&node))).await.unwrap_err();
+    assert!(!error.retryable, "{error}");
+    assert_eq!(endpoint.requests.lock().len(), 1);
 }
 
 #[test]

@@ -112,6 +112,11 @@ async fn what_is_no_feed_says_so() {
         let ended = world(&endpoint).run_outside(&plan(&alone(&node(json!({}))))).await;
         assert_eq!(ended.unwrap_err().code, code, "{:.80}", body);
     }
+    // What is behind the limit is not read.
+    let long = RSS.replace("<title>First", &format!("<title>{}", "x".repeat(5 << 20)));
+    let endpoint = Endpoint::answering(200, "", &long).await;
+    let done = world(&endpoint).run_outside(&plan(&alone(&node(json!({"limit": 2}))))).await.unwrap();
+    assert_eq!(done["items"].as_array().unwrap().len(), 2);
     // What an entity would make of itself many times over stays as it is, or is refused.
     let bomb = r#"<!DOCTYPE a [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]><rss version="2.0"><channel>
         <title>&b;</title></channel></rss>"#;
