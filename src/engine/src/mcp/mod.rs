@@ -99,6 +99,8 @@ impl Mcp {
         let mut config = StreamableHttpClientTransportConfig::with_uri(server.url.as_str());
         for (name, value) in &server.headers {
             let bad = |what: &str| NodeError::failed(format!("'{name}' is no {what} of a header"));
+            // Other letters than those of ASCII would be left out on the way.
+            let value = Some(value).filter(|value| value.is_ascii()).ok_or_else(|| bad("value"))?;
             let mut value = HeaderValue::try_from(value.as_str()).map_err(|_| bad("value"))?;
             value.set_sensitive(true);
             config

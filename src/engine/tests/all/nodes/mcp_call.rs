@@ -196,6 +196,7 @@ async fn what_goes_wrong_is_told() {
     for (more, text) in [
         (json!({"arguments": "{{ inputs.text }}"}), "must be an object, not a string"),
         (json!({"headers": {"no header": "x"}}), "no name of a header"),
+        (json!({"headers": {"X-Team": "grün"}}), "no value of a header"),
         (json!({"url": "{{ inputs.text }}"}), ""),
     ] {
         let error = run(&server.world(), &server.node(more)).await.unwrap_err();
