@@ -284,6 +284,85 @@ async fn requests_that_could_be_smuggled_are_refused_and_the_connection_closed()
     t.assert_healthy().await;
 }
 
+/// Two readers may take a bare LF for different things; and nobody needs a megabyte beside a chunk.
+#[tokio::test]
+async fn a_bare_lf_and_a_long_chunk_line_are_400_and_close() {
+    let t = TestService::start().await;
+    let extension = format!("4;{}\r\nabcd\r\n0\r\n\r\n", "x".repeat(1_000_000));
+    let chat = "POST /api/chat HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
+    let chunked = |rest: &str| format!("{chat}Transfer-Encoding: chunked\r\n\r\n{rest}");
+    let requests = [
+        ("a line of the head", "GET /healthz HTTP/1.1\nHost: localhost\r\n\r\n".to_owned()),
+        ("a header", "GET /healthz HTTP/1.1\r\nHost: localhost\nX: y\r\n\r\n".to_owned()),
+        ("the end of the head", "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\n".to_owned()),
+        ("all of it", "GET /healthz HTTP/1.1\nHost: localhost\n\n".to_owned()),
+        ("a chunk's line", chunked("4\nabcd\r\n0\r\n\r\n")),
+        ("the last chunk's", chunked("0\n\r\n")),
+        ("a trailer", chunked("0\r\nX: y\n\r\n")),
+        ("a megabyte of extension", chunked(&extension)),
+        ("many extensions", chunked(&format!("1;{}\r\nx\r\n", "e".repeat(900)).repeat(40))),
+    ];
+    for (name, request) in &requests {
+        let mut raw = t.raw().await;
+        raw.write(request).await;
+        raw.write("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+        let answer = String::from_utf8_lossy(&raw.rest().await).into_owned();
+        assert!(answer.starts_with("HTTP/1.1 400"), "{name}: {answer}");
+        assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{name}: {answer}");
+    }
+    // A second request on a connection that was kept is looked at as the first.
+    let mut raw = t.raw().await;
+    raw.write("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    raw.write("GET /healthz HTTP/1.1\r\nHost: localhost\n\r\n").await;
+    let answer = String::from_utf8_lossy(&raw.rest().await).into_owned();
+    assert_eq!((answer.matches("HTTP/1.1 200").count(), answer.matches("HTTP/1.1 400").count()), (1, 1));
+    // Line ends inside a body are the body's.
+    let workflow = t.workflow().echo().published().create().await;
+    let body = serde_json::to_string_pretty(&chat::create(&workflow, "hi\n")).unwrap();
+    assert_eq!(t.post("/api/chat", &body).await.status, 200);
+    let pieces: String = body
+        .as_bytes()
+        .chunks(7)
+        .map(|piece| format!("{:x};a=b\r\n{}\r\n", piece.len(), str::from_utf8(piece).unwrap()))
+        .collect();
+    let mut raw = t.raw().await;
+    raw.write(chunked(&format!("{pieces}0\r\nX: y\r\n\r\n"))).await;
+    assert_eq!(raw.answer().await.whole().await.status, 200);
+    t.assert_healthy().await;
+}
+
+#[tokio::test]
+async fn every_answer_forbids_to_guess_its_type() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let chat_page = format!("/chat/{}", workflow.id);
+    for path in [
+        "/",
+        "/healthz",
+        "/readyz",
+        "/api/workflows",
+        "/nowhere",
+        "/login",
+        "/assets/app.css",
+        "/api/nodes",
+        "/%zz",
+        chat_page.as_str(),
+        "/api/auth/me",
+        "/api/chat",
+    ] {
+        let answer = t.get(path).await;
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{path}");
+        assert!(answer.header("x-request-id").is_some(), "{path}");
+    }
+    let refused = t.send("GET", "/healthz", &[("host", "a b")], "").await;
+    assert_eq!((refused.status, refused.header("x-content-type-options")), (400, Some("nosniff")));
+    let stream = t.chat(&chat::create(&workflow, "hi")).await;
+    assert_eq!((stream.status, stream.header("x-content-type-options")), (200, Some("nosniff")));
+    let preflight = [("origin", "https://a.example"), ("access-control-request-method", "POST")];
+    let preflight = t.send("OPTIONS", "/api/chat", &preflight, "").await;
+    assert_eq!(preflight.header("x-content-type-options"), Some("nosniff"));
+}
+
 #[tokio::test]
 async fn a_body_that_does_not_arrive_is_408() {
     let t = TestService::with_manual_clock().await;

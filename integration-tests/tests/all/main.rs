@@ -30,6 +30,7 @@ mod diff;
 mod email_send;
 mod errors;
 mod examples;
+mod hosts;
 mod idempotency;
 mod instances;
 mod members;

@@ -72,6 +72,87 @@ async fn tokens_do_not_outlive_the_rights_of_their_maker() {
     assert_eq!(list(&elsewhere, "other").await, "401 auth.invalid_token");
 }
 
+/// A token of a token, a secret that was got by rotating the token of another maker, and what was made with that: all of
+/// it ends with the member it began with, and nothing else does.
+#[tokio::test]
+async fn what_a_members_tokens_have_made_ends_with_the_member() {
+    for removed in [true, false] {
+        let (t, _mail, bob, path) = service("admin").await;
+        let root = t.root();
+        let all = ["workflows:read", "admin:tokens:write", "admin:tokens:read"];
+        let (_, first) = make_token(&t.bearer(&bob), &all, &["default"]).await;
+        let (_, second) = make_token(&t.bearer(&first), &all, &["default"]).await;
+        let (third_id, third) = make_token(&t.bearer(&second), &["workflows:read"], &["default"]).await;
+        // A revoked link in the middle breaks no chain.
+        let (middle_id, middle) = make_token(&t.bearer(&second), &all, &["default"]).await;
+        let (_, behind) = make_token(&t.bearer(&middle), &["workflows:read"], &["default"]).await;
+        let revoke = format!("/api/admin/service-tokens/{middle_id}/revoke");
+        assert_eq!(root.post(&revoke, &json!({"reason": "lost"})).await.status, 200);
+        // The token of another maker, which one of Bob's rotates; its own holder keeps what they had.
+        let (others_id, others) = make_token(&root, &all, &["default"]).await;
+        let (_, before) = make_token(&t.bearer(&others), &["workflows:read"], &["default"]).await;
+        let rotate = format!("/api/admin/service-tokens/{others_id}/rotate");
+        let rotated = t.bearer(&second).post(&rotate, &json!({"overlap_seconds": 3600})).await.value();
+        let stolen = rotated["secret"].as_str().unwrap().to_owned();
+        let (_, with_stolen) = make_token(&t.bearer(&stolen), &["workflows:read"], &["default"]).await;
+        let again = t.bearer(&stolen).post(&rotate, &json!({"overlap_seconds": 3600})).await.value();
+        let stolen_again = again["secret"].as_str().unwrap().to_owned();
+        let list = async |token: &str| t.bearer(token).get("/api/workflows").await.refusal();
+        for good in [&first, &second, &third, &behind, &others, &before, &stolen, &with_stolen, &stolen_again]
+        {
+            assert_eq!(list(good).await, "200");
+        }
+        let ended = if removed {
+            root.json("DELETE", &path, &json!({})).await.status
+        } else {
+            root.json("PATCH", &path, &json!({"role": "viewer"})).await.status
+        };
+        assert!(ended < 300);
+        for gone in [&first, &second, &third, &behind, &with_stolen] {
+            assert_eq!(list(gone).await, "401 auth.invalid_token");
+        }
+        for over in [&stolen, &stolen_again] {
+            assert_eq!(list(over).await, "401 auth.token_expired");
+        }
+        assert_eq!(list(&others).await, "200", "its holder did not get it from Bob");
+        assert_eq!(list(&before).await, "200", "made before, with another secret");
+        let shown = root.get(&format!("/api/admin/service-tokens/{third_id}")).await.value();
+        let reason = if removed { "its maker has left the workspace" } else { "its maker is viewer now" };
+        assert_eq!(shown["revoked_reason"], reason);
+        let rows = root.get("/api/admin/audit?action=service_token.secret_ended").await.value();
+        assert_eq!(rows["data"].as_array().unwrap().len(), 2);
+    }
+}
+
+/// Their request is on its way when their rights end.
+#[tokio::test]
+async fn a_token_that_is_being_made_does_not_escape() {
+    let (t, _mail, bob, path) = service("admin").await;
+    let all = ["workflows:read", "admin:tokens:write"];
+    let (id, first) = make_token(&t.bearer(&bob), &all, &["default"]).await;
+    let hold = t.hold(&format!("SELECT 1 FROM service_tokens WHERE id = '{id}' FOR UPDATE")).await;
+    let wanted = json!({"scopes": ["workflows:read"], "workspaces": ["default"]});
+    let (by_token, root) = (t.bearer(&first), t.root());
+    let (nothing, made) = (json!({}), by_token.post("/api/admin/service-tokens", &wanted));
+    let removed = async {
+        t.waiting_for_locks(1).await;
+        let removal = root.json("DELETE", &path, &nothing);
+        let released = async {
+            t.waiting_for_locks(2).await;
+            hold.release().await;
+        };
+        tokio::join!(removal, released).0
+    };
+    let (made, removed) = tokio::join!(made, removed);
+    assert_eq!(removed.status, 204);
+    if made.status == 201 {
+        let secret = made.value()["secret"].as_str().unwrap().to_owned();
+        assert_eq!(t.bearer(&secret).get("/api/workflows").await.refusal(), "401 auth.invalid_token");
+    } else {
+        assert_eq!(made.refusal(), "401 auth.invalid_token");
+    }
+}
+
 #[tokio::test]
 async fn anybody_may_leave_and_nobody_may_be_left_without_an_owner() {
     let (t, _mail, bob, path) = service("viewer").await;

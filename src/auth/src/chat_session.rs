@@ -71,6 +71,9 @@ struct Claims {
     sub: String,
     iat: Value,
     exp: Value,
+    /// Never issued; honoured where another signer of the same key sets it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    nbf: Option<Value>,
     jti: Uuid,
     workflow_id: Uuid,
     workspace_id: Uuid,
@@ -105,6 +108,7 @@ impl ChatSessions {
             sub: session.subject.clone(),
             iat: seconds(now).into(),
             exp: seconds(now + lifetime).into(),
+            nbf: None,
             jti: id,
             workflow_id: session.workflow,
             workspace_id: session.workspace,
@@ -129,7 +133,12 @@ impl ChatSessions {
         let claims = verified(&token, self.secret.checks())?;
         let claims: Claims = serde_json::from_value(Value::Object(claims)).ok()?;
         let (made, ends) = (instant(&claims.iat)?, instant(&claims.exp)?);
-        let good = claims.iss == ISSUER
+        let begun = match &claims.nbf {
+            Some(from) => instant(from)? <= now + LEEWAY,
+            None => true,
+        };
+        let good = begun
+            && claims.iss == ISSUER
             && claims.aud == AUDIENCE
             && !claims.sub.is_empty()
             && made <= now + LEEWAY

@@ -45,9 +45,15 @@ pub enum Asks {
 /// One sentence that names the variables to change.
 pub fn check(exposure: Exposure<'_>) -> Result<Asks, String> {
     let Exposure { mode, credential, listen, allow_insecure } = exposure;
-    let public = listen.is_empty() || listen.iter().any(|address| !is_loopback(*address));
+    let public = is_reachable(listen);
     match (mode, credential) {
         (Some(Mode::Required), _) | (None, Some(_)) => Ok(Asks::Everybody),
+        (Some(Mode::Optional), _) if public && !allow_insecure => {
+            Err("SERVICE_AUTH_MODE=optional on an address that others can reach does not require a credential: set it to \
+                 required, or SERVICE_HOST to 127.0.0.1, or SERVICE_ALLOW_INSECURE=true if every caller may do \
+                 everything"
+                .to_owned())
+        }
         (Some(Mode::Optional), Some(_)) => Ok(Asks::WhoGivesOne),
         (Some(Mode::Disabled), _) if public && !allow_insecure => {
             Err("SERVICE_AUTH_MODE=disabled on an address that others can reach: set SERVICE_HOST to \
@@ -64,6 +70,12 @@ pub fn check(exposure: Exposure<'_>) -> Result<Asks, String> {
         (Some(Mode::Optional), None) => Ok(Asks::WhoGivesOne),
         (None, None) => Ok(Asks::EverybodyOnceThereAreTokens),
     }
+}
+
+/// Whether others than this machine reach one of these addresses.
+#[must_use]
+pub fn is_reachable(listen: &[IpAddr]) -> bool {
+    listen.is_empty() || listen.iter().any(|address| !is_loopback(*address))
 }
 
 fn is_loopback(address: IpAddr) -> bool {
@@ -106,7 +118,8 @@ mod tests {
             }
             assert!(start(Some(Mode::Disabled), SECRET, public, false).contains("SERVICE_ALLOW_INSECURE"));
             assert_eq!(start(None, SECRET, public, false), "Everybody");
-            assert_eq!(start(Some(Mode::Optional), SECRET, public, false), "WhoGivesOne");
+            assert!(start(Some(Mode::Optional), SECRET, public, false).contains("SERVICE_ALLOW_INSECURE"));
+            assert_eq!(start(Some(Mode::Optional), SECRET, public, true), "WhoGivesOne");
             assert_eq!(start(Some(Mode::Required), None, public, false), "Everybody");
         }
         assert!(

@@ -4,6 +4,7 @@ pub mod chat_session;
 pub mod envelope;
 pub mod exposure;
 pub mod failures;
+pub mod host;
 pub mod jwt;
 pub mod keyring;
 pub mod oidc;

@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use crate::role::Role;
 use crate::scope::{Scope, ScopeSet};
+use crate::service_token::TokenDigest;
 
 /// Who somebody is, as the audit trail and authorship keep it: nothing but a kind and an id without a meaning of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,29 +71,32 @@ pub struct Place<'a> {
 pub struct Principal {
     actor: Actor,
     grants: Grants,
+    /// The secret of a service token that was shown.
+    secret: Option<TokenDigest>,
 }
 
 impl Principal {
     /// Anybody, on a service that asks nobody: may do everything.
     #[must_use]
     pub fn open() -> Self {
-        Self { actor: Actor::ANONYMOUS, grants: Grants::Everywhere(ScopeSet::all()) }
+        Self { actor: Actor::ANONYMOUS, grants: Grants::Everywhere(ScopeSet::all()), secret: None }
     }
 
     /// The holder of the bootstrap token.
     #[must_use]
     pub fn bootstrap(scopes: ScopeSet) -> Self {
-        Self { actor: Actor { kind: "bootstrap", id: None }, grants: Grants::Everywhere(scopes) }
+        let actor = Actor { kind: "bootstrap", id: None };
+        Self { actor, grants: Grants::Everywhere(scopes), secret: None }
     }
 
-    /// The holder of a stored service token; no `workspaces` means all of them.
+    /// The holder of this secret of a stored service token; no `workspaces` means all of them.
     #[must_use]
-    pub fn service_token(id: Uuid, scopes: ScopeSet, workspaces: Vec<String>) -> Self {
+    pub fn service_token(id: Uuid, secret: TokenDigest, scopes: ScopeSet, workspaces: Vec<String>) -> Self {
         let actor = Actor::service_token(id);
         let unrestricted = workspaces.is_empty();
         let grants =
             if unrestricted { Grants::Everywhere(scopes) } else { Grants::Within(scopes, workspaces) };
-        Self { actor, grants }
+        Self { actor, grants, secret: Some(secret) }
     }
 
     /// The subject of an access token that somebody else has issued; `None` for `workspaces` means all of them.
@@ -102,19 +106,26 @@ impl Principal {
             Some(workspaces) => Grants::Within(scopes, workspaces),
             None => Grants::Everywhere(scopes),
         };
-        Self { actor: Actor { kind: "jwt", id: Some(subject.to_owned()) }, grants }
+        Self { actor: Actor { kind: "jwt", id: Some(subject.to_owned()) }, grants, secret: None }
     }
 
     /// A user who has signed in here.
     #[must_use]
     pub fn user(id: Uuid, roles: BTreeMap<Uuid, Role>) -> Self {
-        Self { actor: Actor { kind: "user", id: Some(id.to_string()) }, grants: Grants::Roles(roles) }
+        let actor = Actor { kind: "user", id: Some(id.to_string()) };
+        Self { actor, grants: Grants::Roles(roles), secret: None }
     }
 
     /// Who it is.
     #[must_use]
     pub fn actor(&self) -> &Actor {
         &self.actor
+    }
+
+    /// By which secret of a service token the caller acts: a token may have several, of different holders.
+    #[must_use]
+    pub fn secret(&self) -> Option<&TokenDigest> {
+        self.secret.as_ref()
     }
 
     /// Whether nobody was asked who they are.
@@ -251,14 +262,19 @@ mod tests {
     #[test]
     fn a_token_is_good_where_its_workspaces_are() {
         for name in [HERE.id.to_string(), HERE.id.to_string().to_uppercase(), "here".to_owned()] {
-            let token = Principal::service_token(Uuid::nil(), read(), vec!["gone".to_owned(), name]);
+            let token = Principal::service_token(
+                Uuid::nil(),
+                TokenDigest::of(""),
+                read(),
+                vec!["gone".to_owned(), name],
+            );
             assert_eq!(token.may_in(Scope::WorkflowsRead, HERE), Ok(()));
             assert_eq!(token.may_in(Scope::WorkflowsRead, THERE), Err(Denied::Workspace));
             let missing = [Scope::VaultRead].into_iter().collect();
             assert_eq!(token.may_in(Scope::VaultRead, HERE), Err(Denied::Scopes(missing)));
             assert_eq!(token.may(Scope::VaultRead), Err(Denied::Scopes(missing)));
         }
-        let unrestricted = Principal::service_token(Uuid::nil(), read(), Vec::new());
+        let unrestricted = Principal::service_token(Uuid::nil(), TokenDigest::of(""), read(), Vec::new());
         assert_eq!(unrestricted.may_in(Scope::WorkflowsRead, THERE), Ok(()));
         assert_eq!(unrestricted.workspaces(), None);
     }
@@ -304,7 +320,12 @@ mod tests {
         let few: ScopeSet = Role::Viewer.scopes().union([Scope::WorkspacesWrite].into_iter().collect());
         assert_eq!(given(&Principal::bootstrap(few), HERE), [true, false, false, false]);
         assert!(!Principal::bootstrap(few).may_delete_workspace(HERE.id));
-        let token = Principal::service_token(Uuid::nil(), ScopeSet::all(), vec!["here".to_owned()]);
+        let token = Principal::service_token(
+            Uuid::nil(),
+            TokenDigest::of(""),
+            ScopeSet::all(),
+            vec!["here".to_owned()],
+        );
         assert_eq!(given(&token, HERE), [true, true, true, false]);
         assert_eq!(given(&token, THERE), [false; 4]);
         assert!(!token.may_make_workspaces() && !token.may_delete_workspace(HERE.id));

@@ -49,6 +49,18 @@ impl Client {
         if answer.is_success() { Ok(()) } else { Err(answer.error()) }
     }
 
+    /// `DELETE /api/auth/sessions`: ends every sign-in of the user that a refresh token belongs to. The token is used up.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn log_out_everywhere(&self, refresh_token: &Secret) -> Result<(), ClientError> {
+        let tokens = self.refresh(refresh_token).await?;
+        let url = self.url(&["api", "auth", "sessions"])?;
+        let request = self.request(Method::DELETE, url, Bearer::None).bearer_auth(tokens.access_token);
+        let answer = self.answer(request).await?;
+        if answer.is_success() { Ok(()) } else { Err(answer.error()) }
+    }
+
     /// `GET /api/auth/me`: whose access token the client sends.
     ///
     /// # Errors

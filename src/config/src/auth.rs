@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use auth::scope::Scope;
 use chrono::{DateTime, Utc};
 use kernel::Secret;
 use serde_json::Value;
@@ -180,18 +181,19 @@ fn algorithms(text: &str) -> Result<Vec<Algorithm>, Invalid> {
         .collect()
 }
 
-/// Scopes by their form; which ones exist is not known here, and an unknown one grants nothing.
+/// A list of scopes. An unknown one would grant nothing, silently.
 fn scopes(text: &str) -> Result<Vec<String>, Invalid> {
     let scopes = parse::words(text)?;
-    let part =
-        |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
-    if scopes.iter().all(|scope| scope.contains(':') && scope.split(':').all(part)) {
-        return Ok(scopes);
+    match scopes.iter().find(|scope| Scope::parse(scope).is_none()) {
+        None => Ok(scopes),
+        Some(unknown) => {
+            let known: Vec<&str> = Scope::ALL.iter().map(|scope| scope.as_str()).collect();
+            Err(Invalid::new(
+                format!("names {unknown:?}, which is not a scope"),
+                format!("write one or more of {}, or a JSON list of them", known.join(", ")),
+            ))
+        }
     }
-    Err(Invalid::new(
-        "names something that is no scope",
-        "write scopes such as workflows:read,workflows:write, or a JSON list of them",
-    ))
 }
 
 /// A set of public keys. It is never repeated in a problem: it may be a private one by mistake.

@@ -47,6 +47,7 @@ pub use vault::{Vault, VaultKey, VaultKeys};
 pub use warnings::warnings;
 
 use reader::{Reader, Refused};
+use secrecy::ExposeSecret;
 
 /// Everything that can be configured, checked. Its `Debug` shows no secret.
 #[derive(Debug, Clone)]
@@ -91,16 +92,35 @@ impl Config {
     pub fn load(source: &Source) -> Result<Self, Problems> {
         let mut reader = Reader::new(source);
         let config = Self::read(&mut reader);
+        if let Ok(config) = &config {
+            config.check(&mut reader);
+        }
         match config {
             Ok(config) if reader.problems().is_empty() => Ok(config),
             Ok(_) | Err(Refused) => Err(Problems(reader.into_problems())),
         }
     }
 
-    /// Whether people can sign in by mail: an OpenID provider stands in for it where no mail server is configured.
+    /// Whether people can sign in by mail. Without a mail server an OpenID provider replaces it; without either, mail goes
+    /// to the log, and only where the service knows its own address or others cannot reach it.
     #[must_use]
     pub fn offers_mail_sign_in(&self) -> bool {
-        self.mail.smtp_url.is_some() || self.sign_in.oidc.is_none()
+        let knows_its_address = self.http.public_base_url.is_some() || self.http.is_loopback();
+        self.mail.smtp_url.is_some() || (self.sign_in.oidc.is_none() && knows_its_address)
+    }
+
+    /// What single variables do not show.
+    fn check(&self, reader: &mut Reader<'_>) {
+        let signs_in = self.offers_mail_sign_in() || self.sign_in.oidc.is_some();
+        let signs = self.auth.jwt_secret.as_ref().is_some_and(|secret| !secret.expose_secret().is_empty());
+        if signs_in && signs && !self.auth.allowed_algorithms.contains(&Algorithm::Hs256) {
+            reader.refuse(
+                "SERVICE_AUTH_ALLOWED_ALGORITHMS",
+                "excludes HS256, with which the service signs the access tokens of its own sign-in \
+                 (SERVICE_AUTH_JWT_SECRET)",
+                "add HS256, or unset SERVICE_AUTH_JWT_SECRET",
+            );
+        }
     }
 
     /// Reads every group before the first `?`, so that one bad value hides no other.

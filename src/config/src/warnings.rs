@@ -27,6 +27,13 @@ pub fn warnings(source: &Source, config: &Config) -> Vec<String> {
     let Chat { token_signing_key, .. } = &config.chat;
     warnings.extend(short_key("SERVICE_AUTH_JWT_SECRET", jwt_secret.as_ref()));
     warnings.extend(short_key("CHAT_TOKEN_SIGNING_KEY", token_signing_key.as_ref()));
+    let bootstrap =
+        config.auth.bootstrap.token.as_ref().map_or(KEY_BYTES, |token| token.expose_secret().len());
+    if bootstrap < KEY_BYTES {
+        warnings.push(format!(
+            "SERVICE_AUTH_BOOTSTRAP_SERVICE_TOKEN is shorter than {KEY_BYTES} bytes, so it can be guessed"
+        ));
+    }
     warnings.extend(config.model.tape.as_ref().map(|tape| {
         match tape {
         ModelTape::Record(_) => {

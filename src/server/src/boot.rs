@@ -6,7 +6,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix_web::HttpServer;
 use actix_web::dev::ServerHandle;
 use actors::mail::DeliveryError;
 use actors::{Settings, System};
@@ -26,7 +25,7 @@ use tokio::task::JoinHandle;
 use crate::http::{App, AppParts, Gate, GateParts};
 use crate::keys::KeysError;
 use crate::tokens::{Tokens, TokensError};
-use crate::{exposure, keys, sign_in};
+use crate::{exposure, http1, keys, sign_in};
 
 /// How long running turns may take to end at a shutdown.
 const DRAIN: Duration = Duration::from_secs(16);
@@ -143,8 +142,8 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
     let asks = exposure::allowed(config).map_err(StartError::Exposure)?;
     if asks == Asks::WhoGivesOne && !config.http.is_loopback() {
         tracing::warn!(
-            "SERVICE_AUTH_MODE=optional on an address that others can reach: whoever sends no credential may do \
-             everything; set it to required"
+            "SERVICE_AUTH_MODE=optional on an address that others can reach: a caller without a credential may do \
+             everything"
         );
     }
     let listener = listen(config)?;
@@ -344,16 +343,8 @@ fn serve(
     app: &App,
     listener: TcpListener,
 ) -> Result<(ServerHandle, JoinHandle<std::io::Result<()>>), StartError> {
-    let shared = app.clone();
-    let server = HttpServer::new(move || crate::http::application(shared.clone()))
-        .workers(config.http.workers)
-        // Without it a turn over a connection that is kept alive takes 40 ms more.
-        .tcp_nodelay(true)
-        // Streams of turns that are still running stay open while those may end.
-        .shutdown_timeout((DRAIN + STOP).as_secs())
-        .disable_signals()
-        .listen(listener)?
-        .run();
+    let options = http1::Options { workers: config.http.workers, shutdown_timeout: (DRAIN + STOP).as_secs() };
+    let server = http1::serve(app, listener, &options)?;
     let handle = server.handle();
     Ok((handle, tokio::task::spawn_local(server)))
 }

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, ToSocketAddrs};
 
-use auth::exposure::{Asks, Exposure, Mode, check};
+use auth::exposure::{Asks, Exposure, Mode, check, is_reachable};
 use config::{AuthMode, Config};
 
 /// Where the configured host is, whether the service may listen there, and whom it asks for a credential.
@@ -16,6 +16,7 @@ pub(crate) fn allowed(config: &Config) -> Result<Asks, String> {
         format!("SERVICE_HOST: no address is known for the name {host}; write an address, such as 127.0.0.1")
     })?;
     let listen: Vec<IpAddr> = resolved.map(|address| address.ip()).collect();
+    check_links(config, &listen)?;
     let mode = config.auth.mode.map(|mode| match mode {
         AuthMode::Disabled => Mode::Disabled,
         AuthMode::Optional => Mode::Optional,
@@ -27,4 +28,20 @@ pub(crate) fn allowed(config: &Config) -> Result<Asks, String> {
         listen: &listen,
         allow_insecure: config.http.allow_insecure,
     })
+}
+
+/// Where others reach the service, a request does not choose where a link leads that leaves it.
+fn check_links(config: &Config, listen: &[IpAddr]) -> Result<(), String> {
+    let leaves = match (&config.mail.smtp_url, &config.sign_in.oidc) {
+        (Some(_), _) => "sign-in by mail (SERVICE_SMTP_URL)",
+        (None, Some(_)) => "sign-in by a provider (SERVICE_OIDC_ISSUER)",
+        (None, None) => return Ok(()),
+    };
+    if config.http.public_base_url.is_some() || !is_reachable(listen) {
+        return Ok(());
+    }
+    Err(format!(
+        "{leaves} on an address that others can reach needs SERVICE_PUBLIC_BASE_URL, which its links begin with: set it to \
+         the address under which people open the service, such as https://desk.example.com"
+    ))
 }

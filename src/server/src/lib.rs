@@ -3,6 +3,7 @@
 mod boot;
 mod exposure;
 mod http;
+mod http1;
 mod keys;
 mod logging;
 mod oidc;

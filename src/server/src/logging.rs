@@ -33,6 +33,10 @@ fn directives(filter: &str) -> String {
     let named = |target: &str| filter.split(',').any(|piece| piece.starts_with(target));
     let level = filter.split(',').filter_map(|piece| piece.parse::<LevelFilter>().ok()).max();
     let mut directives = Vec::new();
+    if !named("actix_http") {
+        // Whatever a stranger sends would be an error of ours; `http1` says it in a line of its own.
+        directives.push("actix_http::h1::dispatcher=off");
+    }
     if level == Some(LevelFilter::INFO) && !named("actix") {
         directives.push("actix_server=warn");
     }

@@ -30,11 +30,6 @@ pub(crate) async fn provider(
     clock: &Arc<dyn Clock>,
 ) -> Result<Option<Provider>, TokensError> {
     let Some(oidc) = &config.sign_in.oidc else { return Ok(None) };
-    if config.http.public_base_url.is_none() && !config.http.is_loopback() {
-        tracing::warn!(
-            "SERVICE_PUBLIC_BASE_URL is not set: the OpenID provider can send nobody back, except on loopback"
-        );
-    }
     let sealing = keys::generated(store, "oidc", ring).await?;
     Ok(Some(Provider::new(oidc, sealing, Arc::clone(clock))?))
 }
@@ -74,19 +69,16 @@ pub async fn try_mail_server(config: &Config) -> Option<Result<(), String>> {
 }
 
 fn warn_public(config: &Config) {
-    if !config.offers_mail_sign_in() {
-        return;
-    }
-    if config.mail.smtp_url.is_none() {
+    if config.offers_mail_sign_in() && config.mail.smtp_url.is_none() {
         tracing::warn!(
-            "others can reach this service and SERVICE_SMTP_URL is not set: codes that sign people in go to this log, \
-             and nobody but its readers can sign in"
+            "others can reach this service and SERVICE_SMTP_URL is not set: codes that sign people in go to this log, and \
+             only its readers can sign in"
         );
     }
-    if config.http.public_base_url.is_none() {
+    if !config.offers_mail_sign_in() && config.sign_in.oidc.is_none() {
         tracing::warn!(
-            "SERVICE_PUBLIC_BASE_URL is not set: sign-in mail holds a code and no link, since a link must not lead where \
-             a request says"
+            "sign-in is off: others can reach this service, and SERVICE_PUBLIC_BASE_URL, which links in mail begin with, \
+             is not set"
         );
     }
 }

@@ -44,6 +44,7 @@ mod streams;
 #[cfg(feature = "test-util")]
 pub mod testing;
 mod threads;
+mod token_causes;
 mod token_lookup;
 mod triggers;
 mod turns;
@@ -79,14 +80,16 @@ pub use run_queue::{LookedOver, NotTaken, SeenRun};
 pub use runs::{LeftRun, RunFilter, RunStatus, StoredRun, UnfinishedRun};
 pub use runtime::DatabaseRuntime;
 pub use search::{ChunkPlace, IndexRefusal, MOST_INDEXED_CHUNKS, NewChunk, StoredChunk, StoredIndex};
-pub use service_tokens::{NewServiceToken, ServiceTokenStatus, StoredServiceToken};
+pub use service_tokens::{Cause, NewServiceToken, ServiceTokenStatus, StoredServiceToken};
 pub use sign_in::{
     BrowserSession, LinkUse, Membership, NewIdentity, NewMail, NewOidcSignIn, NewSession, NewSignIn,
-    OidcReturn, OpenedSession, OutgoingMail, Proven, Refreshed, Revoked, ShownCode, StoredUser,
+    OidcReturn, OpenedSession, OutgoingMail, Proven, Refreshed, Revoked, ShownCode, StoredSession,
+    StoredUser,
 };
 pub use stops::AskedStop;
 pub use streams::{StoredFrames, StoredStream};
 pub use threads::{Slice, StoredThread, ThreadsOf};
+pub use token_causes::{CauseSearch, Caused, CausedSecret};
 pub use token_lookup::TokenLookup;
 pub use triggers::{CronSettings, FiredCron, MissedFires, StoredCron, StoredWebhook};
 pub use turns::UnfinishedTurn;

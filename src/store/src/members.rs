@@ -151,6 +151,24 @@ impl Changes {
         Ok(found.is_some())
     }
 
+    /// The same for workspaces by their ids or slugs; returns those that are there.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn lock_members_of(&mut self, names: &[String]) -> Result<Vec<Uuid>, StoreError> {
+        let ids: Vec<Uuid> = names.iter().filter_map(|name| Uuid::parse_str(name).ok()).collect();
+        let slugs: Vec<&String> = names.iter().filter(|name| !name.contains('\0')).collect();
+        let locked = workspaces::table
+            .filter(workspaces::deleted_at.is_null())
+            .filter(workspaces::id.eq_any(ids).or(workspaces::slug.eq_any(slugs)))
+            .order(workspaces::id)
+            .select(workspaces::id)
+            .for_no_key_update()
+            .load(&mut *self.connection)
+            .await?;
+        Ok(locked)
+    }
+
     /// Makes somebody a member, or invites them. See [`Changes::lock_members`].
     ///
     /// # Errors

@@ -252,6 +252,9 @@ diesel::table! {
         expires_at -> Timestamptz,
         used_at -> Nullable<Timestamptz>,
         superseded_at -> Nullable<Timestamptz>,
+        browser -> Nullable<Bytea>,
+        browser_known -> Bool,
+        has_code -> Bool,
     }
 }
 
@@ -341,6 +344,7 @@ diesel::table! {
         revoked_at -> Nullable<Timestamptz>,
         revoked_reason -> Nullable<Text>,
         last_used_at -> Nullable<Timestamptz>,
+        created_with -> Nullable<Bytea>,
     }
 }
 
@@ -350,6 +354,8 @@ diesel::table! {
         token_id -> Uuid,
         created_at -> Timestamptz,
         expires_at -> Nullable<Timestamptz>,
+        created_by -> Nullable<Text>,
+        created_with -> Nullable<Bytea>,
     }
 }
 

@@ -1,7 +1,9 @@
 //! Service tokens. Of a secret only the SHA-256 is here.
 
+use auth::principal::Principal;
 use auth::service_token::TokenDigest;
 use chrono::{DateTime, TimeDelta, Utc};
+use diesel::dsl::{exists, not};
 use diesel::prelude::*;
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use serde_json::{Value, json};
@@ -9,10 +11,31 @@ use uuid::Uuid;
 
 use crate::schema::{service_token_secrets, service_tokens};
 use crate::token_lookup::texts;
-use crate::{Changes, Store, StoreError, StoredWorkspace};
+use crate::{Changes, Store, StoreError};
 
 /// How long a use is not noted again.
 const USE_NOTED_FOR: TimeDelta = TimeDelta::minutes(1);
+
+/// What a token or a secret comes from.
+#[derive(Debug, Clone)]
+pub struct Cause {
+    /// Who makes it, as [`auth::principal::Actor::name`] has it.
+    pub by: String,
+    /// Which secret they showed, if they are a service token.
+    pub with: Option<TokenDigest>,
+}
+
+impl Cause {
+    /// A caller.
+    #[must_use]
+    pub fn of(principal: &Principal) -> Self {
+        Self { by: principal.actor().name(), with: principal.secret().copied() }
+    }
+
+    fn with(&self) -> Option<&[u8]> {
+        self.with.as_ref().map(TokenDigest::as_bytes)
+    }
+}
 
 /// A service token to make.
 #[derive(Debug, Clone)]
@@ -25,8 +48,8 @@ pub struct NewServiceToken {
     pub scopes: Vec<String>,
     /// Ids or slugs; empty means all workspaces.
     pub workspaces: Vec<String>,
-    /// Who made it.
-    pub created_by: String,
+    /// Who makes it, and by which secret.
+    pub cause: Cause,
     /// When it is made.
     pub issued_at: DateTime<Utc>,
     /// When it stops being good.
@@ -108,7 +131,7 @@ impl StoredServiceToken {
 
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = service_tokens)]
-struct Row {
+pub(crate) struct Row {
     id: Uuid,
     name: Option<String>,
     scopes: Value,
@@ -227,14 +250,15 @@ impl Changes {
                 service_tokens::name.eq(new.name),
                 service_tokens::scopes.eq(json!(new.scopes)),
                 service_tokens::workspaces.eq(json!(new.workspaces)),
-                service_tokens::created_by.eq(new.created_by),
+                service_tokens::created_by.eq(&new.cause.by),
+                service_tokens::created_with.eq(new.cause.with()),
                 service_tokens::issued_at.eq(new.issued_at),
                 service_tokens::expires_at.eq(new.expires_at),
             ))
             .returning(Row::as_returning())
             .get_result(&mut *self.connection)
             .await?;
-        self.add_secret(new.id, new.digest, new.issued_at).await?;
+        self.add_secret(new.id, new.digest, &new.cause, new.issued_at).await?;
         row.try_into()
     }
 
@@ -246,6 +270,7 @@ impl Changes {
         &mut self,
         id: Uuid,
         digest: TokenDigest,
+        cause: &Cause,
         old_until: DateTime<Utc>,
     ) -> Result<Option<StoredServiceToken>, StoreError> {
         let now = self.store.now();
@@ -263,7 +288,14 @@ impl Changes {
             .set(service_token_secrets::expires_at.eq(Some(old_until)))
             .execute(&mut *self.connection)
             .await?;
-        // Those that are long over tell nobody anything.
+        // Those that are long over, unless something was made with them.
+        let (tokens, secrets) =
+            diesel::alias!(service_tokens as caused_tokens, service_token_secrets as caused_secrets);
+        let made_token = tokens
+            .filter(tokens.field(service_tokens::created_with).eq(service_token_secrets::digest.nullable()));
+        let made_secret = secrets.filter(
+            secrets.field(service_token_secrets::created_with).eq(service_token_secrets::digest.nullable()),
+        );
         diesel::delete(service_token_secrets::table)
             .filter(service_token_secrets::token_id.eq(id))
             .filter(
@@ -271,9 +303,11 @@ impl Changes {
                     .is_not_null()
                     .and(service_token_secrets::expires_at.lt(now - TimeDelta::days(90)).assume_not_null()),
             )
+            .filter(not(exists(made_token)))
+            .filter(not(exists(made_secret)))
             .execute(&mut *self.connection)
             .await?;
-        self.add_secret(id, digest, now).await?;
+        self.add_secret(id, digest, cause, now).await?;
         Ok(Some(token))
     }
 
@@ -301,32 +335,11 @@ impl Changes {
         Ok(Some((row.try_into()?, true)))
     }
 
-    /// Tokens that are not revoked, that this maker has made, and that are good for this workspace by its id or its slug.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
-    pub async fn service_tokens_by(
-        &mut self,
-        maker: &str,
-        workspace: &StoredWorkspace,
-    ) -> Result<Vec<StoredServiceToken>, StoreError> {
-        let rows: Vec<Row> = service_tokens::table
-            .filter(service_tokens::created_by.eq(maker))
-            .filter(service_tokens::revoked_at.is_null())
-            .select(Row::as_select())
-            .load(&mut *self.connection)
-            .await?;
-        let tokens: Vec<StoredServiceToken> =
-            rows.into_iter().map(TryInto::try_into).collect::<Result<_, StoreError>>()?;
-        let id = workspace.id.to_string();
-        let names = |name: &String| *name == workspace.slug || name.eq_ignore_ascii_case(&id);
-        Ok(tokens.into_iter().filter(|token| token.workspaces.iter().any(names)).collect())
-    }
-
     async fn add_secret(
         &mut self,
         token: Uuid,
         digest: TokenDigest,
+        cause: &Cause,
         now: DateTime<Utc>,
     ) -> Result<(), StoreError> {
         diesel::insert_into(service_token_secrets::table)
@@ -334,6 +347,8 @@ impl Changes {
                 service_token_secrets::digest.eq(digest.as_bytes()),
                 service_token_secrets::token_id.eq(token),
                 service_token_secrets::created_at.eq(now),
+                service_token_secrets::created_by.eq(&cause.by),
+                service_token_secrets::created_with.eq(cause.with()),
             ))
             .execute(&mut *self.connection)
             .await?;
@@ -350,7 +365,7 @@ async fn find(
     row.map(TryInto::try_into).transpose()
 }
 
-async fn lock(
+pub(crate) async fn lock(
     connection: &mut AsyncPgConnection,
     id: Uuid,
 ) -> Result<Option<StoredServiceToken>, StoreError> {

@@ -40,7 +40,8 @@ pub use run::{
     RunUsage, Trace, TraceStep, WaitsFor,
 };
 pub use sign_in::{
-    Me, Refresh, SignInStarted, SignedIn, StartSignIn, TerminalCode, UserRecord, VerifyCode, WorkspaceRole,
+    Me, Refresh, SessionRecord, SignInStarted, SignedIn, StartSignIn, TerminalCode, UserRecord, VerifyCode,
+    WorkspaceRole,
 };
 pub use socket::{SocketFrame, SocketMessage, SocketProblem, SocketRequest};
 pub use trigger::{

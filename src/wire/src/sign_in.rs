@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Timestamp;
+
 /// Asks for a mail with a link and a code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartSignIn {
@@ -83,6 +85,28 @@ pub struct Me {
     pub user: UserRecord,
     /// Where they belong.
     pub workspaces: Vec<WorkspaceRole>,
+    /// Their sign-ins that have not ended, the newest first.
+    #[serde(default)]
+    pub sessions: Vec<SessionRecord>,
+}
+
+/// A sign-in of a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionRecord {
+    /// Its id.
+    pub id: String,
+    /// `browser` keeps a cookie; `terminal` keeps tokens.
+    pub kind: String,
+    /// What the client says it is.
+    pub user_agent: Option<String>,
+    /// When it began.
+    pub created_at: Timestamp,
+    /// When it was last used, to the minute.
+    pub last_used_at: Timestamp,
+    /// When it ends at the latest.
+    pub expires_at: Timestamp,
+    /// Whether the request that asks belongs to it.
+    pub current: bool,
 }
 
 /// A workspace and what somebody is there.

@@ -5,7 +5,7 @@
 pub(crate) const ARROWS: &[(&str, &[&str])] = &[
     ("kernel", &[]),
     ("wire", &[]),
-    ("config", &["kernel", "wire"]),
+    ("config", &["auth", "kernel", "wire"]),
     ("auth", &["kernel", "wire"]),
     ("bundle", &["kernel", "wire"]),
     ("sandbox", &["kernel"]),

@@ -49,6 +49,8 @@ const ROWS: &[(&str, &str, Asks)] = &[
     ("POST", "/api/auth/logout", Own),
     ("POST", "/api/auth/terminal", Own),
     ("GET", "/api/auth/me", Own),
+    ("DELETE", "/api/auth/sessions", Own),
+    ("DELETE", "/api/auth/sessions/*", Own),
     ("GET", "/api/workflows", Needs(WorkflowsRead)),
     ("POST", "/api/workflows", Needs(WorkflowsWrite)),
     ("POST", "/api/workflows/check", Anywhere(WorkflowsRead)),
@@ -253,7 +255,9 @@ async fn every_route_judges_every_kind_of_caller() {
         let (scope, bound) = match asks {
             Own => {
                 // Who is signed in is asked of who it is.
-                let asks = ["/api/auth/me", "/api/auth/terminal"].contains(path);
+                let asks =
+                    ["/api/auth/me", "/api/auth/terminal", "/api/auth/sessions", "/api/auth/sessions/*"]
+                        .contains(path);
                 assert_eq!(plain.code() == "auth.missing_token", asks, "{row}");
                 continue;
             }

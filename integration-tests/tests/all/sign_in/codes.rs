@@ -6,7 +6,7 @@ use insta::assert_snapshot;
 use integration_tests::{AnswerExt, shown};
 use serde_json::{Value, json};
 
-use super::{ADA, BINDING, SESSION, dump, get, hex, me_as, origin, post, service, start, verify};
+use super::{ADA, BINDING, BROWSER, SESSION, dump, get, hex, me_as, origin, post, service, start, verify};
 
 #[tokio::test]
 async fn a_code_signs_in_the_browser_that_asked() {
@@ -16,10 +16,12 @@ async fn a_code_signs_in_the_browser_that_asked() {
     let asked = start(&browser, " Ada@Example.ORG ").await;
     let secret = browser.cookie(BINDING).unwrap();
     assert_eq!(asked.value(), json!({"challenge": secret}));
-    assert_snapshot!(shown(&asked).replace(&secret, "[secret]"), @r#"
+    let device = browser.cookie(BROWSER).unwrap();
+    assert_snapshot!(shown(&asked).replace(&secret, "[secret]").replace(&device, "[browser]"), @r#"
     202
     content-type: application/json
     set-cookie: __Host-svc_chal=[secret]; HttpOnly; SameSite=Lax; Secure; Path=/; Max-Age=600
+    set-cookie: __Host-svc_browser=[browser]; HttpOnly; SameSite=Lax; Secure; Path=/; Max-Age=34560000
     cache-control: no-store
     {"challenge":"[secret]"}
     "#);
@@ -60,7 +62,10 @@ async fn a_code_signs_in_the_browser_that_asked() {
     assert_eq!((answer.header("cache-control"), session.len()), (Some("no-store"), 43));
 
     let me = get(&browser, "/api/auth/me").await;
-    assert_eq!(me.value(), json!({"user": body["user"], "workspaces": []}));
+    let mut value = me.value();
+    let sessions = value.as_object_mut().unwrap().remove("sessions").unwrap();
+    assert_eq!(value, json!({"user": body["user"], "workspaces": []}));
+    assert_eq!((&sessions[0]["kind"], &sessions[0]["current"]), (&json!("browser"), &json!(true)));
     assert_eq!(me.header("cache-control"), Some("no-store"));
     assert_eq!(me_as(&t.anonymous(), &body["access_token"]).await.value(), me.value());
     let stored = dump(&t).await;
@@ -185,7 +190,8 @@ async fn where_only_members_may_sign_in_nobody_can_tell_who_is_one() {
     for email in [ADA, "stranger@example.org", "eve@example.org", "Boss@example.org"] {
         let browser = t.visitor();
         let answer = start(&browser, email).await;
-        answers.push(shown(&answer).replace(&browser.cookie(BINDING).unwrap(), "[secret]"));
+        let shown = shown(&answer).replace(&browser.cookie(BINDING).unwrap(), "[secret]");
+        answers.push(shown.replace(&browser.cookie(BROWSER).unwrap(), "[browser]"));
     }
     assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:#?}");
     mail.mail(2).await;

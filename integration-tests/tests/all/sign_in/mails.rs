@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use integration_tests::{Raw, TestService, pause, until};
+use integration_tests::{AnswerExt, Raw, TestService, pause, until};
 use serde_json::json;
 
 use super::{ADA, service, start, verify};
@@ -17,7 +17,7 @@ async fn emptied(t: &TestService) {
 }
 
 #[tokio::test]
-async fn one_address_is_sent_five_mails_in_a_quarter_of_an_hour() {
+async fn one_browser_has_five_mails_sent_to_an_address_in_a_quarter_of_an_hour() {
     let (t, mail) = service().await;
     let browser = t.visitor();
     for _ in 0..5 {
@@ -27,18 +27,96 @@ async fn one_address_is_sent_five_mails_in_a_quarter_of_an_hour() {
     }
     let (last, kept) = (mail.mail(5).await, browser.cookie(super::BINDING).unwrap());
     // What does not send a mail does not take the last one's worth either.
-    start(&t.visitor(), ADA).await;
-    start(&t.visitor(), "ADA@example.org").await;
-    start(&t.visitor(), "bob@example.org").await;
+    start(&browser, ADA).await;
+    start(&browser, "ADA@example.org").await;
+    start(&browser, "bob@example.org").await;
     assert_eq!(mail.mail(6).await.to, ["bob@example.org"]);
-    browser.set_cookie(super::BINDING, &kept);
-    assert_eq!(verify(&browser, ADA, &last.code()).await.status, 200);
-    emptied(&t).await;
     assert_eq!(mail.mails().iter().filter(|mail| mail.to == [ADA]).count(), 5);
+    // Bob's took the place of Ada's: one browser, one challenge.
+    browser.set_cookie(super::BINDING, &kept);
+    assert_eq!(verify(&browser, ADA, &last.code()).await.status, 401);
     // The first one was fifteen minutes ago.
     t.advance(Duration::from_secs(600));
     start(&browser, ADA).await;
     assert_eq!(mail.mail(7).await.to, [ADA]);
+}
+
+/// However others ask and guess, the owner of the address signs in.
+#[tokio::test]
+async fn others_can_neither_end_nor_use_up_nor_lock_out_a_sign_in() {
+    let (t, mail) = service().await;
+    let owner = t.visitor();
+    start(&owner, ADA).await;
+    let code = mail.mail(1).await.code();
+    let wrong = if code == "000000" { "000001" } else { "000000" };
+    let other = t.visitor();
+    for number in 0..5 {
+        start(&other, ADA).await;
+        mail.mail(2 + number).await;
+        t.advance(Duration::from_secs(1));
+        for _ in 0..5 {
+            assert_eq!(verify(&other, ADA, wrong).await.refusal(), "401 auth.code_invalid");
+        }
+    }
+    // More than the identity's ten failures, all within a minute; the owner's next mail comes, and the first code is good.
+    t.advance(Duration::from_secs(1));
+    let second = t.visitor();
+    start(&second, ADA).await;
+    let later = mail.mail(7).await.code();
+    assert_eq!(verify(&owner, ADA, &code).await.status, 200);
+    assert_eq!(verify(&second, ADA, &later).await.status, 200);
+}
+
+#[tokio::test]
+async fn after_thirty_codes_a_day_an_address_gets_a_link_an_hour() {
+    let (t, mail) = service().await;
+    // Each from another network address, as a botnet would.
+    let ask = async |host: u8| {
+        let from: IpAddr = [127, 0, 1, host].into();
+        let connection = Raw::connect_from(from, t.address()).await;
+        let headers = [("content-type", "application/json"), ("connection", "close")];
+        let body = json!({"email": ADA}).to_string();
+        let answer = connection.request("POST", "/api/auth/email/start", &headers, body).await.whole().await;
+        assert_eq!(answer.status, 202);
+    };
+    for host in 1..=30 {
+        ask(host).await;
+    }
+    assert_eq!(mail.mail(30).await.to, [ADA]);
+    ask(31).await;
+    let without = mail.mail(31).await;
+    assert!(without.link().is_some());
+    let has_code =
+        without.data.lines().any(|line| line.len() == 6 && line.bytes().all(|b| b.is_ascii_digit()));
+    assert!(!has_code, "{}", without.data);
+    ask(32).await;
+    emptied(&t).await;
+    assert_eq!(mail.mails().len(), 31, "one an hour");
+    assert_eq!(t.scalar("SELECT count(*) FROM sign_in_challenges WHERE NOT has_code").await, "1");
+    // The link signs in, and no code does.
+    let browser = t.visitor();
+    t.advance(Duration::from_secs(3601));
+    start(&browser, ADA).await;
+    let link = mail.mail(32).await.link().unwrap();
+    assert_eq!(verify(&browser, ADA, "000000").await.status, 401);
+    let path = format!("/api/auth/magic/{}", link.rsplit('/').next().unwrap());
+    assert_eq!(super::post(&browser, &path, &json!({})).await.status, 200);
+    // A day later there are codes again.
+    t.advance(Duration::from_secs(86_400));
+    start(&t.visitor(), ADA).await;
+    assert_eq!(mail.mail(33).await.code().len(), 6);
+}
+
+#[tokio::test]
+async fn one_browser_gets_ten_codes_a_day_for_an_address() {
+    let (t, mail) = service().await;
+    let browser = t.visitor();
+    for _ in 0..11 {
+        start(&browser, ADA).await;
+        emptied(&t).await;
+        t.advance(Duration::from_secs(1000));
+    }
+    assert_eq!(mail.mails().len(), 10);
 }
 
 #[tokio::test]

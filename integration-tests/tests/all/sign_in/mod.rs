@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 pub(crate) const SESSION: &str = "__Host-svc_session";
 pub(crate) const BINDING: &str = "__Host-svc_chal";
+const BROWSER: &str = "__Host-svc_browser";
 const ADA: &str = "ada@example.org";
 
 /// A service whose mail goes to a server of the test, with a clock in hand.

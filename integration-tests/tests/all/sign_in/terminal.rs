@@ -39,6 +39,87 @@ async fn a_code_is_good_once_and_for_ten_minutes() {
     assert_eq!(t.scalar(rows).await, "2");
 }
 
+/// A page that may use the API with a token of its own gets no rights from our cookies.
+#[tokio::test]
+async fn a_listed_origin_gets_no_rights_from_a_cookie() {
+    const LISTED: &str = "https://shop.example";
+    let listed = format!("[\"{LISTED}\"]");
+    let (t, mail) = super::service_with(&[("SERVICE_CORS_ALLOW_ORIGINS", listed.as_str())]).await;
+    let (browser, tokens) = signed_in(&t, &mail, ADA).await;
+    let sessions = get(&browser, "/api/auth/me").await.value()["sessions"].clone();
+    let one = format!("/api/auth/sessions/{}", sessions[0]["id"].as_str().unwrap());
+    let json = ("content-type", "application/json");
+    for (method, path) in [
+        ("POST", TERMINAL),
+        ("POST", "/api/auth/logout"),
+        ("POST", "/api/auth/magic/x"),
+        ("DELETE", "/api/auth/sessions"),
+        ("DELETE", one.as_str()),
+    ] {
+        let listed = browser.send(method, path, &[json, ("origin", LISTED)], "{}").await.unwrap();
+        assert_eq!(listed.refusal(), "403 auth.origin_mismatch", "{method} {path}");
+        // What browsers say of a page elsewhere, whatever its request has for an origin.
+        for site in ["cross-site", "same-site"] {
+            let elsewhere =
+                browser.send(method, path, &[json, ("sec-fetch-site", site)], "{}").await.unwrap();
+            assert_eq!(elsewhere.refusal(), "403 auth.origin_mismatch", "{method} {path} {site}");
+        }
+    }
+    // It signs somebody in by what they type there, without a cookie of ours.
+    let headers = [json, ("origin", LISTED)];
+    let other = t.visitor();
+    let asked = json!({"email": "bob@example.org"}).to_string();
+    let started = other.send("POST", "/api/auth/email/start", &headers, asked).await.unwrap().value();
+    let code = mail.mail(2).await.code();
+    let by_cookie = json!({"email": "bob@example.org", "code": code}).to_string();
+    let refused = other.send("POST", "/api/auth/email/verify", &headers, by_cookie).await.unwrap();
+    assert_eq!(refused.refusal(), "401 auth.code_invalid");
+    let shown =
+        json!({"email": "bob@example.org", "code": code, "challenge": started["challenge"]}).to_string();
+    let verified = other.send("POST", "/api/auth/email/verify", &headers, shown).await.unwrap();
+    assert_eq!((verified.status, verified.header("set-cookie")), (200, None));
+    // And what it has a token of it may end.
+    let bearer = format!("Bearer {}", tokens["access_token"].as_str().unwrap());
+    let by_token = [json, ("origin", LISTED), ("authorization", bearer.as_str())];
+    assert_eq!(t.visitor().send("POST", "/api/auth/logout", &by_token, "{}").await.unwrap().status, 204);
+    assert_eq!(get(&browser, "/api/auth/me").await.status, 401);
+}
+
+#[tokio::test]
+async fn a_person_sees_and_ends_their_sign_ins() {
+    let (t, mail) = service().await;
+    let (browser, _) = signed_in(&t, &mail, ADA).await;
+    let (_, other) = signed_in(&t, &mail, ADA).await;
+    let code = post(&browser, TERMINAL, &json!({})).await.value()["code"].clone();
+    let terminal = refresh(&t.visitor(), &code).await.value();
+    let (eves, _) = signed_in(&t, &mail, "eve@example.org").await;
+    let listed = async || get(&browser, "/api/auth/me").await.value()["sessions"].as_array().unwrap().clone();
+    let sessions = listed().await;
+    let kinds: Vec<_> = sessions.iter().map(|session| session["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["terminal", "browser", "browser"]);
+    assert_eq!(sessions.iter().filter(|session| session["current"] == true).count(), 1);
+    let path = |index: usize| format!("/api/auth/sessions/{}", sessions[index]["id"].as_str().unwrap());
+    let delete = async |client: &integration_tests::Client, path: &str| {
+        let origin = super::origin(client);
+        client.send("DELETE", path, &[("origin", origin.as_str())], "").await.unwrap()
+    };
+    assert_eq!(delete(&eves, &path(0)).await.refusal(), "404 auth.session_not_found", "another person's");
+    assert_eq!(delete(&eves, "/api/auth/sessions/x").await.refusal(), "404 auth.session_not_found");
+    assert_eq!(delete(&t.visitor(), &path(0)).await.refusal(), "401 auth.missing_token");
+    assert_eq!(delete(&browser, &path(0)).await.status, 204);
+    assert_eq!(delete(&browser, &path(0)).await.status, 204, "it has ended");
+    assert_eq!(me_as(&t.visitor(), &terminal["access_token"]).await.status, 401);
+    assert_eq!(me_as(&t.visitor(), &other["access_token"]).await.status, 200);
+    assert_eq!(listed().await.len(), 2);
+    assert_eq!(delete(&browser, "/api/auth/sessions").await.status, 204);
+    assert_eq!(get(&browser, "/api/auth/me").await.status, 401);
+    assert_eq!(me_as(&t.visitor(), &other["access_token"]).await.status, 401);
+    assert_eq!(refresh(&t.visitor(), &other["refresh_token"]).await.refusal(), "401 auth.refresh_invalid");
+    assert_eq!(get(&eves, "/api/auth/me").await.status, 200);
+    let rows = "SELECT count(*) FROM audit_log WHERE action = 'auth.session_ended'";
+    assert_eq!(t.scalar(rows).await, "3");
+}
+
 #[tokio::test]
 async fn only_a_page_of_ours_in_a_signed_in_browser_gets_one() {
     let (t, mail) = service().await;

@@ -21,6 +21,7 @@ pub struct Letter {
 #[serde(untagged)]
 enum Content {
     Code { code: String, link: Option<String> },
+    Link { link: String },
     Invitation { workspace: String, role: String, login: Option<String> },
 }
 
@@ -30,6 +31,12 @@ impl Letter {
     pub fn new(service: &str, code: &Code, link: Option<String>) -> Self {
         let content = Content::Code { code: code.expose().to_owned(), link };
         Self { service: service.to_owned(), content }
+    }
+
+    /// A link to sign in, without a code.
+    #[must_use]
+    pub fn link(service: &str, link: String) -> Self {
+        Self { service: service.to_owned(), content: Content::Link { link } }
     }
 
     /// An invitation to the workspace of this name. It holds no secret: whoever takes it up shows that they read this
@@ -63,7 +70,7 @@ impl Letter {
     pub fn subject(&self) -> String {
         let service = &self.service;
         match &self.content {
-            Content::Code { .. } => format!("Sign in to {service}"),
+            Content::Code { .. } | Content::Link { .. } => format!("Sign in to {service}"),
             Content::Invitation { workspace, .. } => format!("Invitation to \"{workspace}\" on {service}"),
         }
     }
@@ -74,6 +81,7 @@ impl Letter {
         let service = &self.service;
         match &self.content {
             Content::Code { code, link } => code_text(service, code, link.as_deref()),
+            Content::Link { link } => link_text(service, link),
             Content::Invitation { workspace, role, login } => {
                 invitation_text(service, workspace, role, login.as_deref())
             }
@@ -88,6 +96,7 @@ impl Letter {
                 let link = link.as_deref().map(|link| format!(" or the link {link}")).unwrap_or_default();
                 format!("signs in with the code {code}{link}")
             }
+            Content::Link { link } => format!("signs in with the link {link}"),
             Content::Invitation { workspace, role, login } => {
                 let login = login.as_deref().map(|login| format!(", and signs in at {login}"));
                 let login = login.unwrap_or_default();
@@ -107,6 +116,14 @@ fn code_text(service: &str, code: &str, link: Option<&str>) -> String {
     format!(
         "Your code to sign in to {service}:\n\n{code}\n\n{link}{both}, within 10 minutes, in the browser where you asked.\n\
          If you did not ask, do nothing: nobody gets in without this mail.\n"
+    )
+}
+
+fn link_text(service: &str, link: &str) -> String {
+    format!(
+        "Many codes were requested for this address today, so this mail has none. To sign in to {service}, open this link \
+         in the browser where you asked:\n\n{link}\n\nIt works once, within 10 minutes.\nIf you did not ask, do \
+         nothing: this link is of no use in another browser.\n"
     )
 }
 
@@ -142,6 +159,9 @@ mod tests {
         assert!(text.lines().any(|line| line == "https://desk.example.org/api/auth/magic/x"));
         assert!(text.lines().all(|line| line.len() < 300) && text.is_ascii());
         assert!(!letter(None).text().contains("link"));
+        let link = Letter::link("desk.example.org", "https://desk.example.org/x".to_owned());
+        assert!(link.text().lines().any(|line| line == "https://desk.example.org/x"));
+        assert_eq!(link.subject(), letter(None).subject());
         assert!(!letter(None).subject().contains("012345"));
     }
 

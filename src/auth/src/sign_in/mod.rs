@@ -13,7 +13,10 @@ mod secrets;
 pub use address::{AddressError, EmailAddress};
 pub use challenge::{Challenge, Verdict};
 pub use letter::Letter;
-pub use limits::{MailLimit, PER_ADDRESS, PER_CLIENT, client_key};
+pub use limits::{
+    CODES_PER_ADDRESS, LINKS_PER_ADDRESS, MailContent, MailLimit, PER_ADDRESS, PER_ADDRESS_AND_DAY,
+    PER_CLIENT, Sent, client_key,
+};
 pub use return_to::is_local;
 pub use secrets::{Code, CodeKey, Token};
 

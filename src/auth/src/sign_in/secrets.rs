@@ -41,6 +41,12 @@ impl Token {
         digest(&SHA256, shown.as_bytes()).as_ref().to_vec()
     }
 
+    /// Whether a text looks like one.
+    #[must_use]
+    pub fn has_form(text: &str) -> bool {
+        text.len() == 43 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+    }
+
     /// Whether two digests are the same, in the same time wherever they differ.
     #[must_use]
     pub fn is_same(left: &[u8], right: &[u8]) -> bool {

@@ -13,6 +13,9 @@ use crate::terminal::Paint;
 #[derive(Debug, Args)]
 #[command(after_help = "A service token stays good without the profile; `callboard token revoke` ends one.")]
 pub(crate) struct Logout {
+    /// End every sign-in of yours, in browsers and terminals
+    #[arg(long)]
+    everywhere: bool,
     #[command(flatten)]
     options: ClientOptions,
 }
@@ -21,11 +24,11 @@ impl Logout {
     /// Answers how to print what goes wrong, too.
     pub(crate) fn run(self, outer: ClientOptions) -> (Output, Result<(), Failure>) {
         let options = self.options.or(outer);
-        (options.output(), block_on(leave(&options)))
+        (options.output(), block_on(leave(&options, self.everywhere)))
     }
 }
 
-async fn leave(options: &ClientOptions) -> Result<(), Failure> {
+async fn leave(options: &ClientOptions, everywhere: bool) -> Result<(), Failure> {
     let (place, client) = options.place_to_sign_in("logout")?;
     let (base, name) = (&place.api_url, &place.name);
     let held = (place.profile.sign_in.is_some() || place.profile.service_token.is_some())
@@ -35,11 +38,18 @@ async fn leave(options: &ClientOptions) -> Result<(), Failure> {
     let done = match (&held, &current.sign_in, &current.service_token) {
         (Some(held), Some(sign_in), _) => {
             let draft = held.draft(name)?;
-            client.log_out(&sign_in.refresh_token).await.map_err(|error| {
+            let token = &sign_in.refresh_token;
+            let ended =
+                if everywhere { client.log_out_everywhere(token).await } else { client.log_out(token).await };
+            ended.map_err(|error| {
                 Failure::from(Complaint::of(error, base).hint("Nothing was changed: the sign-in goes on."))
             })?;
             draft.keep_nothing()?;
-            format!("Signed out at {base}.")
+            if everywhere {
+                format!("Signed out everywhere at {base}.")
+            } else {
+                format!("Signed out at {base}.")
+            }
         }
         (Some(held), None, Some(token)) => {
             held.draft(name)?.keep_nothing()?;

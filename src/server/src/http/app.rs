@@ -86,6 +86,11 @@ impl App {
         self.inner.streams_closing.cancel();
     }
 
+    /// Where the service listens.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.inner.parts.address
+    }
+
     pub(super) fn is_shutting_down(&self) -> bool {
         self.inner.shutting_down.is_cancelled()
     }
@@ -179,83 +184,5 @@ impl App {
 
     pub(super) fn runs(&self) -> &Runs {
         &self.inner.runs
-    }
-
-    /// Whether the request names this service as it is known. A page can point a name of its own at loopback (DNS
-    /// rebinding) and would then pass for ours.
-    pub(super) fn is_known_as(&self, host: &str) -> bool {
-        let parts = &self.inner.parts;
-        let public = parts.config.http.public_base_url.as_ref();
-        !parts.address.ip().to_canonical().is_loopback()
-            || is_loopback_name(host)
-            || public.is_some_and(|base| base.url().host_str() == Some(name_of(host)))
-    }
-
-    /// Scheme, host and port that share URLs begin with.
-    pub(super) fn public_base(&self, request: &HttpRequest) -> String {
-        if let Some(base) = &self.inner.parts.config.http.public_base_url {
-            return base.as_str().to_owned();
-        }
-        let host = request.headers().get("host").and_then(|host| host.to_str().ok());
-        format!("http://{}", host.map_or_else(|| self.inner.parts.address.to_string(), str::to_owned))
-    }
-
-    /// Scheme, host and port that links in mail begin with. Whoever asks for a mail to somebody else must not choose
-    /// where its link leads, so what the request says of itself counts on loopback only.
-    pub(super) fn mail_base(&self, request: &HttpRequest) -> Option<String> {
-        let host = request.headers().get("host").and_then(|host| host.to_str().ok());
-        let known = self.inner.parts.config.http.public_base_url.is_some();
-        (known || host.is_some_and(Self::is_loopback_name)).then(|| self.public_base(request))
-    }
-
-    /// What the service is called in mail whose links begin with `base`.
-    pub(super) fn name_in_mail(base: Option<&str>) -> &str {
-        base.and_then(|base| base.split_once("://")).map_or("Callboard", |(_, host)| host)
-    }
-
-    /// Whether a `Host` header names this machine to itself.
-    pub(super) fn is_loopback_name(host: &str) -> bool {
-        is_loopback_name(host)
-    }
-}
-
-/// A `Host` header without its port.
-fn name_of(host: &str) -> &str {
-    match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
-        _ => host,
-    }
-}
-
-fn is_loopback_name(host: &str) -> bool {
-    let name = name_of(host).trim_end_matches('.').to_ascii_lowercase();
-    let literal = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-    name == "localhost"
-        || name.ends_with(".localhost")
-        || literal.is_ok_and(|address| address.to_canonical().is_loopback())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_names_of_loopback_are_loopback() {
-        for good in [
-            "localhost",
-            "LOCALHOST:8000",
-            "localhost.",
-            "a.localhost",
-            "127.0.0.1:80",
-            "127.9.9.9",
-            "[::1]:1",
-        ] {
-            assert!(is_loopback_name(good), "{good}");
-        }
-        for bad in
-            ["", "evil.example", "localhost.evil.example:8000", "127.0.0.1.nip.io", "10.0.0.1", "[::2]:80"]
-        {
-            assert!(!is_loopback_name(bad), "{bad}");
-        }
     }
 }

@@ -93,8 +93,8 @@ impl<S, const LIMIT: usize> Change<S, LIMIT> {
     }
 
     /// The same for links in mail, where that may be said.
-    pub(super) fn mail_base(&self) -> Option<String> {
-        self.caller.app().mail_base(&self.request)
+    pub(super) fn link_base(&self) -> Option<String> {
+        self.caller.app().link_base(&self.request)
     }
 
     /// Makes the changes, all or none, and the answer with them.

@@ -55,6 +55,15 @@ pub(super) fn is_foreign(app: &App, request: &HttpRequest) -> bool {
     }
 }
 
+/// Whether the request comes from a page that is not ours, listed or not. Listed pages may use the API with a token that
+/// they hold; what our cookies are worth they may not turn into rights.
+pub(super) fn is_not_ours(app: &App, request: &HttpRequest) -> bool {
+    // Browsers say so of navigations and of requests without an `Origin`, too.
+    let site = request.headers().get("sec-fetch-site");
+    let elsewhere = site.is_some_and(|site| site != "same-origin" && site != "none");
+    elsewhere || (request.headers().contains_key(header::ORIGIN) && !is_ours(app, request))
+}
+
 /// The same where everybody may ask, as long as nothing tells one from another.
 pub(super) fn is_denied(app: &App, request: &HttpRequest) -> bool {
     let verdict = judge(&app.config().http.allow_origins, request.headers());
@@ -63,8 +72,8 @@ pub(super) fn is_denied(app: &App, request: &HttpRequest) -> bool {
 
 fn is_ours(app: &App, request: &HttpRequest) -> bool {
     let mut origins = request.headers().get_all(header::ORIGIN).map(|origin| origin.to_str().ok());
-    let ours = origins.next() == Some(Some(app.public_base(request).as_str()));
-    ours && origins.next().is_none()
+    let (origin, other) = (origins.next().flatten(), origins.next());
+    origin.is_some() && other.is_none() && origin == app.own_origin(request).as_deref()
 }
 
 pub(super) async fn middleware(

@@ -9,6 +9,7 @@ mod chat;
 mod cors;
 mod credentials;
 mod diagnosis;
+mod edge;
 mod error;
 mod etag;
 mod events;
@@ -18,6 +19,7 @@ mod health;
 mod idempotency;
 mod indexes;
 mod nodes;
+mod origin;
 mod pages;
 mod paging;
 mod paths;
@@ -62,7 +64,7 @@ pub(crate) fn application(
         .app_data(guard::shared(app))
         .app_data(PathConfig::default().error_handler(|_, _| ApiError::new(ErrorCode::RouteNotFound).into()))
         .wrap(from_fn(cors::middleware))
-        .wrap(from_fn(request_id::middleware))
+        .wrap(from_fn(edge::middleware))
         .configure(health::routes)
         .configure(diagnosis::routes)
         .configure(workflows::routes)

@@ -26,6 +26,8 @@ pub const PATHS: &[(&str, &str)] = &[
     ("/api/auth/logout", "POST"),
     ("/api/auth/terminal", "POST"),
     ("/api/auth/me", "GET, HEAD"),
+    ("/api/auth/sessions", "DELETE"),
+    ("/api/auth/sessions/*", "DELETE"),
     ("/api/workflows", "GET, HEAD, POST"),
     ("/api/workflows/check", "POST"),
     ("/api/workflows/*", "DELETE, GET, HEAD, PUT"),

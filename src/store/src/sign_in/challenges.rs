@@ -1,7 +1,8 @@
 //! Challenges: a link and a code on their way to a mail address.
 
 use auth::sign_in::{
-    CHALLENGE_LIFE, Challenge, Code, CodeKey, MailLimit, PER_ADDRESS, PER_CLIENT, Token, Verdict,
+    CHALLENGE_LIFE, CODES_PER_ADDRESS, Challenge, Code, CodeKey, LINKS_PER_ADDRESS, MailContent, MailLimit,
+    PER_ADDRESS, PER_ADDRESS_AND_DAY, PER_CLIENT, Sent, Token, Verdict,
 };
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
@@ -29,14 +30,20 @@ pub struct NewSignIn<'a> {
     pub link_digest: Vec<u8>,
     /// HMAC of the code.
     pub code_mac: Vec<u8>,
-    /// SHA-256 of what the asking browser keeps.
+    /// SHA-256 of what the asking browser keeps for this challenge.
     pub binding_digest: Vec<u8>,
+    /// SHA-256 of what the browser keeps for all of its challenges.
+    pub browser: Vec<u8>,
+    /// Whether the request showed it; otherwise the browser gets it with the answer.
+    pub browser_known: bool,
     /// Where they want to go.
     pub return_to: Option<&'a str>,
     /// Under what the client's requests are counted.
     pub client: &'a str,
-    /// The sealed letter.
-    pub letter: Vec<u8>,
+    /// The sealed mail with the code.
+    pub with_code: Vec<u8>,
+    /// The sealed mail with the link alone; `None` if the service knows no address that a link could have.
+    pub with_link: Option<Vec<u8>>,
 }
 
 /// A code that somebody shows.
@@ -109,8 +116,8 @@ impl Row {
 }
 
 impl Changes {
-    /// Stores a challenge with its mail, in the place of those that the address asked for before. `false`: nothing is
-    /// stored, because the address was sent, or the client has asked for, as much mail as may be.
+    /// Stores a challenge with its mail, in the place of those that the same browser asked for before. `false`: nothing is
+    /// stored, because as much mail was sent as may be.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -125,48 +132,88 @@ impl Changes {
                 .execute(&mut *self.connection)
                 .await?;
         }
-        let since = |limit: MailLimit| sign_in_challenges::created_at.gt(now - limit.window);
-        let to_address: i64 = sign_in_challenges::table
-            .filter(lower(sign_in_challenges::email).eq(lower(new.email)))
-            .filter(since(PER_ADDRESS))
-            .count()
-            .get_result(&mut *self.connection)
-            .await?;
-        let by_client: i64 = sign_in_challenges::table
-            .filter(sign_in_challenges::address.eq(new.client))
-            .filter(since(PER_CLIENT))
-            .count()
-            .get_result(&mut *self.connection)
-            .await?;
-        if to_address >= PER_ADDRESS.most || by_client >= PER_CLIENT.most {
+        let content = match self.mail_sent(&new, now).await?.allows() {
+            MailContent::Link if new.with_link.is_none() => MailContent::Nothing,
+            content => content,
+        };
+        if content == MailContent::Nothing {
             return Ok(false);
         }
+        self.supersede(&new, now).await?;
+        self.insert_sign_in(new, content == MailContent::Code, now).await?;
+        Ok(true)
+    }
+
+    /// What was sent to the address, and for the client. Browsers that show nothing count together by their network
+    /// address.
+    async fn mail_sent(&mut self, new: &NewSignIn<'_>, now: DateTime<Utc>) -> Result<Sent, StoreError> {
+        let since = |limit: MailLimit| sign_in_challenges::created_at.gt(now - limit.window);
+        let to_address = || {
+            sign_in_challenges::table
+                .filter(lower(sign_in_challenges::email).eq(lower(new.email)))
+                .into_boxed()
+        };
+        let for_asking = |limit: MailLimit| {
+            let sent = to_address().filter(since(limit));
+            if new.browser_known {
+                sent.filter(sign_in_challenges::browser.eq(&new.browser))
+            } else {
+                sent.filter(diesel::dsl::not(sign_in_challenges::browser_known))
+                    .filter(sign_in_challenges::address.eq(new.client))
+            }
+        };
+        let of_kind = |code: bool, limit: MailLimit| {
+            to_address().filter(since(limit)).filter(sign_in_challenges::has_code.eq(code))
+        };
+        let by_client = sign_in_challenges::table
+            .filter(sign_in_challenges::address.eq(new.client))
+            .filter(since(PER_CLIENT))
+            .count();
+        let connection = &mut *self.connection;
+        Ok(Sent {
+            to_address: for_asking(PER_ADDRESS).count().get_result(connection).await?,
+            to_address_today: for_asking(PER_ADDRESS_AND_DAY).count().get_result(connection).await?,
+            codes: of_kind(true, CODES_PER_ADDRESS).count().get_result(connection).await?,
+            links: of_kind(false, LINKS_PER_ADDRESS).count().get_result(connection).await?,
+            by_client: by_client.get_result(connection).await?,
+        })
+    }
+
+    /// Older challenges of the same browser are over, and their mail with them.
+    async fn supersede(&mut self, new: &NewSignIn<'_>, now: DateTime<Utc>) -> Result<(), StoreError> {
         let older: Vec<Uuid> = diesel::update(sign_in_challenges::table)
-            .filter(lower(sign_in_challenges::email).eq(lower(new.email)))
-            .filter(sign_in_challenges::email.eq(new.email))
+            .filter(sign_in_challenges::browser.eq(&new.browser))
             .filter(sign_in_challenges::used_at.is_null())
             .filter(sign_in_challenges::superseded_at.is_null())
             .set(sign_in_challenges::superseded_at.eq(now))
             .returning(sign_in_challenges::id)
             .get_results(&mut *self.connection)
             .await?;
-        // What they hold is worth nothing any more.
         diesel::delete(outgoing_mail::table)
             .filter(outgoing_mail::id.eq_any(older))
             .execute(&mut *self.connection)
             .await?;
-        self.insert_sign_in(new, now).await?;
-        Ok(true)
+        Ok(())
     }
 
-    async fn insert_sign_in(&mut self, new: NewSignIn<'_>, now: DateTime<Utc>) -> Result<(), StoreError> {
+    async fn insert_sign_in(
+        &mut self,
+        new: NewSignIn<'_>,
+        has_code: bool,
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
+        // No code has an empty HMAC.
+        let code_mac = if has_code { new.code_mac } else { Vec::new() };
         diesel::insert_into(sign_in_challenges::table)
             .values((
                 sign_in_challenges::id.eq(new.id),
                 sign_in_challenges::email.eq(new.email),
                 sign_in_challenges::link_digest.eq(new.link_digest),
-                sign_in_challenges::code_mac.eq(new.code_mac),
+                sign_in_challenges::code_mac.eq(code_mac),
                 sign_in_challenges::binding_digest.eq(new.binding_digest),
+                sign_in_challenges::browser.eq(new.browser),
+                sign_in_challenges::browser_known.eq(new.browser_known),
+                sign_in_challenges::has_code.eq(has_code),
                 sign_in_challenges::tries.eq(0),
                 sign_in_challenges::return_to.eq(new.return_to),
                 sign_in_challenges::address.eq(new.client),
@@ -175,10 +222,11 @@ impl Changes {
             ))
             .execute(&mut *self.connection)
             .await?;
+        let content = if has_code { new.with_code } else { new.with_link.unwrap_or_default() };
         self.queue_mail(NewMail {
             id: new.id,
             recipient: new.email,
-            content: new.letter,
+            content,
             expires_at: now + CHALLENGE_LIFE,
         })
         .await

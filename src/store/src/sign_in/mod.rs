@@ -16,7 +16,7 @@ pub use identities::NewIdentity;
 pub use mail::{NewMail, OutgoingMail};
 pub use oidc::{NewOidcSignIn, OidcReturn};
 pub use refresh::{Refreshed, Revoked};
-pub use sessions::{BrowserSession, NewSession, OpenedSession};
+pub use sessions::{BrowserSession, NewSession, OpenedSession, StoredSession};
 pub use users::{Membership, StoredUser};
 
 use chrono::{DateTime, TimeDelta, Utc};

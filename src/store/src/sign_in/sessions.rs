@@ -48,6 +48,34 @@ pub struct OpenedSession {
     pub linked: bool,
 }
 
+/// A sign-in of a user that has not ended.
+#[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
+#[diesel(table_name = sign_in_sessions, check_for_backend(diesel::pg::Pg))]
+pub struct StoredSession {
+    /// Its id.
+    pub id: Uuid,
+    /// Whose it is.
+    pub user_id: Uuid,
+    /// SHA-256 of the browser's cookie, if it has one.
+    cookie_digest: Option<Vec<u8>>,
+    /// What the client said it is.
+    pub user_agent: Option<String>,
+    /// When it began.
+    pub created_at: DateTime<Utc>,
+    /// When it was last used, to the minute.
+    pub last_used_at: DateTime<Utc>,
+    /// When it ends at the latest.
+    pub expires_at: DateTime<Utc>,
+}
+
+impl StoredSession {
+    /// Whether it is of a browser that keeps its cookie; otherwise of a terminal or another program that keeps tokens.
+    #[must_use]
+    pub fn is_browser(&self) -> bool {
+        self.cookie_digest.is_some()
+    }
+}
+
 /// A browser that is signed in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrowserSession {
@@ -155,6 +183,38 @@ impl Changes {
         Ok(revoked)
     }
 
+    /// Whose session it is, ended or not.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn session_user(&mut self, id: Uuid) -> Result<Option<Uuid>, StoreError> {
+        let found = sign_in_sessions::table
+            .find(id)
+            .select(sign_in_sessions::user_id)
+            .first(&mut *self.connection)
+            .await
+            .optional()?;
+        Ok(found)
+    }
+
+    /// Ends every session of a user; returns their ids.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn revoke_sessions_of(&mut self, user: Uuid, reason: &str) -> Result<Vec<Uuid>, StoreError> {
+        let revoked = diesel::update(sign_in_sessions::table)
+            .filter(sign_in_sessions::user_id.eq(user))
+            .filter(sign_in_sessions::revoked_at.is_null())
+            .set((
+                sign_in_sessions::revoked_at.eq(self.store.now()),
+                sign_in_sessions::revoked_reason.eq(reason),
+            ))
+            .returning(sign_in_sessions::id)
+            .get_results(&mut *self.connection)
+            .await?;
+        Ok(revoked)
+    }
+
     /// The same for the session of a browser's cookie.
     ///
     /// # Errors
@@ -212,6 +272,23 @@ impl Store {
                 .await?;
         }
         Ok(Some(BrowserSession { id, user, ends_at: created_at + SESSION_LIFE }))
+    }
+
+    /// The sessions of a user that have not ended, the newest first.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn sessions_of(&self, user: Uuid, limit: i64) -> Result<Vec<StoredSession>, StoreError> {
+        let found = sign_in_sessions::table
+            .filter(sign_in_sessions::user_id.eq(user))
+            .filter(sign_in_sessions::revoked_at.is_null())
+            .filter(sign_in_sessions::expires_at.gt(self.now()))
+            .order(sign_in_sessions::id.desc())
+            .limit(limit)
+            .select(StoredSession::as_select())
+            .load(&mut *self.connection().await?)
+            .await?;
+        Ok(found)
     }
 
     /// Whose session it is, while it is neither revoked nor over: what an access token's `sid` is worth.

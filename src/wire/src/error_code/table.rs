@@ -54,6 +54,11 @@ macro_rules! error_codes {
 }
 
 error_codes! {
+    InvalidHost, "request.invalid_host", 400, false,
+        "The header `Host` must be a host and an optional port.",
+        "The header `Host` is missing, is there twice, has more than a host and a port, or differs from the host in the \
+         request's target.",
+        "Send one `Host`, such as `desk.example.org` or `127.0.0.1:8000`.";
     InvalidJson, "request.invalid_json", 400, false,
         "The request body is not valid JSON.",
         "The body is empty where one is needed, is not one JSON document in UTF-8, has more than 128 \
@@ -108,6 +113,15 @@ error_codes! {
          a visitor's cookie in the chat, or wanted to open a websocket, for which a list of `*` lists nobody.",
         "Add the page's scheme, host and port to SERVICE_CORS_ALLOW_ORIGINS.";
 
+    SessionNotFound, "auth.session_not_found", 404, false,
+        "You have no sign-in with this id.",
+        "The id in the path is not of a sign-in of the caller.",
+        "`GET /api/auth/me` lists your sign-ins.";
+    PublicBaseMissing, "auth.public_base_missing", 503, false,
+        "Sign-in by a provider is not available under this address.",
+        "The provider has to be told where to send the browser back, SERVICE_PUBLIC_BASE_URL is not set, and the \
+         request does not come from this machine under a loopback name.",
+        "Set SERVICE_PUBLIC_BASE_URL to the address under which people open the service.";
     HostMismatch, "auth.host_mismatch", 403, false,
         "This service is not known under this host name.",
         "A service on loopback without authentication was asked for its API under a name other than \
@@ -251,11 +265,11 @@ error_codes! {
         "Put a proxy with TLS in front, and set SERVICE_PUBLIC_BASE_URL to its https address.";
 
     EmailSignInOff, "auth.email_sign_in_off", 404, false,
-        "Nobody signs in by mail here.",
-        "SERVICE_OIDC_ISSUER names an OpenID provider and SERVICE_SMTP_URL no mail server, so the provider stands in for \
-         sign-in by mail: codes would go nowhere but to the log.",
-        "Sign in on the page `/login`. Whoever runs the service sets SERVICE_SMTP_URL to have both; programs use a \
-         service token.";
+        "Email sign-in is not enabled.",
+        "SERVICE_SMTP_URL names no mail server, so codes would go to the log, and either an OpenID provider replaces \
+         sign-in by mail (SERVICE_OIDC_ISSUER), or others can reach the service and SERVICE_PUBLIC_BASE_URL is not set.",
+        "Sign in on the page `/login`, or use a service token. To enable it, the operator sets SERVICE_SMTP_URL and \
+         SERVICE_PUBLIC_BASE_URL.";
     OidcOff, "auth.oidc_off", 404, false,
         "Nobody signs in by a provider here.",
         "SERVICE_OIDC_ISSUER is not set.",

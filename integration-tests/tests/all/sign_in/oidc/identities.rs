@@ -15,7 +15,11 @@ async fn as_somebody(
     provider.be(|knobs| knobs.claims = json!({"sub": subject, "email": email}));
     let browser = t.visitor();
     match outcome(&browser, provider).await.as_str() {
-        "303" => Ok(me(&browser).await),
+        "303" => {
+            let mut me = me(&browser).await;
+            assert!(me.as_object_mut().unwrap().remove("sessions").is_some());
+            Ok(me)
+        }
         refusal => {
             assert!(browser.cookie(SESSION).is_none() && !is_in(&browser).await);
             Err(refusal.to_owned())

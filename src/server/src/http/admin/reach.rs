@@ -37,7 +37,7 @@ pub(super) async fn check<S: Asked>(
     Ok(())
 }
 
-fn refuse_missing(missing: ScopeSet) -> ApiResult<()> {
+pub(super) fn refuse_missing(missing: ScopeSet) -> ApiResult<()> {
     if missing.is_empty() {
         return Ok(());
     }

@@ -2,10 +2,12 @@
 
 use actix_web::web::{Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
+use auth::role::Role;
+use auth::scope::{Scope, ScopeSet};
 use auth::service_token::{TokenDigest, fresh};
 use chrono::TimeDelta;
 use secrecy::ExposeSecret;
-use store::{AuditTarget, NewServiceToken, ServiceTokenStatus, StoredServiceToken};
+use store::{AuditTarget, Cause, Changes, NewServiceToken, ServiceTokenStatus, StoredServiceToken};
 use uuid::Uuid;
 use wire::{CreateServiceToken, ErrorCode, IssuedServiceToken, Listed, ServiceTokenRecord};
 
@@ -35,6 +37,7 @@ pub(super) async fn create(change: Change<TokensWrite>) -> ApiResult<HttpRespons
     let now = caller.app().clock().now();
     let answer = change
         .make(async |changes| {
+            hold(changes, caller, &new.scopes, &new.workspaces).await?;
             let token = records::token(changes.create_service_token(new).await?, now);
             changes.audit(&entry).await?;
             let secret = secret.expose_secret().to_owned();
@@ -57,7 +60,7 @@ fn new_token(
         name: wanted.name,
         scopes: wanted.scopes,
         workspaces: wanted.workspaces,
-        created_by: caller.principal().actor().name(),
+        cause: Cause::of(caller.principal()),
         issued_at: now,
         expires_at: wanted.expires_in.map(|seconds| now + TimeDelta::seconds(seconds)),
         digest,
@@ -135,13 +138,35 @@ pub(super) async fn rotate(change: Change<TokensWrite>, id: Path<String>) -> Api
     let entry = caller.audit("service_token.rotated", target(token.id), workspace, None);
     change
         .make(async |changes| {
-            let rotated = changes.rotate_service_token(token.id, digest, old_until).await?;
+            hold(changes, caller, &token.scopes, &token.workspaces).await?;
+            let cause = Cause::of(caller.principal());
+            let rotated = changes.rotate_service_token(token.id, digest, &cause, old_until).await?;
             let rotated = rotated.ok_or_else(|| ApiError::new(ErrorCode::ServiceTokenNotActive))?;
             changes.audit(&entry).await?;
             let secret = secret.expose_secret().to_owned();
             Ok(Reply::ok(&IssuedServiceToken { secret, token: records::token(rotated, now) })?.secret())
         })
         .await
+}
+
+/// Keeps the caller's rights as they are until the change is done: what ends with them then finds what they make here.
+async fn hold(
+    changes: &mut Changes,
+    caller: &Caller<TokensWrite>,
+    scopes: &[String],
+    workspaces: &[String],
+) -> ApiResult<()> {
+    if !changes.hold_cause(&Cause::of(caller.principal())).await? {
+        return Err(ApiError::new(ErrorCode::InvalidToken));
+    }
+    let Some(user) = caller.principal().user_id() else { return Ok(()) };
+    let wanted = ScopeSet::of_texts(scopes).union([Scope::TokensWrite].into_iter().collect());
+    for workspace in changes.lock_members_of(workspaces).await? {
+        let role = changes.member(workspace, user).await?.and_then(|member| Role::parse(&member.role));
+        let held = role.map_or(ScopeSet::NONE, Role::scopes);
+        reach::refuse_missing(held.missing(wanted))?;
+    }
+    Ok(())
 }
 
 /// 200 with the record.

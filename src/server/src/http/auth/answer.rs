@@ -33,7 +33,7 @@ impl<'a> SigningIn<'a> {
     /// A browser gets a cookie when it is the one that asked, by a page that may: `kept` is the digest of what was kept
     /// since then.
     pub(super) fn of(app: &'a App, request: &'a HttpRequest, kept: &[u8]) -> ApiResult<Self> {
-        let asked = binding::read(request).map(|cookie| Token::digest_of(&cookie));
+        let asked = binding::read(app, request).map(|cookie| Token::digest_of(&cookie));
         let same = asked.is_some_and(|asked| Token::is_same(&asked, kept));
         Self::new(app, request, same && binding::is_page(app, request))
     }

@@ -11,10 +11,14 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::http::{App, body, cors, session};
 
 const NAME: &str = "__Host-svc_chal";
+/// Tells the requests of one browser from those of others, over all of its sign-ins. It grants nothing.
+const BROWSER: &str = "__Host-svc_browser";
+/// As long as browsers keep a cookie.
+const BROWSER_KEPT: Duration = Duration::days(400);
 
-/// What the browser was given when it asked.
-pub(super) fn read(request: &HttpRequest) -> Option<String> {
-    session::only(request, NAME)
+/// What the browser was given when it asked. On behalf of another origin's page it counts for nothing.
+pub(super) fn read(app: &App, request: &HttpRequest) -> Option<String> {
+    if cors::is_not_ours(app, request) { None } else { session::only(request, NAME) }
 }
 
 pub(super) fn cookie(secret: &Token) -> Cookie<'static> {
@@ -25,9 +29,40 @@ pub(super) fn no_cookie() -> Cookie<'static> {
     session::host_cookie(NAME, "", Duration::ZERO)
 }
 
-/// No page of another origin signs anybody in or out.
+/// What a browser is recognised by when it asks for mail: what others ask for then neither takes its place nor counts
+/// against it.
+pub(in crate::http) struct Browser {
+    secret: String,
+    /// The request showed it.
+    pub(in crate::http) known: bool,
+}
+
+impl Browser {
+    /// The one that the request shows, or a new one.
+    pub(in crate::http) fn of(app: &App, request: &HttpRequest) -> ApiResult<Self> {
+        match session::only(request, BROWSER).filter(|secret| Token::has_form(secret)) {
+            Some(secret) => Ok(Self { secret, known: true }),
+            None => Ok(Self { secret: Token::fresh(app.random())?.expose().to_owned(), known: false }),
+        }
+    }
+
+    pub(super) fn digest(&self) -> Vec<u8> {
+        Token::digest_of(&self.secret)
+    }
+
+    pub(in crate::http) fn cookie(&self) -> Cookie<'static> {
+        session::host_cookie(BROWSER, &self.secret, BROWSER_KEPT)
+    }
+}
+
+/// No page that is neither ours nor listed signs a person in or out.
 pub(super) fn check_origin(app: &App, request: &HttpRequest) -> ApiResult<()> {
     if cors::is_foreign(app, request) { Err(ApiError::new(ErrorCode::OriginMismatch)) } else { Ok(()) }
+}
+
+/// What a cookie alone allows, and what hands out rights or changes an account, is for our own pages.
+pub(super) fn check_own_origin(app: &App, request: &HttpRequest) -> ApiResult<()> {
+    if cors::is_not_ours(app, request) { Err(ApiError::new(ErrorCode::OriginMismatch)) } else { Ok(()) }
 }
 
 /// Whether anybody signs in by mail here.
@@ -35,9 +70,9 @@ pub(super) fn check_mail(app: &App) -> ApiResult<()> {
     if app.config().offers_mail_sign_in() { Ok(()) } else { Err(ApiError::new(ErrorCode::EmailSignInOff)) }
 }
 
-/// Whether a page that may do so is asking.
+/// Whether a page of ours is asking.
 pub(super) fn is_page(app: &App, request: &HttpRequest) -> bool {
-    request.headers().contains_key(header::ORIGIN) && !cors::is_foreign(app, request)
+    request.headers().contains_key(header::ORIGIN) && !cors::is_not_ours(app, request)
 }
 
 /// A form of another site can send anything but JSON.
@@ -46,10 +81,4 @@ pub(super) fn check_type(request: &HttpRequest) -> ApiResult<()> {
         return Err(ApiError::new(ErrorCode::UnsupportedMediaType));
     }
     Ok(())
-}
-
-/// Browsers keep `Secure` cookies of https, and of loopback.
-pub(in crate::http) fn keeps_cookies(app: &App, request: &HttpRequest) -> bool {
-    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
-    app.public_base(request).starts_with("https://") || host.is_none_or(App::is_loopback_name)
 }

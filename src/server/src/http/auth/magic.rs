@@ -17,7 +17,7 @@ pub(super) async fn show(app: Anyone, token: Path<String>, request: HttpRequest)
     if binding::check_mail(&app).is_err() {
         return pages::link(&LinkUse::Over);
     }
-    let kept = binding::read(&request).map(|cookie| Token::digest_of(&cookie));
+    let kept = binding::read(&app, &request).map(|cookie| Token::digest_of(&cookie));
     let link_use = app.store().look_at_link(&Token::digest_of(&token), kept.as_deref()).await?;
     pages::link(&link_use)
 }
@@ -29,11 +29,11 @@ pub(super) async fn use_up(
     request: HttpRequest,
     payload: Payload,
 ) -> ApiResult<HttpResponse> {
-    binding::check_origin(&app, &request)?;
+    binding::check_own_origin(&app, &request)?;
     binding::check_mail(&app)?;
     let _ = body::read(&request, payload, body::BODY_LIMIT, &**app.clock()).await?;
     let showing = Showing::of(&app, &request, "link", &token).await?;
-    let kept = binding::read(&request).map(|cookie| Token::digest_of(&cookie));
+    let kept = binding::read(&app, &request).map(|cookie| Token::digest_of(&cookie));
     let signing_in = SigningIn::of(&app, &request, kept.as_deref().unwrap_or_default())?;
     let (link_use, opened) = app
         .store()

@@ -1,21 +1,29 @@
-//! Who is signed in, and no longer.
+//! Who is signed in, where, and no longer.
 
-use actix_web::web::{Json, Payload};
+use actix_web::http::header::AUTHORIZATION;
+use actix_web::web::{Json, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use auth::sign_in::Token;
-use wire::{ErrorCode, Me, WorkspaceRole};
+use store::{StoredSession, StoredUser};
+use uuid::Uuid;
+use wire::{ErrorCode, Me, SessionRecord, WorkspaceRole};
 
 use super::{answer, audit, binding, caller};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::fields::Fields;
 use crate::http::guard::Anyone;
 use crate::http::query::Params;
-use crate::http::{body, session};
+use crate::http::{App, body, cors, session, time};
+
+/// The most sign-ins that are listed.
+const MAX_SESSIONS: i64 = 200;
 
 pub(super) async fn me(app: Anyone, request: HttpRequest) -> ApiResult<Json<Me>> {
     let caller = caller::caller(&app, &request).await?;
-    let (user, _) = caller.ok_or_else(|| ApiError::new(ErrorCode::MissingToken))?;
+    let (user, current) = caller.ok_or_else(|| ApiError::new(ErrorCode::MissingToken))?;
     ApiError::refuse(Params::of(&request).finish())?;
+    let sessions = app.store().sessions_of(user.id, MAX_SESSIONS).await?;
+    let sessions = sessions.into_iter().map(|session| record(session, current)).collect();
     let workspaces = app.store().memberships(user.id).await?;
     let role = |place: store::Membership| WorkspaceRole {
         id: place.workspace_id.to_string(),
@@ -23,12 +31,84 @@ pub(super) async fn me(app: Anyone, request: HttpRequest) -> ApiResult<Json<Me>>
         role: place.role,
     };
     let workspaces = workspaces.into_iter().map(role).collect();
-    Ok(Json(Me { user: answer::record(user), workspaces }))
+    Ok(Json(Me { user: answer::record(user), workspaces, sessions }))
+}
+
+fn record(session: StoredSession, current: Uuid) -> SessionRecord {
+    SessionRecord {
+        id: session.id.to_string(),
+        kind: if session.is_browser() { "browser" } else { "terminal" }.to_owned(),
+        current: session.id == current,
+        created_at: time(session.created_at),
+        last_used_at: time(session.last_used_at),
+        expires_at: time(session.expires_at),
+        user_agent: session.user_agent,
+    }
+}
+
+/// Ends one sign-in of the caller: 204, also when it has ended already.
+pub(super) async fn end_session(
+    app: Anyone,
+    id: Path<String>,
+    request: HttpRequest,
+) -> ApiResult<HttpResponse> {
+    let not_found = || ApiError::new(ErrorCode::SessionNotFound);
+    let (user, current) = changing_caller(&app, &request).await?;
+    let id = Uuid::parse_str(&id).map_err(|_| not_found())?;
+    ApiError::refuse(Params::of(&request).finish())?;
+    let found = app
+        .store()
+        .change(async |changes| {
+            if changes.session_user(id).await? != Some(user.id) {
+                return Ok(false);
+            }
+            if changes.revoke_session(id, "ended_by_user").await?.is_some() {
+                changes.audit(&audit::entry(&app, &request, "auth.session_ended", user.id, id)).await?;
+            }
+            Ok(true)
+        })
+        .await?;
+    if !found {
+        return Err(not_found());
+    }
+    let mut answer = HttpResponse::NoContent();
+    if id == current {
+        answer.cookie(session::no_cookie());
+    }
+    Ok(answer.finish())
+}
+
+/// Ends every sign-in of the caller, their own among them: 204.
+pub(super) async fn end_sessions(app: Anyone, request: HttpRequest) -> ApiResult<HttpResponse> {
+    let (user, _) = changing_caller(&app, &request).await?;
+    ApiError::refuse(Params::of(&request).finish())?;
+    app.store()
+        .change(async |changes| {
+            for session in changes.revoke_sessions_of(user.id, "signed_out_everywhere").await? {
+                let entry = audit::entry(&app, &request, "auth.session_ended", user.id, session);
+                changes.audit(&entry).await?;
+            }
+            Ok(())
+        })
+        .await?;
+    Ok(HttpResponse::NoContent().cookie(session::no_cookie()).finish())
+}
+
+/// By an access token, or by the cookie and a page of ours.
+async fn changing_caller(app: &App, request: &HttpRequest) -> ApiResult<(StoredUser, Uuid)> {
+    if request.headers().contains_key(AUTHORIZATION) {
+        binding::check_origin(app, request)?;
+    } else {
+        binding::check_own_origin(app, request)?;
+    }
+    let caller = caller::caller(app, request).await?;
+    caller.ok_or_else(|| ApiError::new(ErrorCode::MissingToken))
 }
 
 /// Ends the sign-in of the access token, the cookie, or the refresh token in the body. Whoever is not signed in is signed
 /// out already.
 pub(super) async fn log_out(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
+    let by_token = request.headers().contains_key(AUTHORIZATION);
     binding::check_origin(&app, &request)?;
     binding::check_type(&request)?;
     let bytes = body::read(&request, payload, body::BODY_LIMIT, &**app.clock()).await?;
@@ -37,7 +117,15 @@ pub(super) async fn log_out(app: Anyone, request: HttpRequest, payload: Payload)
     let refresh = fields.text("refresh_token").map(Token::digest_of);
     let problems = fields.finish();
     Params::of(&request).and(if problems.is_empty() { Ok(()) } else { Err(problems) })?;
-    let caller = caller::caller(&app, &request).await?;
+    // A listed page may end what it holds a token of, and not what the browser's cookie stands for.
+    let caller = if by_token || refresh.is_none() || !cors::is_not_ours(&app, &request) {
+        if !by_token {
+            binding::check_own_origin(&app, &request)?;
+        }
+        caller::caller(&app, &request).await?
+    } else {
+        None
+    };
     app.store()
         .change(async |changes| {
             let of_refresh = match &refresh {

@@ -29,7 +29,7 @@ pub(crate) struct Keys {
     pub(crate) letters: Arc<KeyRing>,
 }
 
-pub(super) use binding::keeps_cookies;
+pub(super) use binding::Browser;
 
 pub(super) fn routes(config: &mut ServiceConfig) {
     // Nothing of this is kept anywhere on its way.
@@ -45,7 +45,11 @@ pub(super) fn routes(config: &mut ServiceConfig) {
     let logout = resource("/api/auth/logout", "POST").route(web::post().to(me::log_out));
     let terminal = resource("/api/auth/terminal", "POST").route(web::post().to(terminal::code));
     let me = resource("/api/auth/me", "GET, HEAD").route(get().to(me::me));
+    let sessions = resource("/api/auth/sessions", "DELETE").route(web::delete().to(me::end_sessions));
+    let session = resource("/api/auth/sessions/{id}", "DELETE").route(web::delete().to(me::end_session));
     config
+        .service(sessions.wrap(no_store()))
+        .service(session.wrap(no_store()))
         .service(start.wrap(no_store()))
         .service(verify.wrap(no_store()))
         .service(magic.wrap(no_store()))

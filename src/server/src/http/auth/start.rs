@@ -23,7 +23,7 @@ struct Wanted {
 pub(super) async fn start(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     binding::check_origin(&app, &request)?;
     binding::check_mail(&app)?;
-    if request.headers().contains_key(header::ORIGIN) && !binding::keeps_cookies(&app, &request) {
+    if request.headers().contains_key(header::ORIGIN) && !app.keeps_cookies(&request) {
         return Err(ApiError::new(ErrorCode::TlsRequired));
     }
     let bytes = body::read(&request, payload, body::BODY_LIMIT, &**app.clock()).await?;
@@ -31,11 +31,17 @@ pub(super) async fn start(app: Anyone, request: HttpRequest, payload: Payload) -
     let id = app.ids().uuid()?;
     let (code, link, asked) =
         (Code::fresh(app.random())?, Token::fresh(app.random())?, Token::fresh(app.random())?);
-    let base = app.mail_base(&request);
+    let base = app.link_base(&request);
     let address = base.as_ref().map(|base| format!("{base}/api/auth/magic/{}", link.expose()));
     let service = App::name_in_mail(base.as_deref());
     let keys = app.sign_in();
-    let letter = Letter::new(service, &code, address).seal(&keys.letters, id, app.random());
+    let seal = |letter: Letter| {
+        let sealed = letter.seal(&keys.letters, id, app.random());
+        sealed.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))
+    };
+    let with_link = address.clone().map(|address| seal(Letter::link(service, address))).transpose()?;
+    let with_code = seal(Letter::new(service, &code, address))?;
+    let browser = binding::Browser::of(&app, &request)?;
     let client = client_key(app.client_address(&request));
     let new = NewSignIn {
         id,
@@ -45,7 +51,10 @@ pub(super) async fn start(app: Anyone, request: HttpRequest, payload: Payload) -
         binding_digest: asked.digest(),
         return_to: wanted.return_to.as_deref(),
         client: &client,
-        letter: letter.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?,
+        browser: browser.digest(),
+        browser_known: browser.known,
+        with_code,
+        with_link,
     };
     if app.store().change(async |changes| changes.start_sign_in(new).await).await? {
         app.system().mail().committed();
@@ -54,7 +63,8 @@ pub(super) async fn start(app: Anyone, request: HttpRequest, payload: Payload) -
         tracing::info!(client, "no sign-in mail: too much was asked for");
     }
     let started = SignInStarted { challenge: asked.expose().to_owned() };
-    Ok(HttpResponse::Accepted().cookie(binding::cookie(&asked)).json(started))
+    let (challenge, browser) = (binding::cookie(&asked), browser.cookie());
+    Ok(HttpResponse::Accepted().cookie(challenge).cookie(browser).json(started))
 }
 
 fn read(members: &Map<String, Value>) -> Result<Wanted, Vec<FieldError>> {

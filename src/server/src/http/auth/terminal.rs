@@ -19,7 +19,7 @@ pub(super) async fn code(
     request: HttpRequest,
     payload: Payload,
 ) -> ApiResult<Json<TerminalCode>> {
-    binding::check_origin(&app, &request)?;
+    binding::check_own_origin(&app, &request)?;
     binding::check_type(&request)?;
     let bytes = body::read(&request, payload, body::BODY_LIMIT, &**app.clock()).await?;
     Params::of(&request).and(fields::nothing(&body::object_or_nothing(&request, &bytes)?))?;

@@ -29,8 +29,9 @@ pub(super) async fn verify(app: Anyone, request: HttpRequest, payload: Payload) 
     let shown = Params::of(&request).and(read(&body::object(&request, &bytes)?))?;
     // An address that is none was never sent a code.
     let email = EmailAddress::parse(&shown.email).map(|email| email.to_string()).unwrap_or_default();
-    let showing = Showing::of(&app, &request, "email", &email).await?;
-    let kept = shown.challenge.or_else(|| binding::read(&request)).unwrap_or_default();
+    let kept = shown.challenge.or_else(|| binding::read(&app, &request)).unwrap_or_default();
+    // Not against the address: others could keep its owner out.
+    let showing = Showing::of(&app, &request, "challenge", &kept).await?;
     let kept = Token::digest_of(&kept);
     let code = Code::read(&shown.code);
     let signing_in = SigningIn::of(&app, &request, &kept)?;

@@ -8,6 +8,7 @@ use auth::scope::Scope;
 use chrono::{SubsecRound, TimeDelta};
 use serde_json::{Map, Value};
 use store::{StoredWorkflow, WorkflowRef};
+use url::Url;
 use uuid::Uuid;
 use wire::{ChatSessionAnswer, CreateChatSession, ErrorCode, FieldError};
 
@@ -86,9 +87,26 @@ fn read(members: &Map<String, Value>) -> Result<CreateChatSession, Vec<FieldErro
     if user.as_deref().is_some_and(|user| user.starts_with(OWN)) {
         fields.note(FieldError::new("/user", "reserved", format!("must not begin with {OWN}")));
     }
-    let origin = fields.line("origin", 1, 255);
+    let origin = fields.line("origin", 1, 255).map(|text| normalised_origin(&text));
+    if origin == Some(None) {
+        let expected =
+            "must be an origin: scheme, host and an optional port, such as https://www.example.com";
+        fields.note(FieldError::new("/origin", "format", expected));
+    }
+    let origin = origin.flatten();
     let problems = fields.finish();
     if problems.is_empty() { Ok(CreateChatSession { workflow_id, user, origin }) } else { Err(problems) }
+}
+
+/// An origin as browsers write it: lower case, without the scheme's own port, without a slash at the end.
+fn normalised_origin(text: &str) -> Option<String> {
+    let url = Url::parse(text).ok()?;
+    let bare = matches!(url.scheme(), "http" | "https")
+        && url.path() == "/"
+        && url.query().is_none()
+        && url.fragment().is_none()
+        && !text.contains(['@', '\\']);
+    bare.then(|| url.origin().ascii_serialization())
 }
 
 fn issue<S: Asked>(
@@ -116,4 +134,38 @@ fn issue<S: Asked>(
     let client_secret = secret.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;
     let answer = ChatSessionAnswer { client_secret, expires_at: time(ends) };
     Ok(HttpResponse::Ok().insert_header((header::CACHE_CONTROL, "no-store")).json(answer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_is_kept_as_browsers_write_it() {
+        for (text, kept) in [
+            ("https://www.example.com", "https://www.example.com"),
+            ("HTTPS://WWW.Example.com/", "https://www.example.com"),
+            ("https://www.example.com:443", "https://www.example.com"),
+            ("http://127.0.0.1:8080", "http://127.0.0.1:8080"),
+            ("https://b\u{fc}cher.example", "https://xn--bcher-kva.example"),
+        ] {
+            assert_eq!(normalised_origin(text).as_deref(), Some(kept), "{text}");
+        }
+        for text in [
+            "null",
+            "*",
+            "www.example.com",
+            "ftp://example.com",
+            "file:///",
+            "https://example.com/chat",
+            "https://example.com?x",
+            "https://example.com#x",
+            "https://a@example.com",
+            "https://*.example.com",
+            "https:\\\\example.com",
+            "javascript:alert(1)",
+        ] {
+            assert_eq!(normalised_origin(text), None, "{text}");
+        }
+    }
 }

@@ -6,7 +6,6 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::pin::Pin;
 
 use actix_web::dev::Payload;
-use actix_web::http::header;
 use actix_web::{FromRequest, HttpRequest};
 use auth::principal::{Place, Principal};
 use auth::scope::Scope;
@@ -65,7 +64,7 @@ impl<S: Asked> Caller<S> {
     pub(super) async fn enter(&self, place: Place<'_>) -> ApiResult<()> {
         match self.principal.may_in(S::SCOPE, place) {
             Ok(()) => Ok(()),
-            Err(denied) => Err(self.denied(denial::answer(denied)).await),
+            Err(denied) => Err(self.denied_in(Some(place.id), denial::answer(denied)).await),
         }
     }
 
@@ -95,7 +94,7 @@ impl<S: Asked> Caller<S> {
     ) -> ApiResult<()> {
         match self.principal.may_in(scope, place(workspace)) {
             Ok(()) => Ok(()),
-            Err(denied) => Err(self.denied(denial::answer(denied)).await),
+            Err(denied) => Err(self.denied_in(Some(workspace.id), denial::answer(denied)).await),
         }
     }
 
@@ -116,9 +115,7 @@ impl<S: Asked> Caller<S> {
 
 /// Where nobody is asked who they are, it counts from where they ask.
 fn check_open(app: &App, request: &HttpRequest, writes: bool) -> ApiResult<()> {
-    // HTTP/1.0 has no Host, and no browser speaks it.
-    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
-    if host.is_some_and(|host| !app.is_known_as(host)) {
+    if !app.is_asked_by_name(request) {
         return Err(ApiError::new(ErrorCode::HostMismatch));
     }
     // A browser sends a form to whoever it can reach, and on an open service that is all it takes.

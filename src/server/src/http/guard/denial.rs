@@ -3,7 +3,8 @@
 use actix_web::HttpRequest;
 use auth::principal::Denied;
 use auth::scope::ScopeSet;
-use store::{AuditEntry, AuditTarget, Outcome};
+use store::{AuditEntry, AuditTarget, Outcome, StoreError};
+use uuid::Uuid;
 use wire::ErrorCode;
 
 use super::Caller;
@@ -41,15 +42,28 @@ impl<S: Asked> Caller<S> {
 
     /// Notes in the audit trail that the caller was kept from a change; answers the refusal.
     pub(in crate::http) async fn denied(&self, error: ApiError) -> ApiError {
+        self.denied_in(None, error).await
+    }
+
+    /// The same, of a change in this workspace; `None`: in the one that the request names, else the caller's only one.
+    pub(in crate::http) async fn denied_in(&self, workspace: Option<Uuid>, error: ApiError) -> ApiError {
         if !S::WRITES || self.principal().is_anonymous() || !self.app().gate().limiter().may_audit_denial() {
             return error;
         }
+        let workspace = match workspace {
+            Some(workspace) => Ok(Some(workspace)),
+            None => self.workspace_asked_for().await,
+        };
+        let workspace = match workspace {
+            Ok(workspace) => workspace,
+            Err(failed) => return failed.into(),
+        };
         let target = AuditTarget { kind: "route", id: self.route().to_owned() };
         let entry = AuditEntry {
             actor: self.principal().actor().clone(),
             action: "auth.denied",
             target: Some(target),
-            workspace: None,
+            workspace,
             outcome: Outcome::Denied,
             reason: Some(error.code().as_str().to_owned()),
             address: Some(self.address().to_string()),
@@ -57,8 +71,23 @@ impl<S: Asked> Caller<S> {
         };
         match self.app().store().audit(&entry).await {
             Ok(()) => error,
-            // Nobody is kept from something without a trace.
+            // No refusal without a trace.
             Err(failed) => failed.into(),
         }
+    }
+
+    async fn workspace_asked_for(&self) -> Result<Option<Uuid>, StoreError> {
+        let named = match self.named_workspace() {
+            Some(slug) => self.store().workspace_with_slug(slug).await?,
+            None => None,
+        };
+        if named.is_some() {
+            return Ok(named.map(|workspace| workspace.id));
+        }
+        let Some(names) = self.principal().workspaces() else { return Ok(None) };
+        Ok(match self.store().workspaces_named(&names).await?.as_slice() {
+            [only] => Some(only.id),
+            _ => None,
+        })
     }
 }

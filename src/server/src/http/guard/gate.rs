@@ -215,7 +215,7 @@ impl Gate {
             return Err(Refused::Failed(Failed { code, identity, actor }));
         }
         self.store.service_token_used(&token).await?;
-        Ok((principal_of(&token), identity))
+        Ok((principal_of(&token, digest), identity))
     }
 
     async fn bearer_of_jwt(&self, token: &str) -> Result<(Principal, String), Refused> {
@@ -285,9 +285,9 @@ fn code_of(refusal: Refusal) -> ErrorCode {
     }
 }
 
-fn principal_of(token: &StoredServiceToken) -> Principal {
+fn principal_of(token: &StoredServiceToken, secret: TokenDigest) -> Principal {
     let scopes = ScopeSet::of_texts(&token.scopes);
-    Principal::service_token(token.id, scopes, token.workspaces.clone())
+    Principal::service_token(token.id, secret, scopes, token.workspaces.clone())
 }
 
 /// What failures with a token of which nothing is known are counted under.

@@ -37,7 +37,7 @@ asked! {
     WorkflowsRead: false;
     WorkflowsWrite: true;
     WorkflowsExecute: true;
-    ChatSession: false;
+    ChatSession: true;
     TokensRead: false;
     TokensWrite: true;
     WorkspacesRead: false;

@@ -95,10 +95,10 @@ impl<S: Asked> Caller<S> {
             return Ok(());
         }
         let Some(there) = self.store().workspace(workspace).await? else {
-            return Err(self.denied(closed()).await);
+            return Err(self.denied_in(Some(workspace), closed()).await);
         };
         if self.named_workspace().is_some_and(|slug| slug != there.slug) {
-            return Err(self.denied(closed()).await);
+            return Err(self.denied_in(Some(workspace), closed()).await);
         }
         self.enter(place(&there)).await
     }

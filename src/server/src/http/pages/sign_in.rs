@@ -7,9 +7,10 @@ use auth::sign_in::is_local;
 use minijinja::context;
 use store::LinkUse;
 use url::form_urlencoded;
+use wire::ErrorCode;
 
 use super::html;
-use crate::http::auth::keeps_cookies;
+use crate::http::auth::Browser;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::Anyone;
 use crate::http::query::Params;
@@ -20,7 +21,7 @@ pub(super) async fn login(app: Anyone, request: HttpRequest) -> ApiResult<HttpRe
     // What is no path of ours leads nowhere.
     let return_to = Params::of(&request).text("return_to").filter(|path| is_local(path));
     let user = session::signed_in(&app, &request).await?;
-    let (email, secure) = (user.map(|user| user.email), keeps_cookies(&app, &request));
+    let (email, secure) = (user.map(|user| user.email), app.keeps_cookies(&request));
     let by_mail = app.config().offers_mail_sign_in();
     let provider = app.provider().map(|provider| {
         let mut address = "api/auth/oidc/start".to_owned();
@@ -30,7 +31,13 @@ pub(super) async fn login(app: Anyone, request: HttpRequest) -> ApiResult<HttpRe
         context! { host => provider.host(), address }
     });
     let filling = context! { email, return_to, secure, by_mail, provider };
-    private(html::page(StatusCode::OK, "login.html", filling)?)
+    let mut page = html::page(StatusCode::OK, "login.html", filling)?;
+    let browser = Browser::of(&app, &request)?;
+    if !browser.known {
+        page.add_cookie(&browser.cookie())
+            .map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;
+    }
+    private(page)
 }
 
 /// A sign-in that did not come to its end: why, in plain words, and where to begin again.

@@ -4,18 +4,18 @@ use actix_web::web::{Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use auth::principal::Principal;
 use auth::role::Role;
-use auth::scope::{Scope, ScopeSet};
+use auth::scope::Scope;
 use auth::sign_in::Letter;
 use chrono::TimeDelta;
 use store::{Added, AuditEntry, AuditTarget, Changes, NewMail, NewMember, StoredMember, StoredWorkspace};
 use uuid::Uuid;
 use wire::{ErrorCode, Listed, MemberRecord};
 
-use super::{records, requests};
+use super::{records, requests, rights};
 use crate::http::App;
 use crate::http::change::Change;
 use crate::http::error::{ApiError, ApiResult};
-use crate::http::guard::{Asked, Caller, MembersRemove, WorkspacesRead, WorkspacesWrite, place};
+use crate::http::guard::{Caller, MembersRemove, WorkspacesRead, WorkspacesWrite, place};
 use crate::http::idempotency::Reply;
 use crate::http::paging::Part;
 use crate::http::query::Params;
@@ -102,7 +102,7 @@ fn invitation(
     role: Role,
     mail: Uuid,
 ) -> ApiResult<Vec<u8>> {
-    let (app, base) = (change.caller.app(), change.mail_base());
+    let (app, base) = (change.caller.app(), change.link_base());
     let service = App::name_in_mail(base.as_deref());
     let login = base.as_ref().map(|base| format!("{base}/login"));
     let letter = Letter::invitation(service, &workspace.name, role, login);
@@ -133,7 +133,7 @@ pub(super) async fn change_role(
                 if !changes.change_role(workspace.id, user, role.as_str()).await? {
                     return Err(ApiError::new(ErrorCode::MemberNotFound));
                 }
-                revoke_tokens(changes, caller, &workspace, user, Some(role)).await?;
+                rights::end(changes, caller, &workspace, user, Some(role)).await?;
                 let reason = format!("from {} to {role}", member.role);
                 let entry = entry(caller, "member.role_changed", &workspace, user, reason);
                 changes.audit(&entry).await?;
@@ -171,7 +171,7 @@ pub(super) async fn remove(
             if !changes.remove_member(workspace.id, user).await? {
                 return Err(ApiError::new(ErrorCode::MemberNotFound));
             }
-            revoke_tokens(changes, caller, &workspace, user, None).await?;
+            rights::end(changes, caller, &workspace, user, None).await?;
             let reason = format!("was {}", member.role);
             changes.audit(&entry(caller, "member.removed", &workspace, user, reason)).await?;
             Ok(Reply::nothing())
@@ -222,33 +222,6 @@ async fn lock<'a, S>(
 /// A role that nobody knows is taken for the highest.
 fn role_of(member: &StoredMember) -> Role {
     Role::parse(&member.role).unwrap_or(Role::Owner)
-}
-
-/// Revokes the tokens that somebody has made in the workspace and could not make any more: none may outlive its maker's
-/// rights.
-async fn revoke_tokens<S: Asked>(
-    changes: &mut Changes,
-    caller: &Caller<S>,
-    workspace: &StoredWorkspace,
-    user: Uuid,
-    now: Option<Role>,
-) -> ApiResult<()> {
-    let (held, maker) = (now.map_or(ScopeSet::NONE, Role::scopes), format!("user:{user}"));
-    for token in changes.service_tokens_by(&maker, workspace).await? {
-        let made = ScopeSet::of_texts(&token.scopes).union([Scope::TokensWrite].into_iter().collect());
-        if held.missing(made).is_empty() {
-            continue;
-        }
-        let reason = match now {
-            Some(role) => format!("its maker is {role} now"),
-            None => "its maker has left the workspace".to_owned(),
-        };
-        changes.revoke_service_token(token.id, &reason).await?;
-        let target = AuditTarget { kind: "service_token", id: token.id.to_string() };
-        let entry = caller.audit("service_token.revoked", target, Some(workspace.id), Some(reason));
-        changes.audit(&entry).await?;
-    }
-    Ok(())
 }
 
 async fn found(changes: &mut Changes, workspace: &StoredWorkspace, user: Uuid) -> ApiResult<StoredMember> {

@@ -3,6 +3,7 @@
 mod members;
 mod records;
 mod requests;
+mod rights;
 
 use actix_web::web::{self, Json, Path, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};

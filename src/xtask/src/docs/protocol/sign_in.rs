@@ -1,7 +1,9 @@
 //! Examples of signing in.
 
 use anyhow::Result;
-use wire::{Me, Refresh, SignInStarted, SignedIn, StartSignIn, UserRecord, VerifyCode, WorkspaceRole};
+use wire::{
+    Me, Refresh, SessionRecord, SignInStarted, SignedIn, StartSignIn, UserRecord, VerifyCode, WorkspaceRole,
+};
 
 use super::block;
 
@@ -43,7 +45,16 @@ pub(super) fn me() -> Result<String> {
         slug: slug.to_owned(),
         role: role.to_owned(),
     };
-    block(&Me { user: user(), workspaces: vec![role("default", "editor")] })
+    let session = SessionRecord {
+        id: "01930c5e-0000-7000-8000-0000000000aa".to_owned(),
+        kind: "browser".to_owned(),
+        user_agent: Some("Mozilla/5.0 (X11; Linux x86_64)".to_owned()),
+        created_at: "2026-11-22T09:00:00.000000Z".to_owned(),
+        last_used_at: "2026-11-22T10:12:00.000000Z".to_owned(),
+        expires_at: "2026-12-22T09:00:00.000000Z".to_owned(),
+        current: true,
+    };
+    block(&Me { user: user(), workspaces: vec![role("default", "editor")], sessions: vec![session] })
 }
 
 fn user() -> UserRecord {

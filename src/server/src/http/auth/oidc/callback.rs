@@ -80,7 +80,8 @@ async fn come_back(app: &App, request: &HttpRequest) -> Result<HttpResponse, Fai
     let kept = Kept::open(provider.ring(), &state, &sealed);
     let kept = kept.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;
     // The state is used up, and no connection to the database is held while the provider is asked.
-    let identity = match identify(provider, &brought, &kept, &super::redirect_uri(app, request)).await {
+    let redirect_uri = super::redirect_uri(app, request)?;
+    let identity = match identify(provider, &brought, &kept, &redirect_uri).await {
         Ok(identity) => identity,
         Err(why) => return Err(refuse(app, request, showing, why, return_to).await),
     };

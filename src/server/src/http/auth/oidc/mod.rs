@@ -28,8 +28,9 @@ fn provider(app: &App) -> ApiResult<&Provider> {
 }
 
 /// Where the provider sends browsers, the same on both ways.
-fn redirect_uri(app: &App, request: &HttpRequest) -> String {
-    format!("{}{CALLBACK}", app.public_base(request))
+fn redirect_uri(app: &App, request: &HttpRequest) -> ApiResult<String> {
+    let base = app.link_base(request).ok_or_else(|| ApiError::new(ErrorCode::PublicBaseMissing))?;
+    Ok(format!("{base}{CALLBACK}"))
 }
 
 fn read_binding(request: &HttpRequest) -> Option<String> {

@@ -9,13 +9,9 @@ use wire::ErrorCode;
 
 use super::failure::Failure;
 use crate::http::App;
-use crate::http::auth::binding;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::Anyone;
 use crate::http::query::Params;
-
-/// Characters of a browser's secret.
-const SECRET: usize = 43;
 
 pub(in crate::http::auth) async fn start(app: Anyone, request: HttpRequest) -> ApiResult<HttpResponse> {
     match leave(&app, &request).await {
@@ -24,22 +20,18 @@ pub(in crate::http::auth) async fn start(app: Anyone, request: HttpRequest) -> A
     }
 }
 
-/// Whether it looks like one of ours.
-fn is_secret(text: &str) -> bool {
-    text.len() == SECRET && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
-}
-
 async fn leave(app: &App, request: &HttpRequest) -> Result<HttpResponse, Failure> {
     let provider = super::provider(app)?;
-    if !binding::keeps_cookies(app, request) {
+    if !app.keeps_cookies(request) {
         return Err(ErrorCode::TlsRequired.into());
     }
+    let redirect_uri = super::redirect_uri(app, request)?;
     // What is no path of ours leads nowhere.
     let return_to = Params::of(request).text("return_to").filter(|path| is_local(path));
     let known = provider.known().await.ok_or(ErrorCode::OidcUnavailable)?;
     let asked = Asked::fresh(app.random())?;
     // Two pages of one browser may be on their way at once.
-    let secret = match super::read_binding(request).filter(|secret| is_secret(secret)) {
+    let secret = match super::read_binding(request).filter(|secret| Token::has_form(secret)) {
         Some(secret) => secret,
         None => Token::fresh(app.random())?.expose().to_owned(),
     };
@@ -57,7 +49,6 @@ async fn leave(app: &App, request: &HttpRequest) -> Result<HttpResponse, Failure
         tracing::info!(client, "nobody more is sent to the provider: too much was asked for");
         return Err(ApiError::new(ErrorCode::AuthRateLimited).retry_after(ASKED_LIFE.num_seconds()).into());
     }
-    let redirect_uri = super::redirect_uri(app, request);
     let address = asked.address(&known.metadata, provider.client_id(), &redirect_uri);
     Ok(HttpResponse::SeeOther()
         .insert_header((LOCATION, address.as_str()))

@@ -1,0 +1,191 @@
+//! Under which names the service answers, and where the links lead that leave it.
+
+use integration_tests::{AnswerExt, MailServer, TestService};
+use serde_json::json;
+
+const JSON: (&str, &str) = ("content-type", "application/json");
+const START: &str = "/api/auth/email/start";
+
+/// Hosts that a URL parser reads otherwise than a test of the last letters.
+const FORGED: [&str; 12] = [
+    "evil.test/x?.localhost",
+    "evil.test#.localhost",
+    "evil.test/.localhost",
+    "evil.test\\.localhost",
+    "evil.test?.localhost",
+    "evil.test:80/x?.localhost",
+    "user@localhost",
+    "evil.test@localhost",
+    "localhost:80:80",
+    "localhost:x",
+    "a b.localhost",
+    "",
+];
+
+#[tokio::test]
+async fn a_forged_host_is_refused_and_no_mail_is_sent() {
+    let mail = MailServer::start().await;
+    let t = TestService::builder().set("SERVICE_SMTP_URL", mail.url()).start().await;
+    let workflow = t.workflow().published().create().await;
+    let body = json!({"email": "victim@example.org"}).to_string();
+    for host in FORGED {
+        let public = format!("/api/workflows/{}/public", workflow.id);
+        for (method, path, body) in [
+            ("POST", START, body.as_str()),
+            ("GET", "/api/auth/oidc/start", ""),
+            ("GET", public.as_str(), ""),
+            ("POST", "/api/workflows", r#"{"name":"x"}"#),
+            ("GET", "/healthz", ""),
+        ] {
+            let answer = t.send(method, path, &[JSON, ("host", host)], body).await;
+            assert_eq!(answer.refusal(), "400 request.invalid_host", "{host:?} {path}");
+        }
+    }
+    for head in [
+        "GET /healthz HTTP/1.1\r\n",
+        "GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n",
+        "GET http://evil.test/healthz HTTP/1.1\r\nHost: localhost\r\n",
+    ] {
+        let mut raw = t.raw().await;
+        raw.write(format!("{head}Connection: close\r\n\r\n")).await;
+        assert_eq!(raw.answer().await.whole().await.status, 400, "{head}");
+    }
+    t.assert_no_rows("sign_in_challenges").await;
+    assert_eq!(mail.mails().len(), 0);
+}
+
+/// What a request says of itself is part of a mail only if the request comes from this machine.
+#[tokio::test]
+async fn a_mail_has_a_link_only_where_the_request_cannot_choose_its_host() {
+    let mail = MailServer::start().await;
+    let t = TestService::builder().set("SERVICE_SMTP_URL", mail.url()).start().await;
+    let port = t.address().port();
+    let (local, other) = (format!("localhost:{port}"), "localhost:9999".to_owned());
+    let rows: [(&str, &[(&str, &str)], bool); 7] = [
+        (&local, &[], true),
+        ("evil.test", &[], false),
+        ("desk.example.org", &[], false),
+        ("evil.localhost", &[], false),
+        // A proxy on this machine passes the request of another on.
+        (&other, &[("x-forwarded-for", "192.0.2.7")], false),
+        (&other, &[("forwarded", "for=192.0.2.7")], false),
+        (&other, &[("x-forwarded-host", "localhost")], false),
+    ];
+    for (index, (host, headers, linked)) in rows.into_iter().enumerate() {
+        let email = format!("p{index}@example.org");
+        let mut all = vec![JSON, ("host", host)];
+        all.extend_from_slice(headers);
+        let answer = t.send("POST", START, &all, json!({"email": email}).to_string()).await;
+        assert_eq!(answer.status, 202, "{host}: {}", answer.text());
+        let sent = mail.mail(index + 1).await;
+        let link = sent.link();
+        assert_eq!(link.is_some(), linked, "{host} {headers:?}: {link:?}");
+        assert!(link.is_none_or(|link| link.starts_with(&format!("http://{local}/api/auth/magic/"))));
+        assert_eq!(sent.code().len(), 6);
+    }
+}
+
+#[tokio::test]
+async fn a_configured_base_is_the_only_one() {
+    let mail = MailServer::start().await;
+    let t = TestService::builder()
+        .set("SERVICE_SMTP_URL", mail.url())
+        .set("SERVICE_PUBLIC_BASE_URL", "https://desk.example.org/callboard")
+        .start()
+        .await;
+    for (index, host) in ["localhost", "evil.test", "desk.example.org"].into_iter().enumerate() {
+        let email = format!("p{index}@example.org");
+        let body = json!({"email": email}).to_string();
+        assert_eq!(t.send("POST", START, &[JSON, ("host", host)], body).await.status, 202);
+        let link = mail.mail(index + 1).await.link().unwrap();
+        assert!(link.starts_with("https://desk.example.org/callboard/api/auth/magic/"), "{link}");
+    }
+    // A page of ours has the base's origin, whatever path the service stands under.
+    let from = async |origin: &str| {
+        let headers = [JSON, ("host", "desk.example.org"), ("origin", origin)];
+        t.send("POST", "/api/workflows", &headers, r#"{"name":"x"}"#).await.refusal()
+    };
+    assert_eq!(from("https://desk.example.org").await, "201");
+    assert_eq!(from("http://desk.example.org").await, "403 auth.origin_mismatch");
+    assert_eq!(from("https://desk.example.org.evil.test").await, "403 auth.origin_mismatch");
+}
+
+#[tokio::test]
+async fn names_below_localhost_are_not_ours() {
+    let t = TestService::start().await;
+    let port = t.address().port();
+    for host in ["evil.apps.localhost", "apps.localhost", "evil.localhost", "desk.example.org", "10.0.0.1"] {
+        let (host, origin) = (format!("{host}:{port}"), format!("http://{host}:{port}"));
+        let headers = [JSON, ("host", host.as_str()), ("origin", origin.as_str())];
+        let made = t.send("POST", "/api/workflows", &headers, r#"{"name":"x"}"#).await;
+        assert_eq!(made.refusal(), "403 auth.host_mismatch", "{host}");
+        let listed = t.send("GET", "/api/workflows", &headers[..2], "").await;
+        assert_eq!(listed.refusal(), "403 auth.host_mismatch", "{host}");
+        // A page there, for a service that it knows under its own name.
+        let own = format!("localhost:{port}");
+        let headers = [JSON, ("host", own.as_str()), ("origin", origin.as_str())];
+        let made = t.send("POST", "/api/workflows", &headers, r#"{"name":"x"}"#).await;
+        assert_eq!(made.refusal(), "403 auth.origin_mismatch", "{host}");
+        // Chat and sign-in have access modes of their own, and know our pages by the same rule.
+        let headers = [JSON, ("host", host.as_str()), ("origin", origin.as_str())];
+        let asked = t.send("POST", START, &headers, r#"{"email":"a@b.org"}"#).await;
+        assert_eq!(asked.refusal(), "403 auth.origin_mismatch", "{host}");
+    }
+    t.assert_no_rows("workflows").await;
+
+    let t = TestService::builder().set("SERVICE_PUBLIC_BASE_URL", "http://desk.localhost:8000").start().await;
+    let headers = [JSON, ("host", "desk.localhost:8000"), ("origin", "http://desk.localhost:8000")];
+    assert_eq!(t.send("POST", "/api/workflows", &headers, r#"{"name":"x"}"#).await.status, 201);
+}
+
+#[tokio::test]
+async fn the_scheme_is_that_of_a_trusted_proxy() {
+    let share = async |t: &TestService, proto: &[&str]| {
+        let mut headers = vec![JSON, ("host", "localhost:1")];
+        headers.extend(proto.iter().map(|proto| ("x-forwarded-proto", *proto)));
+        let made = t.send("POST", "/api/workflows", &headers, r#"{"name":"x"}"#).await.value();
+        let path = format!("/api/workflows/{}/publish", made["id"].as_str().unwrap());
+        let url = t.send("POST", &path, &headers, "").await.value()["share_url"].as_str().unwrap().to_owned();
+        url.split_once("/chat/").unwrap().0.to_owned()
+    };
+    let trusting = TestService::builder().set("SERVICE_TRUSTED_PROXIES", r#"["127.0.0.0/8"]"#).start().await;
+    for (given, base) in [
+        (&["https"] as &[&str], "https://localhost:1"),
+        (&["http"], "http://localhost:1"),
+        (&[], "http://localhost:1"),
+        (&["https", "https"], "http://localhost:1"),
+        (&["javascript"], "http://localhost:1"),
+    ] {
+        assert_eq!(share(&trusting, given).await, base, "{given:?}");
+    }
+    let t = TestService::start().await;
+    assert_eq!(share(&t, &["https"]).await, "http://localhost:1", "said by a peer that is not trusted");
+}
+
+#[tokio::test]
+async fn where_others_can_ask_links_need_a_configured_base() {
+    let oidc = [
+        ("SERVICE_OIDC_ISSUER", "https://id.example.org"),
+        ("SERVICE_OIDC_CLIENT_ID", "desk"),
+        ("SERVICE_OIDC_CLIENT_SECRET", "secret"),
+    ];
+    let start = async |variables: &[(&str, &str)]| {
+        let mut builder = TestService::builder().with_bootstrap_token().set("SERVICE_HOST", "0.0.0.0");
+        for (name, value) in variables {
+            builder = builder.set(name, *value);
+        }
+        builder.try_start().await
+    };
+    for variables in [&[("SERVICE_SMTP_URL", "smtp://127.0.0.1:1")] as &[(&str, &str)], &oidc] {
+        let refused = start(variables).await.err().expect("refused");
+        assert!(refused.contains("SERVICE_PUBLIC_BASE_URL"), "{refused}");
+        let mut with_base = variables.to_vec();
+        with_base.push(("SERVICE_PUBLIC_BASE_URL", "https://desk.example.org"));
+        assert!(start(&with_base).await.is_ok());
+    }
+    // Without a mail server codes would go to the log: nothing to refuse, and sign-in by mail is off.
+    let t = start(&[]).await.unwrap();
+    let asked = t.send("POST", START, &[JSON], r#"{"email":"a@b.org"}"#).await;
+    assert_eq!(asked.refusal(), "404 auth.email_sign_in_off");
+    t.assert_healthy().await;
+}

@@ -1,0 +1,62 @@
+//! What every request and every answer has: an id, a readable host, a content type that no browser guesses.
+
+use actix_web::body::{EitherBody, MessageBody};
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::header::{HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use actix_web::middleware::Next;
+use actix_web::{Error, ResponseError};
+use tracing::Instrument;
+
+use super::{guard, origin, request_id};
+
+pub(super) async fn middleware(
+    request: ServiceRequest,
+    next: Next<impl MessageBody>,
+) -> Result<ServiceResponse<EitherBody<impl MessageBody>>, Error> {
+    let made = guard::of_service(&request).and_then(|app| app.ids().uuid().ok());
+    let id = made.map(|id| id.simple().to_string()).unwrap_or_default();
+    // The path without its query: a query may carry a token.
+    let path = without_secret(request.path());
+    let span = tracing::info_span!("request", id = %id, method = %request.method(), path);
+    let header = HeaderValue::from_str(&id);
+    let mut response = match origin::check_host(request.head()) {
+        Ok(()) => {
+            let answering = next.call(request).instrument(span.clone());
+            request_id::with(id, answering).await?.map_into_left_body()
+        }
+        Err(refused) => request.into_response(refused.error_response()).map_into_right_body(),
+    };
+    let headers = response.headers_mut();
+    if let Ok(header) = header {
+        headers.insert(HeaderName::from_static("x-request-id"), header);
+    }
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    span.in_scope(|| tracing::debug!(status = response.status().as_u16(), "answered"));
+    Ok(response)
+}
+
+/// What may be logged of a path: the end of a sign-in link is a secret.
+fn without_secret(path: &str) -> &str {
+    // Letters and slashes as somebody may have mistyped them: nothing but the start of such a path is ever shown.
+    let clean = path.to_ascii_lowercase();
+    match clean.find("/magic") {
+        Some(at) if clean.contains("auth") => path.get(..at).unwrap_or_default(),
+        _ => path,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_links_secret_is_not_logged() {
+        for path in
+            ["/api/auth/magic/abc", "/API/Auth/Magic/abc", "//api/auth//magic/abc", "/api/auth/magic/"]
+        {
+            assert!(!without_secret(path).contains("abc") && without_secret(path).len() > 8, "{path}");
+        }
+        assert_eq!(without_secret("/api/workflows/magic"), "/api/workflows/magic");
+        assert_eq!(without_secret("/api/auth/me"), "/api/auth/me");
+    }
+}

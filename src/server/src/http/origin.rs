@@ -1,0 +1,157 @@
+//! Under which name a request asks for the service, and where links lead that it causes.
+
+use actix_web::HttpRequest;
+use actix_web::dev::RequestHead;
+use actix_web::http::header::HeaderMap;
+use actix_web::http::{Version, header};
+use auth::host::{OwnNames, RequestHost};
+use wire::ErrorCode;
+
+use super::error::{ApiError, ApiResult};
+use super::{App, guard};
+
+/// Headers by which a proxy says that it passes a request on.
+const FORWARDED: [&str; 4] = ["forwarded", "x-forwarded-for", "x-forwarded-host", "via"];
+
+/// Checks that a request names one host, readable, and the same in its target.
+///
+/// # Errors
+/// 400 `request.invalid_host`.
+pub(super) fn check_host(head: &RequestHead) -> ApiResult<()> {
+    let host = match only(&head.headers, header::HOST.as_str()) {
+        Header::Missing if head.version <= Version::HTTP_10 => return Ok(()),
+        Header::One(text) => RequestHost::parse(text),
+        Header::Missing | Header::Unreadable => None,
+    };
+    let in_target = head.uri.authority().map(|authority| RequestHost::parse(authority.as_str()));
+    match host {
+        Some(host) if in_target.is_none_or(|target| target.as_ref() == Some(&host)) => Ok(()),
+        _ => Err(ApiError::new(ErrorCode::InvalidHost)),
+    }
+}
+
+enum Header<'a> {
+    Missing,
+    One(&'a str),
+    Unreadable,
+}
+
+fn only<'a>(headers: &'a HeaderMap, name: &str) -> Header<'a> {
+    let mut values = headers.get_all(name);
+    match (values.next().map(|value| value.to_str()), values.next()) {
+        (None, _) => Header::Missing,
+        (Some(Ok(text)), None) => Header::One(text),
+        _ => Header::Unreadable,
+    }
+}
+
+/// The host that a request asks for; `None` for HTTP/1.0 without one.
+fn host_of(request: &HttpRequest) -> Option<RequestHost> {
+    match only(request.headers(), header::HOST.as_str()) {
+        Header::One(text) => RequestHost::parse(text),
+        Header::Missing | Header::Unreadable => None,
+    }
+}
+
+impl App {
+    fn own_names(&self) -> OwnNames<'_> {
+        let http = &self.config().http;
+        OwnNames {
+            public: http.public_base_url.as_ref().and_then(|base| base.url().host_str()),
+            apps: &self.config().apps.domain,
+            loopback_listener: self.address().ip().to_canonical().is_loopback(),
+        }
+    }
+
+    /// Whether the request asks for the service under a name of its own. HTTP/1.0 has no `Host`, and no browser speaks it.
+    pub(super) fn is_asked_by_name(&self, request: &HttpRequest) -> bool {
+        host_of(request).is_none_or(|host| self.own_names().include(&host, guard::peer(request)))
+    }
+
+    /// Scheme, host and port under which the request asks. The scheme is that of a trusted proxy, which knows it.
+    fn asked_origin(&self, request: &HttpRequest) -> String {
+        let https = self.is_behind_trusted_proxy(request)
+            && matches!(only(request.headers(), "x-forwarded-proto"), Header::One("https"));
+        let scheme = if https { "https" } else { "http" };
+        match host_of(request) {
+            Some(host) => format!("{scheme}://{host}"),
+            None => format!("{scheme}://{}", self.address()),
+        }
+    }
+
+    fn is_behind_trusted_proxy(&self, request: &HttpRequest) -> bool {
+        let peer = guard::peer(request).to_canonical();
+        self.config().http.trusted_proxies.iter().any(|network| network.contains(&peer))
+    }
+
+    /// What share addresses in an answer begin with. Without a configured base it is what the request says, which only
+    /// the caller sees.
+    pub(super) fn public_base(&self, request: &HttpRequest) -> String {
+        match &self.config().http.public_base_url {
+            Some(base) => base.as_str().to_owned(),
+            None => self.asked_origin(request),
+        }
+    }
+
+    /// The origin of our own pages, as the request's browser names it; `None` if the request asks under a foreign name.
+    pub(super) fn own_origin(&self, request: &HttpRequest) -> Option<String> {
+        match &self.config().http.public_base_url {
+            Some(base) => Some(base.origin()),
+            None => self.is_asked_by_name(request).then(|| self.asked_origin(request)),
+        }
+    }
+
+    /// What links begin with that leave the service: in mail, to a provider. Callers must not choose where a link leads that
+    /// another person gets, so what a request says of itself counts only if it comes from this machine. `None`: there is no
+    /// base.
+    pub(super) fn link_base(&self, request: &HttpRequest) -> Option<String> {
+        if let Some(base) = &self.config().http.public_base_url {
+            return Some(base.as_str().to_owned());
+        }
+        let forwarded = FORWARDED.iter().any(|name| request.headers().contains_key(*name));
+        let host = host_of(request)?;
+        let local = self.own_names().is_local(&host, guard::peer(request), forwarded);
+        local.then(|| self.asked_origin(request))
+    }
+
+    /// What the service is called in mail whose links begin with `base`.
+    pub(super) fn name_in_mail(base: Option<&str>) -> &str {
+        base.and_then(|base| base.split_once("://")).map_or("Callboard", |(_, host)| host)
+    }
+
+    /// Whether a browser keeps `Secure` cookies of this request's answer: over https, and of this machine.
+    pub(super) fn keeps_cookies(&self, request: &HttpRequest) -> bool {
+        let is_local = |host: &RequestHost| host.is_loopback() || host.is_within("localhost");
+        self.public_base(request).starts_with("https://") || host_of(request).as_ref().is_none_or(is_local)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::test::TestRequest;
+
+    use super::*;
+
+    fn verdict(version: Version, target: &str, hosts: &[&str]) -> bool {
+        let mut request = TestRequest::with_uri(target).version(version);
+        for host in hosts {
+            request = request.append_header((header::HOST, *host));
+        }
+        check_host(request.to_srv_request().head()).is_ok()
+    }
+
+    #[test]
+    fn a_request_names_one_readable_host() {
+        let http = Version::HTTP_11;
+        assert!(verdict(http, "/", &["localhost:8000"]));
+        assert!(verdict(http, "http://LOCALHOST/", &["localhost"]));
+        for hosts in [&[] as &[&str], &[""], &["a", "a"], &["a", "b"], &["evil.test/x?.localhost"], &["a b"]]
+        {
+            assert!(!verdict(http, "/", hosts), "{hosts:?}");
+        }
+        assert!(!verdict(http, "http://evil.test/", &["localhost"]), "the target says otherwise");
+        assert!(!verdict(http, "http://user@localhost/", &["localhost"]));
+        assert!(verdict(Version::HTTP_10, "/", &[]));
+        assert!(!verdict(Version::HTTP_10, "/", &["a/b"]));
+    }
+}

@@ -1,0 +1,289 @@
+//! Where requests begin and end on a connection, and what in between two readers could take for different things.
+//!
+//! The HTTP library accepts lines that end in a bare LF, and lines of chunks of any length. A proxy in front may read such a
+//! connection otherwise (request smuggling), so it is refused (RFC 9112, sections 2.2, 7.1 and 11.2). Framing follows the
+//! library's own rules; what it refuses itself is not judged here.
+
+/// Bytes that are kept of a line of a head: as much as any line has that decides about framing.
+const MAX_LINE: usize = 256;
+/// Bytes of the line before a chunk's data: its size and its extension.
+const MAX_CHUNK_LINE: usize = 1024;
+/// Bytes of all such lines of a body, and of its trailer, beyond what their sizes take.
+const MAX_OVERHEAD: usize = 16 * 1024;
+
+/// Follows the bytes of one connection.
+#[derive(Debug, Default)]
+pub(super) struct Framing {
+    state: State,
+    line: Vec<u8>,
+    /// The last byte was CR.
+    after_cr: bool,
+    overhead: usize,
+    head: Head,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum State {
+    #[default]
+    Head,
+    /// So many bytes of a body are left.
+    Length(u64),
+    ChunkSize,
+    /// So many bytes of a chunk are left, with the line end after its data.
+    Chunk(u64),
+    Trailer,
+    /// A websocket, or a tunnel: no more requests.
+    Opaque,
+}
+
+/// What is known of the head that is being read.
+#[derive(Debug, Default)]
+struct Head {
+    begun: bool,
+    connect: bool,
+    chunked: bool,
+    websocket: bool,
+    length: Option<u64>,
+}
+
+impl Framing {
+    /// Takes the next bytes of the connection in.
+    ///
+    /// # Errors
+    /// The index of the first byte that must not reach the parser.
+    pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<(), usize> {
+        let mut at = 0;
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            match self.state {
+                State::Opaque => return Ok(()),
+                State::Length(left) => at += self.skip(rest.len(), left, State::Length, State::Head),
+                State::Chunk(left) => at += self.skip(rest.len(), left, State::Chunk, State::ChunkSize),
+                State::Head | State::ChunkSize | State::Trailer => {
+                    at += self.line_part(rest).map_err(|index| at + index)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn skip(&mut self, here: usize, left: u64, more: fn(u64) -> State, then: State) -> usize {
+        let skipped = usize::try_from(left).unwrap_or(usize::MAX).min(here);
+        let left = left.saturating_sub(u64::try_from(skipped).unwrap_or(u64::MAX));
+        self.state = if left == 0 { then } else { more(left) };
+        skipped
+    }
+
+    /// Reads on to the end of a line, or of the bytes; returns how many were read.
+    fn line_part(&mut self, bytes: &[u8]) -> Result<usize, usize> {
+        let end = bytes.iter().position(|byte| *byte == b'\n');
+        let part = bytes.get(..end.unwrap_or(bytes.len())).unwrap_or_default();
+        let cr = part.last().map_or(self.after_cr, |last| *last == b'\r');
+        let room = MAX_LINE.max(MAX_CHUNK_LINE).saturating_sub(self.line.len());
+        self.line.extend_from_slice(part.get(..room.min(part.len())).unwrap_or_default());
+        self.overhead = self.overhead.saturating_add(part.len());
+        if self.state != State::Head && (self.overhead > MAX_OVERHEAD || part.len() > room) {
+            return Err(0);
+        }
+        let Some(end) = end else {
+            self.after_cr = cr;
+            return Ok(part.len());
+        };
+        self.after_cr = false;
+        if !cr {
+            return Err(end);
+        }
+        let mut line = std::mem::take(&mut self.line);
+        if line.last() == Some(&b'\r') {
+            line.pop();
+        }
+        let verdict = self.line(&line);
+        line.clear();
+        self.line = line;
+        if verdict { Ok(end + 1) } else { Err(end) }
+    }
+
+    /// Judges a whole line, without its end.
+    fn line(&mut self, line: &[u8]) -> bool {
+        match self.state {
+            State::Head => self.head_line(line),
+            State::ChunkSize => {
+                let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+                let size = line.get(..digits).and_then(|digits| str::from_utf8(digits).ok());
+                let Some(size) = size.and_then(|digits| u64::from_str_radix(digits, 16).ok()) else {
+                    return false;
+                };
+                // Sizes are no overhead: many small chunks are allowed.
+                self.overhead = self.overhead.saturating_sub(digits + 1);
+                self.state = if size == 0 { State::Trailer } else { State::Chunk(size.saturating_add(2)) };
+                line.len() <= MAX_CHUNK_LINE
+            }
+            State::Trailer if line.is_empty() => {
+                self.state = State::Head;
+                self.overhead = 0;
+                true
+            }
+            State::Trailer | State::Length(_) | State::Chunk(_) | State::Opaque => true,
+        }
+    }
+
+    fn head_line(&mut self, line: &[u8]) -> bool {
+        if line.is_empty() {
+            // Empty lines before a request are skipped.
+            if self.head.begun {
+                let head = std::mem::take(&mut self.head);
+                self.overhead = 0;
+                self.state = match (head.chunked, head.websocket, head.length) {
+                    (true, _, _) => State::ChunkSize,
+                    (false, true, _) => State::Opaque,
+                    (false, false, Some(length)) if length > 0 => State::Length(length),
+                    (false, false, _) if head.connect => State::Opaque,
+                    _ => State::Head,
+                };
+            }
+            return true;
+        }
+        if !self.head.begun {
+            self.head.begun = true;
+            self.head.connect = line.starts_with(b"CONNECT ");
+            return true;
+        }
+        self.header(line)
+    }
+
+    fn header(&mut self, line: &[u8]) -> bool {
+        let name_end = line.iter().position(|byte| *byte == b':').unwrap_or(line.len());
+        let (name, value) = line.split_at(name_end);
+        let is = |wanted: &str| name.eq_ignore_ascii_case(wanted.as_bytes());
+        if !is("content-length") && !is("transfer-encoding") && !is("upgrade") {
+            return true;
+        }
+        if line.len() > MAX_LINE {
+            return false;
+        }
+        let value = value.get(1..).unwrap_or_default().trim_ascii();
+        if is("content-length") {
+            let length = str::from_utf8(value).ok().and_then(|text| text.parse().ok());
+            self.head.length = length;
+            length.is_some()
+        } else if is("transfer-encoding") {
+            self.head.chunked = value.eq_ignore_ascii_case(b"chunked");
+            self.head.chunked
+        } else {
+            self.head.websocket |= value.eq_ignore_ascii_case(b"websocket");
+            true
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The index of the first refused byte, with all bytes at once.
+    fn refused(bytes: &[u8]) -> Option<usize> {
+        Framing::default().feed(bytes).err()
+    }
+
+    /// The same, in pieces of one byte.
+    fn refused_slowly(bytes: &[u8]) -> bool {
+        let mut framing = Framing::default();
+        bytes.iter().any(|byte| framing.feed(&[*byte]).is_err())
+    }
+
+    const GOOD: [&[u8]; 7] = [
+        b"GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\n{\n\"a\":\n1}GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n\n\n\n\r\nA;x=y\r\n0123\n56789\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n",
+        b"POST / HTTP/1.1\r\ntransfer-encoding: Chunked\r\n\r\n0\r\nX: y\r\n\r\nGET / HTTP/1.1\r\n\r\n",
+        b"GET /ws HTTP/1.1\r\nUpgrade: WebSocket\r\n\r\n\n\n\x81\n",
+        b"CONNECT a:1 HTTP/1.1\r\n\r\n\n\n",
+    ];
+
+    #[test]
+    fn what_everybody_reads_alike_passes() {
+        for bytes in GOOD {
+            assert_eq!(refused(bytes), None, "{}", bytes.escape_ascii());
+            assert!(!refused_slowly(bytes), "{}", bytes.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn a_bare_lf_is_refused_where_a_line_ends() {
+        let chunked: &[u8] = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let bad: [Vec<u8>; 9] = [
+            b"GET / HTTP/1.1\nHost: a\r\n\r\n".to_vec(),
+            b"GET / HTTP/1.1\r\nHost: a\n\r\n".to_vec(),
+            b"GET / HTTP/1.1\r\nHost: a\r\n\n".to_vec(),
+            b"\nGET / HTTP/1.1\r\nHost: a\r\n\r\n".to_vec(),
+            b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}GET / HTTP/1.1\n".to_vec(),
+            [chunked, b"3\nabc\r\n"].concat(),
+            [chunked, b"3;x\nabc\r\n"].concat(),
+            [chunked, b"0\r\nX: y\n\r\n"].concat(),
+            [chunked, b"0\r\n\n"].concat(),
+        ];
+        for bytes in bad {
+            let at = refused(&bytes).unwrap_or_else(|| panic!("{}", bytes.escape_ascii()));
+            assert_eq!(bytes[at], b'\n', "{}", bytes.escape_ascii());
+            assert!(refused_slowly(&bytes));
+        }
+    }
+
+    #[test]
+    fn lines_of_chunks_have_limits_each_and_together() {
+        let body = |lines: &[usize]| {
+            let mut bytes = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
+            for line in lines {
+                bytes.extend_from_slice(format!("1;{}\r\nx\r\n", "e".repeat(*line)).as_bytes());
+            }
+            bytes
+        };
+        assert_eq!(refused(&body(&[1000])), None);
+        for long in [1100, 1_000_000] {
+            assert!(refused(&body(&[long])).is_some() && refused_slowly(&body(&[long])), "{long}");
+        }
+        assert_eq!(refused(&body(&[900; 17])), None);
+        assert!(refused(&body(&[900; 20])).is_some(), "many of them");
+        assert_eq!(refused(&body(&[0; 100_000])), None, "many small chunks are no attack");
+        let trailer = format!(
+            "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n{}",
+            "X: y\r\n".repeat(10_000)
+        );
+        assert!(refused(trailer.as_bytes()).is_some());
+    }
+
+    #[test]
+    fn headers_that_frame_are_read_whole() {
+        let padded = format!("POST / HTTP/1.1\r\nContent-Length:{}4\r\n\r\n", " ".repeat(300));
+        assert!(refused(padded.as_bytes()).is_some());
+        let long = format!("GET / HTTP/1.1\r\nX-Long: {}\r\n\r\n", "y".repeat(100_000));
+        assert_eq!(refused(long.as_bytes()), None);
+        for line in ["Content-Length: x", "Content-Length: ", "Transfer-Encoding: gzip, chunked"] {
+            assert!(refused(format!("POST / HTTP/1.1\r\n{line}\r\n\r\n").as_bytes()).is_some(), "{line}");
+        }
+    }
+
+    proptest! {
+        /// However a connection is cut into pieces, the same is refused.
+        #[test]
+        fn pieces_do_not_matter(
+            which in 0..GOOD.len(), cuts in prop::collection::vec(1_usize..40, 0..20), noise in any::<bool>(), at in 0_usize..200
+        ) {
+            let mut bytes = GOOD[which].to_vec();
+            if noise && at < bytes.len() {
+                bytes.insert(at, b'\n');
+            }
+            let whole = refused(&bytes).is_some();
+            let (mut framing, mut rest, mut bad) = (Framing::default(), bytes.as_slice(), false);
+            for cut in cuts {
+                let (piece, more) = rest.split_at(cut.min(rest.len()));
+                bad = bad || framing.feed(piece).is_err();
+                rest = more;
+            }
+            bad = bad || framing.feed(rest).is_err();
+            prop_assert_eq!(whole, bad);
+        }
+    }
+}

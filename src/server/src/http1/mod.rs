@@ -1,0 +1,69 @@
+//! The listener: connections of HTTP/1.1, each checked before the HTTP library reads it.
+
+mod connection;
+mod framing;
+
+use std::io;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use actix_http::error::DispatchError;
+use actix_http::{HttpService, Protocol};
+use actix_service::{ServiceFactoryExt, fn_service, map_config};
+use actix_web::dev::{AppConfig, Server};
+use tokio::net::TcpStream;
+
+use crate::http::{self, App};
+use connection::Connection;
+
+/// How long a shutdown waits for open connections, and how many threads answer.
+pub(crate) struct Options {
+    pub(crate) workers: usize,
+    /// Seconds.
+    pub(crate) shutdown_timeout: u64,
+}
+
+/// Serves the application on a listener.
+///
+/// # Errors
+/// When the listener cannot be used.
+pub(crate) fn serve(app: &App, listener: TcpListener, options: &Options) -> io::Result<Server> {
+    let (app, address) = (app.clone(), listener.local_addr()?);
+    let builder = Server::build()
+        .workers(options.workers)
+        // Streams of turns that are still running stay open while those may end.
+        .shutdown_timeout(options.shutdown_timeout)
+        .disable_signals();
+    let shutdown = builder.graceful_shutdown_signal();
+    let unparsable = Arc::new(AtomicU64::new(0));
+    let server = builder.listen("callboard", listener, move || {
+        let (shutdown, unparsable) = (shutdown.clone(), Arc::clone(&unparsable));
+        let requests = HttpService::build()
+            .graceful_shutdown_signal(move || {
+                let shutdown = shutdown.clone();
+                async move { shutdown.notified().await }
+            })
+            .local_addr(address)
+            .finish(map_config(http::application(app.clone()), |()| AppConfig::default()))
+            .map_err(move |error| note(&error, &unparsable));
+        fn_service(|stream: TcpStream| async move {
+            // Without it a turn over a connection that is kept alive takes 40 ms more.
+            let _ = stream.set_nodelay(true);
+            let peer = stream.peer_addr().ok();
+            Ok((Connection::new(stream), Protocol::Http1, peer))
+        })
+        .and_then(requests)
+    })?;
+    Ok(server.run())
+}
+
+/// A connection that did not end in order. Whoever can connect can cause it, so it is one line for developers, and a count.
+fn note(error: &DispatchError, unparsable: &AtomicU64) {
+    if let DispatchError::Parse(error) = error {
+        let total = unparsable.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        tracing::debug!(%error, total, "refused an unparsable request");
+    } else {
+        tracing::debug!(%error, "a connection broke");
+    }
+}

@@ -1,0 +1,158 @@
+//! What a maker has caused: tokens that they made, secrets that they got by rotating the tokens of others, and whatever
+//! was made with one of these, on to the end.
+
+use std::collections::BTreeSet;
+
+use auth::service_token::TokenDigest;
+use diesel::prelude::*;
+use diesel_async::RunQueryDsl;
+use uuid::Uuid;
+
+use crate::schema::{service_token_secrets, service_tokens};
+use crate::service_tokens::{Row, lock};
+use crate::{Cause, Changes, StoreError, StoredServiceToken};
+
+/// A step of a search for what was caused.
+#[derive(Debug, Default)]
+pub struct Caused {
+    /// Tokens that were made.
+    pub tokens: Vec<StoredServiceToken>,
+    /// Secrets of tokens that others made.
+    pub secrets: Vec<CausedSecret>,
+}
+
+/// A secret that was obtained by rotating the token of another maker.
+#[derive(Debug, Clone)]
+pub struct CausedSecret {
+    /// SHA-256 of it.
+    pub digest: Vec<u8>,
+    /// Its token.
+    pub token: StoredServiceToken,
+}
+
+/// A search, from a maker outwards. What a step finds must be ended before the next step: whoever holds it waits for the
+/// locks of that, so nothing is made meanwhile that no step sees.
+#[derive(Debug)]
+pub struct CauseSearch {
+    actors: Vec<String>,
+    digests: Vec<Vec<u8>>,
+    tokens: BTreeSet<Uuid>,
+    secrets: BTreeSet<Vec<u8>>,
+}
+
+impl CauseSearch {
+    /// What this maker has caused.
+    #[must_use]
+    pub fn of(maker: &str) -> Self {
+        Self {
+            actors: vec![maker.to_owned()],
+            digests: Vec::new(),
+            tokens: BTreeSet::new(),
+            secrets: BTreeSet::new(),
+        }
+    }
+}
+
+impl Changes {
+    /// The next step of a search; `None` at its end. Revoked tokens and ended secrets are found too: what was made with them
+    /// may still be good.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn next_caused(&mut self, search: &mut CauseSearch) -> Result<Option<Caused>, StoreError> {
+        let (actors, digests) = (std::mem::take(&mut search.actors), std::mem::take(&mut search.digests));
+        if actors.is_empty() && digests.is_empty() {
+            return Ok(None);
+        }
+        let rows: Vec<Row> = service_tokens::table
+            .filter(
+                service_tokens::created_by
+                    .eq_any(&actors)
+                    .or(service_tokens::created_with.eq_any(&digests).assume_not_null()),
+            )
+            .order(service_tokens::id)
+            .select(Row::as_select())
+            .load(&mut *self.connection)
+            .await?;
+        let tokens: Vec<StoredServiceToken> =
+            rows.into_iter().map(TryInto::try_into).collect::<Result<_, StoreError>>()?;
+        let tokens: Vec<_> = tokens.into_iter().filter(|token| search.tokens.insert(token.id)).collect();
+        let made: Vec<Uuid> = tokens.iter().map(|token| token.id).collect();
+        let found: Vec<(Vec<u8>, Row)> = service_token_secrets::table
+            .inner_join(service_tokens::table)
+            .filter(
+                service_token_secrets::created_by
+                    .eq_any(&actors)
+                    .assume_not_null()
+                    .or(service_token_secrets::created_with.eq_any(&digests).assume_not_null())
+                    .or(service_token_secrets::token_id.eq_any(&made)),
+            )
+            .order(service_token_secrets::digest)
+            .select((service_token_secrets::digest, Row::as_select()))
+            .load(&mut *self.connection)
+            .await?;
+        let mut secrets = Vec::new();
+        for (digest, row) in found {
+            if search.secrets.insert(digest.clone()) {
+                search.digests.push(digest.clone());
+                let token: StoredServiceToken = row.try_into()?;
+                if !search.tokens.contains(&token.id) {
+                    secrets.push(CausedSecret { digest, token });
+                }
+            }
+        }
+        // Everything that a caused token did is caused, by whichever secret; rows of before name no secret.
+        search.actors.extend(made.iter().map(|id| format!("service_token:{id}")));
+        Ok(Some(Caused { tokens, secrets }))
+    }
+
+    /// Ends a secret; `false` if it has ended already.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn end_secret(&mut self, digest: &[u8]) -> Result<bool, StoreError> {
+        let now = self.store.now();
+        let ended = diesel::update(service_token_secrets::table.find(digest))
+            .filter(
+                service_token_secrets::expires_at
+                    .is_null()
+                    .or(service_token_secrets::expires_at.gt(now).assume_not_null()),
+            )
+            .set(service_token_secrets::expires_at.eq(Some(now)))
+            .execute(&mut *self.connection)
+            .await?;
+        Ok(ended > 0)
+    }
+
+    /// Whether a maker's own token and secret are still good, and keeps them so until the change is done.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn hold_cause(&mut self, cause: &Cause) -> Result<bool, StoreError> {
+        let Some(digest) = &cause.with else { return Ok(true) };
+        let digest = TokenDigest::as_bytes(digest);
+        let found: Option<Uuid> = service_token_secrets::table
+            .find(digest)
+            .select(service_token_secrets::token_id)
+            .first(&mut *self.connection)
+            .await
+            .optional()?;
+        let Some(id) = found else { return Ok(false) };
+        // The token before its secret, as a rotation takes them.
+        let now = self.store.now();
+        let Some(token) = lock(&mut self.connection, id).await? else { return Ok(false) };
+        let good: Option<Uuid> = service_token_secrets::table
+            .find(digest)
+            .filter(
+                service_token_secrets::expires_at
+                    .is_null()
+                    .or(service_token_secrets::expires_at.gt(now).assume_not_null()),
+            )
+            .select(service_token_secrets::token_id)
+            .for_update()
+            .first(&mut *self.connection)
+            .await
+            .optional()?;
+        Ok(good.is_some() && token.status(now) == crate::ServiceTokenStatus::Active)
+    }
+}
