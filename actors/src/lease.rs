@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use kernel::{Ids, RandomError};
 use parking_lot::Mutex;
 use store::LEASE_SECONDS;
 use tokio::sync::MutexGuard;
 use uuid::Uuid;
+
+use crate::clock_watch::{ClockWatch, Leap};
 
 /// The runs of this instance whose end is not durable yet.
 #[derive(Clone)]
@@ -40,10 +43,11 @@ pub(crate) struct RunToken {
 
 /// When the lease was renewed, in monotonic time.
 ///
-/// Behind a gap the database may have been away for everybody: the leases of others have run out though they live.
-/// They are given the time of a lease to come back before any of them is taken for dead.
+/// After a gap the database may have been away for all instances: the leases of others have expired although they live. The
+/// same holds after the database's clock has leaped. They get the time of a lease to renew it before any of them is taken for dead.
 pub(crate) struct Renewals {
     last: Duration,
+    database: Option<ClockWatch>,
     patient_until: Duration,
 }
 
@@ -52,12 +56,15 @@ impl Renewals {
 
     /// Taken just now.
     pub(crate) fn new(now: Duration) -> Self {
-        Self { last: now, patient_until: now }
+        Self { last: now, database: None, patient_until: now }
     }
 
-    /// Renewed just now; says whether one whose lease has run out may be taken for dead.
-    pub(crate) fn renewed(&mut self, now: Duration) -> bool {
-        if now.saturating_sub(self.last) > Self::GAP {
+    /// Renewed just now, at this time of the database; returns whether an instance whose lease has expired may be taken for
+    /// dead.
+    pub(crate) fn renewed(&mut self, now: Duration, database: DateTime<Utc>) -> bool {
+        let watch = self.database.get_or_insert_with(|| ClockWatch::new(database, now));
+        let leaped = watch.look(database, now) != Leap::None;
+        if leaped || now.saturating_sub(self.last) > Self::GAP {
             self.patient_until = now + Duration::from_secs(LEASE_SECONDS.unsigned_abs().into());
         }
         self.last = now;
@@ -158,8 +165,19 @@ mod tests {
     fn nobody_is_taken_for_dead_right_behind_a_gap() {
         let second = Duration::from_secs;
         let mut renewals = Renewals::new(second(100));
-        let may = [102, 106, 115, 117, 121, 124, 125, 127].map(|at| renewals.renewed(second(at)));
+        let time = |at: u64| DateTime::UNIX_EPOCH + second(at);
+        let may = [102, 106, 115, 117, 121, 124, 125, 127].map(|at| renewals.renewed(second(at), time(at)));
         assert_eq!(may, [true, true, false, false, false, false, true, true]);
+    }
+
+    #[test]
+    fn nobody_is_taken_for_dead_because_the_databases_clock_has_leaped() {
+        let second = Duration::from_secs;
+        let mut renewals = Renewals::new(second(100));
+        let time = |at: u64| DateTime::UNIX_EPOCH + second(at);
+        assert!(renewals.renewed(second(102), time(102)));
+        let leaped = [104, 106, 112, 114, 116].map(|at| renewals.renewed(second(at), time(at + 864_000)));
+        assert_eq!(leaped, [false, false, false, true, true]);
     }
 
     #[test]

@@ -8,6 +8,8 @@
 mod begin;
 mod cancel;
 pub mod chat;
+mod clock_leaps;
+mod clock_watch;
 pub mod db;
 mod lease;
 pub mod mail;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use auth::keyring::KeyRing;
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use engine::Cache;
 use engine::models::Models;
 use engine::ports::Outbound;
@@ -19,6 +19,8 @@ use uuid::Uuid;
 
 use crate::cancel::Cancel;
 use crate::chat::Chat;
+use crate::clock_leaps::ClockLeaps;
+use crate::clock_watch::ClockWatch;
 use crate::db::Database;
 use crate::lease::{InFlight, Renewals};
 use crate::mail::{self, MailQueue};
@@ -152,10 +154,17 @@ impl System {
         let delivery = mail.delivery.clone();
         let mail = MailQueue::start(&guardian, mail, store.clone(), instance, Arc::clone(&ports.clock));
         outbox::start(&guardian, &ports, delivery);
-        let tidying = Tidying { store: store.clone(), clock: Arc::clone(&ports.clock), keep_runs };
+        let tidying = Tidying {
+            store: store.clone(),
+            clock: Arc::clone(&ports.clock),
+            keep_runs,
+            events_kept_until: Arc::default(),
+        };
+        let watch = ClockWatch::new(ports.clock.now(), ports.clock.monotonic());
+        let set_back = Arc::new(AtomicBool::new(store.has_runs_of_the_future(ports.clock.now()).await?));
         let system = Self { store, lease, guardian, health, ports, threads, runs, mail, tidying };
         system.recover(since).await?;
-        system.start_periodic();
+        system.start_periodic(watch, set_back);
         Ok(system)
     }
 
@@ -205,6 +214,12 @@ impl System {
     #[must_use]
     pub fn health(&self) -> &Health {
         &self.health
+    }
+
+    /// For how long writes have not been committed; `None`: they are.
+    #[must_use]
+    pub fn writes_failing_for(&self) -> Option<Duration> {
+        self.ports.db.failing_for()
     }
 
     /// The threads that have a turn here.
@@ -262,7 +277,8 @@ impl System {
         Ok(())
     }
 
-    fn start_periodic(&self) {
+    /// `set_back`: times in the database were reckoned by a clock that was ahead of this one.
+    fn start_periodic(&self, watch: ClockWatch, set_back: Arc<AtomicBool>) {
         let queue = RunQueue::new(self.recovery(), self.lease);
         let others = Arc::clone(&self.ports.others);
         self.every(ActorKind::Queue, "queue", Duration::ZERO, {
@@ -274,13 +290,14 @@ impl System {
                 })
             })
         });
+        let rounds = CronRounds {
+            store: self.store.clone(),
+            runs: self.runs(),
+            clock: Arc::clone(&self.ports.clock),
+            draining: self.guardian.draining().clone(),
+        };
+        let clock_leaps = ClockLeaps::new(watch, set_back, rounds.clone(), self.tidying.clone());
         self.every(ActorKind::Triggers, "triggers", TRIGGER, {
-            let rounds = CronRounds {
-                store: self.store.clone(),
-                runs: self.runs(),
-                clock: Arc::clone(&self.ports.clock),
-                draining: self.guardian.draining().clone(),
-            };
             Arc::new(move || {
                 let rounds = rounds.clone();
                 Box::pin(async move {
@@ -299,14 +316,16 @@ impl System {
                 let (store, health) = (store.clone(), health.clone());
                 let (recovery, runs) = (recovery.clone(), runs.clone());
                 let (clock, renewals) = (Arc::clone(&clock), Arc::clone(&renewals));
-                let others = Arc::clone(&others);
+                let (others, clock_leaps) = (Arc::clone(&others), clock_leaps.clone());
                 Box::pin(async move {
-                    let renewed = renew(&store, lease, &runs, &health).await?;
-                    if renewed && let Ok(there) = store.has_others(lease).await {
-                        others.store(there, Ordering::Relaxed);
-                    }
-                    if renewed && renewals.lock().renewed(clock.monotonic()) {
-                        take_over(&store, lease, &runs).await;
+                    clock_leaps.look().await;
+                    if let Some(database) = renew(&store, lease, &runs, &health).await? {
+                        if let Ok(there) = store.has_others(lease).await {
+                            others.store(there, Ordering::Relaxed);
+                        }
+                        if renewals.lock().renewed(clock.monotonic(), database) {
+                            take_over(&store, lease, &runs).await;
+                        }
                     }
                     sweep(&recovery, &runs).await;
                     Ok(())
@@ -348,15 +367,20 @@ impl System {
 }
 
 /// A database that does not answer is no reason to end: nobody else can take the lease meanwhile either.
-async fn renew(store: &Store, lease: Lease, runs: &InFlight, health: &Health) -> Result<bool, String> {
+async fn renew(
+    store: &Store,
+    lease: Lease,
+    runs: &InFlight,
+    health: &Health,
+) -> Result<Option<DateTime<Utc>>, String> {
     let _naming = runs.naming().await;
     let oldest = runs.oldest().map_err(|error| error.to_string())?;
     match store.renew_lease(lease, oldest).await {
-        Ok(true) => return Ok(true),
-        Ok(false) => health.escalate("another instance has taken this one's lease"),
+        Ok(Some(at)) => return Ok(Some(at)),
+        Ok(None) => health.escalate("another instance has taken this one's lease"),
         Err(error) => tracing::warn!(%error, "the lease was not renewed"),
     }
-    Ok(false)
+    Ok(None)
 }
 
 async fn take_over(store: &Store, lease: Lease, runs: &InFlight) {

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use kernel::Clock;
-use store::{Store, StoreError};
+use parking_lot::Mutex;
+use store::{EVENTS_KEPT, Store, StoreError};
 
 /// How long it rests between two parts of a large piece of work.
 const REST: Duration = Duration::from_millis(50);
@@ -23,6 +24,8 @@ pub(crate) struct Tidying {
     pub(crate) clock: Arc<dyn Clock>,
     /// How long runs are kept that have ended; `None`: for ever.
     pub(crate) keep_runs: Option<TimeDelta>,
+    /// Until when no events are dropped, in monotonic time.
+    pub(crate) events_kept_until: Arc<Mutex<Duration>>,
 }
 
 impl Tidying {
@@ -46,9 +49,19 @@ impl Tidying {
         }
     }
 
+    /// The clock was set ahead, so streams seem to have ended long ago: their events can be read for as long as ever.
+    pub(crate) fn keep_events_for_now(&self) {
+        let kept = EVENTS_KEPT.to_std().unwrap_or(Duration::MAX);
+        *self.events_kept_until.lock() = self.clock.monotonic().saturating_add(kept);
+    }
+
+    pub(crate) async fn make_partitions(&self) -> Result<(), StoreError> {
+        self.store.ensure_partitions(self.clock.now().date_naive()).await
+    }
+
     async fn needed(&self) -> Result<(), StoreError> {
         let now = self.clock.now();
-        self.store.ensure_partitions(now.date_naive()).await?;
+        self.make_partitions().await?;
         self.store.tidy_run_queue().await?;
         self.store.forget_old_keys(now).await?;
         self.store.forget_old_sign_ins(now).await?;
@@ -61,6 +74,9 @@ impl Tidying {
     }
 
     async fn forget_events(&self) -> Result<(), StoreError> {
+        if self.clock.monotonic() < *self.events_kept_until.lock() {
+            return Ok(());
+        }
         for day in self.store.drop_old_events(self.clock.now()).await? {
             tracing::info!(%day, "events that nobody reads any more were dropped");
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use kernel::Clock;
+use parking_lot::Mutex;
 use store::batch::Batch;
 use store::{LaneConnection, LaneError, Lease, Store};
 use uuid::Uuid;
@@ -30,6 +31,27 @@ pub(super) struct Lane {
     pub(super) topics: Topics,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) health: Health,
+    pub(super) state: LaneState,
+}
+
+/// Since when a lane's commits fail, in monotonic time. Cheap to clone.
+#[derive(Clone, Default)]
+pub(super) struct LaneState {
+    since: Arc<Mutex<Option<Duration>>>,
+}
+
+impl LaneState {
+    fn failing(&self, now: Duration) {
+        self.since.lock().get_or_insert(now);
+    }
+
+    fn committed(&self) {
+        *self.since.lock() = None;
+    }
+
+    pub(super) fn since(&self) -> Option<Duration> {
+        *self.since.lock()
+    }
 }
 
 /// Runs a lane to its end. A panic leaves buffers that nobody will commit, so the service cannot go on.
@@ -100,7 +122,7 @@ impl Lane {
         connection: &mut Option<LaneConnection>,
         batches: &[&Batch],
     ) -> Result<(), Refused> {
-        let mut pause = PAUSE;
+        let (mut pause, mut made) = (PAUSE, false);
         loop {
             let attempt = match connection {
                 Some(open) => open.commit_all(self.lease, batches).await,
@@ -110,12 +132,31 @@ impl Lane {
                 },
             };
             match attempt {
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    self.state.committed();
+                    return Ok(());
+                }
                 Err(LaneError::Fenced) => return Err(Refused::Fenced),
                 Err(LaneError::Poisoned(text)) => return Err(Refused::Poisoned(text)),
+                Err(LaneError::NoPartition(days)) => {
+                    // The clock has leaped since they were made ahead.
+                    match self.store.make_partitions(&days).await {
+                        Ok(()) if !made => {
+                            made = true;
+                            tracing::info!(?days, "made partitions on demand");
+                            continue;
+                        }
+                        Ok(()) => {}
+                        Err(error) => tracing::warn!(?days, %error, "failed to make partitions; retrying"),
+                    }
+                    self.state.failing(self.clock.monotonic());
+                    self.clock.sleep(pause).await;
+                    pause = (pause * 2).min(PAUSE_MAX);
+                }
                 Err(LaneError::Unavailable(error)) => {
                     tracing::warn!(lane = self.number, %error, "the database did not take a batch; sending it again");
                     *connection = None;
+                    self.state.failing(self.clock.monotonic());
                     self.clock.sleep(pause).await;
                     pause = (pause * 2).min(PAUSE_MAX);
                 }

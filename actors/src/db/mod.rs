@@ -9,6 +9,7 @@ mod lane;
 mod queue;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use kernel::Clock;
 use store::batch::Batch;
@@ -17,6 +18,7 @@ use tokio::sync::oneshot;
 use uuid::Uuid;
 
 pub use buffer::{EventFrames, Then};
+use lane::LaneState;
 use queue::Queue;
 
 use crate::publish::Topics;
@@ -43,6 +45,8 @@ pub enum WriteError {
 #[derive(Clone)]
 pub struct Database {
     queue: Arc<Queue>,
+    states: Arc<[LaneState]>,
+    clock: Arc<dyn Clock>,
 }
 
 impl Database {
@@ -58,7 +62,8 @@ impl Database {
     ) -> Self {
         let queue = Arc::new(Queue::default());
         let writers = u32::try_from(writers).unwrap_or(u32::MAX).max(1);
-        for number in 0..writers {
+        let states: Vec<LaneState> = (0..writers).map(|_| LaneState::default()).collect();
+        for (number, state) in (0..writers).zip(&states) {
             let lane = lane::Lane {
                 number,
                 queue: Arc::clone(&queue),
@@ -67,10 +72,18 @@ impl Database {
                 topics: topics.clone(),
                 clock: Arc::clone(clock),
                 health: health.clone(),
+                state: state.clone(),
             };
             store.runtime().spawn(lane::watch(lane));
         }
-        Self { queue }
+        Self { queue, states: states.into(), clock: Arc::clone(clock) }
+    }
+
+    /// For how long the database has taken no commit of some lane; `None`: it takes them.
+    #[must_use]
+    pub fn failing_for(&self) -> Option<Duration> {
+        let since = self.states.iter().filter_map(LaneState::since).min()?;
+        Some(self.clock.monotonic().saturating_sub(since))
     }
 
     /// Hands rows over without waiting.

@@ -63,6 +63,19 @@ impl CronRounds {
         }
     }
 
+    /// The clock was set back: fires that were planned by it come earlier.
+    pub(crate) async fn plan_again(&self) -> Result<(), StoreError> {
+        let now = self.clock.now();
+        for fire in self.store.cron_fires_after(now).await? {
+            let schedule = Schedule::parse(&fire.expression, &fire.timezone);
+            let next = schedule.ok().and_then(|schedule| schedule.next_after(now));
+            if let Some(next) = next.filter(|next| *next < fire.at) {
+                self.store.move_cron_fire(&fire, next).await?;
+            }
+        }
+        Ok(())
+    }
+
     async fn fire(&self, fire: &StoredCron) -> Result<(), BeginError> {
         let (Some(due), Some(claimed)) = (fire.next_fire_at, fire.claimed_at) else { return Ok(()) };
         // Nobody can tell any more whether it was begun back then: it counts as missed, not as due once more.

@@ -74,6 +74,8 @@ mod manual {
     use parking_lot::Mutex;
     use tokio::sync::oneshot;
 
+    use chrono::TimeDelta;
+
     use super::{Clock, DateTime, Duration, Sleep, Utc};
 
     /// A clock that moves only when a test says so.
@@ -85,6 +87,7 @@ mod manual {
     struct Inner {
         start: DateTime<Utc>,
         elapsed: Duration,
+        leaped: TimeDelta,
         waiting: Vec<(Duration, oneshot::Sender<()>)>,
     }
 
@@ -93,7 +96,12 @@ mod manual {
         #[must_use]
         pub fn new(start: DateTime<Utc>) -> Self {
             Self {
-                inner: Arc::new(Mutex::new(Inner { start, elapsed: Duration::ZERO, waiting: Vec::new() })),
+                inner: Arc::new(Mutex::new(Inner {
+                    start,
+                    elapsed: Duration::ZERO,
+                    leaped: TimeDelta::zero(),
+                    waiting: Vec::new(),
+                })),
             }
         }
 
@@ -114,6 +122,11 @@ mod manual {
             }
         }
 
+        /// Sets the wall clock on or back; monotonic time does not notice.
+        pub fn leap(&self, by: TimeDelta) {
+            self.inner.lock().leaped += by;
+        }
+
         /// How many waits have not come due and are still wanted.
         #[must_use]
         pub fn sleepers(&self) -> usize {
@@ -126,7 +139,7 @@ mod manual {
     impl Clock for ManualClock {
         fn now(&self) -> DateTime<Utc> {
             let inner = self.inner.lock();
-            inner.start + inner.elapsed
+            inner.start + inner.elapsed + inner.leaped
         }
 
         fn monotonic(&self) -> Duration {

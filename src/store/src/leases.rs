@@ -1,7 +1,8 @@
 //! The right to write. SQL `now()` is used here and only here: leases of several machines need one clock.
 
+use chrono::{DateTime, Utc};
 use diesel::prelude::*;
-use diesel::sql_types::{BigInt, Uuid as SqlUuid};
+use diesel::sql_types::{BigInt, Timestamptz, Uuid as SqlUuid};
 use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
 use uuid::Uuid;
 
@@ -30,6 +31,12 @@ struct Epoch {
 }
 
 #[derive(QueryableByName)]
+struct Renewed {
+    #[diesel(sql_type = Timestamptz)]
+    at: DateTime<Utc>,
+}
+
+#[derive(QueryableByName)]
 struct Other {
     #[diesel(sql_type = SqlUuid)]
     #[expect(dead_code, reason = "whether there is a row is all that counts")]
@@ -47,7 +54,8 @@ struct Dead {
 impl Store {
     /// Takes this instance's lease under a new epoch: whoever held it before is fenced from now on.
     ///
-    /// The second value is the run from which on there may be unfinished ones.
+    /// The second value is the run from which on there may be unfinished ones. `since` is an id of now: ids of an earlier life
+    /// may be later, if the clock was set back.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -56,7 +64,8 @@ impl Store {
             "INSERT INTO leases (writer_id, epoch, expires_at, oldest_run)
              VALUES ($1, 1, now() + interval '{LEASE_SECONDS} seconds', $2)
              ON CONFLICT (writer_id) DO UPDATE
-             SET epoch = leases.epoch + 1, expires_at = excluded.expires_at
+             SET epoch = leases.epoch + 1, expires_at = excluded.expires_at,
+                 oldest_run = least(leases.oldest_run, excluded.oldest_run)
              RETURNING epoch, oldest_run"
         ))
         .bind::<SqlUuid, _>(writer_id)
@@ -67,23 +76,31 @@ impl Store {
         Ok((Lease { writer_id, epoch: row.epoch }, row.oldest_run))
     }
 
-    /// Keeps the lease; `false` when it has gone to another owner.
+    /// Keeps the lease and returns the database's time; `None` when it has gone to another owner.
     ///
-    /// `oldest_run`: no run of this writer before it is unfinished.
+    /// `oldest_run`: no run of this writer before it is unfinished. Leases of others that end later than any lease does were
+    /// renewed before the database's clock was set back: they end as if renewed now.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
-    pub async fn renew_lease(&self, lease: Lease, oldest_run: Uuid) -> Result<bool, StoreError> {
-        let renewed = diesel::sql_query(format!(
-            "UPDATE leases SET expires_at = now() + interval '{LEASE_SECONDS} seconds', oldest_run = $3
-             WHERE writer_id = $1 AND epoch = $2"
+    pub async fn renew_lease(
+        &self,
+        lease: Lease,
+        oldest_run: Uuid,
+    ) -> Result<Option<DateTime<Utc>>, StoreError> {
+        let renewed: Vec<Renewed> = diesel::sql_query(format!(
+            "WITH late AS (UPDATE leases SET expires_at = now() + interval '{LEASE_SECONDS} seconds'
+                           WHERE writer_id <> $1 AND expires_at <> 'infinity'
+                               AND expires_at > now() + interval '{LEASE_SECONDS} seconds' * 3)
+             UPDATE leases SET expires_at = now() + interval '{LEASE_SECONDS} seconds', oldest_run = $3
+             WHERE writer_id = $1 AND epoch = $2 RETURNING now() AS at"
         ))
         .bind::<SqlUuid, _>(lease.writer_id)
         .bind::<BigInt, _>(lease.epoch)
         .bind::<SqlUuid, _>(oldest_run)
-        .execute(&mut *self.connection().await?)
+        .get_results(&mut *self.connection().await?)
         .await?;
-        Ok(renewed == 1)
+        Ok(renewed.into_iter().next().map(|row| row.at))
     }
 
     /// Whether other services hold a lease now.

@@ -8,6 +8,7 @@ mod auth_failures;
 pub mod batch;
 mod blobs;
 mod changes;
+mod clock;
 mod committed;
 mod connect;
 mod credentials;
@@ -59,6 +60,7 @@ pub use audit::{AuditEntry, AuditFilter, AuditTarget, Outcome, StoredAudit};
 pub use auth_failures::FailureVerdict;
 pub use batch::{LaneConnection, LaneError};
 pub use changes::{Begun, Changes, RequestKey, StoredAnswer};
+pub use clock::PlannedFire;
 pub use credentials::{
     CredentialChange, NewCredential, SealedCredential, SealedSecret, StoredCredential, first_place,
 };

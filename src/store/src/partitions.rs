@@ -1,5 +1,7 @@
 //! The daily partitions of `stream_events`: made ahead of need, and dropped when nobody reads their streams any more.
 
+use std::collections::BTreeSet;
+
 use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeDelta, Utc};
 use diesel::sql_types::{BigInt, Bool, Text, Timestamptz, Uuid as SqlUuid};
 use diesel::{OptionalExtension, QueryableByName};
@@ -83,6 +85,15 @@ impl Store {
         let mut connection = self.connector().open(Session::Owner).await?;
         ensure(&mut connection, today).await
     }
+
+    /// Makes the partitions of these days, for whoever needs one that was not made ahead: the clock may have leaped.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer or refuses.
+    pub async fn make_partitions(&self, days: &BTreeSet<NaiveDate>) -> Result<(), StoreError> {
+        let mut connection = self.connector().open(Session::Owner).await?;
+        make(&mut connection, days.iter().copied()).await
+    }
 }
 
 /// The table that holds the events of the streams of a day.
@@ -150,9 +161,16 @@ fn ids_of(day: NaiveDate) -> (Uuid, Uuid) {
 
 pub(crate) async fn ensure(connection: &mut AsyncPgConnection, today: NaiveDate) -> Result<(), StoreError> {
     let first = today.checked_sub_days(Days::new(1)).unwrap_or(today);
+    make(connection, first.iter_days().zip(0..PARTITIONS_AHEAD + 2).map(|(day, _)| day)).await
+}
+
+async fn make(
+    connection: &mut AsyncPgConnection,
+    days: impl Iterator<Item = NaiveDate>,
+) -> Result<(), StoreError> {
     // Held until the tables are committed: one statement of several parts is one transaction.
     let mut sql = format!("{LOCK}SELECT pg_advisory_xact_lock(hashtext('callboard partitions'));");
-    for day in first.iter_days().zip(0..PARTITIONS_AHEAD + 2).map(|(day, _)| day) {
+    for day in days {
         let next = day.succ_opt().unwrap_or(day);
         let name = partition_name(day);
         // Lanes write into the partition itself, so the role needs its rights there too.

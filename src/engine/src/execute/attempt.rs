@@ -287,7 +287,8 @@ impl Visit<'_> {
         let mut record = self.record(attempt);
         if let Some(row) = begun {
             record.begun = true;
-            record.started_at = row.started_at;
+            // A clock that was ahead and was set back: an attempt of the future has just begun, for what it waits for.
+            record.started_at = row.started_at.min(record.started_at);
             record.note.clone_from(&row.note);
         }
         self.env.ports.journal.begins(&record);

@@ -1,5 +1,7 @@
 //! Liveness and readiness.
 
+use std::time::Duration;
+
 use actix_web::web::ServiceConfig;
 use actix_web::{HttpResponse, Responder};
 use auth::keyring::KeyringError;
@@ -7,6 +9,9 @@ use serde_json::{Value, json};
 
 use super::guard::Anyone;
 use super::{App, get, resource};
+
+/// How long writes may wait for the database.
+const WRITES_LATE: Duration = Duration::from_secs(5);
 
 pub(super) fn routes(config: &mut ServiceConfig) {
     config
@@ -29,7 +34,19 @@ async fn ready(app: Anyone) -> HttpResponse {
     let lifecycle =
         if app.is_shutting_down() { Err("the service is shutting down".to_owned()) } else { Ok(()) };
     let vault = vault(&app).await;
-    let parts = [("database", database), ("vault", vault), ("actors", actors), ("lifecycle", lifecycle)];
+    let lanes = match app.system().writes_failing_for() {
+        Some(failing) if failing > WRITES_LATE => {
+            Err(format!("writes have not been committed for {} s; the log has the cause", failing.as_secs()))
+        }
+        _ => Ok(()),
+    };
+    let parts = [
+        ("database", database),
+        ("vault", vault),
+        ("lanes", lanes),
+        ("actors", actors),
+        ("lifecycle", lifecycle),
+    ];
     let ready = parts.iter().all(|(_, part)| part.is_ok());
     let parts: serde_json::Map<String, Value> =
         parts.into_iter().map(|(name, part)| (name.to_owned(), describe(part))).collect();

@@ -1,5 +1,8 @@
 //! A lane's connection.
 
+use std::collections::BTreeSet;
+
+use chrono::NaiveDate;
 use diesel::result::{DatabaseErrorKind, Error as DieselError, QueryResult};
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 
@@ -23,6 +26,11 @@ pub enum LaneError {
     /// The batch itself cannot be written; a part of it may.
     #[error("the batch cannot be written: {0}")]
     Poisoned(String),
+    /// The partition of a day is missing; nothing was written. [`Store::make_partitions`] makes it.
+    ///
+    /// [`Store::make_partitions`]: crate::Store::make_partitions
+    #[error("the partition of a day is missing")]
+    NoPartition(BTreeSet<NaiveDate>),
     /// The database cannot take it now. It may have taken it: send the same batch again.
     #[error(transparent)]
     Unavailable(StoreError),
@@ -59,6 +67,7 @@ impl LaneConnection {
         match told {
             Ok(1) => Ok(()),
             Ok(_) => Err(LaneError::Fenced),
+            Err(error) if is_no_partition(&error) => Err(LaneError::NoPartition(days(batches))),
             Err(error) => Err(sort(error)),
         }
     }
@@ -95,13 +104,20 @@ fn sort(error: DieselError) -> LaneError {
 }
 
 fn says_transient(text: &str) -> bool {
-    // A partition that is missing will be made; until then its day's events wait.
-    let no_partition = text.contains("stream_events") && text.contains("does not exist")
-        || text.contains("no partition of relation");
-    no_partition
-        || ["deadlock detected", "canceling statement", "out of memory", "connection"]
-            .iter()
-            .any(|known| text.contains(known))
+    ["deadlock detected", "canceling statement", "out of memory", "connection"]
+        .iter()
+        .any(|known| text.contains(known))
+}
+
+fn is_no_partition(error: &DieselError) -> bool {
+    let text = error.to_string();
+    text.contains("stream_events") && text.contains("does not exist")
+        || text.contains("no partition of relation")
+}
+
+/// The days whose partitions a commit writes to.
+fn days(batches: &[&Batch]) -> BTreeSet<NaiveDate> {
+    batches.iter().flat_map(|batch| &batch.events).map(|events| super::day_of(events.stream_id)).collect()
 }
 
 #[cfg(test)]

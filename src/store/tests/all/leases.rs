@@ -55,8 +55,8 @@ async fn each_owner_of_a_lease_has_a_higher_epoch() {
     let (two, since) = world.store.take_lease(writer, later).await.unwrap();
     // What the last owner left may be unfinished.
     assert_eq!((two.epoch, since), (2, first));
-    assert!(!world.store.renew_lease(one, later).await.unwrap());
-    assert!(world.store.renew_lease(two, later).await.unwrap());
+    assert!(world.store.renew_lease(one, later).await.unwrap().is_none());
+    assert!(world.store.renew_lease(two, later).await.unwrap().is_some());
     assert_eq!(world.store.take_lease(writer, world.uuid()).await.unwrap().1, later);
 }
 
@@ -67,7 +67,7 @@ async fn a_lease_is_kept_by_renewal_and_given_up_by_release() {
     let full = f64::from(LEASE_SECONDS);
     assert!((full - 5.0..=full).contains(&world.seconds_left(lease).await));
     world.expire(lease).await;
-    assert!(world.store.renew_lease(lease, Uuid::nil()).await.unwrap());
+    assert!(world.store.renew_lease(lease, Uuid::nil()).await.unwrap().is_some());
     assert!((full - 5.0..=full).contains(&world.seconds_left(lease).await));
     let stale = Lease { epoch: lease.epoch - 1, ..lease };
     world.store.release_lease(stale).await.unwrap();
@@ -83,7 +83,7 @@ async fn what_a_dead_writer_left_goes_to_another_and_the_dead_one_is_fenced() {
     let turns = world.begin(dead, 4).await;
     world.commit(dead, &turns[1].end()).await.unwrap();
     // The dead writer said that nothing before its second turn is unfinished.
-    assert!(world.store.renew_lease(dead, turns[1].run).await.unwrap());
+    assert!(world.store.renew_lease(dead, turns[1].run).await.unwrap().is_some());
     world.expire(dead).await;
     let taken = set(world.store.take_over_expired(by).await.unwrap());
     assert_eq!(taken, runs(&turns[2..]));
@@ -95,10 +95,36 @@ async fn what_a_dead_writer_left_goes_to_another_and_the_dead_one_is_fenced() {
     assert_eq!(world.store.run(turns[2].run).await.unwrap().unwrap().status, RunStatus::Queued);
     world.commit(by, &turns[2].end()).await.unwrap();
     assert!(world.store.take_over_expired(by).await.unwrap().is_empty());
-    assert!(!world.store.renew_lease(dead, Uuid::nil()).await.unwrap());
+    assert!(world.store.renew_lease(dead, Uuid::nil()).await.unwrap().is_none());
     // Back again, it is a new owner.
     let (back, _) = world.store.take_lease(dead.writer_id, Uuid::nil()).await.unwrap();
     world.commit(back, &world.turn().begin()).await.unwrap();
+}
+
+/// The database's clock was ahead when they were renewed, and has been set back.
+#[tokio::test]
+async fn a_lease_that_ends_later_than_any_does_ends_as_if_renewed_now() {
+    let world = World::new().await;
+    let (live, dead) = (world.writer().await, world.writer().await);
+    let turns = world.begin(dead, 1).await;
+    let ahead = "UPDATE leases SET expires_at = now() + interval '10 days'";
+    world.database.execute(ahead).await.unwrap();
+    assert!(world.store.renew_lease(live, Uuid::nil()).await.unwrap().is_some());
+    assert!(world.seconds_left(dead).await <= f64::from(LEASE_SECONDS));
+    assert!(world.seconds_left(live).await <= f64::from(LEASE_SECONDS));
+    world.expire(dead).await;
+    assert_eq!(set(world.store.take_over_expired(live).await.unwrap()), runs(&turns));
+}
+
+/// An id of an earlier life may be later than those of now.
+#[tokio::test]
+async fn a_lease_reaches_back_to_runs_of_now_whatever_the_clock_was_before() {
+    let world = World::new().await;
+    let (writer, now) = (world.uuid(), world.uuid());
+    let future = kernel::first_id_at(chrono::Utc::now() + chrono::TimeDelta::days(10));
+    let (lease, _) = world.store.take_lease(writer, future).await.unwrap();
+    assert!(world.store.renew_lease(lease, future).await.unwrap().is_some());
+    assert_eq!(world.store.take_lease(writer, now).await.unwrap().1, now);
 }
 
 #[tokio::test]

@@ -1,0 +1,66 @@
+//! Whether the wall clock leaps: time that is set after a boot, or a machine that was suspended.
+//!
+//! Ids, times that are due and limits are reckoned by the wall clock. Pure: whoever looks tells both clocks.
+
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+/// How far the clocks may drift apart between two looks.
+const TOLERANCE: TimeDelta = TimeDelta::seconds(5);
+
+/// What the wall clock has done since the last look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leap {
+    /// It went as monotonic time did.
+    None,
+    /// It was set on by this much.
+    Ahead(TimeDelta),
+    /// It was set back by this much.
+    Back(TimeDelta),
+}
+
+/// Compares the wall clock with monotonic time.
+#[derive(Debug)]
+pub(crate) struct ClockWatch {
+    wall: DateTime<Utc>,
+    monotonic: Duration,
+}
+
+impl ClockWatch {
+    pub(crate) fn new(wall: DateTime<Utc>, monotonic: Duration) -> Self {
+        Self { wall, monotonic }
+    }
+
+    /// Looks once more.
+    pub(crate) fn look(&mut self, wall: DateTime<Utc>, monotonic: Duration) -> Leap {
+        let passed = TimeDelta::from_std(monotonic.saturating_sub(self.monotonic)).unwrap_or(TimeDelta::MAX);
+        let leaped = (wall - self.wall).checked_sub(&passed).unwrap_or(TimeDelta::MIN);
+        *self = Self { wall, monotonic };
+        if leaped > TOLERANCE {
+            Leap::Ahead(leaped)
+        } else if leaped < -TOLERANCE {
+            Leap::Back(-leaped)
+        } else {
+            Leap::None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_leap_is_told_once_and_in_its_direction() {
+        let at = |seconds: i64| DateTime::UNIX_EPOCH + TimeDelta::seconds(seconds);
+        let second = Duration::from_secs;
+        let mut watch = ClockWatch::new(at(1000), second(10));
+        assert_eq!(watch.look(at(1002), second(12)), Leap::None);
+        assert_eq!(watch.look(at(1009), second(14)), Leap::None, "a little is drift");
+        assert_eq!(watch.look(at(1000 + 864_000), second(16)), Leap::Ahead(TimeDelta::seconds(863_989)));
+        assert_eq!(watch.look(at(1002 + 864_000), second(18)), Leap::None);
+        assert_eq!(watch.look(at(1004), second(20)), Leap::Back(TimeDelta::seconds(864_000)));
+        assert_eq!(watch.look(at(1006), second(22)), Leap::None);
+    }
+}

@@ -1,0 +1,113 @@
+//! What is due at a time that was reckoned by a clock which was ahead and has been set back.
+//!
+//! Such a time would be days away. Whoever waits is woken and reckons anew; what counts against a limit from the future no
+//! longer counts.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use diesel::prelude::*;
+use diesel::sql_types::{Timestamptz, Uuid as SqlUuid};
+use diesel_async::{AsyncConnection, RunQueryDsl};
+use kernel::first_id_at;
+use uuid::Uuid;
+
+use crate::schema::cron_triggers;
+use crate::{Store, StoreError};
+
+/// How far clocks of several machines may be apart.
+const TOLERANCE: TimeDelta = TimeDelta::seconds(60);
+/// When deliveries are tried again at the latest: their time also keeps others from sending them meanwhile.
+const DELIVERIES: TimeDelta = TimeDelta::minutes(10);
+
+impl Store {
+    /// Whether the newest run was made at a later time than now.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn has_runs_of_the_future(&self, now: DateTime<Utc>) -> Result<bool, StoreError> {
+        #[derive(QueryableByName)]
+        struct Found {
+            #[diesel(sql_type = SqlUuid)]
+            #[expect(dead_code, reason = "whether there is a row is all that counts")]
+            id: Uuid,
+        }
+        let found: Vec<Found> = diesel::sql_query("SELECT id FROM runs WHERE id > $1 LIMIT 1")
+            .bind::<SqlUuid, _>(first_id_at(now + TOLERANCE))
+            .load(&mut *self.connection().await?)
+            .await?;
+        Ok(!found.is_empty())
+    }
+
+    /// The clock was set back: runs that wait for a time are due, and reckon it anew; claims, deliveries and limits of the
+    /// future end. Doing it twice changes nothing more.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn clock_went_back(&self, now: DateTime<Utc>) -> Result<(), StoreError> {
+        let soon = now + DELIVERIES;
+        let statements = [
+            ("UPDATE run_queue SET due_at = $1 WHERE NOT turn AND due_at > $1", now),
+            ("UPDATE cron_triggers SET claimed_until = $1 WHERE claimed_until > $1", now + TOLERANCE),
+            ("UPDATE outbox SET next_attempt_at = $1 WHERE next_attempt_at > $1", soon),
+            ("UPDATE outgoing_mail SET next_attempt_at = $1 WHERE next_attempt_at > $1", soon),
+            ("DELETE FROM auth_failures WHERE at > $1", now + TOLERANCE),
+            ("UPDATE sign_in_challenges SET created_at = $1 WHERE created_at > $1", now + TOLERANCE),
+        ];
+        let mut connection = self.connection().await?;
+        connection
+            .transaction(async |connection| {
+                for (statement, at) in statements {
+                    diesel::sql_query(statement).bind::<Timestamptz, _>(at).execute(connection).await?;
+                }
+                Ok(())
+            })
+            .await
+    }
+
+    /// The cron triggers that fire next after this time: workflow, expression, zone, time.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn cron_fires_after(&self, now: DateTime<Utc>) -> Result<Vec<PlannedFire>, StoreError> {
+        let found = cron_triggers::table
+            .filter(cron_triggers::next_fire_at.gt(now).assume_not_null())
+            .filter(cron_triggers::enabled)
+            .select((
+                cron_triggers::workflow_id,
+                cron_triggers::expression,
+                cron_triggers::timezone,
+                cron_triggers::next_fire_at.assume_not_null(),
+            ))
+            .load(&mut *self.connection().await?)
+            .await?;
+        Ok(found)
+    }
+
+    /// Moves a fire that has not been claimed to another time.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn move_cron_fire(&self, fire: &PlannedFire, next: DateTime<Utc>) -> Result<(), StoreError> {
+        diesel::update(cron_triggers::table.find(fire.workflow))
+            .filter(cron_triggers::next_fire_at.eq(Some(fire.at)))
+            .set((
+                cron_triggers::next_fire_at.eq(Some(next)),
+                cron_triggers::claimed_at.eq(None::<DateTime<Utc>>),
+            ))
+            .execute(&mut *self.connection().await?)
+            .await?;
+        Ok(())
+    }
+}
+
+/// When a trigger fires next.
+#[derive(Debug, Clone, PartialEq, Eq, Queryable)]
+pub struct PlannedFire {
+    /// Its workflow.
+    pub workflow: Uuid,
+    /// When it fires, as it was configured.
+    pub expression: String,
+    /// The zone of its times.
+    pub timezone: String,
+    /// The next time.
+    pub at: DateTime<Utc>,
+}
