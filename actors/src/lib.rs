@@ -30,3 +30,4 @@ pub mod triggers;
 mod turn;
 
 pub use system::{Settings, System};
+pub use turn::Grace;

@@ -27,7 +27,7 @@ use crate::mail::{self, MailQueue};
 use crate::maintenance::{Periodic, Round};
 use crate::outbox;
 use crate::plans::Plans;
-use crate::publish::Topics;
+use crate::publish::{ForeignStreams, Topics};
 use crate::quota::{self, Quota};
 use crate::recovery::Recovery;
 use crate::run::{RunPorts, Wakes};
@@ -36,7 +36,7 @@ use crate::runtime::{ActorKind, ArbiterPool, Guardian, Health};
 use crate::thread::Threads;
 use crate::tidying::Tidying;
 use crate::triggers::CronRounds;
-use crate::turn::TurnPorts;
+use crate::turn::{Grace, TurnPorts};
 
 /// How often the lease is renewed, which lasts [`store::LEASE_SECONDS`], and expired ones and orphans are looked for.
 const LEASE: Duration = Duration::from_secs(2);
@@ -65,8 +65,8 @@ pub struct Settings {
     pub random: Arc<dyn Random>,
     /// Ids.
     pub ids: Ids,
-    /// How long a turn goes on without a reader; `None`: for ever.
-    pub grace: Option<Duration>,
+    /// How long a turn continues without a reader.
+    pub grace: Grace,
     /// Language models.
     pub models: Models,
     /// Where code of users runs.
@@ -328,6 +328,24 @@ impl System {
                         }
                     }
                     sweep(&recovery, &runs).await;
+                    Ok(())
+                })
+            })
+        });
+        self.every(ActorKind::Streams, "streams", Duration::ZERO, {
+            let foreign = ForeignStreams {
+                topics: self.ports.topics.clone(),
+                events: Arc::new(self.store.clone()),
+                store: self.store.clone(),
+                instance: self.lease.writer_id,
+                others: Arc::clone(&self.ports.others),
+                clock: Arc::clone(&self.ports.clock),
+                announced: Arc::default(),
+            };
+            Arc::new(move || {
+                let foreign = foreign.clone();
+                Box::pin(async move {
+                    foreign.round().await;
                     Ok(())
                 })
             })

@@ -63,6 +63,7 @@ impl Tidying {
         let now = self.clock.now();
         self.make_partitions().await?;
         self.store.tidy_run_queue().await?;
+        self.store.forget_old_readers().await?;
         self.store.forget_old_keys(now).await?;
         self.store.forget_old_sign_ins(now).await?;
         self.store.forget_old_invitations(now).await?;

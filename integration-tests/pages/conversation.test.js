@@ -76,6 +76,15 @@ test('progress, notices and failures', () => {
   assert.equal(play(state, { type: 'error', code: 'stream.error', allow_retry: false }).failure.retry, null);
 });
 
+test('a reply that ended early says so, live and when it is read again', () => {
+  for (const [reason, status] of [['stopped', 'stopped'], ['abandoned', 'abandoned'], ['failed', 'broken'], ['later', 'broken']]) {
+    const item = { ...reply('a', 'Half'), status: 'incomplete', reason };
+    const live = over(play(say(empty(), 'k', 'Hi'), { type: 'thread.item.added', item: reply('a') }, { type: 'thread.item.done', item }));
+    assert.equal(shown(live).at(-1), `assistant(${status}): Half`);
+    assert.equal(shown(withThread(empty(), THREAD, [user('u', 'Hi'), item], null)).at(-1), `assistant(${status}): Half`);
+  }
+});
+
 test('a message that was not taken stays, until it is sent again', () => {
   const refused = refuse(say(empty(), 'k', 'Hi'), { code: 'network', retry: 'send' });
   assert.deepEqual(shown(refused), ['user(unsent): Hi']);

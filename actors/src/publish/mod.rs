@@ -1,8 +1,10 @@
 //! Topics: where committed events are handed to whoever reads a stream.
 
+mod foreign;
 mod reader;
 mod recent;
 mod topic;
 
+pub(crate) use foreign::ForeignStreams;
 pub use reader::{Reader, ReaderError, Readout};
 pub use topic::{Published, Topic, Topics};

@@ -15,8 +15,9 @@ use super::topic::{Topic, Topics};
 
 /// Stored commits that one look at the database reads.
 const ROWS: i64 = 64;
-/// How often a stream that is written elsewhere is looked for in the database.
-const POLL: Duration = Duration::from_secs(1);
+/// How often a reader of a stream that is written elsewhere looks in the database by itself. [`super::foreign`] wakes it long
+/// before, unless the stream is not there any more.
+const POLL: Duration = Duration::from_secs(5);
 
 /// A stream could not be read on.
 #[derive(Debug, thiserror::Error)]
@@ -139,6 +140,7 @@ impl Reader {
             // Whatever of it is not there is not there any more.
             self.seen = self.seen.max(published);
         }
+        self.topic.has_read(self.seen);
         self.catch_up = full;
         self.ended = !full && state.is_none_or(|state| state.ended);
         Ok(())

@@ -1,7 +1,8 @@
 //! One topic for each stream that is being written or read here.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use dashmap::DashMap;
@@ -37,6 +38,8 @@ pub struct Topic {
     news: Notify,
     readers: watch::Sender<usize>,
     produced_here: AtomicBool,
+    /// The last event that a reader has from the database.
+    stored_seq: AtomicU64,
 }
 
 impl Topic {
@@ -46,7 +49,22 @@ impl Topic {
             news: Notify::new(),
             readers: watch::Sender::new(0),
             produced_here: AtomicBool::new(false),
+            stored_seq: AtomicU64::new(0),
         }
+    }
+
+    /// A reader has everything up to here.
+    pub(super) fn has_read(&self, seq: u64) {
+        self.stored_seq.fetch_max(seq, Ordering::AcqRel);
+    }
+
+    /// The last event that is known of here.
+    fn known_seq(&self) -> u64 {
+        self.last_seq().max(self.stored_seq.load(Ordering::Acquire))
+    }
+
+    fn is_read(&self) -> bool {
+        *self.readers.borrow() > 0
     }
 
     /// Whether a turn of this process writes the stream.
@@ -105,11 +123,19 @@ impl Topic {
 pub struct Topics {
     map: Arc<DashMap<Uuid, Arc<Topic>>>,
     catching_up: Arc<Semaphore>,
+    /// Streams that are read here and perhaps written elsewhere.
+    foreign: Arc<Mutex<BTreeSet<Uuid>>>,
+    foreign_added: Arc<Notify>,
 }
 
 impl Default for Topics {
     fn default() -> Self {
-        Self { map: Arc::default(), catching_up: Arc::new(Semaphore::new(CATCHING_UP)) }
+        Self {
+            map: Arc::default(),
+            catching_up: Arc::new(Semaphore::new(CATCHING_UP)),
+            foreign: Arc::default(),
+            foreign_added: Arc::default(),
+        }
     }
 }
 
@@ -122,7 +148,34 @@ impl Topics {
 
     /// The topic of a stream for one reader more.
     pub(super) fn subscribe(&self, stream: Uuid) -> Arc<Topic> {
-        self.with(stream, Topic::subscribe)
+        let topic = self.with(stream, Topic::subscribe);
+        self.note_foreign(stream, &topic);
+        topic
+    }
+
+    fn note_foreign(&self, stream: Uuid, topic: &Topic) {
+        if !topic.is_produced_here() && topic.is_read() && self.foreign.lock().insert(stream) {
+            self.foreign_added.notify_one();
+        }
+    }
+
+    /// The streams that are read here and written elsewhere, each with the last event that is known of here.
+    pub(super) fn foreign(&self) -> Vec<(Uuid, u64)> {
+        let mut found = Vec::new();
+        self.foreign.lock().retain(|stream| {
+            let topic = self.map.get(stream).map(|topic| Arc::clone(&topic));
+            let Some(topic) = topic.filter(|topic| !topic.is_produced_here() && topic.is_read()) else {
+                return false;
+            };
+            found.push((*stream, topic.known_seq()));
+            true
+        });
+        found
+    }
+
+    /// Waits until there is one more of them.
+    pub(super) async fn foreign_added(&self) {
+        self.foreign_added.notified().await;
     }
 
     /// Whoever has written the stream here, or was about to, writes no more of it: readers look in the database.
@@ -130,6 +183,7 @@ impl Topics {
         if let Some(topic) = self.map.get(&stream) {
             topic.produced_here.store(false, Ordering::Release);
             topic.news.notify_waiters();
+            self.note_foreign(stream, &topic);
         }
         self.forget_unused(stream);
     }

@@ -23,6 +23,8 @@ pub enum ActorKind {
     Triggers,
     /// Measures what workspaces keep.
     Usage,
+    /// Looks for events of streams that other instances write.
+    Streams,
 }
 
 /// What happens when an actor has used up its restarts.
@@ -70,9 +72,13 @@ impl ActorKind {
         match self {
             Self::Thread => BASE,
             Self::Run | Self::Usage => RestartPolicy { mailbox: 8, ..BASE },
-            Self::Lease | Self::Maintenance | Self::Queue | Self::Mail | Self::Outbox | Self::Triggers => {
-                RestartPolicy { exhausted: Exhausted::Escalate, mailbox: 8, ..BASE }
-            }
+            Self::Lease
+            | Self::Maintenance
+            | Self::Queue
+            | Self::Mail
+            | Self::Outbox
+            | Self::Triggers
+            | Self::Streams => RestartPolicy { exhausted: Exhausted::Escalate, mailbox: 8, ..BASE },
         }
     }
 
@@ -89,6 +95,7 @@ impl ActorKind {
             Self::Outbox => "outbox",
             Self::Triggers => "triggers",
             Self::Usage => "usage",
+            Self::Streams => "streams",
         }
     }
 }

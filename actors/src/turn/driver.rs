@@ -4,14 +4,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use engine::{Activity, RecordedStep, RunError};
-use kernel::Clock;
 use serde_json::Value;
 use store::batch::ItemRow;
 use store::{RunStatus, StoreError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 use wire::ErrorCode;
-use wire::chat::{ChatEvent, NoticeLevel, StreamErrorCode, ThreadItem};
+use wire::chat::{ChatEvent, IncompleteReason, NoticeLevel, StreamErrorCode, ThreadItem};
 
 use super::input::{self, Cut};
 use super::resume::{Resumed, fold};
@@ -25,8 +25,12 @@ use crate::run::{self, Driven, End, Ran, RunPorts, RunWriter, Teller};
 const ROWS: i64 = 1_000;
 /// How often it is looked whether another instance's turn has ended.
 const LOOK: Duration = Duration::from_millis(200);
+/// How often an abandoned turn asks for readers on other instances.
+const PRESENCE_PAUSE: Duration = Duration::from_secs(1);
 /// What the model is told of a turn that the user stopped.
 const STOPPED_NOTE: &str = "The user stopped the previous answer before it was complete.";
+/// What the model is told of a turn whose workflow failed.
+const FAILED_NOTE: &str = "The previous answer ended with an error before it was complete.";
 
 /// Runs a turn to its end, or until `stop` is cancelled.
 pub(crate) async fn drive(turn: Turn, ports: TurnPorts, stop: CancellationToken) -> Driven {
@@ -34,7 +38,7 @@ pub(crate) async fn drive(turn: Turn, ports: TurnPorts, stop: CancellationToken)
     let Some(version) = turn.version.clone() else {
         return Box::pin(fail(turn, ports, ErrorCode::Internal)).await;
     };
-    let grace = ports.grace;
+    let grace = ports.grace.of(turn.dialect);
     let run_ports = &ports.run;
     let topic = run_ports.topics.produce(turn.stream);
     let (resumed, recorded) = match earlier(&turn, run_ports).await {
@@ -51,7 +55,7 @@ pub(crate) async fn drive(turn: Turn, ports: TurnPorts, stop: CancellationToken)
     let writer = writer(&turn, run_ports, resumed);
     let Some(input) = input else {
         // A retry has taken its message out meanwhile, or the thread is deleted.
-        let end = stopped(&turn, run_ports, &writer, ErrorCode::RunCancelled);
+        let end = stopped(&turn, run_ports, &writer, IncompleteReason::Stopped);
         return ended(&writer, end, turn, ports).await;
     };
     // A retry that is stopped before it has begun takes nothing more out.
@@ -63,13 +67,13 @@ pub(crate) async fn drive(turn: Turn, ports: TurnPorts, stop: CancellationToken)
     let activity = Activity::default();
     let end = tokio::select! {
         biased;
-        () = stop.cancelled() => stopped(&turn, run_ports, &writer, ErrorCode::RunCancelled),
-        () = abandoned(topic.readers(), grace, &*run_ports.clock) => {
-            stopped(&turn, run_ports, &writer, ErrorCode::RunAbandoned)
+        () = stop.cancelled() => stopped(&turn, run_ports, &writer, IncompleteReason::Stopped),
+        () = abandoned(topic.readers(), grace, turn.stream, run_ports) => {
+            stopped(&turn, run_ports, &writer, IncompleteReason::Abandoned)
         }
         ran = run::execute(&version, turn.workspace, input.run, recorded, run_ports, &writer, &activity) => match ran {
-            Ran::Succeeded(output) => succeeded(&writer, &output),
-            Ran::Failed(error) => failed(&writer, &error),
+            Ran::Succeeded(output) => succeeded(&turn, run_ports, &writer, &output),
+            Ran::Failed(error) => failed(&turn, run_ports, &writer, &error),
             Ran::Lost(error) => return Driven::Lost(error),
         },
     };
@@ -98,7 +102,7 @@ pub(crate) async fn fail(turn: Turn, ports: TurnPorts, code: ErrorCode) -> Drive
         Err(error) => return Driven::Unreadable(error.to_string()),
     };
     let writer = writer(&turn, &ports.run, resumed);
-    let end = failed(&writer, &run::whole(code));
+    let end = failed(&turn, &ports.run, &writer, &run::whole(code));
     match writer.end(end, false).await {
         Ok(()) => Driven::Ended,
         Err(error) => Driven::Lost(error),
@@ -166,21 +170,50 @@ async fn in_order(turn: &Turn, ports: &RunPorts, stop: &CancellationToken) -> Re
     Ok(())
 }
 
-/// Ends when the stream has had no reader for the whole grace.
-async fn abandoned(mut readers: watch::Receiver<usize>, grace: Option<Duration>, clock: &dyn Clock) {
+/// Ends when the stream has had no reader, on whichever instance, for the whole grace. While it is not known whether another
+/// instance has one, the countdown pauses.
+async fn abandoned(
+    mut readers: watch::Receiver<usize>,
+    grace: Option<Duration>,
+    stream: Uuid,
+    ports: &RunPorts,
+) {
     let Some(grace) = grace else { return std::future::pending().await };
+    let clock = &*ports.clock;
     loop {
         if readers.wait_for(|readers| *readers == 0).await.is_err() {
             return std::future::pending().await;
         }
-        let back = readers.wait_for(|readers| *readers > 0);
-        if kernel::timeout(clock, grace, back).await.is_none() {
-            return;
+        let mut left = grace;
+        loop {
+            let pause = left.min(PRESENCE_PAUSE);
+            let began = clock.monotonic();
+            if kernel::timeout(clock, pause, readers.wait_for(|readers| *readers > 0)).await.is_some() {
+                break;
+            }
+            // Rarely asked, and large beside a turn that nobody leaves.
+            match Box::pin(ports.store.is_read_elsewhere(stream, ports.writer)).await {
+                Ok(true) => {
+                    left = grace;
+                    // Without a grace it would be asked without a pause.
+                    clock.sleep(PRESENCE_PAUSE.saturating_sub(grace)).await;
+                    continue;
+                }
+                Ok(false) => left = left.saturating_sub(clock.monotonic().saturating_sub(began).max(pause)),
+                Err(error) => {
+                    tracing::warn!(%error, "failed to look for readers on other instances; retrying");
+                    clock.sleep(PRESENCE_PAUSE).await;
+                    continue;
+                }
+            }
+            if left.is_zero() {
+                return;
+            }
         }
     }
 }
 
-fn succeeded(writer: &RunWriter<ChatTeller>, output: &Value) -> End {
+fn succeeded(turn: &Turn, ports: &RunPorts, writer: &RunWriter<ChatTeller>, output: &Value) -> End {
     let spoken = writer.with(|teller| {
         if !teller.has_spoken()
             && let Some(text) = output.get("reply").unwrap_or(output).as_str()
@@ -191,14 +224,14 @@ fn succeeded(writer: &RunWriter<ChatTeller>, output: &Value) -> End {
         teller.has_spoken()
     });
     if !spoken {
-        return failed(writer, &run::whole(ErrorCode::ChatNoReply));
+        return failed(turn, ports, writer, &run::whole(ErrorCode::ChatNoReply));
     }
     writer.with(ChatTeller::complete);
     End { status: RunStatus::Succeeded, output: Some(output.to_string()), error: None }
 }
 
-/// The message is not completed: what readers were told of it is not stored.
-fn failed(writer: &RunWriter<ChatTeller>, error: &RunError) -> End {
+/// The partial text is kept, and says that it is partial.
+fn failed(turn: &Turn, ports: &RunPorts, writer: &RunWriter<ChatTeller>, error: &RunError) -> End {
     let event = match error.code {
         // Nothing inner reaches a client; the widget shows its own text.
         ErrorCode::Internal => ChatEvent::Error {
@@ -210,40 +243,59 @@ fn failed(writer: &RunWriter<ChatTeller>, error: &RunError) -> End {
         // Where a node says that it would fail again, the workflow has to be changed first.
         code => ChatEvent::failure(code, error.node.is_none() || error.retryable),
     };
-    writer.with(|teller| teller.event(event));
+    let note = note(turn, ports, FAILED_NOTE);
+    writer.with(|teller| {
+        leave(teller, IncompleteReason::Failed, note);
+        teller.event(event);
+    });
     End { status: RunStatus::Failed, output: None, error: Some(run::error_json(error).to_string()) }
 }
 
 /// The partial text is kept, and the model will be told that it is partial.
-fn stopped(turn: &Turn, ports: &RunPorts, writer: &RunWriter<ChatTeller>, code: ErrorCode) -> End {
-    let note = ports.ids.item().ok().map(|key| ItemRow {
-        thread_id: turn.thread,
-        id: key,
-        content: to_json(&ThreadItem::SdkHiddenContext {
-            id: key.wire("shcx"),
-            thread_id: turn.thread.to_string(),
-            created_at: timestamp(ports.clock.now()),
-            content: STOPPED_NOTE.to_owned(),
-        }),
-    });
+fn stopped(turn: &Turn, ports: &RunPorts, writer: &RunWriter<ChatTeller>, reason: IncompleteReason) -> End {
+    let note = note(turn, ports, STOPPED_NOTE);
     let notice = ChatEvent::Notice {
         level: NoticeLevel::Info,
         message: "The answer was stopped.".to_owned(),
         title: None,
     };
     writer.with(|teller| {
-        teller.keep_what_was_told();
-        if teller.has_words() {
-            teller.complete();
-            note.into_iter().for_each(|note| teller.hidden(note));
-        } else {
-            teller.take_back();
+        if !leave(teller, reason, note) {
             teller.event(notice);
         }
     });
+    let code = match reason {
+        IncompleteReason::Abandoned => ErrorCode::RunAbandoned,
+        IncompleteReason::Stopped | IncompleteReason::Failed => ErrorCode::RunCancelled,
+    };
     End {
         status: RunStatus::Cancelled,
         output: None,
         error: Some(run::error_json(&run::whole(code)).to_string()),
     }
+}
+
+/// Ends the message as far as readers know it; returns whether there was one.
+fn leave(teller: &mut ChatTeller, reason: IncompleteReason, note: Option<ItemRow>) -> bool {
+    teller.keep_what_was_told();
+    let has_words = teller.has_words();
+    if has_words {
+        teller.leave_incomplete(reason);
+        note.into_iter().for_each(|note| teller.hidden(note));
+    } else {
+        teller.take_back();
+    }
+    has_words
+}
+
+/// An item for the model alone.
+fn note(turn: &Turn, ports: &RunPorts, content: &str) -> Option<ItemRow> {
+    let key = ports.ids.item().ok()?;
+    let item = ThreadItem::SdkHiddenContext {
+        id: key.wire("shcx"),
+        thread_id: turn.thread.to_string(),
+        created_at: timestamp(ports.clock.now()),
+        content: content.to_owned(),
+    };
+    Some(ItemRow { thread_id: turn.thread, id: key, content: to_json(&item) })
 }

@@ -3,7 +3,9 @@
 
 use kernel::{ItemKey, ThreadId};
 use wire::Timestamp;
-use wire::chat::{ChatEvent, ContentPart, Dialect, ItemUpdate, PiecePart, ThreadItem};
+use wire::chat::{
+    ChatEvent, ContentPart, Dialect, IncompleteReason, ItemUpdate, MessageStatus, PiecePart, ThreadItem,
+};
 
 /// What readers were told of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,7 +95,7 @@ impl Message {
             if self.text.starts_with(told.as_str()) {
                 self.told = Told::Prefix(told.len());
             } else if self.dialect == Dialect::Chatkit {
-                events.push(ChatEvent::ItemReplaced { item: self.item() });
+                events.push(ChatEvent::ItemReplaced { item: self.item(None) });
                 self.told = Told::Prefix(self.text.len());
             } else {
                 self.told = Told::Other;
@@ -116,8 +118,8 @@ impl Message {
         events
     }
 
-    /// The events that complete the message.
-    pub(super) fn finish(&mut self) -> Vec<ChatEvent> {
+    /// The events that complete the message, or end it as it is.
+    pub(super) fn finish(&mut self, incomplete: Option<IncompleteReason>) -> Vec<ChatEvent> {
         let mut events = self.tell();
         if self.dialect == Dialect::Chatkit {
             if self.told == Told::Nothing {
@@ -126,7 +128,7 @@ impl Message {
             let content = ContentPart::text(self.text.clone());
             events.push(self.updated(ItemUpdate::PartDone { content_index: 0, content }));
         }
-        events.push(ChatEvent::ItemDone { item: self.item() });
+        events.push(ChatEvent::ItemDone { item: self.item(incomplete) });
         events
     }
 
@@ -140,21 +142,23 @@ impl Message {
     }
 
     /// The message as an item.
-    pub(super) fn item(&self) -> ThreadItem {
-        self.item_with(vec![ContentPart::text(self.text.clone())])
+    pub(super) fn item(&self, incomplete: Option<IncompleteReason>) -> ThreadItem {
+        self.item_with(vec![ContentPart::text(self.text.clone())], incomplete)
     }
 
-    fn item_with(&self, content: Vec<ContentPart>) -> ThreadItem {
+    fn item_with(&self, content: Vec<ContentPart>, reason: Option<IncompleteReason>) -> ThreadItem {
         ThreadItem::AssistantMessage {
             id: self.id.wire("msg"),
             thread_id: self.thread.to_string(),
             created_at: self.created_at.clone(),
             content,
+            status: reason.map(|_| MessageStatus::Incomplete),
+            reason,
         }
     }
 
     fn begin(&mut self, events: &mut Vec<ChatEvent>) {
-        events.push(ChatEvent::ItemAdded { item: self.item_with(Vec::new()) });
+        events.push(ChatEvent::ItemAdded { item: self.item_with(Vec::new(), None) });
         if self.dialect == Dialect::Chatkit {
             let content = ContentPart::text("");
             events.push(self.updated(ItemUpdate::PartAdded { content_index: 0, content }));
@@ -206,7 +210,7 @@ mod tests {
             assert_eq!(shown(&events, ""), "Hello é");
             let begun = events.iter().filter(|e| matches!(e, ChatEvent::ItemAdded { .. })).count();
             assert_eq!(begun, 1);
-            events.extend(message.finish());
+            events.extend(message.finish(None));
             assert_eq!(shown(&events, ""), "Hello é");
             assert!(matches!(events.last(), Some(ChatEvent::ItemDone { .. })));
         }
@@ -216,7 +220,7 @@ mod tests {
     fn a_message_that_was_never_begun_is_complete_with_its_done() {
         let mut message = message(Dialect::Interface, None);
         assert!(message.tell().is_empty());
-        assert_eq!(message.finish().len(), 1);
+        assert_eq!(message.finish(None).len(), 1);
     }
 
     #[test]
@@ -246,7 +250,7 @@ mod tests {
         interface.append("Hi there");
         assert!(interface.tell().is_empty(), "pieces would be appended to what departed");
         interface.append("!");
-        assert_eq!(shown(&interface.finish(), "Hello w"), "Hi there!");
+        assert_eq!(shown(&interface.finish(None), "Hello w"), "Hi there!");
     }
 
     #[test]
@@ -263,7 +267,7 @@ mod tests {
             assert_eq!(shown(&message.tell(), &before), "Hi, Hello world");
             message.rewind(" world".len());
             message.append(", moon");
-            assert_eq!(shown(&message.finish(), "Hi, Hello world"), "Hi, Hello, moon");
+            assert_eq!(shown(&message.finish(None), "Hi, Hello world"), "Hi, Hello, moon");
         }
     }
 
@@ -272,6 +276,6 @@ mod tests {
         let mut message = message(Dialect::Interface, Some("Hello w"));
         message.append("Hel");
         message.keep_what_was_told();
-        assert_eq!(shown(&message.finish(), "Hello w"), "Hello w");
+        assert_eq!(shown(&message.finish(None), "Hello w"), "Hello w");
     }
 }

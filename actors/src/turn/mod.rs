@@ -21,6 +21,24 @@ pub(crate) use driver::{drive, fail};
 use crate::plans::LoadedVersion;
 use crate::run::RunPorts;
 
+/// How long a turn continues without a reader, by the dialect of its stream; `None`: to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grace {
+    /// For the interface's dialect, whose clients have a call to stop a turn.
+    pub interface: Option<Duration>,
+    /// For ChatKit's, whose clients stop a turn by hanging up.
+    pub chatkit: Option<Duration>,
+}
+
+impl Grace {
+    fn of(self, dialect: Dialect) -> Option<Duration> {
+        match dialect {
+            Dialect::Interface => self.interface,
+            Dialect::Chatkit => self.chatkit,
+        }
+    }
+}
+
 /// A turn that was accepted.
 #[derive(Clone)]
 pub(crate) struct Turn {
@@ -75,5 +93,5 @@ pub(crate) struct TurnPorts {
     /// What every run works with.
     pub(crate) run: RunPorts,
     /// How long a turn goes on without a reader; `None`: for ever.
-    pub(crate) grace: Option<Duration>,
+    pub(crate) grace: Grace,
 }

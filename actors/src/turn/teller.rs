@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kernel::{Clock, Ids, ThreadId};
 use store::batch::ItemRow;
-use wire::chat::{ChatEvent, Dialect, NoticeLevel};
+use wire::chat::{ChatEvent, Dialect, IncompleteReason, NoticeLevel};
 
 use super::message::Message;
 use super::text::{json, timestamp};
@@ -74,11 +74,20 @@ impl ChatTeller {
 
     /// Completes the current message; an empty one that readers know of is taken back.
     pub(super) fn complete(&mut self) {
+        self.end_message(None);
+    }
+
+    /// Ends the current message as it is: it says so, wherever it is shown.
+    pub(super) fn leave_incomplete(&mut self, reason: IncompleteReason) {
+        self.end_message(Some(reason));
+    }
+
+    fn end_message(&mut self, incomplete: Option<IncompleteReason>) {
         let Some(mut message) = self.message.take() else { return };
         if !message.text().is_empty() {
-            self.events.extend(message.finish());
+            self.events.extend(message.finish(incomplete));
             let (thread_id, id) = (self.thread, message.id());
-            self.items.push(ItemRow { thread_id, id, content: json(&message.item()) });
+            self.items.push(ItemRow { thread_id, id, content: json(&message.item(incomplete)) });
             self.completed += 1;
         } else {
             self.remove(&message);

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use integration_tests::{AnswerExt, TestService, graphs, until, within};
+use integration_tests::{AnswerExt, TestService, chat, graphs, until, within};
 use kernel::Clock;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::waiting_runs::{answer, becomes, begin, record};
 
@@ -60,8 +60,8 @@ async fn answers_and_turns_go_to_whoever_is_there() {
         ],
         None,
     );
-    let chat = t.workflow().graph(graph).published().create().await;
-    let message = integration_tests::chat::create(&chat, "hi");
+    let chatting = t.workflow().graph(graph).published().create().await;
+    let message = chat::create(&chatting, "hi");
     let turn = t.chat(&message);
     let helper = async {
         let open = "SELECT coalesce(max(run_id::text), '') FROM run_questions WHERE answered_at IS NULL";
@@ -96,13 +96,104 @@ async fn turns_of_a_thread_come_in_order_over_two_instances() {
     acquainted().await;
     let graph = graphs::interrupted("one", 2.0, "two");
     let workflow = t.workflow().graph(graph).published().create().await;
-    let mut first = t.open_chat(&integration_tests::chat::create(&workflow, "a")).await;
+    let mut first = t.open_chat(&chat::create(&workflow, "a")).await;
     until("it is said", async || t.scalar("SELECT count(*)::text FROM run_steps").await != "0").await;
     let thread = t.scalar("SELECT 'thr_' || replace(id::text, '-', '') FROM threads").await;
-    let mut second = other.open_chat(&integration_tests::chat::add(&workflow, &thread, "b")).await;
+    let mut second = other.open_chat(&chat::add(&workflow, &thread, "b")).await;
     let (first, second) =
         within("both end", async { futures_util::join!(first.rest(), second.rest()) }).await;
     assert!(first.contains("two") && second.contains("two"));
     let overlap = "SELECT (max(started_at) >= min(finished_at))::text FROM runs";
     assert_eq!(t.scalar(overlap).await, "true", "the second began behind the end of the first");
+}
+
+/// What the model would be told and every page shows of a reply.
+async fn last_item(t: &TestService, workflow: &str, thread: &str) -> Value {
+    let list = json!({"type": "items.list", "workflow_id": workflow,
+                      "params": {"thread_id": thread, "order": "desc", "limit": 1}});
+    t.chat(&list).await.value()["data"][0].clone()
+}
+
+/// Somebody who only reads on another instance is a reader.
+#[tokio::test]
+async fn a_reader_on_another_instance_keeps_a_turn_alive_and_none_ends_it() {
+    let t = TestService::builder().set("SERVICE_CHAT_DISCONNECT_GRACE", "2").start().await;
+    let other = beside(&t).await;
+    acquainted().await;
+    let graph = graphs::interrupted("First. ", 8.0, "Second.");
+    let workflow = t.workflow().graph(graph).published().create().await;
+    let mut here = t.open_chat(&chat::create(&workflow, "hi")).await;
+    let first = here.until("First.").await;
+    let stream = here.header("x-chat-stream-id").unwrap().to_owned();
+    let thread = first.split("\"thr_").nth(1).map(|rest| format!("thr_{}", &rest[..32])).unwrap();
+    let mut there = other.resume(&stream, None).await;
+    there.until("First.").await;
+    // The only reader of this instance leaves, for four times the grace.
+    drop(here);
+    let rest = within("the end on the other instance", there.rest()).await;
+    assert!(rest.contains("Second.") && rest.contains("thread.item.done"), "{rest}");
+    let item = last_item(&other, &workflow.id, &thread).await;
+    assert_eq!((&item["status"], &item["content"][0]["text"]), (&Value::Null, &json!("First. Second.")));
+    t.assert_no_rows("stream_readers").await;
+    // Without any reader it is abandoned, and says so wherever it is read.
+    let mut alone = t.open_chat(&chat::add(&workflow, &thread, "again")).await;
+    alone.until("First.").await;
+    drop(alone);
+    until("the turn to be abandoned", async || {
+        last_item(&t, &workflow.id, &thread).await["reason"] == "abandoned"
+    })
+    .await;
+    let item = last_item(&other, &workflow.id, &thread).await;
+    assert_eq!((&item["status"], &item["content"][0]["text"]), (&json!("incomplete"), &json!("First. ")));
+}
+
+/// A reader whose instance is killed is gone six seconds later, and then the grace begins.
+#[tokio::test]
+async fn presence_ends_with_its_instance() {
+    let t = TestService::builder().set("SERVICE_CHAT_DISCONNECT_GRACE", "1").start().await;
+    let workflow =
+        t.workflow().graph(graphs::interrupted("First. ", 60.0, "Never.")).published().create().await;
+    let mut here = t.open_chat(&chat::create(&workflow, "hi")).await;
+    here.until("First.").await;
+    let stream = here.header("x-chat-stream-id").unwrap().to_owned();
+    // As an instance would say it that then dies.
+    let announce = format!(
+        "INSERT INTO stream_readers VALUES ('{stream}', gen_random_uuid(), now() + interval '6 seconds')"
+    );
+    t.execute(&announce).await;
+    let (clock, before) = (kernel::SystemClock::new(), kernel::SystemClock::new().now());
+    drop(here);
+    until("the turn to end", async || t.scalar("SELECT status FROM runs").await == "cancelled").await;
+    let lived = clock.now() - before;
+    assert!(lived >= chrono::TimeDelta::seconds(6), "{lived}");
+    let error = t.scalar("SELECT error::jsonb->>'code' FROM runs").await;
+    assert_eq!(error, "run.abandoned");
+}
+
+/// One statement serves all readers of streams that another instance writes.
+#[tokio::test]
+async fn events_of_another_instance_come_soon_and_with_one_statement_for_all() {
+    let t = TestService::start().await;
+    let other = beside(&t).await;
+    acquainted().await;
+    let pieces = json!({"name": "say", "type": "reply", "pieces": "words", "pause_ms": 100,
+                        "text": "one two three four five six seven eight nine ten"});
+    let workflow = t.workflow().graph(graphs::chain(&[pieces], None)).published().create().await;
+    let mut here = t.open_chat(&chat::create(&workflow, "hi")).await;
+    let stream = here.header("x-chat-stream-id").unwrap().to_owned();
+    let mut readers = Vec::new();
+    for _ in 0..20 {
+        readers.push(other.resume(&stream, None).await);
+    }
+    let whole = within("the end here", here.rest()).await;
+    for mut reader in readers {
+        let read = within("the end there", reader.rest()).await;
+        let data = |text: &str| -> Vec<String> {
+            text.lines().filter(|line| line.starts_with("data: ")).map(str::to_owned).collect()
+        };
+        let live = |lines: Vec<String>| -> Vec<String> {
+            lines.into_iter().filter(|line| !line.contains("stream.live")).collect()
+        };
+        assert_eq!(live(data(&read)), live(data(&whole)));
+    }
 }

@@ -137,6 +137,8 @@ mod tests {
             thread_id: "thr_1".into(),
             created_at: String::new(),
             content: vec![ContentPart::text(text)],
+            status: None,
+            reason: None,
         }
     }
 

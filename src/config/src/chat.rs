@@ -53,15 +53,30 @@ pub enum DisconnectGrace {
     After(Duration),
     /// Until it is done.
     Forever,
+    /// By its dialect: an interface client has a call to stop a turn, a ChatKit one stops by hanging up.
+    Auto,
 }
 
+/// The grace of a ChatKit turn by default.
+const CHATKIT_GRACE: Duration = Duration::from_secs(30);
+
 impl DisconnectGrace {
-    /// The time, or none when it never stops.
+    /// The time for turns in the interface's dialect, or none when they never stop.
     #[must_use]
-    pub fn duration(self) -> Option<Duration> {
+    pub fn interface(self) -> Option<Duration> {
+        match self {
+            Self::After(duration) => Some(duration),
+            Self::Forever | Self::Auto => None,
+        }
+    }
+
+    /// The time for turns in ChatKit's dialect, or none when they never stop.
+    #[must_use]
+    pub fn chatkit(self) -> Option<Duration> {
         match self {
             Self::After(duration) => Some(duration),
             Self::Forever => None,
+            Self::Auto => Some(CHATKIT_GRACE),
         }
     }
 }
@@ -121,11 +136,13 @@ fn read_limit(reader: &mut Reader<'_>) -> Result<ChatLimit, Refused> {
 }
 
 fn grace(text: &str) -> Result<DisconnectGrace, Invalid> {
-    if text == "forever" {
-        return Ok(DisconnectGrace::Forever);
+    match text {
+        "forever" => return Ok(DisconnectGrace::Forever),
+        "auto" => return Ok(DisconnectGrace::Auto),
+        _ => {}
     }
     parse::seconds(0..=86400)(text).map(DisconnectGrace::After).map_err(|mut invalid| {
-        invalid.instead.push_str(", or `forever`");
+        invalid.instead.push_str(", or `forever`, or `auto`");
         invalid
     })
 }

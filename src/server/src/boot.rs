@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use actix_web::dev::ServerHandle;
 use actors::mail::DeliveryError;
-use actors::{Settings, System};
+use actors::{Grace, Settings, System};
 use auth::exposure::Asks;
 use auth::keyring::KeyringError;
 use auth::visitor::VisitorKey;
@@ -184,7 +184,10 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
             clock: Arc::clone(&clock),
             random: Arc::clone(&random),
             ids: ids.clone(),
-            grace: config.chat.disconnect_grace.duration(),
+            grace: Grace {
+                interface: config.chat.disconnect_grace.interface(),
+                chatkit: config.chat.disconnect_grace.chatkit(),
+            },
             models: models(config, &outbound, &clock)?,
             sandbox: sandbox(&config.sandbox),
             vault: ring.clone(),

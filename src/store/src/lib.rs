@@ -29,6 +29,7 @@ mod outbox;
 mod parameter;
 mod partitions;
 mod pool;
+mod presence;
 mod questions;
 mod requirements;
 mod retention;
@@ -89,7 +90,7 @@ pub use sign_in::{
     StoredUser,
 };
 pub use stops::AskedStop;
-pub use streams::{StoredFrames, StoredStream};
+pub use streams::{StoredFrames, StoredStream, StreamNews};
 pub use threads::{Slice, StoredThread, ThreadsOf};
 pub use token_causes::{CauseSearch, Caused, CausedSecret};
 pub use token_lookup::TokenLookup;

@@ -1,6 +1,8 @@
 //! Streams and their stored events.
 
+use chrono::NaiveDate;
 use diesel::prelude::*;
+use diesel::sql_types::{Array, BigInt, Bool, Date, Nullable, Text, Uuid as SqlUuid};
 use diesel_async::RunQueryDsl;
 use kernel::ThreadId;
 use uuid::Uuid;
@@ -108,6 +110,80 @@ impl Store {
                 Ok(StoredFrames { first_seq, last_seq, frames })
             })
             .collect()
+    }
+}
+
+/// What is new of a stream.
+#[derive(Debug, Clone)]
+pub struct StreamNews {
+    /// The stream.
+    pub stream: Uuid,
+    /// Commits that follow, in order; some of them, if there are many.
+    pub commits: Vec<StoredFrames>,
+    /// Whether nothing follows these.
+    pub ended: bool,
+}
+
+/// Commits of one stream that [`Store::stream_news`] reads at once.
+const NEWS_COMMITS: i64 = 16;
+
+impl Store {
+    /// What is new of these streams, each after the event that was seen, in one statement. Streams without news are left
+    /// out.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn stream_news(&self, seen: &[(Uuid, u64)]) -> Result<Vec<StreamNews>, StoreError> {
+        #[derive(QueryableByName)]
+        struct Row {
+            #[diesel(sql_type = SqlUuid)]
+            id: Uuid,
+            #[diesel(sql_type = Nullable<BigInt>)]
+            first_seq: Option<i64>,
+            #[diesel(sql_type = Nullable<BigInt>)]
+            last_seq: Option<i64>,
+            #[diesel(sql_type = Nullable<Text>)]
+            frames: Option<String>,
+            #[diesel(sql_type = Bool)]
+            ended: bool,
+        }
+        let ids: Vec<Uuid> = seen.iter().map(|(id, _)| *id).collect();
+        let days: Vec<NaiveDate> = ids.iter().map(|id| day_of(*id)).collect();
+        let after: Vec<i64> = seen.iter().map(|(_, seq)| i64::try_from(*seq).unwrap_or(i64::MAX)).collect();
+        let rows: Vec<Row> = diesel::sql_query(
+            "SELECT a.id, e.first_seq, e.last_seq, e.frames, r.finished_at IS NOT NULL AS ended
+             FROM unnest($1, $2, $3) AS a (id, day, seen)
+             JOIN streams s ON s.id = a.id JOIN runs r ON r.id = s.run_id
+             LEFT JOIN LATERAL (SELECT first_seq, last_seq, frames FROM stream_events e
+                                WHERE e.day = a.day AND e.stream_id = a.id AND e.last_seq > a.seen
+                                ORDER BY e.first_seq LIMIT $4) e ON true
+             WHERE e.first_seq IS NOT NULL OR r.finished_at IS NOT NULL
+             ORDER BY a.id, e.first_seq",
+        )
+        .bind::<Array<SqlUuid>, _>(ids)
+        .bind::<Array<Date>, _>(days)
+        .bind::<Array<BigInt>, _>(after)
+        .bind::<BigInt, _>(NEWS_COMMITS)
+        .load(&mut *self.connection().await?)
+        .await?;
+        let mut news: Vec<StreamNews> = Vec::new();
+        for row in rows {
+            if news.last().is_none_or(|last| last.stream != row.id) {
+                news.push(StreamNews { stream: row.id, commits: Vec::new(), ended: row.ended });
+            }
+            if let (Some(last), Some(first_seq), Some(last_seq), Some(frames)) =
+                (news.last_mut(), row.first_seq, row.last_seq, row.frames)
+            {
+                let first_seq = u64::try_from(first_seq).map_err(|e| corrupt("first_seq", e))?;
+                let last_seq = u64::try_from(last_seq).map_err(|e| corrupt("last_seq", e))?;
+                last.commits.push(StoredFrames { first_seq, last_seq, frames });
+            }
+        }
+        for stream in &mut news {
+            let full = i64::try_from(stream.commits.len()).is_ok_and(|commits| commits >= NEWS_COMMITS);
+            stream.ended &= !full;
+        }
+        Ok(news)
     }
 }
 

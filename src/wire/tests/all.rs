@@ -62,6 +62,8 @@ fn items() -> Vec<ThreadItem> {
             thread_id: thread_id.into(),
             created_at: created_at.into(),
             content: vec![ContentPart::OutputText(OutputText { text: "x".into(), annotations })],
+            status: None,
+            reason: None,
         },
         ThreadItem::SdkHiddenContext {
             id: "shcx_1".into(),

@@ -105,7 +105,7 @@ impl House {
                     clock,
                     random,
                     ids,
-                    grace: None,
+                    grace: actors::Grace { interface: None, chatkit: None },
                     models: engine::models::Models::default(),
                     sandbox: sandbox::Sandbox::new(sandbox::Options::own()),
                     vault: None,

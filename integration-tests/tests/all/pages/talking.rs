@@ -43,6 +43,11 @@ async fn stop_stops_at_once_and_keeps_what_was_said() {
     idle(&browser).await;
     assert_eq!(messages(&browser).await, ["Go", "So far."]);
     assert_eq!(browser.texts(".assistant .state").await, ["Stopped"]);
+    browser.assert_accessible("a reply that was stopped").await;
+    // Whoever comes back later sees it, too.
+    browser.reload().await;
+    browser.until("document.querySelector('.assistant .state')?.textContent === 'Stopped'").await;
+    browser.until("document.querySelectorAll('.ways:not([hidden]) button').length === 2").await;
     until("the run to be stopped", async || t.scalar("SELECT status FROM runs").await == "cancelled").await;
     // The next message is a turn of its own, and the Escape key stops it.
     say(&browser, "Once more").await;
@@ -50,6 +55,16 @@ async fn stop_stops_at_once_and_keeps_what_was_said() {
     browser.press("\u{E00C}").await;
     idle(&browser).await;
     assert_eq!(messages(&browser).await, ["Go", "So far.", "Once more", "So far."]);
+    // Both ways on: the reply is asked for again, or continued.
+    browser.click(".ways:not([hidden]) [data-action=again]").await;
+    browser.until("document.querySelector('.send').ariaLabel === 'Stop the reply'").await;
+    browser.click(".send").await;
+    idle(&browser).await;
+    browser.click(".ways:not([hidden]) [data-action=continue]").await;
+    browser.until("document.querySelectorAll('.assistant').length === 3").await;
+    browser.click(".send").await;
+    idle(&browser).await;
+    assert_eq!(messages(&browser).await[4..], ["Continue.", "So far."]);
     browser.finish().await;
 }
 

@@ -22,7 +22,7 @@ fn defaults() {
     assert_eq!(config.auth.credential_configured(), None);
     assert_eq!(config.chat.token_ttl, Duration::from_secs(300));
     assert_eq!(config.chat.dialect, Dialect::Auto);
-    assert_eq!(config.chat.disconnect_grace, DisconnectGrace::After(Duration::from_secs(30)));
+    assert_eq!(config.chat.disconnect_grace, DisconnectGrace::Auto);
     let limits = config.chat.rate_limit;
     assert_eq!(limits.per_address, NonZeroU32::new(120));
     assert_eq!(limits.per_workflow, NonZeroU32::new(600));
@@ -225,10 +225,13 @@ fn processes_for_code_are_bounded() {
 fn numbers_and_times_out_of_range_are_refused() {
     assert_eq!(good(&[("CHAT_TOKEN_TTL_SECONDS", "3600")]).chat.token_ttl, Duration::from_secs(3600));
     refuses("CHAT_TOKEN_TTL_SECONDS", &["29", "3601", "300s", "300.5"]);
-    let grace =
-        |text: &str| good(&[("SERVICE_CHAT_DISCONNECT_GRACE", text)]).chat.disconnect_grace.duration();
-    assert_eq!((grace("0"), grace("45")), (Some(Duration::ZERO), Some(Duration::from_secs(45))));
-    assert_eq!(grace("forever"), None);
+    let grace = |text: &str| {
+        let grace = good(&[("SERVICE_CHAT_DISCONNECT_GRACE", text)]).chat.disconnect_grace;
+        (grace.interface(), grace.chatkit())
+    };
+    let seconds = |seconds: u64| Some(Duration::from_secs(seconds));
+    assert_eq!((grace("0"), grace("45")), ((seconds(0), seconds(0)), (seconds(45), seconds(45))));
+    assert_eq!((grace("forever"), grace("auto")), ((None, None), (None, seconds(30))));
     refuses("SERVICE_CHAT_DISCONNECT_GRACE", &["-1", "never", "86401"]);
     for name in [
         "SERVICE_AUTH_RATE_LIMIT_INTERVAL",

@@ -25,7 +25,14 @@ fn content(n: u8) -> String {
             inference_options: wire::chat::InferenceOptions::default(),
         }
     } else {
-        ThreadItem::AssistantMessage { id, thread_id, created_at, content: Vec::new() }
+        ThreadItem::AssistantMessage {
+            id,
+            thread_id,
+            created_at,
+            content: Vec::new(),
+            status: None,
+            reason: None,
+        }
     };
     serde_json::to_string(&item).unwrap()
 }

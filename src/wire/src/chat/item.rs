@@ -95,6 +95,12 @@ pub enum ThreadItem {
         created_at: Timestamp,
         /// The parts of the answer.
         content: Vec<ContentPart>,
+        /// Set if the answer ended before it was complete.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        status: Option<MessageStatus>,
+        /// Why it ended.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<IncompleteReason>,
     },
     /// A note to the model; never sent to a client.
     SdkHiddenContext {
@@ -143,6 +149,26 @@ impl ThreadItem {
             Self::SdkHiddenContext { content, .. } => ("system", content.clone()),
         }
     }
+}
+
+/// What a message says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MessageStatus {
+    /// It ended before it was complete.
+    Incomplete,
+}
+
+/// Why a message is not complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IncompleteReason {
+    /// The visitor stopped it, or the thread was deleted.
+    Stopped,
+    /// Its last reader left, and did not come back in time.
+    Abandoned,
+    /// The workflow failed.
+    Failed,
 }
 
 /// A file in a message.

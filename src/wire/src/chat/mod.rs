@@ -8,7 +8,8 @@ mod title;
 
 pub use event::{ChatEvent, ItemUpdate, NoticeLevel, PiecePart, StreamErrorCode, StreamOptions};
 pub use item::{
-    Annotation, Attachment, ContentPart, OutputText, Page, Source, Thread, ThreadItem, ThreadStatus,
+    Annotation, Attachment, ContentPart, IncompleteReason, MessageStatus, OutputText, Page, Source, Thread,
+    ThreadItem, ThreadStatus,
 };
 pub use parse::refusal;
 pub use request::{

@@ -6,7 +6,7 @@
  * @property {string | null} id the service's id; null until it has one
  * @property {'user' | 'assistant' | 'notice'} role
  * @property {string[]} parts texts; shown as one
- * @property {'sending' | 'unsent' | 'streaming' | 'done' | 'stopped' | 'broken'} status
+ * @property {'sending' | 'unsent' | 'streaming' | 'done' | 'stopped' | 'abandoned' | 'broken'} status
  * @property {{level: string, title?: string}} [notice]
  */
 
@@ -68,8 +68,8 @@ export function upTo(state, id) {
 export function withThread(state, thread, stored, before) {
   const known = new Map(state.items.map((item) => [item.id, item]));
   const items = shown(stored).map((item) => {
-    const { key = item.key, status } = known.get(item.id) ?? {};
-    return { ...item, key, status: status === 'stopped' ? status : item.status };
+    const { key = item.key } = known.get(item.id) ?? {};
+    return { ...item, key };
   });
   const first = items[0]?.id;
   // What was read of older ones before is still there.
@@ -96,12 +96,9 @@ function shown(stored) {
   return stored.map(fromService).filter((item) => item !== null);
 }
 
-/** The turn has ended; the visitor may have stopped it. */
-export function over(state, stopped = false) {
-  const last = stopped ? state.items.findLastIndex(({ role }) => role === 'assistant') : -1;
-  const items = state.items.map((item, at) =>
-    item.status === 'streaming' ? { ...item, status: 'broken' } : at === last ? { ...item, status: 'stopped' } : item,
-  );
+/** The turn has ended. */
+export function over(state) {
+  const items = state.items.map((item) => (item.status === 'streaming' ? { ...item, status: 'broken' } : item));
   return { ...state, items, phase: 'idle', trouble: null, progress: null };
 }
 
@@ -163,19 +160,23 @@ function exchange(items, at, item) {
 function put(state, stored, status) {
   const item = fromService(stored);
   if (item === null) return state;
-  item.status = status;
+  if (item.status === 'done') item.status = status;
   let at = state.items.findIndex((known) => known.id === item.id);
   if (at < 0 && item.role === 'user') at = state.items.findIndex((known) => known.status === 'sending');
   if (at < 0) return { ...state, items: [...state.items, item] };
   return { ...state, items: exchange(state.items, at, { ...item, key: state.items[at].key }) };
 }
 
+/** How an incomplete message is shown, by its reason. */
+const INCOMPLETE = { stopped: 'stopped', abandoned: 'abandoned', failed: 'broken' };
+
 /** Null for kinds that are not shown. */
 function fromService(stored) {
   const role = { user_message: 'user', assistant_message: 'assistant' }[stored.type];
   if (!role) return null;
   const parts = (stored.content ?? []).map(({ type, text }) => (type === 'input_tag' ? `@${text}` : (text ?? '')));
-  return { key: stored.id, id: stored.id, role, parts, status: 'done' };
+  const status = stored.status === 'incomplete' ? (INCOMPLETE[stored.reason] ?? 'broken') : 'done';
+  return { key: stored.id, id: stored.id, role, parts, status };
 }
 
 /** The texts behind an update, in either dialect. */

@@ -43,7 +43,8 @@ class CallboardChat extends HTMLElement {
     const again = () => this.session.again();
     this.status = new StatusView({ onAgain: again, onReconnect: () => dispatchEvent(new Event('online')) });
     const onEarlier = () => this.session.earlier();
-    this.messages = new MessagesView({ onAgain: again, onEarlier }, this.status.progress);
+    const onContinue = () => this.session.goOn();
+    this.messages = new MessagesView({ onAgain: again, onContinue, onEarlier }, this.status.progress);
     this.composer = new Composer({
       onSend: (text) => this.#say(text),
       onStop: () => this.session.stop(),

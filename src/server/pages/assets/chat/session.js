@@ -9,6 +9,9 @@ const PAGE = 40;
 /** Between two requests to stop that did not get through, in ms. */
 const STOP_AGAIN = 500;
 
+/** What is said to have a reply continued. */
+const CONTINUE = 'Continue.';
+
 /**
  * @typedef {object} Turn a stream that is read, or about to be
  * @property {'said' | 'again' | 'joined'} kind
@@ -60,6 +63,11 @@ export class Session {
     const turn = this.#turn('again');
     turn.item = said.id;
     await this.#follow(turn, (signal) => this.api.begin('threads.retry_after_item', params, key, signal));
+  }
+
+  /** Has a reply that ended early continued. */
+  async goOn() {
+    await this.say(CONTINUE);
   }
 
   /** Stops the reply. What was said so far stays. */
@@ -158,7 +166,7 @@ export class Session {
       if (this.turn !== turn) return;
       this.turn = null;
       // Another device may have said more, or seen less of it go.
-      this.#set(conversation.over(this.state, turn.stopped));
+      this.#set(conversation.over(this.state));
       if (read && turn.kind !== 'said') await this.#join(this.#turn('joined', true));
     } catch (error) {
       if (this.turn !== turn) return;

@@ -71,6 +71,8 @@ pub(super) fn assistant_message(text: Option<&str>) -> ThreadItem {
         thread_id: THREAD.into(),
         created_at: AT.into(),
         content: text.map(ContentPart::text).into_iter().collect(),
+        status: None,
+        reason: None,
     }
 }
 

@@ -15,11 +15,12 @@ export class MessagesView {
   #follows = true;
 
   /**
-   * @param {{onAgain: () => void, onEarlier: () => void}} asked
+   * @param {{onAgain: () => void, onContinue: () => void, onEarlier: () => void}} asked
    * @param {HTMLElement} progress stands behind the last message
    */
-  constructor({ onAgain, onEarlier }, progress) {
+  constructor({ onAgain, onContinue, onEarlier }, progress) {
     this.onAgain = onAgain;
+    this.onContinue = onContinue;
     this.earlier = h('button', { type: 'button', class: 'earlier', hidden: true, onclick: onEarlier }, 'Show earlier messages');
     // What comes is announced when it is whole, by the page's status.
     this.log = h('div', { class: 'log', role: 'log', 'aria-live': 'off', 'aria-label': 'Messages' });
@@ -66,7 +67,7 @@ export class MessagesView {
   }
 
   #make(item) {
-    const view = item.role === 'assistant' ? new Reply(this.onAgain) : item.role === 'user' ? new Said(this.onAgain) : new Notice(item);
+    const view = item.role === 'assistant' ? new Reply(this.onAgain, this.onContinue) : item.role === 'user' ? new Said(this.onAgain) : new Notice(item);
     this.#shown.set(item.key, view);
     return view;
   }
@@ -104,21 +105,33 @@ class Said {
   }
 }
 
+/** What is said of a reply that ended early. */
+const INCOMPLETE = {
+  stopped: 'Stopped',
+  abandoned: 'Stopped, because this page was closed',
+  broken: 'Ended early, because something went wrong',
+};
+
 class Reply {
-  constructor(onAgain) {
+  constructor(onAgain, onContinue) {
     const text = h('div', { class: 'markdown' });
     this.view = new MarkdownView(text);
     this.copy = iconButton('copy', 'Copy the reply', null, { 'data-copy': 'reply' });
     this.again = iconButton('again', 'Ask for another answer', onAgain);
     this.state = h('p', { class: 'state' });
     this.actions = h('div', { class: 'actions' }, this.copy, this.again);
-    this.element = frame('assistant', text, this.state, this.actions);
+    const goOn = h('button', { type: 'button', class: 'button small', 'data-action': 'continue', onclick: onContinue }, 'Continue');
+    const retry = h('button', { type: 'button', class: 'button small', 'data-action': 'again', onclick: onAgain }, 'Try again');
+    this.ways = h('div', { class: 'ways', hidden: true }, goOn, retry);
+    this.element = frame('assistant', text, this.state, this.ways, this.actions);
   }
 
   show(item, isLast) {
-    set(this.again, 'hidden', !isLast);
+    const early = Object.hasOwn(INCOMPLETE, item.status);
+    set(this.again, 'hidden', !isLast || early);
+    set(this.ways, 'hidden', !isLast || !early);
     set(this.actions, 'hidden', item.status === 'streaming');
-    setText(this.state, { stopped: 'Stopped', broken: 'Unfinished' }[item.status] ?? '');
+    setText(this.state, INCOMPLETE[item.status] ?? '');
     set(this.element, 'data-status', item.status);
     if (item === this.item) return;
     this.item = item;

@@ -1,0 +1,135 @@
+//! Streams that are read here and written by another instance: one statement for all of them, and what it finds goes to
+//! their readers as if it had been committed here.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use kernel::Clock;
+use parking_lot::Mutex;
+use store::{Store, StoreError, StreamNews};
+use uuid::Uuid;
+
+use super::topic::{Published, Topics};
+
+/// Pause between two looks while there are other instances: events of theirs arrive within a tenth of a second.
+const LOOK_PAUSE: Duration = Duration::from_millis(50);
+/// The same while there are none: a stream whose run waits has no writer.
+const ALONE_PAUSE: Duration = Duration::from_secs(1);
+/// How often other instances are told who is read here; a presence lasts three times as long.
+const ANNOUNCE_EVERY: Duration = Duration::from_secs(2);
+/// Streams of one statement.
+const STREAMS_AT_ONCE: usize = 1_000;
+
+/// Where events come from that another instance has committed.
+#[async_trait]
+pub(crate) trait ForeignEvents: Send + Sync {
+    /// What is new of these streams, each after an event.
+    async fn after(&self, seen: &[(Uuid, u64)]) -> Result<Vec<StreamNews>, StoreError>;
+}
+
+#[async_trait]
+impl ForeignEvents for Store {
+    async fn after(&self, seen: &[(Uuid, u64)]) -> Result<Vec<StreamNews>, StoreError> {
+        self.stream_news(seen).await
+    }
+}
+
+/// Looks for events of other instances, and tells these of readers here. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct ForeignStreams {
+    pub(crate) topics: Topics,
+    pub(crate) events: Arc<dyn ForeignEvents>,
+    pub(crate) store: Store,
+    pub(crate) instance: Uuid,
+    /// Whether there are other instances.
+    pub(crate) others: Arc<AtomicBool>,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// When each stream was last announced.
+    pub(crate) announced: Arc<Mutex<BTreeMap<Uuid, Duration>>>,
+}
+
+impl ForeignStreams {
+    /// One look; waits while nothing is read that is written elsewhere.
+    pub(crate) async fn round(&self) {
+        let seen = self.topics.foreign();
+        if let Err(error) = self.announce(&seen).await {
+            tracing::warn!(%error, "failed to announce readers; retrying");
+        }
+        if seen.is_empty() && self.announced.lock().is_empty() {
+            return self.topics.foreign_added().await;
+        }
+        for part in seen.chunks(STREAMS_AT_ONCE) {
+            match self.events.after(part).await {
+                Ok(news) => news.into_iter().for_each(|news| self.publish(news)),
+                Err(error) => {
+                    tracing::warn!(%error, "failed to poll streams of other instances; retrying");
+                    break;
+                }
+            }
+        }
+        let alone = !self.others.load(Ordering::Relaxed);
+        let pause = self.clock.sleep(if alone { ALONE_PAUSE } else { LOOK_PAUSE });
+        if alone {
+            // A stream that is new here may have news at once.
+            tokio::select! {
+                () = pause => {}
+                () = self.topics.foreign_added() => {}
+            }
+        } else {
+            pause.await;
+        }
+    }
+
+    fn publish(&self, news: StreamNews) {
+        let mut last = None;
+        for commit in news.commits {
+            last = Some(commit.last_seq);
+            self.topics.publish(
+                news.stream,
+                Published {
+                    first_seq: commit.first_seq,
+                    last_seq: commit.last_seq,
+                    frames: Bytes::from(commit.frames.into_bytes()),
+                    end: false,
+                },
+            );
+        }
+        if news.ended {
+            let last_seq = last.unwrap_or_default();
+            let end = Published { first_seq: last_seq + 1, last_seq, frames: Bytes::new(), end: true };
+            self.topics.publish(news.stream, end);
+        }
+    }
+
+    /// Says which streams are read here, new ones at once and all of them every two seconds; takes back what is not read any
+    /// more.
+    async fn announce(&self, seen: &[(Uuid, u64)]) -> Result<(), StoreError> {
+        if !self.others.load(Ordering::Relaxed) && self.announced.lock().is_empty() {
+            return Ok(());
+        }
+        let now = self.clock.monotonic();
+        let (due, gone) = {
+            let announced = self.announced.lock();
+            let is_due = |stream: &Uuid| {
+                announced.get(stream).is_none_or(|at| now.saturating_sub(*at) >= ANNOUNCE_EVERY)
+            };
+            let due: Vec<Uuid> = seen.iter().map(|(stream, _)| *stream).filter(is_due).collect();
+            let is_read = |stream: &&Uuid| seen.binary_search_by_key(*stream, |(stream, _)| *stream).is_ok();
+            let gone: Vec<Uuid> = announced.keys().filter(|stream| !is_read(stream)).copied().collect();
+            (due, gone)
+        };
+        if !due.is_empty() {
+            self.store.announce_readers(self.instance, &due).await?;
+            self.announced.lock().extend(due.into_iter().map(|stream| (stream, now)));
+        }
+        if !gone.is_empty() {
+            self.store.withdraw_readers(self.instance, &gone).await?;
+            self.announced.lock().retain(|stream, _| !gone.contains(stream));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,77 @@
+//! Readers of streams that another instance writes. SQL `now()` judges them, as it does leases: several machines need one
+//! clock.
+
+use diesel::prelude::*;
+use diesel::sql_types::{Array, Bool, Uuid as SqlUuid};
+use diesel_async::RunQueryDsl;
+use uuid::Uuid;
+
+use crate::{Store, StoreError};
+
+/// How long a presence lasts that is not renewed, seconds.
+const PRESENCE_SECONDS: i32 = 6;
+
+impl Store {
+    /// This instance has readers of these streams; lasts for six seconds.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn announce_readers(&self, instance: Uuid, streams: &[Uuid]) -> Result<(), StoreError> {
+        // In order, so that two statements never wait for each other.
+        diesel::sql_query(format!(
+            "INSERT INTO stream_readers (stream_id, instance_id, until)
+             SELECT id, $1, now() + interval '{PRESENCE_SECONDS} seconds' FROM unnest($2) AS t (id) ORDER BY id
+             ON CONFLICT (stream_id, instance_id) DO UPDATE SET until = excluded.until"
+        ))
+        .bind::<SqlUuid, _>(instance)
+        .bind::<Array<SqlUuid>, _>(streams)
+        .execute(&mut *self.connection().await?)
+        .await?;
+        Ok(())
+    }
+
+    /// This instance has no readers of these streams any more.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn withdraw_readers(&self, instance: Uuid, streams: &[Uuid]) -> Result<(), StoreError> {
+        diesel::sql_query("DELETE FROM stream_readers WHERE instance_id = $1 AND stream_id = ANY($2)")
+            .bind::<SqlUuid, _>(instance)
+            .bind::<Array<SqlUuid>, _>(streams)
+            .execute(&mut *self.connection().await?)
+            .await?;
+        Ok(())
+    }
+
+    /// Whether an instance other than this one has readers of the stream.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn is_read_elsewhere(&self, stream: Uuid, instance: Uuid) -> Result<bool, StoreError> {
+        #[derive(QueryableByName)]
+        struct Found {
+            #[diesel(sql_type = Bool)]
+            found: bool,
+        }
+        let found: Found = diesel::sql_query(
+            "SELECT EXISTS (SELECT FROM stream_readers
+                            WHERE stream_id = $1 AND instance_id <> $2 AND until > now()) AS found",
+        )
+        .bind::<SqlUuid, _>(stream)
+        .bind::<SqlUuid, _>(instance)
+        .get_result(&mut *self.connection().await?)
+        .await?;
+        Ok(found.found)
+    }
+
+    /// Forgets presences that have ended.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn forget_old_readers(&self) -> Result<(), StoreError> {
+        diesel::sql_query("DELETE FROM stream_readers WHERE until < now() - interval '1 minute'")
+            .execute(&mut *self.connection().await?)
+            .await?;
+        Ok(())
+    }
+}
