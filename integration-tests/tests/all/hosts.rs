@@ -61,7 +61,8 @@ async fn a_mail_has_a_link_only_where_the_request_cannot_choose_its_host() {
     let t = TestService::builder().set("SERVICE_SMTP_URL", mail.url()).start().await;
     let port = t.address().port();
     let (local, other) = (format!("localhost:{port}"), "localhost:9999".to_owned());
-    let rows: [(&str, &[(&str, &str)], bool); 7] = [
+    type Row<'a> = (&'a str, &'a [(&'a str, &'a str)], bool);
+    let rows: [Row<'_>; 7] = [
         (&local, &[], true),
         ("evil.test", &[], false),
         ("desk.example.org", &[], false),
@@ -149,13 +150,14 @@ async fn the_scheme_is_that_of_a_trusted_proxy() {
         url.split_once("/chat/").unwrap().0.to_owned()
     };
     let trusting = TestService::builder().set("SERVICE_TRUSTED_PROXIES", r#"["127.0.0.0/8"]"#).start().await;
-    for (given, base) in [
-        (&["https"] as &[&str], "https://localhost:1"),
+    let rows: [(&[&str], &str); 5] = [
+        (&["https"], "https://localhost:1"),
         (&["http"], "http://localhost:1"),
         (&[], "http://localhost:1"),
         (&["https", "https"], "http://localhost:1"),
         (&["javascript"], "http://localhost:1"),
-    ] {
+    ];
+    for (given, base) in rows {
         assert_eq!(share(&trusting, given).await, base, "{given:?}");
     }
     let t = TestService::start().await;
@@ -176,7 +178,8 @@ async fn where_others_can_ask_links_need_a_configured_base() {
         }
         builder.try_start().await
     };
-    for variables in [&[("SERVICE_SMTP_URL", "smtp://127.0.0.1:1")] as &[(&str, &str)], &oidc] {
+    let smtp = [("SERVICE_SMTP_URL", "smtp://127.0.0.1:1")];
+    for variables in [smtp.as_slice(), oidc.as_slice()] {
         let refused = start(variables).await.err().expect("refused");
         assert!(refused.contains("SERVICE_PUBLIC_BASE_URL"), "{refused}");
         let mut with_base = variables.to_vec();

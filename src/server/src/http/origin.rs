@@ -145,8 +145,9 @@ mod tests {
         let http = Version::HTTP_11;
         assert!(verdict(http, "/", &["localhost:8000"]));
         assert!(verdict(http, "http://LOCALHOST/", &["localhost"]));
-        for hosts in [&[] as &[&str], &[""], &["a", "a"], &["a", "b"], &["evil.test/x?.localhost"], &["a b"]]
-        {
+        let refused: [&[&str]; 6] =
+            [&[], &[""], &["a", "a"], &["a", "b"], &["evil.test/x?.localhost"], &["a b"]];
+        for hosts in refused {
             assert!(!verdict(http, "/", hosts), "{hosts:?}");
         }
         assert!(!verdict(http, "http://evil.test/", &["localhost"]), "the target says otherwise");

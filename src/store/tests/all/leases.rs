@@ -121,7 +121,8 @@ async fn a_lease_that_ends_later_than_any_does_ends_as_if_renewed_now() {
 async fn a_lease_reaches_back_to_runs_of_now_whatever_the_clock_was_before() {
     let world = World::new().await;
     let (writer, now) = (world.uuid(), world.uuid());
-    let future = kernel::first_id_at(chrono::Utc::now() + chrono::TimeDelta::days(10));
+    let future =
+        kernel::first_id_at(kernel::Clock::now(&kernel::SystemClock::new()) + chrono::TimeDelta::days(10));
     let (lease, _) = world.store.take_lease(writer, future).await.unwrap();
     assert!(world.store.renew_lease(lease, future).await.unwrap().is_some());
     assert_eq!(world.store.take_lease(writer, now).await.unwrap().1, now);
