@@ -188,7 +188,9 @@ async fn a_turn_whose_rows_cannot_be_written_ends_with_an_error_at_once() {
         assert!(begun.monotonic() < millis(15_000), "it was tried again and again");
         assert!(told.is_whole());
         assert_eq!(told.errors(), ["service.internal"]);
-        assert_eq!(told.answers(), Vec::<String>::new());
+        // What could be written of it is kept.
+        let kept = told.answers().concat();
+        assert!(text.starts_with(&kept) && !kept.contains("poison"), "{kept:?}");
         assert_eq!(house.database.scalar("SELECT string_agg(status, ' ') FROM runs").await, "failed");
         until_idle(&instance).await;
     }

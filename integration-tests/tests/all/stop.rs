@@ -30,7 +30,11 @@ async fn a_stopped_reply_keeps_what_was_said() {
         let done = events(&seen).pop().unwrap();
         assert_eq!(done["type"], "thread.item.done");
         assert_eq!(done["item"]["content"][0]["text"], "so far");
-        assert!(!seen.contains("stopped"), "what the model is told is not sent: {seen}");
+        assert_eq!(
+            (&done["item"]["status"], &done["item"]["reason"]),
+            (&json!("incomplete"), &json!("stopped"))
+        );
+        assert!(!seen.contains("user stopped"), "what the model is told is not sent: {seen}");
         let items = "SELECT string_agg(content::json->>'type', ' ' ORDER BY id) FROM thread_items";
         assert_eq!(t.scalar(items).await, "user_message assistant_message sdk_hidden_context");
         let run = "SELECT status || ' ' || (error::json->>'code') || ' ' || (cancel_requested_at IS NOT NULL) FROM runs";
@@ -152,7 +156,7 @@ async fn status_of(t: &TestService, workflow: &str) -> String {
 
 #[tokio::test]
 async fn a_turn_whose_last_reader_has_gone_is_stopped_after_the_grace() {
-    let t = TestService::with_manual_clock().await;
+    let t = TestService::builder().set("SERVICE_CHAT_DISCONNECT_GRACE", "30").manual_clock().start().await;
     let workflow =
         t.workflow().graph(graphs::interrupted("so far", 600.0, "never")).published().create().await;
     let mut answer = t.open_chat(&chat::create(&workflow, "hi")).await;
@@ -225,7 +229,7 @@ async fn with_an_endless_grace_a_turn_needs_no_reader() {
 
 #[tokio::test]
 async fn the_countdown_of_a_waiting_turn_begins_with_the_turn() {
-    let t = TestService::with_manual_clock().await;
+    let t = TestService::builder().set("SERVICE_CHAT_DISCONNECT_GRACE", "30").manual_clock().start().await;
     let workflow =
         t.workflow().graph(graphs::delayed(100.0, "{{ inputs.message }}")).published().create().await;
     let mut first = t.open_chat(&chat::create(&workflow, "first")).await;

@@ -45,6 +45,17 @@ impl Store {
     pub async fn clock_went_back(&self, now: DateTime<Utc>) -> Result<(), StoreError> {
         let soon = now + DELIVERIES;
         let statements = [
+            // What a step waits for counts from its start.
+            (
+                "UPDATE run_questions q SET asked_at = $1, expires_at = $1 + (q.expires_at - q.asked_at)
+                 FROM run_queue r WHERE r.run_id = q.run_id AND q.asked_at > $1",
+                now,
+            ),
+            (
+                "UPDATE run_steps s SET started_at = $1 FROM run_queue r
+                 WHERE r.run_id = s.run_id AND s.status = 'started' AND s.started_at > $1",
+                now,
+            ),
             ("UPDATE run_queue SET due_at = $1 WHERE NOT turn AND due_at > $1", now),
             ("UPDATE cron_triggers SET claimed_until = $1 WHERE claimed_until > $1", now + TOLERANCE),
             ("UPDATE outbox SET next_attempt_at = $1 WHERE next_attempt_at > $1", soon),
