@@ -78,7 +78,11 @@ impl From<DieselError> for StoreError {
         let text = error.to_string();
         let says = |texts: &[&str]| texts.iter().any(|known| text.contains(known));
         match &error {
-            DieselError::DatabaseError(DatabaseErrorKind::ClosedConnection, _)
+            DieselError::DatabaseError(
+                // A server that is a standby by now refuses writes.
+                DatabaseErrorKind::ClosedConnection | DatabaseErrorKind::ReadOnlyTransaction,
+                _,
+            )
             | DieselError::BrokenTransactionManager => Self::Unavailable(text),
             DieselError::DatabaseError(DatabaseErrorKind::UniqueViolation, info) => {
                 Self::Taken(info.constraint_name().unwrap_or_default().to_owned())

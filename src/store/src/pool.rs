@@ -7,11 +7,13 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use deadpool::Runtime;
 use deadpool::managed::{PoolError, Timeouts};
-use diesel_async::AsyncPgConnection;
+use diesel::QueryableByName;
+use diesel::sql_types::Bool;
 use diesel_async::pooled_connection::deadpool::{Object, Pool};
 use diesel_async::pooled_connection::{
     AsyncDieselConnectionManager, ManagerConfig, PoolableConnection, RecyclingMethod,
 };
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use futures_util::FutureExt;
 use kernel::{Clock, Ids, Random};
 use secrecy::ExposeSecret;
@@ -108,13 +110,24 @@ impl Store {
         self.inner.connector.open(Session::Lane(self.inner.role)).await.map(LaneConnection::new)
     }
 
-    /// Whether the database answers.
+    /// Whether the database answers and takes writes. Where it does not take them, the idle connections of the pool are
+    /// closed: they lead to a server that is a standby by now, and new ones to the primary.
     ///
     /// # Errors
-    /// [`StoreError`] when it does not.
+    /// [`StoreError::Unavailable`] when it does not.
     pub async fn ping(&self) -> Result<(), StoreError> {
-        use diesel_async::SimpleAsyncConnection;
-        Ok(self.connection().await?.batch_execute("SELECT 1").await?)
+        #[derive(QueryableByName)]
+        struct Found {
+            #[diesel(sql_type = Bool)]
+            read_only: bool,
+        }
+        let asked = "SELECT current_setting('transaction_read_only') = 'on' AS read_only";
+        let found: Found = diesel::sql_query(asked).get_result(&mut *self.connection().await?).await?;
+        if found.read_only {
+            self.inner.pool.retain(|_, _| false);
+            return Err(StoreError::Unavailable("the database is read-only".to_owned()));
+        }
+        Ok(())
     }
 
     /// The thread that drives the connections.

@@ -44,6 +44,27 @@ async fn a_busy_pool_says_so_after_five_seconds() {
 }
 
 #[tokio::test]
+async fn a_server_that_has_become_a_standby_is_unavailable_and_its_connections_are_replaced() {
+    let world = World::new().await;
+    let name = world.database.scalar("SELECT quote_ident(current_database())").await;
+    let writes = format!("ALTER DATABASE {name} SET default_transaction_read_only");
+    world.database.execute(&format!("{writes} = on")).await.unwrap();
+    world.database.execute(KILL).await.unwrap();
+    until("they are gone", async || world.database.scalar(OTHERS).await == "0").await;
+    until("connections to be new", async || {
+        matches!(world.workflow("w").await, Err(StoreError::Unavailable(told)) if told.contains("read-only"))
+    })
+    .await;
+    let error = world.store.ping().await.unwrap_err();
+    assert_eq!(error.code(), wire::ErrorCode::DatabaseUnavailable);
+    let outsider = outsider(world.database.dsn()).await;
+    outsider.batch_execute("SET default_transaction_read_only = off").await.unwrap();
+    outsider.batch_execute(&format!("{writes} = off")).await.unwrap();
+    until("connections that write", async || world.store.ping().await.is_ok()).await;
+    world.workflow("w").await.unwrap();
+}
+
+#[tokio::test]
 async fn connections_that_the_server_ended_are_replaced() {
     let world = World::new().await;
     for _ in 0..3 {
