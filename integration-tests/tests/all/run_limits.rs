@@ -106,3 +106,31 @@ async fn the_limit_may_be_taken_away_and_is_checked() {
         t.post(&format!("/api/runs/{}/cancel", run["id"].as_str().unwrap()), "").await;
     }
 }
+
+/// Limits of single nodes multiply; those of a run do not.
+#[tokio::test]
+async fn a_workflow_that_calls_itself_three_times_starves_nobody() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().create().await;
+    let again = json!({"type": "sub_workflow", "workflow": workflow.handle});
+    let items = json!({"name": "all", "type": "for_each", "items": [1, 2, 3], "concurrency": 3, "body": again,
+                       "on_item_error": "continue"});
+    let graph = graphs::chain(&[items], None);
+    let saved = t
+        .post(&format!("/api/workflows/{}/versions", workflow.id), &json!({"graph": graph}).to_string())
+        .await;
+    assert_eq!(saved.status, 201, "{}", saved.text());
+    let begun = t
+        .post(&format!("/api/workflows/{}/runs", workflow.id), r#"{"inputs":{"message":"x"}}"#)
+        .await
+        .value();
+    let chatting = t.workflow().echo().published().create().await;
+    assert!(t.visitor().say(&chatting.id, "meanwhile").await.unwrap().text.contains("meanwhile"));
+    let path = format!("/api/runs/{}", begun["id"].as_str().unwrap());
+    until("the run to end", async || t.get(&path).await.value()["status"] == "failed").await;
+    // It goes on with an entry that fails, and still the whole run ends.
+    let error = t.get(&path).await.value()["error"].clone();
+    assert_eq!(error["code"], "run.nodes_limit", "{error}");
+    let rows: u32 = t.scalar("SELECT count(*) FROM run_steps").await.parse().unwrap();
+    assert!(rows < 5_000, "{rows}");
+}

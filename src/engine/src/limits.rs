@@ -49,3 +49,20 @@ pub(crate) fn size(value: &Value) -> usize {
         _ => 8,
     }
 }
+
+/// Whether the texts of a value are longer than that altogether.
+pub(crate) fn is_longer(value: &Value, bytes: usize) -> bool {
+    fn left(value: &Value, bytes: usize) -> Option<usize> {
+        match value {
+            Value::String(text) => bytes.checked_sub(text.len()),
+            Value::Array(items) => {
+                items.iter().try_fold(bytes, |bytes, item| left(item, bytes.checked_sub(1)?))
+            }
+            Value::Object(members) => members
+                .iter()
+                .try_fold(bytes, |bytes, (name, member)| left(member, bytes.checked_sub(name.len())?)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => bytes.checked_sub(8),
+        }
+    }
+    left(value, bytes).is_none()
+}

@@ -284,6 +284,11 @@ impl Visit<'_> {
 
     /// One attempt and its row. Its panic is its failure.
     async fn attempt(&self, attempt: u32, begun: Option<&RecordedStep>) -> Visited {
+        // Of a run with thousands of nodes that are ready, others have their turn in between.
+        tokio::task::consume_budget().await;
+        if let Err(stopped) = self.env.budget.step(&self.path) {
+            return Visited::known(Err(stopped));
+        }
         let mut record = self.record(attempt);
         if let Some(row) = begun {
             record.begun = true;
@@ -305,10 +310,16 @@ impl Visit<'_> {
             Err(stopped) => Err(stopped),
         };
         let result = match worked {
-            Ok(value) => limits::json(&value).map(|result| {
-                record.outcome = StepOutcome::Succeeded { result, finished_at };
-                value
-            }),
+            Ok(value) => match limits::json(&value) {
+                Ok(result) => {
+                    if let Err(stopped) = self.env.budget.store(&self.path, result.len()) {
+                        return Visited::known(Err(stopped));
+                    }
+                    record.outcome = StepOutcome::Succeeded { result, finished_at };
+                    Ok(value)
+                }
+                Err(error) => Err(error),
+            },
             Err(Failure::Failed(error)) => Err(error),
             Err(stopped) => return Visited::known(Err(stopped)),
         };
@@ -325,13 +336,17 @@ impl Visit<'_> {
         if known.is_empty() {
             return Ok(value);
         }
-        aside(is_longer(&value, LONG), move || Ok(known.value(value))).await
+        aside(limits::is_longer(&value, LONG), move || Ok(known.value(value))).await
     }
 
     async fn work(&self, record: &mut StepRecord) -> Result<Value, Failure> {
         let node = &self.node.node;
         let input = self.input().await?;
-        record.input_digest = crate::canonical::sha256(&[input.to_string().as_bytes()]);
+        let text = input.to_string();
+        record.input_digest = crate::canonical::sha256(&[text.as_bytes()]);
+        let budget = &self.env.budget;
+        let _input = budget.input(&self.path, text.len())?;
+        drop(text);
         if let Some(kept) = self.kept(record) {
             return Ok(kept);
         }
@@ -345,6 +360,11 @@ impl Visit<'_> {
             stored.map_err(|error| Failure::Lost(error.to_string()))?;
             record.begun = true;
         }
+        let (_inside, _working) = match self.node.kind.effect {
+            Effect::Nested => (Some(budget.container(&self.path)?), None),
+            Effect::Wait => (None, None),
+            _ => (None, budget.working().await),
+        };
         let call = self.call(record);
         let running = self.within_limit(record, keeps_start, node.run(input, &call));
         let result = if self.node.kind.effect == Effect::Wait {
@@ -425,21 +445,4 @@ impl Visit<'_> {
             tracing::warn!(node = %self.path, %error, "a finished step could not say again what it had said");
         }
     }
-}
-
-/// Whether the texts of a value are longer than that altogether.
-fn is_longer(value: &Value, bytes: usize) -> bool {
-    fn left(value: &Value, bytes: usize) -> Option<usize> {
-        match value {
-            Value::String(text) => bytes.checked_sub(text.len()),
-            Value::Array(items) => {
-                items.iter().try_fold(bytes, |bytes, item| left(item, bytes.checked_sub(1)?))
-            }
-            Value::Object(members) => members
-                .iter()
-                .try_fold(bytes, |bytes, (name, member)| left(member, bytes.checked_sub(name.len())?)),
-            Value::Null | Value::Bool(_) | Value::Number(_) => bytes.checked_sub(8),
-        }
-    }
-    left(value, bytes).is_none()
 }

@@ -6,6 +6,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use wire::ErrorCode;
 
+use super::budget::Budget;
 use super::recorded::Recorded;
 use super::{RunInput, Stop};
 use crate::ports::{JournalError, Ports};
@@ -28,6 +29,8 @@ pub(crate) struct Env<'a> {
     pub(super) recorded: Recorded,
     /// Secrets that nodes have used.
     pub(super) redactor: Redactor,
+    /// What the whole run may use.
+    pub(super) budget: Budget,
 }
 
 impl Env<'_> {

@@ -5,6 +5,7 @@
 
 mod activity;
 mod attempt;
+mod budget;
 mod call;
 mod frame;
 mod output;
@@ -25,6 +26,7 @@ pub use recorded::RecordedStep;
 use crate::ports::Ports;
 use crate::redact::Redactor;
 use crate::{Plan, RunError, limits};
+use budget::Budget;
 use frame::{Env, Frame};
 use recorded::Recorded;
 
@@ -81,11 +83,18 @@ pub async fn execute(
     ports: Ports<'_>,
 ) -> Result<Value, RunError> {
     let deadline = input.deadline;
-    let env = Env { ports, recorded: Recorded::new(recorded), redactor: Redactor::default() };
+    let budget = Budget::new(recorded.len());
+    let env = Env { ports, recorded: Recorded::new(recorded), redactor: Redactor::default(), budget };
     let frame = Frame { prefix: String::new(), step: None, depth: 0, halt: CancellationToken::new(), input };
     let root = StepOutput::root(ports.output);
     let _busy = ports.activity.busy();
-    let running = steps::run(&env, plan, &frame, &root, 0);
+    let running = async {
+        tokio::select! {
+            biased;
+            error = env.budget.exceeded() => Err(Stop::Failed(error)),
+            ended = steps::run(&env, plan, &frame, &root, 0) => ended,
+        }
+    };
     let ended = match deadline {
         Some(deadline) => {
             let left = (deadline - ports.clock.now()).to_std().unwrap_or_default();

@@ -453,6 +453,19 @@ error_codes! {
         "A graph went on for more super-steps than `recursion_limit` of its runnable config allows, 50 \
          unless it says otherwise. Most often a loop does not end.",
         "End the loop earlier, or raise `recursion_limit` (at most 250) and save the version.";
+    RunStepLimit, "run.step_limit", 200, false,
+        "The run took more steps than a run may.",
+        "The nodes of a run were attempted more than 100,000 times altogether, nested ones included. Most often workflows call \
+         themselves, or lists inside lists are larger than expected.",
+        "Do less in one run: begin several runs, or give nodes larger parts of the work.";
+    RunNodesLimit, "run.nodes_limit", 200, false,
+        "The run had more nested nodes in progress than a run may.",
+        "More than 1,024 nodes with others inside (`for_each`, `sub_workflow`, `agent`) were in progress at the same time.",
+        "Lower `concurrency` of the outer ones.";
+    RunBytesLimit, "run.bytes_limit", 200, false,
+        "The run used more bytes than a run may.",
+        "The results of a run have more than 512 MiB altogether, or the inputs of its nodes in progress more than 256 MiB.",
+        "Hand smaller values from node to node, and fewer at the same time.";
     RunCancelled, "run.cancelled", 200, false,
         "The run was stopped.",
         "Somebody stopped the turn. It stands in the run's record; the stream ends with a notice or with \

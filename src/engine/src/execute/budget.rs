@@ -1,0 +1,152 @@
+//! What one run may use altogether. Limits of single nodes multiply with those around them: a `for_each` of three that calls
+//! its own workflow doubles and trebles with each level.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio_util::sync::CancellationToken;
+use wire::ErrorCode;
+
+use crate::RunError;
+use crate::nodes::Failure;
+
+/// Attempts of nodes, those of earlier lives included.
+const MAX_STEPS: u64 = 100_000;
+/// Nodes at work at the same time; more of them wait.
+const MAX_WORKING: usize = 256;
+/// Nodes at the same time that have others inside. They cannot wait for one another.
+const MAX_CONTAINERS: u64 = 1_024;
+/// Bytes of results that are stored.
+const MAX_STORED: u64 = 512 << 20;
+/// Bytes of inputs of nodes that are in progress.
+const MAX_INPUTS: u64 = 256 << 20;
+
+/// Counts what a run uses. What goes over a limit ends the run, whatever the graph says about errors.
+pub(crate) struct Budget {
+    steps: AtomicU64,
+    containers: AtomicU64,
+    stored: AtomicU64,
+    inputs: AtomicU64,
+    working: Semaphore,
+    error: Mutex<Option<RunError>>,
+    exceeded: CancellationToken,
+}
+
+/// A share of a budget; dropped, it is given back.
+pub(crate) struct Share<'a> {
+    counter: &'a AtomicU64,
+    amount: u64,
+}
+
+impl Drop for Share<'_> {
+    fn drop(&mut self) {
+        self.counter.fetch_sub(self.amount, Ordering::Relaxed);
+    }
+}
+
+impl Budget {
+    /// Of a run of which an earlier life has made so many attempts.
+    pub(super) fn new(recorded: usize) -> Self {
+        Self {
+            steps: AtomicU64::new(u64::try_from(recorded).unwrap_or(u64::MAX)),
+            containers: AtomicU64::new(0),
+            stored: AtomicU64::new(0),
+            inputs: AtomicU64::new(0),
+            working: Semaphore::new(MAX_WORKING),
+            error: Mutex::new(None),
+            exceeded: CancellationToken::new(),
+        }
+    }
+
+    /// One more attempt of this node.
+    pub(super) fn step(&self, node: &str) -> Result<(), Failure> {
+        let steps = self.steps.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        if steps > MAX_STEPS {
+            let message = format!("more than {MAX_STEPS} steps, those of nested nodes included");
+            return Err(self.exceed(ErrorCode::RunStepLimit, node, message));
+        }
+        Ok(())
+    }
+
+    /// A place for a node that does work itself.
+    pub(super) async fn working(&self) -> Option<SemaphorePermit<'_>> {
+        // It is never closed.
+        self.working.acquire().await.ok()
+    }
+
+    /// A node that has others inside is in progress.
+    pub(super) fn container(&self, node: &str) -> Result<Share<'_>, Failure> {
+        self.share(&self.containers, 1, MAX_CONTAINERS).ok_or_else(|| {
+            let message = format!("more than {MAX_CONTAINERS} nodes with others inside at the same time");
+            self.exceed(ErrorCode::RunNodesLimit, node, message)
+        })
+    }
+
+    /// A node with an input of so many bytes is in progress.
+    pub(super) fn input(&self, node: &str, bytes: usize) -> Result<Share<'_>, Failure> {
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        self.share(&self.inputs, bytes, MAX_INPUTS).ok_or_else(|| {
+            let message = format!("inputs of nodes in progress have more than {} MiB", MAX_INPUTS >> 20);
+            self.exceed(ErrorCode::RunBytesLimit, node, message)
+        })
+    }
+
+    /// A result of so many bytes is to be stored.
+    pub(super) fn store(&self, node: &str, bytes: usize) -> Result<(), Failure> {
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        let stored = self.stored.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        if stored > MAX_STORED {
+            let message = format!("results have more than {} MiB", MAX_STORED >> 20);
+            return Err(self.exceed(ErrorCode::RunBytesLimit, node, message));
+        }
+        Ok(())
+    }
+
+    /// Ends when the run has used more than it may.
+    pub(super) async fn exceeded(&self) -> RunError {
+        self.exceeded.cancelled().await;
+        let error = self.error.lock().clone();
+        error.unwrap_or_else(|| RunError::whole(ErrorCode::Internal, "a budget without an error"))
+    }
+
+    fn share<'a>(&self, counter: &'a AtomicU64, amount: u64, limit: u64) -> Option<Share<'a>> {
+        let used = counter.fetch_add(amount, Ordering::Relaxed).saturating_add(amount);
+        let share = Share { counter, amount };
+        (used <= limit).then_some(share)
+    }
+
+    fn exceed(&self, code: ErrorCode, node: &str, message: String) -> Failure {
+        let error = RunError { node: Some(node.to_owned()), ..RunError::whole(code, message) };
+        self.error.lock().get_or_insert(error);
+        self.exceeded.cancel();
+        Failure::Halted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_goes_over_a_limit_ends_the_run_with_the_first_reason() {
+        let budget = Budget::new(usize::try_from(MAX_STEPS).unwrap() - 1);
+        assert!(budget.step("a").is_ok());
+        assert_eq!(budget.step("b"), Err(Failure::Halted));
+        assert_eq!(budget.store("c", usize::MAX), Err(Failure::Halted));
+        let error = budget.exceeded().await;
+        assert_eq!((error.code, error.node.as_deref()), (ErrorCode::RunStepLimit, Some("b")));
+    }
+
+    #[test]
+    fn a_share_is_given_back() {
+        let budget = Budget::new(0);
+        let half = usize::try_from(MAX_INPUTS / 2).unwrap();
+        let first = budget.input("a", half).ok();
+        let second = budget.input("b", half).ok();
+        assert!(first.is_some() && second.is_some());
+        drop(first);
+        assert!(budget.input("c", half).is_ok());
+        assert!(budget.input("d", half).is_err(), "with the second one it is too much");
+    }
+}
