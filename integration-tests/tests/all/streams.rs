@@ -170,3 +170,28 @@ async fn a_database_that_refuses_is_no_missing_stream() {
     }
     assert_eq!(t.get(&path).await.status, 200);
 }
+
+/// What is left of lost connections does not keep a visitor out.
+#[tokio::test]
+async fn who_resumes_a_stream_has_the_place_of_an_old_reader_of_it() {
+    let t = TestService::builder().set("SERVICE_CHAT_MAX_STREAMS", "2").start().await;
+    let workflow =
+        t.workflow().graph(graphs::interrupted("First. ", 60.0, "Never.")).published().create().await;
+    let mut turn = t.open_chat(&chat::create(&workflow, "hi")).await;
+    turn.until("First.").await;
+    let stream = turn.header("x-chat-stream-id").unwrap().to_owned();
+    // The thread is the session of clients without a cookie. None of these reads on.
+    let mut old = Vec::new();
+    for _ in 0..5 {
+        let mut resumed = t.resume(&stream, None).await;
+        assert_eq!(resumed.status, 200);
+        resumed.until("First.").await;
+        old.push(resumed);
+    }
+    // The newest two read, and the others were ended.
+    for replaced in &mut old[..3] {
+        while replaced.try_piece().await.is_some() {}
+    }
+    assert!(old[4].is_silent_for(100).await && old[3].is_silent_for(100).await);
+    assert_eq!(t.stop_turn(&stream).await.status, 200);
+}

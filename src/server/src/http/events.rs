@@ -105,13 +105,16 @@ pub(super) fn body(
     held: Held,
 ) -> impl Stream<Item = Result<Bytes, ReaderError>> + use<> {
     let (clock, closing) = (app.clock().clone(), app.streams_closing().clone());
+    let replaced = held.as_ref().map(StreamPlace::replaced).unwrap_or_default();
     unfold(Some(reader), move |reader| {
         let _ = &held;
-        let (clock, closing) = (clock.clone(), closing.clone());
+        let (clock, closing, replaced) = (clock.clone(), closing.clone(), replaced.clone());
         async move {
             let mut reader = reader?;
             let read = tokio::select! {
                 biased;
+                // Another reader of the session has its place.
+                () = replaced.cancelled() => return None,
                 read = reader.next() => Some(read),
                 () = closing.cancelled() => None,
                 () = clock.sleep(PING) => {

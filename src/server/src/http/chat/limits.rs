@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use config::{Chat, ChatLimit};
@@ -18,6 +18,7 @@ use governor::state::keyed::DashMapStateStore;
 use governor::{Quota, RateLimiter};
 use kernel::Clock;
 use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use wire::ErrorCode;
 
@@ -72,8 +73,18 @@ impl<K: std::hash::Hash + Eq + Clone> Limit<K> {
     }
 }
 
-/// How many streams each session reads.
-type Streams = Arc<Mutex<HashMap<String, u32>>>;
+/// The streams that each session reads, the oldest reader first.
+type Streams = Arc<Mutex<HashMap<String, Vec<OpenStream>>>>;
+
+/// A reader.
+struct OpenStream {
+    /// Tells it from other readers of its session.
+    number: u64,
+    /// What it reads; `None` until a turn's stream is known.
+    stream: Option<Uuid>,
+    /// Cancelled when another reader has its place.
+    replaced: CancellationToken,
+}
 
 /// All limits of the chat.
 pub(in crate::http) struct Limits {
@@ -82,6 +93,8 @@ pub(in crate::http) struct Limits {
     session: Limit<String>,
     most_streams: Option<NonZeroU32>,
     streams: Streams,
+    /// How many readers there were.
+    readers: AtomicU64,
 }
 
 impl Limits {
@@ -94,6 +107,7 @@ impl Limits {
             session: Limit::new(per_session, interval, &clock, ErrorCode::ChatRateLimitedSession),
             most_streams: config.max_streams,
             streams: Arc::default(),
+            readers: AtomicU64::new(0),
         }
     }
 
@@ -112,30 +126,60 @@ impl Limits {
         self.session.check(&session.to_owned())
     }
 
-    /// A place for one more stream of this session, which is given back when it is dropped.
-    pub(super) fn stream(&self, session: Option<&str>) -> ApiResult<StreamPlace> {
+    /// A place for one more reader of this session, which is given back when it is dropped. Whoever resumes a stream gets the
+    /// place of the session's oldest reader of it, if there is no other: a client that lost its connection must not be kept out
+    /// by what is left of that.
+    pub(super) fn stream(&self, session: Option<&str>, resumed: Option<Uuid>) -> ApiResult<StreamPlace> {
         let (Some(most), Some(session)) = (self.most_streams, session) else { return Ok(StreamPlace(None)) };
         let mut streams = self.streams.lock();
         let open = streams.entry(session.to_owned()).or_default();
-        if *open >= most.get() {
-            return Err(ApiError::new(ErrorCode::ChatRateLimitedStreams).retry_after(5));
+        if open.len() >= usize::try_from(most.get()).unwrap_or(usize::MAX) {
+            let oldest = open.iter().position(|open| resumed.is_some() && open.stream == resumed);
+            let oldest =
+                oldest.ok_or_else(|| ApiError::new(ErrorCode::ChatRateLimitedStreams).retry_after(5))?;
+            open.remove(oldest).replaced.cancel();
         }
-        *open += 1;
-        Ok(StreamPlace(Some((session.to_owned(), Arc::clone(&self.streams)))))
+        let number = self.readers.fetch_add(1, Ordering::Relaxed);
+        let replaced = CancellationToken::new();
+        open.push(OpenStream { number, stream: resumed, replaced: replaced.clone() });
+        let (session, streams) = (session.to_owned(), Arc::clone(&self.streams));
+        Ok(StreamPlace(Some(Held { session, number, replaced, streams })))
     }
 }
 
 /// A stream that is read.
-pub(in crate::http) struct StreamPlace(Option<(String, Streams)>);
+pub(in crate::http) struct StreamPlace(Option<Held>);
+
+struct Held {
+    session: String,
+    number: u64,
+    replaced: CancellationToken,
+    streams: Streams,
+}
+
+impl StreamPlace {
+    /// The stream is known now.
+    pub(super) fn reads(&self, stream: Uuid) {
+        let Some(held) = &self.0 else { return };
+        let mut streams = held.streams.lock();
+        let open = streams.get_mut(&held.session).into_iter().flatten();
+        open.filter(|open| open.number == held.number).for_each(|open| open.stream = Some(stream));
+    }
+
+    /// Cancelled when another reader has the place.
+    pub(in crate::http) fn replaced(&self) -> CancellationToken {
+        self.0.as_ref().map(|held| held.replaced.clone()).unwrap_or_default()
+    }
+}
 
 impl Drop for StreamPlace {
     fn drop(&mut self) {
-        let Some((session, streams)) = self.0.take() else { return };
-        let mut streams = streams.lock();
-        if let Some(open) = streams.get_mut(&session) {
-            *open = open.saturating_sub(1);
-            if *open == 0 {
-                streams.remove(&session);
+        let Some(held) = self.0.take() else { return };
+        let mut streams = held.streams.lock();
+        if let Some(open) = streams.get_mut(&held.session) {
+            open.retain(|open| open.number != held.number);
+            if open.is_empty() {
+                streams.remove(&held.session);
             }
         }
     }
@@ -204,13 +248,23 @@ mod tests {
         let config = config::Config::load(&config::Source::from_pairs(given)).unwrap().chat;
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::new(chrono::DateTime::UNIX_EPOCH));
         let limits = Limits::new(&config, &clock);
-        let first = limits.stream(Some("a")).unwrap();
-        let _second = limits.stream(Some("a")).unwrap();
-        assert!(limits.stream(Some("a")).is_err());
-        assert!(limits.stream(Some("b")).is_ok() && limits.stream(None).is_ok());
+        let first = limits.stream(Some("a"), None).unwrap();
+        let second = limits.stream(Some("a"), None).unwrap();
+        assert!(limits.stream(Some("a"), None).is_err());
+        assert!(limits.stream(Some("b"), None).is_ok() && limits.stream(None, None).is_ok());
         drop(first);
-        let third = limits.stream(Some("a")).unwrap();
-        drop((third, _second));
+        let third = limits.stream(Some("a"), None).unwrap();
+        // Who resumes a stream has the place of its oldest reader, and of no other's.
+        let (stream, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        second.reads(stream);
+        third.reads(stream);
+        assert!(limits.stream(Some("a"), Some(other)).is_err());
+        let fourth = limits.stream(Some("a"), Some(stream)).unwrap();
+        let replaced = [&second, &third, &fourth].map(|place| place.replaced().is_cancelled());
+        assert_eq!(replaced, [true, false, false]);
+        drop(second);
+        assert!(limits.stream(Some("a"), None).is_err(), "its place is another one's by now");
+        drop((third, fourth));
         assert!(limits.streams.lock().is_empty());
     }
 }

@@ -18,7 +18,7 @@ use crate::http::{App, body};
 /// Goes on exactly behind the last event that was seen; 204 when there is none.
 pub(super) async fn read(app: Anyone, id: Path<String>, request: HttpRequest) -> ApiResult<HttpResponse> {
     let (stream, access) = open(&app, &id, &request).await?;
-    let place = place(&app, &access, stream.thread_id)?;
+    let place = place(&app, &access, &stream)?;
     events::serve(&app, &stream, &request, Unknown::Ignored, super::headers(stream.id), place).await
 }
 
@@ -31,7 +31,7 @@ pub(super) async fn running(app: Anyone, id: Path<String>, request: HttpRequest)
     access.owns(&thread)?;
     match app.chat().running(id).await? {
         Some(stream) => {
-            let place = place(&app, &access, Some(id))?;
+            let place = place(&app, &access, &stream)?;
             events::serve_latest(&app, &stream, &request, super::headers(stream.id), place).await
         }
         None => Ok(HttpResponse::NoContent().finish()),
@@ -53,9 +53,9 @@ pub(super) async fn stop(
     Ok(Json(StopAnswer { status }))
 }
 
-fn place(app: &App, access: &Access, thread: Option<ThreadId>) -> ApiResult<Option<StreamPlace>> {
-    let session = access.session(thread.map(|thread| thread.to_string()).as_deref());
-    app.chat_limits().stream(session.as_deref()).map(Some)
+fn place(app: &App, access: &Access, stream: &StoredStream) -> ApiResult<Option<StreamPlace>> {
+    let session = access.session(stream.thread_id.map(|thread| thread.to_string()).as_deref());
+    app.chat_limits().stream(session.as_deref(), Some(stream.id)).map(Some)
 }
 
 /// The stream, under the rules of the chat request that began it. A run's stream is none of the chat's.

@@ -42,7 +42,7 @@ pub(super) async fn begin(
     metadata: Map<String, Value>,
 ) -> ApiResult<HttpResponse> {
     let Asked { app, access, request, body, session } = asked;
-    let place = app.chat_limits().stream(session)?;
+    let place = app.chat_limits().stream(session, None)?;
     let mut key = idempotency::key(app, request, access, body)?;
     if let Some(key) = &key
         && !matches!(said, Said::First(_))
@@ -85,6 +85,7 @@ async fn answer(
     place: StreamPlace,
 ) -> ApiResult<HttpResponse> {
     let Asked { app, request, .. } = asked;
+    place.reads(begun.reader.stream());
     let mut response = headers(begun.reader.stream());
     if begun.replayed {
         response.insert_header(crate::http::idempotency::REPLAYED);
