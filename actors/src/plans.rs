@@ -22,20 +22,20 @@ pub struct LoadedVersion {
     pub id: Uuid,
     /// Its workflow.
     pub workflow: Uuid,
-    /// Counts from 1 within the workflow.
-    pub number: i32,
+    /// Counts from 1 within the workflow; `None` for a draft.
+    pub number: Option<i32>,
     /// The compiled graph.
     pub plan: Arc<Plan>,
     /// Prompts and settings of a run.
     pub config: Arc<Map<String, Value>>,
 }
 
-/// A workflow and its latest version.
+/// A workflow and its live version.
 #[derive(Clone)]
 pub struct Runnable {
     /// The workflow.
     pub workflow: Arc<StoredWorkflow>,
-    /// Its latest version, if it has one.
+    /// Its live version, if it has one.
     pub version: Option<Arc<LoadedVersion>>,
 }
 
@@ -70,7 +70,7 @@ impl Plans {
         Self { store, clock, versions: DashMap::new(), workflows: DashMap::new(), changes: AtomicU64::new(0) }
     }
 
-    /// A workflow with its latest version, at most a second old.
+    /// A workflow with its live version, at most a second old.
     ///
     /// # Errors
     /// [`PlanError`] when it cannot be read or compiled.
@@ -86,7 +86,7 @@ impl Plans {
         let Some(stored) = self.store.workflow(&WorkflowRef::Id(workflow), Uuid::nil()).await? else {
             return Ok(None);
         };
-        let version = match stored.latest_version {
+        let version = match stored.live_version {
             Some(number) => match self.store.version(workflow, number).await? {
                 Some(version) => Some(self.compiled(version)?),
                 None => None,
@@ -104,7 +104,7 @@ impl Plans {
         Ok(Some(runnable))
     }
 
-    /// A version of a workflow of this workspace by its number, or its latest.
+    /// A version of a workflow of this workspace by its number, or its live one.
     ///
     /// # Errors
     /// [`PlanError`] when it cannot be read or compiled.
@@ -116,7 +116,7 @@ impl Plans {
     ) -> Result<Option<Arc<LoadedVersion>>, PlanError> {
         let found = self.store.workflow(workflow, workspace).await?;
         let Some(found) = found.filter(|found| found.workspace_id == workspace) else { return Ok(None) };
-        let Some(number) = number.or(found.latest_version) else { return Ok(None) };
+        let Some(number) = number.or(found.live_version) else { return Ok(None) };
         let version = self.store.version(found.id, number).await?;
         version.map(|version| self.compiled(version)).transpose()
     }

@@ -40,6 +40,7 @@ impl Tidying {
         let forgotten = [
             self.forget_events().await,
             self.forget_runs().await,
+            self.forget_drafts().await,
             self.erase_threads().await,
             self.forget_blobs().await,
             self.erase_indexes().await,
@@ -87,6 +88,13 @@ impl Tidying {
     async fn forget_runs(&self) -> Result<(), StoreError> {
         let Some(kept) = self.keep_runs else { return Ok(()) };
         while self.store.forget_old_runs(self.clock.now() - kept).await? {
+            self.clock.sleep(REST).await;
+        }
+        Ok(())
+    }
+
+    async fn forget_drafts(&self) -> Result<(), StoreError> {
+        while self.store.forget_old_drafts(self.clock.now()).await? {
             self.clock.sleep(REST).await;
         }
         Ok(())

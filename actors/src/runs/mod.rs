@@ -71,6 +71,14 @@ impl Runs {
         self.ports.plans.find(workspace, &WorkflowRef::Id(workflow), number).await
     }
 
+    /// A version or a draft by its id.
+    ///
+    /// # Errors
+    /// [`PlanError`] when it cannot be read or compiled.
+    pub async fn version_by_id(&self, id: Uuid) -> Result<Arc<LoadedVersion>, PlanError> {
+        self.ports.plans.version(id).await
+    }
+
     /// The run that an earlier request with this key began, if its start is stored.
     ///
     /// # Errors
@@ -141,7 +149,7 @@ impl Runs {
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
-    pub async fn run(&self, id: Uuid) -> Result<Option<(StoredRun, i32)>, StoreError> {
+    pub async fn run(&self, id: Uuid) -> Result<Option<(StoredRun, Option<i32>)>, StoreError> {
         self.ports.store.numbered_run(id).await
     }
 
@@ -154,7 +162,7 @@ impl Runs {
         workflow: Uuid,
         filter: RunFilter,
         limit: i64,
-    ) -> Result<Vec<(StoredRun, i32)>, StoreError> {
+    ) -> Result<Vec<(StoredRun, Option<i32>)>, StoreError> {
         self.ports.store.runs_of_workflow(workflow, filter, limit).await
     }
 

@@ -65,6 +65,7 @@ async fn a_run_is_accepted_at_once_and_ends_by_itself() {
       "status": "queued",
       "trigger": "api",
       "version": 1,
+      "version_id": "[id]",
       "waits_for": [],
       "workflow_id": "[id]"
     }

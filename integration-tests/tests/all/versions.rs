@@ -26,6 +26,7 @@ async fn a_version_is_frozen_and_the_same_again_is_the_same() {
     {
       "created_at": "[time]",
       "created_by": null,
+      "draft": false,
       "id": "[id]",
       "metadata": {
         "b": 2
@@ -80,6 +81,7 @@ async fn versions_are_listed_newest_first_without_what_is_large() {
     {
       "created_at": "[time]",
       "created_by": null,
+      "draft": false,
       "id": "[id]",
       "notes": "no. 5",
       "version": 5,
@@ -97,7 +99,7 @@ async fn versions_are_listed_newest_first_without_what_is_large() {
             break;
         }
     }
-    assert_eq!(seen, [vec![5, 4], vec![3, 2], vec![1]]);
+    assert_eq!(seen, [vec![Some(5), Some(4)], vec![Some(3), Some(2)], vec![Some(1)]]);
     let of_workflows = t.get("/api/workflows?limit=1").await.header("x-next-cursor").map(str::to_owned);
     assert_eq!(of_workflows, None, "there is one workflow");
     for (query, problems) in [
@@ -270,4 +272,42 @@ async fn a_version_may_be_8_mib_and_no_more() {
     };
     assert_eq!(t.post(&path, &body((8 << 20) + 1)).await.refusal(), "413 request.too_large");
     assert_eq!(t.post(&path, &body(8 << 20)).await.status, 201);
+}
+
+/// A rollback is one request; a version that is saved later becomes live.
+#[tokio::test]
+async fn an_earlier_version_is_made_live_and_a_new_one_after_it() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().graph(graphs::reply("one")).published().create().await;
+    let path = format!("/api/workflows/{}", workflow.id);
+    let save = async |text: &str| {
+        let saved =
+            t.post(&format!("{path}/versions"), &json!({"graph": graphs::reply(text)}).to_string()).await;
+        assert_eq!(saved.status, 201, "{}", saved.text());
+    };
+    let said = async || t.visitor().say(&workflow.id, "hi").await.unwrap().text;
+    let live = async |number: &str| t.post(&format!("{path}/versions/{number}/live"), "{}").await;
+    save("two").await;
+    save("three").await;
+    assert_eq!(said().await, "three");
+    let back = live("1").await.value();
+    assert_eq!((&back["live_version"], &back["latest_version"]), (&json!(1), &json!(3)));
+    assert_eq!(said().await, "one");
+    // Requests that name no version take the newest, as they say.
+    let run = t.post(&format!("{path}/runs?wait=10"), r#"{"inputs":{"message":"x"}}"#).await.value();
+    assert_eq!(run["version"], 3);
+    assert_eq!(live("2").await.status, 200);
+    assert_eq!(said().await, "two");
+    assert_eq!(live("2").await.status, 200, "as it is");
+    for nothing in ["9", "0", "x", "01"] {
+        assert_eq!(live(nothing).await.refusal(), "404 version.not_found", "{nothing}");
+    }
+    let unknown = t.post(&format!("{path}/versions/1/live"), r#"{"force":1,"x":2}"#).await;
+    assert_eq!(unknown.refusal(), "422 request.invalid");
+    save("four").await;
+    assert_eq!(said().await, "four");
+    let rows = "SELECT string_agg(reason, ', ' ORDER BY id) FROM audit_log WHERE action = 'workflow.live_version_set'";
+    assert_eq!(t.scalar(rows).await, "from version 3 to 1, from version 1 to 2");
+    assert_eq!(t.send("DELETE", &path, &[], "").await.status, 200);
+    assert_eq!(live("1").await.refusal(), "409 workflow.archived");
 }

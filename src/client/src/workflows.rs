@@ -140,6 +140,15 @@ impl Client {
         self.post(&["api", "workflows", workflow, "publish"], Some(request)).await?.ok()
     }
 
+    /// `POST /api/workflows/{ref}/versions/{number}/live`: makes a version live.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn set_live(&self, workflow: &str, number: i32) -> Result<WorkflowRecord, ClientError> {
+        let number = number.to_string();
+        self.post(&["api", "workflows", workflow, "versions", &number, "live"], None::<&()>).await?.ok()
+    }
+
     /// `POST /api/workflows/{ref}/publish/revoke`: closes the chat again.
     ///
     /// # Errors

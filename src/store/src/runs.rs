@@ -215,8 +215,8 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
-    pub async fn numbered_run(&self, id: Uuid) -> Result<Option<(StoredRun, i32)>, StoreError> {
-        let row: Option<(Row, i32)> = runs::table
+    pub async fn numbered_run(&self, id: Uuid) -> Result<Option<(StoredRun, Option<i32>)>, StoreError> {
+        let row: Option<(Row, Option<i32>)> = runs::table
             .inner_join(workflow_versions::table.on(workflow_versions::id.eq(runs::version_id)))
             .filter(runs::id.eq(id))
             .select((Row::as_select(), workflow_versions::number))
@@ -235,7 +235,7 @@ impl Store {
         workflow: Uuid,
         filter: RunFilter,
         limit: i64,
-    ) -> Result<Vec<(StoredRun, i32)>, StoreError> {
+    ) -> Result<Vec<(StoredRun, Option<i32>)>, StoreError> {
         let mut query = runs::table
             .inner_join(workflow_versions::table.on(workflow_versions::id.eq(runs::version_id)))
             .filter(runs::workflow_id.eq(workflow))
@@ -249,7 +249,7 @@ impl Store {
         if let Some(before) = filter.before {
             query = query.filter(runs::id.lt(before));
         }
-        let rows: Vec<(Row, i32)> = query.load(&mut *self.connection().await?).await?;
+        let rows: Vec<(Row, Option<i32>)> = query.load(&mut *self.connection().await?).await?;
         rows.into_iter().map(|(run, number)| Ok((run.try_into()?, number))).collect()
     }
 

@@ -32,6 +32,7 @@ diesel::table! {
         created_at -> Timestamptz,
         updated_at -> Timestamptz,
         max_concurrent_runs -> Nullable<Int4>,
+        live_version -> Nullable<Int4>,
     }
 }
 
@@ -39,7 +40,7 @@ diesel::table! {
     workflow_versions (id) {
         id -> Uuid,
         workflow_id -> Uuid,
-        number -> Int4,
+        number -> Nullable<Int4>,
         digest -> Bytea,
         identity -> Bytea,
         graph -> Json,
@@ -48,6 +49,7 @@ diesel::table! {
         notes -> Nullable<Text>,
         created_by -> Nullable<Text>,
         created_at -> Timestamptz,
+        draft -> Bool,
     }
 }
 

@@ -1,14 +1,24 @@
 //! Frozen versions of workflows.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
+use diesel::dsl::{exists, not};
 use diesel::prelude::*;
+use diesel::sql_types::{BigInt, Timestamptz};
 use diesel_async::RunQueryDsl;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use crate::connect::Session;
 use crate::error::corrupt;
 use crate::schema::{workflow_versions, workflows};
 use crate::{Changes, Store, StoreError};
+
+/// How long a draft is kept that no run needs.
+const DRAFTS_KEPT: TimeDelta = TimeDelta::hours(24);
+/// How long before its end a draft is not used any more.
+const DRAFT_MARGIN: TimeDelta = TimeDelta::hours(1);
+/// Drafts that are deleted in one go.
+const DRAFTS_AT_ONCE: i64 = 200;
 
 /// A version's row.
 #[derive(Debug, Clone)]
@@ -17,8 +27,8 @@ pub struct StoredVersion {
     pub id: Uuid,
     /// Its workflow.
     pub workflow_id: Uuid,
-    /// Counts from 1 within the workflow.
-    pub number: i32,
+    /// Counts from 1 within the workflow; `None` for a draft.
+    pub number: Option<i32>,
     /// SHA-256 of the canonical graph.
     pub digest: Vec<u8>,
     /// The graph.
@@ -44,8 +54,8 @@ pub struct ListedVersion {
     pub id: Uuid,
     /// Its workflow.
     pub workflow_id: Uuid,
-    /// Counts from 1 within the workflow.
-    pub number: i32,
+    /// Counts from 1 within the workflow; `None` for a draft.
+    pub number: Option<i32>,
     /// SHA-256 of the canonical graph.
     pub digest: Vec<u8>,
     /// What is new.
@@ -83,7 +93,7 @@ pub struct NewVersion {
 struct Row {
     id: Uuid,
     workflow_id: Uuid,
-    number: i32,
+    number: Option<i32>,
     digest: Vec<u8>,
     graph: Value,
     runnable_config: Option<Value>,
@@ -134,6 +144,7 @@ impl Changes {
         let same: Option<Row> = workflow_versions::table
             .filter(workflow_versions::workflow_id.eq(new.workflow_id))
             .filter(workflow_versions::identity.eq(&new.identity))
+            .filter(not(workflow_versions::draft))
             .select(Row::as_select())
             .first(connection)
             .await
@@ -146,7 +157,7 @@ impl Changes {
             .values((
                 workflow_versions::id.eq(self.store.ids().uuid()?),
                 workflow_versions::workflow_id.eq(new.workflow_id),
-                workflow_versions::number.eq(number),
+                workflow_versions::number.eq(Some(number)),
                 workflow_versions::digest.eq(&new.digest),
                 workflow_versions::identity.eq(&new.identity),
                 workflow_versions::graph.eq(&new.graph),
@@ -160,14 +171,142 @@ impl Changes {
             .get_result(connection)
             .await?;
         diesel::update(workflows::table.find(new.workflow_id))
-            .set((workflows::latest_version.eq(number), workflows::updated_at.eq(now)))
+            .set((
+                workflows::latest_version.eq(number),
+                // What is newer than a version that was set by hand becomes live.
+                workflows::live_version.eq(None::<i32>),
+                workflows::updated_at.eq(now),
+            ))
             .execute(connection)
             .await?;
         Ok((row.try_into()?, true))
     }
+
+    /// Keeps a graph that came with a request as a draft; the same content is the numbered version or the draft that is
+    /// there.
+    ///
+    /// # Errors
+    /// [`StoreError::Archived`] when its workflow is archived.
+    pub async fn save_draft(&mut self, new: NewVersion) -> Result<StoredVersion, StoreError> {
+        let now = self.store.now();
+        let connection = &mut *self.connection;
+        let archived_at: Option<DateTime<Utc>> = workflows::table
+            .find(new.workflow_id)
+            .select(workflows::archived_at)
+            .for_share()
+            .first(connection)
+            .await?;
+        if archived_at.is_some() {
+            return Err(StoreError::Archived);
+        }
+        // An older draft may be deleted before the run is stored that needs it.
+        let lasts = workflow_versions::created_at.gt(now - DRAFTS_KEPT + DRAFT_MARGIN);
+        let same: Option<Row> = workflow_versions::table
+            .filter(workflow_versions::workflow_id.eq(new.workflow_id))
+            .filter(workflow_versions::identity.eq(&new.identity))
+            .filter(not(workflow_versions::draft).or(lasts))
+            .order((workflow_versions::draft, workflow_versions::id.desc()))
+            .select(Row::as_select())
+            .first(connection)
+            .await
+            .optional()?;
+        if let Some(same) = same {
+            return same.try_into();
+        }
+        let row: Row = diesel::insert_into(workflow_versions::table)
+            .values((
+                workflow_versions::id.eq(self.store.ids().uuid()?),
+                workflow_versions::workflow_id.eq(new.workflow_id),
+                workflow_versions::draft.eq(true),
+                workflow_versions::digest.eq(&new.digest),
+                workflow_versions::identity.eq(&new.identity),
+                workflow_versions::graph.eq(&new.graph),
+                workflow_versions::runnable_config.eq(new.runnable_config.map(Value::Object)),
+                workflow_versions::metadata.eq(Value::Object(new.metadata)),
+                workflow_versions::notes.eq(&new.notes),
+                workflow_versions::created_by.eq(&new.created_by),
+                workflow_versions::created_at.eq(now),
+            ))
+            .returning(Row::as_returning())
+            .get_result(connection)
+            .await?;
+        row.try_into()
+    }
+
+    /// Makes a numbered version live; returns the one that was, and whether that changes anything. `None` if the workflow has
+    /// no such version.
+    ///
+    /// # Errors
+    /// [`StoreError::Archived`] when the workflow is.
+    pub async fn set_live_version(&mut self, workflow: Uuid, number: i32) -> Result<Option<i32>, StoreError> {
+        let connection = &mut *self.connection;
+        let (latest, live, archived_at): (Option<i32>, Option<i32>, Option<DateTime<Utc>>) = workflows::table
+            .find(workflow)
+            .select((workflows::latest_version, workflows::live_version, workflows::archived_at))
+            .for_update()
+            .first(connection)
+            .await?;
+        if archived_at.is_some() {
+            return Err(StoreError::Archived);
+        }
+        let there = workflow_versions::table
+            .filter(workflow_versions::workflow_id.eq(workflow))
+            .filter(workflow_versions::number.eq(number));
+        let there: bool = diesel::select(exists(there)).get_result(connection).await?;
+        let Some(before) = live.or(latest).filter(|_| there) else { return Ok(None) };
+        diesel::update(workflows::table.find(workflow))
+            .set((
+                workflows::live_version.eq(Some(number).filter(|number| Some(*number) != latest)),
+                workflows::updated_at.eq(self.store.now()),
+            ))
+            .execute(connection)
+            .await?;
+        Ok(Some(before))
+    }
 }
 
 impl Store {
+    /// The versions and drafts of a workflow, newest first: those made before `before`, at most `limit`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn versions_and_drafts(
+        &self,
+        workflow: Uuid,
+        before: Option<Uuid>,
+        limit: i64,
+    ) -> Result<Vec<ListedVersion>, StoreError> {
+        Ok(workflow_versions::table
+            .filter(workflow_versions::workflow_id.eq(workflow))
+            .filter(workflow_versions::id.lt(before.unwrap_or(Uuid::max())))
+            .order(workflow_versions::id.desc())
+            .limit(limit)
+            .select(ListedVersion::as_select())
+            .load(&mut *self.connection().await?)
+            .await?)
+    }
+
+    /// Deletes drafts that are a day old and that no run needs; returns whether there may be more.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn forget_old_drafts(&self, now: DateTime<Utc>) -> Result<bool, StoreError> {
+        // The service's role deletes no versions.
+        let mut connection = self.connector().open(Session::Owner).await?;
+        let deleted = diesel::sql_query(
+            "DELETE FROM workflow_versions WHERE id IN (
+                 SELECT v.id FROM workflow_versions v
+                 WHERE v.draft AND v.created_at < $1
+                   AND NOT EXISTS (SELECT FROM runs r WHERE r.workflow_id = v.workflow_id AND r.version_id = v.id)
+                 LIMIT $2)",
+        )
+        .bind::<Timestamptz, _>(now - DRAFTS_KEPT)
+        .bind::<BigInt, _>(DRAFTS_AT_ONCE)
+        .execute(&mut connection)
+        .await?;
+        Ok(i64::try_from(deleted).is_ok_and(|deleted| deleted == DRAFTS_AT_ONCE))
+    }
+
     /// The versions of a workflow, newest first: those with a number under `before`, at most `limit`.
     ///
     /// # Errors

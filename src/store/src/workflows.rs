@@ -54,6 +54,8 @@ pub struct StoredWorkflow {
     pub chat: ChatSettings,
     /// The newest version.
     pub latest_version: Option<i32>,
+    /// The version that chats, triggers and sub-workflows run.
+    pub live_version: Option<i32>,
     /// When it was archived.
     pub archived_at: Option<DateTime<Utc>>,
     /// When it was made.
@@ -95,6 +97,7 @@ pub(crate) struct Row {
     published_by: Option<String>,
     chat: serde_json::Value,
     latest_version: Option<i32>,
+    live_version: Option<i32>,
     archived_at: Option<DateTime<Utc>>,
     created_at: DateTime<Utc>,
     updated_at: DateTime<Utc>,
@@ -118,6 +121,7 @@ impl TryFrom<Row> for StoredWorkflow {
             published_by: row.published_by,
             chat: serde_json::from_value(row.chat).map_err(|e| corrupt("chat settings", e))?,
             latest_version: row.latest_version,
+            live_version: row.live_version.or(row.latest_version),
             archived_at: row.archived_at,
             created_at: row.created_at,
             updated_at: row.updated_at,

@@ -6,10 +6,10 @@ use serde_json::Value;
 /// `GET /api/workflows/{ref}/versions/{a}/diff/{b}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct VersionDiff {
-    /// The number of the version that is compared with.
-    pub base: i32,
-    /// The number of the version that is looked at.
-    pub target: i32,
+    /// The number of the version that is compared with; null for a draft.
+    pub base: Option<i32>,
+    /// The number of the version that is looked at; null for a draft.
+    pub target: Option<i32>,
     /// Every difference, always in the same order; empty when both do the same.
     pub changes: Vec<Change>,
 }

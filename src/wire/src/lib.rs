@@ -49,9 +49,9 @@ pub use trigger::{
     WebhookBegun, WebhookConfig, WebhookRate, WebhookRecord,
 };
 pub use workflow::{
-    BusyThread, ChatSettings, CheckVersion, Checked, CreateVersion, CreateWorkflow, Listed, PublicWorkflow,
-    PublishRequest, Published, SavedVersion, ShownWorkflow, StopAnswer, StopStatus, UpdateChatSettings,
-    UpdateWorkflow, VersionRecord, VersionSummary, WorkflowRecord,
+    BusyThread, ChatSettings, CheckVersion, Checked, CreateVersion, CreateWorkflow, Listed, PromoteDraft,
+    PublicWorkflow, PublishRequest, Published, SavedVersion, SetLive, ShownWorkflow, StopAnswer, StopStatus,
+    UpdateChatSettings, UpdateWorkflow, VersionRecord, VersionSummary, WorkflowRecord,
 };
 
 /// An instant on the wire: RFC 3339, UTC, with `Z`.

@@ -85,8 +85,10 @@ pub struct RunRecord {
     pub id: String,
     /// Its workflow.
     pub workflow_id: String,
-    /// The number of the version it runs.
-    pub version: i32,
+    /// The number of the version it runs; null for a draft.
+    pub version: Option<i32>,
+    /// The id of the version or draft.
+    pub version_id: String,
     /// How it stands.
     pub status: RunState,
     /// What it was given.
@@ -244,8 +246,8 @@ pub enum RunEvent {
     RunStarted {
         /// Its workflow.
         workflow_id: String,
-        /// The number of the version it runs.
-        version: i32,
+        /// The number of the version it runs; null for a draft.
+        version: Option<i32>,
         /// Whether an earlier life had begun it.
         resumed: bool,
     },

@@ -125,6 +125,8 @@ pub struct WorkflowRecord {
     pub is_archived: bool,
     /// The newest version's number.
     pub latest_version: Option<i32>,
+    /// The number of the version that chats, triggers and sub-workflows run.
+    pub live_version: Option<i32>,
     /// What the chat shows.
     pub chat: ChatSettings,
     /// Most runs at the same time, the others wait for their turn; null: as many as there are.
@@ -177,6 +179,29 @@ pub struct PublicWorkflow {
     pub chat: ChatSettings,
 }
 
+/// `POST /api/workflows/{ref}/versions` of a draft.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PromoteDraft {
+    /// The draft's id.
+    pub draft: String,
+    /// For the caller's own use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Map<String, Value>>,
+    /// What is new.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notes: Option<String>,
+}
+
+/// `POST /api/workflows/{ref}/versions/{n}/live`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SetLive {
+    /// Also a version that did not pass a gate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub force: Option<bool>,
+}
+
 /// `POST /api/workflows/{ref}/versions`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -201,8 +226,10 @@ pub struct VersionRecord {
     pub id: String,
     /// Its workflow.
     pub workflow_id: String,
-    /// Counts from 1 within the workflow.
-    pub version: i32,
+    /// Counts from 1 within the workflow; null for a draft.
+    pub version: Option<i32>,
+    /// Whether it is a draft: a graph that came with a request.
+    pub draft: bool,
     /// SHA-256 of the graph's canonical form (RFC 8785), lower-case hexadecimal.
     pub digest: String,
     /// The graph.
@@ -259,8 +286,10 @@ pub struct VersionSummary {
     pub id: String,
     /// Its workflow.
     pub workflow_id: String,
-    /// Counts from 1 within the workflow.
-    pub version: i32,
+    /// Counts from 1 within the workflow; null for a draft.
+    pub version: Option<i32>,
+    /// Whether it is a draft: a graph that came with a request.
+    pub draft: bool,
     /// SHA-256 of the graph's canonical form (RFC 8785), lower-case hexadecimal.
     pub digest: String,
     /// What is new.

@@ -59,6 +59,7 @@ const ROWS: &[(&str, &str, Asks)] = &[
     ("DELETE", "/api/workflows/*", Needs(WorkflowsWrite)),
     ("GET", "/api/workflows/*/public", Own),
     ("POST", "/api/workflows/*/publish", Needs(WorkflowsWrite)),
+    ("POST", "/api/workflows/*/versions/*/live", Needs(WorkflowsWrite)),
     ("POST", "/api/workflows/*/publish/revoke", Needs(WorkflowsWrite)),
     ("POST", "/api/workflows/*/chat/session", Needs(WorkflowsExecute)),
     ("GET", "/api/workflows/*/versions", Needs(WorkflowsRead)),

@@ -1,6 +1,8 @@
 //! Runs that are begun over a socket.
 
-use integration_tests::{AnswerExt, Socket, TestService, graphs};
+use std::time::Duration;
+
+use integration_tests::{AnswerExt, Socket, TestService, graphs, until};
 use serde_json::{Value, json};
 
 use super::{ADMIN, bearer, call, guarded, token};
@@ -46,17 +48,57 @@ async fn a_run_is_begun_and_its_events_follow_with_what_came_with_it() {
     socket.close().await;
 }
 
+/// What is tried out does not replace what others use.
 #[tokio::test]
-async fn a_graph_that_comes_along_is_saved_once() {
-    let t = TestService::start().await;
+async fn a_graph_that_comes_along_is_a_draft_and_kept_once() {
+    let t = TestService::with_manual_clock().await;
     let workflow = t.workflow().graph(double()).create().await;
     let mut socket = Socket::of(&t, &workflow, &[]).await;
     let graph = graphs::chain(&[json!({"name": "x", "type": "template", "template": "new"})], None);
+    let mut drafts = Vec::new();
     for _ in 0..2 {
         socket.say(&json!({"type": "run_workflow", "graph_config": graph})).await;
         let told = events(&mut socket).await;
-        assert_eq!(told[0]["payload"]["version"], 2);
+        assert_eq!(told[0]["payload"]["version"], Value::Null);
         assert_eq!(told.last().unwrap()["payload"]["output"]["x"]["text"], "new");
+        let run = t.get(&format!("/api/runs/{}", told[0]["run_id"].as_str().unwrap())).await.value();
+        assert_eq!(run["version"], Value::Null);
+        drafts.push(run["version_id"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(drafts[0], drafts[1]);
+    // The same graph as the latest version's runs as that.
+    socket.say(&json!({"type": "run_workflow", "graph_config": double(), "inputs": {"n": 1}})).await;
+    assert_eq!(events(&mut socket).await[0]["payload"]["version"], 1);
+    let path = format!("/api/workflows/{}", workflow.id);
+    let record = t.get(&path).await.value();
+    assert_eq!((&record["latest_version"], &record["live_version"]), (&json!(1), &json!(1)));
+    let listed = async |query: &str| -> Vec<Value> {
+        let list = t.get(&format!("{path}/versions{query}")).await.value();
+        list["data"].as_array().unwrap().iter().map(|one| one["version"].clone()).collect()
+    };
+    assert_eq!(listed("").await, [json!(1)]);
+    assert_eq!(listed("?drafts=true").await, [Value::Null, json!(1)]);
+    let draft = t.get(&format!("{path}/versions/{}", drafts[0])).await.value();
+    assert_eq!((&draft["draft"], &draft["graph"]), (&json!(true), &graph));
+    let diff = t.get(&format!("{path}/versions/1/diff/{}", drafts[0])).await;
+    assert_eq!((diff.status, &diff.value()["target"]), (200, &Value::Null));
+    assert_eq!(t.get(&format!("{path}/versions/{}/diagram.mmd", drafts[0])).await.status, 200);
+    let other = t.workflow().create().await;
+    let foreign = t.get(&format!("/api/workflows/{}/versions/{}", other.id, drafts[0])).await;
+    assert_eq!(foreign.refusal(), "404 version.not_found");
+    let live = t.post(&format!("{path}/versions/{}/live", drafts[0]), "{}").await;
+    assert_eq!(live.refusal(), "404 version.not_found");
+    // Saved as the next version.
+    let promote = json!({"draft": drafts[0], "notes": "tried"}).to_string();
+    let saved = t.post(&format!("{path}/versions"), &promote).await;
+    assert_eq!(
+        (saved.status, &saved.value()["version"], &saved.value()["draft"]),
+        (201, &json!(2), &json!(false))
+    );
+    assert_eq!(t.post(&format!("{path}/versions"), &promote).await.status, 200);
+    for wrong in [json!({"draft": "x"}), json!({"draft": drafts[0], "graph": graph})] {
+        let refused = t.post(&format!("{path}/versions"), &wrong.to_string()).await;
+        assert_eq!(refused.refusal(), "422 request.invalid", "{wrong}");
     }
     // What is wrong with it is told, and the socket stays open.
     socket
@@ -67,7 +109,9 @@ async fn a_graph_that_comes_along_is_saved_once() {
         (&told[0]["payload"]["code"], &told[0]["request_id"]),
         (&json!("graph.invalid"), &json!("bad"))
     );
-    assert!(!told[0]["payload"]["errors"].as_array().unwrap().is_empty());
+    let pointers = told[0]["payload"]["errors"].as_array().unwrap().iter();
+    assert!(pointers.clone().all(|error| error["pointer"].as_str().unwrap().starts_with("/graph_config")));
+    assert!(pointers.count() > 0);
     socket.say(&json!({"type": "run_workflow", "graph_config": double(), "inputs": {}})).await;
     let told = events(&mut socket).await;
     assert_eq!(told[0]["payload"]["code"], "run.inputs_invalid");
@@ -106,4 +150,27 @@ async fn a_graph_asks_for_the_right_to_write() {
     socket.say(&run(Some(double()))).await;
     assert_eq!(events(&mut socket).await.last().unwrap()["type"], "run_completed");
     socket.close().await;
+}
+
+/// A draft that no run needs is deleted after a day; one that a run needs stays as long as that.
+#[tokio::test]
+async fn drafts_are_forgotten_when_nothing_needs_them() {
+    let t = TestService::with_manual_clock().await;
+    let workflow = t.workflow().graph(double()).create().await;
+    let mut socket = Socket::of(&t, &workflow, &[]).await;
+    for template in ["kept", "forgotten"] {
+        let graph = graphs::chain(&[json!({"name": "x", "type": "template", "template": template})], None);
+        socket.say(&json!({"type": "run_workflow", "graph_config": graph})).await;
+        assert_eq!(events(&mut socket).await.last().unwrap()["type"], "run_completed");
+    }
+    socket.close().await;
+    t.execute("DELETE FROM runs WHERE output LIKE '%forgotten%'").await;
+    let drafts = "SELECT string_agg(graph::text, ' ') FROM workflow_versions WHERE draft";
+    assert!(t.scalar(drafts).await.contains("forgotten"));
+    t.while_time_passes_in(Duration::from_secs(3_600), async {
+        until("the draft to go", async || !t.scalar(drafts).await.contains("forgotten")).await;
+    })
+    .await;
+    assert!(t.scalar(drafts).await.contains("kept"));
+    assert_eq!(t.scalar("SELECT count(*) FROM workflow_versions WHERE NOT draft").await, "1");
 }

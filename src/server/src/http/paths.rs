@@ -37,6 +37,7 @@ pub const PATHS: &[(&str, &str)] = &[
     ("/api/workflows/*/chat/session", "POST"),
     ("/api/workflows/*/versions", "GET, HEAD, POST"),
     ("/api/workflows/*/versions/*", "GET, HEAD"),
+    ("/api/workflows/*/versions/*/live", "POST"),
     ("/api/workflows/*/versions/*/diff/*", "GET, HEAD"),
     ("/api/workflows/*/versions/*/diagram.svg", "GET, HEAD"),
     ("/api/workflows/*/versions/*/diagram.mmd", "GET, HEAD"),

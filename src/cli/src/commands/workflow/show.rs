@@ -92,11 +92,17 @@ fn record(workflow: &WorkflowRecord) -> Result<(), Failure> {
 }
 
 fn line(workflow: &WorkflowRecord, version: &VersionSummary) -> Result<(), Failure> {
-    let newest = workflow.latest_version == Some(version.version);
+    let newest = workflow.latest_version == version.version;
     let label = if newest { "versions " } else { "" };
+    let live = if workflow.live_version == version.version && !newest { "  live" } else { "" };
     let notes = version.notes.as_deref().map(harmless).unwrap_or_default();
     let day = version.created_at.get(..16).unwrap_or(&version.created_at).replace('T', " ");
     let digest = version.digest.get(..8).unwrap_or(&version.digest);
-    let text = format!("{label:<10} {:<4} {day}Z  {digest}  {notes}", version.version);
+    let text = format!("{label:<10} {:<4} {day}Z  {digest}  {notes}{live}", number(version.version));
     say(text.trim_end())
+}
+
+/// The number of a version; a draft has none.
+fn number(version: Option<i32>) -> String {
+    version.map_or_else(|| "draft".to_owned(), |number| number.to_string())
 }

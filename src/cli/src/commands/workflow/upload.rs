@@ -65,7 +65,7 @@ impl Upload {
         if let Some(name) = made {
             say(format_args!("Made the workflow \"{name}\"."))?;
         }
-        let (number, paint) = (saved.version.version, Paint::stdout());
+        let (number, paint) = (saved.version.version.unwrap_or_default(), Paint::stdout());
         let workflow = paint.bold(&self.workflow);
         if new {
             say(format_args!("Saved version {number} of {workflow}."))?;

@@ -115,10 +115,18 @@ pub(in crate::http) async fn new_run(
     trigger: &'static str,
     idempotency: Option<IdempotencyKey>,
 ) -> ApiResult<NewRun> {
-    if workflow.archived_at.is_some() {
-        return Err(ApiError::new(ErrorCode::WorkflowArchived));
-    }
     let version = version(app, workflow, wanted.version).await?;
+    new_run_of(workflow, version, wanted, trigger, idempotency)
+}
+
+/// The same of a version that is known, or of a draft.
+pub(in crate::http) fn new_run_of(
+    workflow: &StoredWorkflow,
+    version: Arc<LoadedVersion>,
+    wanted: CreateRun,
+    trigger: &'static str,
+    idempotency: Option<IdempotencyKey>,
+) -> ApiResult<NewRun> {
     let inputs = wanted.inputs.unwrap_or_else(|| Value::Object(Map::new()));
     let problems = version.plan.check_inputs(&inputs);
     if !problems.is_empty() {
@@ -144,6 +152,9 @@ pub(in crate::http) async fn new_run(
 }
 
 async fn version(app: &App, workflow: &StoredWorkflow, number: Option<i32>) -> ApiResult<Arc<LoadedVersion>> {
+    if workflow.archived_at.is_some() {
+        return Err(ApiError::new(ErrorCode::WorkflowArchived));
+    }
     let none = || match number {
         Some(number) => no_version(workflow, &number.to_string()),
         None => ApiError::new(ErrorCode::WorkflowNoVersion),

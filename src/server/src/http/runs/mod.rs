@@ -7,7 +7,7 @@ mod requests;
 mod rerun;
 mod usage;
 
-pub(super) use create::new_run;
+pub(super) use create::{new_run, new_run_of};
 
 use actix_web::web::{self, Json, Path, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};
@@ -123,7 +123,7 @@ async fn cancel(change: Change<WorkflowsExecute>, id: Path<String>) -> ApiResult
 }
 
 /// The run that a path names, where the caller may be.
-async fn found<S: Asked>(caller: &Caller<S>, id: &str) -> ApiResult<(StoredRun, i32)> {
+async fn found<S: Asked>(caller: &Caller<S>, id: &str) -> ApiResult<(StoredRun, Option<i32>)> {
     let not_found = || ApiError::new(ErrorCode::RunNotFound);
     let id = Uuid::parse_str(id).map_err(|_| not_found())?;
     let found = caller.app().runs().run(id).await?.ok_or_else(not_found)?;

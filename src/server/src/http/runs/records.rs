@@ -9,13 +9,14 @@ use wire::{DeliveryRecord, DeliveryState, RunProblem, RunRecord, RunState, Trace
 use crate::http::time;
 
 /// A run's record with what it waits for.
-pub(super) fn run(row: StoredRun, version: i32, questions: Vec<OpenQuestion>) -> RunRecord {
+pub(super) fn run(row: StoredRun, version: Option<i32>, questions: Vec<OpenQuestion>) -> RunRecord {
     let options: Option<RunOptions> = row.options.as_deref().and_then(|text| serde_json::from_str(text).ok());
     let options = options.unwrap_or_default();
     RunRecord {
         id: row.id.to_string(),
         workflow_id: row.workflow_id.to_string(),
         version,
+        version_id: row.version_id.to_string(),
         status: state(row.status),
         inputs: value(Some(&row.inputs)),
         output: value(row.output.as_deref()),
@@ -31,7 +32,7 @@ pub(super) fn run(row: StoredRun, version: i32, questions: Vec<OpenQuestion>) ->
 }
 
 /// The record as it was when the run was accepted.
-pub(super) fn as_begun(row: StoredRun, version: i32) -> RunRecord {
+pub(super) fn as_begun(row: StoredRun, version: Option<i32>) -> RunRecord {
     let begun = StoredRun {
         status: RunStatus::Queued,
         output: None,

@@ -56,7 +56,8 @@ pub(super) async fn call(
         None => {
             count(&app, &workflow, &config).await?;
             let inputs = inputs(&config, &request, &raw, parsed);
-            let wanted = CreateRun { inputs: Some(inputs), ..CreateRun::default() };
+            let version = workflow.live_version;
+            let wanted = CreateRun { inputs: Some(inputs), version, ..CreateRun::default() };
             let new = new_run(&app, &workflow, wanted, "webhook", once.key()).await?;
             once.judged(app.runs().begin(new).await?)?
         }

@@ -25,7 +25,10 @@ pub(super) async fn svg(
     request: HttpRequest,
 ) -> ApiResult<HttpResponse> {
     let (workflow, version) = found(&caller, path, &request).await?;
-    let title = format!("{}, version {}", workflow.name, version.number);
+    let title = match version.number {
+        Some(number) => format!("{}, version {number}", workflow.name),
+        None => format!("{}, draft", workflow.name),
+    };
     let tag = tag("svg", &version, &title);
     if etag::is_known(&request, &tag) {
         return Ok(not_modified(&tag));

@@ -5,6 +5,7 @@ mod credentials;
 mod diagram;
 mod diff;
 mod handle;
+mod live;
 mod publish;
 mod records;
 mod requests;
@@ -27,7 +28,7 @@ use super::paging::Part;
 use super::query::Params;
 use super::{get, resource};
 pub(super) use records::public as public_record;
-pub(super) use versions::{no_version, version_of_graph};
+pub(super) use versions::{draft_of_graph, no_version};
 
 /// In a cursor.
 const LIST: &str = "workflows";
@@ -54,6 +55,9 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         )
         .service(
             resource("/api/workflows/{ref}/versions/{number}", "GET, HEAD").route(get().to(versions::show)),
+        )
+        .service(
+            resource("/api/workflows/{ref}/versions/{number}/live", "POST").route(web::post().to(live::set)),
         )
         .service(
             resource("/api/workflows/{ref}/versions/{base}/diff/{target}", "GET, HEAD")

@@ -1,7 +1,10 @@
 //! The bodies of requests about workflows, read and checked. Pure: every problem at once, and nothing else.
 
 use serde_json::{Map, Value};
-use wire::{CreateVersion, CreateWorkflow, FieldError, PublishRequest, UpdateWorkflow};
+use uuid::Uuid;
+use wire::{
+    CreateVersion, CreateWorkflow, FieldError, PromoteDraft, PublishRequest, SetLive, UpdateWorkflow,
+};
 
 use super::{chat_settings, handle};
 use crate::http::fields::Fields;
@@ -123,6 +126,30 @@ pub(super) fn create_version(body: &Map<String, Value>) -> Read<CreateVersion> {
             notes: notes.map(str::to_owned),
         },
     )
+}
+
+/// The same of a draft.
+pub(super) fn promote_draft(body: &Map<String, Value>) -> Read<PromoteDraft> {
+    let mut fields = Fields::of(body);
+    let draft = fields.text("draft").unwrap_or_default().to_owned();
+    if Uuid::try_parse(&draft).is_err() {
+        fields.note(FieldError::new("/draft", "format", "must be the id of a draft"));
+    }
+    if body.contains_key("graph") {
+        fields.pass_over(&["graph"]);
+        fields.note(FieldError::new("/graph", "conflict", "must not be given together with `draft`"));
+    }
+    let metadata = fields.object("metadata").cloned();
+    let notes = fields.text("notes").map(str::to_owned);
+    not_nul(&mut fields, "/notes", notes.as_deref().unwrap_or_default());
+    read(fields, PromoteDraft { draft, metadata, notes })
+}
+
+/// `POST /api/workflows/{ref}/versions/{n}/live`.
+pub(super) fn set_live(body: &Map<String, Value>) -> Read<SetLive> {
+    let mut fields = Fields::of(body);
+    let force = fields.flag("force");
+    read(fields, SetLive { force })
 }
 
 /// A graph and a config to check.

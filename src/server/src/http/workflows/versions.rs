@@ -6,9 +6,10 @@ use engine::{Plan, Problems};
 use sandbox::Sandbox;
 use serde_json::{Map, Value};
 use store::{NewVersion, StoredVersion, StoredWorkflow};
+use uuid::Uuid;
 use wire::{
-    Checked, CreateVersion, ErrorCode, FieldError, Listed, MOST_PROBLEMS, SavedVersion, VersionRecord,
-    VersionSummary,
+    Checked, CreateVersion, ErrorCode, FieldError, Listed, MOST_PROBLEMS, PromoteDraft, SavedVersion,
+    VersionRecord, VersionSummary,
 };
 
 use super::requests::Read;
@@ -24,6 +25,8 @@ use crate::http::query::Params;
 
 /// In a cursor.
 const LIST: &str = "versions";
+/// In a cursor of versions and drafts.
+const DRAFTS: &str = "versions-and-drafts";
 
 pub(super) async fn create(
     change: Change<WorkflowsWrite, VERSION_LIMIT>,
@@ -31,7 +34,10 @@ pub(super) async fn create(
 ) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let workflow = caller.workflow(&name).await?;
-    let wanted = change.wanted(read)?;
+    let wanted = match change.wanted(read)? {
+        Wanted::Graph(wanted) => wanted,
+        Wanted::Draft(wanted) => promoted(caller, &workflow, wanted).await?,
+    };
     if workflow.archived_at.is_some() {
         return Err(ApiError::new(ErrorCode::WorkflowArchived));
     }
@@ -51,6 +57,28 @@ pub(super) async fn create(
     answer
 }
 
+/// What a draft holds, as a version to save.
+async fn promoted(
+    caller: &Caller<WorkflowsWrite>,
+    workflow: &StoredWorkflow,
+    wanted: PromoteDraft,
+) -> ApiResult<CreateVersion> {
+    let draft = find(caller, workflow, &wanted.draft).await?;
+    let metadata = wanted.metadata.unwrap_or(draft.metadata);
+    Ok(CreateVersion {
+        graph: draft.graph,
+        runnable_config: draft.runnable_config,
+        metadata: Some(metadata),
+        notes: wanted.notes.or(draft.notes),
+    })
+}
+
+/// A version that a request asks for.
+enum Wanted {
+    Graph(CreateVersion),
+    Draft(PromoteDraft),
+}
+
 /// Every problem of the graph and the config.
 async fn check_all(
     wanted: &CreateVersion,
@@ -66,8 +94,11 @@ async fn check_all(
 }
 
 /// A version to save; when anything is wrong with the request itself, what is wrong inside is told with it.
-fn read(body: &Map<String, Value>) -> Read<CreateVersion> {
-    requests::create_version(body).map_err(|mut problems| {
+fn read(body: &Map<String, Value>) -> Read<Wanted> {
+    if body.contains_key("draft") {
+        return requests::promote_draft(body).map(Wanted::Draft);
+    }
+    requests::create_version(body).map(Wanted::Graph).map_err(|mut problems| {
         problems.extend(config_problems(body.get("runnable_config").and_then(Value::as_object)));
         let graph = body.get("graph").map(graph_problems).unwrap_or_default();
         let inside =
@@ -77,22 +108,33 @@ fn read(body: &Map<String, Value>) -> Read<CreateVersion> {
     })
 }
 
-/// A version of this graph alone, with everything checked.
-pub(in crate::http) async fn version_of_graph<S: Asked>(
+/// A draft of this graph with the config of the workflow's latest version, with everything checked. Pointers begin with
+/// `/graph_config`.
+pub(in crate::http) async fn draft_of_graph<S: Asked>(
     caller: &Caller<S>,
     workflow: &StoredWorkflow,
     graph: Value,
 ) -> ApiResult<NewVersion> {
-    if workflow.archived_at.is_some() {
-        return Err(ApiError::new(ErrorCode::WorkflowArchived));
-    }
-    let wanted = CreateVersion { graph, runnable_config: None, metadata: None, notes: None };
+    let latest = match workflow.latest_version {
+        Some(number) => caller.store().version(workflow.id, number).await?,
+        None => None,
+    };
+    let runnable_config = latest.and_then(|latest| latest.runnable_config);
+    let wanted = CreateVersion { graph, runnable_config, metadata: None, notes: None };
     let named = credentials::of_graph(caller, &wanted.graph, Some(workflow.workspace_id)).await?;
-    check_all(&wanted, named.errors, caller.app().system().sandbox()).await?;
+    let problems =
+        [all_graph_problems(&wanted.graph, caller.app().system().sandbox()).await?, named.errors].concat();
+    if !problems.is_empty() {
+        let inside = |problem: FieldError| FieldError {
+            pointer: format!("/graph_config{}", problem.pointer),
+            ..problem
+        };
+        return Err(ApiError::problems(ErrorCode::GraphInvalid, problems.into_iter().map(inside).collect()));
+    }
     frozen(caller, workflow.id, wanted)
 }
 
-fn frozen<S>(caller: &Caller<S>, workflow_id: uuid::Uuid, wanted: CreateVersion) -> ApiResult<NewVersion> {
+fn frozen<S>(caller: &Caller<S>, workflow_id: Uuid, wanted: CreateVersion) -> ApiResult<NewVersion> {
     // Both were looked at before.
     let no_form = |error: engine::CanonicalError| ApiError::new(ErrorCode::Internal).with_cause(error);
     let digest = engine::digest(&wanted.graph).map_err(no_form)?;
@@ -117,10 +159,20 @@ pub(super) async fn list(
 ) -> ApiResult<Json<Listed<VersionSummary>>> {
     let workflow = caller.workflow(&name).await?;
     let mut query = Params::of(&request);
+    if query.flag("drafts") {
+        let part: Part<Uuid> = Part::of(&mut query, DRAFTS);
+        ApiError::refuse(query.finish())?;
+        let mut found = caller.store().versions_and_drafts(workflow.id, part.after, part.wanted()).await?;
+        let next_cursor = part.cut(DRAFTS, &mut found, |version| version.id);
+        return Ok(Json(Listed {
+            data: found.into_iter().map(records::version_summary).collect(),
+            next_cursor,
+        }));
+    }
     let part = Part::of(&mut query, LIST);
     ApiError::refuse(query.finish())?;
     let mut found = caller.store().versions(workflow.id, part.after, part.wanted()).await?;
-    let next_cursor = part.cut(LIST, &mut found, |version| version.number);
+    let next_cursor = part.cut(LIST, &mut found, |version| version.number.unwrap_or_default());
     Ok(Json(Listed { data: found.into_iter().map(records::version_summary).collect(), next_cursor }))
 }
 
@@ -136,13 +188,17 @@ pub(super) async fn show(
     Ok(Json(records::version(version)))
 }
 
-/// The version whose number stands in a path.
+/// The version or draft whose number or id is in a path.
 pub(super) async fn find<S>(
     caller: &Caller<S>,
     workflow: &StoredWorkflow,
     number: &str,
 ) -> ApiResult<StoredVersion> {
     let not_found = || no_version(workflow, number);
+    if let Ok(id) = Uuid::try_parse(number) {
+        let found = caller.store().version_by_id(id).await?;
+        return found.filter(|found| found.workflow_id == workflow.id).ok_or_else(not_found);
+    }
     // Each version has one address: parsing alone would take `+1` and `01` too.
     let parsed = number.parse().ok().filter(|parsed: &i32| parsed.to_string() == number);
     caller.store().version(workflow.id, parsed.ok_or_else(not_found)?).await?.ok_or_else(not_found)

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use actors::plans::LoadedVersion;
 use auth::scope::Scope;
 use bytes::Bytes;
 use kernel::Clock;
@@ -17,8 +18,8 @@ use super::subscriptions::{Done, Subscriptions};
 use super::{closings, messages};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::SocketCaller;
-use crate::http::runs::new_run;
-use crate::http::workflows::version_of_graph;
+use crate::http::runs::{new_run, new_run_of};
+use crate::http::workflows::draft_of_graph;
 use crate::ws::{Closing, Heard, Say, Socket};
 
 /// How often the client is asked whether it is there.
@@ -172,33 +173,38 @@ impl Conversation {
     async fn begin(&mut self, wanted: RunWanted, request_id: Option<String>) -> ApiResult<()> {
         self.subscriptions.check_room()?;
         let RunWanted { graph, inputs, config } = wanted;
-        let version = match graph {
-            Some(graph) => Some(self.saved(graph).await?),
+        let draft = match graph {
+            Some(graph) => Some(self.drafted(graph).await?),
             None => None,
         };
-        let wanted = CreateRun { inputs, config, version, ..CreateRun::default() };
+        let wanted = CreateRun { inputs, config, ..CreateRun::default() };
         let app = self.caller.app().clone();
         // Its latest version, and whether it is archived, as of now.
         let found =
             app.store().workflow(&WorkflowRef::Id(self.workflow.id), self.workflow.workspace_id).await?;
         let workflow = found.ok_or_else(|| ApiError::new(ErrorCode::WorkflowNotFound))?;
-        let new = new_run(&app, &workflow, wanted, "websocket", None).await?;
+        let new = match draft {
+            Some(_) if workflow.archived_at.is_some() => {
+                return Err(ApiError::new(ErrorCode::WorkflowArchived));
+            }
+            Some(draft) => new_run_of(&workflow, draft, wanted, "websocket", None)?,
+            None => new_run(&app, &workflow, wanted, "websocket", None).await?,
+        };
         let begun = app.runs().begin(new).await?;
         let reader = app.runs().read(begun.run, 0);
         self.subscriptions.add(begun.run, reader, self.say.clone(), request_id);
         Ok(())
     }
 
-    /// The number of the version that a graph is saved as; of one that is known, its own.
-    async fn saved(&self, graph: serde_json::Value) -> ApiResult<i32> {
+    /// The draft that a graph is kept as, or the version that is the same.
+    async fn drafted(&self, graph: serde_json::Value) -> ApiResult<Arc<LoadedVersion>> {
         let workspace = self.caller.app().store().workspace(self.workflow.workspace_id).await?;
         let workspace = workspace.ok_or_else(|| ApiError::new(ErrorCode::WorkspaceForbidden))?;
         self.caller.check_also_in(Scope::WorkflowsWrite, &workspace).await?;
-        let new = version_of_graph(&self.caller, &self.workflow, graph).await?;
+        let new = draft_of_graph(&self.caller, &self.workflow, graph).await?;
         let app = self.caller.app();
-        let (version, _) = app.store().change(async |changes| changes.save_version(new).await).await?;
-        app.chat().forget(self.workflow.id);
-        Ok(version.number)
+        let draft = app.store().change(async |changes| changes.save_draft(new).await).await?;
+        Ok(app.runs().version_by_id(draft.id).await?)
     }
 
     async fn subscribe(&mut self, run: Uuid, after: u64, request_id: Option<String>) -> ApiResult<()> {

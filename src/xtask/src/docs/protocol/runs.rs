@@ -42,7 +42,8 @@ fn ended() -> RunRecord {
     RunRecord {
         id: RUN.into(),
         workflow_id: WORKFLOW.into(),
-        version: 1,
+        version: Some(1),
+        version_id: "0198c2e9-0c44-7f21-a3b2-4d5e6f708192".into(),
         status: RunState::Succeeded,
         inputs: inputs(),
         output: output(),
@@ -123,7 +124,7 @@ fn stopped() -> RunProblem {
 fn events() -> Vec<RunEvent> {
     let node = || "answer".to_owned();
     vec![
-        RunEvent::RunStarted { workflow_id: WORKFLOW.into(), version: 1, resumed: false },
+        RunEvent::RunStarted { workflow_id: WORKFLOW.into(), version: Some(1), resumed: false },
         RunEvent::StepStarted { node: node(), visit: 1, attempt: 1 },
         RunEvent::OutputDelta { node: node(), text: "It is on its way.".into() },
         RunEvent::StepCompleted {

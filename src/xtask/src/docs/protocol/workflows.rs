@@ -50,6 +50,7 @@ fn record() -> WorkflowRecord {
         share_url: Some(share_url()),
         is_archived: false,
         latest_version: Some(1),
+        live_version: Some(1),
         chat: ChatSettings::default(),
         max_concurrent_runs: None,
         created_at: AT.into(),
@@ -91,7 +92,8 @@ pub(super) fn version() -> Result<String> {
     block(&VersionRecord {
         id: "0198c2e9-0c44-7f21-a3b2-4d5e6f708192".into(),
         workflow_id: WORKFLOW.into(),
-        version: 1,
+        version: Some(1),
+        draft: false,
         digest: "9f2c…".into(),
         graph: graph(),
         runnable_config: None,
@@ -106,7 +108,8 @@ pub(super) fn versions() -> Result<String> {
     let summary = VersionSummary {
         id: "0198c2e9-0c44-7f21-a3b2-4d5e6f708192".into(),
         workflow_id: WORKFLOW.into(),
-        version: 1,
+        version: Some(1),
+        draft: false,
         digest: "9f2c…".into(),
         notes: Some("First.".into()),
         created_by: None,
@@ -147,8 +150,8 @@ pub(super) fn diff() -> Result<String> {
     };
     let edge = |to: &str| json!({"from": "START", "to": to});
     block(&VersionDiff {
-        base: 1,
-        target: 2,
+        base: Some(1),
+        target: Some(2),
         changes: vec![
             change(
                 Some("answer"),

@@ -1,0 +1,51 @@
+//! Which version is live: that of the chat, of triggers and of sub-workflows.
+
+use actix_web::HttpResponse;
+use actix_web::web::Path;
+use store::AuditEntry;
+use wire::ErrorCode;
+
+use super::publish::audited;
+use super::{records, requests, versions};
+use crate::http::change::Change;
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::guard::WorkflowsWrite;
+use crate::http::idempotency::Reply;
+
+/// Makes a numbered version live, also an older one: a rollback. 200 with the workflow's record.
+pub(super) async fn set(
+    change: Change<WorkflowsWrite>,
+    path: Path<(String, String)>,
+) -> ApiResult<HttpResponse> {
+    let caller = &change.caller;
+    let (name, number) = &*path;
+    let workflow = caller.workflow(name).await?;
+    caller.check_publishes(workflow.workspace_id).await?;
+    change.wanted_if_any(requests::set_live)?;
+    let version = versions::find(caller, &workflow, number).await?;
+    let number = version.number.ok_or_else(|| {
+        ApiError::new(ErrorCode::VersionNotFound)
+            .with_message("A draft cannot be live; save it as a version first, with {\"draft\": id}.")
+    })?;
+    let base = change.public_base();
+    let entry = audited(caller, "workflow.live_version_set", &workflow);
+    let answer = change
+        .make(async |changes| {
+            let before = changes.set_live_version(workflow.id, number).await?;
+            let before = before.ok_or_else(|| ApiError::new(ErrorCode::VersionNotFound))?;
+            if before != number {
+                let reason = Some(format!("from version {before} to {number}"));
+                changes.audit(&AuditEntry { reason, ..entry.clone() }).await?;
+            }
+            let latest = workflow.latest_version.max(Some(number));
+            let live = store::StoredWorkflow {
+                live_version: Some(number),
+                latest_version: latest,
+                ..workflow.clone()
+            };
+            Reply::ok(&records::workflow(live, &base))
+        })
+        .await;
+    caller.app().chat().forget(workflow.id);
+    answer
+}
