@@ -12,10 +12,10 @@ mod terminal;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    answer, audit, chat, config, credential, demo, index, login, logout, node, rerun, run, serve, token,
-    trigger, whoami, workflow, workspace,
+    answer, audit, chat, completions, config, credential, demo, index, login, logout, node, rerun, run,
+    serve, token, trigger, whoami, workflow, workspace,
 };
 use options::ClientOptions;
 use output::{Failure, Output};
@@ -111,6 +111,12 @@ enum Command {
         #[command(subcommand)]
         command: NodeCommand,
     },
+    /// Print what a shell needs to complete commands.
+    Completions {
+        /// The shell.
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
 }
 
 #[derive(Subcommand)]
@@ -203,5 +209,8 @@ fn perform(command: Command, outer: ClientOptions) -> (Output, Result<(), Failur
             NodeCommand::List { form } => node::list(form.json(outer.output)),
             NodeCommand::Show { name, form } => node::show(&name, form.json(outer.output)),
         })),
+        Command::Completions { shell } => human(
+            outer.without_service("completions").and_then(|()| completions::run(shell, Arguments::command())),
+        ),
     }
 }

@@ -149,7 +149,7 @@ impl ClientOptions {
     }
 
     fn place(&self, profile: Profile) -> Result<Place, Failure> {
-        let environment = config::Client::load(&Source::from_env())
+        let environment = config::Client::load(&Source::from_environment())
             .map_err(|problems| Failure::usage(crate::commands::told(&problems)))?;
         let api_url = self.api_url.clone();
         let api_url = api_url.or_else(|| environment.api_url.map(|url| url.as_str().to_owned()));

@@ -67,6 +67,15 @@ impl Source {
         source
     }
 
+    /// Reads the process environment alone: whoever calls a service from a folder does not mean what a file there says of
+    /// another one.
+    #[must_use]
+    pub fn from_environment() -> Self {
+        let mut source = Self { root: runs_as_root(), ..Self::default() };
+        source.add_environment(std::env::vars_os());
+        source
+    }
+
     /// For tests: these pairs stand for the environment; there is no file and the user is not root.
     #[must_use]
     pub fn from_pairs<K: Into<String>, V: Into<String>>(pairs: impl IntoIterator<Item = (K, V)>) -> Self {

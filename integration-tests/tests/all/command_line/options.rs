@@ -70,11 +70,11 @@ async fn a_flag_wins_over_the_environment_and_that_over_the_profile() {
     assert_eq!(flag.hears(with(&named)).await, "of-flag");
     let outside = ["--api-url", &other.base, "workflow", "list", "--api-url", &flag.base];
     assert_eq!(flag.hears(with(&outside)).await, "of-environment", "what stands behind the command wins");
-    // A .env file is part of the environment.
+    // The .env file of a folder that a command happens to run in says nothing: it is the service's.
     terminal.file(".env", format!("SERVICE_API_URL={}\nSERVICE_SERVICE_TOKEN=of-file\n", other.base));
     let mut unset = terminal.command(&["workflow", "list"]);
-    let (bearer, output) = tokio::join!(other.bearer(), unset.env_remove("SERVICE_API_URL").output());
-    assert_eq!((bearer.as_str(), output.unwrap().status.code()), ("of-file", Some(0)));
+    let (bearer, output) = tokio::join!(default.bearer(), unset.env_remove("SERVICE_API_URL").output());
+    assert_eq!((bearer.as_str(), output.unwrap().status.code()), ("of-default", Some(0)));
 }
 
 #[tokio::test]

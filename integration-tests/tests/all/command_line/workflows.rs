@@ -222,3 +222,37 @@ async fn two_versions_are_compared() {
     let missing = terminal.run(&["workflow", "diff", "one", "1", "3"]).await;
     assert!(missing.status == Some(1) && missing.err.contains("(version.not_found)"), "{}", missing.err);
 }
+
+#[tokio::test]
+async fn a_workflow_is_renamed_described_rolled_back_and_archived() {
+    let t = TestService::start().await;
+    let terminal = Terminal::of(&t);
+    terminal.does(&["workflow", "create", "Order desk"]).await;
+    for text in ["one", "two"] {
+        let file = terminal.file("graph.json", graphs::reply(text));
+        terminal.does(&["workflow", "upload", "order-desk", &file]).await;
+    }
+    let renamed = terminal.does(&["workflow", "rename", "order-desk", "Desk", "--handle", "desk"]).await;
+    assert_eq!(renamed, "Renamed workflow desk to \"Desk\"\n");
+    let described = terminal.does(&["workflow", "describe", "desk", "Knows orders."]).await;
+    assert_eq!(described, "Updated the description of workflow desk\n");
+    assert!(terminal.does(&["workflow", "show", "desk"]).await.starts_with("Desk\nKnows orders.\n"));
+    terminal.does(&["workflow", "describe", "desk", ""]).await;
+    assert!(terminal.does(&["workflow", "show", "desk"]).await.starts_with("Desk\nhandle "));
+
+    assert_eq!(terminal.does(&["workflow", "rollback", "desk"]).await, "Version 1 of desk is live.\n");
+    let record = json_of(&terminal.does(&["workflow", "show", "desk", "--output", "json"]).await);
+    assert_eq!((&record["live_version"], &record["latest_version"]), (&json!(1), &json!(2)));
+    let none = terminal.run(&["workflow", "rollback", "desk"]).await;
+    assert!(none.status == Some(1) && none.err.contains("no version before the live one"), "{}", none.err);
+    let missing = terminal.run(&["workflow", "rollback", "desk", "--to", "9"]).await;
+    assert!(missing.status != Some(0) && missing.err.contains("version.not_found"), "{}", missing.err);
+    assert_eq!(
+        terminal.does(&["workflow", "rollback", "desk", "--to", "2"]).await,
+        "Version 2 of desk is live.\n"
+    );
+
+    assert_eq!(terminal.does(&["workflow", "archive", "desk"]).await, "Archived workflow desk\n");
+    let refused = terminal.run(&["workflow", "rename", "desk", "Other"]).await;
+    assert!(refused.err.contains("workflow.archived"), "{}", refused.err);
+}

@@ -3,6 +3,7 @@
 pub(crate) mod answer;
 pub(crate) mod audit;
 pub(crate) mod chat;
+pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod credential;
 pub(crate) mod demo;

@@ -61,6 +61,29 @@ fn no_command_and_a_wrong_one_are_answered_with_help() {
 }
 
 #[test]
+fn shells_are_told_how_to_complete_commands() {
+    for (shell, sign) in
+        [("bash", "complete -F"), ("zsh", "#compdef callboard"), ("fish", "complete -c callboard")]
+    {
+        let output = run(&["completions", shell], &[]);
+        let script = text(&output.stdout);
+        assert!(
+            output.status.success() && script.contains(sign) && script.contains("rollback"),
+            "{shell}: {script}"
+        );
+    }
+    // What is written is what the shell reads.
+    let folder = folder();
+    let file = folder.path().join("completions.bash");
+    std::fs::write(&file, run(&["completions", "bash"], &[]).stdout).unwrap();
+    let asked = "source \"$0\"; COMP_WORDS=(callboard workf); COMP_CWORD=1
+                 _callboard callboard workf callboard; echo \"${COMPREPLY[@]}\"";
+    let completed = Command::new("bash").args(["-c", asked]).arg(&file).output().unwrap();
+    assert_eq!(text(&completed.stdout), "workflow\n", "{}", text(&completed.stderr));
+    assert_eq!(run(&["completions", "tcsh"], &[]).status.code(), Some(2));
+}
+
+#[test]
 fn a_reader_that_goes_ends_a_command_quietly() {
     let folder = folder();
     for arguments in

@@ -1,5 +1,6 @@
 //! `callboard workflow …`: makes workflows, saves their versions, opens them to the public.
 
+mod change;
 mod check;
 mod create;
 mod diff;
@@ -7,6 +8,7 @@ mod file;
 mod list;
 mod locate;
 mod publish;
+mod rollback;
 mod show;
 mod upload;
 
@@ -37,6 +39,14 @@ pub(crate) enum WorkflowCommand {
     Check(check::Check),
     /// Show what differs between two versions.
     Diff(diff::Diff),
+    /// Rename a workflow
+    Rename(change::Rename),
+    /// Change what a workflow says it does
+    Describe(change::Describe),
+    /// Archive a workflow
+    Archive(change::Archive),
+    /// Make an earlier version live: that of the chat, of triggers and of sub-workflows
+    Rollback(rollback::Rollback),
 }
 
 /// Answers how to print what goes wrong, too.
@@ -54,6 +64,10 @@ pub(crate) fn run(command: WorkflowCommand, outer: ClientOptions) -> (Output, Re
         WorkflowCommand::List(command) => with_service!(command, command.options.clone()),
         WorkflowCommand::Show(command) => with_service!(command, command.options.clone()),
         WorkflowCommand::Diff(command) => with_service!(command, command.options.clone()),
+        WorkflowCommand::Rename(command) => with_service!(command, command.options.clone()),
+        WorkflowCommand::Describe(command) => with_service!(command, command.options.clone()),
+        WorkflowCommand::Archive(command) => with_service!(command, command.options.clone()),
+        WorkflowCommand::Rollback(command) => with_service!(command, command.options.clone()),
         WorkflowCommand::Check(command) => {
             let options = command.options.clone().or(outer);
             (options.output(), command.run(&options))

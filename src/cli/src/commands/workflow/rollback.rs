@@ -1,0 +1,46 @@
+//! `callboard workflow rollback`.
+
+use clap::Args;
+
+use crate::complaint::Complaint;
+use crate::options::{ClientOptions, InWorkspace, Session};
+use crate::output::{Failure, Output, pretty, say};
+use crate::terminal::harmless;
+
+#[derive(Debug, Args)]
+pub(crate) struct Rollback {
+    /// Handle or id of the workflow
+    workflow: String,
+    /// The version to make live; the one before the live version unless given
+    #[arg(long, value_name = "NUMBER")]
+    to: Option<i32>,
+    #[command(flatten)]
+    pub(super) place: InWorkspace,
+    #[command(flatten)]
+    pub(super) options: ClientOptions,
+}
+
+impl Rollback {
+    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+        let failed = |error| session.failed(error);
+        let number = match self.to {
+            Some(number) => number,
+            None => {
+                let live = session.client.workflow(&self.workflow).await.map_err(failed)?.live_version;
+                let before = live.map(|live| live - 1).filter(|before| *before > 0);
+                before.ok_or_else(|| {
+                    Failure::from(
+                        Complaint::failed(format!("{} has no version before the live one", self.workflow))
+                            .coded("client.no_earlier_version")
+                            .hint("callboard workflow show lists its versions."),
+                    )
+                })?
+            }
+        };
+        let workflow = session.client.set_live(&self.workflow, number).await.map_err(failed)?;
+        if session.output == Output::Json {
+            return say(pretty(&workflow)?);
+        }
+        say(format_args!("Version {number} of {} is live.", harmless(&workflow.handle)))
+    }
+}
