@@ -27,6 +27,7 @@ mod schema;
 pub mod search;
 mod tags;
 mod template;
+mod undefined;
 
 pub use cache::Cache;
 pub use canonical::{CanonicalError, digest, identity};

@@ -1,6 +1,6 @@
 //! Templates and conditions: minijinja with fuel, an output limit and strict undefined names.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::sync::LazyLock;
 
@@ -10,12 +10,12 @@ use minijinja::{Environment, ErrorKind, Expression, Output, State, UndefinedBeha
 use serde_json::Value;
 
 use crate::limits::{LARGEST, too_deep, too_large};
-use crate::{NodeError, tags};
+use crate::{NodeError, tags, undefined};
 
 /// Steps of the template machine for one rendering.
 const FUEL: u64 = 200_000;
 
-static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
+pub(crate) static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     // The default marks cannot fail to build.
@@ -104,13 +104,17 @@ fn value_of(
     scope: &View,
     limit: usize,
 ) -> Result<(Value, usize), NodeError> {
-    let value = expression.eval(scope.clone()).map_err(|error| failed(&error))?;
-    if value.is_undefined() {
-        return Err(NodeError::failed("the name is not defined"));
-    }
+    let value = eval(expression, scope)?;
     let json = json(&value, limit).map_err(|error| unwritten(&error))?;
     let read = serde_json::from_str(&json).map_err(|error| unwritten(&error))?;
     Ok((read, json.len()))
+}
+
+/// What an expression yields; never undefined.
+fn eval(expression: &Expression<'_, '_>, scope: &View) -> Result<View, NodeError> {
+    let names = || expression.undeclared_variables(true);
+    let value = expression.eval(scope.clone()).map_err(|error| failed(&error, names, scope))?;
+    if value.is_undefined() { Err(undefined::error(names(), scope)) } else { Ok(value) }
 }
 
 fn json(value: &View, limit: usize) -> Result<String, serde_json::Error> {
@@ -141,12 +145,8 @@ fn condition(text: &str) -> Result<Expression<'_, '_>, String> {
 pub(crate) fn holds(condition: &str, scope: &View) -> Result<bool, NodeError> {
     let value = self::condition(condition)
         .map_err(NodeError::failed)
-        .and_then(|expression| expression.eval(scope.clone()).map_err(|error| failed(&error)))
+        .and_then(|expression| eval(&expression, scope))
         .map_err(|error| within("condition", condition, error))?;
-    if value.is_undefined() {
-        let error = NodeError::failed("the name is not defined");
-        return Err(within("condition", condition, error));
-    }
     Ok(value.is_true())
 }
 
@@ -206,9 +206,13 @@ impl<'a> Filling<'a> {
     }
 
     fn render(&mut self, text: &str) -> Result<String, NodeError> {
-        let template = ENVIRONMENT.template_from_str(text).map_err(|error| failed(&error))?;
+        let template =
+            ENVIRONMENT.template_from_str(text).map_err(|error| failed(&error, HashSet::new, self.scope))?;
+        let names = || template.undeclared_variables(true);
         let mut out = Limited { bytes: Vec::new(), limit: self.left };
-        template.render_captured_to(self.scope.clone(), &mut out).map_err(|error| failed(&error))?;
+        template
+            .render_captured_to(self.scope.clone(), &mut out)
+            .map_err(|error| failed(&error, names, self.scope))?;
         self.left = self.left.saturating_sub(out.bytes.len());
         String::from_utf8(out.bytes).map_err(|error| NodeError::failed(error.to_string()))
     }
@@ -246,8 +250,8 @@ impl io::Write for Limited {
     }
 }
 
-/// Why a template or an expression could not be filled.
-fn failed(error: &minijinja::Error) -> NodeError {
+/// Why a template or an expression that uses these names could not be filled.
+fn failed(error: &minijinja::Error, names: impl FnOnce() -> HashSet<String>, scope: &View) -> NodeError {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {
         // Only the limit of the output fails with an error of this kind.
@@ -255,6 +259,9 @@ fn failed(error: &minijinja::Error) -> NodeError {
             return too_large("the text");
         }
         cause = error.source();
+    }
+    if error.kind() == ErrorKind::UndefinedError {
+        return undefined::error(names(), scope);
     }
     NodeError::failed(one_line(error))
 }
@@ -318,6 +325,25 @@ mod tests {
         assert!(names_of_template("{{ 1 + }}").is_err());
         assert!(names_of_template("{% for %}").is_err());
         assert!(names_of_expression("a == ").is_err());
+    }
+
+    #[test]
+    fn what_is_not_defined_is_named() {
+        for (template, named) in [
+            ("{{ missing }}", "'missing' is not defined"),
+            ("{{ inputs.missing }}", "'inputs.missing' is not defined; 'inputs' has 'list', 'n', 'text'"),
+            (
+                "x {{ inputs.missing.deeper }}",
+                "'inputs.missing' is not defined; 'inputs' has 'list', 'n', 'text'",
+            ),
+            ("x{{ inputs.list[7] }}", "a value is not defined"),
+            ("x{{ a }}{{ b }}", "'a' or 'b' is not defined"),
+        ] {
+            let error = text(template).unwrap_err();
+            assert!(error.message.ends_with(&format!(": {named}")), "{template}: {error}");
+        }
+        let error = holds("inputs.missing == 1", &scope()).unwrap_err();
+        assert!(error.message.contains("'inputs.missing' is not defined"), "{error}");
     }
 
     #[test]
