@@ -228,10 +228,20 @@ async fn a_workflow_is_renamed_described_rolled_back_and_archived() {
     let t = TestService::start().await;
     let terminal = Terminal::of(&t);
     terminal.does(&["workflow", "create", "Order desk"]).await;
-    for text in ["one", "two"] {
+    for (text, next) in [
+        ("{{ inputs.order }}", "Next: callboard run order-desk --input order=\"some order\", or "),
+        ("two", ""),
+    ] {
         let file = terminal.file("graph.json", graphs::reply(text));
-        terminal.does(&["workflow", "upload", "order-desk", &file]).await;
+        let saved = terminal.run(&["workflow", "upload", "order-desk", &file]).await;
+        assert!(saved.status == Some(0) && saved.err.contains(next), "{}", saved.err);
     }
+    let unknown = terminal.run(&["workflow", "show", "oder-desk"]).await;
+    assert!(
+        unknown.err.contains("There is no workflow 'oder-desk'; did you mean 'order-desk'?"),
+        "{}",
+        unknown.err
+    );
     let renamed = terminal.does(&["workflow", "rename", "order-desk", "Desk", "--handle", "desk"]).await;
     assert_eq!(renamed, "Renamed workflow desk to \"Desk\"\n");
     let described = terminal.does(&["workflow", "describe", "desk", "Knows orders."]).await;

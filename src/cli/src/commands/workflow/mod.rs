@@ -10,6 +10,7 @@ mod locate;
 mod publish;
 mod rollback;
 mod show;
+mod suggest;
 mod upload;
 
 use clap::Subcommand;

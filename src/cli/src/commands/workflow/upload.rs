@@ -7,7 +7,7 @@ use serde::Serialize;
 use wire::{CheckVersion, CreateVersion, CreateWorkflow, SavedVersion};
 
 use super::file::GraphFile;
-use super::warn;
+use super::{suggest, warn};
 use crate::complaint::Complaint;
 use crate::options::{ClientOptions, InWorkspace, Session};
 use crate::output::{Failure, Output, complain, pretty, say};
@@ -73,10 +73,9 @@ impl Upload {
             say(format_args!("Nothing new: version {number} of {workflow} is the same already."))?;
         }
         if new && number == 1 {
-            let next = format!(
-                "Next: callboard run {0} --input message=\"Hello!\", or callboard workflow publish {0}",
-                self.workflow
-            );
+            let inputs = suggest::inputs(&file.graph);
+            let next =
+                format!("Next: callboard run {0}{inputs}, or callboard workflow publish {0}", self.workflow);
             complain(Paint::stderr().dim(next));
         }
         Ok(())

@@ -9,6 +9,9 @@ use super::Caller;
 use super::scopes::Asked;
 use crate::http::error::{ApiError, ApiResult};
 
+/// Handles among which one is looked for that is like a wrong one, the newest.
+const KNOWN_HANDLES: i64 = 1_000;
+
 impl<S: Asked> Caller<S> {
     /// The workspace that the request names, else the caller's only one, else, for those who may go anywhere, the
     /// default one.
@@ -59,15 +62,35 @@ impl<S: Asked> Caller<S> {
     /// The workflow that a path names: by its id wherever it is, by its handle in the workspace that the request names,
     /// else in the only one of the caller's that has it, else in the default one.
     pub(in crate::http) async fn workflow(&self, name: &str) -> ApiResult<StoredWorkflow> {
-        let not_found = || ApiError::new(ErrorCode::WorkflowNotFound);
         let found = match WorkflowRef::parse(name) {
             WorkflowRef::Handle(handle) if self.named_workspace().is_none() => self.handled(&handle).await?,
             name @ WorkflowRef::Handle(_) => self.store().workflow(&name, self.workspace().await?).await?,
             name @ WorkflowRef::Id(_) => self.store().workflow(&name, Uuid::nil()).await?,
         };
-        let workflow = found.ok_or_else(not_found)?;
+        let Some(workflow) = found else { return Err(self.no_workflow(name).await?) };
         self.enter_workspace_of(workflow.workspace_id).await?;
         Ok(workflow)
+    }
+
+    /// Names the handle that is most like a wrong one, of those in the workspace where it was looked for.
+    async fn no_workflow(&self, name: &str) -> ApiResult<ApiError> {
+        let not_found = ApiError::new(ErrorCode::WorkflowNotFound);
+        let WorkflowRef::Handle(handle) = WorkflowRef::parse(name) else { return Ok(not_found) };
+        let workspace = match (self.named_workspace(), self.principal().workspaces()) {
+            (None, Some(names)) => match self.store().workspaces_named(&names).await?.as_slice() {
+                [only] => only.id,
+                _ => return Ok(not_found),
+            },
+            _ => self.workspace().await?,
+        };
+        let known = self.store().workflows(workspace, false, None, KNOWN_HANDLES).await?;
+        let near = wire::nearest(&handle, known.iter().map(|workflow| workflow.handle.as_str()));
+        Ok(match near {
+            Some(near) => {
+                not_found.with_message(format!("There is no workflow '{handle}'; did you mean '{near}'?"))
+            }
+            None => not_found,
+        })
     }
 
     async fn handled(&self, handle: &str) -> ApiResult<Option<StoredWorkflow>> {
