@@ -75,11 +75,11 @@ pub(crate) async fn answered_before(
     }
 }
 
-fn is_users(item: &ThreadItem) -> bool {
+pub(super) fn is_users(item: &ThreadItem) -> bool {
     matches!(item, ThreadItem::UserMessage { .. })
 }
 
-fn created_at(item: &ThreadItem) -> Option<DateTime<Utc>> {
+pub(super) fn created_at(item: &ThreadItem) -> Option<DateTime<Utc>> {
     let (ThreadItem::UserMessage { created_at, .. }
     | ThreadItem::AssistantMessage { created_at, .. }
     | ThreadItem::SdkHiddenContext { created_at, .. }) = item;

@@ -2,12 +2,10 @@
 
 use engine::{RunInfo, RunInput};
 use kernel::ItemKey;
-use serde_json::{Value, json};
 use store::StoreError;
-use wire::chat::ThreadItem;
 
-use super::Turn;
 use super::again::{Again, answered_before};
+use super::{Turn, history};
 use crate::plans::LoadedVersion;
 use crate::run::RunPorts;
 
@@ -51,7 +49,10 @@ pub(super) async fn read(
         if own.as_deref().is_some_and(|own| items.iter().all(|item| item.id() != own)) {
             return Ok(None);
         }
-        messages = history(items, own.as_deref());
+        if history::may_be_interleaved(&items) {
+            items = history::paired(items, &ports.store.started_turns(turn.thread).await?);
+        }
+        messages = history::messages(items, own.as_deref());
     } else if let Some(item) = user_item
         && !turn.is_first()
         && !ports.store.has_item(turn.thread, item).await?
@@ -72,18 +73,4 @@ pub(super) async fn read(
         deadline: None,
     };
     Ok(Some(Input { run, cut }))
-}
-
-/// The thread as a model reads it: this turn's message last, those that wait behind it left out.
-fn history(items: Vec<ThreadItem>, own: Option<&str>) -> Vec<Value> {
-    let message = |item: &ThreadItem| {
-        let (role, content) = item.as_message();
-        json!({"role": role, "content": content})
-    };
-    let waits = |item: &ThreadItem| {
-        matches!(item, ThreadItem::UserMessage { .. }) && own.is_some_and(|own| item.id() > own)
-    };
-    let (mine, others): (Vec<_>, Vec<_>) =
-        items.into_iter().filter(|item| !waits(item)).partition(|item| own == Some(item.id()));
-    others.iter().chain(&mine).map(message).collect()
 }

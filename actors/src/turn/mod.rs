@@ -2,6 +2,7 @@
 
 mod again;
 mod driver;
+mod history;
 mod input;
 mod message;
 mod resume;

@@ -59,6 +59,42 @@ async fn the_history_is_the_whole_thread_with_this_turn_last() {
     assert_eq!(second.text, "user: one\nassistant: user: one\n\nuser: two\n");
 }
 
+/// Three messages at once: what the third is answered by knows which answer belongs to which message.
+#[tokio::test]
+async fn a_question_and_its_answer_are_adjacent_however_they_came() {
+    let t = TestService::start().await;
+    let text = "{% for m in messages %}{{ m.content }},{% endfor %}";
+    let said = json!({"name": "say", "type": "reply",
+                      "text": format!("{{% if inputs.message == 'three' %}}{text}{{% else %}}to {{{{ inputs.message }}}}{{% endif %}}")});
+    let wait = json!({"name": "wait", "type": "delay", "seconds": 0.3});
+    let graph = graphs::chain(&[wait, said], None);
+    let workflow = t.workflow().graph(graph).published().create().await;
+    let mut first = t.open_chat(&chat::create(&workflow, "one")).await;
+    let thread = events(&first.until("stream_options").await)[0]["thread"]["id"].as_str().unwrap().to_owned();
+    let _second = t.open_chat(&chat::add(&workflow, &thread, "two")).await;
+    let mut third = t.open_chat(&chat::add(&workflow, &thread, "three")).await;
+    let answer = third.rest().await;
+    assert_eq!(last(&answer)["item"]["content"][0]["text"], "one,to one,two,to two,three,");
+}
+
+#[tokio::test]
+async fn what_a_message_quotes_is_told_with_it_alone() {
+    let t = TestService::start().await;
+    let text = "{% for m in messages %}{{ m.role }}: {{ m.content }}|{% endfor %}";
+    let workflow = t.workflow().graph(graphs::reply(text)).published().create().await;
+    let mut body = chat::create(&workflow, "why?");
+    body["params"]["input"]["quoted_text"] = json!("It rains.");
+    let first = t.open_chat(&body).await.rest().await;
+    let thread = events(&first)[0]["thread"]["id"].as_str().unwrap().to_owned();
+    assert_eq!(
+        last(&first)["item"]["content"][0]["text"],
+        "user: why?\n\nThe user is referring to this in particular:\nIt rains.|"
+    );
+    let second = t.open_chat(&chat::add(&workflow, &thread, "and now?")).await.rest().await;
+    let told = last(&second)["item"]["content"][0]["text"].as_str().unwrap().to_owned();
+    assert!(told.starts_with("user: why?|") && told.ends_with("user: and now?|"), "{told}");
+}
+
 #[tokio::test]
 async fn messages_that_wait_are_not_in_the_history_of_those_before_them() {
     let t = TestService::with_manual_clock().await;

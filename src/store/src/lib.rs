@@ -95,7 +95,7 @@ pub use threads::{Slice, StoredThread, ThreadsOf};
 pub use token_causes::{CauseSearch, Caused, CausedSecret};
 pub use token_lookup::TokenLookup;
 pub use triggers::{CronSettings, FiredCron, MissedFires, StoredCron, StoredWebhook};
-pub use turns::UnfinishedTurn;
+pub use turns::{StartedTurn, UnfinishedTurn};
 pub use usage::WorkspaceUsage;
 pub use versions::{ListedVersion, NewVersion, StoredVersion};
 pub use workflow_changes::{Publication, WorkflowChange};

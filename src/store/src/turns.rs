@@ -19,6 +19,17 @@ extern "SQL" {
     fn coalesce(first: Nullable<Timestamptz>, second: Nullable<Timestamptz>) -> Nullable<Timestamptz>;
 }
 
+/// A turn that has begun to run.
+#[derive(Debug, Clone, PartialEq, Eq, Queryable)]
+pub struct StartedTurn {
+    /// When it was asked for: its message has the same time.
+    pub created_at: DateTime<Utc>,
+    /// When it began.
+    pub started_at: DateTime<Utc>,
+    /// What its row says of it, JSON.
+    pub options: Option<String>,
+}
+
 /// A turn that has not ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnfinishedTurn {
@@ -45,6 +56,22 @@ impl Store {
             .await?;
         let unfinished = latest.into_iter().rev().find(|(_, _, _, unfinished)| *unfinished);
         Ok(unfinished.and_then(|(run, stream, writer, _)| turn(run, stream, writer)))
+    }
+
+    /// Every turn of a thread that has begun, in that order.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn started_turns(&self, thread: ThreadId) -> Result<Vec<StartedTurn>, StoreError> {
+        let started = runs::started_at.assume_not_null();
+        let turns = runs::table
+            .filter(runs::thread_id.eq(thread.0))
+            .filter(runs::started_at.is_not_null())
+            .order((started, runs::id))
+            .select((runs::created_at, started, runs::options))
+            .load(&mut *self.connection().await?)
+            .await?;
+        Ok(turns)
     }
 
     /// Whether another writer has a turn of the thread that came before this one and has not ended.

@@ -1,0 +1,129 @@
+//! The thread as a model reads it.
+
+use std::collections::HashMap;
+
+use kernel::ItemKey;
+use serde_json::{Value, json};
+use store::StartedTurn;
+use wire::chat::ThreadItem;
+
+use super::again::{Again, created_at, is_users};
+
+/// The items as messages: this turn's own last, those that wait behind it left out.
+pub(super) fn messages(items: Vec<ThreadItem>, own: Option<&str>) -> Vec<Value> {
+    let waits = |item: &ThreadItem| is_users(item) && own.is_some_and(|own| item.id() > own);
+    let (mine, others): (Vec<_>, Vec<_>) =
+        items.into_iter().filter(|item| !waits(item)).partition(|item| own == Some(item.id()));
+    let others = others.iter().map(ThreadItem::as_message);
+    let messages = others.chain(mine.iter().map(asked));
+    messages.map(|(role, content)| json!({"role": role, "content": content})).collect()
+}
+
+/// The message that is answered, with what it refers to.
+fn asked(item: &ThreadItem) -> (&'static str, String) {
+    let (role, mut content) = item.as_message();
+    if let ThreadItem::UserMessage { quoted_text: Some(quoted), .. } = item
+        && !quoted.trim().is_empty()
+    {
+        content.push_str("\n\nThe user is referring to this in particular:\n");
+        content.push_str(quoted);
+    }
+    (role, content)
+}
+
+/// Whether messages came while others were being answered: answers then stand behind later messages.
+pub(super) fn may_be_interleaved(items: &[ThreadItem]) -> bool {
+    items.windows(2).any(|pair| pair.iter().all(is_users))
+}
+
+/// Each answer behind the message that it answers, in the order of messages. Turns of a thread never overlap, so an answer is
+/// of the turn that began last before it. What belongs to no message stays where it is.
+pub(super) fn paired(items: Vec<ThreadItem>, turns: &[StartedTurn]) -> Vec<ThreadItem> {
+    let mut groups: Vec<Vec<ThreadItem>> = Vec::new();
+    let (mut by_time, mut by_key) = (HashMap::new(), HashMap::new());
+    for item in items {
+        let place = if is_users(&item) {
+            by_time.extend(created_at(&item).map(|at| (at.timestamp_micros(), groups.len())));
+            by_key.extend(ItemKey::parse(item.id()).ok().map(|key| (key, groups.len())));
+            None
+        } else {
+            let of = turn_of(&item, turns);
+            let question = of.and_then(|turn| match Again::stored(turn.options.as_deref(), true) {
+                Some(again) => by_key.get(&again.item),
+                None => by_time.get(&turn.created_at.timestamp_micros()),
+            });
+            question.copied().or_else(|| groups.len().checked_sub(1))
+        };
+        match place.and_then(|place| groups.get_mut(place)) {
+            Some(group) => group.push(item),
+            None => groups.push(vec![item]),
+        }
+    }
+    groups.into_iter().flatten().collect()
+}
+
+fn turn_of<'a>(item: &ThreadItem, turns: &'a [StartedTurn]) -> Option<&'a StartedTurn> {
+    let at = created_at(item)?;
+    turns.iter().rev().find(|turn| turn.started_at <= at)
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::{DateTime, TimeDelta, Utc};
+
+    use super::*;
+    use crate::turn::text::timestamp;
+
+    fn at(second: i64) -> DateTime<Utc> {
+        DateTime::UNIX_EPOCH + TimeDelta::seconds(second)
+    }
+
+    fn item(kind: &str, number: u8, second: i64) -> ThreadItem {
+        let id = ItemKey([number; ItemKey::LENGTH]).wire("msg");
+        serde_json::from_value(json!({
+            "type": kind, "id": id, "thread_id": "thr_0", "created_at": timestamp(at(second)), "attachments": [],
+            "inference_options": {}, "content": if kind == "sdk_hidden_context" { json!("note") } else { json!([]) },
+        }))
+        .unwrap()
+    }
+
+    fn turn(asked: i64, started: i64) -> StartedTurn {
+        StartedTurn { created_at: at(asked), started_at: at(started), options: None }
+    }
+
+    fn numbers(items: &[ThreadItem]) -> Vec<u8> {
+        items.iter().map(|item| ItemKey::parse(item.id()).unwrap().0[0]).collect()
+    }
+
+    #[test]
+    fn answers_stand_behind_their_questions() {
+        let (user, answer) = ("user_message", "assistant_message");
+        // Three messages at once; the second was answered by nothing, and the third's answer has a note.
+        let items = vec![
+            item(user, 1, 1),
+            item(user, 2, 2),
+            item(user, 3, 3),
+            item(answer, 4, 5),
+            item(answer, 5, 9),
+            item("sdk_hidden_context", 6, 10),
+        ];
+        assert!(may_be_interleaved(&items));
+        let turns = [turn(1, 1), turn(2, 6), turn(3, 8)];
+        assert_eq!(numbers(&paired(items.clone(), &turns)), [1, 4, 2, 3, 5, 6]);
+        // Of turns that are not known any more, answers stay where they are.
+        assert_eq!(numbers(&paired(items, &[])), [1, 2, 3, 4, 5, 6]);
+    }
+
+    #[test]
+    fn what_was_answered_again_stands_behind_its_question() {
+        let items = vec![
+            item("user_message", 1, 1),
+            item("user_message", 2, 2),
+            item("assistant_message", 3, 20),
+            item("assistant_message", 4, 30),
+        ];
+        let again = Again { item: ItemKey([1; 24]), asked: ItemKey([2; 24]), begun: true };
+        let turns = [turn(2, 19), StartedTurn { options: Some(again.options()), ..turn(25, 29) }];
+        assert_eq!(numbers(&paired(items, &turns)), [1, 4, 2, 3]);
+    }
+}
