@@ -101,7 +101,7 @@ async fn a_hidden_item_is_never_shown_and_counts_for_its_page() {
     assert_eq!(sizes, [2, 1, 1], "the note was the third of six items");
     assert_eq!(all, ["hi", "so far", "more", "so far"]);
     let whole = t.chat(&chat::ask(&workflow, "threads.get_by_id", json!({"thread_id": thread}))).await;
-    assert!(!whole.text().contains("hidden") && !whole.text().contains("stopped"), "{}", whole.text());
+    assert!(!whole.text().contains("hidden") && !whole.text().contains("user stopped"), "{}", whole.text());
     assert_eq!(whole.value()["items"]["data"].as_array().unwrap().len(), 4);
 }
 

@@ -41,6 +41,8 @@ pub struct ThreadsOf<'a> {
     pub owner_kind: &'a str,
     /// Who.
     pub owner_id: &'a str,
+    /// The user who is signed in on the same browser, if it is not the owner.
+    pub user: Option<&'a str>,
 }
 
 /// Which part of a list to read.
@@ -132,13 +134,17 @@ impl Store {
     ) -> Result<Option<Vec<StoredThread>>, StoreError> {
         let mut connection = self.connection().await?;
         let theirs = || {
-            threads::table
-                .filter(threads::owner_id.eq(of.owner_id))
-                .filter(threads::workflow_id.eq(of.workflow))
-                .filter(threads::owner_kind.eq(of.owner_kind))
+            let owners = threads::owner_id.eq(of.owner_id).and(threads::owner_kind.eq(of.owner_kind));
+            let query = threads::table.into_boxed().filter(threads::workflow_id.eq(of.workflow));
+            match of.user {
+                None => query.filter(owners),
+                Some(user) => {
+                    query.filter(owners.or(threads::owner_id.eq(user).and(threads::owner_kind.eq("user"))))
+                }
+            }
         };
         let shown = theirs().filter(threads::deleted_at.is_null());
-        let mut query = shown.select(Row::as_select()).limit(slice.limit).into_boxed();
+        let mut query = shown.select(Row::as_select()).limit(slice.limit);
         if let Some(after) = slice.after {
             let place: Option<DateTime<Utc>> = theirs()
                 .filter(threads::id.eq(after.0))

@@ -45,13 +45,19 @@ async fn a_session_reads_only_so_many_streams_at_a_time() {
     let stream = first.header("x-chat-stream-id").unwrap().to_owned();
     let headers = [("cookie", cookie.as_str())];
     let path = format!("/api/chat/streams/{stream}");
+    let body = chat::create(&workflow, "more").to_string();
+    let turn = [("cookie", cookie.as_str()), ("content-type", "application/json")];
+    let other = t.open("POST", "/api/chat", &turn, &body).await;
+    let ended = other.header("x-chat-stream-id").unwrap().to_owned();
+    let elsewhere = format!("/api/chat/streams/{ended}");
+    t.stop_turn(&ended).await;
+    other.whole().await;
     // The first had no cookie yet, and so no session.
     let second = t.open("GET", &path, &headers, "").await;
     let third = t.open("GET", &path, &headers, "").await;
-    let refused = t.send("GET", &path, &headers, "").await;
+    let refused = t.send("GET", &elsewhere, &headers, "").await;
     assert_eq!(refused.refusal(), "429 chat.rate_limited.streams");
-    let body = chat::create(&workflow, "more").to_string();
-    let turn = [("cookie", cookie.as_str()), ("content-type", "application/json")];
+    // Of the same stream the oldest reader would be replaced instead.
     let rows = t.scalar("SELECT count(*) FROM runs").await;
     assert_eq!(t.send("POST", "/api/chat", &turn, &body).await.status, 429);
     assert_eq!(t.scalar("SELECT count(*) FROM runs").await, rows, "no turn has begun");

@@ -43,6 +43,20 @@ async fn a_chat_behind_a_login_is_for_whoever_is_signed_in_and_a_thread_for_its_
     // What was said behind a login stays there when the workflow asks for none any more.
     t.client().publish(&workflow.id, &PublishRequest { require_login: Some(false) }).await.unwrap();
     assert_eq!(post(&t.anonymous(), "/api/chat", &more).await.refusal(), "404 thread.not_found");
+    // It is still its user's.
+    assert_eq!(post(&ada, "/api/chat", &more).await.status, 200);
+    assert_eq!(post(&bob, "/api/chat", &more).await.refusal(), "404 thread.not_found");
+    assert_eq!(get(&ada, &streams).await.status, 200);
+    let listed = async |client: &Client| {
+        client.threads(&workflow.id, &PageRequest::default()).await.unwrap().data.len()
+    };
+    assert_eq!((listed(&ada).await, listed(&bob).await), (1, 0));
+    // What is begun now is the browser's, and stands beside it.
+    assert_eq!(say(&ada, &workflow).await.status, 200);
+    assert_eq!((listed(&ada).await, listed(&bob).await), (2, 0));
+    let foreign = [("content-type", "application/json"), ("origin", "https://evil.example")];
+    let foreign = ada.send("POST", "/api/chat", &foreign, more.to_string()).await.unwrap();
+    assert_eq!(foreign.refusal(), "403 auth.origin_mismatch");
     let open = thread_of(&say(&t.visitor(), &workflow).await);
     t.client().publish(&workflow.id, &PublishRequest { require_login: Some(true) }).await.unwrap();
     let others = chat::add(&workflow, &open, "more");

@@ -14,7 +14,7 @@ use auth::principal::Actor;
 use auth::visitor::Visitor;
 use kernel::ThreadId;
 use serde_json::Value;
-use store::{StoredThread, StoredWorkflow};
+use store::{StoredThread, StoredWorkflow, ThreadsOf};
 use uuid::Uuid;
 use wire::{BusyThread, ErrorCode};
 
@@ -95,6 +95,8 @@ fn is_from(request: &HttpRequest, session: &ChatSession) -> bool {
 pub(super) struct Access {
     runnable: Runnable,
     who: Who,
+    /// Who is signed in, where the workflow does not ask for it: threads from when it did are still theirs.
+    user: Option<String>,
 }
 
 impl Access {
@@ -108,20 +110,20 @@ impl Access {
             if runnable.workflow.archived_at.is_some() {
                 return Err(ApiError::new(ErrorCode::WorkflowNotFound));
             }
-            return Ok(Self { runnable, who: Who::Session(session) });
+            return Ok(Self { runnable, who: Who::Session(session), user: None });
         }
-        let who = if runnable.workflow.require_login {
-            let user = session::signed_in(app, request).await?;
-            user.map_or(Who::Anyone, |user| Who::User(user.user.to_string()))
+        let user = session::signed_in(app, request).await?.map(|user| user.user.to_string());
+        let (who, user) = if runnable.workflow.require_login {
+            (user.map_or(Who::Anyone, Who::User), None)
         } else {
-            cookie::read(app, request).map_or(Who::Anyone, Who::Visitor)
+            (cookie::read(app, request).map_or(Who::Anyone, Who::Visitor), user)
         };
         check_published(&runnable.workflow, matches!(who, Who::User(_)))?;
-        Ok(Self { runnable, who })
+        Ok(Self { runnable, who, user })
     }
 
     fn has_cookie(&self) -> bool {
-        matches!(self.who, Who::Visitor(_) | Who::User(_))
+        self.user.is_some() || matches!(self.who, Who::Visitor(_) | Who::User(_))
     }
 
     /// What a cookie authenticates is not done for a page of another origin, nor for a form.
@@ -161,6 +163,7 @@ impl Access {
         let owner = thread.owner_id.as_deref();
         let owns = match (&self.who, thread.owner_kind.as_str()) {
             (Who::User(user), "user") => owner == Some(user),
+            (_, "user") => self.user.is_some() && owner == self.user.as_deref(),
             // Where the subject was made for a token, the id is the way in, for whoever has a token.
             (Who::Session(session), "session") => {
                 owner.is_none_or(|owner| session.named && owner == session.subject)
@@ -192,6 +195,16 @@ impl Access {
             Who::Visitor(visitor) => Some(("visitor", visitor.id())),
             Who::User(user) => Some(("user", user)),
             Who::Session(session) => session.named.then_some(("session", session.subject.as_str())),
+        }
+    }
+
+    /// Whose threads the caller is shown.
+    pub(super) fn threads(&self) -> Option<ThreadsOf<'_>> {
+        let (workflow, user) = (self.workflow(), self.user.as_deref());
+        match (self.owner(), user) {
+            (Some((owner_kind, owner_id)), user) => Some(ThreadsOf { workflow, owner_kind, owner_id, user }),
+            (None, Some(owner_id)) => Some(ThreadsOf { workflow, owner_kind: "user", owner_id, user: None }),
+            (None, None) => None,
         }
     }
 

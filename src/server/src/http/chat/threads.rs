@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use kernel::{ItemKey, ThreadId};
 use serde::Serialize;
-use store::{Feedback, Slice, ThreadsOf};
+use store::{Feedback, Slice};
 use wire::chat::{FeedbackKind, Order, Page, PageRequest, Thread, ThreadItem};
 use wire::{ErrorCode, FieldError};
 
@@ -30,8 +30,7 @@ pub(super) async fn get(app: &App, access: &Access, thread_id: &str) -> ApiResul
 pub(super) async fn list(app: &App, access: &Access, page: &PageRequest) -> ApiResult<Page<Thread>> {
     let not_found = || ApiError::new(ErrorCode::ThreadNotFound);
     let after = page.after.as_deref().map(ThreadId::parse).transpose().map_err(|_| not_found())?;
-    let Some((owner_kind, owner_id)) = access.owner() else { return Ok(Page::default()) };
-    let of = ThreadsOf { workflow: access.workflow(), owner_kind, owner_id };
+    let Some(of) = access.threads() else { return Ok(Page::default()) };
     let threads = app.chat().threads_of(of, slice(page, after)).await?.ok_or_else(not_found)?;
     let threads = threads.into_iter().map(records::thread).collect();
     Ok(records::page(threads, page, |thread: &Thread| thread.id.clone()))
