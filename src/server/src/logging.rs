@@ -53,11 +53,15 @@ mod tests {
 
     #[test]
     fn a_level_for_everything_leaves_out_what_is_noise_or_nobodys_business() {
-        assert_eq!(directives("info"), "actix_server=warn,info");
-        assert_eq!(directives("INFO,store=debug"), "actix_server=warn,INFO,store=debug");
-        assert_eq!(directives("debug"), "tokio_postgres=info,debug");
-        assert_eq!(directives("store=debug,trace"), "tokio_postgres=info,store=debug,trace");
+        let quiet = |rest: &str| format!("actix_http::h1::dispatcher=off,{rest}");
+        assert_eq!(directives("info"), quiet("actix_server=warn,info"));
+        assert_eq!(directives("INFO,store=debug"), quiet("actix_server=warn,INFO,store=debug"));
+        assert_eq!(directives("debug"), quiet("tokio_postgres=info,debug"));
+        assert_eq!(directives("store=debug,trace"), quiet("tokio_postgres=info,store=debug,trace"));
         for filter in ["warn", "store=info", "info,actix_server=info", "debug,tokio_postgres=debug", "off"] {
+            assert_eq!(directives(filter), quiet(filter));
+        }
+        for filter in ["info,actix_http=debug,actix_server=info", "off,actix_http=trace"] {
             assert_eq!(directives(filter), filter);
         }
     }

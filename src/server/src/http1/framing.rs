@@ -236,7 +236,8 @@ mod tests {
         let body = |lines: &[usize]| {
             let mut bytes = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
             for line in lines {
-                bytes.extend_from_slice(format!("1;{}\r\nx\r\n", "e".repeat(*line)).as_bytes());
+                let extension = if *line > 0 { format!(";{}", "e".repeat(*line)) } else { String::new() };
+                bytes.extend_from_slice(format!("1{extension}\r\nx\r\n").as_bytes());
             }
             bytes
         };

@@ -44,7 +44,7 @@ async fn there_is_a_partition_for_yesterday_today_and_some_days_ahead() {
             turn.stream = Ids::new(clock, Arc::new(SystemRandom::new())).uuid().unwrap();
             match lane.commit(lease, &turn.begin()).await {
                 Ok(()) => assert!(!outside.contains(&day), "{day}"),
-                Err(LaneError::Unavailable(_)) => assert!(outside.contains(&day), "{day}"),
+                Err(LaneError::NoPartition(_)) => assert!(outside.contains(&day), "{day}"),
                 Err(error) => panic!("{day}: {error}"),
             }
         }

@@ -35,7 +35,10 @@ mod tests {
             let passes = matches!(code, ErrorCode::IdempotencyInProgress | ErrorCode::ChatTurnRunning);
             let asks_to_wait = passes || matches!(code.status(), 408 | 429 | 500 | 503);
             // The operator has to mend these.
-            let mended = matches!(code, ErrorCode::ChatSigningKeyMissing | ErrorCode::VaultKeyMissing);
+            let mended = matches!(
+                code,
+                ErrorCode::ChatSigningKeyMissing | ErrorCode::VaultKeyMissing | ErrorCode::PublicBaseMissing
+            );
             let settled = code.status() == 200 || mended;
             assert!(settled || code.retry_may_help() == asks_to_wait, "{}", code.as_str());
         }

@@ -105,7 +105,7 @@ fn normalised_origin(text: &str) -> Option<String> {
         && url.path() == "/"
         && url.query().is_none()
         && url.fragment().is_none()
-        && !text.contains(['@', '\\']);
+        && !text.contains(['@', '\\', '*']);
     bare.then(|| url.origin().ascii_serialization())
 }
 
