@@ -1,4 +1,4 @@
-//! What is done when the wall clock leaps.
+//! Handles leaps of the wall clock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,11 +10,11 @@ use crate::clock_watch::{ClockWatch, Leap};
 use crate::tidying::Tidying;
 use crate::triggers::CronRounds;
 
-/// Looks at the clock with each round of the lease. Cheap to clone.
+/// Checks the clock in each lease round. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct ClockLeaps {
     watch: Arc<Mutex<ClockWatch>>,
-    /// Times in the database are to be reckoned anew; stays until that is done.
+    /// Due times in the database must be recomputed; stays set until that has succeeded.
     set_back: Arc<AtomicBool>,
     rounds: CronRounds,
     tidying: Tidying,
@@ -47,18 +47,18 @@ impl ClockLeaps {
         if leap != Leap::None
             && let Err(error) = self.tidying.make_partitions().await
         {
-            // Whoever needs one makes it.
-            tracing::warn!(%error, "failed to make partitions ahead");
+            // A lane that needs one creates it.
+            tracing::warn!(%error, "failed to create partitions ahead");
         }
         if self.set_back.load(Ordering::Relaxed) {
-            match self.reckon_anew().await {
+            match self.recompute_due_times().await {
                 Ok(()) => self.set_back.store(false, Ordering::Relaxed),
-                Err(error) => tracing::warn!(%error, "failed to move due times; retrying"),
+                Err(error) => tracing::warn!(%error, "failed to recompute due times; retrying"),
             }
         }
     }
 
-    async fn reckon_anew(&self) -> Result<(), StoreError> {
+    async fn recompute_due_times(&self) -> Result<(), StoreError> {
         self.rounds.store.clock_went_back(self.rounds.clock.now()).await?;
         self.rounds.plan_again().await
     }

@@ -1,20 +1,20 @@
-//! Whether the wall clock leaps: time that is set after a boot, or a machine that was suspended.
+//! Detects leaps of the wall clock: time that is set after a boot, or a machine that was suspended.
 //!
-//! Ids, times that are due and limits are reckoned by the wall clock. Pure: whoever looks tells both clocks.
+//! Ids, due times and limits depend on the wall clock. Pure: the caller passes both clocks.
 
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// How far the clocks may drift apart between two looks.
+/// Maximum drift between two checks.
 const TOLERANCE: TimeDelta = TimeDelta::seconds(5);
 
-/// What the wall clock has done since the last look.
+/// What the wall clock has done since the last check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Leap {
-    /// It went as monotonic time did.
+    /// It advanced as monotonic time did.
     None,
-    /// It was set on by this much.
+    /// It was set ahead by this much.
     Ahead(TimeDelta),
     /// It was set back by this much.
     Back(TimeDelta),
@@ -32,7 +32,7 @@ impl ClockWatch {
         Self { wall, monotonic }
     }
 
-    /// Looks once more.
+    /// Compares both clocks with the last check.
     pub(crate) fn look(&mut self, wall: DateTime<Utc>, monotonic: Duration) -> Leap {
         let passed = TimeDelta::from_std(monotonic.saturating_sub(self.monotonic)).unwrap_or(TimeDelta::MAX);
         let leaped = (wall - self.wall).checked_sub(&passed).unwrap_or(TimeDelta::MIN);
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_leap_is_told_once_and_in_its_direction() {
+    fn a_leap_is_reported_once_with_its_direction() {
         let at = |seconds: i64| DateTime::UNIX_EPOCH + TimeDelta::seconds(seconds);
         let second = Duration::from_secs;
         let mut watch = ClockWatch::new(at(1000), second(10));

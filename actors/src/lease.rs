@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_taken_for_dead_because_the_databases_clock_has_leaped() {
+    fn a_leap_of_the_databases_clock_makes_no_instance_dead() {
         let second = Duration::from_secs;
         let mut renewals = Renewals::new(second(100));
         let time = |at: u64| DateTime::UNIX_EPOCH + second(at);

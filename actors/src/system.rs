@@ -216,7 +216,7 @@ impl System {
         &self.health
     }
 
-    /// For how long writes have not been committed; `None`: they are.
+    /// How long writes have not been committed; `None` if they are.
     #[must_use]
     pub fn writes_failing_for(&self) -> Option<Duration> {
         self.ports.db.failing_for()
@@ -277,7 +277,7 @@ impl System {
         Ok(())
     }
 
-    /// `set_back`: times in the database were reckoned by a clock that was ahead of this one.
+    /// `set_back`: due times in the database come from a clock that was ahead of this one.
     fn start_periodic(&self, watch: ClockWatch, set_back: Arc<AtomicBool>) {
         let queue = RunQueue::new(self.recovery(), self.lease);
         let others = Arc::clone(&self.ports.others);

@@ -50,7 +50,7 @@ impl Tidying {
         }
     }
 
-    /// The clock was set ahead, so streams seem to have ended long ago: their events can be read for as long as ever.
+    /// After the clock was set ahead, streams seem to have ended long ago. Their events stay readable for the usual time.
     pub(crate) fn keep_events_for_now(&self) {
         let kept = EVENTS_KEPT.to_std().unwrap_or(Duration::MAX);
         *self.events_kept_until.lock() = self.clock.monotonic().saturating_add(kept);

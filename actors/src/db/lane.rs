@@ -34,7 +34,7 @@ pub(super) struct Lane {
     pub(super) state: LaneState,
 }
 
-/// Since when a lane's commits fail, in monotonic time. Cheap to clone.
+/// Since when the commits of a lane fail, in monotonic time. Cheap to clone.
 #[derive(Clone, Default)]
 pub(super) struct LaneState {
     since: Arc<Mutex<Option<Duration>>>,
@@ -139,15 +139,15 @@ impl Lane {
                 Err(LaneError::Fenced) => return Err(Refused::Fenced),
                 Err(LaneError::Poisoned(text)) => return Err(Refused::Poisoned(text)),
                 Err(LaneError::NoPartition(days)) => {
-                    // The clock has leaped since they were made ahead.
+                    // The clock has leaped since partitions were created ahead.
                     match self.store.make_partitions(&days).await {
                         Ok(()) if !made => {
                             made = true;
-                            tracing::info!(?days, "made partitions on demand");
+                            tracing::info!(?days, "created partitions on demand");
                             continue;
                         }
                         Ok(()) => {}
-                        Err(error) => tracing::warn!(?days, %error, "failed to make partitions; retrying"),
+                        Err(error) => tracing::warn!(?days, %error, "failed to create partitions; retrying"),
                     }
                     self.state.failing(self.clock.monotonic());
                     self.clock.sleep(pause).await;

@@ -79,7 +79,7 @@ impl Database {
         Self { queue, states: states.into(), clock: Arc::clone(clock) }
     }
 
-    /// For how long the database has taken no commit of some lane; `None`: it takes them.
+    /// How long the commits of the lane that has failed longest have failed; `None` if all lanes commit.
     #[must_use]
     pub fn failing_for(&self) -> Option<Duration> {
         let since = self.states.iter().filter_map(LaneState::since).min()?;

@@ -1,5 +1,5 @@
-//! Streams that are read here and written by another instance: one statement for all of them, and what it finds goes to
-//! their readers as if it had been committed here.
+//! Streams that are read here and written by another instance. One statement polls all of them; readers receive the events
+//! as if this instance had committed them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,19 +15,19 @@ use uuid::Uuid;
 
 use super::topic::{Published, Topics};
 
-/// Pause between two looks while there are other instances: events of theirs arrive within a tenth of a second.
-const LOOK_PAUSE: Duration = Duration::from_millis(50);
-/// The same while there are none: a stream whose run waits has no writer.
-const ALONE_PAUSE: Duration = Duration::from_secs(1);
-/// How often other instances are told who is read here; a presence lasts three times as long.
+/// Pause between two polls while there are other instances: their events arrive within 100 ms.
+const POLL_PAUSE: Duration = Duration::from_millis(50);
+/// The same without other instances: a stream of a parked run has no writer.
+const ALONE_POLL_PAUSE: Duration = Duration::from_secs(1);
+/// How often this instance announces its readers; an announcement lasts three times as long.
 const ANNOUNCE_EVERY: Duration = Duration::from_secs(2);
-/// Streams of one statement.
+/// Maximum streams in one statement.
 const STREAMS_AT_ONCE: usize = 1_000;
 
-/// Where events come from that another instance has committed.
+/// The source of events that other instances have committed.
 #[async_trait]
 pub(crate) trait ForeignEvents: Send + Sync {
-    /// What is new of these streams, each after an event.
+    /// Returns new events of these streams, each after the given event.
     async fn after(&self, seen: &[(Uuid, u64)]) -> Result<Vec<StreamNews>, StoreError>;
 }
 
@@ -38,7 +38,7 @@ impl ForeignEvents for Store {
     }
 }
 
-/// Looks for events of other instances, and tells these of readers here. Cheap to clone.
+/// Polls events of other instances, and announces readers to them. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct ForeignStreams {
     pub(crate) topics: Topics,
@@ -53,7 +53,7 @@ pub(crate) struct ForeignStreams {
 }
 
 impl ForeignStreams {
-    /// One look; waits while nothing is read that is written elsewhere.
+    /// One poll. Waits while no foreign stream has a reader here.
     pub(crate) async fn round(&self) {
         let seen = self.topics.foreign();
         if let Err(error) = self.announce(&seen).await {
@@ -72,9 +72,9 @@ impl ForeignStreams {
             }
         }
         let alone = !self.others.load(Ordering::Relaxed);
-        let pause = self.clock.sleep(if alone { ALONE_PAUSE } else { LOOK_PAUSE });
+        let pause = self.clock.sleep(if alone { ALONE_POLL_PAUSE } else { POLL_PAUSE });
         if alone {
-            // A stream that is new here may have news at once.
+            // A stream with a first reader is polled immediately.
             tokio::select! {
                 () = pause => {}
                 () = self.topics.foreign_added() => {}
@@ -105,8 +105,8 @@ impl ForeignStreams {
         }
     }
 
-    /// Says which streams are read here, new ones at once and all of them every two seconds; takes back what is not read any
-    /// more.
+    /// Announces the streams that have readers here: new ones immediately, all of them every two seconds. Withdraws those
+    /// without readers.
     async fn announce(&self, seen: &[(Uuid, u64)]) -> Result<(), StoreError> {
         if !self.others.load(Ordering::Relaxed) && self.announced.lock().is_empty() {
             return Ok(());

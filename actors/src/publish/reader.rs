@@ -15,8 +15,8 @@ use super::topic::{Topic, Topics};
 
 /// Stored commits that one look at the database reads.
 const ROWS: i64 = 64;
-/// How often a reader of a stream that is written elsewhere looks in the database by itself. [`super::foreign`] wakes it long
-/// before, unless the stream is not there any more.
+/// How often a reader of a foreign stream polls the database itself. [`super::foreign`] wakes it much earlier, unless the
+/// stream has been deleted.
 const POLL: Duration = Duration::from_secs(5);
 
 /// A stream could not be read on.

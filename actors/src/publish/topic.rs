@@ -53,12 +53,12 @@ impl Topic {
         }
     }
 
-    /// A reader has everything up to here.
+    /// A reader has received every event up to this one.
     pub(super) fn has_read(&self, seq: u64) {
         self.stored_seq.fetch_max(seq, Ordering::AcqRel);
     }
 
-    /// The last event that is known of here.
+    /// The last event that is known here.
     fn known_seq(&self) -> u64 {
         self.last_seq().max(self.stored_seq.load(Ordering::Acquire))
     }
@@ -123,7 +123,7 @@ impl Topic {
 pub struct Topics {
     map: Arc<DashMap<Uuid, Arc<Topic>>>,
     catching_up: Arc<Semaphore>,
-    /// Streams that are read here and perhaps written elsewhere.
+    /// Streams that are read here and may be written by another instance.
     foreign: Arc<Mutex<BTreeSet<Uuid>>>,
     foreign_added: Arc<Notify>,
 }
@@ -159,7 +159,7 @@ impl Topics {
         }
     }
 
-    /// The streams that are read here and written elsewhere, each with the last event that is known of here.
+    /// The streams that are read here and written by another instance, each with the last event that is known here.
     pub(super) fn foreign(&self) -> Vec<(Uuid, u64)> {
         let mut found = Vec::new();
         self.foreign.lock().retain(|stream| {
@@ -173,7 +173,7 @@ impl Topics {
         found
     }
 
-    /// Waits until there is one more of them.
+    /// Waits until another stream is added to them.
     pub(super) async fn foreign_added(&self) {
         self.foreign_added.notified().await;
     }

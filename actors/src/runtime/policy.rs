@@ -23,7 +23,7 @@ pub enum ActorKind {
     Triggers,
     /// Measures what workspaces keep.
     Usage,
-    /// Looks for events of streams that other instances write.
+    /// Polls events of streams that other instances write.
     Streams,
 }
 

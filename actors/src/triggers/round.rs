@@ -63,7 +63,7 @@ impl CronRounds {
         }
     }
 
-    /// The clock was set back: fires that were planned by it come earlier.
+    /// Recomputes planned fires after the clock was set back: they come earlier.
     pub(crate) async fn plan_again(&self) -> Result<(), StoreError> {
         let now = self.clock.now();
         for fire in self.store.cron_fires_after(now).await? {

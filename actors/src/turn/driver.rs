@@ -25,11 +25,11 @@ use crate::run::{self, Driven, End, Ran, RunPorts, RunWriter, Teller};
 const ROWS: i64 = 1_000;
 /// How often it is looked whether another instance's turn has ended.
 const LOOK: Duration = Duration::from_millis(200);
-/// How often an abandoned turn asks for readers on other instances.
+/// How often a turn without readers here polls for readers on other instances.
 const PRESENCE_PAUSE: Duration = Duration::from_secs(1);
 /// What the model is told of a turn that the user stopped.
 const STOPPED_NOTE: &str = "The user stopped the previous answer before it was complete.";
-/// What the model is told of a turn whose workflow failed.
+/// The note for the model about a turn whose workflow failed.
 const FAILED_NOTE: &str = "The previous answer ended with an error before it was complete.";
 
 /// Runs a turn to its end, or until `stop` is cancelled.
@@ -170,8 +170,8 @@ async fn in_order(turn: &Turn, ports: &RunPorts, stop: &CancellationToken) -> Re
     Ok(())
 }
 
-/// Ends when the stream has had no reader, on whichever instance, for the whole grace. While it is not known whether another
-/// instance has one, the countdown pauses.
+/// Ends when the stream has had no reader on any instance for the whole grace. The countdown pauses while the database
+/// cannot say whether another instance has a reader.
 async fn abandoned(
     mut readers: watch::Receiver<usize>,
     grace: Option<Duration>,
@@ -191,17 +191,17 @@ async fn abandoned(
             if kernel::timeout(clock, pause, readers.wait_for(|readers| *readers > 0)).await.is_some() {
                 break;
             }
-            // Rarely asked, and large beside a turn that nobody leaves.
+            // Boxed: rarely used, and large compared with the rest of a turn.
             match Box::pin(ports.store.is_read_elsewhere(stream, ports.writer)).await {
                 Ok(true) => {
                     left = grace;
-                    // Without a grace it would be asked without a pause.
+                    // With a grace of 0 the loop would have no pause.
                     clock.sleep(PRESENCE_PAUSE.saturating_sub(grace)).await;
                     continue;
                 }
                 Ok(false) => left = left.saturating_sub(clock.monotonic().saturating_sub(began).max(pause)),
                 Err(error) => {
-                    tracing::warn!(%error, "failed to look for readers on other instances; retrying");
+                    tracing::warn!(%error, "failed to poll readers on other instances; retrying");
                     clock.sleep(PRESENCE_PAUSE).await;
                     continue;
                 }
@@ -275,7 +275,7 @@ fn stopped(turn: &Turn, ports: &RunPorts, writer: &RunWriter<ChatTeller>, reason
     }
 }
 
-/// Ends the message as far as readers know it; returns whether there was one.
+/// Ends the message with the text that readers have received; returns whether it has any.
 fn leave(teller: &mut ChatTeller, reason: IncompleteReason, note: Option<ItemRow>) -> bool {
     teller.keep_what_was_told();
     let has_words = teller.has_words();

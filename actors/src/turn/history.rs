@@ -1,4 +1,4 @@
-//! The thread as a model reads it.
+//! The thread as messages for a model.
 
 use std::collections::HashMap;
 
@@ -9,18 +9,18 @@ use wire::chat::ThreadItem;
 
 use super::again::{Again, created_at, is_users};
 
-/// The items as messages: this turn's own last, those that wait behind it left out.
+/// Returns the items as messages, without those that are queued after this turn. The message of this turn is last.
 pub(super) fn messages(items: Vec<ThreadItem>, own: Option<&str>) -> Vec<Value> {
     let waits = |item: &ThreadItem| is_users(item) && own.is_some_and(|own| item.id() > own);
     let (mine, others): (Vec<_>, Vec<_>) =
         items.into_iter().filter(|item| !waits(item)).partition(|item| own == Some(item.id()));
     let others = others.iter().map(ThreadItem::as_message);
-    let messages = others.chain(mine.iter().map(asked));
+    let messages = others.chain(mine.iter().map(with_quoted_text));
     messages.map(|(role, content)| json!({"role": role, "content": content})).collect()
 }
 
-/// The message that is answered, with what it refers to.
-fn asked(item: &ThreadItem) -> (&'static str, String) {
+/// The message of this turn, with the text that it quotes.
+fn with_quoted_text(item: &ThreadItem) -> (&'static str, String) {
     let (role, mut content) = item.as_message();
     if let ThreadItem::UserMessage { quoted_text: Some(quoted), .. } = item
         && !quoted.trim().is_empty()
@@ -31,13 +31,13 @@ fn asked(item: &ThreadItem) -> (&'static str, String) {
     (role, content)
 }
 
-/// Whether messages came while others were being answered: answers then stand behind later messages.
+/// Whether messages arrived while an earlier one was still being answered, so that answers come after later messages.
 pub(super) fn may_be_interleaved(items: &[ThreadItem]) -> bool {
     items.windows(2).any(|pair| pair.iter().all(is_users))
 }
 
-/// Each answer behind the message that it answers, in the order of messages. Turns of a thread never overlap, so an answer is
-/// of the turn that began last before it. What belongs to no message stays where it is.
+/// Puts each answer after the message that it answers. Turns of a thread never overlap, so an answer belongs to the turn that
+/// started last before it. An item of an unknown turn stays where it is.
 pub(super) fn paired(items: Vec<ThreadItem>, turns: &[StartedTurn]) -> Vec<ThreadItem> {
     let mut groups: Vec<Vec<ThreadItem>> = Vec::new();
     let (mut by_time, mut by_key) = (HashMap::new(), HashMap::new());
@@ -96,9 +96,9 @@ mod tests {
     }
 
     #[test]
-    fn answers_stand_behind_their_questions() {
+    fn each_answer_follows_its_question() {
         let (user, answer) = ("user_message", "assistant_message");
-        // Three messages at once; the second was answered by nothing, and the third's answer has a note.
+        // Three queued messages. The second has no answer; the third has an answer and a note.
         let items = vec![
             item(user, 1, 1),
             item(user, 2, 2),
@@ -110,12 +110,12 @@ mod tests {
         assert!(may_be_interleaved(&items));
         let turns = [turn(1, 1), turn(2, 6), turn(3, 8)];
         assert_eq!(numbers(&paired(items.clone(), &turns)), [1, 4, 2, 3, 5, 6]);
-        // Of turns that are not known any more, answers stay where they are.
+        // Answers of deleted turns stay where they are.
         assert_eq!(numbers(&paired(items, &[])), [1, 2, 3, 4, 5, 6]);
     }
 
     #[test]
-    fn what_was_answered_again_stands_behind_its_question() {
+    fn a_regenerated_answer_follows_its_question() {
         let items = vec![
             item("user_message", 1, 1),
             item("user_message", 2, 2),

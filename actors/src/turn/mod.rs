@@ -25,9 +25,9 @@ use crate::run::RunPorts;
 /// How long a turn continues without a reader, by the dialect of its stream; `None`: to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grace {
-    /// For the interface's dialect, whose clients have a call to stop a turn.
+    /// For the interface's dialect, whose clients stop a turn with a request.
     pub interface: Option<Duration>,
-    /// For ChatKit's, whose clients stop a turn by hanging up.
+    /// For ChatKit's dialect, whose clients stop a turn by closing the connection.
     pub chatkit: Option<Duration>,
 }
 

@@ -77,7 +77,7 @@ impl ChatTeller {
         self.end_message(None);
     }
 
-    /// Ends the current message as it is: it says so, wherever it is shown.
+    /// Ends the current message with its partial text and the reason.
     pub(super) fn leave_incomplete(&mut self, reason: IncompleteReason) {
         self.end_message(Some(reason));
     }

@@ -61,7 +61,7 @@ impl Inputs {
             let failed = |error| Failure::from(session.complaint(error).about(workflow));
             let number = match version {
                 Some(number) => Some(number),
-                None => session.client.workflow(workflow).await.map_err(failed)?.live_version,
+                None => session.client.workflow(workflow).await.map_err(failed)?.latest_version,
             };
             // Without a version the run says what is missing.
             if let Some(number) = number {
