@@ -67,8 +67,8 @@ impl Source {
         source
     }
 
-    /// Reads the process environment alone: whoever calls a service from a folder does not mean what a file there says of
-    /// another one.
+    /// Reads only the process environment: a client command may run in a folder whose `.env` file configures
+    /// another service.
     #[must_use]
     pub fn from_environment() -> Self {
         let mut source = Self { root: runs_as_root(), ..Self::default() };

@@ -1,7 +1,7 @@
-//! What is due at a time that was reckoned by a clock which was ahead and has been set back.
+//! Due times that were computed by a clock which was ahead and has been set back.
 //!
-//! Such a time would be days away. Whoever waits is woken and reckons anew; what counts against a limit from the future no
-//! longer counts.
+//! Such a time could be days away. Parked runs wake and recompute their times; entries of the future no
+//! longer count against limits.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use diesel::prelude::*;
@@ -13,13 +13,14 @@ use uuid::Uuid;
 use crate::schema::cron_triggers;
 use crate::{Store, StoreError};
 
-/// How far clocks of several machines may be apart.
+/// Maximum difference between the clocks of several machines.
 const TOLERANCE: TimeDelta = TimeDelta::seconds(60);
-/// When deliveries are tried again at the latest: their time also keeps others from sending them meanwhile.
+/// Maximum delay until deliveries are retried: the time also reserves a delivery for the sender that is at
+/// work on it.
 const DELIVERIES: TimeDelta = TimeDelta::minutes(10);
 
 impl Store {
-    /// Whether the newest run was made at a later time than now.
+    /// Whether the newest run was created at a later time than now.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -37,15 +38,15 @@ impl Store {
         Ok(!found.is_empty())
     }
 
-    /// The clock was set back: runs that wait for a time are due, and reckon it anew; claims, deliveries and limits of the
-    /// future end. Doing it twice changes nothing more.
+    /// Repairs times after the clock was set back: runs that wait for a time become due and recompute it;
+    /// claims, deliveries and limits of the future end. Idempotent.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn clock_went_back(&self, now: DateTime<Utc>) -> Result<(), StoreError> {
         let soon = now + DELIVERIES;
         let statements = [
-            // What a step waits for counts from its start.
+            // The wait of a step is measured from its start.
             (
                 "UPDATE run_questions q SET asked_at = $1, expires_at = $1 + (q.expires_at - q.asked_at)
                  FROM run_queue r WHERE r.run_id = q.run_id AND q.asked_at > $1",
@@ -74,7 +75,7 @@ impl Store {
             .await
     }
 
-    /// The cron triggers that fire next after this time: workflow, expression, zone, time.
+    /// Returns the enabled cron triggers whose next fire is after this time.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -93,7 +94,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Moves a fire that has not been claimed to another time.
+    /// Moves a planned, unclaimed fire to another time. Does nothing if the fire has moved already.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -110,15 +111,15 @@ impl Store {
     }
 }
 
-/// When a trigger fires next.
+/// The next fire of a cron trigger.
 #[derive(Debug, Clone, PartialEq, Eq, Queryable)]
 pub struct PlannedFire {
-    /// Its workflow.
+    /// The trigger's workflow.
     pub workflow: Uuid,
-    /// When it fires, as it was configured.
+    /// The configured cron expression.
     pub expression: String,
-    /// The zone of its times.
+    /// The time zone of the expression.
     pub timezone: String,
-    /// The next time.
+    /// The time of the fire.
     pub at: DateTime<Utc>,
 }

@@ -1,4 +1,5 @@
-//! The daily partitions of `stream_events`: made ahead of need, and dropped when nobody reads their streams any more.
+//! The daily partitions of `stream_events`: created ahead, and dropped when their streams can no longer be
+//! read.
 
 use std::collections::BTreeSet;
 
@@ -18,19 +19,20 @@ pub const PARTITIONS_AHEAD: u64 = 3;
 
 /// How long the events of a stream can be read after its end.
 pub const EVENTS_KEPT: TimeDelta = TimeDelta::hours(24);
-/// How many days a stream may be begun after its id was made, which names its day.
+/// Maximum days between the creation of a stream's id, which determines its partition, and the start of the
+/// stream.
 const LATE: u64 = 2;
-/// Rows of streams that are deleted in one go.
+/// Maximum rows of streams that one statement deletes.
 const PART: i64 = 5_000;
 
 #[derive(QueryableByName)]
 struct Partition {
     #[diesel(sql_type = Text)]
     name: String,
-    /// Whether it is one still.
+    /// Whether the table is still attached as a partition.
     #[diesel(sql_type = Bool)]
     attached: bool,
-    /// Whether somebody began to detach it.
+    /// Whether a detach was started and has not finished.
     #[diesel(sql_type = Bool)]
     detaching: bool,
 }
@@ -42,14 +44,14 @@ struct Holds {
 }
 
 impl Store {
-    /// Drops the partitions of days of which the last stream ended [`EVENTS_KEPT`] ago, and forgets those streams; says
-    /// which days. One instance at a time does.
+    /// Drops the partitions of days whose last stream ended [`EVENTS_KEPT`] ago, deletes those streams and
+    /// returns the days. Runs in one instance at a time.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer or refuses.
     pub async fn drop_old_events(&self, now: DateTime<Utc>) -> Result<Vec<NaiveDate>, StoreError> {
         let mut connection = self.connector().open(Session::Owner).await?;
-        // With the connection it is given back.
+        // The end of the connection releases the lock.
         let lock = "SELECT pg_try_advisory_lock(hashtext('callboard old events')) AS holds";
         let Holds { holds } = diesel::sql_query(lock).get_result(&mut connection).await?;
         let mut dropped = Vec::new();
@@ -66,7 +68,7 @@ impl Store {
                 forget_streams(&mut connection, day).await?;
             }
             if attached {
-                // Lanes go on writing to the others meanwhile. It is no part of any transaction.
+                // Lanes continue to write to the other partitions meanwhile. Must run outside a transaction.
                 let how = if detaching { "FINALIZE" } else { "CONCURRENTLY" };
                 let detach = format!("ALTER TABLE stream_events DETACH PARTITION {name} {how}");
                 connection.batch_execute(&detach).await?;
@@ -77,7 +79,7 @@ impl Store {
         Ok(dropped)
     }
 
-    /// Makes the partitions from yesterday (a clock may lag) to [`PARTITIONS_AHEAD`] days from `today`.
+    /// Creates the partitions from yesterday (a clock may lag) to [`PARTITIONS_AHEAD`] days from `today`.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer or refuses.
@@ -86,7 +88,7 @@ impl Store {
         ensure(&mut connection, today).await
     }
 
-    /// Makes the partitions of these days, for whoever needs one that was not made ahead: the clock may have leaped.
+    /// Creates the partitions of these days, for a lane that finds none: the clock may have leaped.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer or refuses.
@@ -96,7 +98,7 @@ impl Store {
     }
 }
 
-/// The table that holds the events of the streams of a day.
+/// Name of the table that holds the events of a day's streams.
 pub(crate) fn partition_name(day: NaiveDate) -> String {
     day.format("stream_events_%Y%m%d").to_string()
 }
@@ -105,7 +107,7 @@ fn day_of_partition(name: &str) -> Option<NaiveDate> {
     NaiveDate::parse_from_str(name.strip_prefix("stream_events_")?, "%Y%m%d").ok()
 }
 
-/// The partitions there are, the oldest first, and those that somebody has detached and not dropped.
+/// Returns all partitions, the oldest first, including those that were detached and not dropped.
 async fn partitions(connection: &mut AsyncPgConnection) -> Result<Vec<Partition>, StoreError> {
     let sql = "SELECT c.relname::text AS name, i.inhrelid IS NOT NULL AS attached,
                    coalesce(i.inhdetachpending, false) AS detaching
@@ -115,7 +117,7 @@ async fn partitions(connection: &mut AsyncPgConnection) -> Result<Vec<Partition>
     Ok(diesel::sql_query(sql).load(connection).await?)
 }
 
-/// Whether a stream of this day has not ended, or not before `ended`.
+/// Whether a stream of this day is still running or ended after `ended`.
 async fn is_read(
     connection: &mut AsyncPgConnection,
     day: NaiveDate,
@@ -135,7 +137,7 @@ async fn is_read(
     Ok(read.is_some())
 }
 
-/// A stream without its events would look as if nothing had been said.
+/// Deletes the streams of a day: a stream without its events would look empty.
 async fn forget_streams(connection: &mut AsyncPgConnection, day: NaiveDate) -> Result<(), StoreError> {
     let (from, to) = ids_of(day);
     loop {
@@ -153,7 +155,7 @@ async fn forget_streams(connection: &mut AsyncPgConnection, day: NaiveDate) -> R
     }
 }
 
-/// The ids of a day: from the first on, before the second.
+/// Returns the id range of a day: from the first id, before the second.
 fn ids_of(day: NaiveDate) -> (Uuid, Uuid) {
     let first = |day: NaiveDate| first_id_at(day.and_time(NaiveTime::MIN).and_utc());
     (first(day), first(day.succ_opt().unwrap_or(day)))
@@ -168,12 +170,12 @@ async fn make(
     connection: &mut AsyncPgConnection,
     days: impl Iterator<Item = NaiveDate>,
 ) -> Result<(), StoreError> {
-    // Held until the tables are committed: one statement of several parts is one transaction.
+    // The lock lasts until the tables are committed: a batch of several statements is one transaction.
     let mut sql = format!("{LOCK}SELECT pg_advisory_xact_lock(hashtext('callboard partitions'));");
     for day in days {
         let next = day.succ_opt().unwrap_or(day);
         let name = partition_name(day);
-        // Lanes write into the partition itself, so the role needs its rights there too.
+        // Lanes write into the partition directly, so the role needs rights on it too.
         sql.push_str(&format!(
             "CREATE TABLE IF NOT EXISTS {name} PARTITION OF stream_events FOR VALUES FROM ('{day}') TO ('{next}');
              DO $$ BEGIN

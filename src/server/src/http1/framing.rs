@@ -1,14 +1,15 @@
-//! Where requests begin and end on a connection, and what in between two readers could take for different things.
+//! Finds where requests begin and end on a connection, and refuses bytes that two parsers could read
+//! differently.
 //!
-//! The HTTP library accepts lines that end in a bare LF, and lines of chunks of any length. A proxy in front may read such a
-//! connection otherwise (request smuggling), so it is refused (RFC 9112, sections 2.2, 7.1 and 11.2). Framing follows the
-//! library's own rules; what it refuses itself is not judged here.
+//! The HTTP library accepts lines that end in a bare LF, and chunk lines of any length. A proxy in front may
+//! parse such a connection differently (request smuggling), so it is refused (RFC 9112, sections 2.2, 7.1 and
+//! 11.2). Framing follows the library's own rules and does not check what the library itself refuses.
 
-/// Bytes that are kept of a line of a head: as much as any line has that decides about framing.
+/// Bytes that are kept of a line of a head: the maximum length of a header that determines framing.
 const MAX_LINE: usize = 256;
-/// Bytes of the line before a chunk's data: its size and its extension.
+/// Maximum bytes of the line before a chunk's data: its size and its extension.
 const MAX_CHUNK_LINE: usize = 1024;
-/// Bytes of all such lines of a body, and of its trailer, beyond what their sizes take.
+/// Maximum bytes of all chunk lines of a body and of its trailer, without the digits of the sizes.
 const MAX_OVERHEAD: usize = 16 * 1024;
 
 /// Follows the bytes of one connection.
@@ -26,17 +27,17 @@ pub(super) struct Framing {
 enum State {
     #[default]
     Head,
-    /// So many bytes of a body are left.
+    /// Remaining bytes of a body.
     Length(u64),
     ChunkSize,
-    /// So many bytes of a chunk are left, with the line end after its data.
+    /// Remaining bytes of a chunk, with the line end after its data.
     Chunk(u64),
     Trailer,
-    /// A websocket, or a tunnel: no more requests.
+    /// A websocket or a tunnel; requests can no longer follow.
     Opaque,
 }
 
-/// What is known of the head that is being read.
+/// The parsed part of the head that is being read.
 #[derive(Debug, Default)]
 struct Head {
     begun: bool,
@@ -47,7 +48,7 @@ struct Head {
 }
 
 impl Framing {
-    /// Takes the next bytes of the connection in.
+    /// Processes the next bytes of the connection.
     ///
     /// # Errors
     /// The index of the first byte that must not reach the parser.
@@ -73,7 +74,7 @@ impl Framing {
         skipped
     }
 
-    /// Reads on to the end of a line, or of the bytes; returns how many were read.
+    /// Reads up to the end of a line or of the bytes. Returns how many bytes were read.
     fn line_part(&mut self, bytes: &[u8]) -> Result<usize, usize> {
         let end = bytes.iter().position(|byte| *byte == b'\n');
         let part = bytes.get(..end.unwrap_or(bytes.len())).unwrap_or_default();
@@ -102,7 +103,7 @@ impl Framing {
         if verdict { Ok(end + 1) } else { Err(end) }
     }
 
-    /// Judges a whole line, without its end.
+    /// Processes a whole line without its end. Returns `false` if the line must be refused.
     fn line(&mut self, line: &[u8]) -> bool {
         match self.state {
             State::Head => self.head_line(line),
@@ -112,7 +113,7 @@ impl Framing {
                 let Some(size) = size.and_then(|digits| u64::from_str_radix(digits, 16).ok()) else {
                     return false;
                 };
-                // Sizes are no overhead: many small chunks are allowed.
+                // Sizes do not count as overhead: many small chunks are allowed.
                 self.overhead = self.overhead.saturating_sub(digits + 1);
                 self.state = if size == 0 { State::Trailer } else { State::Chunk(size.saturating_add(2)) };
                 line.len() <= MAX_CHUNK_LINE
@@ -181,12 +182,12 @@ mod tests {
 
     use super::*;
 
-    /// The index of the first refused byte, with all bytes at once.
+    /// Returns the index of the first refused byte, for all bytes at once.
     fn refused(bytes: &[u8]) -> Option<usize> {
         Framing::default().feed(bytes).err()
     }
 
-    /// The same, in pieces of one byte.
+    /// Whether the same bytes are refused in pieces of one byte.
     fn refused_slowly(bytes: &[u8]) -> bool {
         let mut framing = Framing::default();
         bytes.iter().any(|byte| framing.feed(&[*byte]).is_err())
@@ -267,7 +268,7 @@ mod tests {
     }
 
     proptest! {
-        /// However a connection is cut into pieces, the same is refused.
+        /// Any split of a connection into pieces gives the same result.
         #[test]
         fn pieces_do_not_matter(
             which in 0..GOOD.len(), cuts in prop::collection::vec(1_usize..40, 0..20), noise in any::<bool>(), at in 0_usize..200

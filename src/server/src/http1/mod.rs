@@ -1,4 +1,4 @@
-//! The listener: connections of HTTP/1.1, each checked before the HTTP library reads it.
+//! The HTTP/1.1 listener, which checks each connection before the HTTP library reads it.
 
 mod connection;
 mod framing;
@@ -17,10 +17,11 @@ use tokio::net::TcpStream;
 use crate::http::{self, App};
 use connection::Connection;
 
-/// How long a shutdown waits for open connections, and how many threads answer.
+/// Options of the server.
 pub(crate) struct Options {
+    /// Threads that answer requests.
     pub(crate) workers: usize,
-    /// Seconds.
+    /// Seconds that a shutdown waits for open connections.
     pub(crate) shutdown_timeout: u64,
 }
 
@@ -32,7 +33,7 @@ pub(crate) fn serve(app: &App, listener: TcpListener, options: &Options) -> io::
     let (app, address) = (app.clone(), listener.local_addr()?);
     let builder = Server::build()
         .workers(options.workers)
-        // Streams of turns that are still running stay open while those may end.
+        // Streams of running turns stay open until the turns have had time to end.
         .shutdown_timeout(options.shutdown_timeout)
         .disable_signals();
     let shutdown = builder.graceful_shutdown_signal();
@@ -48,7 +49,7 @@ pub(crate) fn serve(app: &App, listener: TcpListener, options: &Options) -> io::
             .finish(map_config(http::application(app.clone()), |()| AppConfig::default()))
             .map_err(move |error| note(&error, &unparsable));
         fn_service(|stream: TcpStream| async move {
-            // Without it a turn over a connection that is kept alive takes 40 ms more.
+            // Without it, a turn over a kept-alive connection takes 40 ms more.
             let _ = stream.set_nodelay(true);
             let peer = stream.peer_addr().ok();
             Ok((Connection::new(stream), Protocol::Http1, peer))
@@ -58,7 +59,8 @@ pub(crate) fn serve(app: &App, listener: TcpListener, options: &Options) -> io::
     Ok(server.run())
 }
 
-/// A connection that did not end in order. Whoever can connect can cause it, so it is one line for developers, and a count.
+/// Logs a connection that ended with an error. Every client can cause one, so it is one `debug` line with a
+/// count.
 fn note(error: &DispatchError, unparsable: &AtomicU64) {
     if let DispatchError::Parse(error) = error {
         let total = unparsable.fetch_add(1, Ordering::Relaxed).saturating_add(1);

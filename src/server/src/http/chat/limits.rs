@@ -1,7 +1,7 @@
-//! How much of the chat one address, one workflow and one session may have.
+//! Chat limits per address, workflow and session.
 //!
-//! Requests are counted by this instance alone (GCRA: as many at once as the limit says, then one for each part of the
-//! interval). Streams are places that are held for as long as they are read.
+//! Each instance counts requests on its own (GCRA: a burst up to the limit, then one request for each part of
+//! the interval). A stream occupies a slot for as long as it is read.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -24,10 +24,10 @@ use wire::ErrorCode;
 
 use crate::http::error::{ApiError, ApiResult};
 
-/// After so many requests what is known of keys that are as good as new is forgotten.
+/// Number of requests after which the limiter drops keys that have their full allowance again.
 const FORGET_EVERY: u32 = 4096;
 
-/// The kernel's clock, as governor reads one.
+/// Adapter from the kernel's clock to governor's clock trait.
 #[derive(Clone)]
 struct Ticks(Arc<dyn Clock>);
 
@@ -41,7 +41,7 @@ impl GovernorClock for Ticks {
 
 type Keyed<K> = RateLimiter<K, DashMapStateStore<K>, Ticks, NoOpMiddleware<Nanos>>;
 
-/// One limit; none allows everything.
+/// One limit; without a limiter it allows everything.
 struct Limit<K: std::hash::Hash + Eq + Clone> {
     limiter: Option<Keyed<K>>,
     clock: Ticks,
@@ -73,16 +73,16 @@ impl<K: std::hash::Hash + Eq + Clone> Limit<K> {
     }
 }
 
-/// The streams that each session reads, the oldest reader first.
+/// The streams that each session reads, ordered from the oldest reader to the newest.
 type Streams = Arc<Mutex<HashMap<String, Vec<OpenStream>>>>;
 
-/// A reader.
+/// One reader of a session.
 struct OpenStream {
-    /// Tells it from other readers of its session.
+    /// Distinguishes the reader from other readers of its session.
     number: u64,
-    /// What it reads; `None` until a turn's stream is known.
+    /// The stream that is read; `None` until a turn's stream is known.
     stream: Option<Uuid>,
-    /// Cancelled when another reader has its place.
+    /// Cancelled when another reader has taken the slot.
     replaced: CancellationToken,
 }
 
@@ -93,7 +93,7 @@ pub(in crate::http) struct Limits {
     session: Limit<String>,
     most_streams: Option<NonZeroU32>,
     streams: Streams,
-    /// How many readers there were.
+    /// Number of readers so far; numbers the next reader.
     readers: AtomicU64,
 }
 
@@ -111,24 +111,24 @@ impl Limits {
         }
     }
 
-    /// One more request from this address. Who has an IPv6 address has its network.
+    /// Counts one request from this address; an IPv6 address counts as its network.
     pub(super) fn check_address(&self, address: IpAddr) -> ApiResult<()> {
         self.address.check(&auth::peer::network(address))
     }
 
-    /// One more request to this workflow.
+    /// Counts one request to this workflow.
     pub(super) fn check_workflow(&self, workflow: Uuid) -> ApiResult<()> {
         self.workflow.check(&workflow)
     }
 
-    /// One more request in this session.
+    /// Counts one request in this session.
     pub(super) fn check_session(&self, session: &str) -> ApiResult<()> {
         self.session.check(&session.to_owned())
     }
 
-    /// A place for one more reader of this session, which is given back when it is dropped. Whoever resumes a stream gets the
-    /// place of the session's oldest reader of it, if there is no other: a client that lost its connection must not be kept out
-    /// by what is left of that.
+    /// Acquires a slot for one more reader of this session; dropping the slot releases it. If no slot is
+    /// free, a reader that resumes a stream takes the slot of the session's oldest reader of the same stream:
+    /// the remains of a lost connection must not block its client.
     pub(super) fn stream(&self, session: Option<&str>, resumed: Option<Uuid>) -> ApiResult<StreamPlace> {
         let (Some(most), Some(session)) = (self.most_streams, session) else { return Ok(StreamPlace(None)) };
         let mut streams = self.streams.lock();
@@ -147,7 +147,7 @@ impl Limits {
     }
 }
 
-/// A stream that is read.
+/// The slot of a stream that is read.
 pub(in crate::http) struct StreamPlace(Option<Held>);
 
 struct Held {
@@ -158,7 +158,7 @@ struct Held {
 }
 
 impl StreamPlace {
-    /// The stream is known now.
+    /// Records the stream once it is known.
     pub(super) fn reads(&self, stream: Uuid) {
         let Some(held) = &self.0 else { return };
         let mut streams = held.streams.lock();
@@ -166,7 +166,7 @@ impl StreamPlace {
         open.filter(|open| open.number == held.number).for_each(|open| open.stream = Some(stream));
     }
 
-    /// Cancelled when another reader has the place.
+    /// Returns a token that is cancelled when another reader takes the slot.
     pub(in crate::http) fn replaced(&self) -> CancellationToken {
         self.0.as_ref().map(|held| held.replaced.clone()).unwrap_or_default()
     }
@@ -254,7 +254,7 @@ mod tests {
         assert!(limits.stream(Some("b"), None).is_ok() && limits.stream(None, None).is_ok());
         drop(first);
         let third = limits.stream(Some("a"), None).unwrap();
-        // Who resumes a stream has the place of its oldest reader, and of no other's.
+        // A reader that resumes a stream takes the slot of that stream's oldest reader only.
         let (stream, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
         second.reads(stream);
         third.reads(stream);

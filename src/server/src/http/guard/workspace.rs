@@ -1,4 +1,4 @@
-//! The workspace that a caller works in.
+//! The workspace of a request.
 
 use auth::principal::Place;
 use store::{DEFAULT_WORKSPACE, StoredWorkflow, StoredWorkspace, WorkflowRef};
@@ -9,15 +9,16 @@ use super::Caller;
 use super::scopes::Asked;
 use crate::http::error::{ApiError, ApiResult};
 
-/// Handles among which one is looked for that is like a wrong one, the newest.
+/// Maximum handles, the newest, that are searched for a suggestion for a wrong handle.
 const KNOWN_HANDLES: i64 = 1_000;
 
 impl<S: Asked> Caller<S> {
-    /// The workspace that the request names, else the caller's only one, else, for those who may go anywhere, the
-    /// default one.
+    /// Returns the workspace that the request names, else the caller's only workspace, else, for unrestricted
+    /// callers, the default workspace.
     pub(in crate::http) async fn workspace(&self) -> ApiResult<Uuid> {
         if let Some(slug) = self.named_workspace() {
-            // One that is not there is answered like one that is closed: nobody learns which there are.
+            // A missing workspace gets the same answer as a forbidden one, so callers cannot probe which ones
+            // exist.
             let closed = || ApiError::new(ErrorCode::WorkspaceForbidden);
             let Some(workspace) = self.store().workspace_with_slug(slug).await? else {
                 return Err(self.denied(closed()).await);
@@ -41,11 +42,11 @@ impl<S: Asked> Caller<S> {
         }
     }
 
-    /// The workspace that a path names by its id or slug.
+    /// Returns the workspace that a path names by its id or slug.
     pub(in crate::http) async fn workspace_called(&self, name: &str) -> ApiResult<StoredWorkspace> {
         let found = self.store().workspaces_named(&[name.to_owned()]).await?.pop();
         let Some(workspace) = found else {
-            // Who may see some of them learns nothing of the others.
+            // A restricted caller cannot probe which other workspaces exist.
             let code = match self.principal().workspaces() {
                 None => ErrorCode::WorkspaceNotFound,
                 Some(_) => ErrorCode::WorkspaceForbidden,
@@ -59,8 +60,9 @@ impl<S: Asked> Caller<S> {
         Ok(workspace)
     }
 
-    /// The workflow that a path names: by its id wherever it is, by its handle in the workspace that the request names,
-    /// else in the only one of the caller's that has it, else in the default one.
+    /// Returns the workflow that a path names: by its id in any workspace, by its handle in the workspace
+    /// that the request names, else in the caller's only workspace with this handle, else in the default
+    /// workspace.
     pub(in crate::http) async fn workflow(&self, name: &str) -> ApiResult<StoredWorkflow> {
         let found = match WorkflowRef::parse(name) {
             WorkflowRef::Handle(handle) if self.named_workspace().is_none() => self.handled(&handle).await?,
@@ -72,7 +74,7 @@ impl<S: Asked> Caller<S> {
         Ok(workflow)
     }
 
-    /// Names the handle that is most like a wrong one, of those in the workspace where it was looked for.
+    /// Suggests the most similar handle of the workspace that was searched.
     async fn no_workflow(&self, name: &str) -> ApiResult<ApiError> {
         let not_found = ApiError::new(ErrorCode::WorkflowNotFound);
         let WorkflowRef::Handle(handle) = WorkflowRef::parse(name) else { return Ok(not_found) };
@@ -111,7 +113,8 @@ impl<S: Asked> Caller<S> {
         }
     }
 
-    /// Somebody's workflow or run is looked at: the caller may be where it is, and where the request says.
+    /// Checks that the caller may access the workspace of a workflow or run, and that the request names no
+    /// other workspace.
     pub(in crate::http) async fn enter_workspace_of(&self, workspace: Uuid) -> ApiResult<()> {
         let closed = || ApiError::new(ErrorCode::WorkspaceForbidden);
         if self.principal().workspaces().is_none() && self.named_workspace().is_none() {

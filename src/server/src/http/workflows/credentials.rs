@@ -59,12 +59,12 @@ fn of_name(one: &CredentialUse, known: &[String]) -> FieldError {
     }
 }
 
-/// Whether the newest version has what it names; `None` where it names nothing.
+/// Whether the live version has the credentials that it names; `None` if it names none.
 pub(super) async fn readiness<S>(
     caller: &Caller<S>,
     workflow: &StoredWorkflow,
 ) -> ApiResult<Option<Readiness>> {
-    let version = match workflow.latest_version {
+    let version = match workflow.live_version {
         Some(number) => caller.store().version(workflow.id, number).await?,
         None => None,
     };
