@@ -87,8 +87,8 @@ pub struct Call {
 /// How far a call may go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// How long it may run, from the moment when a worker begins it. It waits for a worker at most as long, or as long
-    /// as [`Self::WAIT`] where that is longer.
+    /// How long it may run, from the moment when a worker begins it. It waits for a worker at most as long, or for
+    /// [`crate::Options::wait`] if that is longer.
     pub time: Duration,
     /// Bytes of its result, as JSON.
     pub output: usize,
@@ -97,8 +97,6 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// How long a call waits for a worker at least.
-    pub const WAIT: Duration = Duration::from_secs(30);
     /// The longest that any call may run.
     pub const LONGEST: Duration = Duration::from_secs(300);
 }
@@ -145,12 +143,31 @@ pub enum SandboxError {
     /// The worker died.
     #[error("the process that ran the code died")]
     Crashed,
-    /// Every worker is busy, and too many calls wait.
-    #[error("no worker was free for the code")]
-    Busy,
+    /// No worker was free within the time that a call waits.
+    #[error("no worker was free within {} s{}", waited.as_secs_f64(), share(*held))]
+    Busy {
+        /// Time in the queue.
+        waited: Duration,
+        /// Workers that ran other calls of the same workspace.
+        held: usize,
+    },
+    /// Too many calls wait already.
+    #[error("too many calls wait for a worker already (queue time 0 s{})", share(*held))]
+    QueueFull {
+        /// Workers that ran other calls of the same workspace.
+        held: usize,
+    },
     /// No worker can be started.
     #[error("no worker for code can be started: {0}")]
     Unavailable(String),
+}
+
+fn share(held: usize) -> String {
+    match held {
+        0 => String::new(),
+        1 => "; one other call of this workspace was running".to_owned(),
+        held => format!("; {held} other calls of this workspace were running"),
+    }
 }
 
 fn at(module: Option<&str>, line: Option<u32>, column: Option<u32>) -> String {

@@ -1,4 +1,7 @@
-//! Places for calls, given out in turn among those who share them: who asks for many waits behind himself.
+//! Worker places, shared fairly among workspaces.
+//!
+//! A workspace may take another place only if it holds fewer than are free. One workspace alone therefore uses half of the
+//! places, and the next one always finds a free place. Those that wait are served round robin.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
@@ -10,90 +13,132 @@ use uuid::Uuid;
 
 /// Places that are free or held.
 pub(crate) struct Places {
-    /// Most that wait.
+    /// Maximum number of waiting calls.
     queue: usize,
     state: Mutex<State>,
 }
 
 struct State {
     free: usize,
-    /// Those who wait, by whose they are; nobody does while a place is free.
+    /// Places held, by owner.
+    held: BTreeMap<Uuid, usize>,
+    /// Waiting calls, by owner.
     waiting: BTreeMap<Uuid, VecDeque<oneshot::Sender<Place>>>,
-    /// Whose turn it was last.
+    /// The owner that was served last.
     last: Uuid,
 }
 
 /// Held while a call has its place.
-pub(crate) struct Place(Option<Arc<Places>>);
+pub(crate) struct Place {
+    places: Option<Arc<Places>>,
+    owner: Uuid,
+}
+
+/// The queue is full.
+#[derive(Debug)]
+pub(crate) struct QueueFull;
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if let Some(places) = self.0.take() {
-            places.give_back();
+        if let Some(places) = self.places.take() {
+            places.give_back(self.owner);
         }
     }
 }
 
 impl Places {
     pub(crate) fn new(places: usize, queue: usize) -> Arc<Self> {
-        let state = State { free: places, waiting: BTreeMap::new(), last: Uuid::nil() };
+        let state =
+            State { free: places, held: BTreeMap::new(), waiting: BTreeMap::new(), last: Uuid::nil() };
         Arc::new(Self { queue, state: Mutex::new(state) })
     }
 
-    /// A place that is free now.
+    /// A place that is free now, for work of the pool itself.
     pub(crate) fn free(self: &Arc<Self>) -> Option<Place> {
         let mut state = self.state.lock();
-        state.free = state.free.checked_sub(1)?;
-        Some(Place(Some(Arc::clone(self))))
+        if state.free == 0 {
+            return None;
+        }
+        Some(self.take(&mut state, Uuid::nil()))
     }
 
-    /// A place, as soon as there is one; `None` when too many wait already. Each may fill half of what the others leave
-    /// of the queue.
-    pub(crate) async fn wait(self: &Arc<Self>, whose: Uuid) -> Option<Place> {
+    /// Waits for a place.
+    ///
+    /// # Errors
+    /// [`QueueFull`]. Each owner may fill half of what the others leave of the queue.
+    pub(crate) async fn wait(self: &Arc<Self>, owner: Uuid) -> Result<Place, QueueFull> {
         let given = {
             let mut state = self.state.lock();
-            if let Some(free) = state.free.checked_sub(1) {
-                state.free = free;
-                return Some(Place(Some(Arc::clone(self))));
-            }
             state.forget_gone();
+            if state.may_take(owner) && !state.waiting.contains_key(&owner) {
+                return Ok(self.take(&mut state, owner));
+            }
             let all: usize = state.waiting.values().map(VecDeque::len).sum();
-            let own = state.waiting.entry(whose).or_default();
-            if own.len() >= self.queue.saturating_sub(all - own.len()).div_ceil(2) {
-                return None;
+            let own = state.waiting.get(&owner).map_or(0, VecDeque::len);
+            if own >= self.queue.saturating_sub(all - own).div_ceil(2) {
+                return Err(QueueFull);
             }
             let (give, given) = oneshot::channel();
-            own.push_back(give);
+            state.waiting.entry(owner).or_default().push_back(give);
             given
         };
-        given.await.ok()
+        given.await.map_err(|_| QueueFull)
     }
 
-    fn give_back(self: Arc<Self>) {
+    /// Places that an owner holds.
+    pub(crate) fn held(&self, owner: Uuid) -> usize {
+        self.state.lock().held(owner)
+    }
+
+    fn take(self: &Arc<Self>, state: &mut State, owner: Uuid) -> Place {
+        state.free -= 1;
+        *state.held.entry(owner).or_default() += 1;
+        Place { places: Some(Arc::clone(self)), owner }
+    }
+
+    fn give_back(self: Arc<Self>, owner: Uuid) {
+        self.state.lock().release(owner);
         loop {
             let mut state = self.state.lock();
-            let Some(next) = state.next() else {
-                state.free += 1;
-                return;
-            };
+            let Some((owner, next)) = state.next() else { return };
+            let place = self.take(&mut state, owner);
             drop(state);
-            // Who is gone meanwhile is passed over; whoever goes without having looked drops the place again.
-            match next.send(Place(Some(Arc::clone(&self)))) {
-                Ok(()) => return,
-                Err(mut place) => place.0 = None,
+            // A caller that has gone is passed over. One that goes without having read its place drops the place.
+            if let Err(mut place) = next.send(place) {
+                place.places = None;
+                self.state.lock().release(owner);
             }
         }
     }
 }
 
 impl State {
-    /// Who is next: the first of those behind whose turn it was last.
-    fn next(&mut self) -> Option<oneshot::Sender<Place>> {
+    fn held(&self, owner: Uuid) -> usize {
+        self.held.get(&owner).copied().unwrap_or_default()
+    }
+
+    fn may_take(&self, owner: Uuid) -> bool {
+        self.held(owner) < self.free
+    }
+
+    fn release(&mut self, owner: Uuid) {
+        self.free += 1;
+        if let Some(held) = self.held.get_mut(&owner) {
+            *held -= 1;
+            if *held == 0 {
+                self.held.remove(&owner);
+            }
+        }
+    }
+
+    /// The next call to serve: of the first owner after the one served last that may take a place.
+    fn next(&mut self) -> Option<(Uuid, oneshot::Sender<Place>)> {
         self.forget_gone();
-        let behind = self.waiting.range((Bound::Excluded(self.last), Bound::Unbounded)).next();
-        let whose = *behind.or_else(|| self.waiting.iter().next())?.0;
-        self.last = whose;
-        self.waiting.get_mut(&whose)?.pop_front()
+        let after = self.waiting.range((Bound::Excluded(self.last), Bound::Unbounded));
+        let from_start = self.waiting.range(..=self.last);
+        let owner = after.chain(from_start).map(|(owner, _)| *owner).find(|owner| self.may_take(*owner))?;
+        self.last = owner;
+        Some((owner, self.waiting.get_mut(&owner)?.pop_front()?))
     }
 
     fn forget_gone(&mut self) {
@@ -111,10 +156,10 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn who_shares_has_turns_whoever_asks_for_more() {
+    async fn waiting_owners_are_served_round_robin() {
         let places = Places::new(1, 100);
         let (one, two, three) = (Uuid::from_u128(1), Uuid::from_u128(2), Uuid::from_u128(3));
-        let mut held = places.wait(one).await;
+        let mut held = places.wait(one).await.ok();
         let asked = [one, one, one, two, three, two];
         let mut waiting: Vec<_> = asked.into_iter().map(|whose| Box::pin(places.wait(whose))).collect();
         assert!(waiting.iter_mut().all(|wait| wait.now_or_never().is_none()));
@@ -126,16 +171,16 @@ mod tests {
                 next.filter_map(|(index, wait)| Some((index, wait.now_or_never()?))).next().unwrap();
             drop(waiting.remove(index));
             order.push(index);
-            held = place;
+            held = place.ok();
         }
-        // Each index is that among those who still wait.
+        // Each index is the position among the calls that still wait.
         assert_eq!(order, [0, 2, 2, 0, 1, 0]);
         drop(held);
         assert!(places.free().is_some());
     }
 
     #[tokio::test]
-    async fn who_goes_away_takes_no_place_with_him() {
+    async fn a_caller_that_goes_away_frees_its_place() {
         let places = Places::new(1, 100);
         let held = places.free().unwrap();
         let mut gone = Box::pin(places.wait(Uuid::nil()));
@@ -145,7 +190,7 @@ mod tests {
             assert!(wait.now_or_never().is_none());
         }
         drop(gone);
-        // It is given to one who never looks.
+        // The place goes to a caller that never reads it.
         drop(held);
         assert!(places.free().is_none());
         drop((unheard, waits));
@@ -153,14 +198,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_queue_has_room_for_everybody() {
+    async fn each_owner_leaves_room_in_the_queue() {
         let places = Places::new(0, 8);
         let waits = |whose: u128| {
             let mut wait = Box::pin(places.wait(Uuid::from_u128(whose)));
             match (&mut wait).now_or_never() {
                 None => Some(wait),
                 Some(none) => {
-                    assert!(none.is_none());
+                    assert!(none.is_err());
                     None
                 }
             }
@@ -171,5 +216,43 @@ mod tests {
         assert_eq!((first.len(), second.len(), third.len()), (4, 2, 1));
         drop(first);
         assert!(waits(1).is_some());
+    }
+
+    #[tokio::test]
+    async fn an_owner_leaves_places_to_others() {
+        let places = Places::new(8, 100);
+        let takes = |owner: u128| {
+            let mut wait = Box::pin(places.wait(Uuid::from_u128(owner)));
+            let taken = (&mut wait).now_or_never().map(Result::unwrap);
+            (taken, wait)
+        };
+        let mut held = Vec::new();
+        let mut waiting = Vec::new();
+        let mut counts = Vec::new();
+        for owner in 1..=5 {
+            let (taken, waits): (Vec<_>, Vec<_>) =
+                (0..8).map(|_| takes(owner)).partition(|(taken, _)| taken.is_some());
+            counts.push(taken.len());
+            held.push(taken);
+            waiting.push(waits);
+        }
+        assert_eq!(counts, [4, 2, 1, 1, 0]);
+        // A place that comes back goes to the owner without one.
+        held[0].pop();
+        let got = waiting.iter_mut().map(|waits| -> Vec<_> {
+            waits.iter_mut().filter_map(|(_, wait)| wait.now_or_never()).collect()
+        });
+        let got: Vec<Vec<_>> = got.collect();
+        assert_eq!(got.iter().map(Vec::len).collect::<Vec<_>>(), [0, 0, 0, 0, 1]);
+    }
+
+    #[tokio::test]
+    async fn one_place_is_used() {
+        let places = Places::new(1, 100);
+        let held = places.wait(Uuid::nil()).await.unwrap();
+        assert_eq!(places.held(Uuid::nil()), 1);
+        drop(held);
+        assert_eq!(places.held(Uuid::nil()), 0);
+        assert!(places.wait(Uuid::nil()).now_or_never().is_some());
     }
 }

@@ -20,9 +20,11 @@ use crate::call::{Call, Language, Limits, Modules, Outcome, SandboxError, Source
 use crate::document::{DocumentKind, DocumentLimits, DocumentProblem, DocumentText};
 use crate::feed::Feed;
 use crate::frame::{Answer, LONGEST_REQUEST, Request, Response, Task, framed, longest_answer};
-use crate::places::{Place, Places};
+use crate::places::{Place, Places, QueueFull};
 use crate::process::{Lost, Worker};
 
+/// Workers that are kept for the next call.
+const IDLE: usize = 4;
 /// How long a worker may take to start.
 const START: Duration = Duration::from_secs(30);
 /// How long code that is saved may take to load.
@@ -33,20 +35,22 @@ const SURVEY: Duration = Duration::from_secs(3);
 pub struct Options {
     /// The binary that workers are started from.
     pub program: PathBuf,
-    /// Most workers at the same time.
+    /// Maximum number of workers that run code of nodes at the same time. Documents and checks of code have places of
+    /// their own beside them.
     pub workers: usize,
     /// Bytes that a call may use.
     pub memory: usize,
-    /// Most calls that wait for a worker.
+    /// Maximum number of calls that wait for a place of one kind.
     pub queue: usize,
+    /// How long a call waits for a place at least; one that may run longer waits as long as it may run.
+    pub wait: Duration,
 }
 
 impl Options {
-    /// As many workers as the machine has cores, at least two; 128 MiB for each call.
+    /// Four workers, 128 MiB for each call.
     #[must_use]
     pub fn new(program: PathBuf) -> Self {
-        let cores = std::thread::available_parallelism().map_or(2, usize::from);
-        Self { program, workers: cores.max(2), memory: 128 << 20, queue: 1000 }
+        Self { program, workers: 4, memory: 128 << 20, queue: 1000, wait: Duration::from_secs(30) }
     }
 
     /// Workers from the binary that runs now, also if its file was replaced meanwhile.
@@ -59,15 +63,17 @@ impl Options {
     }
 }
 
-/// Whose turn it is when code is looked at that is saved: nobody waits for that behind calls.
-const SURVEYS: Uuid = Uuid::max();
+/// Places for checks of code that is being saved.
+const SURVEY_PLACES: usize = 2;
+/// Places for documents and feeds.
+const DOCUMENT_PLACES: usize = 2;
 
 /// Runs code in worker processes. Clones share them; with the last clone they end.
 #[derive(Clone)]
 pub struct Sandbox {
     shared: Arc<Shared>,
-    /// On whose behalf.
-    whose: Uuid,
+    /// The workspace that calls.
+    owner: Uuid,
 }
 
 struct Shared {
@@ -84,7 +90,9 @@ struct Thread {
 struct Pool {
     options: Options,
     clock: SystemClock,
-    places: Arc<Places>,
+    calls: Arc<Places>,
+    documents: Arc<Places>,
+    surveys: Arc<Places>,
     idle: Mutex<Vec<Worker>>,
 }
 
@@ -100,18 +108,20 @@ impl Sandbox {
     pub fn new(options: Options) -> Self {
         let pool = Pool {
             clock: SystemClock::new(),
-            places: Places::new(options.workers.max(1), options.queue),
+            calls: Places::new(options.workers.max(1), options.queue),
+            documents: Places::new(DOCUMENT_PLACES, options.queue),
+            surveys: Places::new(SURVEY_PLACES, options.queue),
             idle: Mutex::new(Vec::new()),
             options,
         };
         let shared = Shared { pool: Arc::new(pool), thread: OnceLock::new() };
-        Self { shared: Arc::new(shared), whose: Uuid::nil() }
+        Self { shared: Arc::new(shared), owner: Uuid::nil() }
     }
 
-    /// The same workers on somebody's behalf: of those who have calls waiting each has its turn.
+    /// The same workers for a workspace, which has its share of them.
     #[must_use]
-    pub fn of(&self, whose: Uuid) -> Self {
-        Self { shared: Arc::clone(&self.shared), whose }
+    pub fn of(&self, owner: Uuid) -> Self {
+        Self { shared: Arc::clone(&self.shared), owner }
     }
 
     /// Runs code. Dropped, it is stopped: its worker is killed.
@@ -121,7 +131,7 @@ impl Sandbox {
     pub async fn call(&self, call: Call) -> Result<Outcome, SandboxError> {
         let Call { language, modules, entry, args, limits } = call;
         // Nothing is written out for a call that waits.
-        let place = self.place(self.whose, limits).await?;
+        let place = self.place(&self.shared.pool.calls, limits).await?;
         let task = Task::Call { language, entry, args: raw(&args)? };
         drop(args);
         match self.ask(place, task, modules, limits).await? {
@@ -141,7 +151,7 @@ impl Sandbox {
         source: Source,
     ) -> Result<Result<Surveyed, SyntaxProblem>, SandboxError> {
         let limits = Limits { time: SURVEY, ..Limits::default() };
-        let place = self.place(SURVEYS, limits).await?;
+        let place = self.place(&self.shared.pool.surveys, limits).await?;
         match self.ask(place, Task::Survey { language, source }, modules, limits).await {
             Ok(Answer::Surveyed(surveyed)) => Ok(Ok(surveyed)),
             Ok(Answer::Unsound(problem)) => Ok(Err(problem)),
@@ -161,7 +171,7 @@ impl Sandbox {
         limits: DocumentLimits,
     ) -> Result<Result<DocumentText, DocumentProblem>, SandboxError> {
         let within = limits.as_call();
-        let place = self.place(self.whose, within).await?;
+        let place = self.place(&self.shared.pool.documents, within).await?;
         match self.ask(place, Task::Document { kind, data, limits }, Arc::default(), within).await? {
             Answer::Document(read) => Ok(Ok(read)),
             Answer::Unreadable(problem) => Ok(Err(problem)),
@@ -180,7 +190,7 @@ impl Sandbox {
         limits: DocumentLimits,
     ) -> Result<Result<Feed, DocumentProblem>, SandboxError> {
         let within = limits.as_call();
-        let place = self.place(self.whose, within).await?;
+        let place = self.place(&self.shared.pool.documents, within).await?;
         match self.ask(place, Task::Feed { data, from, limits }, Arc::default(), within).await? {
             Answer::Feed(feed) => Ok(Ok(feed)),
             Answer::Unreadable(problem) => Ok(Err(problem)),
@@ -194,7 +204,7 @@ impl Sandbox {
     /// [`SandboxError`].
     pub async fn echo(&self, args: Value) -> Result<Value, SandboxError> {
         let limits = Limits::default();
-        let place = self.place(self.whose, limits).await?;
+        let place = self.place(&self.shared.pool.calls, limits).await?;
         match self.ask(place, Task::Echo { args: raw(&args)? }, Arc::default(), limits).await? {
             Answer::Value { value, .. } => read(&value),
             other => Err(self.error(other, limits)),
@@ -208,10 +218,15 @@ impl Sandbox {
     }
 
     /// Waits until a worker may work.
-    async fn place(&self, whose: Uuid, limits: Limits) -> Result<Place, SandboxError> {
-        let Pool { places, clock, .. } = &*self.shared.pool;
-        let wait = limits.time.max(Limits::WAIT);
-        kernel::timeout(clock, wait, places.wait(whose)).await.flatten().ok_or(SandboxError::Busy)
+    async fn place(&self, places: &Arc<Places>, limits: Limits) -> Result<Place, SandboxError> {
+        let waited = limits.time.max(self.shared.pool.options.wait);
+        let place = kernel::timeout(&self.shared.pool.clock, waited, places.wait(self.owner)).await;
+        let held = || places.held(self.owner);
+        match place {
+            Some(Ok(place)) => Ok(place),
+            Some(Err(QueueFull)) => Err(SandboxError::QueueFull { held: held() }),
+            None => Err(SandboxError::Busy { waited, held: held() }),
+        }
     }
 
     async fn ask(
@@ -303,7 +318,7 @@ impl Pool {
         };
         match response {
             Ok(Response { answer, spent: false }) => {
-                self.idle.lock().push(worker);
+                self.keep(worker);
                 drop(place);
                 Ok(answer)
             }
@@ -339,15 +354,23 @@ impl Pool {
         }
     }
 
+    /// Keeps a worker for the next call. After a burst the surplus ends.
+    fn keep(&self, worker: Worker) {
+        let mut idle = self.idle.lock();
+        if idle.len() < IDLE {
+            idle.push(worker);
+        }
+    }
+
     /// Starts another worker for one that is gone, before it is needed.
     fn replace(self: Arc<Self>) {
         tokio::spawn(async move {
-            // Whoever has a place may start a worker: so there are never more than places.
-            let Some(_place) = self.places.free() else { return };
+            // A worker is started only with a place, so there are never more workers than places.
+            let Some(_place) = self.calls.free() else { return };
             if self.idle.lock().is_empty()
                 && let Ok(worker) = self.start().await
             {
-                self.idle.lock().push(worker);
+                self.keep(worker);
             }
         });
     }

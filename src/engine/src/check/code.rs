@@ -145,7 +145,11 @@ impl<'a> Pass<'a> {
                 self.problems.push(said(pointer, problem, what));
                 Ok(Found::Unsound)
             }
-            Err(error @ (SandboxError::Busy | SandboxError::Unavailable(_))) => Err(error),
+            Err(
+                error @ (SandboxError::Busy { .. }
+                | SandboxError::QueueFull { .. }
+                | SandboxError::Unavailable(_)),
+            ) => Err(error),
             Err(error) => {
                 let problem = FieldError::new(pointer, "load", format!("it cannot be loaded: {error}"));
                 self.problems

@@ -127,7 +127,9 @@ fn unread(error: sandbox::SandboxError) -> NodeError {
         Sandboxed::OutputTooLarge(limit) => too_large(&format!("its text is larger than {limit} bytes")),
         Sandboxed::Crashed => damaged("its reader died of it"),
         Sandboxed::Failed { message, .. } => damaged(&message),
-        Sandboxed::Busy => NodeError::retryable(ErrorCode::CodeBusy, ErrorCode::CodeBusy.message()),
+        busy @ (Sandboxed::Busy { .. } | Sandboxed::QueueFull { .. }) => {
+            NodeError::retryable(ErrorCode::CodeBusy, busy.to_string())
+        }
         // What exactly is in the log: it names the machine's own paths.
         Sandboxed::Unavailable(_) => {
             NodeError::retryable(ErrorCode::CodeUnavailable, ErrorCode::CodeUnavailable.message())

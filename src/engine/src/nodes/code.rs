@@ -167,7 +167,7 @@ fn error(error: SandboxError) -> NodeError {
         SandboxError::Memory(_) => ErrorCode::CodeMemory,
         SandboxError::OutputTooLarge(_) => ErrorCode::CodeOutputTooLarge,
         SandboxError::Crashed => ErrorCode::CodeCrashed,
-        SandboxError::Busy => ErrorCode::CodeBusy,
+        SandboxError::Busy { .. } | SandboxError::QueueFull { .. } => ErrorCode::CodeBusy,
         // What exactly is in the log: it names the machine's own paths.
         SandboxError::Unavailable(_) => {
             return NodeError::retryable(ErrorCode::CodeUnavailable, ErrorCode::CodeUnavailable.message());

@@ -1,9 +1,12 @@
 //! What the pool goes through.
 
+use base64::Engine as _;
 use futures_util::future::join_all;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
-use sandbox::{Options, Sandbox, SandboxError};
+use sandbox::{DocumentLimits, Options, Sandbox, SandboxError, Source};
 use serde_json::{Value, json};
+use tokio_util::task::AbortOnDropHandle;
+use uuid::Uuid;
 
 use crate::*;
 
@@ -31,7 +34,8 @@ async fn many_calls_share_few_workers() {
     let calls = (0..100).map(|n| {
         let language = if n % 2 == 0 { Python } else { Javascript };
         let source = if n % 2 == 0 { "args['n'] * 2" } else { "args.n * 2" };
-        sandbox.call(alone(language, source, json!({"n": n})))
+        let workspace = sandbox.of(Uuid::from_u128(n % 2));
+        async move { workspace.call(alone(language, source, json!({"n": n}))).await }
     });
     for (n, outcome) in join_all(calls).await.into_iter().enumerate() {
         assert_eq!(outcome.unwrap().value, json!(n * 2));
@@ -99,9 +103,59 @@ async fn a_full_queue_refuses_at_once() {
     let sandbox = Sandbox::new(Options { workers: 1, queue: 1, ..Options::new(binary()) });
     let long = || sandbox.call(within(1.0, alone(Python, "while True:\n    pass\n", Value::Null)));
     let ends = join_all([long(), long(), long()]).await;
-    let busy = ends.iter().filter(|end| **end == Err(SandboxError::Busy)).count();
+    let busy = ends.iter().filter(|end| **end == Err(SandboxError::QueueFull { held: 1 })).count();
     assert_eq!(busy, 1, "{ends:?}");
-    assert!(ends.iter().all(|end| matches!(end, Err(SandboxError::Busy | SandboxError::Timeout(_)))));
+    assert!(
+        ends.iter().all(|end| matches!(end, Err(SandboxError::QueueFull { .. } | SandboxError::Timeout(_))))
+    );
+}
+
+#[tokio::test]
+async fn endless_code_of_one_workspace_leaves_workers_to_others() {
+    let sandbox = sandbox(2);
+    let hostile = sandbox.of(Uuid::from_u128(1));
+    let endless: Vec<_> = (0..6)
+        .map(|_| {
+            let hostile = hostile.clone();
+            let call = within(60.0, alone(Python, "while True:\n    pass\n", Value::Null));
+            AbortOnDropHandle::new(tokio::spawn(async move { hostile.call(call).await }))
+        })
+        .collect();
+    until("one worker runs", || children().len() == 1).await;
+    sleep(100).await;
+    assert_eq!(children().len(), 1, "one workspace uses half of the workers");
+
+    // Each of these would wait for a minute and more if it shared the places of the endless calls.
+    let clock = SystemClock::new();
+    let began = clock.monotonic();
+    let other = sandbox.of(Uuid::from_u128(2));
+    assert_eq!(ran(&other, Python, "1").await.unwrap().value, json!(1));
+    let feed = "<rss version='2.0'><channel><title>t</title></channel></rss>";
+    let encoded = base64::engine::general_purpose::STANDARD.encode(feed);
+    let limits = DocumentLimits { time: Duration::from_secs(20), pages: 5, text: 1000 };
+    assert!(hostile.read_feed(encoded, "https://example.org".to_owned(), limits).await.unwrap().is_ok());
+    let survey = hostile.survey(Python, Arc::default(), Source::Alone("1".to_owned())).await;
+    assert!(survey.unwrap().is_ok());
+    assert!(clock.monotonic() - began < Duration::from_secs(50));
+    assert!(endless.iter().all(|call| !call.is_finished()));
+}
+
+#[tokio::test]
+async fn a_call_that_finds_no_worker_says_how_long_it_has_waited() {
+    let wait = Duration::from_millis(300);
+    let sandbox = Sandbox::new(Options { workers: 1, wait, ..Options::new(binary()) });
+    let long = within(60.0, alone(Python, "while True:\n    pass\n", Value::Null));
+    let busy = AbortOnDropHandle::new(tokio::spawn({
+        let sandbox = sandbox.clone();
+        async move { sandbox.call(long).await }
+    }));
+    until("a worker has begun", || children().len() == 1).await;
+    let refused = sandbox.call(within(0.1, alone(Python, "1", Value::Null))).await.unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "no worker was free within 0.3 s; one other call of this workspace was running"
+    );
+    drop(busy);
 }
 
 #[tokio::test]

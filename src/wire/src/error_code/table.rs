@@ -514,9 +514,10 @@ error_codes! {
         "Try again. If the same code does it every time, please report it with the code.";
     CodeBusy, "code.busy", 200, true,
         "No process was free for code of the workflow.",
-        "All processes that run code were busy for as long as the code may run (at least 30 s), or too many calls \
-         waited for one.",
-        "Try again later. Raise SERVICE_SANDBOX_WORKERS, where the machine has cores to spare.";
+        "All processes that run code, or the share of them that one workspace may use, were busy for as long as the \
+         code may run (at least 30 s), or too many calls waited for one. The message says how long the call has waited.",
+        "Try again later. Give code that may loop a short `timeout_seconds`. Raise SERVICE_SANDBOX_WORKERS if the \
+         machine has memory to spare.";
     CodeUnavailable, "code.unavailable", 503, true,
         "Code cannot be run or looked at now.",
         "No process can be started for the code of a workflow.",

@@ -42,7 +42,7 @@ pub(super) async fn create(
         return Err(ApiError::new(ErrorCode::WorkflowArchived));
     }
     let named = credentials::of_graph(caller, &wanted.graph, Some(workflow.workspace_id)).await?;
-    check_all(&wanted, named.errors, caller.app().system().sandbox()).await?;
+    check_all(&wanted, named.errors, &caller.app().system().sandbox().of(workflow.workspace_id)).await?;
     let mut warned = warnings::of_references(caller, &wanted.graph, Some(&workflow)).await?;
     warned.extend(named.warnings);
     warned.extend(wanted.runnable_config.as_ref().map(runnable_config::warnings).unwrap_or_default());
@@ -122,8 +122,8 @@ pub(in crate::http) async fn draft_of_graph<S: Asked>(
     let runnable_config = latest.and_then(|latest| latest.runnable_config);
     let wanted = CreateVersion { graph, runnable_config, metadata: None, notes: None };
     let named = credentials::of_graph(caller, &wanted.graph, Some(workflow.workspace_id)).await?;
-    let problems =
-        [all_graph_problems(&wanted.graph, caller.app().system().sandbox()).await?, named.errors].concat();
+    let sandbox = caller.app().system().sandbox().of(workflow.workspace_id);
+    let problems = [all_graph_problems(&wanted.graph, &sandbox).await?, named.errors].concat();
     if !problems.is_empty() {
         let inside = |problem: FieldError| FieldError {
             pointer: format!("/graph_config{}", problem.pointer),
@@ -223,7 +223,8 @@ pub(super) async fn check(
     let body = body::object(&request, &body)?;
     let wanted = Params::of(&request).and(requests::check(&body))?;
     let config = wanted.runnable_config.as_ref();
-    let graph = all_graph_problems(&wanted.graph, caller.app().system().sandbox()).await?;
+    let sandbox = caller.app().system().sandbox().of(caller.workspace().await?);
+    let graph = all_graph_problems(&wanted.graph, &sandbox).await?;
     let named = credentials::of_graph(&caller, &wanted.graph, None).await?;
     let mut errors = [graph, named.errors, config_problems(config)].concat();
     errors.truncate(MOST_PROBLEMS);
