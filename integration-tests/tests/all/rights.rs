@@ -153,6 +153,42 @@ async fn a_token_that_is_being_made_does_not_escape() {
     }
 }
 
+/// However busily their tokens rotate each other.
+#[tokio::test]
+async fn a_member_cannot_hold_up_their_removal() {
+    let (t, _mail, bob, path) = service("admin").await;
+    let all = ["workflows:read", "admin:tokens:write"];
+    let mut tokens = Vec::new();
+    for _ in 0..4 {
+        tokens.push(make_token(&t.bearer(&bob), &all, &["default"]).await);
+    }
+    let rotating = tokens.iter().enumerate().flat_map(|(own, (_, secret))| {
+        let others = tokens.iter().enumerate().filter(move |(other, _)| *other != own);
+        others.map(move |(_, (id, _))| (secret.clone(), id.clone()))
+    });
+    let rotating: Vec<_> = rotating
+        .map(async |(secret, id)| {
+            let path = format!("/api/admin/service-tokens/{id}/rotate");
+            let mut answers = Vec::new();
+            for _ in 0..5 {
+                let answer = t.bearer(&secret).post(&path, &json!({"overlap_seconds": 3600})).await;
+                answers.push(answer.status);
+            }
+            answers
+        })
+        .collect();
+    let removal = async {
+        pause(100).await;
+        t.root().json("DELETE", &path, &json!({})).await.status
+    };
+    let (answers, removed) = tokio::join!(join_all(rotating), removal);
+    assert_eq!(removed, 204);
+    let answers: std::collections::BTreeSet<u16> = answers.into_iter().flatten().collect();
+    assert!(answers.iter().all(|status| [200, 401, 403, 409, 429].contains(status)), "{answers:?}");
+    let left = "SELECT count(*) FROM service_tokens WHERE revoked_at IS NULL";
+    assert_eq!(t.scalar(left).await, "0");
+}
+
 #[tokio::test]
 async fn anybody_may_leave_and_nobody_may_be_left_without_an_owner() {
     let (t, _mail, bob, path) = service("viewer").await;

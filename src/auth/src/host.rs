@@ -4,7 +4,7 @@
 //! the service writes: of a link in a mail, of a redirect.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// The most bytes of a host name.
 const MAX_NAME: usize = 253;
@@ -127,8 +127,8 @@ pub struct OwnNames<'a> {
     pub public: Option<&'a str>,
     /// `SERVICE_APPS_DOMAIN`: what is there belongs to publishers of apps.
     pub apps: &'a str,
-    /// Whether only this machine reaches the listener.
-    pub loopback_listener: bool,
+    /// Where the service listens.
+    pub listener: SocketAddr,
 }
 
 impl OwnNames<'_> {
@@ -145,14 +145,25 @@ impl OwnNames<'_> {
         if host.is_within(self.apps) || (host.is_within("localhost") && !host.is_loopback()) {
             return false;
         }
-        if host.is_loopback() { peer.to_canonical().is_loopback() } else { !self.loopback_listener }
+        if host.is_loopback() { peer.to_canonical().is_loopback() } else { !self.is_loopback_listener() }
     }
 
     /// Whether a request shows by itself that it comes from this machine: what it says of its host may then be part of a
     /// link that leaves the service.
     #[must_use]
     pub fn is_local(&self, host: &RequestHost, peer: IpAddr, forwarded: bool) -> bool {
-        self.loopback_listener && !forwarded && host.is_loopback() && peer.to_canonical().is_loopback()
+        // Other ports and loopback addresses belong to other programs of this machine.
+        let is_listener = host.port().unwrap_or(80) == self.listener.port()
+            && match &host.name {
+                Name::Address(address) => address.to_canonical() == self.listener.ip().to_canonical(),
+                Name::Domain(_) => host.is_loopback(),
+            };
+        self.is_loopback_listener() && !forwarded && is_listener && peer.to_canonical().is_loopback()
+    }
+
+    /// Whether only this machine reaches the listener.
+    fn is_loopback_listener(&self) -> bool {
+        self.listener.ip().to_canonical().is_loopback()
     }
 }
 
@@ -253,8 +264,9 @@ mod tests {
 
     #[test]
     fn a_service_knows_its_own_names() {
-        let loopback = OwnNames { public: None, apps: "apps.localhost", loopback_listener: true };
-        let public = OwnNames { loopback_listener: false, ..loopback };
+        let loopback =
+            OwnNames { public: None, apps: "apps.localhost", listener: ([127, 0, 0, 1], 8000).into() };
+        let public = OwnNames { listener: ([0, 0, 0, 0], 8000).into(), ..loopback };
         let named = OwnNames { public: Some("desk.localhost"), ..loopback };
         let (here, there): (IpAddr, IpAddr) = ([127, 0, 0, 1].into(), [192, 0, 2, 1].into());
         let rows = [
@@ -278,8 +290,9 @@ mod tests {
 
     #[test]
     fn only_a_local_request_chooses_where_links_lead() {
-        let loopback = OwnNames { public: None, apps: "apps.localhost", loopback_listener: true };
-        let reachable = OwnNames { loopback_listener: false, ..loopback };
+        let loopback =
+            OwnNames { public: None, apps: "apps.localhost", listener: ([127, 0, 0, 1], 8000).into() };
+        let reachable = OwnNames { listener: ([0, 0, 0, 0], 8000).into(), ..loopback };
         let (here, there): (IpAddr, IpAddr) = ([127, 0, 0, 1].into(), [192, 0, 2, 1].into());
         let local = RequestHost::parse("localhost:8000").unwrap();
         let foreign = RequestHost::parse("desk.example.org").unwrap();
@@ -287,6 +300,13 @@ mod tests {
         assert!(!loopback.is_local(&local, here, true), "behind a proxy");
         assert!(!loopback.is_local(&local, there, false));
         assert!(!loopback.is_local(&foreign, here, false));
+        for other in ["localhost:9999", "localhost", "127.9.9.9:8000", "[::1]:8000"] {
+            let other = RequestHost::parse(other).unwrap();
+            assert!(!loopback.is_local(&other, here, false), "{other} is another program's");
+        }
+        assert!(loopback.is_local(&RequestHost::parse("127.0.0.1:8000").unwrap(), here, false));
+        let web = OwnNames { listener: ([127, 0, 0, 1], 80).into(), ..loopback };
+        assert!(web.is_local(&RequestHost::parse("localhost").unwrap(), here, false));
         assert!(!reachable.is_local(&local, here, false));
     }
 }

@@ -64,7 +64,9 @@ impl StoreError {
 
 /// How PostgreSQL words the causes that diesel gives no kind for.
 const FULL: [&str; 2] = ["No space left on device", "could not extend file"];
-const UNAVAILABLE: [&str; 6] = [
+const UNAVAILABLE: [&str; 7] = [
+    // The other transaction goes through, and so does the next try.
+    "deadlock detected",
     "terminating connection",
     "the database system is",
     "too many clients",

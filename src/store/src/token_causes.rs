@@ -1,5 +1,5 @@
-//! What a maker has caused: tokens that they made, secrets that they got by rotating the tokens of others, and whatever
-//! was made with one of these, on to the end.
+//! Everything that a maker has caused: tokens that the maker created, secrets that the maker got by rotating
+//! the tokens of others, and everything that was created with one of these, transitively.
 
 use std::collections::BTreeSet;
 
@@ -12,26 +12,26 @@ use crate::schema::{service_token_secrets, service_tokens};
 use crate::service_tokens::{Row, lock};
 use crate::{Cause, Changes, StoreError, StoredServiceToken};
 
-/// A step of a search for what was caused.
+/// The result of one step of a search.
 #[derive(Debug, Default)]
 pub struct Caused {
-    /// Tokens that were made.
+    /// Caused tokens.
     pub tokens: Vec<StoredServiceToken>,
-    /// Secrets of tokens that others made.
+    /// Caused secrets of tokens that others created.
     pub secrets: Vec<CausedSecret>,
 }
 
 /// A secret that was obtained by rotating the token of another maker.
 #[derive(Debug, Clone)]
 pub struct CausedSecret {
-    /// SHA-256 of it.
+    /// SHA-256 of the secret.
     pub digest: Vec<u8>,
-    /// Its token.
+    /// The token of the secret.
     pub token: StoredServiceToken,
 }
 
-/// A search, from a maker outwards. What a step finds must be ended before the next step: whoever holds it waits for the
-/// locks of that, so nothing is made meanwhile that no step sees.
+/// A search that starts at a maker. The caller must end the tokens and secrets that a step finds before the
+/// next step: a holder waits for their locks, so it cannot create a token meanwhile that no step finds.
 #[derive(Debug)]
 pub struct CauseSearch {
     actors: Vec<String>,
@@ -41,7 +41,7 @@ pub struct CauseSearch {
 }
 
 impl CauseSearch {
-    /// What this maker has caused.
+    /// Starts a search for everything that this maker has caused.
     #[must_use]
     pub fn of(maker: &str) -> Self {
         Self {
@@ -54,8 +54,8 @@ impl CauseSearch {
 }
 
 impl Changes {
-    /// The next step of a search; `None` at its end. Revoked tokens and ended secrets are found too: what was made with them
-    /// may still be good.
+    /// Returns the next step of a search; `None` at the end. Includes revoked tokens and ended secrets:
+    /// tokens that were created with them may still be valid.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -101,12 +101,13 @@ impl Changes {
                 }
             }
         }
-        // Everything that a caused token did is caused, by whichever secret; rows of before name no secret.
+        // Everything that a caused token created is caused, by any of its secrets; older rows store no
+        // secret.
         search.actors.extend(made.iter().map(|id| format!("service_token:{id}")));
         Ok(Some(Caused { tokens, secrets }))
     }
 
-    /// Ends a secret; `false` if it has ended already.
+    /// Ends a secret. Returns `false` if the secret has ended already.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -124,11 +125,12 @@ impl Changes {
         Ok(ended > 0)
     }
 
-    /// Whether a maker's own token and secret are still good, and keeps them so until the change is done.
+    /// Whether the maker's own token and secret are still valid. Locks both until the end of the transaction, and the token that
+    /// is to be rotated.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
-    pub async fn hold_cause(&mut self, cause: &Cause) -> Result<bool, StoreError> {
+    pub async fn hold_cause(&mut self, cause: &Cause, rotated: Option<Uuid>) -> Result<bool, StoreError> {
         let Some(digest) = &cause.with else { return Ok(true) };
         let digest = TokenDigest::as_bytes(digest);
         let found: Option<Uuid> = service_token_secrets::table
@@ -138,7 +140,10 @@ impl Changes {
             .await
             .optional()?;
         let Some(id) = found else { return Ok(false) };
-        // The token before its secret, as a rotation takes them.
+        // Tokens in the order of their ids, so that two that rotate each other do not wait for each other; then secrets.
+        if let Some(rotated) = rotated.filter(|rotated| *rotated < id) {
+            lock(&mut self.connection, rotated).await?;
+        }
         let now = self.store.now();
         let Some(token) = lock(&mut self.connection, id).await? else { return Ok(false) };
         let good: Option<Uuid> = service_token_secrets::table

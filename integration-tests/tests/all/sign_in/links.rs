@@ -32,6 +32,11 @@ async fn a_link_signs_in_by_a_click_in_the_browser_that_asked() {
     let page = get(&browser, &link).await;
     assert!(page.text().contains("<button") && page.text().contains(ADA), "{}", page.text());
     assert_eq!(page.header("referrer-policy"), Some("no-referrer"));
+    // Web mail is another site, whose click is a navigation.
+    let click =
+        [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")];
+    let page = browser.send("GET", &link, &click, "").await.unwrap();
+    assert!(page.text().contains("<button"), "{}", page.text());
     assert_eq!(browser.cookie(SESSION), None);
     let foreign = [("origin", "https://evil.example")];
     assert_eq!(

@@ -89,9 +89,9 @@ async fn after_thirty_codes_a_day_an_address_gets_a_link_an_hour() {
     let has_code =
         without.data.lines().any(|line| line.len() == 6 && line.bytes().all(|b| b.is_ascii_digit()));
     assert!(!has_code, "{}", without.data);
-    ask(32).await;
+    ask(31).await;
     emptied(&t).await;
-    assert_eq!(mail.mails().len(), 31, "one an hour");
+    assert_eq!(mail.mails().len(), 31, "one an hour for a network address");
     assert_eq!(t.scalar("SELECT count(*) FROM sign_in_challenges WHERE NOT has_code").await, "1");
     // The link signs in, and no code does.
     let browser = t.visitor();
@@ -99,12 +99,50 @@ async fn after_thirty_codes_a_day_an_address_gets_a_link_an_hour() {
     start(&browser, ADA).await;
     let link = mail.mail(32).await.link().unwrap();
     assert_eq!(verify(&browser, ADA, "000000").await.status, 401);
+    assert_eq!(
+        t.scalar("SELECT count(*) FROM sign_in_challenges WHERE NOT has_code AND code_mac = ''").await,
+        "2"
+    );
     let path = format!("/api/auth/magic/{}", link.rsplit('/').next().unwrap());
     assert_eq!(super::post(&browser, &path, &json!({})).await.status, 200);
     // A day later there are codes again.
     t.advance(Duration::from_secs(86_400));
     start(&t.visitor(), ADA).await;
     assert_eq!(mail.mail(33).await.code().len(), 6);
+}
+
+/// A client is as many browsers as it likes.
+#[tokio::test]
+async fn invented_browsers_of_one_network_count_together_and_those_that_have_signed_in_do_not() {
+    let (t, mail) = service().await;
+    let owner = t.visitor();
+    start(&owner, ADA).await;
+    let code = mail.mail(1).await.code();
+    assert_eq!(verify(&owner, ADA, &code).await.status, 200);
+    let ask = async |number: u32| {
+        let browser = t.visitor();
+        browser.set_cookie(super::BROWSER, &format!("{number:0>43}"));
+        assert_eq!(start(&browser, ADA).await.status, 202);
+        t.advance(Duration::from_secs(1));
+    };
+    for number in 0..15 {
+        ask(number).await;
+    }
+    let stored = async || t.scalar("SELECT count(*) FROM sign_in_challenges").await;
+    assert_eq!(stored().await, "10", "one of them the owner's");
+    for number in 15..18 {
+        t.advance(Duration::from_secs(900));
+        for again in 0..10 {
+            ask(number * 100 + again).await;
+        }
+    }
+    assert_eq!(stored().await, "20", "of a day");
+    emptied(&t).await;
+    let sent = mail.mails().len();
+    // Whoever has signed in there before gets a code all the same.
+    start(&owner, ADA).await;
+    let code = mail.mail(sent + 1).await.code();
+    assert_eq!(verify(&owner, ADA, &code).await.status, 200);
 }
 
 #[tokio::test]

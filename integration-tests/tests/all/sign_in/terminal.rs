@@ -64,7 +64,19 @@ async fn a_listed_origin_gets_no_rights_from_a_cookie() {
                 browser.send(method, path, &[json, ("sec-fetch-site", site)], "{}").await.unwrap();
             assert_eq!(elsewhere.refusal(), "403 auth.origin_mismatch", "{method} {path} {site}");
         }
+        // A header without a token leaves the cookie, and what holds for it.
+        for nothing in ["Bearer", ""] {
+            let headers = [json, ("origin", LISTED), ("authorization", nothing)];
+            let empty = browser.send(method, path, &headers, "{}").await.unwrap();
+            assert_eq!(empty.refusal(), "403 auth.origin_mismatch", "{method} {path} {nothing:?}");
+        }
     }
+    let me = browser.send("GET", "/api/auth/me", &[("origin", LISTED)], "").await.unwrap().value();
+    assert_eq!(
+        (&me["user"]["email"], &me["sessions"]),
+        (&json!(ADA), &json!([])),
+        "not where they are signed in"
+    );
     // It signs somebody in by what they type there, without a cookie of ours.
     let headers = [json, ("origin", LISTED)];
     let other = t.visitor();

@@ -13,26 +13,42 @@ pub struct MailLimit {
     pub window: TimeDelta,
 }
 
-/// To one mail address, for one asking client: what others ask for does not count.
-pub const PER_ADDRESS: MailLimit = MailLimit { most: 5, window: TimeDelta::minutes(15) };
-/// The same, of a whole day: with [`super::TRIES`] guesses each, one client finds a code with a chance of 0.005 %.
-pub const PER_ADDRESS_AND_DAY: MailLimit = MailLimit { most: 10, window: TimeDelta::days(1) };
-/// Codes to one mail address, for all clients together: 0.015 % a day. After that a mail has its link alone.
+/// To one mail address, for one browser.
+pub const PER_BROWSER: MailLimit = MailLimit { most: 5, window: TimeDelta::minutes(15) };
+/// The same, of a whole day.
+pub const PER_BROWSER_AND_DAY: MailLimit = MailLimit { most: 10, window: TimeDelta::days(1) };
+/// To one mail address, for one network address: a client invents as many browsers as it likes. It does not hold for
+/// browsers that have signed in to the mail address before, so others of their network cannot use up their mails.
+pub const PER_NETWORK: MailLimit = MailLimit { most: 10, window: TimeDelta::minutes(15) };
+/// The same, of a whole day: with [`super::TRIES`] guesses each, one client finds a code with a chance of 0.01 %.
+pub const PER_NETWORK_AND_DAY: MailLimit = MailLimit { most: 20, window: TimeDelta::days(1) };
+/// Codes to one mail address, for all clients together: 0.015 % a day. After that a mail has its link alone, unless the browser
+/// has signed in to the mail address before.
 pub const CODES_PER_ADDRESS: MailLimit = MailLimit { most: 30, window: TimeDelta::days(1) };
-/// Mails with a link alone, to one mail address.
-pub const LINKS_PER_ADDRESS: MailLimit = MailLimit { most: 1, window: TimeDelta::hours(1) };
+/// Mails with a link alone, to one mail address, for one network address.
+pub const LINKS_PER_NETWORK: MailLimit = MailLimit { most: 1, window: TimeDelta::hours(1) };
+/// The same for all clients together.
+pub const LINKS_PER_ADDRESS: MailLimit = MailLimit { most: 24, window: TimeDelta::days(1) };
 /// To any address, for one network address.
 pub const PER_CLIENT: MailLimit = MailLimit { most: 20, window: TimeDelta::hours(1) };
 
 /// How much mail was sent, each within the window of its limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sent {
-    /// Against [`PER_ADDRESS`].
-    pub to_address: i64,
-    /// Against [`PER_ADDRESS_AND_DAY`].
-    pub to_address_today: i64,
+    /// Whether the browser has signed in to the mail address before.
+    pub trusted: bool,
+    /// Against [`PER_BROWSER`].
+    pub for_browser: i64,
+    /// Against [`PER_BROWSER_AND_DAY`].
+    pub for_browser_today: i64,
+    /// Against [`PER_NETWORK`].
+    pub for_network: i64,
+    /// Against [`PER_NETWORK_AND_DAY`].
+    pub for_network_today: i64,
     /// Against [`CODES_PER_ADDRESS`].
     pub codes: i64,
+    /// Against [`LINKS_PER_NETWORK`].
+    pub links_for_network: i64,
     /// Against [`LINKS_PER_ADDRESS`].
     pub links: i64,
     /// Against [`PER_CLIENT`].
@@ -54,14 +70,17 @@ impl Sent {
     /// What the next mail may hold.
     #[must_use]
     pub fn allows(self) -> MailContent {
-        let too_many = self.to_address >= PER_ADDRESS.most
-            || self.to_address_today >= PER_ADDRESS_AND_DAY.most
+        let too_many_for_network = self.for_network >= PER_NETWORK.most
+            || self.for_network_today >= PER_NETWORK_AND_DAY.most
             || self.by_client >= PER_CLIENT.most;
+        let too_many = self.for_browser >= PER_BROWSER.most
+            || self.for_browser_today >= PER_BROWSER_AND_DAY.most
+            || (too_many_for_network && !self.trusted);
         if too_many {
             MailContent::Nothing
-        } else if self.codes < CODES_PER_ADDRESS.most {
+        } else if self.trusted || self.codes < CODES_PER_ADDRESS.most {
             MailContent::Code
-        } else if self.links < LINKS_PER_ADDRESS.most {
+        } else if self.links_for_network < LINKS_PER_NETWORK.most && self.links < LINKS_PER_ADDRESS.most {
             MailContent::Link
         } else {
             MailContent::Nothing
@@ -91,13 +110,25 @@ mod tests {
         let full = Sent { codes: 30, ..Sent::default() };
         assert_eq!(Sent { codes: 29, ..full }.allows(), MailContent::Code);
         assert_eq!(full.allows(), MailContent::Link);
-        assert_eq!(Sent { links: 1, ..full }.allows(), MailContent::Nothing);
-        for over in [
-            Sent { to_address: 5, ..Sent::default() },
-            Sent { to_address_today: 10, ..Sent::default() },
+        assert_eq!(Sent { links_for_network: 1, links: 1, ..full }.allows(), MailContent::Nothing);
+        assert_eq!(Sent { links: 23, ..full }.allows(), MailContent::Link);
+        assert_eq!(Sent { links: 24, ..full }.allows(), MailContent::Nothing);
+        let of_network = [
+            Sent { for_network: 10, ..Sent::default() },
+            Sent { for_network_today: 20, ..Sent::default() },
             Sent { by_client: 20, ..Sent::default() },
-        ] {
+        ];
+        let of_browser =
+            [Sent { for_browser: 5, ..Sent::default() }, Sent { for_browser_today: 10, ..Sent::default() }];
+        for over in of_network.into_iter().chain(of_browser) {
             assert_eq!(over.allows(), MailContent::Nothing, "{over:?}");
+        }
+        // Others cannot use up what a browser has that has signed in before.
+        for over in of_network.into_iter().chain([Sent { links: 24, ..full }]) {
+            assert_eq!(Sent { trusted: true, ..over }.allows(), MailContent::Code, "{over:?}");
+        }
+        for over in of_browser {
+            assert_eq!(Sent { trusted: true, ..over }.allows(), MailContent::Nothing, "{over:?}");
         }
         // 5 tries for each code, of a million: at most 0.05 % a day.
         let guesses = CODES_PER_ADDRESS.most * i64::from(crate::sign_in::TRIES);

@@ -14,8 +14,8 @@ pub use address::{AddressError, EmailAddress};
 pub use challenge::{Challenge, Verdict};
 pub use letter::Letter;
 pub use limits::{
-    CODES_PER_ADDRESS, LINKS_PER_ADDRESS, MailContent, MailLimit, PER_ADDRESS, PER_ADDRESS_AND_DAY,
-    PER_CLIENT, Sent, client_key,
+    CODES_PER_ADDRESS, LINKS_PER_ADDRESS, LINKS_PER_NETWORK, MailContent, MailLimit, PER_BROWSER,
+    PER_BROWSER_AND_DAY, PER_CLIENT, PER_NETWORK, PER_NETWORK_AND_DAY, Sent, client_key,
 };
 pub use return_to::is_local;
 pub use secrets::{Code, CodeKey, Token};

@@ -35,9 +35,18 @@ pub(super) async fn middleware(
     Ok(response)
 }
 
+/// Segments of `/api/auth/magic/{token}` before the secret.
+const FIXED_SEGMENTS: usize = 3;
+
 /// What may be logged of a path: the end of a sign-in link is a secret.
 fn without_secret(path: &str) -> &str {
-    // Letters and slashes as somebody may have mistyped them: nothing but the start of such a path is ever shown.
+    // The router decodes the path; fixed segments of a route are never encoded by a client that means well.
+    let fixed = path.match_indices('/').nth(FIXED_SEGMENTS).map_or(path.len(), |(at, _)| at);
+    let path = match path.find('%').filter(|at| *at < fixed) {
+        Some(at) => path.get(..at).unwrap_or_default(),
+        None => path,
+    };
+    // Letters and slashes may be mistyped: nothing but the start of such a path is logged.
     let clean = path.to_ascii_lowercase();
     match clean.find("/magic") {
         Some(at) if clean.contains("auth") => path.get(..at).unwrap_or_default(),
@@ -56,7 +65,10 @@ mod tests {
         {
             assert!(!without_secret(path).contains("abc") && without_secret(path).len() > 8, "{path}");
         }
+        assert_eq!(without_secret("/api/auth/%6dagic/abc"), "/api/auth/");
+        assert_eq!(without_secret("/%61pi/auth/magic/abc"), "/");
         assert_eq!(without_secret("/api/workflows/magic"), "/api/workflows/magic");
+        assert_eq!(without_secret("/api/runs/1/inputs/a%20b"), "/api/runs/1/inputs/a%20b");
         assert_eq!(without_secret("/api/auth/me"), "/api/auth/me");
     }
 }

@@ -11,7 +11,8 @@ use super::error::{ApiError, ApiResult};
 use super::{App, guard};
 
 /// Headers by which a proxy says that it passes a request on.
-const FORWARDED: [&str; 4] = ["forwarded", "x-forwarded-for", "x-forwarded-host", "via"];
+const FORWARDED: [&str; 6] =
+    ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via"];
 
 /// Checks that a request names one host, readable, and the same in its target.
 ///
@@ -59,7 +60,7 @@ impl App {
         OwnNames {
             public: http.public_base_url.as_ref().and_then(|base| base.url().host_str()),
             apps: &self.config().apps.domain,
-            loopback_listener: self.address().ip().to_canonical().is_loopback(),
+            listener: self.address(),
         }
     }
 

@@ -1,10 +1,12 @@
 //! Challenges: a link and a code on their way to a mail address.
 
 use auth::sign_in::{
-    CHALLENGE_LIFE, CODES_PER_ADDRESS, Challenge, Code, CodeKey, LINKS_PER_ADDRESS, MailContent, MailLimit,
-    PER_ADDRESS, PER_ADDRESS_AND_DAY, PER_CLIENT, Sent, Token, Verdict,
+    CHALLENGE_LIFE, CODES_PER_ADDRESS, Challenge, Code, CodeKey, LINKS_PER_ADDRESS, LINKS_PER_NETWORK,
+    MailContent, MailLimit, PER_BROWSER, PER_BROWSER_AND_DAY, PER_CLIENT, PER_NETWORK, PER_NETWORK_AND_DAY,
+    Sent, Token, Verdict,
 };
 use chrono::{DateTime, Utc};
+use diesel::dsl::{Gt, not};
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Text};
 use diesel_async::RunQueryDsl;
@@ -115,6 +117,11 @@ impl Row {
     }
 }
 
+/// Within the window of a limit.
+fn since(limit: MailLimit, now: DateTime<Utc>) -> Gt<sign_in_challenges::created_at, DateTime<Utc>> {
+    sign_in_challenges::created_at.gt(now - limit.window)
+}
+
 impl Changes {
     /// Stores a challenge with its mail, in the place of those that the same browser asked for before. `false`: nothing is
     /// stored, because as much mail was sent as may be.
@@ -144,37 +151,35 @@ impl Changes {
         Ok(true)
     }
 
-    /// What was sent to the address, and for the client. Browsers that show nothing count together by their network
-    /// address.
+    /// What was sent to the mail address, and for the client.
     async fn mail_sent(&mut self, new: &NewSignIn<'_>, now: DateTime<Utc>) -> Result<Sent, StoreError> {
-        let since = |limit: MailLimit| sign_in_challenges::created_at.gt(now - limit.window);
         let to_address = || {
             sign_in_challenges::table
                 .filter(lower(sign_in_challenges::email).eq(lower(new.email)))
                 .into_boxed()
         };
-        let for_asking = |limit: MailLimit| {
-            let sent = to_address().filter(since(limit));
-            if new.browser_known {
-                sent.filter(sign_in_challenges::browser.eq(&new.browser))
-            } else {
-                sent.filter(diesel::dsl::not(sign_in_challenges::browser_known))
-                    .filter(sign_in_challenges::address.eq(new.client))
-            }
-        };
-        let of_kind = |code: bool, limit: MailLimit| {
-            to_address().filter(since(limit)).filter(sign_in_challenges::has_code.eq(code))
-        };
+        let within = |limit: MailLimit| to_address().filter(since(limit, now));
+        let for_browser = |limit| within(limit).filter(sign_in_challenges::browser.eq(&new.browser)).count();
+        let for_network = |limit| within(limit).filter(sign_in_challenges::address.eq(new.client));
+        let of_kind = |code: bool, limit| within(limit).filter(sign_in_challenges::has_code.eq(code)).count();
+        let trusted = to_address()
+            .filter(sign_in_challenges::browser.eq(&new.browser))
+            .filter(sign_in_challenges::used_at.is_not_null());
         let by_client = sign_in_challenges::table
             .filter(sign_in_challenges::address.eq(new.client))
-            .filter(since(PER_CLIENT))
+            .filter(since(PER_CLIENT, now))
             .count();
+        let links_for_network = for_network(LINKS_PER_NETWORK).filter(not(sign_in_challenges::has_code));
         let connection = &mut *self.connection;
         Ok(Sent {
-            to_address: for_asking(PER_ADDRESS).count().get_result(connection).await?,
-            to_address_today: for_asking(PER_ADDRESS_AND_DAY).count().get_result(connection).await?,
-            codes: of_kind(true, CODES_PER_ADDRESS).count().get_result(connection).await?,
-            links: of_kind(false, LINKS_PER_ADDRESS).count().get_result(connection).await?,
+            trusted: trusted.count().get_result::<i64>(connection).await? > 0,
+            for_browser: for_browser(PER_BROWSER).get_result(connection).await?,
+            for_browser_today: for_browser(PER_BROWSER_AND_DAY).get_result(connection).await?,
+            for_network: for_network(PER_NETWORK).count().get_result(connection).await?,
+            for_network_today: for_network(PER_NETWORK_AND_DAY).count().get_result(connection).await?,
+            codes: of_kind(true, CODES_PER_ADDRESS).get_result(connection).await?,
+            links_for_network: links_for_network.count().get_result(connection).await?,
+            links: of_kind(false, LINKS_PER_ADDRESS).get_result(connection).await?,
             by_client: by_client.get_result(connection).await?,
         })
     }

@@ -28,6 +28,8 @@ use crate::{Store, StoreError};
 
 /// How long a challenge is kept: longer than any limit counts back.
 const CHALLENGES_KEPT: TimeDelta = TimeDelta::hours(24);
+/// How long a challenge is kept that has signed somebody in: so long its browser has mails of its own.
+const USED_CHALLENGES_KEPT: TimeDelta = TimeDelta::days(30);
 /// How long a session is kept that has come to its end.
 const SESSIONS_KEPT: TimeDelta = TimeDelta::days(7);
 
@@ -38,7 +40,10 @@ impl Store {
     /// [`StoreError`] when the database does not answer.
     pub async fn forget_old_sign_ins(&self, now: DateTime<Utc>) -> Result<usize, StoreError> {
         let mut connection = self.connection().await?;
-        let challenges = sign_in_challenges::created_at.lt(now - CHALLENGES_KEPT);
+        let challenges =
+            sign_in_challenges::created_at.lt(now - USED_CHALLENGES_KEPT).or(sign_in_challenges::created_at
+                .lt(now - CHALLENGES_KEPT)
+                .and(sign_in_challenges::used_at.is_null()));
         let sessions = sign_in_sessions::expires_at.lt(now - SESSIONS_KEPT);
         let first =
             diesel::delete(sign_in_challenges::table).filter(challenges).execute(&mut *connection).await?;

@@ -136,6 +136,7 @@ impl Changes {
         let (id, now) = (self.store.ids().uuid()?, self.store.now());
         diesel::delete(sign_in_sessions::table)
             .filter(sign_in_sessions::user_id.eq(user))
+            .filter(sign_in_sessions::cookie_digest.is_null())
             .filter(sign_in_sessions::user_agent.eq(TERMINAL))
             .filter(sign_in_sessions::last_used_at.eq(sign_in_sessions::created_at))
             .execute(&mut *self.connection)

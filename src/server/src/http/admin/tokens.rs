@@ -37,7 +37,7 @@ pub(super) async fn create(change: Change<TokensWrite>) -> ApiResult<HttpRespons
     let now = caller.app().clock().now();
     let answer = change
         .make(async |changes| {
-            hold(changes, caller, &new.scopes, &new.workspaces).await?;
+            hold(changes, caller, &new.scopes, &new.workspaces, None).await?;
             let token = records::token(changes.create_service_token(new).await?, now);
             changes.audit(&entry).await?;
             let secret = secret.expose_secret().to_owned();
@@ -138,7 +138,7 @@ pub(super) async fn rotate(change: Change<TokensWrite>, id: Path<String>) -> Api
     let entry = caller.audit("service_token.rotated", target(token.id), workspace, None);
     change
         .make(async |changes| {
-            hold(changes, caller, &token.scopes, &token.workspaces).await?;
+            hold(changes, caller, &token.scopes, &token.workspaces, Some(token.id)).await?;
             let cause = Cause::of(caller.principal());
             let rotated = changes.rotate_service_token(token.id, digest, &cause, old_until).await?;
             let rotated = rotated.ok_or_else(|| ApiError::new(ErrorCode::ServiceTokenNotActive))?;
@@ -155,13 +155,16 @@ async fn hold(
     caller: &Caller<TokensWrite>,
     scopes: &[String],
     workspaces: &[String],
+    rotated: Option<Uuid>,
 ) -> ApiResult<()> {
-    if !changes.hold_cause(&Cause::of(caller.principal())).await? {
+    // The workspaces first, as what ends with a member does: the two never wait for each other's tokens.
+    let locked = changes.lock_members_of(workspaces).await?;
+    if !changes.hold_cause(&Cause::of(caller.principal()), rotated).await? {
         return Err(ApiError::new(ErrorCode::InvalidToken));
     }
     let Some(user) = caller.principal().user_id() else { return Ok(()) };
     let wanted = ScopeSet::of_texts(scopes).union([Scope::TokensWrite].into_iter().collect());
-    for workspace in changes.lock_members_of(workspaces).await? {
+    for workspace in locked {
         let role = changes.member(workspace, user).await?.and_then(|member| Role::parse(&member.role));
         let held = role.map_or(ScopeSet::NONE, Role::scopes);
         reach::refuse_missing(held.missing(wanted))?;

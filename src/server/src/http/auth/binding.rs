@@ -21,6 +21,11 @@ pub(super) fn read(app: &App, request: &HttpRequest) -> Option<String> {
     if cors::is_not_ours(app, request) { None } else { session::only(request, NAME) }
 }
 
+/// The same of a navigation that changes nothing: a link in web mail is opened by a page of another site.
+pub(super) fn of_navigation(request: &HttpRequest) -> Option<String> {
+    session::only(request, NAME)
+}
+
 pub(super) fn cookie(secret: &Token) -> Cookie<'static> {
     session::host_cookie(NAME, secret.expose(), Duration::seconds(CHALLENGE_LIFE.num_seconds()))
 }

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use wire::ErrorCode;
 
 use crate::http::error::{ApiError, ApiResult};
+use crate::http::guard::Credential;
 use crate::http::{App, guard, session};
 
 /// Whoever asks, and by which sign-in. An access token is judged alone: with a bad one, the cookie beside it counts for
@@ -18,6 +19,11 @@ pub(super) async fn caller(app: &App, request: &HttpRequest) -> ApiResult<Option
     }
     let found = session::signed_in(app, request).await?;
     Ok(found.map(|found| (found.record, found.session)))
+}
+
+/// Whether a token says who asks, so that no cookie does.
+pub(super) fn shows_token(request: &HttpRequest) -> bool {
+    guard::credential(request.headers()) != Credential::None
 }
 
 /// Whoever shows a secret that may be wrong: their failures are counted with all the others.

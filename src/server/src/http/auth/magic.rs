@@ -17,7 +17,7 @@ pub(super) async fn show(app: Anyone, token: Path<String>, request: HttpRequest)
     if binding::check_mail(&app).is_err() {
         return pages::link(&LinkUse::Over);
     }
-    let kept = binding::read(&app, &request).map(|cookie| Token::digest_of(&cookie));
+    let kept = binding::of_navigation(&request).map(|cookie| Token::digest_of(&cookie));
     let link_use = app.store().look_at_link(&Token::digest_of(&token), kept.as_deref()).await?;
     pages::link(&link_use)
 }

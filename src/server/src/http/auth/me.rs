@@ -1,6 +1,5 @@
 //! Who is signed in, where, and no longer.
 
-use actix_web::http::header::AUTHORIZATION;
 use actix_web::web::{Json, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use auth::sign_in::Token;
@@ -22,7 +21,12 @@ pub(super) async fn me(app: Anyone, request: HttpRequest) -> ApiResult<Json<Me>>
     let caller = caller::caller(&app, &request).await?;
     let (user, current) = caller.ok_or_else(|| ApiError::new(ErrorCode::MissingToken))?;
     ApiError::refuse(Params::of(&request).finish())?;
-    let sessions = app.store().sessions_of(user.id, MAX_SESSIONS).await?;
+    // The cookie of a listed page says who is signed in, and no more.
+    let sessions = if caller::shows_token(&request) || !cors::is_not_ours(&app, &request) {
+        app.store().sessions_of(user.id, MAX_SESSIONS).await?
+    } else {
+        Vec::new()
+    };
     let sessions = sessions.into_iter().map(|session| record(session, current)).collect();
     let workspaces = app.store().memberships(user.id).await?;
     let role = |place: store::Membership| WorkspaceRole {
@@ -96,7 +100,7 @@ pub(super) async fn end_sessions(app: Anyone, request: HttpRequest) -> ApiResult
 
 /// By an access token, or by the cookie and a page of ours.
 async fn changing_caller(app: &App, request: &HttpRequest) -> ApiResult<(StoredUser, Uuid)> {
-    if request.headers().contains_key(AUTHORIZATION) {
+    if caller::shows_token(request) {
         binding::check_origin(app, request)?;
     } else {
         binding::check_own_origin(app, request)?;
@@ -108,7 +112,7 @@ async fn changing_caller(app: &App, request: &HttpRequest) -> ApiResult<(StoredU
 /// Ends the sign-in of the access token, the cookie, or the refresh token in the body. Whoever is not signed in is signed
 /// out already.
 pub(super) async fn log_out(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
-    let by_token = request.headers().contains_key(AUTHORIZATION);
+    let by_token = caller::shows_token(&request);
     binding::check_origin(&app, &request)?;
     binding::check_type(&request)?;
     let bytes = body::read(&request, payload, body::BODY_LIMIT, &**app.clock()).await?;
@@ -142,5 +146,10 @@ pub(super) async fn log_out(app: Anyone, request: HttpRequest, payload: Payload)
             Ok(())
         })
         .await?;
-    Ok(HttpResponse::NoContent().cookie(session::no_cookie()).finish())
+    let mut answer = HttpResponse::NoContent();
+    // A listed page that ends another sign-in leaves that of the browser alone.
+    if !cors::is_not_ours(&app, &request) {
+        answer.cookie(session::no_cookie());
+    }
+    Ok(answer.finish())
 }

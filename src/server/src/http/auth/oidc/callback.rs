@@ -73,6 +73,8 @@ async fn come_back(app: &App, request: &HttpRequest) -> Result<HttpResponse, Fai
             let text = Some(OTHER_BROWSER);
             return Err(Failure { text, ..ErrorCode::OidcFailed.into() });
         }
+        // Any page can send its visitors here. The state cannot be guessed, so nothing counts without the cookie of a sign-in.
+        (OidcReturn::Over, _) if binding.is_none() => return Err(ErrorCode::OidcFailed.into()),
         (OidcReturn::Good { .. } | OidcReturn::Over, _) => {
             return Err(showing.failed(app, request, ErrorCode::OidcFailed).await.into());
         }
