@@ -49,6 +49,12 @@ pub fn identity(graph: &Value, config: Option<&Map<String, Value>>) -> Result<[u
     Ok(sha256(&[&canonical(graph)?, b"\n", &canonical(&config)?]))
 }
 
+/// SHA-256 of a value's JSON text, and the length of the text in bytes.
+pub(crate) fn text_digest(value: &Value) -> ([u8; 32], usize) {
+    let text = value.to_string();
+    (sha256(&[text.as_bytes()]), text.len())
+}
+
 pub(crate) fn sha256(parts: &[&[u8]]) -> [u8; 32] {
     let mut context = Context::new(&SHA256);
     for part in parts {

@@ -52,42 +52,52 @@ pub struct CredentialUse {
 /// Every secret that a graph names, in the order of its nodes; also of one with mistakes.
 #[must_use]
 pub fn credentials(graph: &Value) -> Vec<CredentialUse> {
-    let nodes = graph.get("nodes").and_then(Value::as_array).into_iter().flatten();
     let mut found = Vec::new();
-    for (index, node) in nodes.enumerate() {
-        of_node(node, &format!("/nodes/{index}"), &mut found);
-    }
+    texts_with_secrets(graph, &mut |pointer, text| names_of(pointer, text, &mut found));
     found
+}
+
+/// Visits every text of a graph in which `[[name]]` is a secret, with its JSON pointer, in the order of the nodes.
+pub(crate) fn texts_with_secrets<'a>(graph: &'a Value, visit: &mut dyn FnMut(&str, &'a str)) {
+    let nodes = graph.get("nodes").and_then(Value::as_array).into_iter().flatten();
+    for (index, node) in nodes.enumerate() {
+        of_node(node, &format!("/nodes/{index}"), visit);
+    }
 }
 
 fn kind(node: &Value) -> Option<&str> {
     node.get("type")?.as_str()
 }
 
-fn of_node(node: &Value, pointer: &str, found: &mut Vec<CredentialUse>) {
+fn of_node<'a>(node: &'a Value, pointer: &str, visit: &mut dyn FnMut(&str, &'a str)) {
     if let (Some(kind), Some(members)) = (kind(node), node.as_object()) {
-        of_fields(kind, members, pointer, found);
+        of_fields(kind, members, pointer, visit);
     }
 }
 
 /// Those of a node's fields, and of the nodes inside of it.
-fn of_fields(kind: &str, members: &Map<String, Value>, pointer: &str, found: &mut Vec<CredentialUse>) {
+fn of_fields<'a>(
+    kind: &str,
+    members: &'a Map<String, Value>,
+    pointer: &str,
+    visit: &mut dyn FnMut(&str, &'a str),
+) {
     let fields = FIELDS.iter().find(|(known, _)| *known == kind).map(|(_, fields)| *fields);
     for field in fields.into_iter().flatten() {
         if let Some(value) = members.get(*field) {
-            of_value(value, &format!("{pointer}/{field}"), found);
+            of_value(value, &format!("{pointer}/{field}"), visit);
         }
     }
     match kind {
         "for_each" => {
             if let Some(body) = members.get("body") {
-                of_node(body, &format!("{pointer}/body"), found);
+                of_node(body, &format!("{pointer}/body"), visit);
             }
         }
         "agent" => {
             let tools = members.get("tools").and_then(Value::as_array).into_iter().flatten();
             for (index, tool) in tools.enumerate() {
-                of_tool(tool, &format!("{pointer}/tools/{index}"), found);
+                of_tool(tool, &format!("{pointer}/tools/{index}"), visit);
             }
         }
         _ => {}
@@ -95,21 +105,21 @@ fn of_fields(kind: &str, members: &Map<String, Value>, pointer: &str, found: &mu
 }
 
 /// A tool that is a node, in short a request, or a server.
-fn of_tool(tool: &Value, pointer: &str, found: &mut Vec<CredentialUse>) {
+fn of_tool<'a>(tool: &'a Value, pointer: &str, visit: &mut dyn FnMut(&str, &'a str)) {
     match kind(tool) {
         Some("node") => {
             if let Some(node) = tool.get("node") {
-                of_node(node, &format!("{pointer}/node"), found);
+                of_node(node, &format!("{pointer}/node"), visit);
             }
         }
         Some("http") => {
             if let Some(request) = tool.get("request").and_then(Value::as_object) {
-                of_fields("http_request", request, &format!("{pointer}/request"), found);
+                of_fields("http_request", request, &format!("{pointer}/request"), visit);
             }
         }
         Some("mcp") => {
             if let Some(server) = tool.as_object() {
-                of_fields("mcp_call", server, pointer, found);
+                of_fields("mcp_call", server, pointer, visit);
             }
         }
         _ => {}
@@ -120,7 +130,7 @@ fn of_tool(tool: &Value, pointer: &str, found: &mut Vec<CredentialUse>) {
 pub(crate) fn of_specs(nodes: &[NodeSpec]) -> Vec<String> {
     let mut found = Vec::new();
     for spec in nodes {
-        of_fields(&spec.kind, &spec.fields, "", &mut found);
+        of_fields(&spec.kind, &spec.fields, "", &mut |pointer, text| names_of(pointer, text, &mut found));
     }
     let mut names: Vec<String> = found.into_iter().map(|found| found.name).collect();
     names.sort_unstable();
@@ -128,24 +138,24 @@ pub(crate) fn of_specs(nodes: &[NodeSpec]) -> Vec<String> {
     names
 }
 
-fn of_value(value: &Value, pointer: &str, found: &mut Vec<CredentialUse>) {
+fn names_of(pointer: &str, text: &str, found: &mut Vec<CredentialUse>) {
+    found.extend(segments(text).into_iter().filter_map(|segment| match segment {
+        Segment::Text(_) => None,
+        Segment::Secret(name) => Some(CredentialUse { pointer: pointer.to_owned(), name: name.to_owned() }),
+    }));
+}
+
+fn of_value<'a>(value: &'a Value, pointer: &str, visit: &mut dyn FnMut(&str, &'a str)) {
     match value {
-        Value::String(text) => {
-            found.extend(segments(text).into_iter().filter_map(|segment| match segment {
-                Segment::Text(_) => None,
-                Segment::Secret(name) => {
-                    Some(CredentialUse { pointer: pointer.to_owned(), name: name.to_owned() })
-                }
-            }));
-        }
+        Value::String(text) => visit(pointer, text),
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
-                of_value(item, &format!("{pointer}/{index}"), found);
+                of_value(item, &format!("{pointer}/{index}"), visit);
             }
         }
         Value::Object(members) => {
             for (name, member) in members {
-                of_value(member, &format!("{pointer}/{}", escape(name)), found);
+                of_value(member, &format!("{pointer}/{}", escape(name)), visit);
             }
         }
         _ => {}

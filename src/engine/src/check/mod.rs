@@ -1,8 +1,10 @@
 //! Everything that is asked before a graph is taken: what it means, and what is wrong with it, all at once.
 
+mod calls;
 mod code;
 mod compile;
 mod names;
+mod plain_secrets;
 mod reach;
 
 use std::collections::BTreeSet;
@@ -42,6 +44,7 @@ pub fn check(document: &Value) -> Result<Plan, Problems> {
         names::check(&graph, sound.as_ref(), &mut check);
         plan
     });
+    plain_secrets::check(document, &mut check);
     check.problems.append(&mut check.at_saving);
     match plan {
         Some(plan) if check.problems.is_empty() => Ok(plan),
@@ -139,11 +142,13 @@ impl Check {
 
     /// Checks a template; says whether it parses.
     pub(crate) fn template(&mut self, text: &str, pointer: &str) -> bool {
+        self.calls(text, false, pointer);
         self.parsed(template::names_of_template(text), "template", pointer)
     }
 
     /// Checks a condition or another bare expression; says whether it parses.
     pub(crate) fn expression(&mut self, text: &str, pointer: &str, locals: &[&str]) -> bool {
+        self.calls(text, true, pointer);
         let names = template::names_of_expression(text);
         let names = names.map(|names| {
             let local = |name: &String| locals.contains(&name.split('.').next().unwrap_or_default());
@@ -187,6 +192,7 @@ impl Check {
         let mut good = true;
         for segment in &segments {
             let Segment::Text(part) = segment else { continue };
+            self.calls(part, false, pointer);
             let names = template::names_of_template(part);
             if names.is_err() && has_secrets(&segments) && template::names_of_template(text).is_ok() {
                 let message = "[[name]] stands inside of a block, where it is not replaced";
@@ -199,6 +205,14 @@ impl Check {
             good = self.parsed(names, "template", pointer) && good;
         }
         good
+    }
+
+    fn calls(&mut self, text: &str, is_expression: bool, pointer: &str) {
+        for unknown in calls::unknown(text, is_expression) {
+            self.note_at_saving(
+                FieldError::new(pointer, unknown.code, unknown.message).suggest(unknown.suggestion),
+            );
+        }
     }
 
     fn parsed(&mut self, names: Result<BTreeSet<String>, String>, code: &'static str, pointer: &str) -> bool {

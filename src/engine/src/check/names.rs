@@ -67,6 +67,12 @@ fn problem(graph: &Graph, before: &mut Before<'_>, named: &Named) -> Option<Fiel
             let known = format!("run has {}", RUN.join(", "));
             note("unknown_name", format!("unknown name 'run.{member}'"), near.as_deref(), known)
         }
+        ("inputs", Some(member)) if graph.forbids_input(member) => {
+            let known: Vec<&str> = graph.input_names().collect();
+            let near = nearest(member, known.iter().copied()).map(|near| format!("inputs.{near}"));
+            let message = format!("unknown input '{member}': the schema of inputs does not allow it");
+            note("unknown_input", message, near.as_deref(), format!("inputs has {}", known.join(", ")))
+        }
         (name, _) if SCOPE.contains(&name) || FUNCTIONS.contains(&name) => None,
         (name, _) if ITEM.contains(&name) && named.locals.items => None,
         (name, _) if ITEM.contains(&name) => {

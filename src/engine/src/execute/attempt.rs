@@ -342,13 +342,20 @@ impl Visit<'_> {
     async fn work(&self, record: &mut StepRecord) -> Result<Value, Failure> {
         let node = &self.node.node;
         let input = self.input().await?;
-        let text = input.to_string();
-        record.input_digest = crate::canonical::sha256(&[text.as_bytes()]);
-        let budget = &self.env.budget;
-        let _input = budget.input(&self.path, text.len())?;
-        drop(text);
+        let (budget, (digest, bytes)) = (&self.env.budget, crate::canonical::text_digest(&input));
+        record.input_digest = digest;
+        let _input = budget.input(&self.path, bytes)?;
         if let Some(kept) = self.kept(record) {
             return Ok(kept);
+        }
+        // First: a recorded start says that the node may have had an effect, and its limit counts from it.
+        let (_inside, _working) = match self.node.kind.effect {
+            Effect::Nested => (Some(budget.container(&self.path)?), None),
+            Effect::Wait => (None, None),
+            _ => (None, Some(budget.permit(self.halt).await?)),
+        };
+        if !record.begun {
+            record.started_at = self.env.ports.clock.now();
         }
         // Of what may wait inside, a limit counts from the first start.
         let limited = self.node.kind.effect == Effect::Nested && self.limit().is_some();
@@ -360,11 +367,6 @@ impl Visit<'_> {
             stored.map_err(|error| Failure::Lost(error.to_string()))?;
             record.begun = true;
         }
-        let (_inside, _working) = match self.node.kind.effect {
-            Effect::Nested => (Some(budget.container(&self.path)?), None),
-            Effect::Wait => (None, None),
-            _ => (None, budget.working().await),
-        };
         let call = self.call(record);
         let running = self.within_limit(record, keeps_start, node.run(input, &call));
         let result = if self.node.kind.effect == Effect::Wait {

@@ -8,7 +8,9 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 use wire::ErrorCode;
 
+use super::recorded::RecordedStep;
 use crate::RunError;
+use crate::limits;
 use crate::nodes::Failure;
 
 /// Attempts of nodes, those of earlier lives included.
@@ -28,6 +30,7 @@ pub(crate) struct Budget {
     containers: AtomicU64,
     stored: AtomicU64,
     inputs: AtomicU64,
+    /// Permits of nodes that do work themselves. It is never closed.
     working: Semaphore,
     error: Mutex<Option<RunError>>,
     exceeded: CancellationToken,
@@ -46,12 +49,15 @@ impl Drop for Share<'_> {
 }
 
 impl Budget {
-    /// Of a run of which an earlier life has made so many attempts.
-    pub(super) fn new(recorded: usize) -> Self {
+    /// Of a run with this journal of earlier lives.
+    pub(super) fn new(recorded: &[RecordedStep]) -> Self {
+        let bytes = recorded.iter().filter_map(|step| step.result.as_ref()).map(limits::size);
+        let stored =
+            bytes.fold(0_u64, |sum, bytes| sum.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX)));
         Self {
-            steps: AtomicU64::new(u64::try_from(recorded).unwrap_or(u64::MAX)),
+            steps: AtomicU64::new(u64::try_from(recorded.len()).unwrap_or(u64::MAX)),
             containers: AtomicU64::new(0),
-            stored: AtomicU64::new(0),
+            stored: AtomicU64::new(stored),
             inputs: AtomicU64::new(0),
             working: Semaphore::new(MAX_WORKING),
             error: Mutex::new(None),
@@ -69,10 +75,16 @@ impl Budget {
         Ok(())
     }
 
-    /// A place for a node that does work itself.
-    pub(super) async fn working(&self) -> Option<SemaphorePermit<'_>> {
-        // It is never closed.
-        self.working.acquire().await.ok()
+    /// A permit to do work. A node that has none yet when the run fails does nothing any more.
+    pub(super) async fn permit(&self, halt: &CancellationToken) -> Result<SemaphorePermit<'_>, Failure> {
+        if let Ok(permit) = self.working.try_acquire() {
+            return Ok(permit);
+        }
+        tokio::select! {
+            biased;
+            () = halt.cancelled() => Err(Failure::Halted),
+            permit = self.working.acquire() => permit.map_err(|_| Failure::Halted),
+        }
     }
 
     /// A node that has others inside is in progress.
@@ -103,11 +115,15 @@ impl Budget {
         Ok(())
     }
 
+    /// Why the run has used more than it may; `None` if it has not.
+    pub(super) fn error(&self) -> Option<RunError> {
+        self.error.lock().clone()
+    }
+
     /// Ends when the run has used more than it may.
     pub(super) async fn exceeded(&self) -> RunError {
         self.exceeded.cancelled().await;
-        let error = self.error.lock().clone();
-        error.unwrap_or_else(|| RunError::whole(ErrorCode::Internal, "a budget without an error"))
+        self.error().unwrap_or_else(|| RunError::whole(ErrorCode::Internal, "a budget without an error"))
     }
 
     fn share<'a>(&self, counter: &'a AtomicU64, amount: u64, limit: u64) -> Option<Share<'a>> {
@@ -130,7 +146,8 @@ mod tests {
 
     #[tokio::test]
     async fn what_goes_over_a_limit_ends_the_run_with_the_first_reason() {
-        let budget = Budget::new(usize::try_from(MAX_STEPS).unwrap() - 1);
+        let budget = Budget::new(&[]);
+        budget.steps.store(MAX_STEPS - 1, Ordering::Relaxed);
         assert!(budget.step("a").is_ok());
         assert_eq!(budget.step("b"), Err(Failure::Halted));
         assert_eq!(budget.store("c", usize::MAX), Err(Failure::Halted));
@@ -138,9 +155,41 @@ mod tests {
         assert_eq!((error.code, error.node.as_deref()), (ErrorCode::RunStepLimit, Some("b")));
     }
 
+    #[tokio::test]
+    async fn a_node_without_a_permit_does_nothing_once_its_run_has_failed() {
+        let budget = Budget::new(&[]);
+        let halt = CancellationToken::new();
+        let all = budget.working.acquire_many(u32::try_from(MAX_WORKING).unwrap()).await.unwrap();
+        let mut waits = std::pin::pin!(budget.permit(&halt));
+        assert!(futures_util::poll!(&mut waits).is_pending());
+        halt.cancel();
+        drop(all);
+        assert!(matches!(waits.await, Err(Failure::Halted)));
+    }
+
+    #[test]
+    fn what_earlier_lives_have_stored_counts() {
+        let step = RecordedStep {
+            node: "a".to_owned(),
+            visit: 1,
+            attempt: 1,
+            result: Some(serde_json::json!({"text": "x".repeat(1_000)})),
+            error: None,
+            note: None,
+            started_at: chrono::DateTime::UNIX_EPOCH,
+            finished_at: None,
+        };
+        let budget = Budget::new(&[step.clone(), RecordedStep { result: None, ..step }]);
+        assert_eq!(budget.steps.load(Ordering::Relaxed), 2);
+        let stored = budget.stored.load(Ordering::Relaxed);
+        assert!((1_000..1_100).contains(&stored), "{stored}");
+        assert!(budget.store("b", usize::try_from(MAX_STORED - stored).unwrap()).is_ok());
+        assert!(budget.store("c", 1).is_err());
+    }
+
     #[test]
     fn a_share_is_given_back() {
-        let budget = Budget::new(0);
+        let budget = Budget::new(&[]);
         let half = usize::try_from(MAX_INPUTS / 2).unwrap();
         let first = budget.input("a", half).ok();
         let second = budget.input("b", half).ok();

@@ -83,7 +83,7 @@ pub async fn execute(
     ports: Ports<'_>,
 ) -> Result<Value, RunError> {
     let deadline = input.deadline;
-    let budget = Budget::new(recorded.len());
+    let budget = Budget::new(&recorded);
     let env = Env { ports, recorded: Recorded::new(recorded), redactor: Redactor::default(), budget };
     let frame = Frame { prefix: String::new(), step: None, depth: 0, halt: CancellationToken::new(), input };
     let root = StepOutput::root(ports.output);
@@ -107,7 +107,11 @@ pub async fn execute(
     };
     let output = ended.map_err(|stop| match stop {
         Stop::Failed(error) => error,
-        Stop::Halted => RunError::whole(ErrorCode::Internal, "the run was halted by nobody"),
+        // The only node in progress has exceeded the budget, and nothing else has polled.
+        Stop::Halted => {
+            let exceeded = env.budget.error();
+            exceeded.unwrap_or_else(|| RunError::whole(ErrorCode::Internal, "halted without a reason"))
+        }
     })?;
     let fits = limits::json(&output);
     fits.map_err(|error| RunError::whole(error.code, format!("output: {}", error.message)))?;

@@ -34,6 +34,23 @@ pub struct Graph {
     pub output: Option<Value>,
 }
 
+impl Graph {
+    /// Names of the inputs that the schema describes.
+    pub(crate) fn input_names(&self) -> impl Iterator<Item = &str> {
+        let properties = self.inputs.as_ref().and_then(|schema| schema.get("properties")?.as_object());
+        properties.into_iter().flat_map(|properties| properties.keys().map(String::as_str))
+    }
+
+    /// Whether no inputs that fit the schema have this member.
+    pub(crate) fn forbids_input(&self, name: &str) -> bool {
+        const OTHERS: [&str; 5] = ["patternProperties", "allOf", "anyOf", "oneOf", "$ref"];
+        let Some(schema) = self.inputs.as_ref().and_then(Value::as_object) else { return false };
+        schema.get("additionalProperties") == Some(&Value::Bool(false))
+            && !OTHERS.iter().any(|other| schema.contains_key(*other))
+            && !self.input_names().any(|known| known == name)
+    }
+}
+
 /// A node as it was written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeSpec {

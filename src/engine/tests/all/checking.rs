@@ -23,6 +23,23 @@ fn good() -> Value {
     })
 }
 
+#[test]
+fn inputs_that_the_schema_forbids_are_problems() {
+    let with = |schema: Value| {
+        let mut document = good();
+        document["inputs"] = schema;
+        problems(&document)
+    };
+    let closed =
+        json!({"type": "object", "properties": {"nam": {"type": "string"}}, "additionalProperties": false});
+    assert_eq!(with(closed), ["/edges/2/cases/0/when unknown_input", "/nodes/0/template unknown_input"]);
+    let open = json!({"type": "object", "properties": {"nam": {"type": "string"}}});
+    assert_eq!(with(open), [""; 0]);
+    let named =
+        json!({"type": "object", "properties": {"name": {"type": "string"}}, "additionalProperties": false});
+    assert_eq!(with(named), [""; 0]);
+}
+
 /// The problems as `pointer code`.
 fn problems(graph: &Value) -> Vec<String> {
     let problems = check(graph).err().unwrap_or_default();
@@ -121,6 +138,9 @@ fn each_kind_of_problem_has_its_pointer_and_code() {
         ("/nodes/0/template", json!("{{ results.answer.text }}"), "/nodes/0/template never_ready"),
         ("/nodes/0/template", json!("{{ state.x }}"), "/nodes/0/template unknown_channel"),
         ("/nodes/0/template", json!("{{ item }}"), "/nodes/0/template unknown_name"),
+        ("/nodes/0/template", json!("{{ inputs.name | uper }}"), "/nodes/0/template unknown_filter"),
+        ("/nodes/0/template", json!("{{ inputs.name is strng }}"), "/nodes/0/template unknown_test"),
+        ("/nodes/0/template", json!("{{ inputs.name.strip() }}"), "/nodes/0/template unknown_method"),
         ("/nodes/0/template", json!("{{ run.di }}"), "/nodes/0/template unknown_name"),
         ("/nodes/1/seconds", json!(-1), "/nodes/1/seconds range"),
         ("/nodes/1/seconds", json!(1e12), "/nodes/1/seconds range"),
