@@ -2,5 +2,6 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 mod command_line;
+mod demo_answers;
 mod doctor;
 mod support;
