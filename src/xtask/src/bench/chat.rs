@@ -132,7 +132,7 @@ async fn start_service(target: &Path, cluster: &Cluster) -> Result<(Server, Dura
     Ok((server, ready, id))
 }
 
-fn request(address: &str, workflow: &str) -> String {
+pub(super) fn request(address: &str, workflow: &str) -> String {
     let body = serde_json::json!({
         "type": "threads.create", "workflow_id": workflow,
         "params": {"input": {"content": [{"type": "input_text", "text": TEXT}], "attachments": [],

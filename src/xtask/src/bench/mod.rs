@@ -8,6 +8,8 @@ mod chat;
 #[cfg(feature = "bench")]
 mod engine;
 #[cfg(feature = "bench")]
+mod fairness;
+#[cfg(feature = "bench")]
 mod floor;
 #[cfg(feature = "bench")]
 mod load;
@@ -46,6 +48,15 @@ pub(crate) enum Bench {
         #[arg(long, default_value_t = 200)]
         runs: usize,
     },
+    /// Chat turns of one workspace alone, and while runs of another workspace do as much as they may.
+    Fairness {
+        /// Turns for each measurement, one at a time.
+        #[arg(long, default_value_t = 1_000)]
+        turns: usize,
+        /// Runs of the other workspace.
+        #[arg(long, default_value_t = 4)]
+        runs: usize,
+    },
     /// How long bad tokens are judged: whether the time tells an unknown token from one that was revoked.
     Refusals {
         /// Requests, of all kinds together.
@@ -67,6 +78,7 @@ pub(crate) fn run(root: &Path, bench: &Bench) -> Result<()> {
     let (program, sizes) = match bench {
         Bench::Chat { turns } => ("measure-chat", vec![turns.to_string()]),
         Bench::Engine { runs } => ("measure-engine", vec![runs.to_string()]),
+        Bench::Fairness { turns, runs } => ("measure-fairness", vec![turns.to_string(), runs.to_string()]),
         Bench::Refusals { requests } => ("measure-refusals", vec![requests.to_string()]),
         Bench::Sandbox { calls } => ("measure-sandbox", vec![calls.to_string()]),
         Bench::Streams(sizes) => ("measure-streams", sizes.arguments()),
@@ -89,6 +101,14 @@ pub(crate) enum Program {
     #[command(hide = true)]
     MeasureEngine {
         /// Runs for each measurement.
+        runs: usize,
+    },
+    /// Measures chat turns beside runs of another workspace.
+    #[command(hide = true)]
+    MeasureFairness {
+        /// Turns for each measurement.
+        turns: usize,
+        /// Runs of the other workspace.
         runs: usize,
     },
     /// Measures how long bad tokens are judged.
@@ -126,6 +146,7 @@ pub(crate) fn program(target: &Path, program: Program) -> Result<()> {
     match program {
         Program::MeasureChat { turns } => chat::run(target, turns),
         Program::MeasureEngine { runs } => engine::run(target, runs),
+        Program::MeasureFairness { turns, runs } => fairness::run(target, turns, runs),
         Program::MeasureRefusals { requests } => refusals::run(target, requests),
         Program::MeasureSandbox { calls } => sandbox::run(target, calls),
         Program::MeasureStreams(sizes) => streams::run(target, sizes),

@@ -70,12 +70,22 @@ pub(super) async fn post_with(
     headers: &str,
     body: &str,
 ) -> Result<serde_json::Value> {
+    let head = format!("POST {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{headers}");
+    let length = body.len();
+    let request = format!("{head}Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}");
+    answer_to(address, path, &request).await
+}
+
+/// Reads the JSON at a path.
+pub(super) async fn get_with(address: &str, path: &str, headers: &str) -> Result<serde_json::Value> {
+    let head = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{headers}\r\n");
+    answer_to(address, path, &head).await
+}
+
+async fn answer_to(address: &str, path: &str, request: &str) -> Result<serde_json::Value> {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let mut stream = tokio::net::TcpStream::connect(address).await?;
-    let head = format!("POST {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{headers}");
-    let head =
-        format!("{head}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}", body.len());
-    stream.write_all(head.as_bytes()).await?;
+    stream.write_all(request.as_bytes()).await?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await?;
     let (head, body) = answer.split_once("\r\n\r\n").context("no body")?;
