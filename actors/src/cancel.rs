@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::try_join_all;
 use kernel::ThreadId;
-use store::{StoreError, StoredRun, UnfinishedTurn};
+use store::{StoreError, StoredRun, TurnsToStop, UnfinishedTurn};
 use uuid::Uuid;
 
 use crate::publish::Readout;
@@ -48,12 +48,12 @@ impl Cancel {
         self.ports.store.run(run).await
     }
 
-    /// Stores that every turn of a thread shall end, and waits for their end for a moment.
-    pub(crate) async fn cancel_thread(&self, thread: ThreadId) -> Result<(), StoreError> {
+    /// Stores that turns of a thread shall end, and waits for their end for a moment.
+    pub(crate) async fn cancel_thread(&self, thread: ThreadId, which: TurnsToStop) -> Result<(), StoreError> {
         let all = async {
             loop {
                 // Once more behind them: one may have been stored meanwhile.
-                let turns = self.ports.store.request_cancel_of_thread(thread).await?;
+                let turns = self.ports.store.request_cancel_of_thread(thread, which).await?;
                 if turns.is_empty() {
                     return Ok(());
                 }
@@ -69,6 +69,8 @@ impl Cancel {
     /// running one ends.
     pub(crate) fn tell(&self, thread: ThreadId, turns: &[UnfinishedTurn]) {
         turns.iter().for_each(|turn| self.threads.stop(thread, turn.run));
+        // Parked turns have no actor; the queue ends them.
+        self.ports.wakes.queue();
     }
 
     /// Tells the actor until the stream has ended: a run is stored a moment before its actor knows of it.

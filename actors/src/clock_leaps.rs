@@ -37,7 +37,7 @@ impl ClockLeaps {
             Leap::None => {}
             Leap::Ahead(by) => {
                 tracing::warn!(seconds = by.num_seconds(), "the clock was set ahead");
-                self.tidying.keep_events_for_now();
+                self.tidying.delete_nothing_for_now();
             }
             Leap::Back(by) => {
                 tracing::warn!(seconds = by.num_seconds(), "the clock was set back");

@@ -1,4 +1,4 @@
-//! The lease of this instance, and which of its runs are not over.
+//! The lease of this instance, and its unfinished runs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::clock_watch::{ClockWatch, Leap};
 
-/// The runs of this instance whose end is not durable yet.
+/// Runs of this instance whose end is not durable yet.
 #[derive(Clone)]
 pub(crate) struct InFlight {
     ids: Ids,
@@ -21,30 +21,31 @@ pub(crate) struct InFlight {
     naming: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// Who looks after a run.
+/// Ownership of a run within this instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Care {
-    /// Nobody.
+    /// No task owns the run: it is orphaned.
     Nobody,
-    /// Whoever holds its token.
+    /// The holder of its token owns the run.
     Held,
-    /// Whoever holds its token; when they are done with it, somebody else has to: it was given to this instance anew, out of
-    /// the queue into which they have put it.
+    /// The holder of its token owns the run, and has parked it; this instance has claimed the run again from
+    /// the queue. It is orphaned once the holder drops the token.
     HeldAndGivenAgain,
 }
 
-/// Holds a run as being looked after. Dropped without [`RunToken::released`], the run is an orphan that the sweeper
-/// finds.
+/// Ownership of a run. If the token is dropped without [`RunToken::released`], the run is orphaned, and the
+/// next lease round adopts it.
 pub(crate) struct RunToken {
     run: Uuid,
     runs: Arc<Mutex<BTreeMap<Uuid, Care>>>,
     released: bool,
 }
 
-/// When the lease was renewed, in monotonic time.
+/// Times of lease renewals, in monotonic time.
 ///
-/// After a gap the database may have been away for all instances: the leases of others have expired although they live. The
-/// same holds after the database's clock has leaped. They get the time of a lease to renew it before any of them is taken for dead.
+/// After a gap the database may have been unavailable to all instances: leases of live instances have
+/// expired. The same holds after a leap of the database's clock. Other instances have the duration of a lease
+/// to renew it before any of them counts as dead.
 pub(crate) struct Renewals {
     last: Duration,
     database: Option<ClockWatch>,
@@ -54,18 +55,23 @@ pub(crate) struct Renewals {
 impl Renewals {
     const GAP: Duration = Duration::from_secs(5);
 
-    /// Taken just now.
-    pub(crate) fn new(now: Duration) -> Self {
-        Self { last: now, database: None, patient_until: now }
+    fn patience() -> Duration {
+        Duration::from_secs(LEASE_SECONDS.unsigned_abs().into())
     }
 
-    /// Renewed just now, at this time of the database; returns whether an instance whose lease has expired may be taken for
-    /// dead.
+    /// Starts with a lease that was acquired at this time. After a failure of the database, other instances may be about to renew
+    /// theirs; they do so every two seconds.
+    pub(crate) fn new(now: Duration) -> Self {
+        Self { last: now, database: None, patient_until: now + Self::GAP }
+    }
+
+    /// Records a renewal at this time of the database. Returns whether an instance with an expired lease may
+    /// be considered dead.
     pub(crate) fn renewed(&mut self, now: Duration, database: DateTime<Utc>) -> bool {
         let watch = self.database.get_or_insert_with(|| ClockWatch::new(database, now));
         let leaped = watch.look(database, now) != Leap::None;
         if leaped || now.saturating_sub(self.last) > Self::GAP {
-            self.patient_until = now + Duration::from_secs(LEASE_SECONDS.unsigned_abs().into());
+            self.patient_until = now + Self::patience();
         }
         self.last = now;
         now >= self.patient_until
@@ -77,16 +83,17 @@ impl InFlight {
         Self { ids, runs: Arc::default(), naming: Arc::default() }
     }
 
-    /// A new run's id, counted from the moment it exists.
+    /// Creates a new run's id, which counts as unfinished from now on.
     pub(crate) fn begin(&self) -> Result<RunToken, RandomError> {
         let mut runs = self.runs.lock();
-        // Under the lock: the oldest run is never computed between the id's making and its counting.
+        // Under the lock: the oldest run is never computed between the creation of the id and its insertion.
         let run = self.ids.uuid()?;
         runs.insert(run, Care::Held);
         Ok(RunToken { run, runs: Arc::clone(&self.runs), released: false })
     }
 
-    /// Runs that this instance has, or perhaps has, and that nobody looks after yet, or that somebody is just done with.
+    /// Adds runs that this instance has claimed, or may have claimed. They are orphaned unless a holder still
+    /// owns them.
     pub(crate) fn given(&self, found: &[Uuid]) {
         let mut runs = self.runs.lock();
         for run in found {
@@ -97,7 +104,7 @@ impl InFlight {
         }
     }
 
-    /// Looks after a run that exists; `None` when somebody does already.
+    /// Takes ownership of an existing run. Returns `None` if it has an owner already.
     pub(crate) fn adopt(&self, run: Uuid) -> Option<RunToken> {
         let mut runs = self.runs.lock();
         if runs.get(&run).is_some_and(|care| *care != Care::Nobody) {
@@ -107,18 +114,18 @@ impl InFlight {
         Some(RunToken { run, runs: Arc::clone(&self.runs), released: false })
     }
 
-    /// Held from the moment the oldest run is looked for until the lease names it: a run from before it that is
-    /// adopted meanwhile would be left out, and nobody would find it after a crash.
+    /// Lock that is held from the computation of the oldest run until the lease names it: the lease would
+    /// omit an older run that is adopted meanwhile, and no instance would find that run after a crash.
     pub(crate) async fn naming(&self) -> MutexGuard<'_, ()> {
         self.naming.lock().await
     }
 
-    /// Whether a run counts here, whoever looks after it.
+    /// Whether a run counts as unfinished here, with or without an owner.
     pub(crate) fn knows(&self, run: Uuid) -> bool {
         self.runs.lock().contains_key(&run)
     }
 
-    /// No run of this instance before this one is unfinished.
+    /// Returns the oldest unfinished run of this instance, or a new id if it has none.
     pub(crate) fn oldest(&self) -> Result<Uuid, RandomError> {
         let runs = self.runs.lock();
         match runs.keys().next() {
@@ -127,7 +134,7 @@ impl InFlight {
         }
     }
 
-    /// Runs that nobody looks after.
+    /// Returns the orphaned runs.
     pub(crate) fn orphans(&self) -> Vec<Uuid> {
         let runs = self.runs.lock();
         runs.iter().filter(|(_, care)| **care == Care::Nobody).map(|(run, _)| *run).collect()
@@ -139,7 +146,7 @@ impl RunToken {
         self.run
     }
 
-    /// The run's end is durable, or it stands in the queue, or it never was.
+    /// Releases ownership: the run's end is durable, the run is in the queue, or it was never stored.
     pub(crate) fn released(mut self) {
         self.released = true;
     }
@@ -162,12 +169,14 @@ mod tests {
     use kernel::{SystemClock, SystemRandom};
 
     #[test]
-    fn nobody_is_taken_for_dead_right_behind_a_gap() {
+    fn no_instance_is_considered_dead_right_after_a_start_or_a_gap() {
         let second = Duration::from_secs;
         let mut renewals = Renewals::new(second(100));
         let time = |at: u64| DateTime::UNIX_EPOCH + second(at);
-        let may = [102, 106, 115, 117, 121, 124, 125, 127].map(|at| renewals.renewed(second(at), time(at)));
-        assert_eq!(may, [true, true, false, false, false, false, true, true]);
+        let started = [102, 104, 106, 110].map(|at| renewals.renewed(second(at), time(at)));
+        assert_eq!(started, [false, false, true, true]);
+        let gap = [121, 123, 127, 130, 131, 133].map(|at| renewals.renewed(second(at), time(at)));
+        assert_eq!(gap, [false, false, false, false, true, true]);
     }
 
     #[test]
@@ -175,8 +184,9 @@ mod tests {
         let second = Duration::from_secs;
         let mut renewals = Renewals::new(second(100));
         let time = |at: u64| DateTime::UNIX_EPOCH + second(at);
-        assert!(renewals.renewed(second(102), time(102)));
-        let leaped = [104, 106, 110, 114, 116].map(|at| renewals.renewed(second(at), time(at + 864_000)));
+        let started = [102, 106, 110].map(|at| renewals.renewed(second(at), time(at)));
+        assert_eq!(started, [false, true, true]);
+        let leaped = [112, 116, 120, 122, 124].map(|at| renewals.renewed(second(at), time(at + 864_000)));
         assert_eq!(leaped, [false, false, false, true, true]);
     }
 
@@ -204,7 +214,7 @@ mod tests {
         let runs = InFlight::new(Ids::new(Arc::new(SystemClock::new()), Arc::new(SystemRandom::new())));
         let token = runs.begin().unwrap();
         let run = token.run();
-        // It went into the queue and was taken out, all before its holder heard that it is there.
+        // The run was parked and claimed again before its holder received the confirmation.
         runs.given(&[run]);
         assert!(runs.adopt(run).is_none(), "somebody holds it");
         assert!(runs.orphans().is_empty());

@@ -11,6 +11,7 @@ pub mod chat;
 mod clock_leaps;
 mod clock_watch;
 pub mod db;
+mod join;
 mod lease;
 pub mod mail;
 mod maintenance;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::TimeDelta;
 use kernel::ThreadId;
 use serde_json::Value;
 use store::{AskedStop, LeftRun, StoreError, StoredRun};
@@ -30,6 +31,8 @@ pub(crate) enum RecoveryError {
 
 /// Runs that one look at the database reads.
 const PAGE: i64 = 500;
+/// How long a run stays in the queue that was left to a newer instance.
+const LEFT: TimeDelta = TimeDelta::seconds(60);
 /// How long runs are taken up before the lease is looked after again; what is left stays for the next round.
 const ADOPT: Duration = Duration::from_secs(2);
 
@@ -63,6 +66,7 @@ impl Recovery {
                 let Some(token) = ports.in_flight.adopt(id) else { continue };
                 match made(&self.threads, ports, left, token).await {
                     Ok(found) => taken += usize::from(self.accept(Some(found))),
+                    Err(RecoveryError::Plan(error @ PlanError::Graph(..))) => leave(ports, id, &error).await,
                     Err(error) => {
                         tracing::error!(run = %id, %error, "an unfinished run cannot be taken up now");
                     }
@@ -79,6 +83,7 @@ impl Recovery {
         for run in runs {
             match take_up(&self.threads, ports, *run).await {
                 Ok(found) => taken += usize::from(self.accept(found)),
+                Err(RecoveryError::Plan(error @ PlanError::Graph(..))) => leave(ports, *run, &error).await,
                 Err(error) => tracing::error!(%run, %error, "an unfinished run cannot be taken up now"),
             }
             if ports.clock.monotonic() >= end {
@@ -112,11 +117,25 @@ pub(crate) async fn of_thread(threads: &Threads, thread: ThreadId) -> Result<Vec
     let runs = ports.store.unfinished_of_thread(thread, ports.writer).await?;
     let mut accepted = Vec::with_capacity(runs.len());
     for run in runs {
-        if let Some(TakenUp::Turn(turn)) = take_up(threads, ports, run.id).await? {
-            accepted.push(turn);
+        match take_up(threads, ports, run.id).await {
+            Ok(Some(TakenUp::Turn(turn))) => accepted.push(turn),
+            Ok(_) => {}
+            Err(RecoveryError::Plan(error @ PlanError::Graph(..))) => leave(ports, run.id, &error).await,
+            Err(error) => return Err(error),
         }
     }
     Ok(accepted)
+}
+
+/// Leaves a run to a newer instance: this build cannot execute it, and never ends what another one can.
+async fn leave(ports: &RunPorts, run: Uuid, error: &PlanError) {
+    tracing::warn!(%run, %error, "this build cannot execute a run; it is left to a newer instance");
+    let Some(token) = ports.in_flight.adopt(run) else { return };
+    match ports.store.put_back(ports.writer, run, ports.clock.now() + LEFT).await {
+        Ok(()) => token.released(),
+        // The token is dropped, so the next round tries again.
+        Err(error) => tracing::warn!(%run, %error, "failed to put a run back into the queue"),
+    }
 }
 
 /// An unfinished run that is no turn, if nobody looks after it.
@@ -168,6 +187,8 @@ async fn made(
                 version,
                 dialect,
                 inputs: Arc::new(inputs),
+                order: run.turn_order.unwrap_or(run.id),
+                parked: run.parked,
                 again: Again::stored(run.options.as_deref(), run.started_at.is_some()),
                 progress: Progress::Recovered,
             };
@@ -209,6 +230,7 @@ async fn readable_or_none(
     match readable(ports, run).await {
         Ok((version, inputs)) => Ok((Some(version), inputs)),
         Err(RecoveryError::Store(error) | RecoveryError::Plan(PlanError::Store(error))) => Err(error.into()),
+        Err(error @ RecoveryError::Plan(PlanError::Graph(..))) if !run.cancel_requested => Err(error),
         // It will not be better next time, and its readers wait.
         Err(error) => {
             tracing::error!(run = %run.id, %error, "a run cannot be read; it is ended");

@@ -1,4 +1,4 @@
-//! Puts the actors together, and takes them down in order.
+//! Assembles the actors, and stops them in order.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,6 +22,7 @@ use crate::chat::Chat;
 use crate::clock_leaps::ClockLeaps;
 use crate::clock_watch::ClockWatch;
 use crate::db::Database;
+use crate::join::join;
 use crate::lease::{InFlight, Renewals};
 use crate::mail::{self, MailQueue};
 use crate::maintenance::{Periodic, Round};
@@ -38,26 +39,29 @@ use crate::tidying::Tidying;
 use crate::triggers::CronRounds;
 use crate::turn::{Grace, TurnPorts};
 
-/// How often the lease is renewed, which lasts [`store::LEASE_SECONDS`], and expired ones and orphans are looked for.
+/// Interval of lease rounds: renew the lease, which lasts [`store::LEASE_SECONDS`], take over expired leases,
+/// adopt orphaned runs.
 const LEASE: Duration = Duration::from_secs(2);
-/// Turns of an earlier life that read what they had stored at the same time.
+/// Maximum time of a check of the clock, which may have to wait for locks of the database.
+const CLOCK_CHECK: Duration = Duration::from_secs(5);
+/// Maximum recovered turns that read their stored state at the same time.
 const RECOVERING: usize = 2;
-/// How often partitions are made ahead and what is old is forgotten.
+/// Interval of maintenance: create partitions ahead, delete expired data.
 const MAINTAIN: Duration = Duration::from_secs(3_600);
-/// How often it is looked which triggers are due.
+/// Interval between polls for due triggers.
 const TRIGGER: Duration = Duration::from_secs(1);
 
-/// What the actors are started with.
+/// Settings of the actors.
 pub struct Settings {
     /// The database.
     pub store: Store,
-    /// Which instance this is; the same after a restart.
+    /// Id of this instance; the same after a restart.
     pub instance: Uuid,
     /// Lanes.
     pub writers: usize,
     /// Threads for actors.
     pub arbiters: usize,
-    /// Where child tasks run.
+    /// Runtime of child tasks.
     pub children: Runtime,
     /// Time.
     pub clock: Arc<dyn Clock>,
@@ -69,17 +73,17 @@ pub struct Settings {
     pub grace: Grace,
     /// Language models.
     pub models: Models,
-    /// Where code of users runs.
+    /// Sandbox for user code.
     pub sandbox: Sandbox,
-    /// Keys of the vault; `None` where it has none.
+    /// Keys of the vault, if configured.
     pub vault: Option<Arc<KeyRing>>,
     /// Sends requests to addresses that graphs name.
     pub outbound: Outbound,
-    /// How mail is sent.
+    /// Settings of the mail queue.
     pub mail: mail::Settings,
-    /// How long runs are kept that have ended; `None`: for ever.
+    /// Retention of ended runs; `None` keeps them forever.
     pub keep_runs: Option<TimeDelta>,
-    /// Bytes that a workspace may keep; `None`: as many as there are.
+    /// Storage limit of a workspace in bytes; `None` is unlimited.
     pub workspace_bytes: Option<i64>,
 }
 
@@ -97,8 +101,8 @@ pub struct System {
 }
 
 impl System {
-    /// Takes this instance's lease, starts lanes and actors, and takes up what an earlier life left. Must be called
-    /// inside an actix system.
+    /// Acquires this instance's lease, starts lanes and actors, and resumes the unfinished runs of an earlier
+    /// life. Must be called inside an actix system.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -121,7 +125,11 @@ impl System {
             keep_runs,
             workspace_bytes,
         } = settings;
+        let acquired = clock.monotonic();
         let (lease, since) = store.take_lease(instance, ids.uuid()?).await?;
+        join(&store, lease, &*clock).await?;
+        // What follows may take as long as a lease lasts.
+        store.renew_lease(lease, since).await?;
         let health = Health::default();
         let topics = Topics::default();
         let db = Database::start(&store, lease, writers, &topics, &clock, &health);
@@ -158,13 +166,13 @@ impl System {
             store: store.clone(),
             clock: Arc::clone(&ports.clock),
             keep_runs,
-            events_kept_until: Arc::default(),
+            deletes_from: Arc::default(),
         };
         let watch = ClockWatch::new(ports.clock.now(), ports.clock.monotonic());
         let set_back = Arc::new(AtomicBool::new(store.has_runs_of_the_future(ports.clock.now()).await?));
         let system = Self { store, lease, guardian, health, ports, threads, runs, mail, tidying };
         system.recover(since).await?;
-        system.start_periodic(watch, set_back);
+        system.start_periodic(watch, set_back, Renewals::new(acquired));
         Ok(system)
     }
 
@@ -179,7 +187,7 @@ impl System {
         }
     }
 
-    /// Runs of workflows by themselves.
+    /// Workflow runs outside the chat.
     #[must_use]
     pub fn runs(&self) -> Runs {
         Runs {
@@ -190,7 +198,7 @@ impl System {
         }
     }
 
-    /// Where code of users runs.
+    /// The sandbox for user code.
     #[must_use]
     pub fn sandbox(&self) -> &Sandbox {
         &self.ports.sandbox
@@ -210,7 +218,7 @@ impl System {
         Recovery { threads: self.threads.clone(), runs: self.runs.clone() }
     }
 
-    /// Whether the process is sound.
+    /// Health of the process.
     #[must_use]
     pub fn health(&self) -> &Health {
         &self.health
@@ -222,20 +230,20 @@ impl System {
         self.ports.db.failing_for()
     }
 
-    /// The threads that have a turn here.
+    /// Threads with a turn in this instance.
     #[must_use]
     pub fn threads(&self) -> &Threads {
         &self.threads
     }
 
-    /// The streams that are written or read here.
+    /// Topics of the streams that this instance writes or reads.
     #[must_use]
     pub fn topics(&self) -> &Topics {
         &self.ports.topics
     }
 
-    /// Lets running turns end, at most for `limit`, and begins no new ones; says whether all have ended and their
-    /// readers have all of it.
+    /// Waits at most `limit` for running turns to end, and starts no new ones. Returns whether all have
+    /// ended, their writes are committed and their readers have received everything.
     pub async fn drain(&self, limit: Duration) -> bool {
         let clock = &*self.ports.clock;
         let begun = clock.monotonic();
@@ -251,9 +259,9 @@ impl System {
         idle
     }
 
-    /// Cuts what is left, commits everything and gives the lease back.
+    /// Cuts the remaining turns, commits everything and releases the lease.
     ///
-    /// A turn that has not ended is stored as far as it has got; the next process goes on with it.
+    /// A turn that has not ended is stored with its partial text; the next process resumes it.
     pub async fn stop(&self, limit: Duration) {
         let guardian = self.guardian.clone();
         // Joining threads blocks.
@@ -278,7 +286,7 @@ impl System {
     }
 
     /// `set_back`: due times in the database come from a clock that was ahead of this one.
-    fn start_periodic(&self, watch: ClockWatch, set_back: Arc<AtomicBool>) {
+    fn start_periodic(&self, watch: ClockWatch, set_back: Arc<AtomicBool>, renewals: Renewals) {
         let queue = RunQueue::new(self.recovery(), self.lease);
         let others = Arc::clone(&self.ports.others);
         self.every(ActorKind::Queue, "queue", Duration::ZERO, {
@@ -306,19 +314,18 @@ impl System {
                 })
             })
         });
-        // One after the other: a renewal names the oldest run, and must not overtake a takeover.
+        // Sequential: a renewal names the oldest run, and must not overtake a takeover.
         self.every(ActorKind::Lease, "lease", LEASE, {
             let (store, lease, health) = (self.store.clone(), self.lease, self.health.clone());
             let (recovery, runs, clock) =
                 (self.recovery(), self.ports.in_flight.clone(), Arc::clone(&self.ports.clock));
-            let renewals = Arc::new(Mutex::new(Renewals::new(clock.monotonic())));
+            let renewals = Arc::new(Mutex::new(renewals));
             Arc::new(move || {
                 let (store, health) = (store.clone(), health.clone());
                 let (recovery, runs) = (recovery.clone(), runs.clone());
                 let (clock, renewals) = (Arc::clone(&clock), Arc::clone(&renewals));
                 let (others, clock_leaps) = (Arc::clone(&others), clock_leaps.clone());
                 Box::pin(async move {
-                    clock_leaps.look().await;
                     if let Some(database) = renew(&store, lease, &runs, &health).await? {
                         if let Ok(there) = store.has_others(lease).await {
                             others.store(there, Ordering::Relaxed);
@@ -327,6 +334,8 @@ impl System {
                             take_over(&store, lease, &runs).await;
                         }
                     }
+                    // After the renewal, and never for long: the lease must not expire meanwhile.
+                    let _ = kernel::timeout(&*clock, CLOCK_CHECK, clock_leaps.look()).await;
                     sweep(&recovery, &runs).await;
                     Ok(())
                 })
@@ -384,7 +393,8 @@ impl System {
     }
 }
 
-/// A database that does not answer is no reason to end: nobody else can take the lease meanwhile either.
+/// Renews the lease. A database that does not answer does not end the process: no other instance can acquire
+/// the lease meanwhile.
 async fn renew(
     store: &Store,
     lease: Lease,
@@ -396,7 +406,13 @@ async fn renew(
     match store.renew_lease(lease, oldest).await {
         Ok(Some(at)) => return Ok(Some(at)),
         Ok(None) => health.escalate("another instance has taken this one's lease"),
-        Err(error) => tracing::warn!(%error, "the lease was not renewed"),
+        Err(error) => {
+            tracing::warn!(%error, "the lease was not renewed");
+            // Replaces connections to a server that is a standby by now.
+            if let Err(error) = store.ping().await {
+                tracing::debug!(%error, "the database does not take writes");
+            }
+        }
     }
     Ok(None)
 }

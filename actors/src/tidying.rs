@@ -24,8 +24,8 @@ pub(crate) struct Tidying {
     pub(crate) clock: Arc<dyn Clock>,
     /// How long runs are kept that have ended; `None`: for ever.
     pub(crate) keep_runs: Option<TimeDelta>,
-    /// Until when no events are dropped, in monotonic time.
-    pub(crate) events_kept_until: Arc<Mutex<Duration>>,
+    /// From when on things are deleted by their age, in monotonic time.
+    pub(crate) deletes_from: Arc<Mutex<Duration>>,
 }
 
 impl Tidying {
@@ -36,8 +36,14 @@ impl Tidying {
             tracing::warn!(%error, "maintenance is tried again");
             self.clock.sleep(AGAIN).await;
         }
+        if self.clock.monotonic() < *self.deletes_from.lock() {
+            tracing::info!("the clock was set ahead; nothing is deleted by its age for a day");
+            return;
+        }
         // One that fails is no reason to leave the others.
         let forgotten = [
+            self.store.forget_old_leases().await.map(drop),
+            self.forget_by_age().await,
             self.forget_events().await,
             self.forget_runs().await,
             self.forget_drafts().await,
@@ -50,10 +56,11 @@ impl Tidying {
         }
     }
 
-    /// After the clock was set ahead, streams seem to have ended long ago. Their events stay readable for the usual time.
-    pub(crate) fn keep_events_for_now(&self) {
+    /// After the clock was set ahead, everything seems to be old. Nothing is deleted for a day: the clock may be set right, and
+    /// events of streams stay readable for the usual time.
+    pub(crate) fn delete_nothing_for_now(&self) {
         let kept = EVENTS_KEPT.to_std().unwrap_or(Duration::MAX);
-        *self.events_kept_until.lock() = self.clock.monotonic().saturating_add(kept);
+        *self.deletes_from.lock() = self.clock.monotonic().saturating_add(kept);
     }
 
     pub(crate) async fn make_partitions(&self) -> Result<(), StoreError> {
@@ -61,10 +68,15 @@ impl Tidying {
     }
 
     async fn needed(&self) -> Result<(), StoreError> {
-        let now = self.clock.now();
         self.make_partitions().await?;
         self.store.tidy_run_queue().await?;
+        // By the database's clock.
         self.store.forget_old_readers().await?;
+        Ok(())
+    }
+
+    async fn forget_by_age(&self) -> Result<(), StoreError> {
+        let now = self.clock.now();
         self.store.forget_old_keys(now).await?;
         self.store.forget_old_sign_ins(now).await?;
         self.store.forget_old_invitations(now).await?;
@@ -76,9 +88,6 @@ impl Tidying {
     }
 
     async fn forget_events(&self) -> Result<(), StoreError> {
-        if self.clock.monotonic() < *self.events_kept_until.lock() {
-            return Ok(());
-        }
         for day in self.store.drop_old_events(self.clock.now()).await? {
             tracing::info!(%day, "events that nobody reads any more were dropped");
         }

@@ -1,5 +1,7 @@
 //! Small graphs.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 /// Nodes one after the other, and the graph's output.
@@ -33,9 +35,23 @@ pub fn words(text: &str, pause_ms: u64) -> Value {
     chain(&[say], None)
 }
 
-/// Says a text, waits, says another.
+/// A node that takes so long and keeps its run busy: a longer `delay` would park it.
 #[must_use]
-pub fn interrupted(first: &str, seconds: f64, second: &str) -> Value {
+pub fn busy(name: &str, seconds: f64) -> Value {
+    if seconds <= 10.0 {
+        return json!({"name": name, "type": "delay", "seconds": seconds});
+    }
+    // A practice model waits at most 10 s before a word.
+    let millis = Duration::from_secs_f64(seconds).as_millis();
+    let words = millis.div_ceil(10_000);
+    let model = format!("practice/rewrite@{}ms", millis / words);
+    let text = (0..words).map(|_| "go").collect::<Vec<_>>().join(" ");
+    json!({"name": name, "type": "llm", "model": model, "user": text, "timeout_seconds": 86_400})
+}
+
+/// Says a text, parks for so long, says another.
+#[must_use]
+pub fn parked(first: &str, seconds: f64, second: &str) -> Value {
     chain(
         &[
             json!({"name": "first", "type": "reply", "text": first}),
@@ -46,14 +62,21 @@ pub fn interrupted(first: &str, seconds: f64, second: &str) -> Value {
     )
 }
 
-/// Waits, then says a text.
+/// Says a text, is busy for so long, says another.
 #[must_use]
-pub fn delayed(seconds: f64, text: &str) -> Value {
+pub fn interrupted(first: &str, seconds: f64, second: &str) -> Value {
     chain(
         &[
-            json!({"name": "wait", "type": "delay", "seconds": seconds}),
-            json!({"name": "say", "type": "reply", "text": text}),
+            json!({"name": "first", "type": "reply", "text": first}),
+            busy("wait", seconds),
+            json!({"name": "second", "type": "reply", "text": second}),
         ],
         None,
     )
+}
+
+/// Waits, then says a text.
+#[must_use]
+pub fn delayed(seconds: f64, text: &str) -> Value {
+    chain(&[busy("wait", seconds), json!({"name": "say", "type": "reply", "text": text})], None)
 }

@@ -1,7 +1,7 @@
 //! What stands in threads, and what becomes of them.
 
 use kernel::{ItemKey, ThreadId};
-use store::{Feedback, Slice, StoreError, StoredStream, StoredThread, ThreadsOf};
+use store::{Feedback, Slice, StoreError, StoredStream, StoredThread, ThreadsOf, TurnsToStop};
 use wire::chat::ThreadItem;
 
 use super::Chat;
@@ -51,7 +51,7 @@ impl Chat {
         self.ports.store.items_named(thread, keys).await
     }
 
-    /// The stream of the turn that runs in a thread.
+    /// The stream of the turn that executes in a thread, else of one that is parked.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -78,7 +78,7 @@ impl Chat {
         let Some(turns) = self.ports.store.delete_thread(id).await? else { return Ok(false) };
         // Told at once, whether or not the database answers once more.
         self.cancel.tell(id, &turns);
-        if let Err(error) = self.cancel.cancel_thread(id).await {
+        if let Err(error) = self.cancel.cancel_thread(id, TurnsToStop::All).await {
             tracing::warn!(thread = %id, %error, "nobody waits for the end of a deleted thread's turns");
         }
         Ok(true)

@@ -4,7 +4,7 @@ mod history;
 mod start;
 
 use kernel::{ItemKey, ThreadId};
-use store::{RunStatus, StoreError, StoredStream};
+use store::{RunStatus, StoreError, StoredStream, TurnsToStop};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use wire::{BusyThread, StopStatus};
@@ -101,7 +101,7 @@ impl Chat {
             }
         }
         if new.busy == BusyThread::Interrupt && !matches!(new.target, Target::NewThread(_)) {
-            self.cancel.cancel_thread(ThreadId(ids.thread)).await?;
+            self.cancel.cancel_thread(ThreadId(ids.thread), TurnsToStop::NotParked).await?;
         }
         let seen = match new.target {
             // It was there when the request was judged; reserving the key takes its time. What comes from here on is
@@ -134,7 +134,8 @@ impl Chat {
             return Ok(());
         };
         // What is stored the database knows, whichever instance has it. A place may outlive its turn for a moment.
-        if slot.is_behind_unstored() || self.ports.store.running_turn(*thread).await?.is_some() {
+        let running = self.ports.store.running_turn(*thread).await?;
+        if slot.is_behind_unstored() || running.is_some_and(|turn| !turn.parked) {
             return Err(BeginError::TurnRunning);
         }
         Ok(())

@@ -202,6 +202,8 @@ pub(super) fn rows(
         version: Some(new.version),
         dialect: new.dialect,
         inputs: Arc::new(inputs),
+        order: ids.run,
+        parked: 0,
         again,
         progress: Progress::New {
             next_seq,

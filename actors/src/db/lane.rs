@@ -137,7 +137,11 @@ impl Lane {
                     return Ok(());
                 }
                 Err(LaneError::Fenced) => return Err(Refused::Fenced),
-                Err(LaneError::Poisoned(text)) => return Err(Refused::Poisoned(text)),
+                Err(LaneError::Poisoned(text)) => {
+                    // It answers: nothing is wrong but these rows.
+                    self.state.committed();
+                    return Err(Refused::Poisoned(text));
+                }
                 Err(LaneError::NoPartition(days)) => {
                     // The clock has leaped since partitions were created ahead.
                     match self.store.make_partitions(&days).await {

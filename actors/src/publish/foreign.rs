@@ -64,7 +64,13 @@ impl ForeignStreams {
         }
         for part in seen.chunks(STREAMS_AT_ONCE) {
             match self.events.after(part).await {
-                Ok(news) => news.into_iter().for_each(|news| self.publish(news)),
+                Ok(news) => {
+                    let seen: BTreeMap<Uuid, u64> = part.iter().copied().collect();
+                    for news in news {
+                        let seen = seen.get(&news.stream).copied().unwrap_or_default();
+                        self.publish(news, seen);
+                    }
+                }
                 Err(error) => {
                     tracing::warn!(%error, "failed to poll streams of other instances; retrying");
                     break;
@@ -84,10 +90,11 @@ impl ForeignStreams {
         }
     }
 
-    fn publish(&self, news: StreamNews) {
-        let mut last = None;
+    /// `seen`: the last event that was known before.
+    fn publish(&self, news: StreamNews, seen: u64) {
+        let mut last_seq = seen;
         for commit in news.commits {
-            last = Some(commit.last_seq);
+            last_seq = commit.last_seq;
             self.topics.publish(
                 news.stream,
                 Published {
@@ -99,7 +106,6 @@ impl ForeignStreams {
             );
         }
         if news.ended {
-            let last_seq = last.unwrap_or_default();
             let end = Published { first_seq: last_seq + 1, last_seq, frames: Bytes::new(), end: true };
             self.topics.publish(news.stream, end);
         }

@@ -131,6 +131,8 @@ impl Reader {
         let state = self.store.stream(self.stream).await?;
         let rows = self.store.frames_after(self.stream, self.seen, ROWS).await?;
         let full = i64::try_from(rows.len()).unwrap_or(i64::MAX) >= ROWS;
+        // Not the reader's own place, which is only a claim of its client.
+        let last_stored = rows.last().map(|row| row.last_seq);
         for row in rows {
             let rest = split_after(&row.frames, row.first_seq, self.seen);
             self.stored.push_back(Bytes::copy_from_slice(rest.as_bytes()));
@@ -140,7 +142,14 @@ impl Reader {
             // Whatever of it is not there is not there any more.
             self.seen = self.seen.max(published);
         }
-        self.topic.has_read(self.seen);
+        match last_stored {
+            Some(last_stored) => self.topic.has_read(last_stored),
+            // Nothing follows this reader's place. Without what the database has, every event would be polled once more.
+            None if !self.topic.is_produced_here() && self.topic.last_seq() == 0 => {
+                self.topic.has_read(self.store.last_seq(self.stream).await?);
+            }
+            None => {}
+        }
         self.catch_up = full;
         self.ended = !full && state.is_none_or(|state| state.ended);
         Ok(())

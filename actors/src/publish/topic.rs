@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use dashmap::DashMap;
@@ -38,8 +38,6 @@ pub struct Topic {
     news: Notify,
     readers: watch::Sender<usize>,
     produced_here: AtomicBool,
-    /// The last event that a reader has from the database.
-    stored_seq: AtomicU64,
 }
 
 impl Topic {
@@ -49,18 +47,16 @@ impl Topic {
             news: Notify::new(),
             readers: watch::Sender::new(0),
             produced_here: AtomicBool::new(false),
-            stored_seq: AtomicU64::new(0),
         }
     }
 
-    /// A reader has received every event up to this one.
+    /// A reader has read the database up to this event, which is stored there. Of a foreign stream nothing comes to the other
+    /// readers by itself, so they are sent to the database too.
     pub(super) fn has_read(&self, seq: u64) {
-        self.stored_seq.fetch_max(seq, Ordering::AcqRel);
-    }
-
-    /// The last event that is known here.
-    fn known_seq(&self) -> u64 {
-        self.last_seq().max(self.stored_seq.load(Ordering::Acquire))
+        if !self.is_produced_here() && self.last_seq() < seq {
+            let first_seq = seq.saturating_add(1);
+            self.publish(Published { first_seq, last_seq: seq, frames: Bytes::new(), end: false });
+        }
     }
 
     fn is_read(&self) -> bool {
@@ -84,7 +80,7 @@ impl Topic {
         self.recent.lock().behind(place)
     }
 
-    /// Number of the last event that was published here.
+    /// Number of the last event that was published here, or that a reader of a foreign stream has read from the database.
     pub(super) fn last_seq(&self) -> u64 {
         self.recent.lock().last_seq()
     }
@@ -167,7 +163,7 @@ impl Topics {
             let Some(topic) = topic.filter(|topic| !topic.is_produced_here() && topic.is_read()) else {
                 return false;
             };
-            found.push((*stream, topic.known_seq()));
+            found.push((*stream, topic.last_seq()));
             true
         });
         found
@@ -180,7 +176,9 @@ impl Topics {
 
     /// Whoever has written the stream here, or was about to, writes no more of it: readers look in the database.
     pub(crate) fn abandon(&self, stream: Uuid) {
-        if let Some(topic) = self.map.get(&stream) {
+        // Not under the map's lock, which `foreign` takes after its own.
+        let topic = self.map.get(&stream).map(|topic| Arc::clone(&topic));
+        if let Some(topic) = topic {
             topic.produced_here.store(false, Ordering::Release);
             topic.news.notify_waiters();
             self.note_foreign(stream, &topic);

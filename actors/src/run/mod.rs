@@ -8,6 +8,7 @@ mod frames;
 mod journal;
 mod search;
 mod teller;
+pub(crate) mod waiting;
 mod wakes;
 mod workflows;
 mod writer;
@@ -100,6 +101,8 @@ impl RunPorts {
 pub(crate) enum Driven {
     /// Its end is stored, whatever it was.
     Ended,
+    /// It only waits, and is in the queue until it is due or answered.
+    Parked,
     /// This process may not or cannot write any more; whoever owns the run goes on.
     Lost(WriteError),
     /// The database could not be read; try again.

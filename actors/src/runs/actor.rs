@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use wire::ErrorCode;
 
-use super::driver::{self, Left};
+use super::driver;
 use super::registry::{AcceptedRun, Registry};
 use crate::recovery;
 use crate::run::Driven;
@@ -119,16 +119,16 @@ impl Handler<Envelope<Stop>> for RunActor {
 }
 
 impl RunActor {
-    fn child_ended(&mut self, exit: ChildExit<Left>, context: &mut Context<Self>) {
+    fn child_ended(&mut self, exit: ChildExit<Driven>, context: &mut Context<Self>) {
         let reason = match exit {
-            ChildExit::Done(Left::Driven(Driven::Ended)) => {
+            ChildExit::Done(Driven::Ended) => {
                 if let Some(accepted) = self.accepted.take() {
                     accepted.token.released();
                 }
                 self.life.end(context, ExitReason::Done);
                 return;
             }
-            ChildExit::Done(Left::Parked) => {
+            ChildExit::Done(Driven::Parked) => {
                 if let Some(accepted) = self.accepted.take() {
                     // Whoever takes it out of the queue looks after it.
                     accepted.token.released();
@@ -139,10 +139,10 @@ impl RunActor {
                 self.life.end(context, ExitReason::Done);
                 return;
             }
-            ChildExit::Done(Left::Driven(Driven::Lost(error))) => {
+            ChildExit::Done(Driven::Lost(error)) => {
                 format!("a run's writes are refused: {error}")
             }
-            ChildExit::Done(Left::Driven(Driven::Unreadable(text))) => {
+            ChildExit::Done(Driven::Unreadable(text)) => {
                 format!("a run cannot be read: {text}")
             }
             ChildExit::Panicked(text) => format!("a run panicked: {text}"),

@@ -14,9 +14,9 @@ use wire::{ErrorCode, RunEvent, RunProblem};
 
 use super::start::RunOptions;
 use super::teller::RunTeller;
-use super::waiting::only_waits;
 use crate::db::WriteError;
 use crate::plans::LoadedVersion;
+use crate::run::waiting::only_waits;
 use crate::run::{self, Driven, End, Ran, RunPorts, RunWriter};
 
 /// A run that was accepted.
@@ -49,29 +49,15 @@ pub(crate) enum Progress {
     },
 }
 
-/// How a life of a run has left it.
-pub(super) enum Left {
-    /// As any run may be left.
-    Driven(Driven),
-    /// It only waits, and stands in the queue until it need not any more.
-    Parked,
-}
-
-impl From<Driven> for Left {
-    fn from(driven: Driven) -> Self {
-        Self::Driven(driven)
-    }
-}
-
 /// Runs it to its end, or until it only waits, or until `stop` is cancelled.
-pub(super) async fn drive(run: Run, ports: RunPorts, stop: CancellationToken) -> Left {
+pub(super) async fn drive(run: Run, ports: RunPorts, stop: CancellationToken) -> Driven {
     let Some(version) = run.version.clone() else {
-        return fail(run, ports, ErrorCode::Internal).await.into();
+        return fail(run, ports, ErrorCode::Internal).await;
     };
     let _topic = ports.topics.produce(run.id);
     let (next_seq, recorded) = match earlier(&run, &ports).await {
         Ok(earlier) => earlier,
-        Err(error) => return Driven::Unreadable(error.to_string()).into(),
+        Err(error) => return Driven::Unreadable(error.to_string()),
     };
     let writer = writer(&run, &ports, next_seq);
     writer.started();
@@ -90,21 +76,21 @@ pub(super) async fn drive(run: Run, ports: RunPorts, stop: CancellationToken) ->
         ran = run::execute(&version, run.workspace, input, recorded, &ports, &writer, &activity) => match ran {
             Ran::Succeeded(output) => Came::ToAnEnd(succeeded(output)),
             Ran::Failed(error) => Came::ToAnEnd(failed(&error)),
-            Ran::Lost(error) => return Driven::Lost(error).into(),
+            Ran::Lost(error) => return Driven::Lost(error),
         },
         due = only_waits(&activity, deadline, &*ports.clock) => Came::ToWait(due),
     };
     let (written, left) = match came {
         Came::ToAnEnd((end, event)) => {
             writer.with(|teller| teller.event(event));
-            (writer.end(end, run.placed).await, Driven::Ended.into())
+            (writer.end(end, run.placed).await, Driven::Ended)
         }
         Came::ToWait(due_at) => {
             let row = QueueRow { run_id: run.id, workflow_id: run.workflow, turn: false, due_at };
             let parked = writer.park(row, run.parked.saturating_add(1), run.placed).await;
             ports.topics.abandon(run.id);
             ports.wakes.parked(run.id, due_at);
-            (parked, Left::Parked)
+            (parked, Driven::Parked)
         }
     };
     if run.placed {
@@ -115,9 +101,9 @@ pub(super) async fn drive(run: Run, ports: RunPorts, stop: CancellationToken) ->
         Err(WriteError::Poisoned(_)) => {
             // Nothing of this key is taken any more; what was committed before stands.
             ports.db.forgive(run.id);
-            fail(run, ports, ErrorCode::Internal).await.into()
+            fail(run, ports, ErrorCode::Internal).await
         }
-        Err(error) => Driven::Lost(error).into(),
+        Err(error) => Driven::Lost(error),
     }
 }
 

@@ -9,7 +9,6 @@ mod repeat;
 mod start;
 mod sweeper;
 mod teller;
-mod waiting;
 
 use std::time::Duration;
 

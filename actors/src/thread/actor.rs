@@ -124,7 +124,7 @@ impl Handler<Envelope<Message>> for ThreadActor {
 
 impl ThreadActor {
     fn take(&mut self, accepted: Accepted, context: &mut Context<Self>) {
-        let (run, stop) = (accepted.turn.run, accepted.stop);
+        let (run, order, stop) = (accepted.turn.run, accepted.turn.order, accepted.stop);
         if self.turns.contains_key(&run) {
             return;
         }
@@ -133,7 +133,7 @@ impl ThreadActor {
             held.stop.cancel();
         }
         self.turns.insert(run, held);
-        self.on(Event::Accepted(run), context);
+        self.on(Event::Accepted { turn: run, order }, context);
     }
 
     fn on(&mut self, event: Event, context: &mut Context<Self>) {
@@ -173,9 +173,15 @@ impl ThreadActor {
 
     fn child_ended(&mut self, run: Uuid, exit: ChildExit<Driven>, context: &mut Context<Self>) {
         let reason = match exit {
-            ChildExit::Done(Driven::Ended) => {
-                if let Some(accepted) = self.turns.remove(&run).and_then(|held| held.accepted) {
-                    accepted.token.released();
+            ChildExit::Done(done @ (Driven::Ended | Driven::Parked)) => {
+                if let Some(held) = self.turns.remove(&run) {
+                    if let Some(accepted) = held.accepted {
+                        accepted.token.released();
+                    }
+                    if done == Driven::Parked && held.stop.is_cancelled() {
+                        // The stop came while it was parked: the queue ends it.
+                        self.threads.inner.ports.run.wakes.queue();
+                    }
                 }
                 self.on(Event::Ended(run), context);
                 return;

@@ -8,8 +8,13 @@ use uuid::Uuid;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
     /// A turn was accepted.
-    Accepted(Uuid),
-    /// A turn's end is stored.
+    Accepted {
+        /// Its run.
+        turn: Uuid,
+        /// Its place among the turns of the thread.
+        order: Uuid,
+    },
+    /// A turn's end is stored, or it was parked.
     Ended(Uuid),
     /// Somebody asked for a turn's end; it is stored that they did.
     Stop(Uuid),
@@ -34,7 +39,8 @@ pub(super) enum Effect {
 #[derive(Debug, Default)]
 pub(super) struct State {
     running: Option<Uuid>,
-    waiting: VecDeque<Uuid>,
+    /// Place and run, in the order of places.
+    waiting: VecDeque<(Uuid, Uuid)>,
     /// Turns that are being ended without having run.
     ending: Vec<Uuid>,
     draining: bool,
@@ -43,13 +49,12 @@ pub(super) struct State {
 impl State {
     pub(super) fn step(&mut self, event: Event) -> Vec<Effect> {
         match event {
-            Event::Accepted(turn) => {
+            Event::Accepted { turn, order } => {
                 if self.knows(turn) {
                     return Vec::new();
                 }
-                // Turns have the order of their ids, in whatever order they are told.
-                let place = self.waiting.partition_point(|waiting| *waiting < turn);
-                self.waiting.insert(place, turn);
+                let place = self.waiting.partition_point(|waiting| *waiting < (order, turn));
+                self.waiting.insert(place, (order, turn));
                 self.next()
             }
             Event::Ended(turn) => {
@@ -60,7 +65,7 @@ impl State {
                 self.next()
             }
             Event::Stop(turn) if self.running == Some(turn) => vec![Effect::Stop(turn)],
-            Event::Stop(turn) => match self.waiting.iter().position(|waiting| *waiting == turn) {
+            Event::Stop(turn) => match self.waiting.iter().position(|(_, waiting)| *waiting == turn) {
                 Some(place) => {
                     self.waiting.remove(place);
                     self.ending.push(turn);
@@ -76,7 +81,9 @@ impl State {
     }
 
     fn knows(&self, turn: Uuid) -> bool {
-        self.running == Some(turn) || self.waiting.contains(&turn) || self.ending.contains(&turn)
+        self.running == Some(turn)
+            || self.waiting.iter().any(|(_, waiting)| *waiting == turn)
+            || self.ending.contains(&turn)
     }
 
     fn next(&mut self) -> Vec<Effect> {
@@ -86,7 +93,7 @@ impl State {
         // What waits at a shutdown is stored; the next process goes on with it.
         let next = if self.draining { None } else { self.waiting.pop_front() };
         match next {
-            Some(turn) => {
+            Some((_, turn)) => {
                 self.running = Some(turn);
                 vec![Effect::Start(turn)]
             }
@@ -108,6 +115,10 @@ mod tests {
         Uuid::from_u128(n)
     }
 
+    fn accepted(n: u128) -> Event {
+        Event::Accepted { turn: id(n), order: id(n) }
+    }
+
     /// What the state knows of its turns, kept by what it does about events.
     #[derive(Default)]
     struct Model {
@@ -125,7 +136,7 @@ mod tests {
     impl Model {
         fn step(&mut self, event: Event) -> Result<(), TestCaseError> {
             match event {
-                Event::Accepted(turn) => _ = self.accepted.insert(turn),
+                Event::Accepted { turn, .. } => _ = self.accepted.insert(turn),
                 Event::Ended(turn) => {
                     self.running.take_if(|running| *running == turn);
                     self.ending.remove(&turn);
@@ -203,7 +214,7 @@ mod tests {
                 match step {
                     // A turn that has ended is never told again; one that waits or runs may be.
                     Step::Accept(n) if model.ended.contains(&id(n.into())) => {}
-                    Step::Accept(n) => model.step(Event::Accepted(id(n.into())))?,
+                    Step::Accept(n) => model.step(accepted(n.into()))?,
                     Step::Stop(n) => model.step(Event::Stop(id(n.into())))?,
                     Step::Drain => model.step(Event::Drain)?,
                     Step::End(choice) => {
@@ -228,20 +239,34 @@ mod tests {
     #[test]
     fn one_turn_runs_and_the_others_wait_in_the_order_of_their_ids() {
         let mut state = State::default();
-        assert_eq!(state.step(Event::Accepted(id(2))), [Effect::Start(id(2))]);
-        assert_eq!(state.step(Event::Accepted(id(5))), []);
-        assert_eq!(state.step(Event::Accepted(id(3))), []);
-        assert_eq!(state.step(Event::Accepted(id(3))), [], "told twice");
+        assert_eq!(state.step(accepted(2)), [Effect::Start(id(2))]);
+        assert_eq!(state.step(accepted(5)), []);
+        assert_eq!(state.step(accepted(3)), []);
+        assert_eq!(state.step(accepted(3)), [], "told twice");
         assert_eq!(state.step(Event::Ended(id(2))), [Effect::Start(id(3))]);
         assert_eq!(state.step(Event::Ended(id(3))), [Effect::Start(id(5))]);
         assert_eq!(state.step(Event::Ended(id(5))), [Effect::Idle]);
     }
 
     #[test]
+    fn a_resumed_turn_queues_like_a_new_one() {
+        let mut state = State::default();
+        state.step(accepted(1));
+        assert_eq!(state.step(Event::Ended(id(1))), [Effect::Idle], "it was parked");
+        assert_eq!(state.step(accepted(2)), [Effect::Start(id(2))]);
+        assert_eq!(state.step(accepted(3)), []);
+        assert_eq!(state.step(Event::Accepted { turn: id(1), order: id(4) }), []);
+        assert_eq!(state.step(accepted(5)), []);
+        assert_eq!(state.step(Event::Ended(id(2))), [Effect::Start(id(3))]);
+        assert_eq!(state.step(Event::Ended(id(3))), [Effect::Start(id(1))]);
+        assert_eq!(state.step(Event::Ended(id(1))), [Effect::Start(id(5))]);
+    }
+
+    #[test]
     fn a_stop_reaches_the_running_and_the_waiting_turn() {
         let mut state = State::default();
-        state.step(Event::Accepted(id(1)));
-        state.step(Event::Accepted(id(2)));
+        state.step(accepted(1));
+        state.step(accepted(2));
         assert_eq!(state.step(Event::Stop(id(2))), [Effect::EndUnstarted(id(2))]);
         assert_eq!(state.step(Event::Stop(id(2))), [], "it is on its way");
         assert_eq!(state.step(Event::Stop(id(1))), [Effect::Stop(id(1))]);
@@ -253,8 +278,8 @@ mod tests {
     #[test]
     fn a_shutdown_lets_the_running_turn_end_and_starts_no_other() {
         let mut state = State::default();
-        state.step(Event::Accepted(id(1)));
-        state.step(Event::Accepted(id(2)));
+        state.step(accepted(1));
+        state.step(accepted(2));
         assert_eq!(state.step(Event::Drain), []);
         assert_eq!(state.step(Event::Ended(id(1))), [Effect::Idle]);
     }

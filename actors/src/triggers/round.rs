@@ -1,6 +1,7 @@
 //! Looks which cron triggers are due, begins their runs, and says when each is due next.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use kernel::Clock;
@@ -14,6 +15,7 @@ use wire::{ErrorCode, TriggerError, TriggerSkip};
 use super::Schedule;
 use crate::begin::{BeginError, IdempotencyKey};
 use crate::db::WriteError;
+use crate::plans::PlanError;
 use crate::runs::{NewRun, RunOptions, Runs};
 
 /// How long nobody else takes a fire that is being judged.
@@ -148,7 +150,14 @@ impl CronRounds {
                 let code = ErrorCode::WorkflowNoVersion;
                 return Ok(failed(scheduled_for, code, code.message()));
             }
-            Err(crate::plans::PlanError::Store(error)) => return Err(error.into()),
+            Err(PlanError::Store(error)) => return Err(error.into()),
+            // A newer instance may execute it; if none has for a while, none does.
+            Err(error @ PlanError::Graph(..))
+                if self.runs.ports.others.load(Ordering::Relaxed)
+                    && self.clock.now() - scheduled_for <= LATE =>
+            {
+                return Err(StoreError::Corrupt(error.to_string()).into());
+            }
             Err(error) => {
                 tracing::error!(workflow = %workflow.id, %error, "a stored version does not compile");
                 let code = ErrorCode::GraphInvalid;

@@ -3,10 +3,11 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use engine::{Activity, RecordedStep, RunError};
 use serde_json::Value;
-use store::batch::ItemRow;
-use store::{RunStatus, StoreError};
+use store::batch::{ItemRow, QueueRow};
+use store::{OpenQuestion, RunStatus, StoreError, TurnStart};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -19,12 +20,15 @@ use super::teller::ChatTeller;
 use super::text::{json as to_json, timestamp};
 use super::{Progress, Turn, TurnPorts};
 use crate::db::WriteError;
+use crate::run::waiting::only_waits;
 use crate::run::{self, Driven, End, Ran, RunPorts, RunWriter, Teller};
 
 /// Stored commits read at once when a turn is resumed.
 const ROWS: i64 = 1_000;
-/// How often it is looked whether another instance's turn has ended.
+/// How often a turn polls whether it may start, while other instances have turns of its thread.
 const LOOK: Duration = Duration::from_millis(200);
+/// Minimum grace of a turn that was recovered.
+const RECONNECT: Duration = Duration::from_secs(10);
 /// How often a turn without readers here polls for readers on other instances.
 const PRESENCE_PAUSE: Duration = Duration::from_secs(1);
 /// What the model is told of a turn that the user stopped.
@@ -32,7 +36,7 @@ const STOPPED_NOTE: &str = "The user stopped the previous answer before it was c
 /// The note for the model about a turn whose workflow failed.
 const FAILED_NOTE: &str = "The previous answer ended with an error before it was complete.";
 
-/// Runs a turn to its end, or until `stop` is cancelled.
+/// Runs a turn to its end, until it only waits, or until `stop` is cancelled.
 pub(crate) async fn drive(turn: Turn, ports: TurnPorts, stop: CancellationToken) -> Driven {
     // What happens rarely is boxed: this future lives as long as its turn, and there may be thousands.
     let Some(version) = turn.version.clone() else {
@@ -45,8 +49,10 @@ pub(crate) async fn drive(turn: Turn, ports: TurnPorts, stop: CancellationToken)
         Ok(earlier) => earlier,
         Err(error) => return Driven::Unreadable(error.to_string()),
     };
-    if let Err(error) = in_order(&turn, run_ports, &stop).await {
-        return Driven::Unreadable(error.to_string());
+    match in_order(&turn, run_ports, &stop).await {
+        Ok(true) => {}
+        Ok(false) => return Driven::Lost(WriteError::Fenced),
+        Err(error) => return Driven::Unreadable(error.to_string()),
     }
     let input = match input::read(&turn, &version, run_ports, resumed.user_item).await {
         Ok(input) => input,
@@ -63,12 +69,11 @@ pub(crate) async fn drive(turn: Turn, ports: TurnPorts, stop: CancellationToken)
         take_out(&turn, run_ports, &writer, cut);
     }
     writer.started();
-    // Somebody reads: a turn stays where it is, whatever it waits for.
     let activity = Activity::default();
     let end = tokio::select! {
         biased;
         () = stop.cancelled() => stopped(&turn, run_ports, &writer, IncompleteReason::Stopped),
-        () = abandoned(topic.readers(), grace, turn.stream, run_ports) => {
+        () = abandoned(topic.readers(), grace, &turn, run_ports) => {
             stopped(&turn, run_ports, &writer, IncompleteReason::Abandoned)
         }
         ran = run::execute(&version, turn.workspace, input.run, recorded, run_ports, &writer, &activity) => match ran {
@@ -76,14 +81,52 @@ pub(crate) async fn drive(turn: Turn, ports: TurnPorts, stop: CancellationToken)
             Ran::Failed(error) => failed(&turn, run_ports, &writer, &error),
             Ran::Lost(error) => return Driven::Lost(error),
         },
+        due_at = only_waits(&activity, None, &*run_ports.clock) => {
+            return Box::pin(park(&writer, due_at, turn, ports)).await;
+        }
     };
     ended(&writer, end, turn, ports).await
 }
 
 /// Stores a turn's end.
 async fn ended(writer: &RunWriter<ChatTeller>, end: End, turn: Turn, ports: TurnPorts) -> Driven {
-    match writer.end(end, false).await {
-        Ok(()) => Driven::Ended,
+    let written = writer.end(end, false).await;
+    settled(written, Driven::Ended, turn, ports).await
+}
+
+/// Gives a turn that only waits to the queue. Its readers are told why nothing follows.
+async fn park(
+    writer: &RunWriter<ChatTeller>,
+    due_at: Option<DateTime<Utc>>,
+    turn: Turn,
+    ports: TurnPorts,
+) -> Driven {
+    let run = &ports.run;
+    // It serves the text alone; the commit below has retries of its own.
+    let questions = run.store.open_questions(turn.run).await.unwrap_or_default();
+    let text = waits_for(questions, due_at);
+    writer.with(|teller| teller.event(ChatEvent::ProgressUpdate { text, icon: Some("clock".to_owned()) }));
+    let row = QueueRow { run_id: turn.run, workflow_id: turn.workflow, turn: false, due_at };
+    let parked = writer.park(row, turn.parked.saturating_add(1), false).await;
+    run.topics.abandon(turn.stream);
+    run.wakes.parked(turn.run, due_at);
+    settled(parked, Driven::Parked, turn, ports).await
+}
+
+/// What a parked turn waits for, for its readers.
+fn waits_for(questions: Vec<OpenQuestion>, due_at: Option<DateTime<Utc>>) -> String {
+    let asks = !questions.is_empty();
+    let message = questions.into_iter().find_map(|question| question.message);
+    match (message.filter(|message| !message.trim().is_empty()), due_at) {
+        (Some(message), _) => message,
+        (None, Some(due_at)) if !asks => format!("Waiting until {} …", due_at.format("%Y-%m-%d %H:%M UTC")),
+        (None, _) => "Waiting for an answer …".to_owned(),
+    }
+}
+
+async fn settled(written: Result<(), WriteError>, done: Driven, turn: Turn, ports: TurnPorts) -> Driven {
+    match written {
+        Ok(()) => done,
         Err(WriteError::Poisoned(_)) => {
             // Nothing of this key is taken any more; what was committed before stands.
             ports.run.db.forgive(turn.run);
@@ -157,29 +200,36 @@ async fn recovered(turn: &Turn, ports: &RunPorts) -> Result<(Resumed, Vec<Record
     Ok((Resumed { user_item, ..resumed }, recorded))
 }
 
-/// Ends when no other instance has a turn of the thread that came before this one. What another instance has left behind
-/// is taken up here behind it.
-async fn in_order(turn: &Turn, ports: &RunPorts, stop: &CancellationToken) -> Result<(), StoreError> {
+/// Waits until no other instance executes a turn of the thread or has one before this one. Of a dead instance, this one takes
+/// its turns over meanwhile; they follow. Returns whether the turn is still this instance's.
+async fn in_order(turn: &Turn, ports: &RunPorts, stop: &CancellationToken) -> Result<bool, StoreError> {
     let RunPorts { store, clock, others, writer, .. } = ports;
-    while others.load(Ordering::Relaxed)
-        && !stop.is_cancelled()
-        && store.others_are_before(turn.thread, turn.run, *writer).await?
-    {
-        clock.sleep(LOOK).await;
+    while others.load(Ordering::Relaxed) && !stop.is_cancelled() {
+        match store.start_turn(turn.thread, (turn.order, turn.run), *writer).await? {
+            TurnStart::Started => break,
+            TurnStart::NotOurs => return Ok(false),
+            TurnStart::Waits => clock.sleep(LOOK).await,
+        }
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Ends when the stream has had no reader on any instance for the whole grace. The countdown pauses while the database
-/// cannot say whether another instance has a reader.
+/// cannot say whether another instance has a reader. A turn that resumed from the queue continues without readers until it
+/// has had one.
 async fn abandoned(
     mut readers: watch::Receiver<usize>,
     grace: Option<Duration>,
-    stream: Uuid,
+    turn: &Turn,
     ports: &RunPorts,
 ) {
     let Some(grace) = grace else { return std::future::pending().await };
-    let clock = &*ports.clock;
+    // The crash has cut off its readers, who need a moment to come back.
+    let grace = if turn.progress == Progress::Recovered { grace.max(RECONNECT) } else { grace };
+    let (clock, stream) = (&*ports.clock, turn.stream);
+    if turn.parked > 0 && !has_reader(&mut readers, stream, ports).await {
+        return std::future::pending().await;
+    }
     loop {
         if readers.wait_for(|readers| *readers == 0).await.is_err() {
             return std::future::pending().await;
@@ -206,9 +256,26 @@ async fn abandoned(
                     continue;
                 }
             }
-            if left.is_zero() {
+            // A reader may have come during the query.
+            if left.is_zero() && *readers.borrow() == 0 {
                 return;
             }
+        }
+    }
+}
+
+/// Waits for the first reader, on whichever instance. Returns `false` if none can come any more.
+async fn has_reader(readers: &mut watch::Receiver<usize>, stream: Uuid, ports: &RunPorts) -> bool {
+    loop {
+        let here = readers.wait_for(|readers| *readers > 0);
+        if let Some(here) = kernel::timeout(&*ports.clock, PRESENCE_PAUSE, here).await {
+            return here.is_ok();
+        }
+        // A database that does not answer is asked again.
+        if ports.others.load(Ordering::Relaxed)
+            && Box::pin(ports.store.is_read_elsewhere(stream, ports.writer)).await.unwrap_or(false)
+        {
+            return true;
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use chrono::{DateTime, Utc};
 use kernel::ItemKey;
 use serde_json::{Value, json};
 use store::StartedTurn;
@@ -9,9 +10,18 @@ use wire::chat::ThreadItem;
 
 use super::again::{Again, created_at, is_users};
 
-/// Returns the items as messages, without those that are queued after this turn. The message of this turn is last.
-pub(super) fn messages(items: Vec<ThreadItem>, own: Option<&str>) -> Vec<Value> {
-    let waits = |item: &ThreadItem| is_users(item) && own.is_some_and(|own| item.id() > own);
+/// Returns the items as messages, without those that are queued after this turn. The message of this turn is last. `resumed`:
+/// when the turn left the queue; messages before that were answered before it.
+pub(super) fn messages(
+    items: Vec<ThreadItem>,
+    own: Option<&str>,
+    resumed: Option<DateTime<Utc>>,
+) -> Vec<Value> {
+    let waits = |item: &ThreadItem| {
+        is_users(item)
+            && own.is_some_and(|own| item.id() > own)
+            && resumed.is_none_or(|resumed| created_at(item).is_none_or(|created| created > resumed))
+    };
     let (mine, others): (Vec<_>, Vec<_>) =
         items.into_iter().filter(|item| !waits(item)).partition(|item| own == Some(item.id()));
     let others = others.iter().map(ThreadItem::as_message);
@@ -31,9 +41,11 @@ fn with_quoted_text(item: &ThreadItem) -> (&'static str, String) {
     (role, content)
 }
 
-/// Whether messages arrived while an earlier one was still being answered, so that answers come after later messages.
+/// Whether messages may have arrived while an earlier one was still being answered, so that answers come after later messages.
+/// Then two messages are adjacent, or two items of turns, of which the first may belong to the earlier message.
 pub(super) fn may_be_interleaved(items: &[ThreadItem]) -> bool {
-    items.windows(2).any(|pair| pair.iter().all(is_users))
+    let adjacent = |pair: &[ThreadItem]| pair.iter().all(is_users) || !pair.iter().any(is_users);
+    items.iter().filter(|item| is_users(item)).nth(1).is_some() && items.windows(2).any(adjacent)
 }
 
 /// Puts each answer after the message that it answers. Turns of a thread never overlap, so an answer belongs to the turn that
@@ -69,7 +81,7 @@ fn turn_of<'a>(item: &ThreadItem, turns: &'a [StartedTurn]) -> Option<&'a Starte
 
 #[cfg(test)]
 mod tests {
-    use chrono::{DateTime, TimeDelta, Utc};
+    use chrono::TimeDelta;
 
     use super::*;
     use crate::turn::text::timestamp;
@@ -112,6 +124,40 @@ mod tests {
         assert_eq!(numbers(&paired(items.clone(), &turns)), [1, 4, 2, 3, 5, 6]);
         // Answers of deleted turns stay where they are.
         assert_eq!(numbers(&paired(items, &[])), [1, 2, 3, 4, 5, 6]);
+    }
+
+    #[test]
+    fn a_message_that_arrived_between_two_items_of_an_answer_is_found() {
+        let (user, answer) = ("user_message", "assistant_message");
+        // The second message arrived while the first turn continued.
+        let items = vec![
+            item(user, 1, 1),
+            item(answer, 2, 2),
+            item(user, 3, 3),
+            item(answer, 4, 4),
+            item(answer, 5, 9),
+        ];
+        assert!(may_be_interleaved(&items));
+        assert_eq!(numbers(&paired(items, &[turn(1, 1), turn(3, 8)])), [1, 2, 4, 3, 5]);
+        let plain = [item(user, 1, 1), item(answer, 2, 2), item(user, 3, 3), item(answer, 4, 4)];
+        assert!(!may_be_interleaved(&plain) && !may_be_interleaved(&plain[..1]));
+    }
+
+    #[test]
+    fn a_resumed_turn_reads_what_was_said_while_it_was_parked() {
+        let (user, answer) = ("user_message", "assistant_message");
+        let items = vec![item(user, 1, 1), item(user, 2, 5), item(answer, 3, 6), item(user, 4, 20)];
+        let own = items[0].id().to_owned();
+        let roles = |resumed| -> Vec<String> {
+            let messages = messages(items.clone(), Some(&own), resumed);
+            messages.iter().map(|message| message["role"].as_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!(
+            roles(Some(at(10))),
+            ["user", "assistant", "user"],
+            "its own is last, the fourth is queued"
+        );
+        assert_eq!(roles(None), ["assistant", "user"]);
     }
 
     #[test]

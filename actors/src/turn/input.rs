@@ -52,7 +52,8 @@ pub(super) async fn read(
         if history::may_be_interleaved(&items) {
             items = history::paired(items, &ports.store.started_turns(turn.thread).await?);
         }
-        messages = history::messages(items, own.as_deref());
+        let resumed = (turn.parked > 0).then(|| turn.resumed_at()).flatten();
+        messages = history::messages(items, own.as_deref(), resumed);
     } else if let Some(item) = user_item
         && !turn.is_first()
         && !ports.store.has_item(turn.thread, item).await?

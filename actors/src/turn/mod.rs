@@ -12,6 +12,7 @@ pub(crate) mod text;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use kernel::{ItemKey, ThreadId};
 use uuid::Uuid;
 use wire::chat::Dialect;
@@ -59,6 +60,10 @@ pub(crate) struct Turn {
     pub(crate) dialect: Dialect,
     /// The run's inputs, JSON.
     pub(crate) inputs: Arc<serde_json::Value>,
+    /// Its place among the turns of its thread: its run's id, or an id of the moment in which it left the queue.
+    pub(crate) order: Uuid,
+    /// How often it has gone into the queue.
+    pub(crate) parked: i32,
     /// The message that it answers again, if it is no new one.
     pub(crate) again: Option<Again>,
     /// What is stored of it.
@@ -66,6 +71,11 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
+    /// When it left the queue, to the millisecond: the first 48 bits of its place.
+    fn resumed_at(&self) -> Option<DateTime<Utc>> {
+        i64::try_from(self.order.as_u128() >> 80).ok().and_then(DateTime::from_timestamp_millis)
+    }
+
     /// Whether its start has made the thread, in this life.
     fn is_first(&self) -> bool {
         matches!(self.progress, Progress::New { first: true, .. })
@@ -93,6 +103,6 @@ pub(crate) enum Progress {
 pub(crate) struct TurnPorts {
     /// What every run works with.
     pub(crate) run: RunPorts,
-    /// How long a turn goes on without a reader; `None`: for ever.
+    /// How long a turn continues without a reader.
     pub(crate) grace: Grace,
 }

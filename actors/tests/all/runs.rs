@@ -80,6 +80,33 @@ async fn a_run_that_this_version_cannot_read_ends_with_an_error() {
     assert_eq!(told(&house, run).await.last().unwrap()["type"], "run_failed");
 }
 
+/// As an older build sees a run of a newer one: it neither ends the run nor forgets it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_this_build_cannot_execute_is_left_to_a_newer_one() {
+    let house = House::echo(100).await;
+    let mut killed = house.instance(1).await;
+    let run = begin(&killed, WORDS).await;
+    killed.kill();
+    let newer = "INSERT INTO workflow_versions (id, workflow_id, draft, digest, identity, graph, metadata, created_at)
+                 SELECT gen_random_uuid(), workflow_id, true, digest, identity, '{\"format\": \"graph/9\"}', metadata, created_at
+                 FROM workflow_versions";
+    house.database.execute(newer).await.unwrap();
+    let runs = async |draft: bool| {
+        let sql =
+            format!("UPDATE runs SET version_id = (SELECT id FROM workflow_versions WHERE draft = {draft})");
+        house.database.execute(&sql).await.unwrap();
+    };
+    runs(true).await;
+    let again = house.instance(1).await;
+    until_sql("it is in the queue", &house.database, "SELECT count(*) = 1 FROM run_queue WHERE NOT turn")
+        .await;
+    until("no actor is left", || again.system.runs().is_empty()).await;
+    assert_eq!(house.unfinished().await, "1");
+    runs(false).await;
+    house.database.execute("UPDATE run_queue SET due_at = now()").await.unwrap();
+    assert_eq!(ended(&again, run).await.0, RunStatus::Succeeded);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_ends_a_run_and_a_second_one_changes_nothing() {
     let house = House::echo(2_000).await;

@@ -9,10 +9,14 @@ use crate::again::{again, items, running, texts};
 
 /// Waits, says something, waits, says more.
 fn late(text: &str) -> Value {
-    let wait = |name: &str, seconds: f64| json!({"name": name, "type": "delay", "seconds": seconds});
     let say = |name: &str, text: &str| json!({"name": name, "type": "reply", "text": text});
     graphs::chain(
-        &[wait("before", 5.0), say("first", text), wait("between", 60.0), say("second", " done")],
+        &[
+            graphs::busy("before", 5.0),
+            say("first", text),
+            graphs::busy("between", 60.0),
+            say("second", " done"),
+        ],
         None,
     )
 }

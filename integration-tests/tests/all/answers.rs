@@ -216,14 +216,14 @@ async fn a_run_that_never_ends_by_itself_is_ended() {
 async fn a_delay_lasts_as_long_as_it_says() {
     let t = TestService::with_manual_clock().await;
     let workflow =
-        t.workflow().graph(graphs::interrupted("before ", 60.0, "after")).published().create().await;
+        t.workflow().graph(graphs::interrupted("before ", 9.0, "after")).published().create().await;
     let mut answer = t.open_chat(&chat::create(&workflow, "hi")).await;
     answer.until("before ").await;
     until("the delay to begin", async || {
         t.scalar("SELECT count(*) FROM run_steps WHERE node = 'wait'").await == "1"
     })
     .await;
-    t.advance(Duration::from_secs(59));
+    t.advance(Duration::from_secs(8));
     pause(100).await;
     assert_eq!(t.scalar("SELECT status FROM runs").await, "running");
     t.advance(Duration::from_secs(1));

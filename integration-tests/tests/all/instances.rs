@@ -8,20 +8,15 @@ use serde_json::{Value, json};
 
 use crate::waiting_runs::{answer, becomes, begin, record};
 
+/// Another instance. Its start waits until the first knows of it.
 async fn beside(t: &TestService) -> TestService {
     TestService::builder().set("SERVICE_POSTGRES_DSN", &t.variables()["SERVICE_POSTGRES_DSN"]).start().await
-}
-
-/// Until each knows of the other.
-async fn acquainted() {
-    integration_tests::pause(4_500).await;
 }
 
 #[tokio::test]
 async fn a_run_is_stopped_over_another_instance_within_a_second() {
     let t = TestService::start().await;
     let other = beside(&t).await;
-    acquainted().await;
     let workflow = t
         .workflow()
         .graph(graphs::chain(&[json!({"name": "d", "type": "delay", "seconds": 9})], None))
@@ -42,7 +37,6 @@ async fn a_run_is_stopped_over_another_instance_within_a_second() {
 async fn answers_and_turns_go_to_whoever_is_there() {
     let t = TestService::start().await;
     let other = beside(&t).await;
-    acquainted().await;
     let workflow = t
         .workflow()
         .graph(graphs::chain(&[json!({"name": "ok", "type": "wait_for_input"})], None))
@@ -93,7 +87,6 @@ async fn what_waits_is_taken_by_the_instance_that_is_left() {
 async fn turns_of_a_thread_come_in_order_over_two_instances() {
     let t = TestService::start().await;
     let other = beside(&t).await;
-    acquainted().await;
     let graph = graphs::interrupted("one", 2.0, "two");
     let workflow = t.workflow().graph(graph).published().create().await;
     let mut first = t.open_chat(&chat::create(&workflow, "a")).await;
@@ -119,7 +112,6 @@ async fn last_item(t: &TestService, workflow: &str, thread: &str) -> Value {
 async fn a_reader_on_another_instance_keeps_a_turn_alive_and_none_ends_it() {
     let t = TestService::builder().set("SERVICE_CHAT_DISCONNECT_GRACE", "2").start().await;
     let other = beside(&t).await;
-    acquainted().await;
     let graph = graphs::interrupted("First. ", 8.0, "Second.");
     let workflow = t.workflow().graph(graph).published().create().await;
     let mut here = t.open_chat(&chat::create(&workflow, "hi")).await;
@@ -150,6 +142,67 @@ async fn a_reader_on_another_instance_keeps_a_turn_alive_and_none_ends_it() {
     assert_eq!((&item["status"], &item["content"][0]["text"]), (&json!("incomplete"), &json!("First. ")));
 }
 
+/// A stop waits for the end of the stream where it is asked for, and readers there lose nothing by that.
+#[tokio::test]
+async fn a_stop_on_the_instance_of_a_reader_loses_no_event() {
+    let t = TestService::start().await;
+    let other = beside(&t).await;
+    let pieces = json!({"name": "say", "type": "reply", "pieces": "words", "pause_ms": 50,
+                        "text": (0..400).map(|n| n.to_string()).collect::<Vec<_>>().join(" ")});
+    let workflow = t.workflow().graph(graphs::chain(&[pieces], None)).published().create().await;
+    for _ in 0..5 {
+        let mut here = t.open_chat(&chat::create(&workflow, "hi")).await;
+        let stream = here.header("x-chat-stream-id").unwrap().to_owned();
+        let mut there = other.resume(&stream, None).await;
+        let mut read = there.until("10 ").await;
+        // Another reader takes the latest events from the database.
+        let mut late = other.resume(&stream, None).await;
+        late.until("10 ").await;
+        assert_eq!(other.stop_turn(&stream).await.status, 200);
+        read.push_str(&within("the end there", there.rest()).await);
+        let whole = within("the end here", here.rest()).await;
+        let data = |text: &str| -> Vec<String> {
+            let lines = text.lines().filter(|line| line.starts_with("data: "));
+            lines.filter(|line| !line.contains("stream.live")).map(str::to_owned).collect()
+        };
+        assert!(read.contains("thread.item.done"), "{read}");
+        assert_eq!(data(&read), data(&whole));
+    }
+}
+
+/// Whatever the clocks of two instances say, and however messages come, turns of a thread never overlap.
+#[tokio::test]
+async fn turns_of_a_thread_never_overlap_while_an_instance_joins() {
+    let t = TestService::start().await;
+    let graph = graphs::interrupted("one", 0.4, "two");
+    let workflow = t.workflow().graph(graph).published().create().await;
+    let mut first = t.open_chat(&chat::create(&workflow, "a")).await;
+    let begun = first.until("one").await;
+    let thread = begun.split("\"thr_").nth(1).map(|rest| format!("thr_{}", &rest[..32])).unwrap();
+    let sending = |service: &TestService, n: usize| {
+        let body = chat::add(&workflow, &thread, &n.to_string());
+        let client = service.visitor();
+        async move {
+            client.send("POST", "/api/chat", &[("content-type", "application/json")], body.to_string()).await
+        }
+    };
+    // While it joins, the first one works on.
+    let mut sent: Vec<_> = (0..6).map(|n| tokio::spawn(sending(&t, n))).collect();
+    let other = beside(&t).await;
+    for n in 6..14 {
+        sent.push(tokio::spawn(sending(if n % 2 == 0 { &other } else { &t }, n)));
+    }
+    for answer in sent {
+        let answer = within("an answer", answer).await.unwrap().unwrap();
+        assert!(answer.text().contains("two"), "{}", answer.text());
+    }
+    first.rest().await;
+    let overlaps = "SELECT count(*) FROM runs a JOIN runs b ON a.id < b.id
+                    WHERE a.started_at < b.finished_at AND b.started_at < a.finished_at";
+    assert_eq!(t.scalar(overlaps).await, "0");
+    assert_eq!(t.scalar("SELECT count(*) FROM runs WHERE status = 'succeeded'").await, "15");
+}
+
 /// A reader whose instance is killed is gone six seconds later, and then the grace begins.
 #[tokio::test]
 async fn presence_ends_with_its_instance() {
@@ -178,7 +231,6 @@ async fn presence_ends_with_its_instance() {
 async fn events_of_another_instance_come_soon_and_with_one_statement_for_all() {
     let t = TestService::start().await;
     let other = beside(&t).await;
-    acquainted().await;
     let pieces = json!({"name": "say", "type": "reply", "pieces": "words", "pause_ms": 100,
                         "text": "one two three four five six seven eight nine ten"});
     let workflow = t.workflow().graph(graphs::chain(&[pieces], None)).published().create().await;

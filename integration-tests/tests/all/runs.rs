@@ -61,6 +61,7 @@ async fn a_run_is_accepted_at_once_and_ends_by_itself() {
       },
       "origin_run_id": null,
       "output": null,
+      "resumes_at": null,
       "started_at": null,
       "status": "queued",
       "trigger": "api",

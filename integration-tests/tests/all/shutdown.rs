@@ -23,11 +23,10 @@ async fn a_short_reply_comes_to_its_end_before_the_stop() {
 #[tokio::test]
 async fn a_long_reply_is_handed_over_and_its_reader_told_to_come_back() {
     let mut t = TestService::with_manual_clock().await;
-    let workflow =
-        t.workflow().graph(graphs::interrupted("before ", 600.0, "after")).published().create().await;
+    let workflow = t.workflow().graph(graphs::parked("before ", 600.0, "after")).published().create().await;
     let mut answer = t.open_chat(&chat::create(&workflow, "hi")).await;
     let stream = answer.header("x-chat-stream-id").unwrap().to_owned();
-    let begun = answer.until("before").await;
+    let begun = t.while_time_passes(answer.until("\"clock\"")).await;
     let at = t.clock().now();
     let stopping = t.begin_stop();
     let rest = t.while_time_passes(answer.rest()).await;

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    answer, audit, chat, completions, config, credential, demo, index, login, logout, node, rerun, run,
+    answer, audit, chat, completions, config, credential, demo, index, login, logout, node, rerun, run, runs,
     serve, token, trigger, whoami, workflow, workspace,
 };
 use options::ClientOptions;
@@ -59,6 +59,11 @@ enum Command {
     Chat(chat::Chat),
     /// Run a workflow, watch it, and print what it comes to.
     Run(run::Run),
+    /// List, show, trace, watch and cancel runs.
+    Runs {
+        #[command(subcommand)]
+        command: runs::RunsCommand,
+    },
     /// Answer a run that waits for somebody.
     Answer(answer::Answer),
     /// Repeat a run from one of its steps on, watch it, and print what it comes to.
@@ -189,6 +194,7 @@ fn perform(command: Command, outer: ClientOptions) -> (Output, Result<(), Failur
         Command::Workflow { command } => workflow::run(command, outer),
         Command::Chat(command) => command.run(outer),
         Command::Run(command) => command.run(outer),
+        Command::Runs { command } => runs::run(command, outer),
         Command::Answer(command) => command.run(outer),
         Command::Rerun(command) => command.run(outer),
         Command::Login(command) => command.run(outer),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::Value;
-use wire::{CreateRun, Listed, Rerun, RunRecord, RunState, Trace};
+use wire::{CreateRun, Listed, Rerun, RunRecord, RunState, RunSummary, Trace};
 
 use crate::client::{Bearer, Client};
 use crate::follow::Source;
@@ -27,6 +27,23 @@ pub struct BegunRun {
     pub run: RunRecord,
     /// Whether an earlier request with the same key had begun it.
     pub replayed: bool,
+}
+
+/// Which runs of a workspace a list shows. Everything given must match.
+#[derive(Debug, Clone, Default)]
+pub struct RunsFilter {
+    /// One of these states; empty: any.
+    pub status: Vec<String>,
+    /// One of these triggers; empty: any.
+    pub trigger: Vec<String>,
+    /// Of this workflow: its handle or id.
+    pub workflow: Option<String>,
+    /// Created at this time (RFC 3339) or later.
+    pub from: Option<String>,
+    /// Created before this time.
+    pub to: Option<String>,
+    /// Whether an open question waits for an answer.
+    pub waits: Option<bool>,
 }
 
 /// Calls fail as [`crate::Answer::ok`] does.
@@ -69,6 +86,28 @@ impl Client {
             query.push(("status", status.as_str().to_owned()));
         }
         self.get(&["api", "workflows", workflow, "runs"], &query).await?.ok()
+    }
+
+    /// `GET /api/runs`: a page of the runs of a workspace, the newest first. A page may be empty and still have a cursor.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn runs_of_workspace(
+        &self,
+        filter: &RunsFilter,
+        part: &Part,
+    ) -> Result<Listed<RunSummary>, ClientError> {
+        let mut query = part.query();
+        for (name, words) in [("status", &filter.status), ("trigger", &filter.trigger)] {
+            if !words.is_empty() {
+                query.push((name, words.join(",")));
+            }
+        }
+        for (name, text) in [("workflow", &filter.workflow), ("from", &filter.from), ("to", &filter.to)] {
+            query.extend(text.clone().map(|text| (name, text)));
+        }
+        query.extend(filter.waits.map(|waits| ("waits", waits.to_string())));
+        self.get(&["api", "runs"], &query).await?.ok()
     }
 
     /// `GET /api/runs/{id}`: one run.

@@ -1,4 +1,7 @@
-//! The right to write. SQL `now()` is used here and only here: leases of several machines need one clock.
+//! The right to write. Leases of several machines need one clock, so the queries use SQL `now()`. Only
+//! `presence.rs` uses it too.
+
+use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
@@ -10,7 +13,7 @@ use crate::committed::committed;
 use crate::run_queue::taken;
 use crate::{NotTaken, Store, StoreError};
 
-/// How long a lease lasts without renewal, seconds.
+/// Seconds that a lease lasts without renewal.
 pub const LEASE_SECONDS: i32 = 10;
 
 /// The right of one service to write, under one epoch.
@@ -18,7 +21,7 @@ pub const LEASE_SECONDS: i32 = 10;
 pub struct Lease {
     /// The service's instance.
     pub writer_id: Uuid,
-    /// Grows with each owner.
+    /// Increases with each owner.
     pub epoch: i64,
 }
 
@@ -52,19 +55,19 @@ struct Dead {
 }
 
 impl Store {
-    /// Takes this instance's lease under a new epoch: whoever held it before is fenced from now on.
+    /// Acquires this instance's lease under a new epoch, which fences the previous owner.
     ///
-    /// The second value is the run from which on there may be unfinished ones. `since` is an id of now: ids of an earlier life
-    /// may be later, if the clock was set back.
+    /// The second value is the first run that may be unfinished. `since` is an id of now: ids of an earlier
+    /// life may be later if the clock was set back.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn take_lease(&self, writer_id: Uuid, since: Uuid) -> Result<(Lease, Uuid), StoreError> {
         let row: Epoch = diesel::sql_query(format!(
             "INSERT INTO leases (writer_id, epoch, expires_at, oldest_run)
-             VALUES ($1, 1, now() + interval '{LEASE_SECONDS} seconds', $2)
+             VALUES ($1, nextval('lease_epochs'), now() + interval '{LEASE_SECONDS} seconds', $2)
              ON CONFLICT (writer_id) DO UPDATE
-             SET epoch = leases.epoch + 1, expires_at = excluded.expires_at,
+             SET epoch = excluded.epoch, expires_at = excluded.expires_at, ended_at = NULL,
                  oldest_run = least(leases.oldest_run, excluded.oldest_run)
              RETURNING epoch, oldest_run"
         ))
@@ -76,10 +79,10 @@ impl Store {
         Ok((Lease { writer_id, epoch: row.epoch }, row.oldest_run))
     }
 
-    /// Keeps the lease and returns the database's time; `None` when it has gone to another owner.
+    /// Renews the lease and returns the database's time; `None` if another owner has acquired the lease.
     ///
-    /// `oldest_run`: no run of this writer before it is unfinished. Leases of others that end later than any lease does were
-    /// renewed before the database's clock was set back: they end as if renewed now.
+    /// This writer has only ended runs before `oldest_run`. A lease of another instance that expires later
+    /// than any lease can was renewed before the database's clock was set back: it expires as if renewed now.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -92,7 +95,8 @@ impl Store {
             "WITH late AS (UPDATE leases SET expires_at = now() + interval '{LEASE_SECONDS} seconds'
                            WHERE writer_id <> $1 AND expires_at <> 'infinity'
                                AND expires_at > now() + interval '{LEASE_SECONDS} seconds' * 3)
-             UPDATE leases SET expires_at = now() + interval '{LEASE_SECONDS} seconds', oldest_run = $3
+             UPDATE leases SET expires_at = now() + interval '{LEASE_SECONDS} seconds', oldest_run = $3,
+                 round = round + 1
              WHERE writer_id = $1 AND epoch = $2 RETURNING now() AS at"
         ))
         .bind::<SqlUuid, _>(lease.writer_id)
@@ -103,22 +107,62 @@ impl Store {
         Ok(renewed.into_iter().next().map(|row| row.at))
     }
 
-    /// Whether other services hold a lease now.
+    /// Whether other instances may be at work: they hold a lease, or held one a short time ago. After a failure of the database
+    /// all leases have expired, and each instance renews its own at its own time.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn has_others(&self, lease: Lease) -> Result<bool, StoreError> {
-        let others: Vec<Other> = diesel::sql_query(
+        let others: Vec<Other> = diesel::sql_query(format!(
             "SELECT writer_id FROM leases
-             WHERE writer_id <> $1 AND expires_at > now() AND expires_at <> 'infinity' LIMIT 1",
-        )
+             WHERE writer_id <> $1 AND expires_at > now() - interval '{LEASE_SECONDS} seconds' * 3
+                 AND expires_at <> 'infinity' LIMIT 1",
+        ))
         .bind::<SqlUuid, _>(lease.writer_id)
         .load(&mut *self.connection().await?)
         .await?;
         Ok(!others.is_empty())
     }
 
-    /// Lets this writer's lease reach back to a run that is older than its oldest one.
+    /// Returns the renewals of each other live instance by now.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn lease_rounds(&self, lease: Lease) -> Result<BTreeMap<Uuid, i64>, StoreError> {
+        #[derive(QueryableByName)]
+        struct Row {
+            #[diesel(sql_type = SqlUuid)]
+            writer_id: Uuid,
+            #[diesel(sql_type = BigInt)]
+            round: i64,
+        }
+        let rows: Vec<Row> = diesel::sql_query(
+            "SELECT writer_id, round FROM leases
+             WHERE writer_id <> $1 AND expires_at > now() AND expires_at <> 'infinity'",
+        )
+        .bind::<SqlUuid, _>(lease.writer_id)
+        .load(&mut *self.connection().await?)
+        .await?;
+        Ok(rows.into_iter().map(|row| (row.writer_id, row.round)).collect())
+    }
+
+    /// Deletes leases that ended a day ago and have no unfinished run; returns their number.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn forget_old_leases(&self) -> Result<usize, StoreError> {
+        let deleted = diesel::sql_query(
+            "DELETE FROM leases l WHERE l.expires_at = 'infinity' AND l.ended_at < now() - interval '24 hours'
+                 AND NOT EXISTS (SELECT FROM runs r WHERE r.id >= l.oldest_run AND r.writer_id = l.writer_id
+                                     AND r.finished_at IS NULL
+                                     AND NOT EXISTS (SELECT FROM run_queue q WHERE q.run_id = r.id))",
+        )
+        .execute(&mut *self.connection().await?)
+        .await?;
+        Ok(deleted)
+    }
+
+    /// Extends this writer's lease back to a run that is older than its oldest run.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -131,7 +175,7 @@ impl Store {
         Ok(())
     }
 
-    /// Gives the lease up after an orderly end, so that others need not wait for it to expire.
+    /// Releases the lease after an orderly shutdown, so that other instances need not wait for its expiry.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -144,10 +188,11 @@ impl Store {
         Ok(())
     }
 
-    /// Takes over the unfinished runs of writers whose lease has expired, and yields them.
+    /// Takes over the unfinished runs of writers whose lease has expired, and returns them.
     ///
-    /// The dead writer's epoch grows in the same transaction, so that it is fenced if it was only slow. The taker's
-    /// lease reaches back to the oldest of them; one whose own lease is gone takes nothing.
+    /// The same transaction increases the dead writer's epoch, which fences a writer that was only slow. The
+    /// lease of `by` is extended back to the oldest of these runs; if `by` has lost its own lease, it takes
+    /// over nothing.
     ///
     /// # Errors
     /// [`NotTaken`] when the database does not answer.
@@ -156,9 +201,9 @@ impl Store {
     }
 }
 
-/// What [`Store::take_over_expired`] does in its transaction.
+/// The transaction of [`Store::take_over_expired`].
 async fn take_over(connection: &mut AsyncPgConnection, by: Lease) -> Result<Vec<Uuid>, StoreError> {
-    // Its own lease first: of two that take each other for dead, neither waits for the other.
+    // Locks its own lease first: two instances that consider each other dead do not wait for each other.
     let able = diesel::sql_query(
         "SELECT FROM leases WHERE writer_id = $1 AND epoch = $2
              AND EXISTS (SELECT FROM leases WHERE expires_at < now() AND writer_id <> $1)
@@ -172,7 +217,7 @@ async fn take_over(connection: &mut AsyncPgConnection, by: Lease) -> Result<Vec<
         return Ok(Vec::new());
     }
     let dead: Vec<Dead> = diesel::sql_query(
-        "UPDATE leases SET epoch = epoch + 1, expires_at = 'infinity'
+        "UPDATE leases SET epoch = nextval('lease_epochs'), expires_at = 'infinity', ended_at = now()
              WHERE writer_id IN (SELECT writer_id FROM leases
                                  WHERE expires_at < now() AND writer_id <> $1
                                  FOR UPDATE SKIP LOCKED)

@@ -45,7 +45,8 @@ struct Holds {
 
 impl Store {
     /// Drops the partitions of days whose last stream ended [`EVENTS_KEPT`] ago, deletes those streams and
-    /// returns the days. Runs in one instance at a time.
+    /// returns the days. Streams of parked runs do not count: their events are moved to `stream_events_kept`
+    /// first. Runs in one instance at a time.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer or refuses.
@@ -65,6 +66,8 @@ impl Store {
                 if is_read(&mut connection, day, now - EVENTS_KEPT).await? {
                     continue;
                 }
+                // Before the detach, so that readers find them all the time.
+                connection.batch_execute(&keep(&name)).await?;
                 forget_streams(&mut connection, day).await?;
             }
             if attached {
@@ -73,7 +76,13 @@ impl Store {
                 let detach = format!("ALTER TABLE stream_events DETACH PARTITION {name} {how}");
                 connection.batch_execute(&detach).await?;
             }
-            connection.batch_execute(&format!("DROP TABLE {name}")).await?;
+            // A run that resumes meanwhile writes into the table by its name: what is there is moved too, and what
+            // comes later finds no table and creates another one.
+            let keep = keep(&name);
+            let drop = format!(
+                "BEGIN; LOCK TABLE {name} IN ACCESS EXCLUSIVE MODE; {keep}; DROP TABLE {name}; COMMIT"
+            );
+            connection.batch_execute(&drop).await?;
             dropped.push(day);
         }
         Ok(dropped)
@@ -117,7 +126,17 @@ async fn partitions(connection: &mut AsyncPgConnection) -> Result<Vec<Partition>
     Ok(diesel::sql_query(sql).load(connection).await?)
 }
 
-/// Whether a stream of this day is still running or ended after `ended`.
+/// Moves the events of unfinished runs out of a partition.
+fn keep(name: &str) -> String {
+    format!(
+        "INSERT INTO stream_events_kept (stream_id, first_seq, last_seq, frames)
+         SELECT e.stream_id, e.first_seq, e.last_seq, e.frames
+         FROM {name} e JOIN streams s ON s.id = e.stream_id JOIN runs r ON r.id = s.run_id
+         WHERE r.finished_at IS NULL ON CONFLICT DO NOTHING"
+    )
+}
+
+/// Whether a run with a stream of this day executes, or ended after `ended`. Parked runs do not count.
 async fn is_read(
     connection: &mut AsyncPgConnection,
     day: NaiveDate,
@@ -126,7 +145,8 @@ async fn is_read(
     let (from, to) = ids_of(day);
     let read: Option<Holds> = diesel::sql_query(
         "SELECT true AS holds FROM streams s JOIN runs r ON r.id = s.run_id
-         WHERE s.id >= $1 AND s.id < $2 AND (r.finished_at IS NULL OR r.finished_at > $3) LIMIT 1",
+         WHERE s.id >= $1 AND s.id < $2 AND (r.finished_at > $3 OR r.finished_at IS NULL
+             AND NOT EXISTS (SELECT FROM run_queue q WHERE q.run_id = r.id)) LIMIT 1",
     )
     .bind::<SqlUuid, _>(from)
     .bind::<SqlUuid, _>(to)
@@ -137,12 +157,14 @@ async fn is_read(
     Ok(read.is_some())
 }
 
-/// Deletes the streams of a day: a stream without its events would look empty.
+/// Deletes the streams of a day whose runs have ended: a stream without its events would look empty.
 async fn forget_streams(connection: &mut AsyncPgConnection, day: NaiveDate) -> Result<(), StoreError> {
     let (from, to) = ids_of(day);
     loop {
         let forgotten = diesel::sql_query(
-            "DELETE FROM streams WHERE id IN (SELECT id FROM streams WHERE id >= $1 AND id < $2 LIMIT $3)",
+            "DELETE FROM streams WHERE id IN (
+                 SELECT s.id FROM streams s JOIN runs r ON r.id = s.run_id
+                 WHERE s.id >= $1 AND s.id < $2 AND r.finished_at IS NOT NULL LIMIT $3)",
         )
         .bind::<SqlUuid, _>(from)
         .bind::<SqlUuid, _>(to)

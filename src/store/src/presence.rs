@@ -55,7 +55,8 @@ impl Store {
         }
         let found: Found = diesel::sql_query(
             "SELECT EXISTS (SELECT FROM stream_readers
-                            WHERE stream_id = $1 AND instance_id <> $2 AND until > now()) AS found",
+                            WHERE stream_id = $1 AND instance_id <> $2
+                                AND until BETWEEN now() AND now() + interval '1 minute') AS found",
         )
         .bind::<SqlUuid, _>(stream)
         .bind::<SqlUuid, _>(instance)
@@ -64,12 +65,14 @@ impl Store {
         Ok(found.found)
     }
 
-    /// Forgets presences that have ended.
+    /// Deletes presences that have ended, and those that the database's clock has left in the future.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn forget_old_readers(&self) -> Result<(), StoreError> {
-        diesel::sql_query("DELETE FROM stream_readers WHERE until < now() - interval '1 minute'")
+        diesel::sql_query(
+            "DELETE FROM stream_readers WHERE until NOT BETWEEN now() - interval '1 minute' AND now() + interval '1 minute'",
+        )
             .execute(&mut *self.connection().await?)
             .await?;
         Ok(())

@@ -60,6 +60,7 @@ fn grants() -> String {
         "{LOCK}
          GRANT USAGE ON SCHEMA public TO {ROLE};
          GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {ROLE};
+         GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {ROLE};
          REVOKE ALL ON __diesel_schema_migrations FROM {ROLE};"
     );
     for table in APPEND_ONLY {

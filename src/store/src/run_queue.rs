@@ -8,6 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use diesel::prelude::*;
 use diesel::sql_types::{Array, BigInt, Bool, Integer, Nullable, Timestamptz, Uuid as SqlUuid};
 use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
+use kernel::first_id_at;
 use uuid::Uuid;
 
 use crate::changes::lock_of;
@@ -77,7 +78,8 @@ macro_rules! taken {
 pub(crate) use taken;
 
 impl Store {
-    /// Takes runs whose time has come. Those whose workflow limits how many are under way wait for their turn from now on.
+    /// Takes runs that are due. Those whose workflow limits how many are under way wait for their turn from now on; turns of
+    /// a chat do not count there.
     ///
     /// # Errors
     /// [`NotTaken`] when the database does not answer.
@@ -85,8 +87,8 @@ impl Store {
         let now = self.now();
         taken!(self, |connection| {
             let due: Vec<Queued> = diesel::sql_query(
-                "SELECT q.run_id, w.max_concurrent_runs AS most
-                 FROM run_queue q LEFT JOIN workflows w ON w.id = q.workflow_id
+                "SELECT q.run_id, CASE WHEN r.thread_id IS NULL THEN w.max_concurrent_runs END AS most
+                 FROM run_queue q JOIN runs r ON r.id = q.run_id LEFT JOIN workflows w ON w.id = q.workflow_id
                  WHERE NOT q.turn AND q.due_at <= $1 ORDER BY q.due_at LIMIT $2 FOR UPDATE OF q SKIP LOCKED",
             )
             .bind::<Timestamptz, _>(now)
@@ -102,7 +104,7 @@ impl Store {
                     .await?;
             }
             let free: Vec<Uuid> = free.into_iter().map(|run| run.run_id).collect();
-            take(connection, by, &free).await?
+            take(connection, by, &free, now).await?
         })
     }
 
@@ -125,10 +127,10 @@ impl Store {
     /// # Errors
     /// [`NotTaken`] when the database does not answer.
     pub async fn take_turns(&self, by: Lease, workflow: Uuid) -> Result<Option<Vec<Uuid>>, NotTaken> {
-        let mut able = true;
+        let (mut able, now) = (true, self.now());
         let turns = taken!(self, |connection| {
             able = may_count(connection, workflow).await?;
-            if able { turns(connection, by, workflow).await? } else { Vec::new() }
+            if able { turns(connection, by, workflow, now).await? } else { Vec::new() }
         })?;
         Ok(able.then_some(turns))
     }
@@ -138,6 +140,7 @@ impl Store {
     /// # Errors
     /// [`NotTaken`] when the database does not answer.
     pub async fn take_queued(&self, by: Lease, run: Uuid) -> Result<Vec<Uuid>, NotTaken> {
+        let now = self.now();
         taken!(self, |connection| {
             let found: Vec<Found> = diesel::sql_query(
                 "SELECT run_id AS id FROM run_queue WHERE run_id = $1 FOR UPDATE SKIP LOCKED",
@@ -146,7 +149,7 @@ impl Store {
             .load(connection)
             .await?;
             let found: Vec<Uuid> = found.into_iter().map(|found| found.id).collect();
-            take(connection, by, &found).await?
+            take(connection, by, &found, now).await?
         })
     }
 
@@ -333,6 +336,7 @@ async fn turns(
     connection: &mut AsyncPgConnection,
     by: Lease,
     workflow: Uuid,
+    now: DateTime<Utc>,
 ) -> Result<Vec<Uuid>, StoreError> {
     #[derive(QueryableByName)]
     struct Most {
@@ -366,7 +370,7 @@ async fn turns(
     .load(connection)
     .await?;
     let found: Vec<Uuid> = found.into_iter().map(|found| found.id).collect();
-    let taken = take(connection, by, &found).await?;
+    let taken = take(connection, by, &found, now).await?;
     if most.is_some() {
         diesel::sql_query(
             "INSERT INTO run_places (run_id, workflow_id) SELECT unnest($1), $2 ON CONFLICT DO NOTHING",
@@ -380,7 +384,12 @@ async fn turns(
 }
 
 /// Takes runs out of the queue. The caller has their rows locked.
-async fn take(connection: &mut AsyncPgConnection, by: Lease, runs: &[Uuid]) -> Result<Vec<Uuid>, StoreError> {
+async fn take(
+    connection: &mut AsyncPgConnection,
+    by: Lease,
+    runs: &[Uuid],
+    now: DateTime<Utc>,
+) -> Result<Vec<Uuid>, StoreError> {
     // The rows first: a run is anybody's only while it does not stand there.
     let Some(oldest) = runs.iter().min() else { return Ok(Vec::new()) };
     if !reach(connection, by, *oldest).await? {
@@ -390,7 +399,7 @@ async fn take(connection: &mut AsyncPgConnection, by: Lease, runs: &[Uuid]) -> R
         .bind::<Array<SqlUuid>, _>(runs)
         .execute(connection)
         .await?;
-    own(connection, by, runs).await
+    own(connection, by, runs, now).await
 }
 
 /// Lets a lease reach back to a run; `false` when it is gone.
@@ -406,14 +415,24 @@ async fn reach(connection: &mut AsyncPgConnection, by: Lease, oldest: Uuid) -> R
     Ok(reached > 0)
 }
 
-/// Makes a writer the owner of runs that have not ended and do not stand in the queue.
-async fn own(connection: &mut AsyncPgConnection, by: Lease, runs: &[Uuid]) -> Result<Vec<Uuid>, StoreError> {
+/// Makes a writer the owner of unfinished runs that are not in the queue. A turn of a chat gets its place after the turns that
+/// its thread has accepted by now.
+async fn own(
+    connection: &mut AsyncPgConnection,
+    by: Lease,
+    runs: &[Uuid],
+    now: DateTime<Utc>,
+) -> Result<Vec<Uuid>, StoreError> {
     let owned: Vec<Found> = diesel::sql_query(
-        "UPDATE runs SET writer_id = $1 WHERE id = ANY($2) AND finished_at IS NULL
+        "UPDATE runs SET writer_id = $1, turn_order = CASE WHEN thread_id IS NOT NULL THEN $3 END,
+             -- What has just left the queue executes nowhere.
+             status = CASE WHEN thread_id IS NOT NULL AND status = 'running' THEN 'waiting' ELSE status END
+         WHERE id = ANY($2) AND finished_at IS NULL
              AND NOT EXISTS (SELECT FROM run_queue q WHERE q.run_id = runs.id) RETURNING id",
     )
     .bind::<SqlUuid, _>(by.writer_id)
     .bind::<Array<SqlUuid>, _>(runs)
+    .bind::<SqlUuid, _>(first_id_at(now))
     .load(connection)
     .await?;
     Ok(owned.into_iter().map(|found| found.id).collect())

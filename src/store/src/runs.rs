@@ -96,6 +96,8 @@ pub struct StoredRun {
     pub cancel_requested: bool,
     /// How often it has gone into the queue.
     pub parked: i32,
+    /// Its place among the turns of its thread after it left the queue; `None`: its id.
+    pub turn_order: Option<Uuid>,
     /// When it was accepted.
     pub created_at: DateTime<Utc>,
     /// When it began.
@@ -152,6 +154,7 @@ struct Row {
     error: Option<String>,
     cancel_requested_at: Option<DateTime<Utc>>,
     parked: i32,
+    turn_order: Option<Uuid>,
     created_at: DateTime<Utc>,
     started_at: Option<DateTime<Utc>>,
     finished_at: Option<DateTime<Utc>>,
@@ -177,6 +180,7 @@ impl TryFrom<Row> for StoredRun {
             error: row.error,
             cancel_requested: row.cancel_requested_at.is_some(),
             parked: row.parked,
+            turn_order: row.turn_order,
             created_at: row.created_at,
             started_at: row.started_at,
             finished_at: row.finished_at,
@@ -266,6 +270,7 @@ impl Store {
             .filter(runs::thread_id.eq(thread.0))
             .filter(runs::finished_at.is_null())
             .filter(runs::writer_id.eq(writer))
+            .filter(not_queued())
             .order(runs::id)
             .select(Row::as_select())
             .load(&mut *self.connection().await?)
@@ -334,8 +339,8 @@ fn placed() -> diesel::expression::SqlLiteral<diesel::sql_types::Bool> {
     diesel::dsl::sql("EXISTS (SELECT FROM run_places WHERE run_places.run_id = runs.id)")
 }
 
-/// What waits in the queue is nobody's.
-fn not_queued() -> diesel::expression::SqlLiteral<diesel::sql_types::Bool> {
+/// A run in the queue has no writer.
+pub(crate) fn not_queued() -> diesel::expression::SqlLiteral<diesel::sql_types::Bool> {
     diesel::dsl::sql("NOT EXISTS (SELECT FROM run_queue WHERE run_queue.run_id = runs.id)")
 }
 

@@ -112,6 +112,7 @@ diesel::table! {
         error -> Nullable<Text>,
         cancel_requested_at -> Nullable<Timestamptz>,
         parked -> Integer,
+        turn_order -> Nullable<Uuid>,
         options -> Nullable<Text>,
         created_at -> Timestamptz,
         started_at -> Nullable<Timestamptz>,

@@ -10,7 +10,7 @@ use wire::chat::Dialect;
 
 use crate::batch::day_of;
 use crate::error::corrupt;
-use crate::schema::{runs, stream_events, streams};
+use crate::schema::{runs, streams};
 use crate::{Store, StoreError};
 
 /// A stream, with what its run says of it.
@@ -72,15 +72,21 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn last_seq(&self, stream: Uuid) -> Result<u64, StoreError> {
-        let last: Option<i64> = stream_events::table
-            .filter(stream_events::day.eq(day_of(stream)))
-            .filter(stream_events::stream_id.eq(stream))
-            .order(stream_events::first_seq.desc())
-            .select(stream_events::last_seq)
-            .first(&mut *self.connection().await?)
-            .await
-            .optional()?;
-        u64::try_from(last.unwrap_or(0)).map_err(|e| corrupt("last_seq", e))
+        #[derive(QueryableByName)]
+        struct Last {
+            #[diesel(sql_type = Nullable<BigInt>)]
+            last: Option<i64>,
+        }
+        let found: Last = diesel::sql_query(
+            "SELECT greatest(
+                 (SELECT max(last_seq) FROM stream_events WHERE day = $1 AND stream_id = $2),
+                 (SELECT max(last_seq) FROM stream_events_kept WHERE stream_id = $2)) AS last",
+        )
+        .bind::<Date, _>(day_of(stream))
+        .bind::<SqlUuid, _>(stream)
+        .get_result(&mut *self.connection().await?)
+        .await?;
+        u64::try_from(found.last.unwrap_or(0)).map_err(|e| corrupt("last_seq", e))
     }
 
     /// The stored events of a stream behind event `after`, at most `rows` commits of them.
@@ -94,20 +100,36 @@ impl Store {
         rows: i64,
     ) -> Result<Vec<StoredFrames>, StoreError> {
         let after = i64::try_from(after).unwrap_or(i64::MAX);
-        let rows: Vec<(i64, i64, String)> = stream_events::table
-            .filter(stream_events::day.eq(day_of(stream)))
-            .filter(stream_events::stream_id.eq(stream))
-            .filter(stream_events::last_seq.gt(after))
-            .order(stream_events::first_seq)
-            .limit(rows)
-            .select((stream_events::first_seq, stream_events::last_seq, stream_events::frames))
-            .load(&mut *self.connection().await?)
-            .await?;
+        #[derive(QueryableByName)]
+        struct Row {
+            #[diesel(sql_type = BigInt)]
+            first_seq: i64,
+            #[diesel(sql_type = BigInt)]
+            last_seq: i64,
+            #[diesel(sql_type = Text)]
+            frames: String,
+        }
+        // Each commit once: for a moment it may be in both tables.
+        let rows: Vec<Row> = diesel::sql_query(
+            "SELECT DISTINCT ON (first_seq) first_seq, last_seq, frames FROM (
+                 SELECT first_seq, last_seq, frames FROM stream_events
+                 WHERE day = $1 AND stream_id = $2 AND last_seq > $3
+                 UNION ALL
+                 SELECT first_seq, last_seq, frames FROM stream_events_kept
+                 WHERE stream_id = $2 AND last_seq > $3) e
+             ORDER BY first_seq LIMIT $4",
+        )
+        .bind::<Date, _>(day_of(stream))
+        .bind::<SqlUuid, _>(stream)
+        .bind::<BigInt, _>(after)
+        .bind::<BigInt, _>(rows)
+        .load(&mut *self.connection().await?)
+        .await?;
         rows.into_iter()
-            .map(|(first_seq, last_seq, frames)| {
-                let first_seq = u64::try_from(first_seq).map_err(|e| corrupt("first_seq", e))?;
-                let last_seq = u64::try_from(last_seq).map_err(|e| corrupt("last_seq", e))?;
-                Ok(StoredFrames { first_seq, last_seq, frames })
+            .map(|row| {
+                let first_seq = u64::try_from(row.first_seq).map_err(|e| corrupt("first_seq", e))?;
+                let last_seq = u64::try_from(row.last_seq).map_err(|e| corrupt("last_seq", e))?;
+                Ok(StoredFrames { first_seq, last_seq, frames: row.frames })
             })
             .collect()
     }
@@ -154,9 +176,13 @@ impl Store {
             "SELECT a.id, e.first_seq, e.last_seq, e.frames, r.finished_at IS NOT NULL AS ended
              FROM unnest($1, $2, $3) AS a (id, day, seen)
              JOIN streams s ON s.id = a.id JOIN runs r ON r.id = s.run_id
-             LEFT JOIN LATERAL (SELECT first_seq, last_seq, frames FROM stream_events e
-                                WHERE e.day = a.day AND e.stream_id = a.id AND e.last_seq > a.seen
-                                ORDER BY e.first_seq LIMIT $4) e ON true
+             LEFT JOIN LATERAL (SELECT DISTINCT ON (first_seq) first_seq, last_seq, frames FROM (
+                                    SELECT first_seq, last_seq, frames FROM stream_events e
+                                    WHERE e.day = a.day AND e.stream_id = a.id AND e.last_seq > a.seen
+                                    UNION ALL
+                                    SELECT first_seq, last_seq, frames FROM stream_events_kept k
+                                    WHERE k.stream_id = a.id AND k.last_seq > a.seen) e
+                                ORDER BY first_seq LIMIT $4) e ON true
              WHERE e.first_seq IS NOT NULL OR r.finished_at IS NOT NULL
              ORDER BY a.id, e.first_seq",
         )

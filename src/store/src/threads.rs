@@ -205,7 +205,7 @@ impl Store {
                 if deleted == 0 {
                     return Ok::<_, StoreError>(None);
                 }
-                turns::request_cancel(connection, id, now).await.map(Some)
+                turns::request_cancel(connection, id, turns::TurnsToStop::All, now).await.map(Some)
             })
             .await
     }

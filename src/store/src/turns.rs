@@ -2,16 +2,33 @@
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
-use diesel::sql_types::{Nullable, Timestamptz};
+use diesel::sql_types::{Bool, Nullable, Timestamptz, Uuid as SqlUuid};
 use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
 use kernel::ThreadId;
 use uuid::Uuid;
 
+use crate::runs::not_queued;
 use crate::schema::runs;
 use crate::{Store, StoreError, stops};
 
 /// Turns of a thread among which every unfinished one is: many more than may wait.
 const LATEST: i64 = 128;
+
+/// Starts turn `$3` at place `$2` of thread `$1` for writer `$4`. A turn that is marked as running already waits for other marks
+/// alone: it has started before those that come before it.
+const START: &str = "
+    WITH unfinished AS (
+        SELECT r.id, r.writer_id, r.status = 'running' AS executes,
+            (coalesce(r.turn_order, r.id), r.id) AS place
+        FROM runs r WHERE r.thread_id = $1 AND r.finished_at IS NULL
+            AND NOT EXISTS (SELECT FROM run_queue q WHERE q.run_id = r.id)
+    )
+    UPDATE runs SET status = 'running', started_at = coalesce(started_at, $5)
+    WHERE id = $3 AND writer_id = $4 AND finished_at IS NULL AND NOT EXISTS (
+        SELECT FROM unfinished other WHERE other.writer_id <> $4 AND (other.executes
+            OR other.place < ($2, $3) AND NOT EXISTS (
+                SELECT FROM unfinished own WHERE own.writer_id = $4
+                    AND (own.executes OR own.id <> $3 AND own.place < other.place))))";
 
 #[diesel::declare_sql_function]
 extern "SQL" {
@@ -30,6 +47,26 @@ pub struct StartedTurn {
     pub options: Option<String>,
 }
 
+/// Whether a turn has started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TurnStart {
+    /// It executes now.
+    Started,
+    /// Another instance has to finish a turn first.
+    Waits,
+    /// It has ended, is parked, or belongs to another instance.
+    NotOurs,
+}
+
+/// Which unfinished turns of a thread a stop ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TurnsToStop {
+    /// Every one.
+    All,
+    /// Those that execute or wait for their turn in the thread.
+    NotParked,
+}
+
 /// A turn that has not ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnfinishedTurn {
@@ -39,23 +76,35 @@ pub struct UnfinishedTurn {
     pub stream: Uuid,
     /// Whose lease it is written under.
     pub writer: Uuid,
+    /// Whether it is parked: later messages are answered meanwhile.
+    pub parked: bool,
 }
 
 impl Store {
-    /// The turn that runs in a thread: of those that have not ended the first.
+    /// The turn that executes in a thread: the first unfinished one that is not parked, else the first that is parked.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn running_turn(&self, thread: ThreadId) -> Result<Option<UnfinishedTurn>, StoreError> {
-        let latest: Vec<(Uuid, Option<Uuid>, Uuid, bool)> = runs::table
+        let parked =
+            "finished_at IS NULL AND EXISTS (SELECT FROM run_queue WHERE run_queue.run_id = runs.id)";
+        let latest: Vec<(Uuid, Option<Uuid>, Uuid, bool, bool)> = runs::table
             .filter(runs::thread_id.eq(thread.0))
             .order(runs::id.desc())
             .limit(LATEST)
-            .select((runs::id, runs::stream_id, runs::writer_id, runs::finished_at.is_null()))
+            .select((
+                runs::id,
+                runs::stream_id,
+                runs::writer_id,
+                runs::finished_at.is_null(),
+                diesel::dsl::sql::<Bool>(parked),
+            ))
             .load(&mut *self.connection().await?)
             .await?;
-        let unfinished = latest.into_iter().rev().find(|(_, _, _, unfinished)| *unfinished);
-        Ok(unfinished.and_then(|(run, stream, writer, _)| turn(run, stream, writer)))
+        let unfinished = latest.into_iter().rev().filter(|(_, _, _, unfinished, _)| *unfinished);
+        let turns =
+            unfinished.filter_map(|(run, stream, writer, _, parked)| turn(run, stream, writer, parked));
+        Ok(turns.min_by_key(|turn| turn.parked))
     }
 
     /// Every turn of a thread that has begun, in that order.
@@ -64,36 +113,71 @@ impl Store {
     /// [`StoreError`] when the database does not answer.
     pub async fn started_turns(&self, thread: ThreadId) -> Result<Vec<StartedTurn>, StoreError> {
         let started = runs::started_at.assume_not_null();
-        let turns = runs::table
+        let turns: Vec<(StartedTurn, Option<Uuid>)> = runs::table
             .filter(runs::thread_id.eq(thread.0))
             .filter(runs::started_at.is_not_null())
             .order((started, runs::id))
-            .select((runs::created_at, started, runs::options))
+            .select(((runs::created_at, started, runs::options), runs::turn_order))
             .load(&mut *self.connection().await?)
             .await?;
-        Ok(turns)
+        let mut parts = Vec::with_capacity(turns.len());
+        for (turn, order) in turns {
+            // A turn that was parked speaks a second time after it resumed.
+            let resumed =
+                order.and_then(time_of).map(|started_at| StartedTurn { started_at, ..turn.clone() });
+            parts.push(turn);
+            parts.extend(resumed);
+        }
+        parts.sort_by_key(|part| part.started_at);
+        Ok(parts)
     }
 
-    /// Whether another writer has a turn of the thread that came before this one and has not ended.
+    /// Starts a turn unless another instance executes one of the thread, or has one before it. `order`: its place in the thread,
+    /// its id unless it resumed. Two instances never start turns of one thread at once: both lock the thread.
+    ///
+    /// Turns in the queue are parked and have no place. A turn of another instance does not count if it waits for a turn of
+    /// this one, which is queued after `run` here.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
-    pub async fn others_are_before(
+    pub async fn start_turn(
         &self,
         thread: ThreadId,
-        run: Uuid,
+        (order, run): (Uuid, Uuid),
         writer: Uuid,
-    ) -> Result<bool, StoreError> {
-        let before = runs::table
-            .filter(runs::thread_id.eq(thread.0))
-            .filter(runs::id.lt(run))
-            .filter(runs::finished_at.is_null())
-            .filter(runs::writer_id.ne(writer));
-        Ok(diesel::select(diesel::dsl::exists(before)).get_result(&mut *self.connection().await?).await?)
+    ) -> Result<TurnStart, StoreError> {
+        let now = self.now();
+        let mut connection = self.connection().await?;
+        connection
+            .transaction(async |connection| {
+                diesel::sql_query("SELECT FROM threads WHERE id = $1 FOR NO KEY UPDATE")
+                    .bind::<SqlUuid, _>(thread.0)
+                    .execute(connection)
+                    .await?;
+                let started = diesel::sql_query(START)
+                    .bind::<SqlUuid, _>(thread.0)
+                    .bind::<SqlUuid, _>(order)
+                    .bind::<SqlUuid, _>(run)
+                    .bind::<SqlUuid, _>(writer)
+                    .bind::<Timestamptz, _>(now)
+                    .execute(connection)
+                    .await?;
+                if started > 0 {
+                    return Ok::<_, StoreError>(TurnStart::Started);
+                }
+                let ours = runs::table
+                    .find(run)
+                    .filter(runs::writer_id.eq(writer))
+                    .filter(runs::finished_at.is_null())
+                    .filter(not_queued());
+                let ours: bool = diesel::select(diesel::dsl::exists(ours)).get_result(connection).await?;
+                Ok(if ours { TurnStart::Waits } else { TurnStart::NotOurs })
+            })
+            .await
     }
 
-    /// When the last turn ended that was accepted before `at` and had not ended by then; the end of all time when it
-    /// has not, and `None` when there is no such turn.
+    /// When the last turn ended that was accepted before `at` and had not ended by then; the end of all time if it
+    /// has not, and `None` if there is no such turn. Turns that were parked are left out: later ones did not wait for them.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -105,6 +189,7 @@ impl Store {
         let ends: Vec<Option<DateTime<Utc>>> = runs::table
             .filter(runs::thread_id.eq(thread.0))
             .filter(runs::created_at.lt(at))
+            .filter(runs::parked.eq(0))
             .filter(runs::finished_at.is_null().or(runs::finished_at.gt(at)))
             .select(runs::finished_at)
             .load(&mut *self.connection().await?)
@@ -112,18 +197,18 @@ impl Store {
         Ok(ends.into_iter().map(|end| end.unwrap_or(DateTime::<Utc>::MAX_UTC)).max())
     }
 
-    /// Stores that somebody asked for the end of every turn of a thread; yields those that have not ended, the latest
-    /// first.
+    /// Stores a request to stop turns of a thread; returns those that have not ended, the latest first.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn request_cancel_of_thread(
         &self,
         thread: ThreadId,
+        which: TurnsToStop,
     ) -> Result<Vec<UnfinishedTurn>, StoreError> {
         let now = self.now();
         let mut connection = self.connection().await?;
-        connection.transaction(async |connection| request_cancel(connection, thread, now).await).await
+        connection.transaction(async |connection| request_cancel(connection, thread, which, now).await).await
     }
 }
 
@@ -131,11 +216,13 @@ impl Store {
 pub(crate) async fn request_cancel(
     connection: &mut AsyncPgConnection,
     thread: ThreadId,
+    which: TurnsToStop,
     now: DateTime<Utc>,
 ) -> Result<Vec<UnfinishedTurn>, StoreError> {
     let mut turns: Vec<(Uuid, Option<Uuid>, Uuid)> = diesel::update(runs::table)
         .filter(runs::thread_id.eq(thread.0))
         .filter(runs::finished_at.is_null())
+        .filter(not_queued().or((which == TurnsToStop::All).into_sql::<Bool>()))
         .set(runs::cancel_requested_at.eq(coalesce(runs::cancel_requested_at, now)))
         .returning((runs::id, runs::stream_id, runs::writer_id))
         .get_results(connection)
@@ -144,9 +231,14 @@ pub(crate) async fn request_cancel(
     let runs: Vec<Uuid> = turns.iter().map(|(run, _, _)| *run).collect();
     stops::ask(connection, &runs).await?;
     let turns = turns.into_iter();
-    Ok(turns.filter_map(|(run, stream, writer)| turn(run, stream, writer)).collect())
+    Ok(turns.filter_map(|(run, stream, writer)| turn(run, stream, writer, false)).collect())
 }
 
-fn turn(run: Uuid, stream: Option<Uuid>, writer: Uuid) -> Option<UnfinishedTurn> {
-    stream.map(|stream| UnfinishedTurn { run, stream, writer })
+fn turn(run: Uuid, stream: Option<Uuid>, writer: Uuid, parked: bool) -> Option<UnfinishedTurn> {
+    stream.map(|stream| UnfinishedTurn { run, stream, writer, parked })
+}
+
+/// The time in the first 48 bits of an id, to the millisecond.
+fn time_of(id: Uuid) -> Option<DateTime<Utc>> {
+    i64::try_from(id.as_u128() >> 80).ok().and_then(DateTime::from_timestamp_millis)
 }

@@ -34,7 +34,7 @@ struct Table {
 /// About what a row takes beside its values: its head, small columns, and its places in indexes.
 const ROW: i64 = 150;
 
-const TABLES: [Table; 9] = [
+const TABLES: [Table; 10] = [
     Table {
         name: "runs",
         joins: "",
@@ -70,6 +70,12 @@ const TABLES: [Table; 9] = [
     },
     Table {
         name: "stream_events",
+        joins: "JOIN streams s ON s.id = t.stream_id JOIN runs o ON o.id = s.run_id",
+        workspace: "o.workspace_id",
+        values: &["frames"],
+    },
+    Table {
+        name: "stream_events_kept",
         joins: "JOIN streams s ON s.id = t.stream_id JOIN runs o ON o.id = s.run_id",
         workspace: "o.workspace_id",
         values: &["frames"],

@@ -37,7 +37,7 @@ pub use near::nearest;
 pub use node::NodeTypeRecord;
 pub use run::{
     CreateRun, DeliveryRecord, DeliveryState, Rerun, RunEvent, RunFrame, RunProblem, RunRecord, RunState,
-    RunUsage, Trace, TraceStep, WaitsFor,
+    RunSummary, RunUsage, Trace, TraceStep, WaitsFor,
 };
 pub use sign_in::{
     Me, Refresh, SessionRecord, SignInStarted, SignedIn, StartSignIn, TerminalCode, UserRecord, VerifyCode,

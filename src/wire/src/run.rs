@@ -104,11 +104,50 @@ pub struct RunRecord {
     /// What it waits for from people.
     #[serde(default)]
     pub waits_for: Vec<WaitsFor>,
+    /// When a waiting run resumes by itself: at the end of a delay, of a pause before another attempt, of a question or of its own
+    /// limit. Null if it does not wait, or for an answer alone.
+    #[serde(default)]
+    pub resumes_at: Option<Timestamp>,
     /// For the caller's own use.
     pub metadata: Map<String, Value>,
     /// When it was accepted.
     pub created_at: Timestamp,
     /// When it began.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub finished_at: Option<Timestamp>,
+}
+
+/// A run in a list of a workspace: without its inputs, output and metadata.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunSummary {
+    /// UUIDv7.
+    pub id: String,
+    /// Its workflow.
+    pub workflow_id: String,
+    /// The workflow's handle.
+    pub workflow_handle: String,
+    /// The workflow's name.
+    pub workflow_name: String,
+    /// The number of the version it runs; null for a draft.
+    pub version: Option<i32>,
+    /// The id of the version or draft.
+    pub version_id: String,
+    /// Its state.
+    pub status: RunState,
+    /// What started it: `api`, `chat`, `cron`, `webhook`, `websocket` or `rerun`.
+    pub trigger: String,
+    /// Why it failed or was cancelled.
+    pub error: Option<RunProblem>,
+    /// Whether an open question waits for an answer.
+    pub waits: bool,
+    /// The run that it repeats from a step on.
+    pub origin_run_id: Option<String>,
+    /// The thread of a chat turn.
+    pub thread_id: Option<String>,
+    /// When it was accepted.
+    pub created_at: Timestamp,
+    /// When it started.
     pub started_at: Option<Timestamp>,
     /// When it ended.
     pub finished_at: Option<Timestamp>,

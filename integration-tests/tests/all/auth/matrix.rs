@@ -81,6 +81,7 @@ const ROWS: &[(&str, &str, Asks)] = &[
     ("GET", "/api/workflows/*/triggers/webhook/config", Needs(WorkflowsRead)),
     ("PUT", "/api/workflows/*/triggers/webhook/config", Needs(WorkflowsWrite)),
     ("DELETE", "/api/workflows/*/triggers/webhook/config", Needs(WorkflowsWrite)),
+    ("GET", "/api/runs", Needs(WorkflowsRead)),
     ("GET", "/api/runs/*", Needs(WorkflowsRead)),
     ("GET", "/api/runs/*/events", Needs(WorkflowsRead)),
     ("GET", "/api/runs/*/trace", Needs(WorkflowsRead)),
@@ -277,7 +278,9 @@ async fn every_route_judges_every_kind_of_caller() {
         for (who, token) in [("nowhere", &nowhere), ("elsewhere", &elsewhere), ("bob", &bob)] {
             let own = match *path {
                 // Whatever is made goes to the caller's own workspace, which is the other one here.
-                "/api/workflows" | "/api/credentials" | "/api/indexes" | "/api/indexes/*" => who != "nowhere",
+                "/api/workflows" | "/api/credentials" | "/api/indexes" | "/api/indexes/*" | "/api/runs" => {
+                    who != "nowhere"
+                }
                 // Users may have more workspaces.
                 "/api/workspaces" => who == "bob",
                 _ => false,

@@ -7,6 +7,7 @@ mod login;
 mod options;
 mod proxy;
 mod run;
+mod runs;
 mod terminal;
 mod tokens;
 mod triggers;

@@ -127,7 +127,7 @@ async fn a_reload_joins_the_reply_that_is_on_its_way() {
 #[tokio::test]
 async fn a_restart_in_the_middle_of_a_reply_is_hardly_seen() {
     let mut t = TestService::with_manual_clock().await;
-    let graph = graphs::interrupted("So far. ", 3600.0, "And the rest.");
+    let graph = graphs::parked("So far. ", 3600.0, "And the rest.");
     let workflow = t.workflow().graph(graph).published().create().await;
     let mut browser = open(&t, &workflow).await;
     browser.network_may_fail();

@@ -5,6 +5,8 @@ use serde_json::json;
 use wire::{UpdateChatSettings, UpdateWorkflow};
 
 use super::{SLOWLY, failed, idle, messages, open, replied, say};
+use crate::parked_turns::desk;
+use crate::waiting_runs::answer;
 
 const NUMBERS: &str =
     "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32";
@@ -65,6 +67,36 @@ async fn stop_stops_at_once_and_keeps_what_was_said() {
     browser.click(".send").await;
     idle(&browser).await;
     assert_eq!(messages(&browser).await[4..], ["Continue.", "So far."]);
+    browser.finish().await;
+}
+
+#[tokio::test]
+async fn a_parked_turn_leaves_the_page_free_and_is_shown_when_it_is_answered() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().graph(desk()).published().create().await;
+    let browser = open(&t, &workflow).await;
+    let parked = "document.querySelector('callboard-chat').dataset.phase === 'parked'";
+    say(&browser, "refund").await;
+    browser.until(parked).await;
+    assert_eq!(browser.texts(".doing").await, ["Refund 40?"]);
+    assert_eq!(browser.js("return document.querySelector('.send').ariaLabel").await, "Send");
+    browser.assert_accessible("a turn that waits for a person").await;
+    // Another message is answered meanwhile, and then the page waits on.
+    say(&browser, "hello").await;
+    browser.until("document.querySelector('main').textContent.includes('You said: hello')").await;
+    browser.until(parked).await;
+    browser.reload().await;
+    browser.until(parked).await;
+    let run = json!({"id": t.scalar("SELECT id FROM runs ORDER BY id LIMIT 1").await});
+    assert_eq!(answer(&t, &run, "ok", json!("yes")).await.status, 202);
+    idle(&browser).await;
+    assert_eq!(messages(&browser).await, ["refund", "Checking. Decided: yes.", "hello", "You said: hello"]);
+    // The Escape key stops one that waits.
+    say(&browser, "refund").await;
+    browser.until(parked).await;
+    browser.press("\u{E00C}").await;
+    idle(&browser).await;
+    assert_eq!(t.scalar("SELECT status FROM runs ORDER BY id DESC LIMIT 1").await, "cancelled");
     browser.finish().await;
 }
 

@@ -14,6 +14,7 @@ pub(crate) mod logout;
 pub(crate) mod node;
 pub(crate) mod rerun;
 pub(crate) mod run;
+pub(crate) mod runs;
 pub(crate) mod serve;
 mod signals;
 pub(crate) mod token;

@@ -50,8 +50,13 @@ impl<K: FromStr> Part<K> {
             return None;
         }
         entries.truncate(limit);
-        entries.last().map(|last| hex::encode(format!("{list}:{}", key(last))))
+        entries.last().map(|last| cursor(list, &key(last)))
     }
+}
+
+/// The cursor of this list after an entry.
+pub(super) fn cursor(list: &str, key: &impl Display) -> String {
+    hex::encode(format!("{list}:{key}"))
 }
 
 fn read<K: FromStr>(list: &str, cursor: &str) -> Option<K> {

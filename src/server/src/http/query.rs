@@ -60,6 +60,21 @@ impl Params {
         }
     }
 
+    /// Words of a choice, separated by commas; none if the parameter is not given.
+    pub(super) fn words(&mut self, name: &'static str, choice: &[&str]) -> Vec<String> {
+        let Some(text) = self.text(name) else { return Vec::new() };
+        let words: Vec<&str> = text.split(',').map(str::trim).collect();
+        if words.iter().any(|word| !choice.contains(word)) {
+            self.note(
+                name,
+                "choice",
+                format!("must be one or several of {}, separated by commas", choice.join(", ")),
+            );
+            return Vec::new();
+        }
+        words.into_iter().map(str::to_owned).collect()
+    }
+
     /// A whole number within bounds, where it is given.
     pub(super) fn whole(&mut self, name: &'static str, bounds: RangeInclusive<i64>) -> Option<i64> {
         let text = self.text(name)?;

@@ -51,13 +51,50 @@ async fn each_owner_of_a_lease_has_a_higher_epoch() {
     let world = World::new().await;
     let (writer, first, later) = (world.uuid(), world.uuid(), world.uuid());
     let (one, since) = world.store.take_lease(writer, first).await.unwrap();
-    assert_eq!((one, since), (Lease { writer_id: writer, epoch: 1 }, first));
+    assert_eq!((one.writer_id, since), (writer, first));
     let (two, since) = world.store.take_lease(writer, later).await.unwrap();
     // What the last owner left may be unfinished.
-    assert_eq!((two.epoch, since), (2, first));
+    assert!(two.epoch > one.epoch);
+    assert_eq!(since, first);
     assert!(world.store.renew_lease(one, later).await.unwrap().is_none());
     assert!(world.store.renew_lease(two, later).await.unwrap().is_some());
     assert_eq!(world.store.take_lease(writer, world.uuid()).await.unwrap().1, later);
+}
+
+/// An instance that is gone for good leaves no row behind, and one of the same id never repeats an epoch.
+#[tokio::test]
+async fn the_lease_of_an_instance_that_is_gone_is_deleted_after_a_day() {
+    let world = World::new().await;
+    let (gone, busy, own) = (world.writer().await, world.writer().await, world.writer().await);
+    let turn = world.turn();
+    world.commit(busy, &turn.begin()).await.unwrap();
+    for lease in [gone, busy] {
+        world.expire(lease).await;
+    }
+    assert_eq!(world.store.take_over_expired(own).await.unwrap(), [turn.run]);
+    assert_eq!(world.store.forget_old_leases().await.unwrap(), 0, "not on the same day");
+    let day = "UPDATE leases SET ended_at = ended_at - interval '25 hours' WHERE ended_at IS NOT NULL";
+    world.database.execute(day).await.unwrap();
+    // As a takeover that was cut short would leave it.
+    let back = format!("UPDATE runs SET writer_id = '{}'", busy.writer_id);
+    world.database.execute(&back).await.unwrap();
+    assert_eq!(world.store.forget_old_leases().await.unwrap(), 1, "the other has an unfinished run");
+    let (again, _) = world.store.take_lease(gone.writer_id, world.uuid()).await.unwrap();
+    assert!(again.epoch > gone.epoch);
+    assert!(world.store.renew_lease(gone, world.uuid()).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn an_instance_that_joins_sees_the_rounds_of_the_others() {
+    let world = World::new().await;
+    let (one, two) = (world.writer().await, world.writer().await);
+    let before = world.store.lease_rounds(two).await.unwrap();
+    assert_eq!(before.keys().copied().collect::<Vec<_>>(), [one.writer_id]);
+    world.store.renew_lease(one, world.uuid()).await.unwrap();
+    assert_eq!(world.store.lease_rounds(two).await.unwrap()[&one.writer_id], before[&one.writer_id] + 1);
+    world.expire(one).await;
+    assert!(world.store.lease_rounds(two).await.unwrap().is_empty());
+    assert!(world.store.has_others(two).await.unwrap(), "it may be about to renew");
 }
 
 #[tokio::test]

@@ -24,6 +24,7 @@ mod streams;
 mod support;
 mod threads;
 mod tls;
+mod turn_starts;
 mod unreachable;
 mod usage;
 mod versions;

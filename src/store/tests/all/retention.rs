@@ -73,6 +73,46 @@ async fn a_stream_that_has_not_ended_keeps_its_events() {
     }
 }
 
+/// One run that waits for a year does not keep a day of everybody's events.
+#[tokio::test]
+async fn a_parked_run_keeps_its_events_and_no_others() {
+    let world = World::new().await;
+    let begun = day(2031, 3, 1);
+    let (waits, over) = (turn_at(&world, begun, None).await, turn_at(&world, begun, Some(begun)).await);
+    let sql = format!(
+        "INSERT INTO run_queue SELECT id, workflow_id, false, NULL FROM runs WHERE id = '{}'",
+        waits.run
+    );
+    world.database.execute(&sql).await.unwrap();
+    let before = world.store.frames_after(waits.stream, 0, 100).await.unwrap();
+    let later = begun + TimeDelta::days(30);
+    assert!(world.store.drop_old_events(later).await.unwrap().contains(&begun.date_naive()));
+    assert!(world.days().await.is_empty());
+    assert!(world.store.stream(over.stream).await.unwrap().is_none());
+    assert_eq!(world.store.last_seq(waits.stream).await.unwrap(), 2);
+    let kept = world.store.frames_after(waits.stream, 0, 100).await.unwrap();
+    let texts =
+        |rows: &[store::StoredFrames]| -> Vec<String> { rows.iter().map(|row| row.frames.clone()).collect() };
+    assert_eq!(texts(&kept), texts(&before));
+    let news = world.store.stream_news(&[(waits.stream, 0)]).await.unwrap();
+    assert_eq!((news.len(), news[0].commits.len(), news[0].ended), (1, before.len(), false));
+    // It resumes and ends: what follows stands in a partition of its own day again.
+    let lease = world.writer().await;
+    let adopt = format!("UPDATE runs SET writer_id = '{}'; DELETE FROM run_queue", lease.writer_id);
+    world.database.execute(&adopt).await.unwrap();
+    world.store.ensure_partitions(begun.date_naive()).await.unwrap();
+    let ended = Turn { now: later, ..waits };
+    world.commit(lease, &ended.end()).await.unwrap();
+    assert_eq!(world.store.last_seq(ended.stream).await.unwrap(), 5);
+    let whole = world.store.frames_after(ended.stream, 0, 100).await.unwrap();
+    assert_eq!(whole.first().unwrap().first_seq, 1);
+    assert!(whole.windows(2).all(|pair| pair[0].last_seq + 1 == pair[1].first_seq), "no gap");
+    // A day after its end it goes like any other.
+    world.store.drop_old_events(later + EVENTS_KEPT + TimeDelta::seconds(1)).await.unwrap();
+    assert!(world.store.stream(ended.stream).await.unwrap().is_none());
+    assert_eq!(world.database.scalar("SELECT count(*) FROM stream_events_kept").await, "0");
+}
+
 #[tokio::test]
 async fn what_was_detached_and_not_dropped_is_dropped_the_next_time() {
     let world = World::new().await;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use store::batch::{Batch, CopyRow, QueueRow, RunUpdate};
-use store::{Lease, RunStatus, SeenRun};
+use store::{Lease, RunStatus, SeenRun, TurnsToStop};
 use uuid::Uuid;
 
 use crate::support::{Turn, World};
@@ -172,7 +172,7 @@ async fn a_stop_is_found_by_whoever_can_end_the_run() {
     };
     assert!(found(one).await.is_empty());
     assert!(world.store.request_cancel(own.run).await.unwrap().unwrap().cancel_requested);
-    assert_eq!(world.store.request_cancel_of_thread(parked.thread).await.unwrap().len(), 1);
+    assert_eq!(world.store.request_cancel_of_thread(parked.thread, TurnsToStop::All).await.unwrap().len(), 1);
     world.store.request_cancel(parked.run).await.unwrap();
     assert_eq!(found(one).await, [(own.run, false), (parked.run, false)].into());
     assert!(found(two).await.is_empty());

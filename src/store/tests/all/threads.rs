@@ -1,8 +1,8 @@
 //! What of a thread is shown.
 
 use kernel::ItemKey;
-use store::Slice;
 use store::batch::{Batch, CutRow, ItemRow};
+use store::{Slice, TurnsToStop};
 use wire::chat::ThreadItem;
 
 use crate::support::World;
@@ -95,7 +95,7 @@ async fn a_tombstone_keeps_its_id() {
     assert_eq!(title.as_deref(), Some("Hi"));
     let running = world.store.running_turn(turn.thread).await.unwrap().unwrap();
     assert_eq!((running.run, running.stream), (turn.run, turn.stream));
-    assert_eq!(world.store.request_cancel_of_thread(turn.thread).await.unwrap(), [running]);
+    assert_eq!(world.store.request_cancel_of_thread(turn.thread, TurnsToStop::All).await.unwrap(), [running]);
     assert_eq!(world.store.delete_thread(turn.thread).await.unwrap(), Some(vec![running]));
     assert_eq!(world.store.delete_thread(turn.thread).await.unwrap(), None, "twice");
     assert_eq!(world.store.thread_items(turn.thread).await.unwrap(), []);

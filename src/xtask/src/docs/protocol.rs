@@ -44,6 +44,7 @@ pub(super) fn page() -> Result<String> {
             ("node", workflows::node()?),
             ("create_run", runs::create()?),
             ("run", runs::record()?),
+            ("run_list", runs::list()?),
             ("run_waiting", runs::waiting()?),
             ("rerun", runs::rerun()?),
             ("run_states", runs::states()),

@@ -16,7 +16,8 @@
  * @property {Item[]} items the oldest first
  * @property {string | null} before where older items begin; null when all are here
  * @property {number} notices how many there were
- * @property {'idle' | 'loading' | 'sending' | 'replying' | 'stopping'} phase
+ * @property {'idle' | 'loading' | 'sending' | 'replying' | 'parked' | 'stopping'} phase `parked`: the turn waits for a person or a time, and
+ *   other messages can be sent
  * @property {'network' | 'service' | null} trouble why nothing comes, and tried again: no connection, or a service that is busy
  * @property {string | null} progress what the workflow says it is doing
  * @property {{message?: string, code: string, retry: 'send' | 'answer' | null, requestId?: string | null} | null} failure
@@ -127,7 +128,10 @@ const CHANGES = {
     ...state,
     items: state.items.filter((item) => item.id !== id),
   }),
-  progress_update: (state, { text }) => begun({ ...state, progress: text }),
+  progress_update: (state, { text, icon }) => {
+    const next = { ...begun(state), progress: text };
+    return icon === 'clock' && next.phase === 'replying' ? { ...next, phase: 'parked' } : next;
+  },
   notice: (state, { level, title, message }) => {
     const notices = state.notices + 1;
     const item = { key: `notice:${notices}`, id: null, role: 'notice', parts: [message], status: 'done' };
@@ -144,7 +148,7 @@ function headOf({ id, title, status }) {
 }
 
 function begun(state) {
-  return state.phase === 'sending' ? { ...state, phase: 'replying' } : state;
+  return state.phase === 'sending' || state.phase === 'parked' ? { ...state, phase: 'replying' } : state;
 }
 
 function edit(state, id, change) {
@@ -163,7 +167,11 @@ function put(state, stored, status) {
   if (item.status === 'done') item.status = status;
   let at = state.items.findIndex((known) => known.id === item.id);
   if (at < 0 && item.role === 'user') at = state.items.findIndex((known) => known.status === 'sending');
-  if (at < 0) return { ...state, items: [...state.items, item] };
+  if (at < 0) {
+    // Ids grow with time. What a turn said that was parked meanwhile belongs before later messages.
+    const later = state.items.findIndex(({ id, role }) => id !== null && role !== 'notice' && id > item.id);
+    return { ...state, items: later < 0 ? [...state.items, item] : state.items.toSpliced(later, 0, item) };
+  }
   return { ...state, items: exchange(state.items, at, { ...item, key: state.items[at].key }) };
 }
 

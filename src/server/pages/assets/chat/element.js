@@ -198,7 +198,7 @@ class CallboardChat extends HTMLElement {
   #escape(event) {
     if (event.key !== 'Escape' || document.querySelector('dialog[open]')) return;
     if (this.classList.contains('drawer-open')) this.#drawer(false);
-    else if (['sending', 'replying'].includes(this.session.state.phase)) this.session.stop();
+    else if (['sending', 'replying', 'parked'].includes(this.session.state.phase)) this.session.stop();
     else return;
     event.preventDefault();
   }

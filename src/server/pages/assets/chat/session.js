@@ -35,6 +35,8 @@ export class Session {
     this.ended = false;
     /** What was said last, until the service has taken it. */
     this.unsent = null;
+    /** Whether a parked turn is left alone while another message is answered. */
+    this.parked = false;
   }
 
   /** Nothing more changes. */
@@ -45,12 +47,15 @@ export class Session {
 
   /** Says something; the first thing makes the thread. */
   async say(text) {
-    if (this.state.phase === 'idle') await this.#send({ key: crypto.randomUUID(), text });
+    if (!this.#free()) return;
+    this.parked = this.state.phase === 'parked';
+    await this.#send({ key: crypto.randomUUID(), text });
   }
 
   /** Sends what was not sent, or has what was said last answered again. */
   async again() {
-    if (this.state.phase !== 'idle') return;
+    if (!this.#free()) return;
+    this.parked = this.state.phase === 'parked';
     if (this.unsent !== null) {
       this.#set(conversation.withoutUnsent(this.state));
       await this.#send(this.unsent);
@@ -63,6 +68,11 @@ export class Session {
     const turn = this.#turn('again');
     turn.item = said.id;
     await this.#follow(turn, (signal) => this.api.begin('threads.retry_after_item', params, key, signal));
+  }
+
+  /** Whether another message can be sent. */
+  #free() {
+    return this.state.phase === 'idle' || this.state.phase === 'parked';
   }
 
   /** Has a reply that ended early continued. */
@@ -86,6 +96,7 @@ export class Session {
 
   /** Goes on with a thread: what was said in it, and the turn that runs in it. */
   async open(id) {
+    this.parked = false;
     this.#set({ ...conversation.empty(), thread: { id }, phase: 'loading' });
     await this.#join(this.#turn('joined'));
   }
@@ -167,7 +178,7 @@ export class Session {
       this.turn = null;
       // Another device may have said more, or seen less of it go.
       this.#set(conversation.over(this.state));
-      if (read && turn.kind !== 'said') await this.#join(this.#turn('joined', true));
+      if (read && (turn.kind !== 'said' || this.parked)) await this.#join(this.#turn('joined', true));
     } catch (error) {
       if (this.turn !== turn) return;
       this.turn = null;

@@ -2,6 +2,7 @@
 
 mod create;
 mod inputs;
+mod list;
 mod records;
 mod requests;
 mod rerun;
@@ -21,7 +22,7 @@ use super::guard::{Asked, Caller, Watcher, WorkflowsExecute, WorkflowsRead};
 use super::idempotency::Reply;
 use super::paging::Part;
 use super::query::Params;
-use super::{events, get, resource};
+use super::{events, get, resource, time};
 
 /// In a cursor.
 const LIST: &str = "runs";
@@ -30,9 +31,10 @@ pub(super) fn routes(config: &mut ServiceConfig) {
     config
         .service(
             resource("/api/workflows/{ref}/runs", "GET, HEAD, POST")
-                .route(get().to(list))
+                .route(get().to(of_workflow))
                 .route(web::post().to(create::create)),
         )
+        .service(resource("/api/runs", "GET, HEAD").route(get().to(list::list)))
         .service(resource("/api/runs/{id}", "GET, HEAD").route(get().to(show)))
         .service(resource("/api/runs/{id}/events", "GET").route(web::get().to(watch)))
         .service(resource("/api/runs/{id}/trace", "GET, HEAD").route(get().to(trace)))
@@ -42,7 +44,7 @@ pub(super) fn routes(config: &mut ServiceConfig) {
 }
 
 /// The newest first.
-async fn list(
+async fn of_workflow(
     caller: Caller<WorkflowsRead>,
     name: Path<String>,
     request: HttpRequest,
@@ -72,7 +74,8 @@ async fn show(
     let (run, version) = found(&caller, &id).await?;
     ApiError::refuse(Params::of(&request).finish())?;
     let questions = caller.app().runs().questions(run.id).await?;
-    Ok(Json(records::run(run, version, questions)))
+    let resumes_at = caller.store().resumes_at(run.id).await?.filter(|_| run.status == RunStatus::Waiting);
+    Ok(Json(RunRecord { resumes_at: resumes_at.map(time), ..records::run(run, version, questions) }))
 }
 
 /// What happens in the run, from any event on.

@@ -1,10 +1,11 @@
 //! From rows to the wire.
 
 use actors::runs::RunOptions;
+use kernel::ThreadId;
 use serde::Deserialize;
 use serde_json::Value;
-use store::{OpenQuestion, RunStatus, StoredDelivery, StoredRun, StoredStep};
-use wire::{DeliveryRecord, DeliveryState, RunProblem, RunRecord, RunState, TraceStep, WaitsFor};
+use store::{ListedRun, OpenQuestion, RunStatus, StoreError, StoredDelivery, StoredRun, StoredStep};
+use wire::{DeliveryRecord, DeliveryState, RunProblem, RunRecord, RunState, RunSummary, TraceStep, WaitsFor};
 
 use crate::http::time;
 
@@ -24,11 +25,35 @@ pub(super) fn run(row: StoredRun, version: Option<i32>, questions: Vec<OpenQuest
         trigger: row.trigger,
         origin_run_id: options.origin.map(|origin| origin.run.to_string()),
         waits_for: questions.into_iter().map(waits_for).collect(),
+        resumes_at: None,
         metadata: options.metadata,
         created_at: time(row.created_at),
         started_at: row.started_at.map(time),
         finished_at: row.finished_at.map(time),
     }
+}
+
+/// A run in a list.
+pub(super) fn summary(row: ListedRun) -> Result<RunSummary, StoreError> {
+    let options: Option<RunOptions> = row.options.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    let status = RunStatus::from_name(&row.status);
+    Ok(RunSummary {
+        id: row.id.to_string(),
+        workflow_id: row.workflow_id.to_string(),
+        workflow_handle: row.handle,
+        workflow_name: row.name,
+        version: row.number,
+        version_id: row.version_id.to_string(),
+        status: state(status.ok_or_else(|| StoreError::Corrupt(format!("run status {}", row.status)))?),
+        trigger: row.trigger,
+        error: row.error.as_deref().and_then(problem),
+        waits: row.waits,
+        origin_run_id: options.and_then(|options| options.origin).map(|origin| origin.run.to_string()),
+        thread_id: row.thread_id.map(|id| ThreadId(id).to_string()),
+        created_at: time(row.created_at),
+        started_at: row.started_at.map(time),
+        finished_at: row.finished_at.map(time),
+    })
 }
 
 /// The record as it was when the run was accepted.

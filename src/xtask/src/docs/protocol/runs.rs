@@ -6,8 +6,8 @@ use anyhow::Result;
 use serde_json::{Map, Value, json};
 use wire::chat::NoticeLevel;
 use wire::{
-    CreateRun, DeliveryRecord, DeliveryState, ErrorCode, Rerun, RunEvent, RunFrame, RunProblem, RunRecord,
-    RunState, RunUsage, Trace, TraceStep, WaitsFor,
+    CreateRun, DeliveryRecord, DeliveryState, ErrorCode, Listed, Rerun, RunEvent, RunFrame, RunProblem,
+    RunRecord, RunState, RunSummary, RunUsage, Trace, TraceStep, WaitsFor,
 };
 
 use super::chat::WORKFLOW;
@@ -51,6 +51,7 @@ fn ended() -> RunRecord {
         trigger: "api".into(),
         origin_run_id: None,
         waits_for: Vec::new(),
+        resumes_at: None,
         metadata: json!({"ticket": 7}).as_object().cloned().unwrap_or_default(),
         created_at: AT.into(),
         started_at: Some(AT.into()),
@@ -68,9 +69,32 @@ fn waits_for() -> WaitsFor {
     }
 }
 
+/// A page of the runs of a workspace.
+pub(super) fn list() -> Result<String> {
+    let ended = ended();
+    let summary = RunSummary {
+        id: ended.id,
+        workflow_id: ended.workflow_id,
+        workflow_handle: "support".into(),
+        workflow_name: "Support".into(),
+        version: ended.version,
+        version_id: ended.version_id,
+        status: ended.status,
+        trigger: ended.trigger,
+        error: None,
+        waits: false,
+        origin_run_id: None,
+        thread_id: None,
+        created_at: ended.created_at,
+        started_at: ended.started_at,
+        finished_at: ended.finished_at,
+    };
+    block(&Listed { data: vec![summary], next_cursor: None })
+}
+
 /// What the record of a run that waits holds.
 pub(super) fn waiting() -> Result<String> {
-    block(&json!({"status": RunState::Waiting, "waits_for": [waits_for()], "…": "…"}))
+    block(&json!({"status": RunState::Waiting, "waits_for": [waits_for()], "resumes_at": LATER, "…": "…"}))
 }
 
 pub(super) fn rerun() -> Result<String> {

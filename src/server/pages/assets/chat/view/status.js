@@ -10,7 +10,7 @@ const TROUBLE = {
   network: 'The connection is lost, and nothing else: it goes on when the connection is back.',
   service: 'The service is busy or starting again. It goes on in a moment.',
 };
-const DOING = { loading: 'Loading …', sending: '', replying: '', stopping: 'Stopping …' };
+const DOING = { loading: 'Loading …', sending: '', replying: '', parked: '', stopping: 'Stopping …' };
 
 export class StatusView {
   /** @param {{onAgain: () => void, onReconnect: () => void}} asked */

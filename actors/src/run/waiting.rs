@@ -12,7 +12,7 @@ const SETTLED: Duration = Duration::from_millis(20);
 const SHORT: TimeDelta = TimeDelta::seconds(10);
 
 /// Ends when the run only waits, for long or for somebody; yields when it is due.
-pub(super) async fn only_waits(
+pub(crate) async fn only_waits(
     activity: &Activity,
     deadline: Option<DateTime<Utc>>,
     clock: &dyn Clock,

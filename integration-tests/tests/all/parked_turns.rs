@@ -1,0 +1,176 @@
+//! Chat turns that wait for a person or a time: they hold nothing, later messages are answered, and they are answered later.
+
+use std::time::Duration;
+
+use integration_tests::{AnswerExt, RawAnswer, TestService, Workflow, chat, events, pause, until, within};
+use serde_json::{Value, json};
+
+use crate::waiting_runs::answer;
+
+/// Waits for a person if the message is `refund`, for a day if it is `tomorrow`, and answers at once otherwise.
+pub(crate) fn desk() -> Value {
+    json!({"format": "graph/1", "nodes": [
+        {"name": "checking", "type": "reply", "text": "Checking. "},
+        {"name": "ok", "type": "wait_for_input", "message": "Refund 40?"},
+        {"name": "day", "type": "delay", "seconds": 86_400},
+        {"name": "said", "type": "reply", "text": "Decided: {{ results.ok.value }}."},
+        {"name": "woken", "type": "reply", "text": "Good morning."},
+        {"name": "plain", "type": "reply", "text": "You said: {{ inputs.message }}"}],
+      "edges": [
+        {"from": "START", "cases": [{"when": "inputs.message == 'refund'", "to": "checking"},
+                                    {"when": "inputs.message == 'tomorrow'", "to": "day"}], "else": "plain"},
+        {"from": "checking", "to": "ok"}, {"from": "ok", "to": "said"}, {"from": "day", "to": "woken"},
+        {"from": "said", "to": "END"}, {"from": "woken", "to": "END"}, {"from": "plain", "to": "END"}]})
+}
+
+async fn with_desk(t: &TestService, busy: &str) -> Workflow {
+    let workflow = t.workflow().graph(desk()).published().create().await;
+    let body = json!({"chat": {"busy": busy}}).to_string();
+    let headers = [("content-type", "application/json")];
+    let changed = t.send("PUT", &format!("/api/workflows/{}", workflow.id), &headers, body).await;
+    assert_eq!(changed.status, 200, "{}", changed.text());
+    workflow
+}
+
+/// Sends a message whose turn parks; returns the stream's reader, its id and the thread.
+async fn parked(t: &TestService, workflow: &Workflow, text: &str) -> (RawAnswer, String, String) {
+    let mut open = t.open_chat(&chat::create(workflow, text)).await;
+    let stream = open.header("x-chat-stream-id").unwrap().to_owned();
+    let begun = open.until("\"clock\"").await;
+    let thread = events(&begun)[0]["thread"]["id"].as_str().unwrap().to_owned();
+    until("the turn is parked", async || t.scalar("SELECT count(*) FROM run_queue").await == "1").await;
+    assert_eq!(t.scalar("SELECT status FROM runs ORDER BY id LIMIT 1").await, "waiting");
+    (open, stream, thread)
+}
+
+async fn run_of(t: &TestService) -> Value {
+    json!({"id": t.scalar("SELECT id FROM runs ORDER BY id LIMIT 1").await})
+}
+
+async fn texts(t: &TestService, workflow: &Workflow, thread: &str) -> Vec<String> {
+    let list = chat::ask(workflow, "items.list", json!({"thread_id": thread, "order": "asc", "limit": 20}));
+    let items = t.chat(&list).await.value()["data"].as_array().unwrap().clone();
+    items.iter().map(|item| item["content"][0]["text"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_turn_that_waits_for_a_person_survives_its_reader_and_the_service() {
+    let mut t = TestService::builder().set("SERVICE_CHAT_DISCONNECT_GRACE", "1").start().await;
+    let workflow = with_desk(&t, "enqueue").await;
+    let mut open = t.open_chat(&chat::create(&workflow, "refund")).await;
+    let stream = open.header("x-chat-stream-id").unwrap().to_owned();
+    let begun = open.until("\"clock\"").await;
+    let told = events(&begun);
+    let progress = told.iter().find(|event| event["type"] == "progress_update").unwrap();
+    assert_eq!((&progress["text"], &progress["icon"]), (&json!("Refund 40?"), &json!("clock")));
+    let thread = told[0]["thread"]["id"].as_str().unwrap().to_owned();
+    drop(open);
+    // Three times the grace.
+    pause(3_000).await;
+    assert_eq!(t.scalar("SELECT status FROM runs").await, "waiting");
+    until("nothing of it is in memory", async || t.load().await.streams == 0).await;
+    // Later messages are answered meanwhile, without a word of it.
+    let other = t.chat(&chat::add(&workflow, &thread, "hello")).await;
+    assert!(other.text().contains("You said: hello"), "{}", other.text());
+    t.restart().await;
+    // Whoever comes back joins it in the thread, and hears the rest as it comes.
+    let mut joined = t.open("GET", &format!("/api/chat/threads/{thread}/stream"), &[], "").await;
+    assert_eq!(joined.header("x-chat-stream-id"), Some(stream.as_str()));
+    joined.until("\"clock\"").await;
+    let run = run_of(&t).await;
+    assert_eq!(answer(&t, &run, "ok", json!("yes")).await.status, 202);
+    let rest = within("the rest", joined.rest()).await;
+    assert!(rest.contains("thread.item.done") && !rest.contains("incomplete"), "{rest}");
+    assert_eq!(t.scalar("SELECT status FROM runs ORDER BY id LIMIT 1").await, "succeeded");
+    let items = texts(&t, &workflow, &thread).await;
+    assert!(items.contains(&"Checking. Decided: yes.".to_owned()), "{items:?}");
+    // Its stream is whole: each event once.
+    let whole = t.resume(&stream, None).await.rest().await;
+    assert_eq!(whole.matches("Checking. ").count(), 2, "one delta, and the whole message: {whole}");
+}
+
+#[tokio::test]
+async fn an_answer_without_any_reader_is_worked_off_to_the_end() {
+    let t = TestService::builder().set("SERVICE_CHAT_DISCONNECT_GRACE", "0").start().await;
+    let workflow = with_desk(&t, "enqueue").await;
+    let (open, _, thread) = parked(&t, &workflow, "refund").await;
+    drop(open);
+    assert_eq!(answer(&t, &run_of(&t).await, "ok", json!("no")).await.status, 202);
+    until("its end", async || t.scalar("SELECT status FROM runs").await == "succeeded").await;
+    assert_eq!(texts(&t, &workflow, &thread).await, ["refund", "Checking. Decided: no."]);
+}
+
+#[tokio::test]
+async fn a_parked_turn_is_nobodys_business_but_its_own() {
+    // Another message is neither refused nor ends it.
+    for busy in ["reject", "interrupt"] {
+        let t = TestService::start().await;
+        let workflow = with_desk(&t, busy).await;
+        let (mut open, _, thread) = parked(&t, &workflow, "refund").await;
+        let other = t.chat(&chat::add(&workflow, &thread, "hello")).await;
+        assert!(other.text().contains("You said: hello"), "{busy}: {}", other.text());
+        assert_eq!(t.scalar("SELECT status FROM runs ORDER BY id LIMIT 1").await, "waiting", "{busy}");
+        assert_eq!(answer(&t, &run_of(&t).await, "ok", json!("yes")).await.status, 202);
+        assert!(within("the rest", open.rest()).await.contains("Decided: yes."), "{busy}");
+    }
+}
+
+#[tokio::test]
+async fn a_parked_turn_is_stopped_at_once() {
+    let t = TestService::start().await;
+    let workflow = with_desk(&t, "enqueue").await;
+    let (mut open, stream, thread) = parked(&t, &workflow, "refund").await;
+    let stopped = t.stop_turn(&stream).await;
+    assert_eq!((stopped.status, stopped.value()), (200, json!({"status": "stopped"})));
+    let rest = within("the end", open.rest()).await;
+    assert!(rest.contains("\"incomplete\"") && rest.contains("\"stopped\""), "{rest}");
+    assert_eq!(answer(&t, &run_of(&t).await, "ok", json!("yes")).await.code(), "run.not_waiting");
+    assert_eq!(texts(&t, &workflow, &thread).await, ["refund", "Checking. "]);
+}
+
+#[tokio::test]
+async fn the_end_of_its_thread_ends_a_parked_turn() {
+    let t = TestService::start().await;
+    let workflow = with_desk(&t, "enqueue").await;
+    let (open, _, thread) = parked(&t, &workflow, "refund").await;
+    let deleted = t.chat(&chat::ask(&workflow, "threads.delete", json!({"thread_id": thread}))).await;
+    assert_eq!(deleted.status, 200, "{}", deleted.text());
+    drop(open);
+    until("its end", async || t.scalar("SELECT status FROM runs").await == "cancelled").await;
+    assert_eq!(t.scalar("SELECT count(*) FROM run_queue").await, "0");
+}
+
+#[tokio::test]
+async fn a_day_is_waited_for_in_the_queue() {
+    let t = TestService::with_manual_clock().await;
+    let workflow = with_desk(&t, "enqueue").await;
+    let mut open = t.open_chat(&chat::create(&workflow, "tomorrow")).await;
+    let begun = t.while_time_passes(open.until("\"clock\"")).await;
+    assert!(begun.contains("Waiting until "), "{begun}");
+    t.advance(Duration::from_secs(86_400));
+    let rest = t.while_time_passes(open.rest()).await;
+    assert!(rest.contains("Good morning."), "{rest}");
+    assert_eq!(t.scalar("SELECT count(*) FROM run_queue").await, "0");
+}
+
+/// Resumed turns take their place behind those that were accepted meanwhile.
+#[tokio::test]
+async fn a_resumed_turn_waits_for_the_turn_that_executes() {
+    let t = TestService::start().await;
+    let mut graph = desk();
+    let slowly = json!({"name": "plain", "type": "reply", "pieces": "words", "pause_ms": 300,
+                        "text": "one two three four five"});
+    graph["nodes"][5] = slowly;
+    let workflow = t.workflow().graph(graph).published().create().await;
+    let (mut open, _, thread) = parked(&t, &workflow, "refund").await;
+    let mut other = t.open_chat(&chat::add(&workflow, &thread, "hello")).await;
+    other.until("one").await;
+    assert_eq!(answer(&t, &run_of(&t).await, "ok", json!("yes")).await.status, 202);
+    let (first, second) = within("both ends", async { futures_util::join!(open.rest(), other.rest()) }).await;
+    assert!(first.contains("Decided: yes.") && second.contains("five"));
+    let order = "SELECT string_agg(inputs::json->>'message', ' ' ORDER BY finished_at) FROM runs";
+    assert_eq!(t.scalar(order).await, "hello refund");
+    // Its message stays where it began.
+    let items = texts(&t, &workflow, &thread).await;
+    assert_eq!(items, ["refund", "Checking. Decided: yes.", "hello", "one two three four five"]);
+}

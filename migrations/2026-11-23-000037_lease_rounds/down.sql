@@ -1,0 +1,2 @@
+ALTER TABLE leases DROP COLUMN round, DROP COLUMN ended_at;
+DROP SEQUENCE lease_epochs;

@@ -1,0 +1,119 @@
+//! `callboard runs list`.
+
+use clap::{Args, ValueEnum};
+use client::{Part, RunsFilter};
+use wire::RunSummary;
+
+use crate::options::{ClientOptions, InWorkspace, Session};
+use crate::output::{Failure, Output, complain, pretty, say};
+use crate::table::{self, second};
+
+/// Maximum number of runs of one answer.
+const PAGE: u32 = 200;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  callboard runs list --status failed --limit 5\n  \
+                        callboard runs list --workflow support --status waiting,running")]
+pub(crate) struct List {
+    /// Only in these states.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    status: Vec<Status>,
+    /// Only of this workflow: its handle or id.
+    #[arg(long, value_name = "WORKFLOW")]
+    workflow: Option<String>,
+    /// Only started by these triggers.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    trigger: Vec<Trigger>,
+    /// Only created at this time or later, such as 2026-11-23T09:00:00Z.
+    #[arg(long, value_name = "TIME")]
+    from: Option<String>,
+    /// Only created before this time.
+    #[arg(long, value_name = "TIME")]
+    to: Option<String>,
+    /// Only those with an open question.
+    #[arg(long)]
+    waits: bool,
+    /// Maximum number of runs to print.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    limit: u32,
+    #[command(flatten)]
+    pub(super) place: InWorkspace,
+    #[command(flatten)]
+    pub(super) options: ClientOptions,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Status {
+    Queued,
+    Running,
+    Waiting,
+    Succeeded,
+    Failed,
+    Cancelled,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Trigger {
+    Api,
+    Websocket,
+    Chat,
+    Cron,
+    Webhook,
+    Rerun,
+}
+
+impl List {
+    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+        let runs = self.runs(session).await?;
+        if session.output == Output::Json {
+            return say(pretty(&runs)?);
+        }
+        if runs.is_empty() {
+            complain("There is no such run.");
+            return Ok(());
+        }
+        let head = ["ID", "CREATED", "WORKFLOW", "VERSION", "TRIGGER", "STATUS", "ERROR"];
+        table::print(head, runs.into_iter().map(row).collect())
+    }
+
+    async fn runs(&self, session: &Session) -> Result<Vec<RunSummary>, Failure> {
+        let filter = RunsFilter {
+            status: names(&self.status),
+            trigger: names(&self.trigger),
+            workflow: self.workflow.clone(),
+            from: self.from.clone(),
+            to: self.to.clone(),
+            waits: self.waits.then_some(true),
+        };
+        let (mut runs, mut cursor, mut missing) = (Vec::new(), None, self.limit);
+        while missing > 0 {
+            let part = Part { limit: Some(missing.min(PAGE)), cursor };
+            let listed = session.client.runs_of_workspace(&filter, &part).await;
+            let listed = listed.map_err(|error| session.failed(error))?;
+            missing = missing.saturating_sub(u32::try_from(listed.data.len()).unwrap_or(missing));
+            runs.extend(listed.data);
+            cursor = listed.next_cursor;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        Ok(runs)
+    }
+}
+
+fn names<T: ValueEnum>(chosen: &[T]) -> Vec<String> {
+    chosen.iter().filter_map(|one| Some(one.to_possible_value()?.get_name().to_owned())).collect()
+}
+
+fn row(run: RunSummary) -> [String; 7] {
+    let status = if run.waits { "waiting for an answer" } else { run.status.as_str() };
+    [
+        run.id,
+        second(&run.created_at),
+        run.workflow_handle,
+        run.version.map_or_else(|| "draft".to_owned(), |number| number.to_string()),
+        run.trigger,
+        status.to_owned(),
+        run.error.map(|error| format!("{} ({})", error.message, error.code)).unwrap_or_default(),
+    ]
+}

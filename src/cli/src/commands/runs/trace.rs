@@ -1,0 +1,68 @@
+//! `callboard runs trace`.
+
+use chrono::DateTime;
+use clap::Args;
+use wire::TraceStep;
+
+use super::show;
+use crate::options::{ClientOptions, Session};
+use crate::output::{Failure, Output, pretty, say};
+use crate::table::{self, second};
+
+#[derive(Debug, Args)]
+pub(crate) struct Trace {
+    /// Id of the run.
+    run: String,
+    #[command(flatten)]
+    pub(super) options: ClientOptions,
+}
+
+impl Trace {
+    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+        let found = session.client.trace(&self.run).await;
+        let trace = found.map_err(|error| session.complaint(error).about(&self.run))?;
+        if session.output == Output::Json {
+            return say(pretty(&trace)?);
+        }
+        show::show(&trace.run)?;
+        say("")?;
+        let ended = trace.run.finished_at.is_some();
+        let head = ["STEP", "NODE", "VISIT", "TRY", "STATUS", "STARTED", "TOOK", "ERROR"];
+        table::print(head, trace.steps.into_iter().map(|step| row(step, ended)).collect())
+    }
+}
+
+fn row(step: TraceStep, run_ended: bool) -> [String; 8] {
+    let took = step.finished_at.as_deref().and_then(|end| took(&step.started_at, end));
+    // An attempt without an end was cut: by a crash, or by the end of its run.
+    let status = if step.status == "started" && run_ended { "cut off".to_owned() } else { step.status };
+    [
+        step.step.to_string(),
+        step.node,
+        step.visit.to_string(),
+        step.attempt.to_string(),
+        status,
+        second(&step.started_at),
+        took.unwrap_or_else(|| "-".to_owned()),
+        step.error.map(|error| format!("{} ({})", error.message, error.code)).unwrap_or_default(),
+    ]
+}
+
+fn took(from: &str, to: &str) -> Option<String> {
+    let time = |text| DateTime::parse_from_rfc3339(text).ok();
+    let millis = (time(to)? - time(from)?).num_milliseconds();
+    Some(if millis < 10_000 { format!("{millis} ms") } else { format!("{} s", millis / 1_000) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_is_short() {
+        let from = "2026-11-23T09:00:00.000000Z";
+        assert_eq!(took(from, "2026-11-23T09:00:01.250000Z").unwrap(), "1250 ms");
+        assert_eq!(took(from, "2026-11-23T09:01:00.000000Z").unwrap(), "60 s");
+        assert_eq!(took(from, "?"), None);
+    }
+}

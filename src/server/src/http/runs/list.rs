@@ -1,0 +1,86 @@
+//! The runs of a workspace.
+
+use actix_web::http::header::ETAG;
+use actix_web::{HttpRequest, HttpResponse};
+use chrono::{DateTime, Utc};
+use kernel::ThreadId;
+use ring::digest::{SHA256, digest};
+use store::{RunStatus, RunsFilter};
+use uuid::Uuid;
+use wire::Listed;
+
+use super::records;
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::etag;
+use crate::http::guard::{Caller, WorkflowsRead};
+use crate::http::paging::{self, Part};
+use crate::http::query::Params;
+
+/// In a cursor.
+const LIST: &str = "workspace-runs";
+/// What starts runs.
+const TRIGGERS: [&str; 6] = ["api", "websocket", "chat", "cron", "webhook", "rerun"];
+
+/// The newest first. 304 if the client has this page with these states.
+pub(super) async fn list(caller: Caller<WorkflowsRead>, request: HttpRequest) -> ApiResult<HttpResponse> {
+    let workspace = caller.workspace().await?;
+    let mut query = Params::of(&request);
+    let part: Part<Uuid> = Part::of(&mut query, LIST);
+    let workflow = query.text("workflow");
+    let mut filter = filter(&mut query);
+    ApiError::refuse(query.finish())?;
+    if let Some(workflow) = workflow {
+        let workflow = caller.workflow(&workflow).await?;
+        filter.workflow = Some(workflow.id);
+    }
+    let page = caller.store().runs_of_workspace(workspace, &filter, part.after, part.limit).await?;
+    let next_cursor = page.next.map(|next| paging::cursor(LIST, &next));
+    let data: Vec<_> = page.runs.into_iter().map(records::summary).collect::<Result<_, _>>()?;
+    let body = serde_json::to_string(&Listed { data, next_cursor });
+    let body = body.map_err(|error| ApiError::new(wire::ErrorCode::Internal).with_cause(error))?;
+    let tag = format!(
+        "\"{}\"",
+        hex::encode(digest(&SHA256, body.as_bytes()).as_ref().get(..16).unwrap_or_default())
+    );
+    let mut answer =
+        if etag::is_known(&request, &tag) { HttpResponse::NotModified() } else { HttpResponse::Ok() };
+    answer.insert_header((ETAG, tag.as_str())).insert_header(("Cache-Control", "private, no-cache"));
+    if etag::is_known(&request, &tag) {
+        return Ok(answer.finish());
+    }
+    Ok(answer.content_type("application/json").body(body))
+}
+
+fn filter(query: &mut Params) -> RunsFilter {
+    let statuses = query.words("status", &RunStatus::ALL.map(RunStatus::as_str));
+    let triggers = query.words("trigger", &TRIGGERS);
+    let thread = query.text("thread");
+    let thread_id = thread.as_deref().and_then(|text| ThreadId::parse(text).ok());
+    if thread.is_some() && thread_id.is_none() {
+        query.note("thread", "format", "must be the id of a thread, such as thr_…");
+    }
+    let (from, to) = (time(query, "from"), time(query, "to"));
+    let waits = query.text("waits");
+    let waits_wanted = waits.as_deref().and_then(|text| text.parse::<bool>().ok());
+    if waits.is_some() && waits_wanted.is_none() {
+        query.note("waits", "type", "must be true or false");
+    }
+    RunsFilter {
+        statuses: statuses.iter().filter_map(|name| RunStatus::from_name(name)).collect(),
+        triggers,
+        workflow: None,
+        thread: thread_id,
+        from,
+        to,
+        waits: waits_wanted,
+    }
+}
+
+fn time(query: &mut Params, name: &'static str) -> Option<DateTime<Utc>> {
+    let text = query.text(name)?;
+    let time = DateTime::parse_from_rfc3339(&text).ok();
+    if time.is_none() {
+        query.note(name, "format", "must be a time such as 2026-11-23T09:00:00Z");
+    }
+    time.map(|time| time.to_utc())
+}

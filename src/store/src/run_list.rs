@@ -1,0 +1,238 @@
+//! The runs of a workspace, newest first, without their inputs and outputs.
+
+use chrono::{DateTime, Utc};
+use diesel::prelude::*;
+use diesel::sql_types::{Array, BigInt, Bool, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use kernel::{ThreadId, first_id_at};
+use uuid::Uuid;
+
+use crate::{RunStatus, Store, StoreError};
+
+/// Maximum number of runs that one query reads. Filters that match few of them yield short pages.
+const MAX_READ: i64 = 10_000;
+
+/// Which runs of a workspace a list shows. Everything given must match.
+#[derive(Debug, Clone, Default)]
+pub struct RunsFilter {
+    /// One of these states; empty: any.
+    pub statuses: Vec<RunStatus>,
+    /// One of these triggers; empty: any.
+    pub triggers: Vec<String>,
+    /// Of this workflow.
+    pub workflow: Option<Uuid>,
+    /// Of this thread.
+    pub thread: Option<ThreadId>,
+    /// Created at this time or later.
+    pub from: Option<DateTime<Utc>>,
+    /// Created before this time.
+    pub to: Option<DateTime<Utc>>,
+    /// Whether an open question waits for an answer.
+    pub waits: Option<bool>,
+}
+
+impl RunsFilter {
+    /// Whether a page may be short although more runs follow.
+    fn is_selective(&self) -> bool {
+        !self.statuses.is_empty()
+            || !self.triggers.is_empty()
+            || self.thread.is_some()
+            || self.waits.is_some()
+    }
+}
+
+/// A run in a list.
+#[derive(Debug, Clone, QueryableByName)]
+pub struct ListedRun {
+    /// UUIDv7.
+    #[diesel(sql_type = SqlUuid)]
+    pub id: Uuid,
+    /// Its workflow.
+    #[diesel(sql_type = SqlUuid)]
+    pub workflow_id: Uuid,
+    /// The workflow's handle.
+    #[diesel(sql_type = Text)]
+    pub handle: String,
+    /// The workflow's name.
+    #[diesel(sql_type = Text)]
+    pub name: String,
+    /// The number of its version; `None` for a draft.
+    #[diesel(sql_type = Nullable<Integer>)]
+    pub number: Option<i32>,
+    /// Its version or draft.
+    #[diesel(sql_type = SqlUuid)]
+    pub version_id: Uuid,
+    /// As in its row.
+    #[diesel(sql_type = Text)]
+    pub status: String,
+    /// What started it.
+    #[diesel(sql_type = Text)]
+    pub trigger: String,
+    /// JSON `{code, message, node}`.
+    #[diesel(sql_type = Nullable<Text>)]
+    pub error: Option<String>,
+    /// JSON.
+    #[diesel(sql_type = Nullable<Text>)]
+    pub options: Option<String>,
+    /// Whether an open question waits for an answer.
+    #[diesel(sql_type = Bool)]
+    pub waits: bool,
+    /// Its thread.
+    #[diesel(sql_type = Nullable<SqlUuid>)]
+    pub thread_id: Option<Uuid>,
+    /// When it was accepted.
+    #[diesel(sql_type = Timestamptz)]
+    pub created_at: DateTime<Utc>,
+    /// When it started.
+    #[diesel(sql_type = Nullable<Timestamptz>)]
+    pub started_at: Option<DateTime<Utc>>,
+    /// When it ended.
+    #[diesel(sql_type = Nullable<Timestamptz>)]
+    pub finished_at: Option<DateTime<Utc>>,
+}
+
+/// A page of a list of runs.
+#[derive(Debug)]
+pub struct RunsPage {
+    /// At most as many as asked for.
+    pub runs: Vec<ListedRun>,
+    /// The run after which the next page starts; `None`: nothing follows.
+    pub next: Option<Uuid>,
+}
+
+impl Store {
+    /// Returns a page of the runs of a workspace, newest first, after the run `before`. Reads at most 10,000 runs: a page may
+    /// be shorter than `limit`, even empty, and still have a next one.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn runs_of_workspace(
+        &self,
+        workspace: Uuid,
+        filter: &RunsFilter,
+        before: Option<Uuid>,
+        limit: i64,
+    ) -> Result<RunsPage, StoreError> {
+        let end = filter.to.map_or(Uuid::max(), first_id_at);
+        let before = before.map_or(end, |before| before.min(end));
+        let from = filter.from.map_or(Uuid::nil(), first_id_at);
+        // Each text has a plan of its own: an index serves the workflow, another one the workspace.
+        let (of, named) = match (filter.thread, filter.workflow) {
+            (Some(thread), _) => ("r.thread_id = $2", Some(thread.0)),
+            (None, Some(workflow)) => ("r.workflow_id = $2", Some(workflow)),
+            (None, None) => ("$2::uuid IS NULL", None),
+        };
+        let window = format!("r.workspace_id = $1 AND {of} AND r.id < $3 AND r.id >= $4");
+        let page = Page { workspace, filter, named, before, from, now: self.now(), limit, window };
+        let mut connection = self.connection().await?;
+        // Of one snapshot: otherwise runs that start between the statements would shift the next page.
+        connection
+            .build_transaction()
+            .read_only()
+            .repeatable_read()
+            .run(async |connection| page.read(connection).await)
+            .await
+    }
+
+    /// When a parked run resumes by itself: at the end of a delay, of a pause before another attempt, of a question or of its
+    /// own limit. `None` if it is not parked, or waits for an answer alone.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn resumes_at(&self, run: Uuid) -> Result<Option<DateTime<Utc>>, StoreError> {
+        #[derive(QueryableByName)]
+        struct Due {
+            #[diesel(sql_type = Nullable<Timestamptz>)]
+            due_at: Option<DateTime<Utc>>,
+        }
+        let due: Option<Due> =
+            diesel::sql_query("SELECT due_at FROM run_queue WHERE run_id = $1 AND NOT turn")
+                .bind::<SqlUuid, _>(run)
+                .get_result(&mut *self.connection().await?)
+                .await
+                .optional()?;
+        Ok(due.and_then(|due| due.due_at))
+    }
+}
+
+/// A page to read.
+struct Page<'a> {
+    workspace: Uuid,
+    filter: &'a RunsFilter,
+    /// The thread or workflow whose index serves.
+    named: Option<Uuid>,
+    before: Uuid,
+    from: Uuid,
+    now: DateTime<Utc>,
+    limit: i64,
+    window: String,
+}
+
+impl Page<'_> {
+    async fn read(&self, connection: &mut AsyncPgConnection) -> Result<RunsPage, StoreError> {
+        let mut runs = self.runs(connection).await?;
+        let most = usize::try_from(self.limit).unwrap_or(usize::MAX);
+        if runs.len() > most {
+            runs.truncate(most);
+            let next = runs.last().map(|last| last.id);
+            return Ok(RunsPage { runs, next });
+        }
+        let next = if self.filter.is_selective() { self.end_of_window(connection).await? } else { None };
+        Ok(RunsPage { runs, next })
+    }
+
+    async fn runs(&self, connection: &mut AsyncPgConnection) -> Result<Vec<ListedRun>, StoreError> {
+        let window = &self.window;
+        let statuses: Vec<&str> = self.filter.statuses.iter().map(|status| status.as_str()).collect();
+        let runs = diesel::sql_query(format!(
+            "SELECT r.id, r.workflow_id, w.handle, w.name, v.number, r.version_id, r.status, r.trigger, r.error, r.options,
+                 q.waits, r.thread_id, r.created_at, r.started_at, r.finished_at
+             FROM (SELECT id, workflow_id, version_id, status, trigger, error, options, thread_id, created_at, started_at,
+                       finished_at
+                   FROM runs r WHERE {window} ORDER BY id DESC LIMIT $10) r
+             JOIN workflows w ON w.id = r.workflow_id JOIN workflow_versions v ON v.id = r.version_id
+             CROSS JOIN LATERAL (SELECT r.finished_at IS NULL AND EXISTS (
+                 SELECT FROM run_questions q WHERE q.run_id = r.id AND q.answered_at IS NULL
+                     AND (q.expires_at IS NULL OR q.expires_at > $9)) AS waits) q
+             WHERE ($5::text[] = '{{}}' OR r.status = ANY($5)) AND ($6::text[] = '{{}}' OR r.trigger = ANY($6))
+                 AND ($7::uuid IS NULL OR r.workflow_id = $7) AND ($8::bool IS NULL OR q.waits = $8)
+             ORDER BY r.id DESC LIMIT $11"
+        ))
+        .bind::<SqlUuid, _>(self.workspace)
+        .bind::<Nullable<SqlUuid>, _>(self.named)
+        .bind::<SqlUuid, _>(self.before)
+        .bind::<SqlUuid, _>(self.from)
+        .bind::<Array<Text>, _>(statuses)
+        .bind::<Array<Text>, _>(&self.filter.triggers)
+        .bind::<Nullable<SqlUuid>, _>(self.filter.workflow)
+        .bind::<Nullable<Bool>, _>(self.filter.waits)
+        .bind::<Timestamptz, _>(self.now)
+        .bind::<BigInt, _>(MAX_READ)
+        .bind::<BigInt, _>(self.limit.saturating_add(1))
+        .load(connection)
+        .await?;
+        Ok(runs)
+    }
+
+    /// The last run that was read, if more follow.
+    async fn end_of_window(&self, connection: &mut AsyncPgConnection) -> Result<Option<Uuid>, StoreError> {
+        #[derive(QueryableByName)]
+        struct Last {
+            #[diesel(sql_type = SqlUuid)]
+            id: Uuid,
+        }
+        let window = &self.window;
+        let last: Option<Last> = diesel::sql_query(format!(
+            "SELECT r.id FROM runs r WHERE {window} ORDER BY r.id DESC OFFSET $5 LIMIT 1"
+        ))
+        .bind::<SqlUuid, _>(self.workspace)
+        .bind::<Nullable<SqlUuid>, _>(self.named)
+        .bind::<SqlUuid, _>(self.before)
+        .bind::<SqlUuid, _>(self.from)
+        .bind::<BigInt, _>(MAX_READ - 1)
+        .get_result(connection)
+        .await
+        .optional()?;
+        Ok(last.map(|last| last.id))
+    }
+}
