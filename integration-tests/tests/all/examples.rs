@@ -86,6 +86,7 @@ async fn the_support_desk_looks_up_pays_back_and_calls_a_colleague() {
     let asked = model.requests().await;
     let told = |n: usize| asked[n]["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
     assert!(told(1).contains("delivered") && told(2).contains("42.5"), "{} {}", told(1), told(2));
+    assert!(!told(1).contains("headers"), "headers say nothing to a model: {}", told(1));
     assert!(told(3).contains("rules do not allow"), "{}", told(3));
     assert!(!json!(asked).to_string().contains("token-of-the-shop"));
 }

@@ -82,6 +82,8 @@ async fn runs_of_all_workflows_are_listed_and_filtered() {
     assert_eq!(wrong.status, 422);
     assert_eq!(pointers, ["/cursor", "/from", "/limit", "/more", "/status", "/thread", "/trigger", "/waits"]);
     assert_eq!(t.get("/api/runs?workflow=gone").await.code(), "workflow.not_found");
+    assert_eq!(answer(&t, &third, "ok", json!(1)).await.status, 202);
+    becomes(&t, &third, "succeeded").await;
 }
 
 #[tokio::test]

@@ -24,7 +24,8 @@ const START: &str = "
             AND NOT EXISTS (SELECT FROM run_queue q WHERE q.run_id = r.id)
     )
     UPDATE runs SET status = 'running', started_at = coalesce(started_at, $5)
-    WHERE id = $3 AND writer_id = $4 AND finished_at IS NULL AND NOT EXISTS (
+    WHERE id = $3 AND writer_id = $4 AND finished_at IS NULL
+        AND NOT EXISTS (SELECT FROM run_queue q WHERE q.run_id = runs.id) AND NOT EXISTS (
         SELECT FROM unfinished other WHERE other.writer_id <> $4 AND (other.executes
             OR other.place < ($2, $3) AND NOT EXISTS (
                 SELECT FROM unfinished own WHERE own.writer_id = $4

@@ -1,6 +1,6 @@
 //! `callboard trigger …`.
 
-use integration_tests::{BOOTSTRAP, TestService};
+use integration_tests::{BOOTSTRAP, TestService, graphs};
 
 use super::terminal::Terminal;
 
@@ -10,7 +10,7 @@ const SECRET: &str = "canary-0123456789-of-the-webhook";
 async fn a_workflow_is_given_a_schedule_and_a_webhook() {
     let t = TestService::builder().with_bootstrap_token().start().await;
     let terminal = Terminal::of(&t).with_token(BOOTSTRAP);
-    let workflow = t.workflow().create().await.id;
+    let workflow = t.workflow().graph(graphs::reply("hi")).create().await.id;
     let none = terminal.run(&["trigger", "show", &workflow]).await;
     assert!(none.status == Some(0) && none.err.starts_with("It has no trigger yet."), "{}", none.err);
     let set = ["trigger", "cron", &workflow, "0 0 1 1 *", "--timezone", "Asia/Tokyo", "--missed", "once"];
@@ -35,7 +35,20 @@ async fn a_workflow_is_given_a_schedule_and_a_webhook() {
     assert!(open.contains("webhook    PUT ") && open.contains("5 calls in 60 s"), "{open}");
     let shown = terminal.does(&["trigger", "show", &workflow]).await;
     assert!(shown.contains("schedule   ") && shown.ends_with(&open), "{shown}");
+    // What its last runs came to.
+    let path = format!("/api/workflows/{workflow}/triggers/webhook");
+    let called = t.send("PUT", &path, &[("content-type", "application/json")], "{}".to_owned()).await;
+    assert_eq!(called.status, 202, "{}", called.text());
+    integration_tests::until("the run ends", async || {
+        let shown = terminal.does(&["trigger", "show", &workflow]).await;
+        shown
+            .lines()
+            .last()
+            .is_some_and(|line| line.starts_with("webhook    2") && line.contains("succeeded"))
+    })
+    .await;
     let json = terminal.does(&["trigger", "show", &workflow, "--output", "json"]).await;
+    assert!(json.contains("\"runs\": [\n"), "{json}");
     assert!(json.contains("\"next_fire_at\"") && json.contains("\"allow_unsigned\": true"), "{json}");
     for (arguments, status, says) in [
         (&["trigger", "webhook", &workflow][..], 2, "no secret"),

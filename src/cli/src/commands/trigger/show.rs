@@ -1,14 +1,17 @@
 //! `callboard trigger show`.
 
 use clap::Args;
-use client::ClientError;
+use client::{ClientError, Part, RunsFilter};
 use serde::Serialize;
-use wire::{CronRecord, MissedFires, SignatureScheme, WebhookRecord};
+use wire::{CronRecord, MissedFires, RunSummary, SignatureScheme, WebhookRecord};
 
 use crate::options::{ClientOptions, InWorkspace, Session};
 use crate::output::{Failure, Output, complain, pretty, say};
 use crate::table::second;
 use crate::terminal::harmless;
+
+/// Runs that are shown.
+const LAST_RUNS: u32 = 5;
 
 #[derive(Debug, Args)]
 pub(crate) struct Show {
@@ -25,6 +28,8 @@ pub(crate) struct Show {
 struct Triggers {
     cron: Option<CronRecord>,
     webhook: Option<WebhookRecord>,
+    /// The last runs that they started.
+    runs: Vec<RunSummary>,
 }
 
 impl Show {
@@ -34,8 +39,15 @@ impl Show {
         let workflow = session.client.workflow(&self.workflow).await.map_err(failed)?;
         let cron = if_any(session.client.cron(&workflow.id).await).map_err(failed)?;
         let webhook = if_any(session.client.webhook(&workflow.id).await).map_err(failed)?;
+        let filter = RunsFilter {
+            workflow: Some(workflow.id.clone()),
+            trigger: vec!["cron".to_owned(), "webhook".to_owned()],
+            ..RunsFilter::default()
+        };
+        let last = Part { limit: Some(LAST_RUNS), cursor: None };
+        let runs = session.client.runs_of_workspace(&filter, &last).await.map_err(failed)?.data;
         if session.output == Output::Json {
-            return say(pretty(&Triggers { cron, webhook })?);
+            return say(pretty(&Triggers { cron, webhook, runs })?);
         }
         if cron.is_none() && webhook.is_none() {
             complain(
@@ -46,8 +58,19 @@ impl Show {
         if let Some(record) = &cron {
             self::cron(record)?;
         }
-        webhook.as_ref().map_or(Ok(()), |record| self::webhook(record, &address(session, &workflow.id)))
+        if let Some(record) = &webhook {
+            self::webhook(record, &address(session, &workflow.id))?;
+        }
+        runs.iter().try_for_each(run)
     }
+}
+
+/// How a run ended, and why.
+fn run(run: &RunSummary) -> Result<(), Failure> {
+    let why = run.error.as_ref().map(|error| format!(": {} ({})", error.message, error.code));
+    let (at, id) = (second(&run.created_at), harmless(&run.id));
+    let ended = format!("{}{}", run.status.as_str(), why.unwrap_or_default());
+    say(format_args!("{:<10} {at} {id} {}", harmless(&run.trigger), harmless(&ended)))
 }
 
 fn if_any<T>(answer: Result<T, ClientError>) -> Result<Option<T>, ClientError> {

@@ -186,7 +186,10 @@ impl Steps {
                     let told: Vec<String> = told.map(|p| format!("{} {}", p.pointer, p.message)).collect();
                     return Ok(Answered::bad(format!("the arguments do not fit: {}", told.join("; "))));
                 }
-                nested.inner(node, &path, args, output, SILENT).await
+                let ended = nested.inner(node, &path, args, output, SILENT).await;
+                ended.map(
+                    |result| if node.kind.name == "http_request" { without_headers(result) } else { result },
+                )
             }
             Runs::Workflow(workflow) => {
                 let calling = WorkflowCall { workflow: workflow.clone(), inputs: call.arguments.clone() };
@@ -223,6 +226,14 @@ impl Answered {
     fn bad(message: String) -> Self {
         Self::failed(NodeError::failed(message))
     }
+}
+
+/// An answer of a server without its headers: they cost tokens and say nothing to a model. The trace has them.
+fn without_headers(mut answer: Value) -> Value {
+    if let Some(members) = answer.as_object_mut() {
+        members.remove("headers");
+    }
+    answer
 }
 
 /// As much of an answer as the model is told.

@@ -23,16 +23,19 @@ const TRIGGERS: [&str; 6] = ["api", "websocket", "chat", "cron", "webhook", "rer
 
 /// The newest first. 304 if the client has this page with these states.
 pub(super) async fn list(caller: Caller<WorkflowsRead>, request: HttpRequest) -> ApiResult<HttpResponse> {
-    let workspace = caller.workspace().await?;
     let mut query = Params::of(&request);
     let part: Part<Uuid> = Part::of(&mut query, LIST);
     let workflow = query.text("workflow");
     let mut filter = filter(&mut query);
     ApiError::refuse(query.finish())?;
-    if let Some(workflow) = workflow {
-        let workflow = caller.workflow(&workflow).await?;
-        filter.workflow = Some(workflow.id);
-    }
+    let workspace = match workflow {
+        Some(workflow) => {
+            let workflow = caller.workflow(&workflow).await?;
+            filter.workflow = Some(workflow.id);
+            workflow.workspace_id
+        }
+        None => caller.workspace().await?,
+    };
     let page = caller.store().runs_of_workspace(workspace, &filter, part.after, part.limit).await?;
     let next_cursor = page.next.map(|next| paging::cursor(LIST, &next));
     let data: Vec<_> = page.runs.into_iter().map(records::summary).collect::<Result<_, _>>()?;
