@@ -153,11 +153,33 @@ impl Changes {
             return Ok((same.try_into()?, false));
         }
         let number = latest.unwrap_or(0) + 1;
+        let workflow = new.workflow_id;
+        let version = self.insert_version(new, Some(number), now).await?;
+        diesel::update(workflows::table.find(workflow))
+            .set((
+                workflows::latest_version.eq(number),
+                // What is newer than a version that was set by hand becomes live.
+                workflows::live_version.eq(None::<i32>),
+                workflows::updated_at.eq(now),
+            ))
+            .execute(&mut *self.connection)
+            .await?;
+        Ok((version, true))
+    }
+
+    /// `number`: `None` for a draft.
+    async fn insert_version(
+        &mut self,
+        new: NewVersion,
+        number: Option<i32>,
+        now: DateTime<Utc>,
+    ) -> Result<StoredVersion, StoreError> {
         let row: Row = diesel::insert_into(workflow_versions::table)
             .values((
                 workflow_versions::id.eq(self.store.ids().uuid()?),
                 workflow_versions::workflow_id.eq(new.workflow_id),
-                workflow_versions::number.eq(Some(number)),
+                workflow_versions::number.eq(number),
+                workflow_versions::draft.eq(number.is_none()),
                 workflow_versions::digest.eq(&new.digest),
                 workflow_versions::identity.eq(&new.identity),
                 workflow_versions::graph.eq(&new.graph),
@@ -168,18 +190,9 @@ impl Changes {
                 workflow_versions::created_at.eq(now),
             ))
             .returning(Row::as_returning())
-            .get_result(connection)
+            .get_result(&mut *self.connection)
             .await?;
-        diesel::update(workflows::table.find(new.workflow_id))
-            .set((
-                workflows::latest_version.eq(number),
-                // What is newer than a version that was set by hand becomes live.
-                workflows::live_version.eq(None::<i32>),
-                workflows::updated_at.eq(now),
-            ))
-            .execute(connection)
-            .await?;
-        Ok((row.try_into()?, true))
+        row.try_into()
     }
 
     /// Keeps a graph that came with a request as a draft; the same content is the numbered version or the draft that is
@@ -213,28 +226,10 @@ impl Changes {
         if let Some(same) = same {
             return same.try_into();
         }
-        let row: Row = diesel::insert_into(workflow_versions::table)
-            .values((
-                workflow_versions::id.eq(self.store.ids().uuid()?),
-                workflow_versions::workflow_id.eq(new.workflow_id),
-                workflow_versions::draft.eq(true),
-                workflow_versions::digest.eq(&new.digest),
-                workflow_versions::identity.eq(&new.identity),
-                workflow_versions::graph.eq(&new.graph),
-                workflow_versions::runnable_config.eq(new.runnable_config.map(Value::Object)),
-                workflow_versions::metadata.eq(Value::Object(new.metadata)),
-                workflow_versions::notes.eq(&new.notes),
-                workflow_versions::created_by.eq(&new.created_by),
-                workflow_versions::created_at.eq(now),
-            ))
-            .returning(Row::as_returning())
-            .get_result(connection)
-            .await?;
-        row.try_into()
+        self.insert_version(new, None, now).await
     }
 
-    /// Makes a numbered version live; returns the one that was, and whether that changes anything. `None` if the workflow has
-    /// no such version.
+    /// Makes a numbered version live; returns the version that was live before. `None` if the workflow has no such version.
     ///
     /// # Errors
     /// [`StoreError::Archived`] when the workflow is.

@@ -21,6 +21,7 @@ pub(super) async fn set(
     let (name, number) = &*path;
     let workflow = caller.workflow(name).await?;
     caller.check_publishes(workflow.workspace_id).await?;
+    // `force` is accepted for clients that send it; there is no gate yet that it would pass.
     change.wanted_if_any(requests::set_live)?;
     let version = versions::find(caller, &workflow, number).await?;
     let number = version.number.ok_or_else(|| {
