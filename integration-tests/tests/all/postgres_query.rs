@@ -44,7 +44,30 @@ async fn a_statement_is_done_in_the_database_of_a_credential() {
     assert_eq!(found["output"], json!({"rows": [{"id": 2, "who": "a2"}], "count": 1}));
     let injected = run(&t, select, json!({"who": "' OR '1' = '1"})).await;
     assert_eq!(injected["output"], json!({"rows": [], "count": 0}));
+    // Statements that cannot stand inside another one.
+    let explained = run(&t, json!({"query": "EXPLAIN SELECT * FROM orders"}), json!({})).await;
+    assert!(explained["output"]["rows"][0]["QUERY PLAN"].as_str().unwrap().contains("orders"), "{explained}");
+    let formatted = run(&t, json!({"query": "EXPLAIN (FORMAT JSON) SELECT 1"}), json!({})).await;
+    assert!(formatted["output"]["rows"][0]["QUERY PLAN"][0]["Plan"].is_object(), "{formatted}");
+    let shown = run(&t, json!({"query": "SHOW search_path"}), json!({})).await;
+    assert_eq!(shown["output"]["count"], 1, "{shown}");
+    let moved = "WITH gone AS (DELETE FROM orders WHERE id = $1 RETURNING id, who), back AS (INSERT INTO orders SELECT * FROM gone)
+                 SELECT id, who, 1.5::float8 AS f, 0.1::real AS r, true AS b, NULL::int AS n FROM gone";
+    let moved = run(&t, json!({"query": moved, "mode": "write", "parameters": [3]}), json!({})).await;
+    assert_eq!(
+        moved["output"],
+        json!({"rows": [{"id": 3, "who": "a3", "f": 1.5, "r": 0.1, "b": true, "n": null}], "count": 1}),
+        "{moved}"
+    );
+    let plain =
+        run(&t, json!({"query": "WITH a AS (SELECT 1 AS n) SELECT n, now() AS at FROM a"}), json!({})).await;
+    assert_eq!(plain["output"]["rows"][0]["n"], 1, "{plain}");
     for (query, code) in [
+        (
+            json!({"query": "WITH a AS (DELETE FROM orders RETURNING 1) SELECT now() AS at FROM a", "mode": "write"}),
+            "postgres.failed",
+        ),
+        (json!({"query": "WITH a AS (DELETE FROM orders RETURNING id) SELECT id FROM a"}), "postgres.failed"),
         (json!({"query": "DELETE FROM orders"}), "postgres.failed"),
         (json!({"query": "SELECT * FROM nothing"}), "postgres.failed"),
         (json!({"query": "SELECT * FROM orders", "max_rows": 2}), "postgres.too_large"),

@@ -18,10 +18,11 @@ use tokio::net::TcpStream;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{FromSql, Kind, Type};
-use tokio_postgres::{Client, Config, Error};
+use tokio_postgres::{Client, Config, Error, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::connect::{Verify, tls_config, verification};
+use crate::foreign_rows::{self, begins_with};
 use crate::parameter::Parameter;
 
 /// How long reaching one address may take, and how long the server may take to let us in.
@@ -305,23 +306,29 @@ async fn work(
         let parameters = bound(&query.parameters, &types)?;
         answer.count = client.execute_raw(&plain, &parameters).await.map_err(failed)?;
     } else {
-        // The server knows its types best: it makes the JSON.
         let most = query.rows.saturating_add(1);
-        let sql = format!(
-            "WITH answer AS ({}\n) SELECT to_jsonb(answer) FROM answer LIMIT {most}",
-            trimmed(&query.sql)
-        );
-        let statement = client.prepare_typed(&sql, &types).await.map_err(failed)?;
+        let inner = inside(client, query, &types, most).await.map_err(failed)?;
+        let statement = inner.as_ref().unwrap_or(&plain);
+        if let (None, Some((column, kind))) = (&inner, foreign_rows::unread(statement)) {
+            let message =
+                format!("the column '{column}' has the type {kind}; write {column}::text in this statement");
+            return Err(ForeignError::Failed { message, again: false });
+        }
         let parameters = bound(&query.parameters, statement.params())?;
         // Each row has a head of its own, and what does not fit any more has to be seen as such.
         allowance.fetch_add(
             query.bytes.saturating_mul(2).saturating_add(most.saturating_mul(64)),
             Ordering::Relaxed,
         );
-        let mut rows = pin!(client.query_raw(&statement, &parameters).await.map_err(failed)?);
+        let mut rows = pin!(client.query_raw(statement, &parameters).await.map_err(failed)?);
         let mut bytes = 0_usize;
         while let Some(row) = rows.try_next().await.map_err(failed)? {
-            let Json(value, length) = row.try_get(0).map_err(failed)?;
+            let (value, length) = if inner.is_some() {
+                row.try_get(0).map(|Json(value, length)| (value, length))
+            } else {
+                foreign_rows::object(&row)
+            }
+            .map_err(failed)?;
             bytes = bytes.saturating_add(length);
             if answer.rows.len() >= query.rows {
                 return Err(ForeignError::TooLarge(format!("there are more than {} rows", query.rows)));
@@ -336,6 +343,32 @@ async fn work(
     committing.store(true, Ordering::Relaxed);
     client.batch_execute("COMMIT").await.map_err(failed)?;
     Ok(answer)
+}
+
+/// The statement inside one that makes JSON of its rows: the server knows its types best. `None` if it cannot stand inside another.
+async fn inside(
+    client: &Client,
+    query: &ForeignQuery,
+    types: &[Type],
+    most: usize,
+) -> Result<Option<Statement>, Error> {
+    if ["explain", "show"].iter().any(|word| begins_with(&query.sql, word)) {
+        return Ok(None);
+    }
+    let sql = trimmed(&query.sql);
+    let sql = format!("WITH answer AS ({sql}\n) SELECT to_jsonb(answer) FROM answer LIMIT {most}");
+    if !begins_with(&query.sql, "with") {
+        return client.prepare_typed(&sql, types).await.map(Some);
+    }
+    client.batch_execute("SAVEPOINT inside").await?;
+    match client.prepare_typed(&sql, types).await {
+        // It changes data.
+        Err(error) if error.code() == Some(&SqlState::FEATURE_NOT_SUPPORTED) => {
+            client.batch_execute("ROLLBACK TO SAVEPOINT inside").await?;
+            Ok(None)
+        }
+        prepared => prepared.map(Some),
+    }
 }
 
 /// A statement inside another has no semicolon behind it.

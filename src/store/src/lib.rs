@@ -17,6 +17,7 @@ pub mod embedded;
 mod error;
 mod feedback;
 mod foreign;
+mod foreign_rows;
 mod idempotency;
 mod indexes;
 mod inspect;

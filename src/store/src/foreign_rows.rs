@@ -1,0 +1,106 @@
+//! Rows of statements that cannot stand inside another one: `EXPLAIN`, `SHOW`, and a `WITH` that changes data.
+
+use serde_json::{Number, Value};
+use tokio_postgres::types::{FromSql, Type};
+use tokio_postgres::{Row, Statement};
+use uuid::Uuid;
+
+/// Types whose values are read; others are read as text.
+const TYPES: [Type; 15] = [
+    Type::BOOL,
+    Type::INT2,
+    Type::INT4,
+    Type::INT8,
+    Type::OID,
+    Type::FLOAT4,
+    Type::FLOAT8,
+    Type::TEXT,
+    Type::VARCHAR,
+    Type::BPCHAR,
+    Type::NAME,
+    Type::UNKNOWN,
+    Type::JSON,
+    Type::JSONB,
+    Type::UUID,
+];
+
+/// Whether a statement begins with this word.
+pub(crate) fn begins_with(sql: &str, word: &str) -> bool {
+    let sql = sql.trim_start_matches(|letter: char| letter.is_whitespace() || letter == '(');
+    let first = sql.get(..word.len()).is_some_and(|first| first.eq_ignore_ascii_case(word));
+    first
+        && sql
+            .get(word.len()..)
+            .is_some_and(|rest| !rest.starts_with(|letter: char| letter.is_alphanumeric()))
+}
+
+/// The first column whose values are not read, and its type.
+pub(crate) fn unread(statement: &Statement) -> Option<(&str, &str)> {
+    let unread = statement.columns().iter().find(|column| !TYPES.contains(column.type_()));
+    unread.map(|column| (column.name(), column.type_().name()))
+}
+
+/// A row as an object, and its bytes.
+pub(crate) fn object(row: &Row) -> Result<(Value, usize), tokio_postgres::Error> {
+    let mut bytes = 0_usize;
+    let mut members = serde_json::Map::new();
+    for (index, column) in row.columns().iter().enumerate() {
+        let Cell(value, length) = row.try_get(index)?;
+        bytes = bytes.saturating_add(length).saturating_add(column.name().len());
+        members.insert(column.name().to_owned(), value);
+    }
+    Ok((Value::Object(members), bytes))
+}
+
+/// A value in PostgreSQL's binary format, and its bytes.
+struct Cell(Value, usize);
+
+impl<'a> FromSql<'a> for Cell {
+    fn from_sql(kind: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+        let value = match *kind {
+            Type::BOOL => Value::Bool(raw.first() == Some(&1)),
+            Type::INT2 => i16::from_be_bytes(raw.try_into()?).into(),
+            Type::INT4 => i32::from_be_bytes(raw.try_into()?).into(),
+            Type::INT8 => i64::from_be_bytes(raw.try_into()?).into(),
+            Type::OID => u32::from_be_bytes(raw.try_into()?).into(),
+            // By its shortest text: 0.1 stays 0.1.
+            Type::FLOAT4 => number(f32::from_be_bytes(raw.try_into()?).to_string().parse()?),
+            Type::FLOAT8 => number(f64::from_be_bytes(raw.try_into()?)),
+            Type::JSON => serde_json::from_slice(raw)?,
+            // Its first byte is the format's number.
+            Type::JSONB => serde_json::from_slice(raw.get(1..).unwrap_or_default())?,
+            Type::UUID => Uuid::from_slice(raw)?.to_string().into(),
+            _ => std::str::from_utf8(raw)?.into(),
+        };
+        Ok(Self(value, raw.len()))
+    }
+
+    fn from_sql_null(_: &Type) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+        Ok(Self(Value::Null, 4))
+    }
+
+    fn accepts(kind: &Type) -> bool {
+        TYPES.contains(kind)
+    }
+}
+
+/// As `to_jsonb` writes it: what is no number of JSON is a text.
+fn number(float: f64) -> Value {
+    Number::from_f64(float).map_or_else(|| Value::String(float.to_string()), Value::Number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_word_of_a_statement_is_found() {
+        for sql in ["EXPLAIN SELECT 1", "\n explain (ANALYZE) SELECT 1", "Explain\tSELECT 1"] {
+            assert!(begins_with(sql, "explain"), "{sql}");
+        }
+        for sql in ["SELECT 1", "explained", "", "é"] {
+            assert!(!begins_with(sql, "explain"), "{sql}");
+        }
+        assert!(begins_with("with a as (delete from b returning *) select * from a", "WITH"));
+    }
+}
