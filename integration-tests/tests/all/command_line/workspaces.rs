@@ -32,6 +32,8 @@ async fn a_workspace_gets_members_who_change_and_go() {
     let listed = terminal.does(&["workspace", "members", "support"]).await;
     let cells: Vec<&str> = listed.lines().last().unwrap().split_whitespace().collect();
     assert_eq!(cells[..3], ["bob@example.org", "admin", "active"]);
+    let near = terminal.run(&["workspace", "remove", "support", "bob@exmaple.org"]).await;
+    assert!(near.err.contains("did you mean bob@example.org?"), "{}", near.err);
     let removed = terminal.does(&["workspace", "remove", "support", cells[3]]).await;
     assert!(removed.ends_with(" does not belong to support any more.\n"), "{removed}");
     let gone = terminal.run(&["workspace", "remove", "support", "bob@example.org"]).await;

@@ -15,6 +15,8 @@ use super::{get, resource};
 
 /// In a cursor.
 const LIST: &str = "indexes";
+/// Maximum names that are searched for a suggestion for a wrong name.
+const SUGGESTED: i64 = 1_000;
 
 pub(super) fn routes(config: &mut ServiceConfig) {
     config
@@ -38,7 +40,7 @@ async fn delete(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResult
     let caller = &change.caller;
     let workspace = caller.workspace().await?;
     change.wants_no_more()?;
-    change
+    let deleted = change
         .make(async |changes| {
             let deleted = changes.delete_search_index(workspace, &name).await?;
             let deleted = deleted.ok_or_else(|| ApiError::new(ErrorCode::IndexNotFound))?;
@@ -48,7 +50,20 @@ async fn delete(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResult
                 .await?;
             Ok(Reply::nothing())
         })
-        .await
+        .await;
+    match deleted {
+        Err(error) if error.code() == ErrorCode::IndexNotFound => {
+            let known = caller.store().search_indexes(workspace, None, SUGGESTED).await?;
+            let near = wire::nearest(&name, known.iter().map(|index| index.name.as_str()));
+            Err(match near {
+                Some(near) => {
+                    error.with_message(format!("There is no search index '{name}'; did you mean '{near}'?"))
+                }
+                None => error,
+            })
+        }
+        deleted => deleted,
+    }
 }
 
 fn record(index: NamedIndex) -> IndexRecord {

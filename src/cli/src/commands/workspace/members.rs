@@ -163,11 +163,15 @@ async fn found(session: &Session, workspace: &str, member: &str) -> Result<Strin
             "several members of {} have this address but for capitals; name one by id",
             harmless(workspace)
         ))),
-        (None, None, _) => Err(Failure::from(format!(
-            "{} does not belong to {}; `callboard workspace members` lists who does",
-            harmless(member),
-            harmless(workspace)
-        ))),
+        (None, None, _) => {
+            let known = all.iter().filter_map(|found| found.email.as_deref());
+            let way = match wire::nearest(member, known) {
+                Some(near) => format!("did you mean {}?", harmless(near)),
+                None => "`callboard workspace members` lists who does".to_owned(),
+            };
+            let (member, workspace) = (harmless(member), harmless(workspace));
+            Err(Failure::from(format!("{member} does not belong to {workspace}; {way}")))
+        }
     }
 }
 

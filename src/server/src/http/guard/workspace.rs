@@ -9,8 +9,8 @@ use super::Caller;
 use super::scopes::Asked;
 use crate::http::error::{ApiError, ApiResult};
 
-/// Maximum handles, the newest, that are searched for a suggestion for a wrong handle.
-const KNOWN_HANDLES: i64 = 1_000;
+/// Maximum names, the newest, that are searched for a suggestion for a wrong name.
+const SUGGESTED: i64 = 1_000;
 
 impl<S: Asked> Caller<S> {
     /// Returns the workspace that the request names, else the caller's only workspace, else, for unrestricted
@@ -47,17 +47,30 @@ impl<S: Asked> Caller<S> {
         let found = self.store().workspaces_named(&[name.to_owned()]).await?.pop();
         let Some(workspace) = found else {
             // A restricted caller cannot probe which other workspaces exist.
-            let code = match self.principal().workspaces() {
-                None => ErrorCode::WorkspaceNotFound,
-                Some(_) => ErrorCode::WorkspaceForbidden,
+            let missing = match self.principal().workspaces() {
+                None => self.no_workspace(name).await?,
+                Some(_) => ApiError::new(ErrorCode::WorkspaceForbidden),
             };
-            return Err(self.denied(ApiError::new(code)).await);
+            return Err(self.denied(missing).await);
         };
         if self.named_workspace().is_some_and(|slug| slug != workspace.slug) {
             return Err(self.denied(ApiError::new(ErrorCode::WorkspaceForbidden)).await);
         }
         self.enter(place(&workspace)).await?;
         Ok(workspace)
+    }
+
+    /// Suggests the most similar slug. Only for callers of all workspaces.
+    async fn no_workspace(&self, name: &str) -> ApiResult<ApiError> {
+        let missing = ApiError::new(ErrorCode::WorkspaceNotFound);
+        let known = self.store().workspaces(None, None, SUGGESTED).await?;
+        let near = wire::nearest(name, known.iter().map(|workspace| workspace.slug.as_str()));
+        Ok(match near {
+            Some(near) => {
+                missing.with_message(format!("There is no workspace '{name}'; did you mean '{near}'?"))
+            }
+            None => missing,
+        })
     }
 
     /// Returns the workflow that a path names: by its id in any workspace, by its handle in the workspace
@@ -85,7 +98,7 @@ impl<S: Asked> Caller<S> {
             },
             _ => self.workspace().await?,
         };
-        let known = self.store().workflows(workspace, false, None, KNOWN_HANDLES).await?;
+        let known = self.store().workflows(workspace, false, None, SUGGESTED).await?;
         let near = wire::nearest(&handle, known.iter().map(|workflow| workflow.handle.as_str()));
         Ok(match near {
             Some(near) => {
