@@ -34,8 +34,10 @@ fn secret_in(pointer: &str, text: &str) -> Option<&'static str> {
     let (name, parent) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     let name = name.to_ascii_lowercase();
     if parent == "headers" {
-        let credentials = text.trim().split_once(' ').map(|(_, credentials)| credentials);
-        if AUTHORIZATION.contains(&name.as_str()) && is_literal(credentials.unwrap_or(text)) {
+        // `Bearer [[key]]`; the space of `{{ inputs.key }}` is behind no scheme.
+        let credentials = text.trim().split_once(' ').filter(|(scheme, _)| is_literal(scheme));
+        let credentials = credentials.map_or(text, |(_, credentials)| credentials);
+        if AUTHORIZATION.contains(&name.as_str()) && is_literal(credentials) {
             return Some("a key");
         }
         if SECRET_HEADERS.contains(&name.as_str()) && is_literal(text) {
@@ -87,6 +89,9 @@ mod tests {
             {"type": "agent", "tools": [{"type": "mcp", "headers": {"authorization": "Bearer x"}},
                                         {"type": "http", "request": {"url": "https://a:b@example.org"}}]},
             {"type": "reply", "text": "Bearer abc"},
+            {"type": "http_request", "url": "https://example.org", "headers": {"authorization": "{{ inputs.auth }}"}},
+            {"type": "http_request", "url": "https://example.org", "headers": {"authorization": "[[My key]]"}},
+            {"type": "http_request", "url": "https://example.org", "headers": {"authorization": "Bearer {{ inputs.auth }}"}},
             {"type": "http_request", "url": "https://example.org", "headers": {"Cookie": "lang=de"},
              "json": {"text": "See https://example.org\nQuestions: help@example.org"},
              "body": "{\"site\":\"https://example.org\",\"mail\":\"a@b.example\"}"},
