@@ -75,11 +75,7 @@ pub(super) async fn end_session(
     if !found {
         return Err(not_found());
     }
-    let mut answer = HttpResponse::NoContent();
-    if id == current {
-        answer.cookie(session::no_cookie());
-    }
-    Ok(answer.finish())
+    Ok(ended(&app, &request, id == current))
 }
 
 /// Ends every sign-in of the caller, their own among them: 204.
@@ -95,7 +91,16 @@ pub(super) async fn end_sessions(app: Anyone, request: HttpRequest) -> ApiResult
             Ok(())
         })
         .await?;
-    Ok(HttpResponse::NoContent().cookie(session::no_cookie()).finish())
+    Ok(ended(&app, &request, true))
+}
+
+/// 204, without the cookie if it is the caller's. A listed page cannot know whose sign-in the browser's cookie stands for.
+fn ended(app: &App, request: &HttpRequest, current: bool) -> HttpResponse {
+    let mut answer = HttpResponse::NoContent();
+    if current && !cors::is_not_ours(app, request) {
+        answer.cookie(session::no_cookie());
+    }
+    answer.finish()
 }
 
 /// By an access token, or by the cookie and a page of ours.
