@@ -99,7 +99,7 @@ impl Lane {
                         self.queue.done(std::iter::once((key, bytes)));
                     }
                 }
-                Err(Refused::Poisoned(_)) => {
+                Err(Refused::Poisoned(_) | Refused::NoPartition) => {
                     let second = part.split_off(part.len() / 2);
                     parts.push(second);
                     parts.push(part);
@@ -150,6 +150,8 @@ impl Lane {
                             tracing::info!(?days, "created partitions on demand");
                             continue;
                         }
+                        // It is there and detached: each stream can be written to its table by name.
+                        Ok(()) if batches.len() > 1 => return Err(Refused::NoPartition),
                         Ok(()) => {}
                         Err(error) => tracing::warn!(?days, %error, "failed to create partitions; retrying"),
                     }
@@ -172,6 +174,8 @@ impl Lane {
 enum Refused {
     Fenced,
     Poisoned(String),
+    /// Of several streams, one has events of a day whose partition is being dropped.
+    NoPartition,
 }
 
 fn weight(buffer: &Buffer) -> usize {

@@ -67,8 +67,8 @@ impl Store {
                     continue;
                 }
                 // Before the detach, so that readers find them all the time.
-                connection.batch_execute(&keep(&name)).await?;
-                forget_streams(&mut connection, day).await?;
+                connection.batch_execute(&keep(&name, UNFINISHED)).await?;
+                forget_streams(&mut connection, day, now - EVENTS_KEPT).await?;
             }
             if attached {
                 // Lanes continue to write to the other partitions meanwhile. Must run outside a transaction.
@@ -78,13 +78,14 @@ impl Store {
             }
             // A run that resumes meanwhile writes into the table by its name: what is there is moved too, and what
             // comes later finds no table and creates another one.
-            let keep = keep(&name);
+            let keep = keep(&name, "");
             let drop = format!(
                 "BEGIN; LOCK TABLE {name} IN ACCESS EXCLUSIVE MODE; {keep}; DROP TABLE {name}; COMMIT"
             );
             connection.batch_execute(&drop).await?;
             dropped.push(day);
         }
+        forget_kept(&mut connection, now - EVENTS_KEPT).await?;
         Ok(dropped)
     }
 
@@ -126,13 +127,15 @@ async fn partitions(connection: &mut AsyncPgConnection) -> Result<Vec<Partition>
     Ok(diesel::sql_query(sql).load(connection).await?)
 }
 
-/// Moves the events of unfinished runs out of a partition.
-fn keep(name: &str) -> String {
+/// Restricts `keep` to streams of unfinished runs.
+const UNFINISHED: &str = "JOIN runs r ON r.id = s.run_id WHERE r.finished_at IS NULL";
+
+/// Moves the events of streams that are still there out of a partition.
+fn keep(name: &str, which: &str) -> String {
     format!(
         "INSERT INTO stream_events_kept (stream_id, first_seq, last_seq, frames)
          SELECT e.stream_id, e.first_seq, e.last_seq, e.frames
-         FROM {name} e JOIN streams s ON s.id = e.stream_id JOIN runs r ON r.id = s.run_id
-         WHERE r.finished_at IS NULL ON CONFLICT DO NOTHING"
+         FROM {name} e JOIN streams s ON s.id = e.stream_id {which} ON CONFLICT DO NOTHING"
     )
 }
 
@@ -157,24 +160,37 @@ async fn is_read(
     Ok(read.is_some())
 }
 
-/// Deletes the streams of a day whose runs have ended: a stream without its events would look empty.
-async fn forget_streams(connection: &mut AsyncPgConnection, day: NaiveDate) -> Result<(), StoreError> {
+/// Deletes the streams of a day whose runs ended until `ended`: a stream without its events would look empty.
+async fn forget_streams(
+    connection: &mut AsyncPgConnection,
+    day: NaiveDate,
+    ended: DateTime<Utc>,
+) -> Result<(), StoreError> {
     let (from, to) = ids_of(day);
     loop {
         let forgotten = diesel::sql_query(
             "DELETE FROM streams WHERE id IN (
                  SELECT s.id FROM streams s JOIN runs r ON r.id = s.run_id
-                 WHERE s.id >= $1 AND s.id < $2 AND r.finished_at IS NOT NULL LIMIT $3)",
+                 WHERE s.id >= $1 AND s.id < $2 AND r.finished_at <= $4 LIMIT $3)",
         )
         .bind::<SqlUuid, _>(from)
         .bind::<SqlUuid, _>(to)
         .bind::<BigInt, _>(PART)
+        .bind::<Timestamptz, _>(ended)
         .execute(connection)
         .await?;
         if forgotten == 0 {
             return Ok(());
         }
     }
+}
+
+/// Deletes streams with kept events whose runs ended until `ended`: the partition of their day may be gone.
+async fn forget_kept(connection: &mut AsyncPgConnection, ended: DateTime<Utc>) -> Result<(), StoreError> {
+    let forget = "DELETE FROM streams s USING runs r WHERE r.id = s.run_id AND r.finished_at <= $1
+                      AND s.id IN (SELECT stream_id FROM stream_events_kept)";
+    diesel::sql_query(forget).bind::<Timestamptz, _>(ended).execute(connection).await?;
+    Ok(())
 }
 
 /// Returns the id range of a day: from the first id, before the second.

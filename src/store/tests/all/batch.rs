@@ -54,7 +54,9 @@ async fn a_turn_in_one_batch_is_the_turn_in_two() {
     assert!(at_once.contains("succeeded"), "{at_once}");
     world
         .database
-        .execute("TRUNCATE threads, thread_items, runs, streams, run_steps, stream_events")
+        .execute(
+            "TRUNCATE stream_events_kept, threads, thread_items, runs, streams, run_steps, stream_events",
+        )
         .await
         .unwrap();
     world.commit(lease, &turn.begin()).await.unwrap();

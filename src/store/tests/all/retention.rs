@@ -137,6 +137,30 @@ async fn what_was_detached_and_not_dropped_is_dropped_the_next_time() {
     assert_eq!(world.days().await.len(), 5, "the day can be made again");
 }
 
+/// A parked run resumed while its day was dropped, and ended before the drop.
+#[tokio::test]
+async fn events_of_a_run_that_ends_while_its_day_is_dropped_are_kept_for_a_day() {
+    let world = World::new().await;
+    let (begun, later) = (day(2031, 3, 1), day(2031, 3, 31));
+    let turn = turn_at(&world, begun, None).await;
+    world
+        .database
+        .execute("ALTER TABLE stream_events DETACH PARTITION stream_events_20310301")
+        .await
+        .unwrap();
+    let lease = world.writer().await;
+    world.database.execute(&format!("UPDATE runs SET writer_id = '{}'", lease.writer_id)).await.unwrap();
+    let ended = Turn { now: later, ..turn };
+    world.commit(lease, &ended.end()).await.unwrap();
+    world.store.drop_old_events(later).await.unwrap();
+    assert!(world.days().await.is_empty());
+    let whole = world.store.frames_after(ended.stream, 0, 100).await.unwrap();
+    assert_eq!((whole.first().unwrap().first_seq, whole.last().unwrap().last_seq), (1, 5));
+    world.store.drop_old_events(later + EVENTS_KEPT).await.unwrap();
+    assert!(world.store.stream(ended.stream).await.unwrap().is_none());
+    assert_eq!(world.database.scalar("SELECT count(*) FROM stream_events_kept").await, "0");
+}
+
 #[tokio::test]
 async fn runs_are_deleted_with_everything_that_is_theirs_alone() {
     let clock = Arc::new(ManualClock::new(day(2031, 3, 1)));
