@@ -25,10 +25,10 @@ test('a turn in the interface dialect', () => {
   assert.deepEqual(shown(state), ['user(sending): Hi']);
   state = play(state, { type: 'thread.created', thread: THREAD }, { type: 'thread.item.done', item: user('u', 'Hi') });
   assert.equal(state.items[0].key, 'k', 'it stays the same on the page');
-  state = play(state, { type: 'thread.item.added', item: reply('a') }, piece('a', 'It '), piece('a', 'is'));
+  state = play(state, { type: 'thread.item.added', item: reply('v') }, piece('v', 'It '), piece('v', 'is'));
   assert.deepEqual(shown(state), ['user(done): Hi', 'assistant(streaming): It is']);
   assert.equal(state.phase, 'replying');
-  state = over(play(state, { type: 'thread.item.done', item: reply('a', 'It is.') }));
+  state = over(play(state, { type: 'thread.item.done', item: reply('v', 'It is.') }));
   assert.deepEqual(shown(state), ['user(done): Hi', 'assistant(done): It is.']);
   assert.equal(state.phase, 'idle');
 });
@@ -44,15 +44,21 @@ test('a turn in the chatkit dialect, with two parts and a text that departs', ()
 test('a stream that is read from its beginning again shows nothing twice', () => {
   const events = [
     { type: 'thread.item.done', item: user('u', 'Hi') },
-    { type: 'thread.item.added', item: reply('a') },
-    piece('a', 'It '),
-    piece('a', 'is'),
-    { type: 'thread.item.done', item: reply('a', 'It is') },
+    { type: 'thread.item.added', item: reply('v') },
+    piece('v', 'It '),
+    piece('v', 'is'),
+    { type: 'thread.item.done', item: reply('v', 'It is') },
   ];
   for (let seen = 0; seen <= events.length; seen += 1) {
     const state = play(play(empty(), ...events.slice(0, seen)), ...events);
     assert.deepEqual(shown(state), ['user(done): Hi', 'assistant(done): It is'], `after ${seen}`);
   }
+});
+
+test('what a turn says that was parked stands before later messages', () => {
+  const state = play(empty(), { type: 'thread.item.done', item: user('m1', 'Hi') }, { type: 'thread.item.done', item: user('m3', 'More') });
+  const late = play(state, { type: 'thread.item.done', item: reply('m2', 'It is') });
+  assert.deepEqual(shown(late), ['user(done): Hi', 'assistant(done): It is', 'user(done): More']);
 });
 
 test('what is not known changes nothing', () => {

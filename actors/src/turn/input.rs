@@ -52,7 +52,7 @@ pub(super) async fn read(
         if history::may_be_interleaved(&items) {
             items = history::paired(items, &ports.store.started_turns(turn.thread).await?);
         }
-        let resumed = (turn.parked > 0).then(|| turn.resumed_at()).flatten();
+        let resumed = (turn.order != turn.run).then(|| turn.resumed_at()).flatten();
         messages = history::messages(items, own.as_deref(), resumed);
     } else if let Some(item) = user_item
         && !turn.is_first()

@@ -73,7 +73,7 @@ async fn a_turn_that_waits_for_a_person_survives_its_reader_and_the_service() {
     let other = t.chat(&chat::add(&workflow, &thread, "hello")).await;
     assert!(other.text().contains("You said: hello"), "{}", other.text());
     t.restart().await;
-    // Whoever comes back joins it in the thread, and hears the rest as it comes.
+    // A reader who comes back joins the stream of the thread and gets its rest.
     let mut joined = t.open("GET", &format!("/api/chat/threads/{thread}/stream"), &[], "").await;
     assert_eq!(joined.header("x-chat-stream-id"), Some(stream.as_str()));
     joined.until("\"clock\"").await;
@@ -101,7 +101,7 @@ async fn an_answer_without_any_reader_is_worked_off_to_the_end() {
 }
 
 #[tokio::test]
-async fn a_parked_turn_is_nobodys_business_but_its_own() {
+async fn a_parked_turn_does_not_hold_up_later_messages() {
     // Another message is neither refused nor ends it.
     for busy in ["reject", "interrupt"] {
         let t = TestService::start().await;

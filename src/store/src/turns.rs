@@ -4,18 +4,15 @@ use chrono::{DateTime, Utc};
 use diesel::prelude::*;
 use diesel::sql_types::{Bool, Nullable, Timestamptz, Uuid as SqlUuid};
 use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
-use kernel::ThreadId;
+use kernel::{ThreadId, first_id_at};
 use uuid::Uuid;
 
 use crate::runs::not_queued;
 use crate::schema::runs;
 use crate::{Store, StoreError, stops};
 
-/// Turns of a thread among which every unfinished one is: many more than may wait.
-const LATEST: i64 = 128;
-
 /// Starts turn `$3` at place `$2` of thread `$1` for writer `$4`. A turn that is marked as running already waits for other marks
-/// alone: it has started before those that come before it.
+/// alone: it has started before those that come before it. Its first commit stores `started_at`, with what it takes out of the thread.
 const START: &str = "
     WITH unfinished AS (
         SELECT r.id, r.writer_id, r.status = 'running' AS executes,
@@ -23,7 +20,7 @@ const START: &str = "
         FROM runs r WHERE r.thread_id = $1 AND r.finished_at IS NULL
             AND NOT EXISTS (SELECT FROM run_queue q WHERE q.run_id = r.id)
     )
-    UPDATE runs SET status = 'running', started_at = coalesce(started_at, $5)
+    UPDATE runs SET status = 'running'
     WHERE id = $3 AND writer_id = $4 AND finished_at IS NULL
         AND NOT EXISTS (SELECT FROM run_queue q WHERE q.run_id = runs.id) AND NOT EXISTS (
         SELECT FROM unfinished other WHERE other.writer_id <> $4 AND (other.executes
@@ -46,6 +43,42 @@ pub struct StartedTurn {
     pub started_at: DateTime<Utc>,
     /// What its row says of it, JSON.
     pub options: Option<String>,
+}
+
+/// A turn that has begun, and what says when it spoke.
+#[derive(Queryable)]
+struct Begun {
+    turn: StartedTurn,
+    run: Uuid,
+    order: Option<Uuid>,
+    finished_at: Option<DateTime<Utc>>,
+    parked: i32,
+}
+
+impl Begun {
+    /// When it spoke again after it was parked: after it left the queue, and after the turns before its new place.
+    fn resumed_at(&self, all: &[Self]) -> Option<DateTime<Utc>> {
+        let order = self.order.filter(|_| self.parked > 0)?;
+        let left = time_of(order)?;
+        let before = all.iter().filter(|other| other.parked == 0 && other.place() < (order, self.run));
+        Some(before.filter_map(|other| other.finished_at).fold(left, DateTime::max))
+    }
+
+    fn place(&self) -> (Uuid, Uuid) {
+        (self.order.unwrap_or(self.run), self.run)
+    }
+}
+
+#[derive(QueryableByName)]
+struct Unfinished {
+    #[diesel(sql_type = SqlUuid)]
+    id: Uuid,
+    #[diesel(sql_type = SqlUuid)]
+    stream_id: Uuid,
+    #[diesel(sql_type = SqlUuid)]
+    writer_id: Uuid,
+    #[diesel(sql_type = Bool)]
+    parked: bool,
 }
 
 /// Whether a turn has started.
@@ -87,25 +120,22 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn running_turn(&self, thread: ThreadId) -> Result<Option<UnfinishedTurn>, StoreError> {
-        let parked =
-            "finished_at IS NULL AND EXISTS (SELECT FROM run_queue WHERE run_queue.run_id = runs.id)";
-        let latest: Vec<(Uuid, Option<Uuid>, Uuid, bool, bool)> = runs::table
-            .filter(runs::thread_id.eq(thread.0))
-            .order(runs::id.desc())
-            .limit(LATEST)
-            .select((
-                runs::id,
-                runs::stream_id,
-                runs::writer_id,
-                runs::finished_at.is_null(),
-                diesel::dsl::sql::<Bool>(parked),
-            ))
-            .load(&mut *self.connection().await?)
-            .await?;
-        let unfinished = latest.into_iter().rev().filter(|(_, _, _, unfinished, _)| *unfinished);
-        let turns =
-            unfinished.filter_map(|(run, stream, writer, _, parked)| turn(run, stream, writer, parked));
-        Ok(turns.min_by_key(|turn| turn.parked))
+        let turn: Option<Unfinished> = diesel::sql_query(
+            "SELECT r.id, r.stream_id, r.writer_id, q.run_id IS NOT NULL AS parked
+             FROM runs r LEFT JOIN run_queue q ON q.run_id = r.id
+             WHERE r.thread_id = $1 AND r.finished_at IS NULL AND r.stream_id IS NOT NULL
+             ORDER BY parked, r.status <> 'running', coalesce(r.turn_order, r.id), r.id LIMIT 1",
+        )
+        .bind::<SqlUuid, _>(thread.0)
+        .get_result(&mut *self.connection().await?)
+        .await
+        .optional()?;
+        Ok(turn.map(|turn| UnfinishedTurn {
+            run: turn.id,
+            stream: turn.stream_id,
+            writer: turn.writer_id,
+            parked: turn.parked,
+        }))
     }
 
     /// Every turn of a thread that has begun, in that order.
@@ -114,21 +144,25 @@ impl Store {
     /// [`StoreError`] when the database does not answer.
     pub async fn started_turns(&self, thread: ThreadId) -> Result<Vec<StartedTurn>, StoreError> {
         let started = runs::started_at.assume_not_null();
-        let turns: Vec<(StartedTurn, Option<Uuid>)> = runs::table
+        let turns: Vec<Begun> = runs::table
             .filter(runs::thread_id.eq(thread.0))
             .filter(runs::started_at.is_not_null())
             .order((started, runs::id))
-            .select(((runs::created_at, started, runs::options), runs::turn_order))
+            .select((
+                (runs::created_at, started, runs::options),
+                runs::id,
+                runs::turn_order,
+                runs::finished_at,
+                runs::parked,
+            ))
             .load(&mut *self.connection().await?)
             .await?;
-        let mut parts = Vec::with_capacity(turns.len());
-        for (turn, order) in turns {
-            // A turn that was parked speaks a second time after it resumed.
-            let resumed =
-                order.and_then(time_of).map(|started_at| StartedTurn { started_at, ..turn.clone() });
-            parts.push(turn);
-            parts.extend(resumed);
-        }
+        let resumed = turns.iter().filter_map(|turn| {
+            let started_at = turn.resumed_at(&turns)?;
+            Some(StartedTurn { started_at, ..turn.turn.clone() })
+        });
+        let mut parts: Vec<StartedTurn> = resumed.collect();
+        parts.extend(turns.into_iter().map(|turn| turn.turn));
         parts.sort_by_key(|part| part.started_at);
         Ok(parts)
     }
@@ -147,7 +181,6 @@ impl Store {
         (order, run): (Uuid, Uuid),
         writer: Uuid,
     ) -> Result<TurnStart, StoreError> {
-        let now = self.now();
         let mut connection = self.connection().await?;
         connection
             .transaction(async |connection| {
@@ -160,7 +193,6 @@ impl Store {
                     .bind::<SqlUuid, _>(order)
                     .bind::<SqlUuid, _>(run)
                     .bind::<SqlUuid, _>(writer)
-                    .bind::<Timestamptz, _>(now)
                     .execute(connection)
                     .await?;
                 if started > 0 {
@@ -178,7 +210,7 @@ impl Store {
     }
 
     /// When the last turn ended that was accepted before `at` and had not ended by then; the end of all time if it
-    /// has not, and `None` if there is no such turn. Turns that were parked are left out: later ones did not wait for them.
+    /// has not, and `None` if there is no such turn. Turns that were parked at `at` are left out: later ones did not wait for them.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -190,7 +222,7 @@ impl Store {
         let ends: Vec<Option<DateTime<Utc>>> = runs::table
             .filter(runs::thread_id.eq(thread.0))
             .filter(runs::created_at.lt(at))
-            .filter(runs::parked.eq(0))
+            .filter(runs::parked.eq(0).or(runs::turn_order.le(first_id_at(at))))
             .filter(runs::finished_at.is_null().or(runs::finished_at.gt(at)))
             .select(runs::finished_at)
             .load(&mut *self.connection().await?)
@@ -231,12 +263,8 @@ pub(crate) async fn request_cancel(
     turns.sort_unstable_by(|a, b| b.cmp(a));
     let runs: Vec<Uuid> = turns.iter().map(|(run, _, _)| *run).collect();
     stops::ask(connection, &runs).await?;
-    let turns = turns.into_iter();
-    Ok(turns.filter_map(|(run, stream, writer)| turn(run, stream, writer, false)).collect())
-}
-
-fn turn(run: Uuid, stream: Option<Uuid>, writer: Uuid, parked: bool) -> Option<UnfinishedTurn> {
-    stream.map(|stream| UnfinishedTurn { run, stream, writer, parked })
+    let turn = |(run, stream, writer)| Some(UnfinishedTurn { run, stream: stream?, writer, parked: false });
+    Ok(turns.into_iter().filter_map(turn).collect())
 }
 
 /// The time in the first 48 bits of an id, to the millisecond.

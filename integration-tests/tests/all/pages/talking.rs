@@ -46,7 +46,7 @@ async fn stop_stops_at_once_and_keeps_what_was_said() {
     assert_eq!(messages(&browser).await, ["Go", "So far."]);
     assert_eq!(browser.texts(".assistant .state").await, ["Stopped"]);
     browser.assert_accessible("a reply that was stopped").await;
-    // Whoever comes back later sees it, too.
+    // A reader who comes back later sees it, too.
     browser.reload().await;
     browser.until("document.querySelector('.assistant .state')?.textContent === 'Stopped'").await;
     browser.until("document.querySelectorAll('.ways:not([hidden]) button').length === 2").await;

@@ -139,7 +139,7 @@ async fn invented_browsers_of_one_network_count_together_and_those_that_have_sig
     assert_eq!(stored().await, "20", "of a day");
     emptied(&t).await;
     let sent = mail.mails().len();
-    // Whoever has signed in there before gets a code all the same.
+    // A browser that has signed in to the address before still gets a code.
     start(&owner, ADA).await;
     let code = mail.mail(sent + 1).await.code();
     assert_eq!(verify(&owner, ADA, &code).await.status, 200);

@@ -46,6 +46,8 @@ async fn one_turn_of_a_thread_starts_at_a_time_in_order() {
     assert_eq!(start(&world, two, &second).await, TurnStart::Waits, "the first comes before it");
     assert_eq!(start(&world, one, &first).await, TurnStart::Started);
     assert_eq!(start(&world, one, &first).await, TurnStart::Started, "again, after a restart of its actor");
+    let started = world.store.run(first.run).await.unwrap().unwrap().started_at;
+    assert_eq!(started, None, "it is stored with what the turn takes out of its thread");
     assert_eq!(start(&world, two, &first).await, TurnStart::NotOurs, "it belongs to the other");
     assert_eq!(
         start(&world, one, &third).await,
@@ -108,6 +110,8 @@ async fn a_parked_turn_has_no_place_and_takes_a_new_one_when_it_resumes() {
     let order = resumed.turn_order.unwrap();
     assert!(order > first.run);
     assert_eq!(start_at(&world, one, &first, order).await, TurnStart::Waits, "the second executes");
+    let running = world.store.running_turn(first.thread).await.unwrap().unwrap();
+    assert_eq!((running.run, running.parked), (second.run, false), "the older one waits behind it");
     let third = later(&world, two, &first).await;
     world.commit(two, &second.end()).await.unwrap();
     assert!(third.run > order);

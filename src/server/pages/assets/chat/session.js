@@ -242,6 +242,8 @@ export class Session {
     }
     const retry = this.unsent !== null ? 'send' : turn.kind === 'again' && this.state.thread !== null ? 'answer' : null;
     this.#set(conversation.refuse(this.state, { code, message, requestId: status >= 500 ? requestId : null, retry }));
+    // The message was refused, and the reply that is parked goes on.
+    if (this.parked && this.state.thread !== null && turn.kind !== 'joined') await this.#join(this.#turn('joined', true));
   }
 
   #set(state) {
