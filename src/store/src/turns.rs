@@ -271,3 +271,28 @@ pub(crate) async fn request_cancel(
 fn time_of(id: Uuid) -> Option<DateTime<Utc>> {
     i64::try_from(id.as_u128() >> 80).ok().and_then(DateTime::from_timestamp_millis)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> DateTime<Utc> {
+        DateTime::UNIX_EPOCH + chrono::TimeDelta::seconds(second)
+    }
+
+    fn turn(asked: i64, resumed: Option<i64>, ended: i64) -> Begun {
+        let turn = StartedTurn { created_at: at(asked), started_at: at(asked), options: None };
+        let parked = i32::from(resumed.is_some());
+        let order = resumed.map(|second| first_id_at(at(second)));
+        Begun { turn, run: first_id_at(at(asked)), order, finished_at: Some(at(ended)), parked }
+    }
+
+    #[test]
+    fn a_turn_that_was_parked_speaks_again_after_the_turns_before_its_new_place() {
+        let turns = [turn(1, Some(10), 30), turn(5, None, 20), turn(12, None, 40)];
+        assert_eq!(turns[0].resumed_at(&turns), Some(at(20)));
+        assert_eq!(turns[1].resumed_at(&turns), None, "it was never parked");
+        let idle = [turn(1, Some(10), 30), turn(5, None, 8), turn(12, None, 40)];
+        assert_eq!(idle[0].resumed_at(&idle), Some(at(10)));
+    }
+}
