@@ -218,8 +218,10 @@ async fn a_fire_whose_claimant_died_is_neither_lost_nor_doubled() {
     set(&t, &workflow, json!({"expression": "0 0 1 1 *"})).await;
     let now = t.clock().now();
     let due = now - chrono::TimeDelta::seconds(now.timestamp() % 3_600) - chrono::TimeDelta::hours(1);
+    // Once a year: no other time comes due, whatever minute it is.
+    let yearly = due.format("0 %-H %-d %-m *");
     let claim = format!(
-        "UPDATE cron_triggers SET expression = '0 * * * *', next_fire_at = '{due}', claimed_at = '{due}',
+        "UPDATE cron_triggers SET expression = '{yearly}', next_fire_at = '{due}', claimed_at = '{due}',
                 claimed_until = '{now}', last_run_id = NULL"
     );
     t.execute(&claim).await;
