@@ -145,7 +145,7 @@ impl Chat {
     async fn kept(&self, thread: ThreadId, message: ItemKey) -> Result<Option<ItemKey>, StoreError> {
         let items = self.ports.store.thread_items(thread).await?;
         let id = message.wire("msg");
-        if items.iter().all(|item| item.id() != id) {
+        if items.iter().all(|stored| stored.item.id() != id) {
             return Ok(None);
         }
         answered_before(&self.ports.store, thread, message, &items).await.map(Some)

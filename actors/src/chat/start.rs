@@ -179,7 +179,7 @@ pub(super) fn rows(
         Some(again) => batch.cuts.push(cut(&again)),
         None => {
             let content = to_json(&user_message);
-            batch.items.push(ItemRow { thread_id: thread, id: item, content });
+            batch.items.push(ItemRow { thread_id: thread, id: item, content, answers: None });
             events.push(ChatEvent::ItemDone { item: user_message });
         }
     }

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use kernel::{ItemKey, ThreadId};
 use serde_json::{Value, json};
 use store::batch::CutRow;
-use store::{Store, StoreError};
+use store::{Store, StoreError, StoredItem};
 use wire::chat::ThreadItem;
 
 use super::text::stored_json;
@@ -58,17 +58,18 @@ pub(crate) async fn answered_before(
     store: &Store,
     thread: ThreadId,
     message: ItemKey,
-    items: &[ThreadItem],
+    items: &[StoredItem],
 ) -> Result<ItemKey, StoreError> {
     let id = message.wire("msg");
-    let Some(at) = items.iter().find(|item| item.id() == id).and_then(created_at) else { return Ok(message) };
+    let items = || items.iter().map(|stored| &stored.item);
+    let Some(at) = items().find(|item| item.id() == id).and_then(created_at) else { return Ok(message) };
     match store.end_of_turns_before(thread, at).await? {
         None => Ok(message),
         // One of them has not ended: nothing that came after it has begun.
         Some(end) if end == DateTime::<Utc>::MAX_UTC => Ok(ItemKey([u8::MAX; ItemKey::LENGTH])),
         Some(end) => {
             let theirs =
-                items.iter().filter(|item| !is_users(item) && created_at(item).is_some_and(|at| at <= end));
+                items().filter(|item| !is_users(item) && created_at(item).is_some_and(|at| at <= end));
             let last = theirs.filter_map(|item| ItemKey::parse(item.id()).ok()).max();
             Ok(last.map_or(message, |last| last.max(message)))
         }

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use engine::{Activity, RecordedStep, RunError};
+use kernel::ItemKey;
 use serde_json::Value;
-use store::batch::{ItemRow, QueueRow};
+use store::batch::QueueRow;
 use store::{OpenQuestion, RunStatus, StoreError, TurnStart};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -166,9 +167,9 @@ fn take_out(turn: &Turn, ports: &RunPorts, writer: &RunWriter<ChatTeller>, cut: 
 }
 
 fn writer(turn: &Turn, ports: &RunPorts, resumed: Resumed) -> RunWriter<ChatTeller> {
-    let Resumed { next_seq, completed, message, .. } = resumed;
+    let Resumed { next_seq, completed, message, user_item } = resumed;
     let (ids, clock) = (ports.ids.clone(), ports.clock.clone());
-    let teller = ChatTeller::new(turn.thread, turn.dialect, ids, clock, completed, message);
+    let teller = ChatTeller::new((turn.thread, user_item), turn.dialect, ids, clock, completed, message);
     RunWriter::new(turn.run, turn.stream, ports.clone(), next_seq, teller)
 }
 
@@ -343,12 +344,12 @@ fn stopped(turn: &Turn, ports: &RunPorts, writer: &RunWriter<ChatTeller>, reason
 }
 
 /// Ends the message with the text that readers have received; returns whether it has any.
-fn leave(teller: &mut ChatTeller, reason: IncompleteReason, note: Option<ItemRow>) -> bool {
+fn leave(teller: &mut ChatTeller, reason: IncompleteReason, note: Option<(ItemKey, String)>) -> bool {
     teller.keep_what_was_told();
     let has_words = teller.has_words();
     if has_words {
         teller.leave_incomplete(reason);
-        note.into_iter().for_each(|note| teller.hidden(note));
+        note.into_iter().for_each(|(id, content)| teller.hidden(id, content));
     } else {
         teller.take_back();
     }
@@ -356,7 +357,7 @@ fn leave(teller: &mut ChatTeller, reason: IncompleteReason, note: Option<ItemRow
 }
 
 /// An item for the model alone.
-fn note(turn: &Turn, ports: &RunPorts, content: &str) -> Option<ItemRow> {
+fn note(turn: &Turn, ports: &RunPorts, content: &str) -> Option<(ItemKey, String)> {
     let key = ports.ids.item().ok()?;
     let item = ThreadItem::SdkHiddenContext {
         id: key.wire("shcx"),
@@ -364,5 +365,5 @@ fn note(turn: &Turn, ports: &RunPorts, content: &str) -> Option<ItemRow> {
         created_at: timestamp(ports.clock.now()),
         content: content.to_owned(),
     };
-    Some(ItemRow { thread_id: turn.thread, id: key, content: to_json(&item) })
+    Some((key, to_json(&item)))
 }

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use chrono::{DateTime, Utc};
 use kernel::ItemKey;
 use serde_json::{Value, json};
-use store::StartedTurn;
+use store::StoredItem;
 use wire::chat::ThreadItem;
 
-use super::again::{Again, created_at, is_users};
+use super::again::{created_at, is_users};
 
 /// Returns the items as messages, without those that are queued after this turn. The message of this turn is last. `resumed`:
 /// when the turn left the queue; messages before that were answered before it.
@@ -41,42 +41,25 @@ fn with_quoted_text(item: &ThreadItem) -> (&'static str, String) {
     (role, content)
 }
 
-/// Whether messages may have arrived while an earlier one was still being answered, so that answers come after later messages.
-/// Then two messages are adjacent, or two items of turns, of which the first may belong to the earlier message.
-pub(super) fn may_be_interleaved(items: &[ThreadItem]) -> bool {
-    let adjacent = |pair: &[ThreadItem]| pair.iter().all(is_users) || !pair.iter().any(is_users);
-    items.iter().filter(|item| is_users(item)).nth(1).is_some() && items.windows(2).any(adjacent)
-}
-
-/// Puts each answer after the message that it answers. Turns of a thread never overlap, so an answer belongs to the turn that
-/// started last before it. An item of an unknown turn stays where it is.
-pub(super) fn paired(items: Vec<ThreadItem>, turns: &[StartedTurn]) -> Vec<ThreadItem> {
+/// Puts each item after the message that it answers: messages may arrive while an earlier one is being answered. An item whose
+/// message is unknown stays where it is.
+pub(super) fn paired(items: Vec<StoredItem>) -> Vec<ThreadItem> {
     let mut groups: Vec<Vec<ThreadItem>> = Vec::new();
-    let (mut by_time, mut by_key) = (HashMap::new(), HashMap::new());
-    for item in items {
-        let place = if is_users(&item) {
-            by_time.extend(created_at(&item).map(|at| (at.timestamp_micros(), groups.len())));
-            by_key.extend(ItemKey::parse(item.id()).ok().map(|key| (key, groups.len())));
+    let mut group_of = HashMap::new();
+    for StoredItem { item, answers } in items {
+        let group = if is_users(&item) {
+            group_of.extend(ItemKey::parse(item.id()).ok().map(|key| (key, groups.len())));
             None
         } else {
-            let of = turn_of(&item, turns);
-            let question = of.and_then(|turn| match Again::stored(turn.options.as_deref(), true) {
-                Some(again) => by_key.get(&again.item),
-                None => by_time.get(&turn.created_at.timestamp_micros()),
-            });
-            question.copied().or_else(|| groups.len().checked_sub(1))
+            let question = answers.and_then(|question| group_of.get(&question).copied());
+            question.or_else(|| groups.len().checked_sub(1))
         };
-        match place.and_then(|place| groups.get_mut(place)) {
+        match group.and_then(|group| groups.get_mut(group)) {
             Some(group) => group.push(item),
             None => groups.push(vec![item]),
         }
     }
     groups.into_iter().flatten().collect()
-}
-
-fn turn_of<'a>(item: &ThreadItem, turns: &'a [StartedTurn]) -> Option<&'a StartedTurn> {
-    let at = created_at(item)?;
-    turns.iter().rev().find(|turn| turn.started_at <= at)
 }
 
 #[cfg(test)]
@@ -99,48 +82,35 @@ mod tests {
         .unwrap()
     }
 
-    fn turn(asked: i64, started: i64) -> StartedTurn {
-        StartedTurn { created_at: at(asked), started_at: at(started), options: None }
-    }
-
-    fn numbers(items: &[ThreadItem]) -> Vec<u8> {
-        items.iter().map(|item| ItemKey::parse(item.id()).unwrap().0[0]).collect()
+    /// The numbers of items after pairing. Each item: its number, and the number of the message that it answers.
+    fn paired_numbers(items: &[(u8, Option<u8>)]) -> Vec<u8> {
+        let stored = items.iter().map(|(number, answers)| {
+            let kind = if answers.is_none() { "user_message" } else { "assistant_message" };
+            let item = item(kind, *number, (*number).into());
+            StoredItem { item, answers: answers.map(|answers| ItemKey([answers; ItemKey::LENGTH])) }
+        });
+        let paired = paired(stored.collect());
+        paired.iter().map(|item| ItemKey::parse(item.id()).unwrap().0[0]).collect()
     }
 
     #[test]
     fn each_answer_follows_its_question() {
-        let (user, answer) = ("user_message", "assistant_message");
-        // Three queued messages. The second has no answer; the third has an answer and a note.
-        let items = vec![
-            item(user, 1, 1),
-            item(user, 2, 2),
-            item(user, 3, 3),
-            item(answer, 4, 5),
-            item(answer, 5, 9),
-            item("sdk_hidden_context", 6, 10),
-        ];
-        assert!(may_be_interleaved(&items));
-        let turns = [turn(1, 1), turn(2, 6), turn(3, 8)];
-        assert_eq!(numbers(&paired(items.clone(), &turns)), [1, 4, 2, 3, 5, 6]);
-        // Answers of deleted turns stay where they are.
-        assert_eq!(numbers(&paired(items, &[])), [1, 2, 3, 4, 5, 6]);
+        // Three queued messages. The second has no answer; the third has two items.
+        let queued = [(1, None), (2, None), (3, None), (4, Some(1)), (5, Some(3)), (6, Some(3))];
+        assert_eq!(paired_numbers(&queued), [1, 4, 2, 3, 5, 6]);
+        // A message that arrived between two items of an answer.
+        let between = [(1, None), (2, Some(1)), (3, None), (4, Some(1)), (5, Some(3))];
+        assert_eq!(paired_numbers(&between), [1, 2, 4, 3, 5]);
+        // The first turn was parked twice, and the others were answered meanwhile.
+        let parked =
+            [(1, None), (2, None), (3, Some(2)), (4, Some(1)), (5, None), (6, Some(5)), (7, Some(1))];
+        assert_eq!(paired_numbers(&parked), [1, 4, 7, 2, 3, 5, 6]);
     }
 
     #[test]
-    fn a_message_that_arrived_between_two_items_of_an_answer_is_found() {
-        let (user, answer) = ("user_message", "assistant_message");
-        // The second message arrived while the first turn continued.
-        let items = vec![
-            item(user, 1, 1),
-            item(answer, 2, 2),
-            item(user, 3, 3),
-            item(answer, 4, 4),
-            item(answer, 5, 9),
-        ];
-        assert!(may_be_interleaved(&items));
-        assert_eq!(numbers(&paired(items, &[turn(1, 1), turn(3, 8)])), [1, 2, 4, 3, 5]);
-        let plain = [item(user, 1, 1), item(answer, 2, 2), item(user, 3, 3), item(answer, 4, 4)];
-        assert!(!may_be_interleaved(&plain) && !may_be_interleaved(&plain[..1]));
+    fn an_item_whose_message_is_unknown_stays_where_it_is() {
+        assert_eq!(paired_numbers(&[(1, None), (2, Some(9)), (3, None), (4, Some(9))]), [1, 2, 3, 4]);
+        assert_eq!(paired_numbers(&[(2, Some(1)), (3, None)]), [2, 3]);
     }
 
     #[test]
@@ -158,18 +128,5 @@ mod tests {
             "its own is last, the fourth is queued"
         );
         assert_eq!(roles(None), ["assistant", "user"]);
-    }
-
-    #[test]
-    fn a_regenerated_answer_follows_its_question() {
-        let items = vec![
-            item("user_message", 1, 1),
-            item("user_message", 2, 2),
-            item("assistant_message", 3, 20),
-            item("assistant_message", 4, 30),
-        ];
-        let again = Again { item: ItemKey([1; 24]), asked: ItemKey([2; 24]), begun: true };
-        let turns = [turn(2, 19), StartedTurn { options: Some(again.options()), ..turn(25, 29) }];
-        assert_eq!(numbers(&paired(items, &turns)), [1, 4, 2, 3]);
     }
 }

@@ -40,20 +40,18 @@ pub(super) async fn read(
         let mut items = ports.store.thread_items(turn.thread).await?;
         if let Some(again) = turn.again {
             let kept = answered_before(&ports.store, turn.thread, again.item, &items).await?;
-            let out = items.iter().filter(|item| again.takes_out(item, kept) && !item.is_hidden());
+            let out = items.iter().map(|stored| &stored.item);
+            let out = out.filter(|item| again.takes_out(item, kept) && !item.is_hidden());
             let out = out.map(|item| item.id().to_owned()).collect();
             cut = (!again.begun).then_some(Cut { again, kept, items: out });
-            items.retain(|item| again.reads(item, kept));
+            items.retain(|stored| again.reads(&stored.item, kept));
         }
         let own = user_item.map(|key| key.wire("msg"));
-        if own.as_deref().is_some_and(|own| items.iter().all(|item| item.id() != own)) {
+        if own.as_deref().is_some_and(|own| items.iter().all(|stored| stored.item.id() != own)) {
             return Ok(None);
         }
-        if history::may_be_interleaved(&items) {
-            items = history::paired(items, &ports.store.started_turns(turn.thread).await?);
-        }
         let resumed = (turn.order != turn.run).then(|| turn.resumed_at()).flatten();
-        messages = history::messages(items, own.as_deref(), resumed);
+        messages = history::messages(history::paired(items), own.as_deref(), resumed);
     } else if let Some(item) = user_item
         && !turn.is_first()
         && !ports.store.has_item(turn.thread, item).await?

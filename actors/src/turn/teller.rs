@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kernel::{Clock, Ids, ThreadId};
+use kernel::{Clock, Ids, ItemKey, ThreadId};
 use store::batch::ItemRow;
 use wire::chat::{ChatEvent, Dialect, IncompleteReason, NoticeLevel};
 
@@ -16,6 +16,8 @@ const COALESCE_BYTES: usize = 512;
 /// What a chat turn tells its readers.
 pub(super) struct ChatTeller {
     thread: ThreadId,
+    /// The user's message that the turn answers.
+    question: Option<ItemKey>,
     dialect: Dialect,
     ids: Ids,
     clock: Arc<dyn Clock>,
@@ -34,7 +36,7 @@ pub(super) struct ChatTeller {
 impl ChatTeller {
     /// `completed` messages are stored already; `message` was begun.
     pub(super) fn new(
-        thread: ThreadId,
+        (thread, question): (ThreadId, Option<ItemKey>),
         dialect: Dialect,
         ids: Ids,
         clock: Arc<dyn Clock>,
@@ -43,6 +45,7 @@ impl ChatTeller {
     ) -> Self {
         Self {
             thread,
+            question,
             dialect,
             ids,
             clock,
@@ -86,8 +89,7 @@ impl ChatTeller {
         let Some(mut message) = self.message.take() else { return };
         if !message.text().is_empty() {
             self.events.extend(message.finish(incomplete));
-            let (thread_id, id) = (self.thread, message.id());
-            self.items.push(ItemRow { thread_id, id, content: json(&message.item(incomplete)) });
+            self.item(message.id(), json(&message.item(incomplete)));
             self.completed += 1;
         } else {
             self.remove(&message);
@@ -117,8 +119,12 @@ impl ChatTeller {
     }
 
     /// An item that no client sees.
-    pub(super) fn hidden(&mut self, item: ItemRow) {
-        self.items.push(item);
+    pub(super) fn hidden(&mut self, id: ItemKey, content: String) {
+        self.item(id, content);
+    }
+
+    fn item(&mut self, id: ItemKey, content: String) {
+        self.items.push(ItemRow { thread_id: self.thread, id, content, answers: self.question });
     }
 }
 
@@ -205,7 +211,7 @@ mod tests {
     fn teller(dialect: Dialect, completed: usize, message: Option<Message>) -> ChatTeller {
         let clock = Arc::new(SystemClock::new());
         let ids = Ids::new(clock.clone(), Arc::new(SystemRandom::new()));
-        ChatTeller::new(ThreadId(Uuid::nil()), dialect, ids, clock, completed, message)
+        ChatTeller::new((ThreadId(Uuid::nil()), None), dialect, ids, clock, completed, message)
     }
 
     /// What the teller tells now.

@@ -266,7 +266,7 @@ async fn a_stored_message_is_begun_before_any_event_names_it() {
     };
     let thread = instance.thread_of(reader.stream()).await;
     let stored = instance.store.thread_items(thread).await.unwrap();
-    assert!(stored.iter().any(|stored| stored.id() == item.id()));
+    assert!(stored.iter().any(|stored| stored.item.id() == item.id()));
 }
 
 #[tokio::test(flavor = "multi_thread")]

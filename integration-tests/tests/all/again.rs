@@ -7,6 +7,8 @@ use integration_tests::{
 use serde_json::{Value, json};
 use wire::chat::{FeedbackKind, Order, PageRequest};
 
+use crate::parked_turns::items_without_question;
+
 const JSON: (&str, &str) = ("content-type", "application/json");
 const CHATKIT: (&str, &str) = ("chatkit-frame-instance-id", "f");
 /// Says what the model is given.
@@ -53,6 +55,7 @@ async fn a_retry_streams_another_answer_and_not_the_message() {
     let (after, said) = items(&client, &workflow, &thread).await;
     assert_eq!((said, &after[0]), (vec!["one".to_owned(), "You said: one".to_owned()], &before[0]));
     assert!(!before.contains(&after[1]), "another item");
+    assert_eq!(items_without_question(&t).await, "0");
     let chatkit = t.open("POST", "/api/chat", &[JSON, CHATKIT], &body).await.rest().await;
     assert_snapshot!(tidy(&chatkit), @r#"
     {"stream_options":{"allow_cancel":true},"type":"stream_options"}

@@ -119,7 +119,7 @@ async fn messages_that_wait_are_not_in_the_history_of_those_before_them() {
         .await;
     let texts: Vec<String> =
         answers.iter().map(|body| last(body)["item"]["content"][0]["text"].to_string()).collect();
-    assert_eq!(texts, [r#""[a;]""#, r#""[a;[a;];b;]""#, r#""[a;b;[a;];[a;[a;];b;];c;]""#]);
+    assert_eq!(texts, [r#""[a;]""#, r#""[a;[a;];b;]""#, r#""[a;[a;];b;[a;[a;];b;];c;]""#]);
 }
 
 #[tokio::test]

@@ -53,6 +53,13 @@ async fn texts(t: &TestService, workflow: &Workflow, thread: &str) -> Vec<String
     items.iter().map(|item| item["content"][0]["text"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
+/// How many items do not know the message that they answer, or are messages that answer one.
+pub(crate) async fn items_without_question(t: &TestService) -> String {
+    let sql = "SELECT count(*)::text FROM thread_items
+               WHERE (content::json->>'type' = 'user_message') = (answers IS NOT NULL)";
+    t.scalar(sql).await
+}
+
 #[tokio::test]
 async fn a_turn_that_waits_for_a_person_survives_its_reader_and_the_service() {
     let mut t = TestService::builder().set("SERVICE_CHAT_DISCONNECT_GRACE", "1").start().await;
@@ -84,6 +91,7 @@ async fn a_turn_that_waits_for_a_person_survives_its_reader_and_the_service() {
     assert_eq!(t.scalar("SELECT status FROM runs ORDER BY id LIMIT 1").await, "succeeded");
     let items = texts(&t, &workflow, &thread).await;
     assert!(items.contains(&"Checking. Decided: yes.".to_owned()), "{items:?}");
+    assert_eq!(items_without_question(&t).await, "0");
     // Its stream is whole: each event once.
     let whole = t.resume(&stream, None).await.rest().await;
     assert_eq!(whole.matches("Checking. ").count(), 2, "one delta, and the whole message: {whole}");

@@ -95,11 +95,11 @@ pub use sign_in::{
 };
 pub use stops::AskedStop;
 pub use streams::{StoredFrames, StoredStream, StreamNews};
-pub use threads::{Slice, StoredThread, ThreadsOf};
+pub use threads::{Slice, StoredItem, StoredThread, ThreadsOf};
 pub use token_causes::{CauseSearch, Caused, CausedSecret};
 pub use token_lookup::TokenLookup;
 pub use triggers::{CronSettings, FiredCron, MissedFires, StoredCron, StoredWebhook};
-pub use turns::{StartedTurn, TurnStart, TurnsToStop, UnfinishedTurn};
+pub use turns::{TurnStart, TurnsToStop, UnfinishedTurn};
 pub use usage::WorkspaceUsage;
 pub use versions::{ListedVersion, NewVersion, StoredVersion};
 pub use workflow_changes::{Publication, WorkflowChange};

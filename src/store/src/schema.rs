@@ -72,6 +72,7 @@ diesel::table! {
         thread_id -> Uuid,
         id -> Bytea,
         content -> Text,
+        answers -> Nullable<Bytea>,
     }
 }
 

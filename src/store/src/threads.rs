@@ -32,6 +32,15 @@ pub struct StoredThread {
     pub created_at: DateTime<Utc>,
 }
 
+/// An item of a thread.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredItem {
+    /// The item.
+    pub item: ThreadItem,
+    /// The user's message that it answers; `None` for a user's message, or if it is not known.
+    pub answers: Option<ItemKey>,
+}
+
 /// Whose threads, and of which workflow.
 #[derive(Debug, Clone, Copy)]
 pub struct ThreadsOf<'a> {
@@ -239,16 +248,20 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
-    pub async fn thread_items(&self, id: ThreadId) -> Result<Vec<ThreadItem>, StoreError> {
-        let rows: Vec<String> = thread_items::table
+    pub async fn thread_items(&self, id: ThreadId) -> Result<Vec<StoredItem>, StoreError> {
+        let rows: Vec<(String, Option<Vec<u8>>)> = thread_items::table
             .filter(thread_items::thread_id.eq(id.0))
             .filter(is_shown!())
             .filter(not_deleted!(id))
             .order(thread_items::id)
-            .select(thread_items::content)
+            .select((thread_items::content, thread_items::answers))
             .load(&mut *self.connection().await?)
             .await?;
-        items(&rows)
+        let key = |key: Vec<u8>| key.try_into().ok().map(ItemKey);
+        let items = rows.into_iter().map(|(content, answers)| {
+            Ok(StoredItem { item: item(&content)?, answers: answers.and_then(key) })
+        });
+        items.collect()
     }
 
     /// Part of a thread's items, hidden ones included.
@@ -279,5 +292,9 @@ impl Store {
 }
 
 fn items(rows: &[String]) -> Result<Vec<ThreadItem>, StoreError> {
-    rows.iter().map(|row| serde_json::from_str(row).map_err(|e| corrupt("thread item", e))).collect()
+    rows.iter().map(|row| item(row)).collect()
+}
+
+fn item(row: &str) -> Result<ThreadItem, StoreError> {
+    serde_json::from_str(row).map_err(|e| corrupt("thread item", e))
 }

@@ -34,41 +34,6 @@ extern "SQL" {
     fn coalesce(first: Nullable<Timestamptz>, second: Nullable<Timestamptz>) -> Nullable<Timestamptz>;
 }
 
-/// A turn that has begun to run.
-#[derive(Debug, Clone, PartialEq, Eq, Queryable)]
-pub struct StartedTurn {
-    /// When it was asked for: its message has the same time.
-    pub created_at: DateTime<Utc>,
-    /// When it began.
-    pub started_at: DateTime<Utc>,
-    /// What its row says of it, JSON.
-    pub options: Option<String>,
-}
-
-/// A turn that has begun, and what says when it spoke.
-#[derive(Queryable)]
-struct Begun {
-    turn: StartedTurn,
-    run: Uuid,
-    order: Option<Uuid>,
-    finished_at: Option<DateTime<Utc>>,
-    parked: i32,
-}
-
-impl Begun {
-    /// When it spoke again after it was parked: after it left the queue, and after the turns before its new place.
-    fn resumed_at(&self, all: &[Self]) -> Option<DateTime<Utc>> {
-        let order = self.order.filter(|_| self.parked > 0)?;
-        let left = time_of(order)?;
-        let before = all.iter().filter(|other| other.parked == 0 && other.place() < (order, self.run));
-        Some(before.filter_map(|other| other.finished_at).fold(left, DateTime::max))
-    }
-
-    fn place(&self) -> (Uuid, Uuid) {
-        (self.order.unwrap_or(self.run), self.run)
-    }
-}
-
 #[derive(QueryableByName)]
 struct Unfinished {
     #[diesel(sql_type = SqlUuid)]
@@ -136,35 +101,6 @@ impl Store {
             writer: turn.writer_id,
             parked: turn.parked,
         }))
-    }
-
-    /// Every turn of a thread that has begun, in that order.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
-    pub async fn started_turns(&self, thread: ThreadId) -> Result<Vec<StartedTurn>, StoreError> {
-        let started = runs::started_at.assume_not_null();
-        let turns: Vec<Begun> = runs::table
-            .filter(runs::thread_id.eq(thread.0))
-            .filter(runs::started_at.is_not_null())
-            .order((started, runs::id))
-            .select((
-                (runs::created_at, started, runs::options),
-                runs::id,
-                runs::turn_order,
-                runs::finished_at,
-                runs::parked,
-            ))
-            .load(&mut *self.connection().await?)
-            .await?;
-        let resumed = turns.iter().filter_map(|turn| {
-            let started_at = turn.resumed_at(&turns)?;
-            Some(StartedTurn { started_at, ..turn.turn.clone() })
-        });
-        let mut parts: Vec<StartedTurn> = resumed.collect();
-        parts.extend(turns.into_iter().map(|turn| turn.turn));
-        parts.sort_by_key(|part| part.started_at);
-        Ok(parts)
     }
 
     /// Starts a turn unless another instance executes one of the thread, or has one before it. `order`: its place in the thread,
@@ -252,47 +188,19 @@ pub(crate) async fn request_cancel(
     which: TurnsToStop,
     now: DateTime<Utc>,
 ) -> Result<Vec<UnfinishedTurn>, StoreError> {
-    let mut turns: Vec<(Uuid, Option<Uuid>, Uuid)> = diesel::update(runs::table)
+    let mut turns: Vec<(Uuid, Option<Uuid>, Uuid, bool)> = diesel::update(runs::table)
         .filter(runs::thread_id.eq(thread.0))
         .filter(runs::finished_at.is_null())
         .filter(not_queued().or((which == TurnsToStop::All).into_sql::<Bool>()))
         .set(runs::cancel_requested_at.eq(coalesce(runs::cancel_requested_at, now)))
-        .returning((runs::id, runs::stream_id, runs::writer_id))
+        .returning((runs::id, runs::stream_id, runs::writer_id, not_queued()))
         .get_results(connection)
         .await?;
     turns.sort_unstable_by(|a, b| b.cmp(a));
-    let runs: Vec<Uuid> = turns.iter().map(|(run, _, _)| *run).collect();
+    let runs: Vec<Uuid> = turns.iter().map(|(run, ..)| *run).collect();
     stops::ask(connection, &runs).await?;
-    let turn = |(run, stream, writer)| Some(UnfinishedTurn { run, stream: stream?, writer, parked: false });
+    let turn = |(run, stream, writer, not_parked): (Uuid, Option<Uuid>, Uuid, bool)| {
+        Some(UnfinishedTurn { run, stream: stream?, writer, parked: !not_parked })
+    };
     Ok(turns.into_iter().filter_map(turn).collect())
-}
-
-/// The time in the first 48 bits of an id, to the millisecond.
-fn time_of(id: Uuid) -> Option<DateTime<Utc>> {
-    i64::try_from(id.as_u128() >> 80).ok().and_then(DateTime::from_timestamp_millis)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(second: i64) -> DateTime<Utc> {
-        DateTime::UNIX_EPOCH + chrono::TimeDelta::seconds(second)
-    }
-
-    fn turn(asked: i64, resumed: Option<i64>, ended: i64) -> Begun {
-        let turn = StartedTurn { created_at: at(asked), started_at: at(asked), options: None };
-        let parked = i32::from(resumed.is_some());
-        let order = resumed.map(|second| first_id_at(at(second)));
-        Begun { turn, run: first_id_at(at(asked)), order, finished_at: Some(at(ended)), parked }
-    }
-
-    #[test]
-    fn a_turn_that_was_parked_speaks_again_after_the_turns_before_its_new_place() {
-        let turns = [turn(1, Some(10), 30), turn(5, None, 20), turn(12, None, 40)];
-        assert_eq!(turns[0].resumed_at(&turns), Some(at(20)));
-        assert_eq!(turns[1].resumed_at(&turns), None, "it was never parked");
-        let idle = [turn(1, Some(10), 30), turn(5, None, 8), turn(12, None, 40)];
-        assert_eq!(idle[0].resumed_at(&idle), Some(at(10)));
-    }
 }

@@ -148,7 +148,7 @@ impl House {
     pub(crate) async fn said(&self, store: &Store, thread: ThreadId) -> Vec<String> {
         let items = store.thread_items(thread).await.unwrap();
         let assistant = |item: &&ThreadItem| matches!(item, ThreadItem::AssistantMessage { .. });
-        items.iter().filter(assistant).map(|item| item.as_message().1).collect()
+        items.iter().map(|stored| &stored.item).filter(assistant).map(|item| item.as_message().1).collect()
     }
 }
 

@@ -47,6 +47,7 @@ pub(super) struct Items<'a> {
     pub(super) thread_id: Vec<Uuid>,
     pub(super) id: Vec<&'a [u8]>,
     pub(super) content: Vec<&'a str>,
+    pub(super) answers: Vec<Option<&'a [u8]>>,
 }
 
 #[derive(Default)]
@@ -195,6 +196,7 @@ impl<'a> Columns<'a> {
             to.thread_id.push(row.thread_id.0);
             to.id.push(&row.id.0);
             to.content.push(&row.content);
+            to.answers.push(row.answers.as_ref().map(|key| &key.0[..]));
         }
         for row in batches.iter().flat_map(|batch| &batch.cuts) {
             let to = &mut columns.cuts;

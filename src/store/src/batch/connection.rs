@@ -143,6 +143,7 @@ mod tests {
             thread_id: kernel::ThreadId(Uuid::nil()),
             id: kernel::ItemKey([0; 24]),
             content: String::new(),
+            answers: None,
         });
         LaneConnection::new(connection).commit(lease, &batch).await.unwrap_err()
     }

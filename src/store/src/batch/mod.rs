@@ -48,6 +48,8 @@ pub struct ItemRow {
     pub id: ItemKey,
     /// A `wire::chat::ThreadItem` as JSON.
     pub content: String,
+    /// The user's message that it answers; `None` for a user's message.
+    pub answers: Option<ItemKey>,
 }
 
 /// Items that a retry takes out of a thread.

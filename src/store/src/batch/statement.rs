@@ -117,8 +117,9 @@ impl QueryFragment<Pg> for Commit<'_> {
             );
         }
         if !items.is_empty() {
-            insert!(out, "thread_items", "thread_id, id, content", "t.*", items, skip, [
+            insert!(out, "thread_items", "thread_id, id, content, answers", "t.*", items, skip, [
                 SqlUuid => &items.thread_id, Bytea => &items.id, Text => &items.content,
+                Nullable<Bytea> => &items.answers,
             ]);
         }
         if !cuts.is_empty() {

@@ -43,14 +43,14 @@ async fn a_cut_hides_what_was_said_up_to_it_but_not_later_messages() {
     let (lease, turn) = (world.writer().await, world.turn());
     let thread = turn.thread;
     let other = world.turn().thread;
-    let items = [thread, other]
-        .into_iter()
-        .flat_map(|thread_id| (1..=9).map(move |n| ItemRow { thread_id, id: key(n), content: content(n) }));
+    let items = [thread, other].into_iter().flat_map(|thread_id| {
+        (1..=9).map(move |n| ItemRow { thread_id, id: key(n), content: content(n), answers: None })
+    });
     world.commit(lease, &Batch { items: items.collect(), ..Batch::default() }).await.unwrap();
     let shown = async |thread| {
         let all = world.store.thread_items(thread).await.unwrap();
         let number = |item: &ThreadItem| ItemKey::parse(item.id()).unwrap().0[0];
-        let numbers: Vec<u8> = all.iter().map(number).collect();
+        let numbers: Vec<u8> = all.iter().map(|stored| number(&stored.item)).collect();
         let keys: Vec<ItemKey> = (1..=9).map(key).collect();
         let mut named: Vec<u8> =
             world.store.items_named(thread, &keys).await.unwrap().iter().map(number).collect();

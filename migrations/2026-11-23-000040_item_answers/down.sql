@@ -1,0 +1,1 @@
+ALTER TABLE thread_items DROP COLUMN answers;
