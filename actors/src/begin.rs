@@ -1,5 +1,6 @@
 //! Beginning something under an `Idempotency-Key`: a retry finds what the first request began.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use kernel::RandomError;
@@ -135,8 +136,10 @@ pub(crate) async fn claim<I: StartIds>(
             if ports.store.stream(known.stream()).await?.is_some() {
                 return Ok(Claimed::Begun(known));
             }
-            // Two instances must not begin it both: each would run it.
-            if !ports.in_flight.knows(known.run()) && is_stored(ports, known, ELSEWHERE).await? {
+            // Two instances must not begin it both: each would run it. Without others, only an earlier life of this
+            // instance can have reserved the key, and its writes are fenced.
+            let elsewhere = ports.others.load(Ordering::Relaxed) && !ports.in_flight.knows(known.run());
+            if elsewhere && is_stored(ports, known, ELSEWHERE).await? {
                 return Ok(Claimed::Begun(known));
             }
             // The first request died, or is dying, between its key and its start: begin it for it.

@@ -8,15 +8,15 @@ use store::{Lease, Store, StoreError};
 use uuid::Uuid;
 
 /// Maximum wait of a starting instance for the others: two renewals and a second.
-const JOIN: Duration = Duration::from_secs(5);
+const MAX_WAIT: Duration = Duration::from_secs(5);
 /// Pause between two polls of it.
-const JOIN_PAUSE: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Waits until every other live instance knows of this one: until then it may start a turn without asking whether this one
 /// executes another of the same thread.
 pub(crate) async fn join(store: &Store, lease: Lease, clock: &dyn Clock) -> Result<(), StoreError> {
     let before = store.lease_rounds(lease).await?;
-    let end = clock.monotonic() + JOIN;
+    let end = clock.monotonic() + MAX_WAIT;
     // A renewal may have been under way; the next one has begun after this lease was committed.
     let unaware = |now: &BTreeMap<Uuid, i64>| {
         before.iter().any(|(writer, round)| now.get(writer).is_some_and(|now| *now < round + 2))
@@ -26,7 +26,7 @@ pub(crate) async fn join(store: &Store, lease: Lease, clock: &dyn Clock) -> Resu
             tracing::warn!("another instance does not renew its lease; starting without it");
             break;
         }
-        clock.sleep(JOIN_PAUSE).await;
+        clock.sleep(POLL_INTERVAL).await;
     }
     Ok(())
 }

@@ -31,8 +31,8 @@ pub(crate) enum RecoveryError {
 
 /// Runs that one look at the database reads.
 const PAGE: i64 = 500;
-/// How long a run stays in the queue that was left to a newer instance.
-const LEFT: TimeDelta = TimeDelta::seconds(60);
+/// How long a run that was left to a newer instance stays in the queue.
+const LEFT_FOR: TimeDelta = TimeDelta::seconds(60);
 /// How long runs are taken up before the lease is looked after again; what is left stays for the next round.
 const ADOPT: Duration = Duration::from_secs(2);
 
@@ -131,7 +131,7 @@ pub(crate) async fn of_thread(threads: &Threads, thread: ThreadId) -> Result<Vec
 async fn leave(ports: &RunPorts, run: Uuid, error: &PlanError) {
     tracing::warn!(%run, %error, "this build cannot execute a run; it is left to a newer instance");
     let Some(token) = ports.in_flight.adopt(run) else { return };
-    match ports.store.put_back(ports.writer, run, ports.clock.now() + LEFT).await {
+    match ports.store.put_back(ports.writer, run, ports.clock.now() + LEFT_FOR).await {
         Ok(()) => token.released(),
         // The token is dropped, so the next round tries again.
         Err(error) => tracing::warn!(%run, %error, "failed to put a run back into the queue"),
