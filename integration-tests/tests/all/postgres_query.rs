@@ -47,16 +47,22 @@ async fn a_statement_is_done_in_the_database_of_a_credential() {
     // Statements that cannot stand inside another one.
     let explained = run(&t, json!({"query": "EXPLAIN SELECT * FROM orders"}), json!({})).await;
     assert!(explained["output"]["rows"][0]["QUERY PLAN"].as_str().unwrap().contains("orders"), "{explained}");
+    let commented = run(&t, json!({"query": "-- why is it slow?\nEXPLAIN SELECT 1"}), json!({})).await;
+    assert_eq!(
+        commented["output"]["rows"][0]["QUERY PLAN"].as_str().map(|plan| plan.contains("Result")),
+        Some(true),
+        "{commented}"
+    );
     let formatted = run(&t, json!({"query": "EXPLAIN (FORMAT JSON) SELECT 1"}), json!({})).await;
     assert!(formatted["output"]["rows"][0]["QUERY PLAN"][0]["Plan"].is_object(), "{formatted}");
     let shown = run(&t, json!({"query": "SHOW search_path"}), json!({})).await;
     assert_eq!(shown["output"]["count"], 1, "{shown}");
     let moved = "WITH gone AS (DELETE FROM orders WHERE id = $1 RETURNING id, who), back AS (INSERT INTO orders SELECT * FROM gone)
-                 SELECT id, who, 1.5::float8 AS f, 0.1::real AS r, true AS b, NULL::int AS n FROM gone";
+                 SELECT id, who, 1.5::float8 AS f, 0.1::real AS r, 'Infinity'::float8 AS i, true AS b, NULL::int AS n FROM gone";
     let moved = run(&t, json!({"query": moved, "mode": "write", "parameters": [3]}), json!({})).await;
     assert_eq!(
         moved["output"],
-        json!({"rows": [{"id": 3, "who": "a3", "f": 1.5, "r": 0.1, "b": true, "n": null}], "count": 1}),
+        json!({"rows": [{"id": 3, "who": "a3", "f": 1.5, "r": 0.1, "i": "Infinity", "b": true, "n": null}], "count": 1}),
         "{moved}"
     );
     let plain =

@@ -22,7 +22,7 @@ use tokio_postgres::{Client, Config, Error, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::connect::{Verify, tls_config, verification};
-use crate::foreign_rows::{self, begins_with};
+use crate::foreign_rows;
 use crate::parameter::Parameter;
 
 /// How long reaching one address may take, and how long the server may take to let us in.
@@ -291,7 +291,8 @@ async fn work(
     let mode = if query.writes { "READ WRITE" } else { "READ ONLY" };
     let millis = query.time.as_millis().clamp(1, 3_600_000);
     let begin = format!(
-        "BEGIN TRANSACTION {mode}; SET LOCAL statement_timeout = {millis}; SET LOCAL lock_timeout = {millis}"
+        "BEGIN TRANSACTION {mode}; SET LOCAL statement_timeout = {millis}; SET LOCAL lock_timeout = {millis};
+         SAVEPOINT begun"
     );
     client.batch_execute(&begin).await.map_err(failed)?;
     let plain = client.prepare(&query.sql).await.map_err(failed)?;
@@ -307,7 +308,7 @@ async fn work(
         answer.count = client.execute_raw(&plain, &parameters).await.map_err(failed)?;
     } else {
         let most = query.rows.saturating_add(1);
-        let inner = inside(client, query, &types, most).await.map_err(failed)?;
+        let inner = as_json(client, &query.sql, &types, most).await.map_err(failed)?;
         let statement = inner.as_ref().unwrap_or(&plain);
         if let (None, Some((column, kind))) = (&inner, foreign_rows::unread(statement)) {
             let message =
@@ -345,29 +346,25 @@ async fn work(
     Ok(answer)
 }
 
-/// The statement inside one that makes JSON of its rows: the server knows its types best. `None` if it cannot stand inside another.
-async fn inside(
+/// Prepares a statement around this one that returns each row as JSON, since the server knows its types best. Returns `None` if this
+/// statement cannot be a part of another one: `EXPLAIN`, `SHOW`, `CALL`, or a `WITH` that changes data.
+async fn as_json(
     client: &Client,
-    query: &ForeignQuery,
+    sql: &str,
     types: &[Type],
     most: usize,
 ) -> Result<Option<Statement>, Error> {
-    if ["explain", "show"].iter().any(|word| begins_with(&query.sql, word)) {
-        return Ok(None);
-    }
-    let sql = trimmed(&query.sql);
-    let sql = format!("WITH answer AS ({sql}\n) SELECT to_jsonb(answer) FROM answer LIMIT {most}");
-    if !begins_with(&query.sql, "with") {
-        return client.prepare_typed(&sql, types).await.map(Some);
-    }
-    client.batch_execute("SAVEPOINT inside").await?;
-    match client.prepare_typed(&sql, types).await {
-        // It changes data.
-        Err(error) if error.code() == Some(&SqlState::FEATURE_NOT_SUPPORTED) => {
-            client.batch_execute("ROLLBACK TO SAVEPOINT inside").await?;
+    const NOT_A_PART: [SqlState; 2] = [SqlState::SYNTAX_ERROR, SqlState::FEATURE_NOT_SUPPORTED];
+    let sql = trimmed(sql);
+    let around = format!("WITH answer AS ({sql}\n) SELECT to_jsonb(answer) FROM answer LIMIT {most}");
+    match client.prepare_typed(&around, types).await {
+        Ok(around) => Ok(Some(around)),
+        // The statement itself has been prepared, so the error is about its place.
+        Err(error) if error.code().is_some_and(|code| NOT_A_PART.contains(code)) => {
+            client.batch_execute("ROLLBACK TO SAVEPOINT begun").await?;
             Ok(None)
         }
-        prepared => prepared.map(Some),
+        Err(error) => Err(error),
     }
 }
 

@@ -1,11 +1,11 @@
-//! Rows of statements that cannot stand inside another one: `EXPLAIN`, `SHOW`, and a `WITH` that changes data.
+//! Rows of statements that cannot be a part of another one: `EXPLAIN`, `SHOW`, `CALL`, and a `WITH` that changes data.
 
 use serde_json::{Number, Value};
 use tokio_postgres::types::{FromSql, Type};
 use tokio_postgres::{Row, Statement};
 use uuid::Uuid;
 
-/// Types whose values are read; others are read as text.
+/// Types of columns that are read. A statement must cast others to text.
 const TYPES: [Type; 15] = [
     Type::BOOL,
     Type::INT2,
@@ -23,16 +23,6 @@ const TYPES: [Type; 15] = [
     Type::JSONB,
     Type::UUID,
 ];
-
-/// Whether a statement begins with this word.
-pub(crate) fn begins_with(sql: &str, word: &str) -> bool {
-    let sql = sql.trim_start_matches(|letter: char| letter.is_whitespace() || letter == '(');
-    let first = sql.get(..word.len()).is_some_and(|first| first.eq_ignore_ascii_case(word));
-    first
-        && sql
-            .get(word.len()..)
-            .is_some_and(|rest| !rest.starts_with(|letter: char| letter.is_alphanumeric()))
-}
 
 /// The first column whose values are not read, and its type.
 pub(crate) fn unread(statement: &Statement) -> Option<(&str, &str)> {
@@ -84,23 +74,12 @@ impl<'a> FromSql<'a> for Cell {
     }
 }
 
-/// As `to_jsonb` writes it: what is no number of JSON is a text.
+/// As `to_jsonb` writes it: a text if JSON has no such number.
 fn number(float: f64) -> Value {
-    Number::from_f64(float).map_or_else(|| Value::String(float.to_string()), Value::Number)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_word_of_a_statement_is_found() {
-        for sql in ["EXPLAIN SELECT 1", "\n explain (ANALYZE) SELECT 1", "Explain\tSELECT 1"] {
-            assert!(begins_with(sql, "explain"), "{sql}");
-        }
-        for sql in ["SELECT 1", "explained", "", "é"] {
-            assert!(!begins_with(sql, "explain"), "{sql}");
-        }
-        assert!(begins_with("with a as (delete from b returning *) select * from a", "WITH"));
-    }
+    let special = || match float {
+        f64::INFINITY => "Infinity",
+        f64::NEG_INFINITY => "-Infinity",
+        _ => "NaN",
+    };
+    Number::from_f64(float).map_or_else(|| special().into(), Value::Number)
 }
