@@ -40,7 +40,7 @@ async fn a_workspace_is_made_once_shown_and_renamed() {
     assert_eq!(root.get(&format!("{ALL}/gone")).await.refusal(), "404 workspace.not_found");
     let near = root.get(&format!("{ALL}/defualt")).await;
     assert_eq!(near.refusal(), "404 workspace.not_found");
-    assert_eq!(near.message(), "There is no workspace 'defualt'; did you mean 'default'?");
+    assert_eq!(near.message(), "The workspace 'defualt' was not found; did you mean 'default'?");
     let part = root.get(&format!("{ALL}?limit=2")).await.value();
     let rest = root.get(&format!("{ALL}?limit=2&cursor={}", part["next_cursor"].as_str().unwrap())).await;
     assert_eq!(rest.value()["data"][0]["slug"], "default");

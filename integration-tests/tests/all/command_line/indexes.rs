@@ -38,7 +38,11 @@ async fn an_index_is_listed_and_deleted() {
     assert!(again.status == Some(1) && again.err.contains("(index.not_found)"), "{}", again.err);
     assert!(again.err.contains("callboard index list"), "{}", again.err);
     let near = terminal.run(&["index", "delete", "vektors", "--yes"]).await;
-    assert!(near.err.contains("There is no search index 'vektors'; did you mean 'vectors'?"), "{}", near.err);
+    assert!(
+        near.err.contains("The search index 'vektors' was not found; did you mean 'vectors'?"),
+        "{}",
+        near.err
+    );
     let left: Value =
         serde_json::from_str(&terminal.does(&["index", "list", "--output", "json"]).await).unwrap();
     assert_eq!(

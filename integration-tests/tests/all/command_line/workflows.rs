@@ -238,7 +238,7 @@ async fn a_workflow_is_renamed_described_rolled_back_and_archived() {
     }
     let unknown = terminal.run(&["workflow", "show", "oder-desk"]).await;
     assert!(
-        unknown.err.contains("There is no workflow 'oder-desk'; did you mean 'order-desk'?"),
+        unknown.err.contains("The workflow 'oder-desk' was not found; did you mean 'order-desk'?"),
         "{}",
         unknown.err
     );

@@ -29,6 +29,9 @@ pub(crate) struct ApiError {
     cause: Option<String>,
 }
 
+/// Maximum names that are read to suggest one of them.
+pub(crate) const MAX_CANDIDATES: i64 = 1_000;
+
 pub(crate) type ApiResult<T> = Result<T, ApiError>;
 
 impl ApiError {
@@ -68,6 +71,21 @@ impl ApiError {
     pub(crate) fn with_message(mut self, message: impl Into<String>) -> Self {
         self.message = Some(message.into());
         self
+    }
+
+    /// Suggests the most similar of the known names, if there is one. `kind`: what has the names, such as "workflow".
+    pub(crate) fn suggest<'a>(
+        self,
+        kind: &str,
+        name: &str,
+        known: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        match wire::nearest(name, known) {
+            Some(near) => {
+                self.with_message(format!("The {kind} '{name}' was not found; did you mean '{near}'?"))
+            }
+            None => self,
+        }
     }
 
     pub(crate) fn with_header(mut self, name: &'static str, value: &'static str) -> Self {

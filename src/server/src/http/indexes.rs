@@ -6,7 +6,7 @@ use store::{AuditTarget, NamedIndex};
 use wire::{ErrorCode, IndexRecord, Listed};
 
 use super::change::Change;
-use super::error::{ApiError, ApiResult};
+use super::error::{ApiError, ApiResult, MAX_CANDIDATES};
 use super::guard::{Caller, WorkflowsRead, WorkflowsWrite};
 use super::idempotency::Reply;
 use super::paging::Part;
@@ -15,8 +15,6 @@ use super::{get, resource};
 
 /// In a cursor.
 const LIST: &str = "indexes";
-/// Maximum names that are searched for a suggestion for a wrong name.
-const SUGGESTED: i64 = 1_000;
 
 pub(super) fn routes(config: &mut ServiceConfig) {
     config
@@ -53,14 +51,8 @@ async fn delete(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResult
         .await;
     match deleted {
         Err(error) if error.code() == ErrorCode::IndexNotFound => {
-            let known = caller.store().search_indexes(workspace, None, SUGGESTED).await?;
-            let near = wire::nearest(&name, known.iter().map(|index| index.name.as_str()));
-            Err(match near {
-                Some(near) => {
-                    error.with_message(format!("There is no search index '{name}'; did you mean '{near}'?"))
-                }
-                None => error,
-            })
+            let known = caller.store().search_indexes(workspace, None, MAX_CANDIDATES).await?;
+            Err(error.suggest("search index", &name, known.iter().map(|index| index.name.as_str())))
         }
         deleted => deleted,
     }

@@ -7,10 +7,7 @@ use wire::ErrorCode;
 
 use super::Caller;
 use super::scopes::Asked;
-use crate::http::error::{ApiError, ApiResult};
-
-/// Maximum names, the newest, that are searched for a suggestion for a wrong name.
-const SUGGESTED: i64 = 1_000;
+use crate::http::error::{ApiError, ApiResult, MAX_CANDIDATES};
 
 impl<S: Asked> Caller<S> {
     /// Returns the workspace that the request names, else the caller's only workspace, else, for unrestricted
@@ -63,14 +60,8 @@ impl<S: Asked> Caller<S> {
     /// Suggests the most similar slug. Only for callers of all workspaces.
     async fn no_workspace(&self, name: &str) -> ApiResult<ApiError> {
         let missing = ApiError::new(ErrorCode::WorkspaceNotFound);
-        let known = self.store().workspaces(None, None, SUGGESTED).await?;
-        let near = wire::nearest(name, known.iter().map(|workspace| workspace.slug.as_str()));
-        Ok(match near {
-            Some(near) => {
-                missing.with_message(format!("There is no workspace '{name}'; did you mean '{near}'?"))
-            }
-            None => missing,
-        })
+        let known = self.store().workspaces(None, None, MAX_CANDIDATES).await?;
+        Ok(missing.suggest("workspace", name, known.iter().map(|workspace| workspace.slug.as_str())))
     }
 
     /// Returns the workflow that a path names: by its id in any workspace, by its handle in the workspace
@@ -98,14 +89,8 @@ impl<S: Asked> Caller<S> {
             },
             _ => self.workspace().await?,
         };
-        let known = self.store().workflows(workspace, false, None, SUGGESTED).await?;
-        let near = wire::nearest(&handle, known.iter().map(|workflow| workflow.handle.as_str()));
-        Ok(match near {
-            Some(near) => {
-                not_found.with_message(format!("There is no workflow '{handle}'; did you mean '{near}'?"))
-            }
-            None => not_found,
-        })
+        let known = self.store().workflows(workspace, false, None, MAX_CANDIDATES).await?;
+        Ok(not_found.suggest("workflow", &handle, known.iter().map(|workflow| workflow.handle.as_str())))
     }
 
     async fn handled(&self, handle: &str) -> ApiResult<Option<StoredWorkflow>> {

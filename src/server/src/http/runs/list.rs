@@ -45,13 +45,10 @@ pub(super) async fn list(caller: Caller<WorkflowsRead>, request: HttpRequest) ->
         "\"{}\"",
         hex::encode(digest(&SHA256, body.as_bytes()).as_ref().get(..16).unwrap_or_default())
     );
-    let mut answer =
-        if etag::is_known(&request, &tag) { HttpResponse::NotModified() } else { HttpResponse::Ok() };
-    answer.insert_header((ETAG, tag.as_str())).insert_header(("Cache-Control", "private, no-cache"));
-    if etag::is_known(&request, &tag) {
-        return Ok(answer.finish());
-    }
-    Ok(answer.content_type("application/json").body(body))
+    let known = etag::is_known(&request, &tag);
+    let mut answer = if known { HttpResponse::NotModified() } else { HttpResponse::Ok() };
+    answer.insert_header((ETAG, tag)).insert_header(("Cache-Control", "private, no-cache"));
+    Ok(if known { answer.finish() } else { answer.content_type("application/json").body(body) })
 }
 
 fn filter(query: &mut Params) -> RunsFilter {

@@ -21,7 +21,7 @@ pub(super) async fn set(
     let (name, number) = &*path;
     let workflow = caller.workflow(name).await?;
     caller.check_publishes(workflow.workspace_id).await?;
-    // `force` is accepted for clients that send it; there is no gate yet that it would pass.
+    // Clients may send `force`. It has no effect until a publishing gate exists.
     change.wanted_if_any(requests::set_live)?;
     let version = versions::find(caller, &workflow, number).await?;
     let number = version.number.ok_or_else(|| {
