@@ -71,10 +71,11 @@ impl Store {
     /// [`StoreError`] when the database does not answer.
     pub async fn forget_old_readers(&self) -> Result<(), StoreError> {
         diesel::sql_query(
-            "DELETE FROM stream_readers WHERE until NOT BETWEEN now() - interval '1 minute' AND now() + interval '1 minute'",
+            "DELETE FROM stream_readers
+             WHERE until NOT BETWEEN now() - interval '1 minute' AND now() + interval '1 minute'",
         )
-            .execute(&mut *self.connection().await?)
-            .await?;
+        .execute(&mut *self.connection().await?)
+        .await?;
         Ok(())
     }
 }

@@ -14,7 +14,7 @@ async fn runs_are_listed_shown_traced_watched_and_cancelled() {
     let failing = json!({"name": "no", "type": "assert", "when": "false", "message": "never"});
     let failing = t.workflow().named("Failing").graph(graphs::chain(&[failing], None)).create().await;
     let terminal = Terminal::of(&t);
-    assert_eq!(terminal.run(&["runs", "list"]).await.err.trim(), "There is no such run.");
+    assert_eq!(terminal.run(&["runs", "list"]).await.err.trim(), "No runs found.");
     let failed = begin(&t, &failing, "?wait=60", json!({})).await;
     let waiting = begin(&t, &asking, "?wait=60", json!({"order": 7})).await;
     let (failed, id) = (failed["id"].as_str().unwrap(), waiting["id"].as_str().unwrap());
@@ -40,10 +40,12 @@ async fn runs_are_listed_shown_traced_watched_and_cancelled() {
     assert!(step.starts_with("1 ") && step.contains("failed") && step.contains(" ms"), "{traced}");
 
     let cancelled = terminal.does(&["runs", "cancel", id]).await;
-    assert_eq!(cancelled.trim(), "The run is cancelled.");
+    assert_eq!(cancelled.trim(), format!("Cancelled run {id}."));
     becomes(&t, &waiting, "cancelled").await;
     let traced = terminal.does(&["runs", "trace", id]).await;
     assert!(traced.lines().last().unwrap().contains("cut off"), "{traced}");
+    let ended = terminal.does(&["runs", "cancel", failed]).await;
+    assert_eq!(ended.trim(), format!("Run {failed} had already ended: failed."));
     let watched = terminal.run(&["runs", "watch", failed]).await;
     assert!(watched.status == Some(1) && watched.err.contains("never"), "{}", watched.err);
     for command in ["show", "trace", "watch", "cancel"] {

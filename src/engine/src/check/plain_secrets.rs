@@ -34,7 +34,7 @@ fn secret_in(pointer: &str, text: &str) -> Option<&'static str> {
     let (name, parent) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     let name = name.to_ascii_lowercase();
     if parent == "headers" {
-        // `Bearer [[key]]`; the space of `{{ inputs.key }}` is behind no scheme.
+        // `Bearer [[key]]` begins with a scheme, `{{ inputs.key }}` does not.
         let credentials = text.trim().split_once(' ').filter(|(scheme, _)| is_literal(scheme));
         let credentials = credentials.map_or(text, |(_, credentials)| credentials);
         if AUTHORIZATION.contains(&name.as_str()) && is_literal(credentials) {

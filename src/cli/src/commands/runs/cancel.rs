@@ -1,6 +1,7 @@
 //! `callboard runs cancel`.
 
 use clap::Args;
+use wire::{RunRecord, RunState};
 
 use crate::options::{ClientOptions, Session};
 use crate::output::{Failure, Output, pretty, say};
@@ -20,7 +21,16 @@ impl Cancel {
         let run = cancelled.map_err(|error| session.complaint(error).about(&self.run))?;
         match session.output {
             Output::Json => say(pretty(&run)?),
-            Output::Human => say(format_args!("The run is {}.", harmless(run.status.as_str()))),
+            Output::Human => say(result(&run)),
         }
+    }
+}
+
+fn result(run: &RunRecord) -> String {
+    let (id, status) = (harmless(&run.id), run.status.as_str());
+    match (run.status, &run.finished_at) {
+        (RunState::Cancelled, _) => format!("Cancelled run {id}."),
+        (_, Some(_)) => format!("Run {id} had already ended: {status}."),
+        (_, None) => format!("Requested the cancellation of run {id}; it is still {status}."),
     }
 }

@@ -69,7 +69,7 @@ impl List {
             return say(pretty(&runs)?);
         }
         if runs.is_empty() {
-            complain("There is no such run.");
+            complain("No runs found.");
             return Ok(());
         }
         let head = ["ID", "CREATED", "WORKFLOW", "VERSION", "TRIGGER", "STATUS", "ERROR"];

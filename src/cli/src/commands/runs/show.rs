@@ -49,7 +49,7 @@ pub(super) fn show(run: &RunRecord) -> Result<(), Failure> {
         say(format_args!("waits for  {}", answer::line(question)))?;
     }
     if let Some(at) = &run.resumes_at {
-        line(if run.waits_for.is_empty() { "waits till" } else { "at latest" }, &second(at))?;
+        line(if run.waits_for.is_empty() { "resumes at" } else { "resumes by" }, &second(at))?;
     }
     if let Some(error) = &run.error {
         let node = error.node.as_deref().map(|node| format!("{node}: ")).unwrap_or_default();
