@@ -26,6 +26,7 @@ const LIMITS: Limits = Limits {
     head_bytes: 64 * 1024,
     body_bytes: 1024 * 1024,
     redirects: 0,
+    same_origin: true,
 };
 
 /// A mail that waits to be sent.

@@ -84,6 +84,12 @@ impl Client {
             let Some(to) = to else {
                 return Response::new(answer, url, place, limits, started, Arc::clone(clock));
             };
+            if limits.same_origin && !redirect::keeps_request(answer.status(), &url, &to) {
+                return Err(NetError::refused(format!(
+                    "{place} redirects to {}; use that address if you trust it",
+                    shown(&to)
+                )));
+            }
             if hops >= limits.redirects {
                 return Err(NetError::refused(format!(
                     "{place} redirects more than {} times",
@@ -137,6 +143,11 @@ fn web(text: &str) -> Result<Url, NetError> {
 fn place(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     url.port_or_known_default().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+}
+
+/// An address without what may be a secret in it.
+fn shown(url: &Url) -> String {
+    format!("{}{}", url.origin().ascii_serialization(), url.path())
 }
 
 fn too_slow(place: &str, limit: Duration) -> NetError {

@@ -19,6 +19,8 @@ pub struct Limits {
     pub body_bytes: u64,
     /// Redirects that are followed; the operator's face follows none.
     pub redirects: u8,
+    /// Follows only redirects that keep origin and method (307 and 308): the secrets of the request stay where they belong.
+    pub same_origin: bool,
 }
 
 /// A rate that a body must keep.
@@ -40,6 +42,7 @@ impl Default for Limits {
             head_bytes: 64 * 1024,
             body_bytes: 8 * 1024 * 1024,
             redirects: 3,
+            same_origin: false,
         }
     }
 }

@@ -36,6 +36,11 @@ pub(crate) fn target(status: StatusCode, headers: &HeaderMap, from: &Url) -> Res
     Ok(Some(to))
 }
 
+/// Whether a redirect leads to the same origin and keeps method and body.
+pub(crate) fn keeps_request(status: StatusCode, from: &Url, to: &Url) -> bool {
+    matches!(status.as_u16(), 307 | 308) && from.origin() == to.origin()
+}
+
 /// The request to the redirect's target.
 pub(crate) fn next(mut request: Request, status: StatusCode, from: &Url, to: &Url) -> Request {
     let becomes_get = match status.as_u16() {
@@ -72,6 +77,19 @@ mod tests {
             assert!(judge("https://a.test/", to).unwrap().is_some(), "{to}");
         }
         assert!(judge("http://a.test/", "http://b.test/").unwrap().is_some());
+    }
+
+    #[test]
+    fn only_307_and_308_within_an_origin_keep_the_request() {
+        let keeps = |status: u16, to: &str| {
+            let from = Url::parse("https://a.test/mcp").unwrap();
+            keeps_request(StatusCode::from_u16(status).unwrap(), &from, &Url::parse(to).unwrap())
+        };
+        assert!(keeps(307, "https://a.test/mcp/") && keeps(308, "https://a.test:443/x?y"));
+        assert!(!keeps(302, "https://a.test/mcp/") && !keeps(303, "https://a.test/"));
+        for other in ["https://b.test/mcp", "https://a.test:8443/mcp", "https://www.a.test/mcp"] {
+            assert!(!keeps(308, other), "{other}");
+        }
     }
 
     #[test]

@@ -7,21 +7,21 @@ mod transport;
 
 use std::sync::Arc;
 
+use net::Client;
 use net::header::{HeaderName, HeaderValue};
-use net::{Client, NetError, NetErrorKind};
 use parking_lot::Mutex;
-use rmcp::model::CallToolRequestParams;
-use rmcp::service::{RoleClient, RunningService, ServiceExt as _};
+use rmcp::model::{CallToolRequestParams, ErrorData};
+use rmcp::service::{ClientInitializeError, RoleClient, RunningService, ServiceError, ServiceExt as _};
 use rmcp::transport::streamable_http_client::{
     StreamableHttpClientTransport, StreamableHttpClientTransportConfig,
 };
 use serde_json::{Map, Value, json};
-use wire::ErrorCode;
 
 use self::transport::Guarded;
 use crate::NodeError;
 use crate::models::Tool;
 
+const CLOSED: &str = "the MCP server closed the connection before it answered";
 /// Most tools of one server that are looked at.
 const MOST_TOOLS: usize = 500;
 
@@ -58,7 +58,7 @@ impl Mcp {
     pub(crate) async fn tools(&self, server: &Server) -> Result<Vec<Tool>, NodeError> {
         let session = self.connect(server, None).await?;
         let tools = session.service.list_all_tools().await;
-        let tools = tools.map_err(|error| session.failed(&error));
+        let tools = tools.map_err(|error| session.failed(error));
         session.end().await;
         let tool = |tool: rmcp::model::Tool| Tool {
             name: tool.name.into_owned(),
@@ -68,7 +68,7 @@ impl Mcp {
         Ok(tools?.into_iter().take(MOST_TOOLS).map(tool).collect())
     }
 
-    /// Calls a tool, and yields `{text, json, content}`.
+    /// Calls a tool, and returns `{text, json, content}`; `content` has the parts that are no texts.
     pub(crate) async fn call(
         &self,
         server: &Server,
@@ -79,16 +79,18 @@ impl Mcp {
         let session = self.connect(server, Some(key)).await?;
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let answered = session.service.call_tool(params).await;
-        let answered = answered.map_err(|error| session.failed(&error));
+        let answered = answered.map_err(|error| session.failed(error));
         session.end().await;
         let answered = answered?;
-        let content = serde_json::to_value(&answered.content).unwrap_or_default();
-        let texts = content.as_array().into_iter().flatten();
-        let texts: Vec<&str> = texts.filter_map(|part| part.get("text")?.as_str()).collect();
+        let parts = serde_json::to_value(&answered.content).unwrap_or_default();
+        let parts = parts.as_array().cloned().unwrap_or_default();
+        let text_of = |part: &Value| part.get("text").and_then(Value::as_str).map(str::to_owned);
+        let texts: Vec<String> = parts.iter().filter_map(text_of).collect();
         let text = texts.join("\n");
         if answered.is_error == Some(true) {
             return Err(NodeError::failed(format!("the tool '{tool}' failed: {text}")));
         }
+        let content: Vec<Value> = parts.into_iter().filter(|part| text_of(part).is_none()).collect();
         let json = answered.structured_content.or_else(|| serde_json::from_str(&text).ok());
         Ok(json!({"text": text, "json": json, "content": content}))
     }
@@ -112,7 +114,7 @@ impl Mcp {
         let transport = StreamableHttpClientTransport::with_client(client, config);
         match ().serve(transport).await {
             Ok(service) => Ok(Session { service, fault }),
-            Err(error) => Err(failed(&error, fault.lock().take())),
+            Err(error) => Err(fault.lock().take().unwrap_or_else(|| not_opened(error))),
         }
     }
 }
@@ -120,32 +122,52 @@ impl Mcp {
 /// A connection; dropped, it ends by itself.
 struct Session {
     service: RunningService<RoleClient, ()>,
-    fault: Arc<Mutex<Option<NetError>>>,
+    fault: Arc<Mutex<Option<NodeError>>>,
 }
 
 impl Session {
-    fn failed(&self, error: &dyn std::fmt::Display) -> NodeError {
-        failed(error, self.fault.lock().take())
+    fn failed(&self, error: ServiceError) -> NodeError {
+        let fault = self.fault.lock().take();
+        fault.unwrap_or_else(|| match error {
+            ServiceError::McpError(error) => refused(&error),
+            ServiceError::TransportClosed | ServiceError::TransportSend(_) => NodeError::failed(CLOSED),
+            other => NodeError::failed(format!(
+                "the MCP server did not answer as the protocol says: {}",
+                short(&other)
+            )),
+        })
     }
 
-    /// Gives the server's session back.
+    /// Ends the server's session.
     async fn end(self) {
-        // It has said what it had to say: that it does not end well changes nothing.
+        // The answer is complete: a failure here changes nothing.
         let _ = self.service.cancel().await;
     }
 }
 
-fn failed(error: &dyn std::fmt::Display, fault: Option<NetError>) -> NodeError {
-    const LETTERS: usize = 500;
-    let Some(NetError { kind, message }) = fault else {
-        let said: String = error.to_string().chars().filter(|c| !c.is_control()).take(LETTERS).collect();
-        return NodeError::failed(format!("the MCP server: {said}"));
-    };
-    let code = kind.code();
-    let passes = matches!(kind, NetErrorKind::Unreachable | NetErrorKind::TimedOut | NetErrorKind::Broken);
-    if passes && code != ErrorCode::EgressRefused {
-        NodeError::retryable(code, message)
-    } else {
-        NodeError::new(code, message)
+fn not_opened(error: ClientInitializeError) -> NodeError {
+    match error {
+        ClientInitializeError::JsonRpcError(error) => refused(&error),
+        ClientInitializeError::NoCompatibleProtocolVersion { .. } => {
+            NodeError::failed("the MCP server has no protocol version that this service knows")
+        }
+        ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. } => {
+            NodeError::failed(CLOSED)
+        }
+        other => NodeError::failed(format!("the MCP server did not open a session: {}", short(&other))),
     }
+}
+
+/// An error of JSON-RPC.
+fn refused(error: &ErrorData) -> NodeError {
+    NodeError::failed(format!(
+        "the MCP server refused the request: {} ({})",
+        short(&error.message),
+        error.code.0
+    ))
+}
+
+fn short(text: &impl std::fmt::Display) -> String {
+    const LETTERS: usize = 500;
+    text.to_string().chars().filter(|c| !c.is_control()).take(LETTERS).collect()
 }

@@ -1,6 +1,5 @@
 //! rmcp's transport over the one client of the service.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,13 +7,16 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use futures_util::stream::{BoxStream, unfold};
 use net::header::{CONTENT_TYPE, HeaderName, HeaderValue};
-use net::{Client, Limits, Method, NetError, Request, Response, StatusCode};
+use net::{Client, Limits, Method, NetError, NetErrorKind, Request, Response, StatusCode};
 use parking_lot::Mutex;
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_client::{
     HttpStatusError, SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
 };
 use sse_stream::{Sse, SseStream};
+
+use crate::NodeError;
+use crate::nodes::outbound::is_retryable;
 
 /// A tool may think before it answers, and while it does.
 const LIMITS: Limits = Limits {
@@ -24,26 +26,33 @@ const LIMITS: Limits = Limits {
     rate: None,
     head_bytes: 64 * 1024,
     body_bytes: 16 * 1024 * 1024,
-    redirects: 0,
+    redirects: 3,
+    same_origin: true,
 };
 const SESSION: &str = "mcp-session-id";
 const ACCEPT: &str = "text/event-stream, application/json";
 
 type Error = StreamableHttpError<NetError>;
 
-/// Sends what the protocol wants sent; keeps what went wrong on the way, for rmcp tells it as a text alone.
+/// Sends what the protocol wants sent; keeps why it failed, because rmcp returns that as a text.
 #[derive(Clone)]
 pub(super) struct Guarded {
     pub(super) client: Client,
-    pub(super) fault: Arc<Mutex<Option<NetError>>>,
+    pub(super) fault: Arc<Mutex<Option<NodeError>>>,
     /// Sent as `Idempotency-Key`.
     pub(super) key: Option<String>,
 }
 
 impl Guarded {
     fn note(&self, fault: NetError) -> Error {
-        *self.fault.lock() = Some(fault.clone());
+        *self.fault.lock() = Some(of_network(fault.clone()));
         StreamableHttpError::Client(fault)
+    }
+
+    /// Notes an answer that is none of the protocol.
+    fn note_answer(&self, status: StatusCode, error: NodeError) -> Error {
+        *self.fault.lock() = Some(error);
+        HttpStatusError::new(status.as_u16(), None).into()
     }
 
     fn request(
@@ -97,25 +106,24 @@ impl StreamableHttpClient for Guarded {
         if kind.starts_with("text/event-stream") && status.is_success() {
             return Ok(StreamableHttpPostResponse::Sse(events(answer), session));
         }
+        let place = answer.place().to_owned();
         if !kind.starts_with("application/json") {
             if !status.is_success() {
-                return Err(HttpStatusError::new(status.as_u16(), None).into());
+                return Err(self.note_answer(status, of_status(&place, status)));
             }
             let unread = !matches!(message, ClientJsonRpcMessage::Request(_));
             return if unread {
                 Ok(StreamableHttpPostResponse::Accepted)
             } else {
-                Err(StreamableHttpError::UnexpectedContentType(Some(kind)))
+                let kind = if kind.is_empty() { "no content type" } else { kind.as_str() };
+                Err(self.note_answer(status, not_mcp(&place, &format!("answered with {kind}"))))
             };
         }
         let body = answer.bytes().await.map_err(|fault| self.note(fault))?;
         match serde_json::from_slice::<ServerJsonRpcMessage>(&body) {
             Ok(message) => Ok(StreamableHttpPostResponse::Json(message, session)),
-            Err(_) if !status.is_success() => Err(HttpStatusError::new(status.as_u16(), None).into()),
-            Err(why) => {
-                let why = format!("the answer cannot be read: {why}");
-                Err(StreamableHttpError::UnexpectedServerResponse(Cow::Owned(why)))
-            }
+            Err(_) if !status.is_success() => Err(self.note_answer(status, of_status(&place, status))),
+            Err(_) => Err(self.note_answer(status, not_mcp(&place, "answered with other JSON"))),
         }
     }
 
@@ -143,6 +151,32 @@ impl StreamableHttpClient for Guarded {
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Error> {
         Err(StreamableHttpError::ServerDoesNotSupportSse)
     }
+}
+
+fn of_network(NetError { kind, message }: NetError) -> NodeError {
+    let code = kind.code();
+    match kind {
+        NetErrorKind::Unreachable | NetErrorKind::TimedOut | NetErrorKind::Broken => {
+            NodeError::retryable(code, message)
+        }
+        NetErrorKind::Refused | NetErrorKind::TooLarge => NodeError::new(code, message),
+    }
+}
+
+fn of_status(place: &str, status: StatusCode) -> NodeError {
+    let status = status.as_u16();
+    let why = match status {
+        401 | 403 => "; it expects other credentials in 'headers'",
+        404 | 405 | 406 => "; is 'url' the address of its MCP endpoint, with streamable HTTP?",
+        _ => "",
+    };
+    let retryable = is_retryable(status);
+    NodeError { retryable, ..NodeError::failed(format!("{place} answered {status}{why}")) }
+}
+
+fn not_mcp(place: &str, answered: &str) -> NodeError {
+    let why = "is 'url' the address of an MCP endpoint, with streamable HTTP?";
+    NodeError::failed(format!("{place} {answered}, which is not MCP; {why}"))
 }
 
 /// The events of an answer; all of it together is bounded.

@@ -26,8 +26,8 @@ pub(super) const TYPE: NodeType = NodeType {
     summary: "Calls a tool of an MCP server, over streamable HTTP. `[[name]]` in headers is a secret of the vault.",
     effect: Effect::Outbound,
     schema,
-    result: "`{text, json, content}`: the texts of what the tool answered; its structured answer, or the JSON that the \
-             text is, else null; and every part as it came. A tool that says that it failed fails the node.",
+    result: "`{text, json, content}`: the texts of the tool's answer; its structured answer, or the JSON that the text \
+             is, else null; and the parts that are no texts, as they came. A tool that answers with an error fails the node.",
     example: || {
         json!({"name": "weather", "type": "mcp_call", "url": "https://mcp.example.com/mcp", "tool": "get_weather",
                "arguments": {"city": "{{ inputs.city }}"}})

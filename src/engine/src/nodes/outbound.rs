@@ -263,7 +263,7 @@ pub(super) async fn refusal(answer: Response, call: &Call<'_>) -> NodeError {
 }
 
 /// Whether another attempt may go well.
-pub(super) fn is_retryable(status: u16) -> bool {
+pub(crate) fn is_retryable(status: u16) -> bool {
     matches!(status, 408 | 425 | 429 | 500..=599)
 }
 

@@ -25,6 +25,7 @@ fn limits() -> Limits {
         rate: None,
         body_bytes: MOST_BYTES,
         redirects: 0,
+        same_origin: true,
         ..Limits::default()
     }
 }

@@ -48,6 +48,7 @@ impl HttpKeySource {
             rate: None,
             body_bytes: u64::try_from(MOST_BYTES).unwrap_or(u64::MAX),
             redirects: 0,
+            same_origin: true,
             ..Limits::default()
         };
         Self { client, url, limits }

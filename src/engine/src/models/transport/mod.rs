@@ -25,6 +25,7 @@ const LIMITS: Limits = Limits {
     head_bytes: 64 * 1024,
     body_bytes: 64 * 1024 * 1024,
     redirects: 0,
+    same_origin: true,
 };
 
 /// How an endpoint is told the key.

@@ -16,7 +16,8 @@ use wire::ErrorCode;
 use crate::ports::{alone, plan};
 use crate::world::{World, recorded, refused};
 
-/// A server with the tools `shout`, `fail` and `hide`; it answers as a stream or as a document.
+/// A server with the tools `shout`, `fail` and `hide`; it answers as a stream or as a document. Below `/to/` it redirects to
+/// `/mcp`, below `/is/<status>` it answers so, and at `/page` with a page.
 struct Server {
     at: SocketAddr,
     streams: bool,
@@ -42,6 +43,10 @@ impl Server {
         loop {
             let (head, body) = read(&mut stream).await?;
             let message: Value = serde_json::from_str(&body).unwrap_or_default();
+            if let Some(answer) = other_path(&head) {
+                stream.write_all(answer.as_bytes()).await.ok()?;
+                continue;
+            }
             self.seen.lock().push((head, message.clone()));
             let answer = match message["method"].as_str() {
                 Some("initialize") => json!({"protocolVersion": message["params"]["protocolVersion"],
@@ -53,6 +58,20 @@ impl Server {
                     let text =
                         message["params"]["arguments"]["text"].as_str().unwrap_or_default().to_uppercase();
                     json!({"content": [{"type": "text", "text": text}], "structuredContent": {"loud": true}})
+                }
+                Some("tools/call") if message["params"]["name"] == "missing" => {
+                    let error = json!({"code": -32602, "message": "Unknown tool: missing"});
+                    let answer = json!({"jsonrpc": "2.0", "id": message["id"], "error": error}).to_string();
+                    let head = "HTTP/1.1 200 X\r\nContent-Type: application/json\r\nContent-Length: ";
+                    stream
+                        .write_all(format!("{head}{}\r\n\r\n{answer}", answer.len()).as_bytes())
+                        .await
+                        .ok()?;
+                    continue;
+                }
+                Some("tools/call") if message["params"]["name"] == "picture" => {
+                    json!({"content": [{"type": "text", "text": "a dot"},
+                                       {"type": "image", "data": "AA==", "mimeType": "image/png"}]})
                 }
                 Some("tools/call") => {
                     json!({"content": [{"type": "text", "text": "it hurts"}], "isError": true})
@@ -96,6 +115,23 @@ impl Server {
     }
 }
 
+/// The answer at paths other than `/mcp`.
+fn other_path(head: &str) -> Option<String> {
+    let path = head.split(' ').nth(1)?;
+    let plain =
+        |status: &str, more: &str| Some(format!("HTTP/1.1 {status} X\r\n{more}Content-Length: 0\r\n\r\n"));
+    if path == "/page" {
+        return Some("HTTP/1.1 200 X\r\nContent-Type: text/html\r\nContent-Length: 4\r\n\r\n<p/>".to_owned());
+    }
+    if let Some(status) = path.strip_prefix("/is/") {
+        return plain(status, "");
+    }
+    match path.strip_prefix("/to/")? {
+        "elsewhere" => plain("307", "Location: http://localhost:1/mcp?key=canary\r\n"),
+        status => plain(status, "Location: /mcp\r\n"),
+    }
+}
+
 async fn read(stream: &mut TcpStream) -> Option<(String, String)> {
     let mut read = Vec::new();
     let mut buffer = [0; 4096];
@@ -132,11 +168,7 @@ async fn a_tool_is_called_and_its_answer_is_the_result() {
         let server = Server::new(streams).await;
         let world = server.world();
         let done = run(&world, &server.node(json!({}))).await.unwrap();
-        assert_eq!(
-            done,
-            json!({"text": "HELLO", "json": {"loud": true}, "content": [{"type": "text", "text": "HELLO"}]}),
-            "{streams}"
-        );
+        assert_eq!(done, json!({"text": "HELLO", "json": {"loud": true}, "content": []}), "{streams}");
         assert_eq!(server.methods(), ["initialize", "notifications/initialized", "tools/call"]);
         let seen = server.seen.lock();
         let (head, _) = seen.iter().find(|(_, message)| message["method"] == "tools/call").unwrap();
@@ -202,6 +234,51 @@ async fn what_goes_wrong_is_told() {
         let error = run(&server.world(), &server.node(more)).await.unwrap_err();
         assert!(error.message.contains(text), "{error}");
     }
+}
+
+#[tokio::test]
+async fn parts_that_are_no_texts_are_kept_as_they_came() {
+    let server = Server::new(false).await;
+    let done = run(&server.world(), &server.node(json!({"tool": "picture"}))).await.unwrap();
+    let picture = json!({"type": "image", "data": "AA==", "mimeType": "image/png"});
+    assert_eq!(done, json!({"text": "a dot", "json": null, "content": [picture]}));
+}
+
+#[tokio::test]
+async fn redirects_that_keep_request_and_origin_are_followed() {
+    let server = Server::new(false).await;
+    let at = |path: &str| server.node(json!({"url": format!("http://{}{path}", server.at)}));
+    for status in ["307", "308"] {
+        let done = run(&server.world(), &at(&format!("/to/{status}"))).await.unwrap();
+        assert_eq!(done["text"], "HELLO", "{status}");
+    }
+    let called = server.seen.lock().len();
+    for (path, to) in
+        [("/to/302", format!("http://{}/mcp", server.at)), ("/to/elsewhere", "http://localhost:1/mcp".into())]
+    {
+        let error = run(&server.world(), &at(path)).await.unwrap_err();
+        let expected = format!("{} redirects to {to}; use that address if you trust it", server.at);
+        assert_eq!((error.code, error.message), (ErrorCode::EgressRefused, expected));
+    }
+    assert_eq!(server.seen.lock().len(), called, "nothing was sent there");
+}
+
+#[tokio::test]
+async fn what_is_no_mcp_is_said_in_plain_words() {
+    let server = Server::new(false).await;
+    let is_it = "is 'url' the address of its MCP endpoint, with streamable HTTP?";
+    for (path, text, retryable) in [
+        ("/is/401", " answered 401; it expects other credentials in 'headers'".to_owned(), false),
+        ("/is/404", format!(" answered 404; {is_it}"), false),
+        ("/is/503", " answered 503".to_owned(), true),
+        ("/page", " answered with text/html, which is not MCP; is 'url' the address of an MCP endpoint, with streamable HTTP?".to_owned(), false),
+    ] {
+        let node = server.node(json!({"url": format!("http://{}{path}", server.at)}));
+        let error = run(&server.world(), &node).await.unwrap_err();
+        assert_eq!((error.message, error.retryable), (format!("{}{text}", server.at), retryable), "{path}");
+    }
+    let error = run(&server.world(), &server.node(json!({"tool": "missing"}))).await.unwrap_err();
+    assert_eq!(error.message, "the MCP server refused the request: Unknown tool: missing (-32602)");
 }
 
 #[tokio::test]
