@@ -24,6 +24,7 @@ fn recorded(row: StoredStep) -> Option<RecordedStep> {
         visit: u32::try_from(row.visit).ok()?,
         attempt: u32::try_from(row.attempt).ok()?,
         node: row.node,
+        input_digest: row.input_digest.try_into().unwrap_or_default(),
         result: read(row.result),
         error: row.error.as_deref().and_then(node_error),
         note: read(row.note),
@@ -94,8 +95,13 @@ fn stored_error(error: &NodeError) -> Value {
     let mut stored = json!({
         "code": error.code.as_str(), "message": error.message, "retryable": error.retryable,
     });
-    if let (Some(wait), Some(members)) = (error.retry_after, stored.as_object_mut()) {
-        members.insert("retry_after_seconds".to_owned(), json!(wait.as_secs_f64()));
+    let others = [
+        ("retry_after_seconds", error.retry_after.map(|wait| json!(wait.as_secs_f64()))),
+        ("node", error.node.as_ref().map(|node| json!(node))),
+        ("usage", error.usage.clone()),
+    ];
+    if let Some(members) = stored.as_object_mut() {
+        members.extend(others.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
     }
     stored
 }
@@ -109,6 +115,8 @@ fn node_error(text: &str) -> Option<NodeError> {
         message: stored.get("message").and_then(Value::as_str).unwrap_or_default().to_owned(),
         retryable: stored.get("retryable").and_then(Value::as_bool).unwrap_or(false),
         retry_after: wait.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
+        node: stored.get("node").and_then(Value::as_str).map(str::to_owned),
+        usage: stored.get("usage").cloned(),
     })
 }
 
@@ -123,8 +131,11 @@ mod tests {
             message: "slow down".to_owned(),
             retryable: true,
             retry_after: Some(Duration::from_millis(1_500)),
+            node: Some("help[0]".to_owned()),
+            usage: Some(json!({"calls": 1})),
         };
-        for error in [error.clone(), NodeError { retryable: false, retry_after: None, ..error }] {
+        let plain = NodeError::new(ErrorCode::ModelRateLimited, "slow down");
+        for error in [error, plain] {
             assert_eq!(node_error(&stored_error(&error).to_string()), Some(error));
         }
         // As rows of older versions have it.

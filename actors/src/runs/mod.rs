@@ -12,7 +12,7 @@ mod teller;
 
 use std::time::Duration;
 
-use store::{RunFilter, RunStatus, StoreError, StoredDelivery, StoredRun, StoredStep};
+use store::{RunFilter, RunStatus, StoreError, StoredDelivery, StoredRun};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -163,14 +163,6 @@ impl Runs {
         limit: i64,
     ) -> Result<Vec<(StoredRun, Option<i32>)>, StoreError> {
         self.ports.store.runs_of_workflow(workflow, filter, limit).await
-    }
-
-    /// A run's journal.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
-    pub async fn journal(&self, run: Uuid) -> Result<Vec<StoredStep>, StoreError> {
-        self.ports.store.journal(run).await
     }
 
     /// What has become of what a run's steps have left to be sent.

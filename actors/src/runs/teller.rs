@@ -73,7 +73,11 @@ impl Teller for RunTeller {
             }
             StepOutcome::Failed { error, .. } => {
                 let code = error.code.as_str().to_owned();
-                let error = RunProblem { code, message: error.message.clone(), node: Some(node.clone()) };
+                let error = RunProblem {
+                    code,
+                    message: error.message.clone(),
+                    node: Some(error.node.clone().unwrap_or_else(|| node.clone())),
+                };
                 self.event(RunEvent::StepFailed { node, visit, attempt, error });
             }
         }

@@ -118,12 +118,27 @@ impl Client {
         self.get(&["api", "runs", id], &[]).await?.ok()
     }
 
-    /// `GET /api/runs/{id}/trace`: a run with every attempt of its nodes.
+    /// `GET /api/runs/{id}/trace`: a run with every attempt of its nodes; reads all pages.
     ///
     /// # Errors
     /// See above.
     pub async fn trace(&self, id: &str) -> Result<Trace, ClientError> {
-        self.get(&["api", "runs", id, "trace"], &[]).await?.ok()
+        let mut trace = self.trace_page(id, None).await?;
+        while let Some(cursor) = trace.next_cursor.take() {
+            let mut next = self.trace_page(id, Some(&cursor)).await?;
+            trace.steps.append(&mut next.steps);
+            trace = Trace { steps: trace.steps, ..next };
+        }
+        Ok(trace)
+    }
+
+    /// `GET /api/runs/{id}/trace`: a page of it.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn trace_page(&self, id: &str, cursor: Option<&str>) -> Result<Trace, ClientError> {
+        let query: Vec<_> = cursor.map(|cursor| ("cursor", cursor.to_owned())).into_iter().collect();
+        self.get(&["api", "runs", id, "trace"], &query).await?.ok()
     }
 
     /// `POST /api/runs/{id}/cancel`: stops a run; one that has ended stays as it is.

@@ -19,13 +19,17 @@ pub struct NodeError {
     pub retryable: bool,
     /// How long whoever was called asks to wait.
     pub retry_after: Option<Duration>,
+    /// The node inside this one that failed: its whole path in the journal.
+    pub node: Option<String>,
+    /// Tokens of the models' answers that the attempt received, as results have it.
+    pub usage: Option<Value>,
 }
 
 impl NodeError {
     /// A failure that another attempt would meet again.
     #[must_use]
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), retryable: false, retry_after: None }
+        Self { code, message: message.into(), retryable: false, retry_after: None, node: None, usage: None }
     }
 
     /// A failure without a code of its own, that another attempt would meet again.
@@ -42,17 +46,20 @@ impl NodeError {
 
     /// What graphs see of it.
     pub(crate) fn as_result(&self) -> Value {
-        json!({"error": {"code": self.code.as_str(), "message": self.message}})
+        let mut error = json!({"code": self.code.as_str(), "message": self.message});
+        if let (Some(node), Some(members)) = (&self.node, error.as_object_mut()) {
+            members.insert("node".to_owned(), json!(node));
+        }
+        json!({"error": error})
     }
 }
 
 impl From<ModelError> for NodeError {
     fn from(error: ModelError) -> Self {
         Self {
-            code: error.kind.code(),
             retryable: error.kind.is_retryable(),
             retry_after: error.retry_after,
-            message: error.message,
+            ..Self::new(error.kind.code(), error.message)
         }
     }
 }
@@ -65,7 +72,7 @@ pub struct RunError {
     pub code: ErrorCode,
     /// For the run's record.
     pub message: String,
-    /// The node at fault, where there is one; a node of a nested workflow as `outer/inner`.
+    /// The node that failed, if one did: its whole path, as `outer/inner` in a sub-workflow.
     pub node: Option<String>,
     /// Whether another run may go well.
     pub retryable: bool,
@@ -73,8 +80,8 @@ pub struct RunError {
 
 impl RunError {
     pub(crate) fn at(node: &str, error: NodeError) -> Self {
-        let NodeError { code, message, retryable, .. } = error;
-        Self { code, message, node: Some(node.to_owned()), retryable }
+        let NodeError { code, message, retryable, node: inner, .. } = error;
+        Self { code, message, node: Some(inner.unwrap_or_else(|| node.to_owned())), retryable }
     }
 
     pub(crate) fn whole(code: ErrorCode, message: impl Into<String>) -> Self {

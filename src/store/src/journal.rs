@@ -37,10 +37,10 @@ pub struct StoredStep {
     pub finished_at: Option<DateTime<Utc>>,
 }
 
-#[derive(Queryable, Selectable)]
+#[derive(Queryable, QueryableByName, Selectable)]
 #[diesel(table_name = run_steps)]
 #[diesel(check_for_backend(diesel::pg::Pg))]
-struct Row {
+pub(crate) struct Row {
     step: i32,
     node: String,
     visit: i32,
@@ -76,6 +76,11 @@ impl Store {
             .select(Row::as_select())
             .load(&mut *self.connection().await?)
             .await?;
+        self.with_results(rows).await
+    }
+
+    /// The rows with their large results.
+    pub(crate) async fn with_results(&self, rows: Vec<Row>) -> Result<Vec<StoredStep>, StoreError> {
         let large: Vec<Vec<u8>> = rows.iter().filter_map(|row| row.result_blob.clone()).collect();
         let large = self.blobs(&large).await?;
         let read = |row: Row| {

@@ -73,7 +73,7 @@ pub struct RunProblem {
     pub code: String,
     /// For people.
     pub message: String,
-    /// The node at fault, where there is one; a node of a sub-workflow as `outer/inner`.
+    /// The node that failed, if one did: its whole path, as `outer/inner` in a sub-workflow and `outer[3]` for an item.
     #[serde(default)]
     pub node: Option<String>,
 }
@@ -184,10 +184,14 @@ pub struct Rerun {
 pub struct Trace {
     /// The run.
     pub run: RunRecord,
-    /// What its models have taken so far.
+    /// What its models have used so far, in all of its attempts.
     pub usage: RunUsage,
-    /// Its journal, in the order of the steps' starts.
+    /// A page of its journal, in the order of the steps' starts. Read a run that has not ended again from the start: attempts
+    /// that end later may have started before the last one of a page.
     pub steps: Vec<TraceStep>,
+    /// Where the next page starts; null: nothing follows.
+    #[serde(default)]
+    pub next_cursor: Option<String>,
     /// What its steps have left to be sent, in the order in which they left it; until seven days after each is over.
     #[serde(default)]
     pub deliveries: Vec<DeliveryRecord>,
@@ -224,16 +228,16 @@ pub enum DeliveryState {
     Failed,
 }
 
-/// What the models of a run have taken: of attempts that succeeded, for the others are not counted anywhere.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+/// What the models of a run have used, failed attempts included.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RunUsage {
-    /// Calls whose tokens are known.
+    /// Calls that were answered.
     pub calls: u64,
-    /// Tokens that were sent.
-    pub input_tokens: u64,
-    /// Tokens that were written.
-    pub output_tokens: u64,
-    /// What that costs by list prices; null where the price of one model is not known.
+    /// Tokens that were sent; null if an endpoint did not count them.
+    pub input_tokens: Option<u64>,
+    /// Tokens that were written; null if an endpoint did not count them.
+    pub output_tokens: Option<u64>,
+    /// What that costs by list prices; null if tokens or the price of a model are not known.
     pub cost_usd: Option<f64>,
 }
 

@@ -16,6 +16,7 @@ use super::call::Call;
 use super::frame::{Env, Frame};
 use super::output::StepOutput;
 use super::recorded::RecordedStep;
+use super::reuse::Finished;
 use crate::check::PlanNode;
 use crate::graph::{OnUnknown, Retry};
 use crate::nodes::{Effect, Failure};
@@ -47,6 +48,12 @@ pub(super) struct Visit<'a> {
     pub(super) heavy: bool,
     pub(super) output: &'a StepOutput<'a>,
     pub(super) slot: usize,
+    /// The names that it had in the journal inside earlier attempts of the node around it, the last one first.
+    pub(super) earlier: Vec<String>,
+    /// Keeps its result for the next attempt of the node around it.
+    pub(super) keeps: Option<&'a Finished>,
+    /// What has finished inside its attempts so far; `None` if it has one attempt alone.
+    pub(super) finished: Option<Finished>,
 }
 
 /// What follows a failed attempt.
@@ -85,13 +92,21 @@ impl Visited {
 
 impl Visit<'_> {
     /// Makes attempts until one is final.
-    pub(super) async fn run(self) -> Visited {
+    pub(super) async fn run(mut self) -> Visited {
         let rows = self.env.recorded.of(&self.path, self.visit);
         if let Some((row, result)) = rows.iter().find_map(|row| Some((row, row.result.clone()?))) {
             self.say_again(row, &result).await;
             return Visited::known(Ok(result));
         }
+        if rows.is_empty()
+            && let Some(row) = self.finished_earlier().await
+            && let Some(result) = row.result.clone()
+        {
+            self.say_again(&row, &result).await;
+            return Visited::known(Ok(result));
+        }
         let retry = self.node.common.retry.unwrap_or_else(|| self.node.node.retry());
+        self.finished = (retry.max_attempts > 1).then(Finished::default);
         let mut attempt = 1;
         let mut begun = None;
         if let Some(last) = rows.last() {
@@ -279,6 +294,8 @@ impl Visit<'_> {
             started_at: record.started_at,
             note: record.note.clone(),
             delivery: Mutex::default(),
+            usage: Mutex::default(),
+            finished: self.finished.as_ref(),
         }
     }
 
@@ -316,6 +333,7 @@ impl Visit<'_> {
                         return Visited::known(Err(stopped));
                     }
                     record.outcome = StepOutcome::Succeeded { result, finished_at };
+                    self.keep_finished(&record, &value, finished_at);
                     Ok(value)
                 }
                 Err(error) => Err(error),
@@ -377,7 +395,14 @@ impl Visit<'_> {
             }
         } else {
             running.await
-        }?;
+        };
+        let result = match result {
+            Err(Failure::Failed(mut error)) => {
+                error.usage = call.usage.lock().take();
+                return Err(Failure::Failed(error));
+            }
+            other => other?,
+        };
         record.delivery = call.delivery.lock().take();
         self.keep(record, &result);
         Ok(result)
@@ -409,7 +434,7 @@ impl Visit<'_> {
     }
 
     /// What the node works on; away from the actors where that may take long.
-    async fn input(&self) -> Result<Value, NodeError> {
+    pub(super) async fn input(&self) -> Result<Value, NodeError> {
         let (node, view) = (Arc::clone(self.node), self.view.clone());
         aside(self.heavy || self.node.heavy, move || node.node.input(&view)).await
     }

@@ -173,6 +173,7 @@ mod tests {
             node: "a".to_owned(),
             visit: 1,
             attempt: 1,
+            input_digest: [0; 32],
             result: Some(serde_json::json!({"text": "x".repeat(1_000)})),
             error: None,
             note: None,

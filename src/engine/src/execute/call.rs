@@ -18,8 +18,8 @@ use super::activity::Place;
 use super::attempt::{Visit, Visited};
 use super::frame::{Env, Frame};
 use super::output::{SlotOutput, StepOutput};
+use super::reuse::Finished;
 use super::{RunInfo, RunInput, Stop, steps};
-use crate::NodeError;
 use crate::check::PlanNode;
 use crate::models::{Models, Pieces};
 use crate::nodes::Failure;
@@ -27,6 +27,7 @@ use crate::outbox::Delivery;
 use crate::ports::{Answer, Credentials, Databases, Ports, Resolved, SearchIndex, StepKey, Workflows};
 use crate::redact::Redactor;
 use crate::template::overlay;
+use crate::{NodeError, RunError};
 
 /// Most sub-workflows inside one another.
 const DEPTH: u32 = 16;
@@ -53,6 +54,10 @@ pub(crate) struct Call<'a> {
     pub(crate) note: Option<Value>,
     /// What is to be sent when it is done.
     pub(super) delivery: Mutex<Option<Delivery>>,
+    /// Tokens of the models' answers so far, as results have it.
+    pub(super) usage: Mutex<Option<Value>>,
+    /// Kept for the next attempt, if there may be one.
+    pub(super) finished: Option<&'a Finished>,
 }
 
 impl Call<'_> {
@@ -97,6 +102,11 @@ impl Call<'_> {
     /// Has a request sent once this attempt's row is durable.
     pub(crate) fn deliver(&self, delivery: Delivery) {
         *self.delivery.lock() = Some(delivery);
+    }
+
+    /// Notes the tokens of the models' answers so far: they count even if the attempt fails.
+    pub(crate) fn note_usage(&self, usage: Value) {
+        *self.usage.lock() = Some(usage);
     }
 
     /// The node's name in the journal.
@@ -156,19 +166,24 @@ impl Call<'_> {
 
     /// The name that what runs inside this attempt has in the journal: no two attempts share one.
     fn inside(&self) -> String {
+        self.inside_of(self.attempt)
+    }
+
+    fn inside_of(&self, attempt: u32) -> String {
         let mut path = self.path.to_owned();
         if self.visit > 1 {
             path.push_str(&format!("#{}", self.visit));
         }
-        if self.attempt > 1 {
-            path.push_str(&format!("~{}", self.attempt));
+        if attempt > 1 {
+            path.push_str(&format!("~{attempt}"));
         }
         path
     }
 
     /// Makes ready to run `count` nodes inside this one.
     pub(crate) fn nested(&self, count: usize) -> Nested<'_> {
-        Nested { call: self, path: self.inside(), halt: self.halt.child_token(), count }
+        let earlier = (1..self.attempt).rev().map(|attempt| self.inside_of(attempt)).collect();
+        Nested { call: self, path: self.inside(), earlier, halt: self.halt.child_token(), count }
     }
 
     /// Runs another workflow inside this node and yields its output.
@@ -204,11 +219,8 @@ impl Call<'_> {
         let ended = steps::run(self.env, &workflow.plan, &frame, self.output, self.slot).await;
         ended.map_err(|stop| match stop {
             Stop::Halted => Failure::Halted,
-            Stop::Failed(error) => {
-                let at = error.node.map(|node| format!("{node}: ")).unwrap_or_default();
-                let message = format!("{at}{}", error.message);
-                let (code, retryable) = (error.code, error.retryable);
-                Failure::Failed(NodeError { code, message, retryable, retry_after: None })
+            Stop::Failed(RunError { code, message, node, retryable }) => {
+                Failure::Failed(NodeError { node, retryable, ..NodeError::new(code, message) })
             }
         })
     }
@@ -251,6 +263,8 @@ impl Pieces for Call<'_> {
 pub(crate) struct Nested<'a> {
     call: &'a Call<'a>,
     path: String,
+    /// As `path`, of the earlier attempts, the last one first.
+    earlier: Vec<String>,
     halt: CancellationToken,
     count: usize,
 }
@@ -318,8 +332,16 @@ impl Nested<'_> {
             heavy: self.call.heavy,
             output,
             slot,
+            earlier: self.earlier.iter().map(|path| format!("{path}{name}")).collect(),
+            keeps: self.call.finished,
+            finished: None,
         };
-        visit.run().await
+        let path = visit.path.clone();
+        let mut visited = visit.run().await;
+        if let Err(Failure::Failed(error)) = &mut visited.result {
+            error.node.get_or_insert(path);
+        }
+        visited
     }
 
     /// The others need not be waited for.

@@ -10,6 +10,7 @@ mod call;
 mod frame;
 mod output;
 mod recorded;
+mod reuse;
 mod scope;
 mod steps;
 

@@ -16,6 +16,8 @@ pub struct RecordedStep {
     pub visit: u32,
     /// Which attempt of the visit, from 1.
     pub attempt: u32,
+    /// SHA-256 of what the node was given.
+    pub input_digest: [u8; 32],
     /// Its result, if the attempt succeeded.
     pub result: Option<Value>,
     /// Why it failed, if it did. Neither: its outcome is unknown.

@@ -221,6 +221,9 @@ impl Execution<'_> {
                     heavy: self.scope.is_heavy(),
                     output,
                     slot,
+                    earlier: Vec::new(),
+                    keeps: None,
+                    finished: None,
                 };
                 visit.run().await
             }

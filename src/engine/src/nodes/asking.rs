@@ -153,6 +153,7 @@ impl Asking<'_> {
             }
             let answer = answered.map_err(NodeError::from)?;
             spent.add(&self.chosen.name, answer.usage);
+            call.note_usage(spent.written());
             let Some(schema) = self.schema.filter(|_| answer.tool_calls.is_empty()) else {
                 return Ok(Asked { answer, json: Value::Null, spent });
             };
@@ -210,45 +211,47 @@ fn read_json(text: &str) -> Result<Value, String> {
     serde_json::from_str(inner).map_err(|error| format!("the answer is no JSON: {error}"))
 }
 
-/// What calls have cost.
+/// What calls have cost. A sum is unknown if a part of it is.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Spent {
     calls: u64,
     usage: Option<Usage>,
-    /// Unknown once one call's price is.
     dollars: Option<f64>,
 }
 
 impl Spent {
     pub(super) fn new() -> Self {
-        Self { calls: 0, usage: None, dollars: Some(0.0) }
+        Self { calls: 0, usage: Some(Usage::default()), dollars: Some(0.0) }
     }
 
     /// A call of this model.
     pub(super) fn add(&mut self, model: &str, usage: Option<Usage>) {
         self.calls = self.calls.saturating_add(1);
         let dollars = usage.and_then(|usage| cost(model, usage));
-        self.dollars = self.dollars.zip(dollars).map(|(sum, more)| rounded(sum + more));
-        if let Some(more) = usage {
-            *self.usage.get_or_insert_default() += more;
-        }
+        self.add_sums(usage, dollars);
     }
 
     /// What an earlier result has as its usage.
     pub(super) fn add_written(&mut self, written: &Value) {
-        let read = serde_json::from_value(written.clone()).ok();
         self.calls = self.calls.saturating_add(written.get("calls").and_then(Value::as_u64).unwrap_or(1));
-        let dollars = written.get("cost_usd").and_then(Value::as_f64);
-        self.dollars = self.dollars.zip(dollars).map(|(sum, more)| rounded(sum + more));
-        if let Some(more) = read {
-            *self.usage.get_or_insert_default() += more;
-        }
+        let usage = serde_json::from_value(written.clone()).ok();
+        self.add_sums(usage, written.get("cost_usd").and_then(Value::as_f64));
     }
 
-    /// As a result has it; null where the endpoint counts nothing.
+    fn add_sums(&mut self, usage: Option<Usage>, dollars: Option<f64>) {
+        self.dollars = self.dollars.zip(dollars).map(|(sum, more)| rounded(sum + more));
+        self.usage = self.usage.zip(usage).map(|(mut sum, more)| {
+            sum += more;
+            sum
+        });
+    }
+
+    /// As a result has it: `{calls, input_tokens, output_tokens, cached_tokens?, cost_usd}`; what is not known is null.
     pub(super) fn written(&self) -> Value {
-        let Some(usage) = self.usage else { return Value::Null };
-        let mut written = json!(usage);
+        let counts = self
+            .usage
+            .map_or_else(|| json!({"input_tokens": null, "output_tokens": null}), |usage| json!(usage));
+        let mut written = counts;
         if let Some(members) = written.as_object_mut() {
             members.insert("calls".to_owned(), json!(self.calls));
             members.insert("cost_usd".to_owned(), json!(self.dollars));
@@ -273,7 +276,8 @@ mod tests {
     fn a_sum_is_known_as_long_as_every_price_is() {
         let used = |input_tokens| Some(Usage { input_tokens, ..Usage::default() });
         let mut spent = Spent::new();
-        assert_eq!(spent.written(), Value::Null);
+        let nothing = json!({"calls": 0, "input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0});
+        assert_eq!(spent.written(), nothing);
         spent.add("openai/gpt-4.1-mini", used(10));
         let once = spent.written();
         assert_eq!(once, json!({"calls": 1, "input_tokens": 10, "output_tokens": 0, "cost_usd": 0.000_004}));
@@ -283,6 +287,14 @@ mod tests {
         assert_eq!(
             spent.written(),
             json!({"calls": 3, "input_tokens": 21, "output_tokens": 0, "cost_usd": null})
+        );
+        spent.add("openai/other", None);
+        let unknown = json!({"calls": 4, "input_tokens": null, "output_tokens": null, "cost_usd": null});
+        assert_eq!(spent.written(), unknown);
+        spent.add_written(&once);
+        assert_eq!(
+            spent.written(),
+            json!({"calls": 5, "input_tokens": null, "output_tokens": null, "cost_usd": null})
         );
     }
 }

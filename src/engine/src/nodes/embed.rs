@@ -127,6 +127,7 @@ impl Node for Embed {
             };
             let made = provider.embed(&request).await.map_err(NodeError::from)?;
             spent.add(&chosen.name, made.usage);
+            call.note_usage(spent.written());
             vectors.extend(made.vectors);
             answered_by = made.model;
         }

@@ -163,11 +163,7 @@ impl ForEach {
                     errors
                         .push(json!({"index": index, "code": error.code.as_str(), "message": error.message}));
                 }
-                Some(Err(Failure::Failed(error))) => {
-                    let message = format!("entry {index}: {}", error.message);
-                    return Err(Failure::Failed(NodeError { message, ..error }));
-                }
-                Some(Err(Failure::Lost(text))) => return Err(Failure::Lost(text)),
+                Some(Err(failure @ (Failure::Failed(_) | Failure::Lost(_)))) => return Err(failure),
                 Some(Err(Failure::Halted)) | None => halted = true,
             }
         }

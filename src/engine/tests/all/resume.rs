@@ -51,6 +51,7 @@ fn begun() -> Vec<RecordedStep> {
         node: "d".into(),
         visit: 1,
         attempt: 1,
+        input_digest: [0; 32],
         result: None,
         error: None,
         note: None,

@@ -239,6 +239,7 @@ pub(crate) fn recorded(rows: &[StepRecord]) -> Vec<RecordedStep> {
             visit: row.visit,
             attempt: row.attempt,
             note: row.note.clone(),
+            input_digest: row.input_digest,
             finished_at: match &row.outcome {
                 StepOutcome::Started => None,
                 StepOutcome::Succeeded { finished_at, .. } | StepOutcome::Failed { finished_at, .. } => {

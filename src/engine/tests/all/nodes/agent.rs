@@ -238,7 +238,77 @@ async fn a_call_of_the_model_is_tried_again_on_its_own() {
     );
     let (world, _) = scripted(vec![Err(ModelError { kind: ModelErrorKind::Rejected, ..not_now })]);
     let error = world.run(&plan(&alone(&agent(json!({}))))).await.unwrap_err();
-    assert_eq!((error.code, error.node.as_deref()), (ErrorCode::ModelRejected, Some("ask")));
+    assert_eq!((error.code, error.node.as_deref()), (ErrorCode::ModelRejected, Some("ask[0]")));
+}
+
+/// An agent with a tool, whose model fails after the tool and answers in the agent's second attempt.
+fn failing_once() -> (Value, Vec<Result<ModelAnswer, ModelError>>) {
+    let not_now = || {
+        Err(ModelError { kind: ModelErrorKind::Unavailable, message: "not now".into(), retry_after: None })
+    };
+    let node = agent(json!({"retry": {"max_attempts": 2}, "stream": true}));
+    let script = vec![
+        calls("First. ", &[("c1", "double", json!({"n": 2}))]),
+        not_now(),
+        not_now(),
+        not_now(),
+        says("It is 4."),
+    ];
+    (node, script)
+}
+
+#[tokio::test]
+async fn its_retry_runs_no_finished_call_again() {
+    let (node, script) = failing_once();
+    let (world, model) = scripted(script);
+    let done = world.run(&plan(&alone(&node))).await.unwrap();
+    assert_eq!((&done["text"], &done["usage"]["calls"]), (&json!("It is 4."), &json!(2)));
+    assert_eq!(model.requests.lock().len(), 5);
+    assert_eq!(
+        world.journal.lines(),
+        [
+            "1 ask[0].1 succeeded",
+            "1 ask[0].double[0].1 succeeded",
+            "1 ask[1].1 failed",
+            "1 ask[1].1 failed",
+            "1 ask[1].1 failed",
+            "1 ask.1 failed",
+            "1 ask~2[1].1 succeeded",
+            "1 ask.1 succeeded"
+        ]
+    );
+    assert_eq!(world.sink.text(), "First. \n\nIt is 4.", "what was said is said again");
+}
+
+#[tokio::test]
+async fn its_retry_runs_no_finished_call_again_after_a_crash() {
+    let (node, script) = failing_once();
+    let graph = plan(&alone(&node));
+    let (world, _) = scripted(script);
+    let whole = world.run(&graph).await.unwrap();
+    let rows = world.journal.rows.lock().clone();
+    for crash in 0..=rows.len() {
+        let asked = rows[..crash].iter().filter(|row| row.node.ends_with(']') && !row.node.contains('.'));
+        let (world, model) = scripted(failing_once().1.split_off(asked.count()));
+        let world = world.recorded(recorded(&rows[..crash]));
+        assert_eq!(world.run(&graph).await.unwrap(), whole, "{crash}");
+        assert_eq!(world.sink.text(), "First. \n\nIt is 4.", "{crash}");
+        assert_eq!(world.journal.rows.lock().len(), rows.len() - crash, "{crash}");
+        assert!(model.script.lock().is_empty(), "{crash}");
+    }
+}
+
+#[tokio::test]
+async fn tokens_of_failed_attempts_are_in_their_rows() {
+    let schema = json!({"type": "object", "required": ["n"]});
+    let node =
+        json!({"name": "ask", "type": "llm", "model": "openai/x", "user": "hi", "response_schema": schema});
+    let (world, _) = scripted(vec![says("no"), says("no"), says("{\"n\": 1}")]);
+    world.run(&plan(&alone(&node))).await.unwrap();
+    let rows = world.journal.rows.lock();
+    let StepOutcome::Failed { error, .. } = &rows[0].outcome else { panic!("{:?}", rows[0]) };
+    let expected = json!({"calls": 2, "input_tokens": 20, "output_tokens": 10, "cost_usd": null});
+    assert_eq!(error.usage.as_ref(), Some(&expected));
 }
 
 #[tokio::test]

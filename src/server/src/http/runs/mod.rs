@@ -12,7 +12,7 @@ pub(super) use create::{new_run, new_run_of};
 
 use actix_web::web::{self, Json, Path, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};
-use store::{RunFilter, RunStatus, StoredRun};
+use store::{RunFilter, RunStatus, StepPlace, StoredRun};
 use uuid::Uuid;
 use wire::{ErrorCode, Listed, RunRecord, Trace};
 
@@ -20,12 +20,18 @@ use super::change::Change;
 use super::error::{ApiError, ApiResult};
 use super::guard::{Asked, Caller, Watcher, WorkflowsExecute, WorkflowsRead};
 use super::idempotency::Reply;
-use super::paging::Part;
+use super::paging::{self, Part};
 use super::query::Params;
 use super::{events, get, resource, time};
 
 /// In a cursor.
 const LIST: &str = "runs";
+/// In a cursor of a trace.
+const STEPS: &str = "steps";
+/// Attempts of a page of a trace if the request does not say.
+const STEPS_DEFAULT: i64 = 1_000;
+/// Most attempts of a page of a trace.
+const STEPS_MOST: i64 = 5_000;
 
 pub(super) fn routes(config: &mut ServiceConfig) {
     config
@@ -101,16 +107,21 @@ async fn trace(
     request: HttpRequest,
 ) -> ApiResult<Json<Trace>> {
     let (run, version) = found(&caller, &id).await?;
-    ApiError::refuse(Params::of(&request).finish())?;
-    let journal = caller.app().runs().journal(run.id).await?;
-    let steps = records::steps(journal);
+    let mut query = Params::of(&request);
+    let part: Part<StepPlace> = Part::within(&mut query, STEPS, STEPS_DEFAULT, STEPS_MOST);
+    ApiError::refuse(query.finish())?;
+    let store = caller.store();
+    let page = store.journal_page(run.id, part.after.as_ref(), part.limit).await?;
+    let last = page.steps.last().filter(|_| page.more);
+    let next_cursor = last.map(|last| paging::cursor(STEPS, &StepPlace::of(last)));
+    let used = store.models_usage(run.id).await?;
     let deliveries = caller.app().runs().deliveries(run.id).await?;
-    let deliveries = deliveries.into_iter().map(records::delivery).collect();
     Ok(Json(Trace {
         run: records::run(run, version, Vec::new()),
-        usage: usage::of(&steps),
-        steps,
-        deliveries,
+        usage: usage::of(&used),
+        steps: page.steps.into_iter().map(records::step).collect(),
+        next_cursor,
+        deliveries: deliveries.into_iter().map(records::delivery).collect(),
     }))
 }
 

@@ -79,13 +79,7 @@ fn waits_for(question: OpenQuestion) -> WaitsFor {
     }
 }
 
-/// The journal in the order in which attempts began.
-pub(super) fn steps(mut journal: Vec<StoredStep>) -> Vec<TraceStep> {
-    journal.sort_by_key(|row| (row.step, row.started_at));
-    journal.into_iter().map(step).collect()
-}
-
-fn step(row: StoredStep) -> TraceStep {
+pub(super) fn step(row: StoredStep) -> TraceStep {
     TraceStep {
         step: row.step,
         node: row.node,

@@ -234,7 +234,8 @@ pub(super) fn trace() -> Result<String> {
         result: json!({"text": "It is on its way."}),
         error: None,
     };
-    let usage = RunUsage { calls: 1, input_tokens: 212, output_tokens: 6, cost_usd: Some(0.000_094_4) };
+    let usage =
+        RunUsage { calls: 1, input_tokens: Some(212), output_tokens: Some(6), cost_usd: Some(0.000_094_4) };
     let delivery = DeliveryRecord {
         id: DELIVERY.into(),
         status: DeliveryState::Queued,
@@ -244,7 +245,8 @@ pub(super) fn trace() -> Result<String> {
         finished_at: None,
         error: Some("hooks.example.com answered 503".into()),
     };
-    let trace = Trace { run: ended(), usage, steps: vec![step], deliveries: vec![delivery] };
+    let trace =
+        Trace { run: ended(), usage, steps: vec![step], next_cursor: None, deliveries: vec![delivery] };
     let mut trace = serde_json::to_value(trace)?;
     // The record stands above.
     if let Some(run) = trace.get_mut("run") {

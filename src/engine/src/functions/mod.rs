@@ -1,0 +1,38 @@
+//! Functions and filters of templates beside those of the template language.
+
+pub(crate) mod date;
+pub(crate) mod ids;
+
+use minijinja::value::Kwargs;
+use minijinja::{Environment, Error, ErrorKind, Value as View};
+
+/// Filters of this package, in the order of their names.
+pub(crate) const FILTERS: [&str; 5] = ["date_add", "date_format", "seconds_since", "sha256", "timestamp"];
+/// Functions of this package, in the order of their names.
+pub(crate) const FUNCTIONS: [&str; 3] = ["now", "today", "uuid"];
+
+pub(crate) fn add_filters(environment: &mut Environment<'_>) {
+    environment.add_filter("sha256", sha256);
+    environment.add_filter("date_add", date::add);
+    environment.add_filter("date_format", date::format);
+    environment.add_filter("timestamp", date::timestamp);
+    environment.add_filter("seconds_since", date::seconds_since);
+}
+
+/// SHA-256 of a text's UTF-8, lower-case hexadecimal.
+fn sha256(text: &View) -> Result<String, Error> {
+    let text = text.as_str().ok_or_else(|| invalid("sha256 takes a text; make one with tojson or string"))?;
+    Ok(hex::encode(crate::canonical::sha256(&[text.as_bytes()])))
+}
+
+pub(super) fn invalid(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::InvalidOperation, message.into())
+}
+
+/// The time zone that a call names, else UTC.
+fn zone(options: &Kwargs) -> Result<chrono_tz::Tz, Error> {
+    let name: Option<&str> = options.get("zone")?;
+    let Some(name) = name else { return Ok(chrono_tz::UTC) };
+    name.parse()
+        .map_err(|_| invalid(format!("unknown time zone '{name}'; use a name such as 'Europe/Berlin'")))
+}

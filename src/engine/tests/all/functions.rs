@@ -1,0 +1,99 @@
+//! `now()`, `today()` and `uuid()`: a resumed run sees the same.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::ports::{alone, graph, plan, template};
+use crate::world::{World, recorded, settle};
+
+fn delay(seconds: u64) -> Value {
+    json!({"name": "pause", "type": "delay", "seconds": seconds})
+}
+
+fn set(name: &str, value: Value) -> Value {
+    json!({"name": name, "type": "set", "values": value})
+}
+
+/// Waits 90 minutes and an hour between two readings of the clock; its branch and its items depend on the clock too.
+fn clocked() -> Value {
+    let both =
+        json!({"at": "{{ now() }}", "day": "{{ today(zone='Pacific/Honolulu') }}", "id": "{{ uuid() }}"});
+    let each = json!({"name": "each", "type": "for_each", "items": ["{{ now() }}", "{{ uuid() }}"],
+                      "body": {"type": "template", "template": "{{ item }} {{ uuid() }}"}});
+    let mut graph = graph(
+        json!([
+            set("first", both.clone()),
+            delay(5_400),
+            set("second", both),
+            each,
+            template("late", "late")
+        ]),
+        json!([["START", "first"], ["first", "pause"], ["pause", "second"], ["second", "each"],
+               {"from": "each", "cases": [{"when": "now() < '2028'", "to": "late"}], "else": "END"}]),
+    );
+    graph["output"] = json!({"results": "{{ results }}", "at": "{{ now() }}", "id": "{{ uuid() }}"});
+    graph
+}
+
+#[tokio::test]
+async fn the_clock_stands_still_within_a_step_and_a_resumed_run_sees_the_same() {
+    let graph = plan(&clocked());
+    let world = World::new();
+    let run = world.begin(&graph);
+    settle().await;
+    world.clock.advance(Duration::from_secs(5_400));
+    settle().await;
+    let whole = run.end().await.unwrap();
+    let (first, second) = (&whole["results"]["first"], &whole["results"]["second"]);
+    assert_eq!((&first["at"], &first["day"]), (&json!("2027-01-15T08:00:00.000Z"), &json!("2027-01-14")));
+    assert_eq!(second["at"], json!("2027-01-15T09:30:00.000Z"));
+    let mut ids = vec![first["id"].clone(), second["id"].clone(), whole["id"].clone()];
+    ids.extend(whole["results"]["each"]["items"].as_array().unwrap().iter().map(|item| item["text"].clone()));
+    for (index, id) in ids.iter().enumerate() {
+        assert!(id.as_str().unwrap().split(' ').all(|word| word.len() >= 24), "{id}");
+        assert!(!ids[..index].contains(id), "{ids:?}");
+    }
+    assert!(uuid::Uuid::parse_str(first["id"].as_str().unwrap()).is_ok_and(|id| id.get_version_num() == 4));
+    let rows = world.journal.rows.lock().clone();
+    for crash in 0..=rows.len() {
+        let again = World::new().recorded(recorded(&rows[..crash]));
+        // The next life begins a day later, unless the wait has still to pass.
+        let over = rows[..crash].iter().any(|row| row.node == "second");
+        again.clock.advance(Duration::from_secs(if over { 86_400 } else { 0 }));
+        let run = again.begin(&graph);
+        settle().await;
+        again.clock.advance(Duration::from_secs(5_400));
+        settle().await;
+        let ended = run.end().await.unwrap();
+        assert_eq!(ended["results"], whole["results"], "{crash}");
+        assert_eq!((&ended["id"]), (&whole["id"]), "{crash}");
+    }
+}
+
+#[tokio::test]
+async fn where_an_identifier_would_have_no_place_it_is_refused() {
+    let branch = graph(
+        json!([template("t", "x")]),
+        json!([{"from": "START", "cases": [{"when": "uuid() == ''", "to": "t"}], "else": "END"}, ["t", "END"]]),
+    );
+    let error = World::new().run(&plan(&branch)).await.unwrap_err();
+    assert!(error.message.contains("uuid() is not available in conditions and prompts"), "{error}");
+}
+
+#[tokio::test]
+async fn state_and_sub_workflows_have_them_too() {
+    let mut inner = alone(&set("in", json!({"x": "{{ uuid() }} {{ now() }}"})));
+    inner["output"] = json!("{{ results.in.x }}");
+    let mut node = json!({"name": "call", "type": "sub_workflow", "workflow": "w", "inputs": {}});
+    node["state"] = json!({"id": "{{ uuid() }}"});
+    let mut outer = graph(json!([node]), json!([["START", "call"], ["call", "END"]]));
+    outer["state"] = json!({"id": {"merge": "replace"}});
+    outer["output"] = json!(["{{ results.call }}", "{{ state.id }}", "{{ uuid() }}"]);
+    let done = World::new().workflow("w", &inner).run(&plan(&outer)).await.unwrap();
+    let all: Vec<&str> = done.as_array().unwrap().iter().map(|id| id.as_str().unwrap()).collect();
+    assert!(all[0].ends_with(" 2027-01-15T08:00:00.000Z"), "{all:?}");
+    assert!(all[0][..36] != *all[1] && all[1] != all[2], "{all:?}");
+    let again = World::new().workflow("w", &inner).run(&plan(&outer)).await.unwrap();
+    assert_eq!(done, again, "the same run makes the same");
+}
