@@ -161,6 +161,7 @@ fn run_input(run: &Run, version: &LoadedVersion, ports: &RunPorts) -> RunInput {
             thread_id: None,
             trigger: run.trigger.clone(),
         },
+        accepted_at: kernel::time_of(run.id).unwrap_or(began),
         deadline: limit.and_then(|limit| began.checked_add_signed(limit)),
         patch: run
             .options

@@ -69,6 +69,7 @@ pub(super) async fn read(
             thread_id: Some(turn.thread.to_string()),
             trigger: "chat".to_owned(),
         },
+        accepted_at: kernel::time_of(turn.run).unwrap_or_else(|| ports.clock.now()),
         deadline: None,
     };
     Ok(Some(Input { run, cut }))

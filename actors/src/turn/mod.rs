@@ -73,7 +73,7 @@ pub(crate) struct Turn {
 impl Turn {
     /// When it left the queue, to the millisecond: the first 48 bits of its place.
     fn resumed_at(&self) -> Option<DateTime<Utc>> {
-        i64::try_from(self.order.as_u128() >> 80).ok().and_then(DateTime::from_timestamp_millis)
+        kernel::time_of(self.order)
     }
 
     /// Whether its start has made the thread, in this life.

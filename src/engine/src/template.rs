@@ -26,6 +26,7 @@ pub(crate) static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(||
     environment.set_formatter(format);
     // What a loop may carry over it may nest without end, and dropping a value nested so deep overflows the stack.
     environment.remove_global("namespace");
+    crate::functions::add_filters(&mut environment);
     environment
 });
 

@@ -21,6 +21,12 @@ pub fn first_id_at(at: DateTime<Utc>) -> Uuid {
     Uuid::from_u128(millis << 80)
 }
 
+/// The time in a UUID of version 7, to the millisecond; `None` beyond the years that there are.
+#[must_use]
+pub fn time_of(id: Uuid) -> Option<DateTime<Utc>> {
+    i64::try_from(id.as_u128() >> 80).ok().and_then(DateTime::from_timestamp_millis)
+}
+
 /// Makes ids. Those that carry a time never go back within a process, even when the clock does.
 #[derive(Clone)]
 pub struct Ids {

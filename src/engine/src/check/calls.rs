@@ -4,11 +4,12 @@ use minijinja::ErrorKind;
 use minijinja::machinery::{Token, tokenize};
 use minijinja::syntax::SyntaxConfig;
 
+use crate::functions;
 use crate::graph::fields::nearest;
 use crate::template::{ENVIRONMENT, has_holes};
 
-/// Filters of the template language, for suggestions.
-const FILTERS: [&str; 43] = [
+/// Filters of the template language, without their aliases.
+pub const FILTERS: [&str; 43] = [
     "abs",
     "attr",
     "batch",
@@ -53,8 +54,8 @@ const FILTERS: [&str; 43] = [
     "upper",
     "zip",
 ];
-/// Tests of the template language, for suggestions.
-const TESTS: [&str; 24] = [
+/// Tests of the template language, without their aliases.
+pub const TESTS: [&str; 24] = [
     "boolean",
     "defined",
     "divisibleby",
@@ -129,7 +130,8 @@ fn filter(name: &str) -> Option<Unknown> {
     if error.kind() != ErrorKind::UnknownFilter {
         return None;
     }
-    let suggestion = near(name, &FILTERS, "filters");
+    let filters: Vec<&str> = FILTERS.into_iter().chain(functions::FILTERS).collect();
+    let suggestion = near(name, &filters, "filters");
     Some(Unknown { code: "unknown_filter", message: format!("unknown filter '{name}'"), suggestion })
 }
 

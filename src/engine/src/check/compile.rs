@@ -9,6 +9,7 @@ use wire::FieldError;
 use super::{Check, Owner};
 use crate::Problems;
 use crate::channel::Channel;
+use crate::functions::ids;
 use crate::graph::common::state_pointer;
 use crate::graph::fields::{escape, listed, nearest, not_yet};
 use crate::graph::{Common, END, EdgeSpec, Graph, NodeSpec, START, Target, modules};
@@ -72,6 +73,8 @@ pub(crate) struct PlanNode {
     pub(crate) heavy: bool,
     /// What makes two nodes give the same result for the same input.
     pub(crate) identity: [u8; 32],
+    /// Whether its templates may call `uuid()`.
+    pub(crate) makes_ids: bool,
 }
 
 pub(crate) struct PlanEdge {
@@ -180,6 +183,8 @@ pub(crate) fn plan_body(spec: &NodeSpec, check: &mut Check) -> Option<PlanNode> 
             || kind.name == "filter"
             || spec.common.state.iter().any(|(_, write)| write.to_string().contains("{%")),
         identity: identity(kind, &text, check),
+        makes_ids: ids::are_made_in(&text)
+            || spec.common.state.iter().any(|(_, write)| ids::are_made_in(&write.to_string())),
     })
 }
 

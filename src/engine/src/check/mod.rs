@@ -14,6 +14,7 @@ use sandbox::Modules;
 use serde_json::Value;
 use wire::FieldError;
 
+pub use calls::{FILTERS as TEMPLATE_FILTERS, TESTS as TEMPLATE_TESTS};
 pub use code::check_all;
 pub(crate) use compile::{Destination, PlanNode, PlanTarget, plan_body};
 pub use compile::{Plan, compile};

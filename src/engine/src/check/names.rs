@@ -6,6 +6,7 @@ use wire::FieldError;
 
 use super::reach::{Reach, is_set};
 use super::{Check, Named, Owner};
+use crate::functions;
 use crate::graph::Graph;
 use crate::graph::fields::{listed, nearest};
 
@@ -17,7 +18,7 @@ const ITEM: [&str; 2] = ["item", "index"];
 const ARGS: &str = "args";
 /// What `run` holds.
 const RUN: [&str; 4] = ["id", "workflow_id", "thread_id", "trigger"];
-/// Functions of the template language.
+/// Functions of the template language, beside those of [`crate::functions`].
 const FUNCTIONS: [&str; 3] = ["range", "dict", "debug"];
 
 pub(super) fn check(graph: &Graph, reach: Option<&Reach>, check: &mut Check) {
@@ -73,7 +74,7 @@ fn problem(graph: &Graph, before: &mut Before<'_>, named: &Named) -> Option<Fiel
             let message = format!("unknown input '{member}': the schema of inputs does not allow it");
             note("unknown_input", message, near.as_deref(), format!("inputs has {}", known.join(", ")))
         }
-        (name, _) if SCOPE.contains(&name) || FUNCTIONS.contains(&name) => None,
+        (name, _) if is_known(name) => None,
         (name, _) if ITEM.contains(&name) && named.locals.items => None,
         (name, _) if ITEM.contains(&name) => {
             let message = format!("'{name}' is only known inside the body of a for_each");
@@ -85,11 +86,15 @@ fn problem(graph: &Graph, before: &mut Before<'_>, named: &Named) -> Option<Fiel
             note("unknown_name", message, None, format!("names here: {}", SCOPE.join(", ")))
         }
         (name, _) => {
-            let near = nearest(name, SCOPE.into_iter());
+            let near = nearest(name, SCOPE.into_iter().chain(functions::FUNCTIONS));
             let known = format!("names here: {}", SCOPE.join(", "));
             note("unknown_name", format!("unknown name '{name}'"), near, known)
         }
     }
+}
+
+fn is_known(name: &str) -> bool {
+    [&SCOPE[..], &FUNCTIONS, &functions::FUNCTIONS].iter().any(|names| names.contains(&name))
 }
 
 /// Which node runs before which.

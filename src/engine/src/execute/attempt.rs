@@ -4,6 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::{DateTime, SubsecRound as _, Utc};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, OptionFuture};
 use minijinja::Value as View;
@@ -18,6 +19,7 @@ use super::output::StepOutput;
 use super::recorded::RecordedStep;
 use super::reuse::Finished;
 use crate::check::PlanNode;
+use crate::functions::ids;
 use crate::graph::{OnUnknown, Retry};
 use crate::nodes::{Effect, Failure};
 use crate::ports::{JournalError, Ports, Question, StepKey, StepOutcome, StepRecord};
@@ -48,6 +50,8 @@ pub(super) struct Visit<'a> {
     pub(super) heavy: bool,
     pub(super) output: &'a StepOutput<'a>,
     pub(super) slot: usize,
+    /// What `now()` is in its templates.
+    pub(super) now: DateTime<Utc>,
     /// The names that it had in the journal inside earlier attempts of the node around it, the last one first.
     pub(super) earlier: Vec<String>,
     /// Keeps its result for the next attempt of the node around it.
@@ -82,11 +86,13 @@ pub(super) async fn aside<T: Send + 'static>(
 pub(super) struct Visited {
     pub(super) result: Result<Value, Failure>,
     pub(super) receipt: Option<Receipt>,
+    /// When its last attempt ended, as the journal has it.
+    pub(super) ended_at: Option<DateTime<Utc>>,
 }
 
 impl Visited {
     fn known(result: Result<Value, Failure>) -> Self {
-        Self { result, receipt: None }
+        Self { result, receipt: None, ended_at: None }
     }
 }
 
@@ -96,14 +102,14 @@ impl Visit<'_> {
         let rows = self.env.recorded.of(&self.path, self.visit);
         if let Some((row, result)) = rows.iter().find_map(|row| Some((row, row.result.clone()?))) {
             self.say_again(row, &result).await;
-            return Visited::known(Ok(result));
+            return Visited { ended_at: row.finished_at, ..Visited::known(Ok(result)) };
         }
         if rows.is_empty()
             && let Some(row) = self.finished_earlier().await
             && let Some(result) = row.result.clone()
         {
             self.say_again(&row, &result).await;
-            return Visited::known(Ok(result));
+            return Visited { ended_at: row.finished_at, ..Visited::known(Ok(result)) };
         }
         let retry = self.node.common.retry.unwrap_or_else(|| self.node.node.retry());
         self.finished = (retry.max_attempts > 1).then(Finished::default);
@@ -118,7 +124,10 @@ impl Visit<'_> {
                     let passed = last.finished_at.map(|at| self.env.ports.clock.now() - at);
                     let passed = passed.and_then(|passed| passed.to_std().ok()).unwrap_or_default();
                     match self.next(error, attempt, &retry, passed).await {
-                        Next::None => return Visited::known(Err(Failure::Failed(error.clone()))),
+                        Next::None => {
+                            let failed = Visited::known(Err(Failure::Failed(error.clone())));
+                            return Visited { ended_at: last.finished_at, ..failed };
+                        }
                         Next::Halted => return Visited::known(Err(Failure::Halted)),
                         Next::Attempt => attempt += 1,
                     }
@@ -208,7 +217,7 @@ impl Visit<'_> {
                 "the service ended while the step was at work, and it must not be done twice",
             )
         };
-        let finished_at = self.env.ports.clock.now();
+        let finished_at = self.time();
         let record = StepRecord {
             begun: true,
             started_at: last.started_at,
@@ -217,7 +226,7 @@ impl Visit<'_> {
             ..self.record(last.attempt)
         };
         let receipt = self.env.ports.journal.record(record);
-        Visited { result: Err(Failure::Failed(error)), receipt: Some(receipt) }
+        Visited { result: Err(Failure::Failed(error)), receipt: Some(receipt), ended_at: Some(finished_at) }
     }
 
     /// Asks somebody whether an attempt whose outcome is unknown is to be made again; ends well when it is.
@@ -262,6 +271,11 @@ impl Visit<'_> {
         }
     }
 
+    /// The time as the journal stores it, to the microsecond.
+    fn time(&self) -> DateTime<Utc> {
+        self.env.ports.clock.now().trunc_subsecs(6)
+    }
+
     fn record(&self, attempt: u32) -> StepRecord {
         StepRecord {
             step: self.step,
@@ -291,6 +305,7 @@ impl Visit<'_> {
             heavy: self.heavy,
             output: self.output,
             slot: self.slot,
+            now: self.now,
             started_at: record.started_at,
             note: record.note.clone(),
             delivery: Mutex::default(),
@@ -319,7 +334,7 @@ impl Visit<'_> {
             tracing::error!(node = %self.path, "a step panicked");
             Err(NodeError::new(ErrorCode::Internal, "the step panicked").into())
         });
-        let finished_at = self.env.ports.clock.now();
+        let finished_at = self.time();
         // Here everything passes that a node leaves. What it has called may have repeated a secret.
         let worked = match worked {
             Ok(value) => self.redacted(value).await.map_err(Failure::Failed),
@@ -346,7 +361,7 @@ impl Visit<'_> {
             record.outcome = StepOutcome::Failed { error: error.clone(), finished_at };
         }
         let receipt = Some(self.env.ports.journal.record(record));
-        Visited { result: result.map_err(Failure::Failed), receipt }
+        Visited { result: result.map_err(Failure::Failed), receipt, ended_at: Some(finished_at) }
     }
 
     async fn redacted(&self, value: Value) -> Result<Value, NodeError> {
@@ -435,7 +450,15 @@ impl Visit<'_> {
 
     /// What the node works on; away from the actors where that may take long.
     pub(super) async fn input(&self) -> Result<Value, NodeError> {
-        let (node, view) = (Arc::clone(self.node), self.view.clone());
+        let node = Arc::clone(self.node);
+        let view = match node.makes_ids {
+            true => {
+                // The same in each attempt of the node around it.
+                let path = self.earlier.last().unwrap_or(&self.path);
+                ids::scope(self.view, &self.frame.input.run.id, &format!("{path}#{}", self.visit))
+            }
+            false => self.view.clone(),
+        };
         aside(self.heavy || self.node.heavy, move || node.node.input(&view)).await
     }
 

@@ -48,6 +48,8 @@ pub(crate) struct Call<'a> {
     pub(super) heavy: bool,
     pub(super) output: &'a StepOutput<'a>,
     pub(super) slot: usize,
+    /// What `now()` is in its templates.
+    pub(super) now: DateTime<Utc>,
     /// When this attempt first began, also across a restart.
     pub(crate) started_at: DateTime<Utc>,
     /// What was noted with its start.
@@ -202,6 +204,7 @@ impl Call<'_> {
             prefix: format!("{}/", self.inside()),
             step: Some(self.step),
             depth: self.frame.depth + 1,
+            now: self.now,
             halt: self.halt.child_token(),
             input: RunInput {
                 inputs,
@@ -212,6 +215,7 @@ impl Call<'_> {
                     trigger: "workflow".to_owned(),
                     ..outer.run.clone()
                 },
+                accepted_at: outer.accepted_at,
                 deadline: None,
                 patch: None,
             },
@@ -332,6 +336,7 @@ impl Nested<'_> {
             heavy: self.call.heavy,
             output,
             slot,
+            now: self.call.now,
             earlier: self.earlier.iter().map(|path| format!("{path}{name}")).collect(),
             keeps: self.call.finished,
             finished: None,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use wire::ErrorCode;
@@ -65,6 +66,8 @@ pub(crate) struct Frame {
     pub(super) step: Option<u32>,
     /// How many sub-workflows it is inside of.
     pub(super) depth: u32,
+    /// The clock at its start.
+    pub(super) now: DateTime<Utc>,
     /// Cancelled when a node has failed: what only waits is not waited for.
     pub(super) halt: CancellationToken,
     pub(super) input: RunInput,

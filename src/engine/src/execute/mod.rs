@@ -42,6 +42,8 @@ pub struct RunInput {
     pub config: Map<String, Value>,
     /// What the run may know of itself.
     pub run: RunInfo,
+    /// When the run was accepted: its clock starts there.
+    pub accepted_at: DateTime<Utc>,
     /// When it has to be over.
     pub deadline: Option<DateTime<Utc>>,
     /// What is changed of its state on the way.
@@ -86,7 +88,9 @@ pub async fn execute(
     let deadline = input.deadline;
     let budget = Budget::new(&recorded);
     let env = Env { ports, recorded: Recorded::new(recorded), redactor: Redactor::default(), budget };
-    let frame = Frame { prefix: String::new(), step: None, depth: 0, halt: CancellationToken::new(), input };
+    let now = input.accepted_at;
+    let frame =
+        Frame { prefix: String::new(), step: None, depth: 0, now, halt: CancellationToken::new(), input };
     let root = StepOutput::root(ports.output);
     let _busy = ports.activity.busy();
     let running = async {

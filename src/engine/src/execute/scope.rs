@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
 use minijinja::value::{Enumerator, Object, ObjectRepr, Serde};
 use minijinja::{Error, ErrorKind, Value as View};
 use parking_lot::Mutex;
@@ -10,6 +11,7 @@ use serde_json::{Map, Value};
 
 use super::frame::Frame;
 use crate::channel::Channel;
+use crate::functions::{date, ids};
 use crate::limits::{LARGEST, size, too_large};
 use crate::template::{as_text, fill, has_holes, overlay};
 use crate::{NodeError, Plan};
@@ -26,6 +28,8 @@ pub(super) struct Scope {
     results: BTreeMap<String, View>,
     channels: Vec<Held>,
     bytes: usize,
+    /// What `now()` is: when the last step ended. Taken from the journal, so it is the same after a resume.
+    now: DateTime<Utc>,
 }
 
 /// What a channel holds.
@@ -50,7 +54,16 @@ impl Scope {
         let channels = plan.channels.iter().map(held).collect();
         let bytes = size(frame.inputs()) + input.messages.iter().map(size).sum::<usize>();
         let (config, prompts) = (View::from(Serde(&input.config)), live_prompts(&input.config));
-        Self { fixed, config, prompts, results: BTreeMap::new(), channels, bytes }
+        Self { fixed, config, prompts, results: BTreeMap::new(), channels, bytes, now: frame.now }
+    }
+
+    pub(super) fn now(&self) -> DateTime<Utc> {
+        self.now
+    }
+
+    /// Sets the clock to the end of an attempt, if that is later.
+    pub(super) fn ended(&mut self, at: DateTime<Utc>) {
+        self.now = self.now.max(at);
     }
 
     pub(super) fn insert(&mut self, node: &str, result: &Value) {
@@ -103,7 +116,14 @@ impl Scope {
         let state = self.channels.iter().map(|held| (held.channel.name.as_str(), held.view.clone()));
         let state = View::from_pairs(state);
         let fixed = self.fixed.iter().map(|(name, view)| (*name, view.clone()));
-        let named = [("results", results), ("state", state), ("config", self.config.clone())];
+        let named = [
+            ("results", results),
+            ("state", state),
+            ("config", self.config.clone()),
+            ("now", date::now(self.now)),
+            ("today", date::today(self.now)),
+            ("uuid", ids::refused()),
+        ];
         let plain = View::from_pairs(fixed.chain(named));
         let Some(prompts) = &self.prompts else { return plain };
         // A prompt's text is filled with everything in scope, once: inside it, prompts are as they were written.

@@ -17,6 +17,7 @@ use super::frame::{Env, Frame, lost};
 use super::output::{SlotOutput, StepOutput};
 use super::scope::Scope;
 use crate::check::{Destination, PlanNode, PlanTarget};
+use crate::functions::ids;
 use crate::graph::{END, OnError};
 use crate::nodes::Failure;
 use crate::template::{fill, holds};
@@ -127,6 +128,9 @@ impl Execution<'_> {
         let mut diverted = BTreeMap::new();
         let mut writes = Vec::new();
         let mut halted = false;
+        for at in done.iter().filter_map(|done| done.visited.ended_at) {
+            self.scope.ended(at);
+        }
         for Done { index, visited } in done {
             receipts.extend(visited.receipt);
             let Some(node) = self.plan.nodes.get(index) else { continue };
@@ -221,13 +225,14 @@ impl Execution<'_> {
                     heavy: self.scope.is_heavy(),
                     output,
                     slot,
+                    now: self.scope.now(),
                     earlier: Vec::new(),
                     keeps: None,
                     finished: None,
                 };
                 visit.run().await
             }
-            None => Visited { result: Err(Failure::Halted), receipt: None },
+            None => Visited { result: Err(Failure::Halted), receipt: None, ended_at: None },
         };
         output.finish(slot).await;
         Done { index, visited }
@@ -238,6 +243,10 @@ impl Execution<'_> {
             return Ok(());
         }
         let (view, writing) = (self.scope.view(), Arc::clone(node));
+        let view = match node.makes_ids {
+            true => self.with_ids(&view, &format!("{}#state", self.frame.path(&node.name))),
+            false => view,
+        };
         let filled = aside(self.scope.is_heavy() || node.heavy, move || {
             let filled = writing.common.state.iter().map(|(channel, template)| {
                 fill(template, &view).map_err(|error| {
@@ -252,6 +261,10 @@ impl Execution<'_> {
             self.scope.write(channel, write).map_err(|error| self.failed_at(node, error))?;
         }
         Ok(())
+    }
+
+    fn with_ids(&self, view: &View, place: &str) -> View {
+        ids::scope(view, &self.frame.input.run.id, place)
     }
 
     fn failed_at(&self, node: &PlanNode, error: NodeError) -> Stop {
@@ -321,7 +334,11 @@ impl Execution<'_> {
     /// The graph's `output`, or the results of the nodes that reached END.
     async fn output(&self) -> Result<Value, Stop> {
         if let Some(template) = &self.plan.output {
-            let (template, view) = (Arc::clone(template), self.scope.view());
+            let view = match ids::are_made_in(&template.to_string()) {
+                true => self.with_ids(&self.scope.view(), &self.frame.path("#output")),
+                false => self.scope.view(),
+            };
+            let template = Arc::clone(template);
             let filled = aside(self.scope.is_heavy(), move || fill(&template, &view)).await;
             return filled.map_err(|error| {
                 Stop::Failed(RunError::whole(error.code, format!("output: {}", error.message)))

@@ -167,7 +167,7 @@ fn of_status(place: &str, status: StatusCode) -> NodeError {
     let status = status.as_u16();
     let why = match status {
         401 | 403 => "; it expects other credentials in 'headers'",
-        404 | 405 | 406 => "; is 'url' the address of its MCP endpoint, with streamable HTTP?",
+        404..=406 => "; is 'url' the address of its MCP endpoint, with streamable HTTP?",
         _ => "",
     };
     let retryable = is_retryable(status);

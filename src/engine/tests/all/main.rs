@@ -7,6 +7,7 @@ mod checking;
 mod common;
 mod diffing;
 mod examples;
+mod functions;
 mod limits;
 mod models_anthropic;
 mod models_configured;

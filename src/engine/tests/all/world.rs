@@ -139,6 +139,7 @@ impl World {
                 thread_id: None,
                 trigger: "api".into(),
             },
+            accepted_at: noon(),
             deadline: self.deadline,
             patch: self.patch.clone(),
         };

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use anyhow::Result;
 use engine::models::Prices;
 use engine::nodes::{CATALOGUE, FieldRow, Needed, NodeType, common_fields};
+use engine::{TEMPLATE_FILTERS, TEMPLATE_TESTS};
 
 use super::protocol::fill;
 
@@ -16,9 +17,16 @@ pub(super) fn page() -> Result<String> {
         ("common", fields(&common_fields())),
         ("prices", prices()),
         ("overview", overview()),
+        ("filters", words("Filters", &TEMPLATE_FILTERS)),
+        ("tests", words("Tests", &TEMPLATE_TESTS)),
         ("nodes", nodes()?),
     ];
     fill(PROSE, &parts)
+}
+
+fn words(kind: &str, words: &[&str]) -> String {
+    let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+    format!("{kind} of MiniJinja: {}.", words.join(", "))
 }
 
 fn prices() -> String {

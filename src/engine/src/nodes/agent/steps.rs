@@ -56,7 +56,7 @@ pub(super) const fn inner(summary: &'static str, effect: Effect) -> NodeType {
 
 pub(super) fn made(kind: &'static NodeType, name: &str, node: Box<dyn Node>) -> Arc<PlanNode> {
     let (name, common) = (name.to_owned(), Common::default());
-    Arc::new(PlanNode { name, kind, common, node, heavy: false, identity: [0; 32] })
+    Arc::new(PlanNode { name, kind, common, node, heavy: false, identity: [0; 32], makes_ids: false })
 }
 
 /// An agent at work.
