@@ -155,7 +155,13 @@ async fn what_is_not_configured_says_so_and_the_practice_model_needs_nothing() {
         (&json!("model.not_configured"), &json!("answer"))
     );
     assert!(failed["error"]["message"].as_str().unwrap().contains("SERVICE_MODEL_BASE_URL"));
-    assert_eq!(run("nobody/model").await["error"]["code"], "model.not_configured");
+    assert_eq!(run("{{ 'nobody' }}/model").await["error"]["code"], "model.not_configured");
+    // One that stands in the graph is refused when it is saved.
+    let workflow = t.workflow().without_version().create().await;
+    let version = json!({"graph": ask("nobody/model")}).to_string();
+    let refused = t.post(&format!("/api/workflows/{}/versions", workflow.id), &version).await;
+    assert_eq!(refused.status, 422, "{}", refused.text());
+    assert_eq!(refused.value()["detail"]["errors"][0]["code"], "unknown_provider");
     let done = run("practice/assistant").await;
     assert_eq!(done["status"], "succeeded", "{done}");
     assert!(!done["output"].as_str().unwrap().is_empty());

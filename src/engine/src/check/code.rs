@@ -10,14 +10,14 @@ use sandbox::{Language, Sandbox, SandboxError, Source, Surveyed, SyntaxProblem};
 use serde_json::{Map, Value};
 use wire::FieldError;
 
-use super::{Plan, place};
+use super::{Plan, place, providers};
 use crate::Problems;
 use crate::graph::fields::{escape, listed, nearest};
 use crate::graph::modules::LONGEST;
 use crate::graph::parse::read_graph;
 use crate::graph::{Graph, modules};
 
-/// As [`super::check`], and looks at the code too.
+/// As [`super::check`], and checks the code and the providers of models too.
 ///
 /// # Errors
 /// [`SandboxError`] when no worker can look at the code now.
@@ -40,6 +40,7 @@ async fn check_code(document: &Value, sandbox: &Sandbox) -> Result<Problems, San
     let Some(graph) = read_graph(document, &mut Vec::new()) else { return Ok(Vec::new()) };
     let mut pass = Pass { sandbox, graph: &graph, problems: Vec::new(), names: BTreeMap::new() };
     let stopped = pass.modules().await? || pass.nodes().await?;
+    pass.problems.extend(providers::check(&graph));
     if stopped {
         tracing::debug!("code of a graph was not looked at any further");
     }

@@ -5,6 +5,7 @@ mod code;
 mod compile;
 mod names;
 mod plain_secrets;
+mod providers;
 mod reach;
 
 use std::collections::BTreeSet;

@@ -7,8 +7,9 @@ use wire::FieldError;
 use super::reach::{Reach, is_set};
 use super::{Check, Named, Owner};
 use crate::functions;
-use crate::graph::Graph;
 use crate::graph::fields::{listed, nearest};
+use crate::graph::{Graph, NodeSpec, OnError};
+use crate::nodes::CATALOGUE;
 
 /// What every template sees.
 const SCOPE: [&str; 6] = ["inputs", "results", "messages", "state", "config", "run"];
@@ -33,7 +34,7 @@ pub(super) fn check(graph: &Graph, reach: Option<&Reach>, check: &mut Check) {
 
 fn problem(graph: &Graph, before: &mut Before<'_>, named: &Named) -> Option<FieldError> {
     let mut parts = named.name.split('.');
-    let (first, second) = (parts.next().unwrap_or_default(), parts.next());
+    let (first, second, third) = (parts.next().unwrap_or_default(), parts.next(), parts.next());
     let note = |code, message, near: Option<&str>, known: String| {
         let problem = FieldError::new(named.pointer.clone(), code, message);
         Some(match near {
@@ -50,7 +51,19 @@ fn problem(graph: &Graph, before: &mut Before<'_>, named: &Named) -> Option<Fiel
                 return note("unknown_node", message, near.as_deref(), listed("nodes", names()));
             };
             if before.may_have_run(index, &named.owner) {
-                return None;
+                let (member, members) = (third?, graph.nodes.get(index).map(members)?);
+                if members.is_empty() || members.contains(&member) {
+                    return None;
+                }
+                let near =
+                    nearest(member, members.iter().copied()).map(|near| format!("results.{node}.{near}"));
+                let message = format!("'{node}' never returns '{member}'");
+                return note(
+                    "unknown_member",
+                    message,
+                    near.as_deref(),
+                    format!("results.{node} has {}", members.join(", ")),
+                );
             }
             let message = format!("results.{node} is not there yet: '{node}' never runs before this");
             let known =
@@ -91,6 +104,16 @@ fn problem(graph: &Graph, before: &mut Before<'_>, named: &Named) -> Option<Fiel
             note("unknown_name", format!("unknown name '{name}'"), near, known)
         }
     }
+}
+
+/// The members that the result of a node may have; none: it may have any.
+fn members(node: &NodeSpec) -> Vec<&'static str> {
+    let kind = CATALOGUE.iter().find(|kind| kind.name == node.kind);
+    let mut members = kind.map(|kind| kind.members.to_vec()).unwrap_or_default();
+    if !members.is_empty() && node.common.on_error != OnError::Fail {
+        members.push("error");
+    }
+    members
 }
 
 fn is_known(name: &str) -> bool {

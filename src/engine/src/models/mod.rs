@@ -125,6 +125,9 @@ pub trait Model: Send + Sync {
     }
 }
 
+/// The names of all providers.
+pub(crate) const PROVIDERS: [&str; 4] = ["openai", "anthropic", "gemini", PRACTICE];
+
 /// The providers there are, by the name that stands before the `/`. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Models {

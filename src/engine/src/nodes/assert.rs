@@ -18,6 +18,7 @@ pub(super) const TYPE: NodeType = NodeType {
     effect: Effect::Pure,
     schema,
     result: "`{ok: true}`",
+    members: &["ok"],
     example: || {
         json!({"name": "has_order", "type": "assert", "when": "inputs.order is defined",
                "message": "The message names no order."})

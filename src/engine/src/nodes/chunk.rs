@@ -30,6 +30,7 @@ pub(super) const TYPE: NodeType = NodeType {
     schema,
     result: "`{chunks: [{text, index, start, end, metadata}], count}`; `start` and `end` are places in the text, counted in \
              characters, `metadata` only where it was given.",
+    members: &["chunks", "count"],
     example: || {
         json!({"name": "parts", "type": "chunk", "text": "{{ inputs.text }}", "by": "sentences", "size": 1200,
                "overlap": 200, "metadata": {"source": "{{ inputs.source }}"}})

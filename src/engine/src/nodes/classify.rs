@@ -28,6 +28,7 @@ pub(super) const TYPE: NodeType = NodeType {
     schema,
     result: "`{label, reason, usage: {calls, input_tokens, output_tokens, cost_usd}, model}`; with `multiple` \
              `labels`, a list, in place of `label`.",
+    members: &["label", "labels", "reason", "usage", "model"],
     example: || {
         json!({"name": "kind", "type": "classify", "model": "openai/gpt-4.1-mini", "input": "{{ inputs.message }}",
                "labels": [{"name": "refund", "description": "wants money back"}, {"name": "other"}]})

@@ -24,6 +24,7 @@ pub(super) const TYPE: NodeType = NodeType {
     effect: Effect::Pure,
     schema,
     result: "The value that the code returned.",
+    members: &[],
     example: || {
         json!({"name": "total", "type": "code", "language": "python",
                "source": "sum([line['price'] for line in args['lines']])", "args": {"lines": "{{ inputs.lines }}"}})

@@ -24,6 +24,7 @@ pub(super) const TYPE: NodeType = NodeType {
     effect: Effect::Wait,
     schema,
     result: "`{seconds}`",
+    members: &["seconds"],
     example: || json!({"name": "pause", "type": "delay", "seconds": 1.5}),
     build,
 };

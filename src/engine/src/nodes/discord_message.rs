@@ -34,6 +34,7 @@ pub(super) const TYPE: NodeType = NodeType {
     effect: Effect::Outbound,
     schema,
     result: "`{ok, message_id, channel}`; `channel` is the id of the channel.",
+    members: &["ok", "message_id", "channel"],
     example: || {
         json!({"name": "tell", "type": "discord_message", "webhook_url": "[[discord webhook]]",
                "text": "A new order: {{ inputs.order }}"})

@@ -28,6 +28,7 @@ pub(super) const TYPE: NodeType = NodeType {
     schema,
     result: "`{text}`, of a PDF `{text, pages}`: how many it has; in the text a form feed stands between them. Markdown and \
              CSV stay as they are written, of HTML and DOCX there are the words, paragraph by paragraph.",
+    members: &["text", "pages"],
     example: || {
         json!({"name": "handbook", "type": "document_read", "url": "https://example.com/handbook.pdf",
                "retry": {"max_attempts": 3}})

@@ -30,6 +30,7 @@ pub(super) const TYPE: NodeType = NodeType {
     effect: Effect::Outbound,
     schema,
     result: "`{delivery_id, status, recipients}`; the status is `queued`: the run does not wait for the mail server.",
+    members: &["delivery_id", "status", "recipients"],
     example: || {
         json!({"name": "tell", "type": "email_send", "to": ["{{ inputs.email }}"], "subject": "Your order {{ inputs.order }}",
                "text": "It is on its way."})

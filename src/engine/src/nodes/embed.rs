@@ -31,6 +31,7 @@ pub(super) const TYPE: NodeType = NodeType {
     schema,
     result: "`{vector, usage: {calls, input_tokens, output_tokens, cost_usd}, model}`; for a list of texts `vectors`, in \
              their order, in place of `vector`.",
+    members: &["vector", "vectors", "usage", "model"],
     example: || {
         json!({"name": "vectors", "type": "embed", "model": "openai/text-embedding-3-small",
                "input": "{{ inputs.texts }}", "dimensions": 256})

@@ -26,6 +26,7 @@ pub(super) const TYPE: NodeType = NodeType {
     effect: Effect::Model,
     schema,
     result: "`{data, usage: {calls, input_tokens, output_tokens, cost_usd}, model}`; `data` fits the schema.",
+    members: &["data", "usage", "model"],
     example: || {
         json!({"name": "order", "type": "extract", "model": "openai/gpt-4.1-mini", "input": "{{ inputs.letter }}",
                "schema": {"type": "object", "required": ["order_number"],

@@ -20,6 +20,7 @@ pub(super) const TYPE: NodeType = NodeType {
     effect: Effect::Pure,
     schema,
     result: "The list of the kept entries.",
+    members: &[],
     example: || json!({"name": "open", "type": "filter", "items": "{{ inputs.tickets }}", "when": "item.status == 'open'"}),
     build,
 };

@@ -32,6 +32,7 @@ pub(super) const TYPE: NodeType = NodeType {
     schema,
     result: "`{items, errors}`: results in the order of the list, null where one failed; `errors` lists \
              `{index, code, message}`.",
+    members: &["items", "errors"],
     example: || {
         json!({"name": "parts", "type": "for_each", "items": "{{ inputs.parts }}", "concurrency": 4,
                "on_item_error": "continue",

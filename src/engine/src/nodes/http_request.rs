@@ -33,6 +33,7 @@ pub(super) const TYPE: NodeType = NodeType {
     schema,
     result: "`{status, headers, json}` of an answer in JSON, else `{status, headers, text}`; bytes that are no text as \
              `base64`.",
+    members: &["status", "headers", "json", "text", "base64"],
     example: || {
         json!({"name": "charge", "type": "http_request", "method": "POST", "url": "https://api.example.com/v1/charges",
                "headers": {"X-Team": "support"}, "json": {"amount": "{{ inputs.amount }}"}, "timeout_seconds": 20,

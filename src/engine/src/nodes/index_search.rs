@@ -35,6 +35,7 @@ pub(super) const TYPE: NodeType = NodeType {
     schema,
     result: "`{hits: [{document, chunk, text, score, rank_text, rank_vector, metadata}]}`, the best first; `score` is BM25, \
              the cosine, or of `hybrid` 1 / (60 + rank), of both rankings added up; a rank only where that ranking has the chunk.",
+    members: &["hits"],
     example: || {
         json!({"name": "found", "type": "index_search", "index": "handbook", "query": "{{ inputs.question }}",
                "vector": "{{ inputs.vector }}", "limit": 5, "filter": {"language": "en"}})

@@ -30,6 +30,7 @@ pub(super) const TYPE: NodeType = NodeType {
     effect: Effect::Outbound,
     schema,
     result: "`{index, document, chunks, replaced}`: how many chunks it has now, and how many it had.",
+    members: &["index", "document", "chunks", "replaced"],
     example: || {
         json!({"name": "keep", "type": "index_upsert", "index": "handbook", "document": "{{ inputs.path }}",
                "chunks": "{{ inputs.chunks }}", "vectors": "{{ inputs.vectors }}"})

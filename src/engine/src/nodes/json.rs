@@ -19,6 +19,7 @@ pub(super) const TYPE: NodeType = NodeType {
     effect: Effect::Pure,
     schema,
     result: "With `parse` the value, with `stringify` the text.",
+    members: &[],
     example: || json!({"name": "body", "type": "json", "parse": "{{ inputs.body }}"}),
     build,
 };

@@ -27,6 +27,7 @@ pub(super) const TYPE: NodeType = NodeType {
     effect: Effect::Model,
     schema,
     result: "`{score, passed, reasoning, feedback, usage: {calls, input_tokens, output_tokens, cost_usd}, model}`.",
+    members: &["score", "passed", "reasoning", "feedback", "usage", "model"],
     example: || {
         json!({"name": "verdict", "type": "judge", "model": "openai/gpt-4.1-mini", "input": "{{ inputs.question }}",
                "output": "{{ inputs.answer }}", "criteria": "Is it polite, and does it answer the question?",

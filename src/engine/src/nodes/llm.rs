@@ -26,6 +26,7 @@ pub(super) const TYPE: NodeType = NodeType {
     schema,
     result: "`{text, json, usage: {calls, input_tokens, output_tokens, cost_usd}, model, finish_reason}`; `json` only \
              with a `response_schema`; `cost_usd` is null where the model's price is not known.",
+    members: &["text", "json", "usage", "model", "finish_reason"],
     example: || {
         json!({"name": "answer", "type": "llm", "model": "openai/gpt-4.1-mini", "system": "Answer in one sentence.",
                "messages": "{{ messages }}", "stream": true})

@@ -21,6 +21,7 @@ pub(super) const TYPE: NodeType = NodeType {
     effect: Effect::Speaks,
     schema,
     result: "`{message, level}`",
+    members: &["message", "level"],
     example: || json!({"name": "note", "type": "log", "message": "{{ inputs.lines | length }} lines", "level": "info"}),
     build,
 };

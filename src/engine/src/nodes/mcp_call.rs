@@ -28,6 +28,7 @@ pub(super) const TYPE: NodeType = NodeType {
     schema,
     result: "`{text, json, content}`: the texts of the tool's answer; its structured answer, or the JSON that the text \
              is, else null; and the parts that are no texts, as they came. A tool that answers with an error fails the node.",
+    members: &["text", "json", "content"],
     example: || {
         json!({"name": "weather", "type": "mcp_call", "url": "https://mcp.example.com/mcp", "tool": "get_weather",
                "arguments": {"city": "{{ inputs.city }}"}})

@@ -20,6 +20,7 @@ pub(super) const TYPE: NodeType = NodeType {
     effect: Effect::Pure,
     schema,
     result: "The object, where later members win, or the list.",
+    members: &[],
     example: || json!({"name": "all", "type": "merge", "inputs": ["{{ results.defaults }}", "{{ inputs.options }}"]}),
     build,
 };

@@ -204,6 +204,8 @@ pub struct NodeType {
     pub schema: fn() -> Value,
     /// What `results.<node>` is.
     pub result: &'static str,
+    /// The members that `results.<node>` may have; none: it may have any.
+    pub members: &'static [&'static str],
     /// A node of this type.
     pub example: fn() -> Value,
     build: Build,

@@ -19,6 +19,7 @@ pub(super) const TYPE: NodeType = NodeType {
     effect: Effect::Speaks,
     schema,
     result: "`{level, message, title}`",
+    members: &["level", "message", "title"],
     example: || {
         json!({"name": "late", "type": "notice", "level": "warning", "title": "Answers may be late",
                "message": "The order system is slow today."})

@@ -37,6 +37,7 @@ pub(super) const TYPE: NodeType = NodeType {
     schema,
     result: "`{rows, count}`: an object for each row, as PostgreSQL's `to_jsonb` makes it, and how many there are; of a \
              statement without rows, how many it has changed.",
+    members: &["rows", "count"],
     example: || {
         json!({"name": "orders", "type": "postgres_query", "dsn": "[[orders database]]",
                "query": "SELECT id, total FROM orders WHERE customer = $1 ORDER BY id DESC",

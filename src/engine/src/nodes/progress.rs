@@ -18,6 +18,7 @@ pub(super) const TYPE: NodeType = NodeType {
     effect: Effect::Speaks,
     schema,
     result: "`{text}`",
+    members: &["text"],
     example: || json!({"name": "reading", "type": "progress", "text": "Reading the order …"}),
     build,
 };

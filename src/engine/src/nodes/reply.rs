@@ -25,6 +25,7 @@ pub(super) const TYPE: NodeType = NodeType {
     effect: Effect::Speaks,
     schema,
     result: "`{text}`",
+    members: &["text"],
     example: || {
         json!({"name": "answer", "type": "reply", "text": "You said: {{ inputs.message }}", "pieces": "words",
                "pause_ms": 30})

@@ -35,6 +35,7 @@ pub(super) const TYPE: NodeType = NodeType {
     result: "`{title, link, items: [{id, title, link, summary, content, authors, categories, published_at, updated_at}]}` in the \
              feed's order; of HTML there are the words, times are RFC 3339, and what the feed does not say is null. Without an id of its \
              own an item has one that is the same each time; RSS knows one time alone, which is both.",
+    members: &["title", "link", "items"],
     example: || {
         json!({"name": "news", "type": "rss_read", "url": "https://example.com/feed.xml", "limit": 10,
                "since": "{{ inputs.since }}"})

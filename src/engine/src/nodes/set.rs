@@ -19,6 +19,7 @@ pub(super) const TYPE: NodeType = NodeType {
     effect: Effect::Pure,
     schema,
     result: "The values, filled.",
+    members: &[],
     example: || json!({"name": "order", "type": "set", "values": {"id": "{{ inputs.id }}", "urgent": true}}),
     build,
 };

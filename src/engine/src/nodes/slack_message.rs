@@ -24,6 +24,7 @@ pub(super) const TYPE: NodeType = NodeType {
     effect: Effect::Outbound,
     schema,
     result: "`{ok, channel, ts}`; by a webhook `{ok}` alone.",
+    members: &["ok", "channel", "ts"],
     example: || {
         json!({"name": "tell", "type": "slack_message", "webhook_url": "[[slack webhook]]",
                "text": "A new order: {{ inputs.order }}"})

@@ -19,6 +19,7 @@ pub(super) const TYPE: NodeType = NodeType {
     effect: Effect::Nested,
     schema,
     result: "Its output.",
+    members: &[],
     example: || {
         json!({"name": "refund", "type": "sub_workflow", "workflow": "refund", "version": 4,
                "inputs": {"order": "{{ inputs.order }}"}})

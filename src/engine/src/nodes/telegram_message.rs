@@ -31,6 +31,7 @@ pub(super) const TYPE: NodeType = NodeType {
     effect: Effect::Outbound,
     schema,
     result: "`{ok, message_id, chat}`; `chat` is the id of the chat.",
+    members: &["ok", "message_id", "chat"],
     example: || {
         json!({"name": "tell", "type": "telegram_message", "token": "[[telegram bot]]", "chat": "{{ inputs.chat }}",
                "text": "Done: {{ inputs.order }}"})

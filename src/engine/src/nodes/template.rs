@@ -18,6 +18,7 @@ pub(super) const TYPE: NodeType = NodeType {
     effect: Effect::Pure,
     schema,
     result: "`{text}`",
+    members: &["text"],
     example: || json!({"name": "greeting", "type": "template", "template": "Good day, {{ inputs.name }}."}),
     build,
 };

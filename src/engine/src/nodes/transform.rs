@@ -21,6 +21,7 @@ pub(super) const TYPE: NodeType = NodeType {
     effect: Effect::Pure,
     schema,
     result: "The value itself. A path to one place yields what is there or null, any other path the list of matches.",
+    members: &[],
     example: || {
         json!({"name": "total", "type": "transform", "input": "{{ inputs.lines }}",
                "expression": "input | map(attribute='price') | sum"})

@@ -30,6 +30,7 @@ pub(super) const TYPE: NodeType = NodeType {
     effect: Effect::Wait,
     schema,
     result: "`{value, answered_by, answered_at}`; without an answer in time it fails with `node.input_expired`.",
+    members: &["value", "answered_by", "answered_at"],
     example: || {
         json!({"name": "approval", "type": "wait_for_input", "message": "Refund {{ inputs.amount }}?",
                "schema": {"type": "object", "required": ["approved"], "properties": {"approved": {"type": "boolean"}}},

@@ -23,6 +23,7 @@ pub(super) const TYPE: NodeType = NodeType {
     effect: Effect::Outbound,
     schema,
     result: "`{delivery_id, status}`; the status is `queued`: the run does not wait for the receiver.",
+    members: &["delivery_id", "status"],
     example: || {
         json!({"name": "tell", "type": "webhook_send", "url": "https://example.com/hooks/orders",
                "json": {"event": "order.shipped", "order": "{{ inputs.order }}"}})

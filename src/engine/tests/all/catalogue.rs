@@ -104,3 +104,16 @@ fn each_type_is_described() {
         }
     }
 }
+
+#[test]
+fn members_of_results_are_documented() {
+    for kind in CATALOGUE {
+        let words: Vec<&str> =
+            kind.result.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).collect();
+        for member in kind.members {
+            assert!(words.contains(member), "{}: '{member}' is not in its result's text", kind.name);
+        }
+        let documented = kind.result.starts_with("`{");
+        assert_eq!(documented, !kind.members.is_empty(), "{}", kind.name);
+    }
+}

@@ -417,3 +417,34 @@ const EXPECTED: [&str; 20] = [
     "/nodes/5/name: another name, as 'e_2'",
     r#"/state/n/initial: "initial": 0"#,
 ];
+
+#[test]
+fn members_that_a_node_never_returns_are_refused() {
+    let problems = |used: &str, on_error: &str| {
+        let ask = json!({"name": "ask", "type": "llm", "model": "practice/reply", "user": "x", "on_error": on_error});
+        let any = json!({"name": "any", "type": "set", "values": {"a": 1}});
+        let say = json!({"name": "say", "type": "template", "template": used});
+        let edges = json!([["START", "ask"], ["ask", "any"], ["any", "say"], ["say", "END"]]);
+        let graph = crate::ports::graph(json!([ask, any, say]), edges);
+        let found = engine::check(&graph).err().unwrap_or_default();
+        found
+            .iter()
+            .map(|p| format!("{} {}: {}", p.code, p.message, p.suggestion.clone().unwrap()))
+            .collect::<Vec<_>>()
+    };
+    for good in [
+        "{{ results.ask.text }}",
+        "{{ results.ask.usage.calls }}",
+        "{{ results.ask }}",
+        "{{ results.any.whatever }}",
+    ] {
+        assert_eq!(problems(good, "fail"), [""; 0], "{good}");
+    }
+    let near = problems("{{ results.ask.txt | upper }}", "fail");
+    assert_eq!(near, ["unknown_member 'ask' never returns 'txt': did you mean 'results.ask.text'?"]);
+    let known = problems("{% if results.ask.answer %}x{% endif %}", "fail");
+    let members = "results.ask has text, json, usage, model, finish_reason";
+    assert_eq!(known, [format!("unknown_member 'ask' never returns 'answer': {members}")]);
+    assert_eq!(problems("{{ results.ask.error.code }}", "continue"), [""; 0]);
+    assert_eq!(problems("{{ results.ask.error.code }}", "fail").len(), 1);
+}

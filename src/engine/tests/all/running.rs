@@ -287,7 +287,7 @@ async fn output_keeps_types() {
             "thread": null,
         })
     );
-    graph["output"] = json!("{{ results.a.b }}");
+    graph["output"] = json!("{{ results.a.text.b }}");
     let error = World::new().run(&plan(&graph)).await.unwrap_err();
     assert_eq!((error.code, error.node.as_ref()), (ErrorCode::NodeFailed, None));
     assert!(error.message.starts_with("output: "), "{error}");

@@ -1,5 +1,6 @@
 //! The journal, read back.
 
+use store::StepPlace;
 use store::batch::{Batch, INLINE_RESULT, StepRow};
 
 use crate::support::World;
@@ -44,4 +45,99 @@ async fn what_was_noted_with_a_start_stays() {
     let journal = world.store.journal(turn.run).await.unwrap();
     assert_eq!(journal[0].note.as_deref(), Some(r#"{"version":1}"#));
     assert_eq!((journal[0].status.as_str(), journal[0].finished_at.is_some()), ("succeeded", true));
+}
+
+#[tokio::test]
+async fn a_journal_is_read_page_by_page_in_the_order_of_starts() {
+    let world = World::new().await;
+    let (lease, turn) = (world.writer().await, world.turn());
+    let row = |index: i32| {
+        let base = turn.step("succeeded");
+        // Of two rows with one start the node decides; nodes are not in the order of starts.
+        let started_at = base.started_at + chrono::TimeDelta::microseconds(i64::from(index / 2));
+        StepRow { node: format!("n{}:/[{}]", 9 - index, index), step: 1 + index / 5, started_at, ..base }
+    };
+    let batch = Batch { steps: (0..10).map(row).collect(), ..Batch::default() };
+    world.commit(lease, &batch).await.unwrap();
+    let mut expected: Vec<_> = (0..10).map(row).collect();
+    expected.sort_by_key(|row| (row.step, row.started_at, row.node.clone()));
+    let expected: Vec<String> = expected.into_iter().map(|row| row.node).collect();
+    for limit in [1, 3, 10, 11] {
+        let (mut seen, mut after) = (Vec::new(), None);
+        loop {
+            let page = world.store.journal_page(turn.run, after.as_ref(), limit).await.unwrap();
+            assert!(i64::try_from(page.steps.len()).unwrap() <= limit);
+            let last = page.steps.last().map(StepPlace::of).unwrap();
+            // Through the text of a cursor.
+            assert_eq!(last.to_string().parse(), Ok(last.clone()));
+            after = Some(last);
+            seen.extend(page.steps.into_iter().map(|step| step.node));
+            if !page.more {
+                break;
+            }
+        }
+        assert_eq!(seen, expected, "{limit}");
+    }
+    assert!(world.store.journal_page(world.turn().run, None, 5).await.unwrap().steps.is_empty());
+    for bad in ["", "1", "1:x:1:1:n", "1:2:3:4", "1:9223372036854775807:1:1:n"] {
+        assert!(bad.parse::<StepPlace>().is_err(), "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_ends_before_its_results_are_too_large() {
+    let world = World::new().await;
+    let (lease, turn) = (world.writer().await, world.turn());
+    let large = |index: u8| {
+        let result = Some(format!("\"{index}{}\"", "x".repeat(7 << 20)));
+        StepRow { node: format!("n{index}"), result, ..turn.step("succeeded") }
+    };
+    for index in 0..5 {
+        world.commit(lease, &Batch { steps: vec![large(index)], ..Batch::default() }).await.unwrap();
+    }
+    let (mut sizes, mut after) = (Vec::new(), None);
+    loop {
+        let page = world.store.journal_page(turn.run, after.as_ref(), 100).await.unwrap();
+        sizes.push(page.steps.len());
+        after = page.steps.last().map(StepPlace::of);
+        if !page.more {
+            break;
+        }
+    }
+    // A page ends with the row that crosses 16 MiB.
+    assert_eq!(sizes, [3, 2]);
+}
+
+#[tokio::test]
+async fn what_models_used_is_found_wherever_it_is() {
+    let world = World::new().await;
+    let (lease, turn) = (world.writer().await, world.turn());
+    let usage =
+        |calls: u8| format!(r#"{{"calls":{calls},"input_tokens":1,"output_tokens":1,"cost_usd":null}}"#);
+    let row = |node: &str, result: Option<String>, error: Option<String>| {
+        let status = if result.is_some() { "succeeded" } else { "failed" };
+        StepRow { node: node.to_owned(), result, error, ..turn.step(status) }
+    };
+    let text = |bytes: usize, calls| {
+        format!(r#"{{"model":"m","text":"{}","usage":{}}}"#, "x".repeat(bytes), usage(calls))
+    };
+    let steps = vec![
+        row("small", Some(text(10, 1)), None),
+        row("large", Some(text(300 << 10, 2)), None),
+        row(
+            "failed",
+            None,
+            Some(format!(r#"{{"code":"model.bad_answer","message":"no","usage":{}}}"#, usage(3))),
+        ),
+        row("plain", Some(r#"{"text":"\"cost_usd\""}"#.to_owned()), None),
+        row("quoting", Some(format!(r#"{{"usage":{}}}"#, usage(9))), None),
+        row("other", None, Some(r#"{"code":"node.failed","message":"\"cost_usd\""}"#.to_owned())),
+    ];
+    world.commit(lease, &Batch { steps, ..Batch::default() }).await.unwrap();
+    let mut used: Vec<(String, u64)> = Vec::new();
+    for (node, usage) in world.store.models_usage(turn.run).await.unwrap() {
+        used.push((node, usage["calls"].as_u64().unwrap()));
+    }
+    used.sort();
+    assert_eq!(used, [("failed".to_owned(), 3), ("large".to_owned(), 2), ("small".to_owned(), 1)]);
 }

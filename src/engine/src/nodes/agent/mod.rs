@@ -38,6 +38,7 @@ pub(super) const TYPE: NodeType = NodeType {
     result: "`{text, json, steps, tool_calls: [{tool, arguments, error}], usage: {calls, input_tokens, output_tokens, \
              cost_usd}, model, finish_reason}`; `json` only with a `response_schema`, `error` is null where the tool \
              answered.",
+    members: &["text", "json", "steps", "tool_calls", "usage", "model", "finish_reason"],
     example: || {
         json!({"name": "help", "type": "agent", "model": "openai/gpt-4.1-mini", "system": "Help with orders.",
                "messages": "{{ messages }}", "stream": true, "tools": [

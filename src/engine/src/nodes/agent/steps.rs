@@ -49,6 +49,7 @@ pub(super) const fn inner(summary: &'static str, effect: Effect) -> NodeType {
         effect,
         schema: || json!({}),
         result,
+        members: &[],
         example: || json!({}),
         build: |_, _, _| None,
     }
