@@ -15,8 +15,10 @@ use uuid::Uuid;
 
 use super::topic::{Published, Topics};
 
-/// Pause between two polls while there are other instances: their events arrive within 100 ms.
-const POLL_PAUSE: Duration = Duration::from_millis(50);
+/// Time from one poll to the next while there are other instances: their events arrive within 100 ms.
+const POLL_EVERY: Duration = Duration::from_millis(50);
+/// Least pause between two polls, however long they take.
+const LEAST_POLL_PAUSE: Duration = Duration::from_millis(10);
 /// The same without other instances: a stream of a parked run has no writer.
 const ALONE_POLL_PAUSE: Duration = Duration::from_secs(1);
 /// How often this instance announces its readers; an announcement lasts three times as long.
@@ -55,6 +57,7 @@ pub(crate) struct ForeignStreams {
 impl ForeignStreams {
     /// One poll. Waits while no foreign stream has a reader here.
     pub(crate) async fn round(&self) {
+        let began = self.clock.monotonic();
         let seen = self.topics.foreign();
         if let Err(error) = self.announce(&seen).await {
             tracing::warn!(%error, "failed to announce readers; retrying");
@@ -78,7 +81,10 @@ impl ForeignStreams {
             }
         }
         let alone = !self.others.load(Ordering::Relaxed);
-        let pause = self.clock.sleep(if alone { ALONE_POLL_PAUSE } else { POLL_PAUSE });
+        let took = self.clock.monotonic().saturating_sub(began);
+        let pause =
+            if alone { ALONE_POLL_PAUSE } else { POLL_EVERY.saturating_sub(took).max(LEAST_POLL_PAUSE) };
+        let pause = self.clock.sleep(pause);
         if alone {
             // A stream with a first reader is polled immediately.
             tokio::select! {

@@ -57,6 +57,15 @@ pub(crate) enum Bench {
         #[arg(long, default_value_t = 4)]
         runs: usize,
     },
+    /// How late pieces are for readers on another instance than the one that writes them.
+    Instances {
+        /// Streams that are written at the same time, 20 pieces a second each; one alone is measured too.
+        #[arg(long, default_value_t = 50)]
+        turns: usize,
+        /// Seconds of each measurement.
+        #[arg(long, default_value_t = 15)]
+        seconds: u64,
+    },
     /// How long bad tokens are judged: whether the time tells an unknown token from one that was revoked.
     Refusals {
         /// Requests, of all kinds together.
@@ -79,6 +88,9 @@ pub(crate) fn run(root: &Path, bench: &Bench) -> Result<()> {
         Bench::Chat { turns } => ("measure-chat", vec![turns.to_string()]),
         Bench::Engine { runs } => ("measure-engine", vec![runs.to_string()]),
         Bench::Fairness { turns, runs } => ("measure-fairness", vec![turns.to_string(), runs.to_string()]),
+        Bench::Instances { turns, seconds } => {
+            ("measure-instances", vec![turns.to_string(), seconds.to_string()])
+        }
         Bench::Refusals { requests } => ("measure-refusals", vec![requests.to_string()]),
         Bench::Sandbox { calls } => ("measure-sandbox", vec![calls.to_string()]),
         Bench::Streams(sizes) => ("measure-streams", sizes.arguments()),
@@ -110,6 +122,14 @@ pub(crate) enum Program {
         turns: usize,
         /// Runs of the other workspace.
         runs: usize,
+    },
+    /// Measures how late pieces are on another instance.
+    #[command(hide = true)]
+    MeasureInstances {
+        /// Streams.
+        turns: usize,
+        /// Seconds of each measurement.
+        seconds: u64,
     },
     /// Measures how long bad tokens are judged.
     #[command(hide = true)]
@@ -147,6 +167,7 @@ pub(crate) fn program(target: &Path, program: Program) -> Result<()> {
         Program::MeasureChat { turns } => chat::run(target, turns),
         Program::MeasureEngine { runs } => engine::run(target, runs),
         Program::MeasureFairness { turns, runs } => fairness::run(target, turns, runs),
+        Program::MeasureInstances { turns, seconds } => streams::run_instances(target, turns, seconds),
         Program::MeasureRefusals { requests } => refusals::run(target, requests),
         Program::MeasureSandbox { calls } => sandbox::run(target, calls),
         Program::MeasureStreams(sizes) => streams::run(target, sizes),

@@ -2,6 +2,7 @@
 
 mod fanout;
 pub(super) mod floor;
+mod foreign;
 mod idle;
 mod reader;
 mod slow;
@@ -37,6 +38,15 @@ pub(super) fn run(target: &Path, sizes: Sizes) -> Result<()> {
             slow::memory(target).await?;
         }
         Ok(())
+    })
+}
+
+/// Measures how late pieces are on another instance, for one stream and for many.
+pub(super) fn run_instances(target: &Path, turns: usize, seconds: u64) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        foreign::measure(target, 1, seconds).await?;
+        foreign::measure(target, turns, seconds).await
     })
 }
 

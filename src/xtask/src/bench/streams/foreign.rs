@@ -1,0 +1,87 @@
+//! How late a piece is for a reader on another instance, beside a second reader on the instance that writes it.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use super::super::server::{self, count, now, pause, percentile, post};
+use super::reader::{self, Open};
+use super::speaker;
+use crate::cluster::{self, Cluster};
+
+/// Until both instances know of each other, and the readers are announced.
+const SETTLE: Duration = Duration::from_secs(8);
+
+type Seen = HashMap<u64, Instant>;
+
+/// Writes `turns` streams on one instance, 20 pieces a second each, and reads each of them there twice and once elsewhere.
+pub(super) async fn measure(target: &Path, turns: usize, seconds: u64) -> Result<()> {
+    let binaries = cluster::binaries().context("no PostgreSQL server programs")?;
+    let cluster = Cluster::start_on_disk(binaries, &target.join("bench-postgres.log"))?;
+    let (writer, _) = server::callboard(target, &cluster)?;
+    let data = target.join(format!("bench-data-{}-2", std::process::id()));
+    let data = data.to_str().context("a path that is no text")?;
+    let (other, _) = server::callboard_with(target, &cluster, &[("SERVICE_DATA_DIR", data)])?;
+    let made = post(&writer.address, "/api/workflows", r#"{"name":"Bench"}"#).await?;
+    let workflow = made.get("id").and_then(Value::as_str).context("no workflow id")?;
+    let version = json!({"graph": speaker()}).to_string();
+    post(&writer.address, &format!("/api/workflows/{workflow}/versions"), &version).await?;
+    post(&writer.address, &format!("/api/workflows/{workflow}/publish"), "{}").await?;
+    pause(SETTLE).await;
+    let mut readers = Vec::with_capacity(turns);
+    for nth in 0..turns {
+        let first = reader::begin(&writer.address, workflow, nth).await?;
+        let path = format!("/api/chat/streams/{}", first.stream);
+        let second = reader::join(&writer.address, &path, nth, None).await?;
+        let foreign = reader::join(&other.address, &path, nth, None).await?;
+        readers.push([first, second, foreign]);
+    }
+    pause(SETTLE).await;
+    let time = Duration::from_secs(seconds);
+    let reading: Vec<[JoinHandle<Result<Seen>>; 3]> =
+        readers.into_iter().map(|three| three.map(|open| tokio::spawn(read(open, time)))).collect();
+    let (mut here, mut there) = (Vec::new(), Vec::new());
+    for [first, second, foreign] in reading {
+        let (first, second, foreign) = (first.await??, second.await??, foreign.await??);
+        here.extend(late(&first, &second));
+        there.extend(late(&first, &foreign));
+    }
+    ensure!(there.len() > turns, "the other instance has sent {} pieces", there.len());
+    println!(
+        "\n{turns} streams, {:.0} pieces read on both instances; later than the first reader, ms (p50 p95 p99)",
+        count(there.len())
+    );
+    for (name, times) in [("second reader, same instance", here), ("reader on another instance", there)] {
+        let of = |percent| percentile(times.clone(), percent);
+        println!("  {name:<30} {:.1} {:.1} {:.1}", of(50), of(95), of(99));
+    }
+    Ok(())
+}
+
+/// When each event came, for a while. What was there before does not count.
+async fn read(mut open: Open, time: Duration) -> Result<Seen> {
+    let mut seen = Seen::new();
+    let end = now() + time;
+    open.events(|_| {});
+    let mut first = true;
+    while now() < end {
+        open.more().await?;
+        let at = now();
+        open.events(|seq| {
+            if !first {
+                seen.insert(seq, at);
+            }
+        });
+        first = false;
+    }
+    Ok(seen)
+}
+
+fn late(first: &Seen, other: &Seen) -> Vec<Duration> {
+    let both = other.iter().filter_map(|(seq, at)| Some((*at, first.get(seq)?)));
+    both.map(|(at, first)| at.saturating_duration_since(*first)).collect()
+}
