@@ -59,6 +59,7 @@ mod streams;
 mod thread_changes;
 mod thread_stream;
 mod threads;
+mod trace;
 mod triggers;
 mod turn;
 mod typed;

@@ -9,7 +9,7 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, OptionFuture};
 use minijinja::Value as View;
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use wire::ErrorCode;
 
@@ -22,7 +22,7 @@ use crate::check::PlanNode;
 use crate::functions::ids;
 use crate::graph::{OnUnknown, Retry};
 use crate::nodes::{Effect, Failure};
-use crate::ports::{JournalError, Ports, Question, StepKey, StepOutcome, StepRecord};
+use crate::ports::{JournalError, Ports, StepOutcome, StepRecord};
 use crate::{NodeError, limits};
 
 /// Longest wait that whoever was called may ask for.
@@ -91,7 +91,7 @@ pub(super) struct Visited {
 }
 
 impl Visited {
-    fn known(result: Result<Value, Failure>) -> Self {
+    pub(super) fn known(result: Result<Value, Failure>) -> Self {
         Self { result, receipt: None, ended_at: None }
     }
 }
@@ -190,93 +190,12 @@ impl Visit<'_> {
         pause / 2 + pause / 2 * u32::from(byte) / 255
     }
 
-    fn on_unknown(&self) -> OnUnknown {
-        let common = &self.node.common;
-        // A life that ends where only something was waited for, or where others do the work, leaves nothing unknown.
-        if matches!(self.node.kind.effect, Effect::Wait | Effect::Nested) {
-            return OnUnknown::Retry;
-        }
-        if let Some(said) = common.on_unknown {
-            return said;
-        }
-        let harmless = common.idempotent || self.node.node.is_idempotent();
-        if harmless { OnUnknown::Retry } else { self.node.kind.effect.on_unknown() }
-    }
-
-    /// A crash left open whether the attempt has done its work, and it must not be done twice.
-    fn give_up(&self, last: &RecordedStep, again: bool) -> Visited {
-        let code = ErrorCode::NodeOutcomeUnknown;
-        let error = if again {
-            NodeError::retryable(
-                code,
-                "the service ended while the step was at work; it is done again, as somebody has said",
-            )
-        } else {
-            NodeError::new(
-                code,
-                "the service ended while the step was at work, and it must not be done twice",
-            )
-        };
-        let finished_at = self.time();
-        let record = StepRecord {
-            begun: true,
-            started_at: last.started_at,
-            note: last.note.clone(),
-            outcome: StepOutcome::Failed { error: error.clone(), finished_at },
-            ..self.record(last.attempt)
-        };
-        let receipt = self.env.ports.journal.record(record);
-        Visited { result: Err(Failure::Failed(error)), receipt: Some(receipt), ended_at: Some(finished_at) }
-    }
-
-    /// Asks somebody whether an attempt whose outcome is unknown is to be made again; ends well when it is.
-    async fn ask_about(&self, last: &RecordedStep) -> Result<(), Visited> {
-        let question = Question {
-            key: format!("unknown:{}", self.path),
-            message: Some(format!(
-                "The service ended while '{}' was at work, and it is not known whether it had done its work. \
-                 Is it to be done again?",
-                self.path
-            )),
-            schema: Some(json!({"enum": ["retry", "fail"]})),
-            audience: Vec::new(),
-            expires_at: None,
-        };
-        let record = StepRecord {
-            begun: true,
-            started_at: last.started_at,
-            note: last.note.clone(),
-            question: Some(question),
-            ..self.record(last.attempt)
-        };
-        let lost = |error: String| Visited::known(Err(Failure::Lost(error)));
-        let ports = self.env.ports;
-        ports.journal.record(record).await.map_err(|error| lost(error.to_string()))?;
-        let _waits = ports.activity.waits(None);
-        let step = StepKey { node: &self.path, visit: self.visit, attempt: last.attempt };
-        let answer = tokio::select! {
-            biased;
-            () = self.halt.cancelled() => return Err(Visited::known(Err(Failure::Halted))),
-            answer = super::call::ask(ports, step, None) => answer.map_err(|failure| Visited::known(Err(failure)))?,
-        };
-        let again = answer.is_some_and(|answer| answer.value == "retry");
-        let mut given_up = self.give_up(last, again);
-        if !again {
-            return Err(given_up);
-        }
-        // The next attempt depends on the row of this one.
-        match OptionFuture::from(given_up.receipt.take()).await {
-            Some(Err(error)) => Err(lost(error.to_string())),
-            _ => Ok(()),
-        }
-    }
-
     /// The time as the journal stores it, to the microsecond.
-    fn time(&self) -> DateTime<Utc> {
+    pub(super) fn time(&self) -> DateTime<Utc> {
         self.env.ports.clock.now().trunc_subsecs(6)
     }
 
-    fn record(&self, attempt: u32) -> StepRecord {
+    pub(super) fn record(&self, attempt: u32) -> StepRecord {
         StepRecord {
             step: self.step,
             node: self.path.clone(),

@@ -13,6 +13,7 @@ mod recorded;
 mod reuse;
 mod scope;
 mod steps;
+mod unknown;
 
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};

@@ -425,8 +425,8 @@ fn members_that_a_node_never_returns_are_refused() {
         let any = json!({"name": "any", "type": "set", "values": {"a": 1}});
         let say = json!({"name": "say", "type": "template", "template": used});
         let edges = json!([["START", "ask"], ["ask", "any"], ["any", "say"], ["say", "END"]]);
-        let graph = crate::ports::graph(json!([ask, any, say]), edges);
-        let found = engine::check(&graph).err().unwrap_or_default();
+        let graph = graph(json!([ask, any, say]), edges);
+        let found = check(&graph).err().unwrap_or_default();
         found
             .iter()
             .map(|p| format!("{} {}: {}", p.code, p.message, p.suggestion.clone().unwrap()))

@@ -1,0 +1,97 @@
+//! Attempts whose outcome a crash left open.
+
+use futures_util::future::OptionFuture;
+use serde_json::json;
+use wire::ErrorCode;
+
+use super::attempt::{Visit, Visited};
+use super::call::ask;
+use super::recorded::RecordedStep;
+use crate::NodeError;
+use crate::graph::OnUnknown;
+use crate::nodes::{Effect, Failure};
+use crate::ports::{Question, StepKey, StepOutcome, StepRecord};
+
+impl Visit<'_> {
+    /// What is done about an attempt whose outcome a crash left open.
+    pub(super) fn on_unknown(&self) -> OnUnknown {
+        let common = &self.node.common;
+        // A life that ends where only something was waited for, or where others do the work, leaves nothing unknown.
+        if matches!(self.node.kind.effect, Effect::Wait | Effect::Nested) {
+            return OnUnknown::Retry;
+        }
+        if let Some(said) = common.on_unknown {
+            return said;
+        }
+        let harmless = common.idempotent || self.node.node.is_idempotent();
+        if harmless { OnUnknown::Retry } else { self.node.kind.effect.on_unknown() }
+    }
+
+    /// A crash left open whether the attempt has done its work, and it must not be done twice.
+    pub(super) fn give_up(&self, last: &RecordedStep, again: bool) -> Visited {
+        let code = ErrorCode::NodeOutcomeUnknown;
+        let error = if again {
+            NodeError::retryable(
+                code,
+                "the service ended while the step was at work; it is done again, as somebody has said",
+            )
+        } else {
+            NodeError::new(
+                code,
+                "the service ended while the step was at work, and it must not be done twice",
+            )
+        };
+        let finished_at = self.time();
+        let record = StepRecord {
+            begun: true,
+            started_at: last.started_at,
+            note: last.note.clone(),
+            outcome: StepOutcome::Failed { error: error.clone(), finished_at },
+            ..self.record(last.attempt)
+        };
+        let receipt = self.env.ports.journal.record(record);
+        Visited { result: Err(Failure::Failed(error)), receipt: Some(receipt), ended_at: Some(finished_at) }
+    }
+
+    /// Asks somebody whether an attempt whose outcome is unknown is to be made again; ends well when it is.
+    pub(super) async fn ask_about(&self, last: &RecordedStep) -> Result<(), Visited> {
+        let question = Question {
+            key: format!("unknown:{}", self.path),
+            message: Some(format!(
+                "The service ended while '{}' was at work, and it is not known whether it had done its work. \
+                 Is it to be done again?",
+                self.path
+            )),
+            schema: Some(json!({"enum": ["retry", "fail"]})),
+            audience: Vec::new(),
+            expires_at: None,
+        };
+        let record = StepRecord {
+            begun: true,
+            started_at: last.started_at,
+            note: last.note.clone(),
+            question: Some(question),
+            ..self.record(last.attempt)
+        };
+        let lost = |error: String| Visited::known(Err(Failure::Lost(error)));
+        let ports = self.env.ports;
+        ports.journal.record(record).await.map_err(|error| lost(error.to_string()))?;
+        let _waits = ports.activity.waits(None);
+        let step = StepKey { node: &self.path, visit: self.visit, attempt: last.attempt };
+        let answer = tokio::select! {
+            biased;
+            () = self.halt.cancelled() => return Err(Visited::known(Err(Failure::Halted))),
+            answer = ask(ports, step, None) => answer.map_err(|failure| Visited::known(Err(failure)))?,
+        };
+        let again = answer.is_some_and(|answer| answer.value == "retry");
+        let mut given_up = self.give_up(last, again);
+        if !again {
+            return Err(given_up);
+        }
+        // The next attempt depends on the row of this one.
+        match OptionFuture::from(given_up.receipt.take()).await {
+            Some(Err(error)) => Err(lost(error.to_string())),
+            _ => Ok(()),
+        }
+    }
+}
