@@ -18,9 +18,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use auth::keyring::KeyRing;
+use chrono::DateTime;
 use engine::models::Models;
 use engine::ports::{Outbound, Ports};
-use engine::{Activity, Cache, RecordedStep, RunError, RunInput};
+use engine::{Activity, Cache, Life, RecordedStep, RunError, RunInput};
 use futures_util::FutureExt;
 use kernel::{Clock, Ids, Random};
 use sandbox::Sandbox;
@@ -186,4 +187,10 @@ pub(crate) fn whole(code: ErrorCode) -> RunError {
 /// A run's error as its row has it.
 pub(crate) fn error_json(error: &RunError) -> Value {
     json!({"code": error.code.as_str(), "message": error.message, "node": error.node, "retryable": error.retryable})
+}
+
+/// A run as the one that executes steps from this one on; it was accepted at the time in its id.
+pub(crate) fn life(step: u32, run: Uuid) -> Life {
+    let accepted_at = kernel::time_of(run).unwrap_or(DateTime::UNIX_EPOCH);
+    Life { step, run: run.to_string(), accepted_at }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use engine::{Activity, Patch, RunError, RunInfo, RunInput};
+use engine::{Activity, Life, Patch, RunError, RunInfo, RunInput};
 use serde_json::{Map, Value};
 use store::batch::QueueRow;
 use store::{RunStatus, StoreError};
@@ -17,7 +17,7 @@ use super::teller::RunTeller;
 use crate::db::WriteError;
 use crate::plans::LoadedVersion;
 use crate::run::waiting::only_waits;
-use crate::run::{self, Driven, End, Ran, RunPorts, RunWriter};
+use crate::run::{self, Driven, End, Ran, RunPorts, RunWriter, life};
 
 /// A run that was accepted.
 #[derive(Clone)]
@@ -161,7 +161,7 @@ fn run_input(run: &Run, version: &LoadedVersion, ports: &RunPorts) -> RunInput {
             thread_id: None,
             trigger: run.trigger.clone(),
         },
-        accepted_at: kernel::time_of(run.id).unwrap_or(began),
+        lives: lives(run),
         deadline: limit.and_then(|limit| began.checked_add_signed(limit)),
         patch: run
             .options
@@ -169,6 +169,13 @@ fn run_input(run: &Run, version: &LoadedVersion, ports: &RunPorts) -> RunInput {
             .as_ref()
             .map(|origin| Patch { step: origin.from_step, state: origin.patch.clone() }),
     }
+}
+
+/// The runs whose steps a run has, itself last.
+fn lives(run: &Run) -> Vec<Life> {
+    let Some(origin) = &run.options.origin else { return vec![life(1, run.id)] };
+    let earlier = origin.lives().into_iter().map(|(step, run)| life(step, run));
+    earlier.chain([life(origin.from_step, run.id)]).collect()
 }
 
 /// A config over another: each member replaces the one below, prompts one by one.

@@ -59,12 +59,13 @@ impl Runs {
         }
         let options: Option<RunOptions> =
             run.options.as_deref().and_then(|text| serde_json::from_str(text).ok());
-        let origin = Some(Origin { run: run.id, from_step, patch });
+        let options = options.unwrap_or_default();
+        let origin = Some(Origin::new(run.id, options.origin.clone(), from_step, patch));
         let new = NewRun {
             workspace: run.workspace_id,
             version,
             inputs: stored_json(&run.inputs).map_err(|_| RepeatError::Never)?,
-            options: RunOptions { origin, ..options.unwrap_or_default() },
+            options: RunOptions { origin, ..options },
             trigger: "rerun",
             limited,
             idempotency,

@@ -40,6 +40,48 @@ pub struct Origin {
     /// Channels of `state` and what they hold from that step on.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub patch: Map<String, Value>,
+    /// The runs that have executed the copied steps, each with its first one, in this order; empty in rows of older builds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub copied: Vec<(u32, Uuid)>,
+}
+
+impl Origin {
+    /// A repetition of `run`, which was a repetition of `before` itself or of none.
+    pub(super) fn new(run: Uuid, before: Option<Self>, from_step: u32, patch: Map<String, Value>) -> Self {
+        let mut copied = match before {
+            Some(before) => before.lives().into_iter().chain([(before.from_step, run)]).collect(),
+            None => vec![(1, run)],
+        };
+        copied.retain(|(step, _)| *step < from_step);
+        Self { run, from_step, patch, copied }
+    }
+
+    /// The runs that have executed the copied steps, each with its first one.
+    pub(super) fn lives(&self) -> Vec<(u32, Uuid)> {
+        match &self.copied[..] {
+            [] if self.from_step > 1 => vec![(1, self.run)],
+            copied => copied.to_vec(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copied_steps_know_the_run_that_has_executed_them() {
+        let [zero, one, two] = [0, 1, 2].map(Uuid::from_u128);
+        let once = Origin::new(zero, None, 3, Map::new());
+        assert_eq!(once.lives(), [(1, zero)]);
+        let later = Origin::new(one, Some(once.clone()), 5, Map::new());
+        assert_eq!(later.lives(), [(1, zero), (3, one)]);
+        assert_eq!(Origin::new(one, Some(once.clone()), 2, Map::new()).lives(), [(1, zero)]);
+        assert_eq!(Origin::new(two, Some(later), 4, Map::new()).lives(), [(1, zero), (3, one)]);
+        assert_eq!(Origin::new(zero, None, 1, Map::new()).lives(), []);
+        let old = Origin { copied: Vec::new(), ..once };
+        assert_eq!(old.lives(), [(1, zero)]);
+    }
 }
 
 /// A run to begin.

@@ -69,7 +69,7 @@ pub(super) async fn read(
             thread_id: Some(turn.thread.to_string()),
             trigger: "chat".to_owned(),
         },
-        accepted_at: kernel::time_of(turn.run).unwrap_or_else(|| ports.clock.now()),
+        lives: vec![crate::run::life(1, turn.run)],
         deadline: None,
     };
     Ok(Some(Input { run, cut }))

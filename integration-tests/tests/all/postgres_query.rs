@@ -68,6 +68,9 @@ async fn a_statement_is_done_in_the_database_of_a_credential() {
     let plain =
         run(&t, json!({"query": "WITH a AS (SELECT 1 AS n) SELECT n, now() AS at FROM a"}), json!({})).await;
     assert_eq!(plain["output"]["rows"][0]["n"], 1, "{plain}");
+    // A column may have any name, also one that a statement of ours might use.
+    let named = run(&t, json!({"query": "SELECT 1 AS answer, 2 AS row, 3 AS rows"}), json!({})).await;
+    assert_eq!(named["output"]["rows"], json!([{"answer": 1, "row": 2, "rows": 3}]), "{named}");
     for (query, code) in [
         (
             json!({"query": "WITH a AS (DELETE FROM orders RETURNING 1) SELECT now() AS at FROM a", "mode": "write"}),

@@ -127,7 +127,7 @@ impl Client {
         while let Some(cursor) = trace.next_cursor.take() {
             let mut next = self.trace_page(id, Some(&cursor)).await?;
             trace.steps.append(&mut next.steps);
-            trace = Trace { steps: trace.steps, ..next };
+            trace = Trace { steps: trace.steps, usage: trace.usage, ..next };
         }
         Ok(trace)
     }

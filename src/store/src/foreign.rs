@@ -61,6 +61,9 @@ pub struct ForeignQuery {
     pub bytes: usize,
 }
 
+/// The name of a statement's rows in the statement around it.
+const ROW: &str = "callboard_row_7f3a";
+
 /// What it answered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForeignRows {
@@ -356,7 +359,8 @@ async fn as_json(
 ) -> Result<Option<Statement>, Error> {
     const NOT_A_PART: [SqlState; 2] = [SqlState::SYNTAX_ERROR, SqlState::FEATURE_NOT_SUPPORTED];
     let sql = trimmed(sql);
-    let around = format!("WITH answer AS ({sql}\n) SELECT to_jsonb(answer) FROM answer LIMIT {most}");
+    // A name that no column of the statement has: a column would come before the row.
+    let around = format!("WITH {ROW} AS ({sql}\n) SELECT to_jsonb({ROW}) FROM {ROW} LIMIT {most}");
     match client.prepare_typed(&around, types).await {
         Ok(around) => Ok(Some(around)),
         // The statement itself has been prepared, so the error is about its place.

@@ -17,8 +17,8 @@ use crate::{Store, StoreError, StoredStep};
 
 /// Bytes of results after which a page ends: it has one row at least.
 const PAGE_BYTES: i64 = 16 << 20;
-/// Larger results are no model's.
-const MODEL_RESULT_BYTES: usize = 4 << 20;
+/// Large results that are read at once.
+const RESULTS_AT_ONCE: usize = 16;
 
 /// The place of an attempt in a journal, ordered by start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -151,17 +151,18 @@ impl Store {
         while let Some((node, result, blob, error)) = rows.try_next().await? {
             if let Some(usage) = result.or(error).and_then(|text| usage_of(&text)) {
                 used.push((node, usage));
-            } else if let Some(digest) = blob.and_then(|digest| <[u8; 32]>::try_from(digest).ok()) {
-                large.push((node, digest));
+            } else {
+                large.extend(blob.map(|digest| (node, digest)));
             }
         }
         drop(connection);
-        for (node, digest) in large {
-            let Some(bytes) = self.blob(&digest).await?.filter(|bytes| bytes.len() <= MODEL_RESULT_BYTES)
-            else {
-                continue;
-            };
-            used.extend(std::str::from_utf8(&bytes).ok().and_then(usage_of).map(|usage| (node, usage)));
+        for part in large.chunks(RESULTS_AT_ONCE) {
+            let digests: Vec<Vec<u8>> = part.iter().map(|(_, digest)| digest.clone()).collect();
+            let results = self.blobs(&digests).await?;
+            for (node, digest) in part {
+                let text = results.get(digest).and_then(|bytes| std::str::from_utf8(bytes).ok());
+                used.extend(text.and_then(usage_of).map(|usage| (node.clone(), usage)));
+            }
         }
         Ok(used)
     }

@@ -184,8 +184,8 @@ pub struct Rerun {
 pub struct Trace {
     /// The run.
     pub run: RunRecord,
-    /// What its models have used so far, in all of its attempts.
-    pub usage: RunUsage,
+    /// What its models have used so far, in all of its attempts; null on later pages.
+    pub usage: Option<RunUsage>,
     /// A page of its journal, in the order of the steps' starts. Read a run that has not ended again from the start: attempts
     /// that end later may have started before the last one of a page.
     pub steps: Vec<TraceStep>,

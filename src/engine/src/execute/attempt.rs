@@ -56,6 +56,8 @@ pub(super) struct Visit<'a> {
     pub(super) earlier: Vec<String>,
     /// Keeps its result for the next attempt of the node around it.
     pub(super) keeps: Option<&'a Finished>,
+    /// Whether a failure is a result for the node around it, as that of a tool is for its model.
+    pub(super) failure_counts: bool,
     /// What has finished inside its attempts so far; `None` if it has one attempt alone.
     pub(super) finished: Option<Finished>,
 }
@@ -106,10 +108,15 @@ impl Visit<'_> {
         }
         if rows.is_empty()
             && let Some(row) = self.finished_earlier().await
-            && let Some(result) = row.result.clone()
         {
-            self.say_again(&row, &result).await;
-            return Visited { ended_at: row.finished_at, ..Visited::known(Ok(result)) };
+            let result = match (row.result.clone(), row.error.clone()) {
+                (Some(result), _) => {
+                    self.say_again(&row, &result).await;
+                    Ok(result)
+                }
+                (None, error) => Err(error.map_or(Failure::Halted, Failure::Failed)),
+            };
+            return Visited { ended_at: row.finished_at, ..Visited::known(result) };
         }
         let retry = self.node.common.retry.unwrap_or_else(|| self.node.node.retry());
         self.finished = (retry.max_attempts > 1).then(Finished::default);
@@ -267,7 +274,7 @@ impl Visit<'_> {
                         return Visited::known(Err(stopped));
                     }
                     record.outcome = StepOutcome::Succeeded { result, finished_at };
-                    self.keep_finished(&record, &value, finished_at);
+                    self.keep_finished(&record, Ok(&value), finished_at);
                     Ok(value)
                 }
                 Err(error) => Err(error),
@@ -277,6 +284,7 @@ impl Visit<'_> {
         };
         if let Err(error) = &result {
             record.delivery = None;
+            self.keep_finished(&record, Err(error), finished_at);
             record.outcome = StepOutcome::Failed { error: error.clone(), finished_at };
         }
         let receipt = Some(self.env.ports.journal.record(record));
@@ -374,7 +382,7 @@ impl Visit<'_> {
             true => {
                 // The same in each attempt of the node around it.
                 let path = self.earlier.last().unwrap_or(&self.path);
-                ids::scope(self.view, &self.frame.input.run.id, &format!("{path}#{}", self.visit))
+                ids::scope(self.view, self.frame.input.life(self.step), &format!("{path}#{}", self.visit))
             }
             false => self.view.clone(),
         };
@@ -402,7 +410,8 @@ impl Visit<'_> {
     /// A resumed run says everything again from its beginning; who listens knows what was told.
     async fn say_again(&self, row: &RecordedStep, result: &Value) {
         let node = &self.node.node;
-        if !node.streams() {
+        // Without a listener nothing is to be said, and the inside of a container must not run under another name.
+        if !node.streams() || self.slot == usize::MAX {
             return;
         }
         let mut record = self.record(row.attempt);

@@ -215,7 +215,7 @@ impl Call<'_> {
                     trigger: "workflow".to_owned(),
                     ..outer.run.clone()
                 },
-                accepted_at: outer.accepted_at,
+                lives: outer.lives.clone(),
                 deadline: None,
                 patch: None,
             },
@@ -292,7 +292,7 @@ impl Nested<'_> {
     ) -> Result<Value, Failure> {
         let names = View::from_pairs([("item", View::from(Serde(item))), ("index", View::from(index))]);
         let _busy = self.call.at_work();
-        let visited = self.visit(node, &format!("[{index}]"), names, output, index).await;
+        let visited = self.visit(node, (&format!("[{index}]"), names), (output, index), false).await;
         output.finish(index).await;
         visited.result
     }
@@ -307,8 +307,29 @@ impl Nested<'_> {
         output: &StepOutput<'_>,
         slot: usize,
     ) -> Result<Value, Failure> {
+        self.durable(node, (name, names), (output, slot), false).await
+    }
+
+    /// As [`Self::inner`], with a failure that is a result for this node: its next attempt gets the same. Says nothing.
+    pub(crate) async fn tool(
+        &self,
+        node: &Arc<PlanNode>,
+        name: &str,
+        names: View,
+        output: &StepOutput<'_>,
+    ) -> Result<Value, Failure> {
+        self.durable(node, (name, names), (output, usize::MAX), true).await
+    }
+
+    async fn durable(
+        &self,
+        node: &Arc<PlanNode>,
+        named: (&str, View),
+        into: (&StepOutput<'_>, usize),
+        failure_counts: bool,
+    ) -> Result<Value, Failure> {
         let _busy = self.call.at_work();
-        let visited = self.visit(node, name, names, output, slot).await;
+        let visited = self.visit(node, named, into, failure_counts).await;
         if let Some(receipt) = visited.receipt {
             receipt.await.map_err(|error| Failure::Lost(error.to_string()))?;
         }
@@ -318,10 +339,9 @@ impl Nested<'_> {
     async fn visit(
         &self,
         node: &Arc<PlanNode>,
-        name: &str,
-        names: View,
-        output: &StepOutput<'_>,
-        slot: usize,
+        (name, names): (&str, View),
+        (output, slot): (&StepOutput<'_>, usize),
+        failure_counts: bool,
     ) -> Visited {
         let view = if names.is_none() { self.call.view.clone() } else { overlay(self.call.view, names) };
         let visit = Visit {
@@ -339,6 +359,7 @@ impl Nested<'_> {
             now: self.call.now,
             earlier: self.earlier.iter().map(|path| format!("{path}{name}")).collect(),
             keeps: self.call.finished,
+            failure_counts,
             finished: None,
         };
         let path = visit.path.clone();

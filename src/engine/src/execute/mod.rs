@@ -43,12 +43,30 @@ pub struct RunInput {
     pub config: Map<String, Value>,
     /// What the run may know of itself.
     pub run: RunInfo,
-    /// When the run was accepted: its clock starts there.
-    pub accepted_at: DateTime<Utc>,
+    /// The runs whose steps it has, by the steps they begin with: itself last, before it those that it repeats.
+    pub lives: Vec<Life>,
     /// When it has to be over.
     pub deadline: Option<DateTime<Utc>>,
     /// What is changed of its state on the way.
     pub patch: Option<Patch>,
+}
+
+/// A run that has executed steps of this one: its clock and its identifiers count for them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Life {
+    /// The first super-step that it has executed, from 1.
+    pub step: u32,
+    /// Its id.
+    pub run: String,
+    /// When it was accepted.
+    pub accepted_at: DateTime<Utc>,
+}
+
+impl RunInput {
+    /// The run that has executed a super-step.
+    pub(crate) fn life(&self, step: u32) -> Option<&Life> {
+        self.lives.iter().rev().find(|life| life.step <= step).or(self.lives.first())
+    }
 }
 
 /// What somebody changes of a run's state before one of its super-steps.
@@ -89,7 +107,7 @@ pub async fn execute(
     let deadline = input.deadline;
     let budget = Budget::new(&recorded);
     let env = Env { ports, recorded: Recorded::new(recorded), redactor: Redactor::default(), budget };
-    let now = input.accepted_at;
+    let now = input.life(1).map_or_else(|| ports.clock.now(), |life| life.accepted_at);
     let frame =
         Frame { prefix: String::new(), step: None, depth: 0, now, halt: CancellationToken::new(), input };
     let root = StepOutput::root(ports.output);

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::attempt::Visit;
 use super::recorded::RecordedStep;
+use crate::NodeError;
 use crate::nodes::Effect;
 use crate::ports::StepRecord;
 
@@ -16,8 +17,8 @@ use crate::ports::StepRecord;
 pub(super) type Finished = Mutex<HashMap<String, RecordedStep>>;
 
 impl Visit<'_> {
-    /// Returns the row of this node inside an earlier attempt of the node around it, if that was given the same and
-    /// succeeded.
+    /// Returns the row of this node inside an earlier attempt of the node around it, if that was given the same, and
+    /// succeeded or failed for good where that counts.
     pub(super) async fn finished_earlier(&self) -> Option<RecordedStep> {
         // To say again what a container streamed, its nodes would have to run again.
         let streams = self.slot != usize::MAX && self.node.node.streams();
@@ -29,21 +30,28 @@ impl Visit<'_> {
         self.earlier.iter().find_map(|path| {
             let kept = self.keeps.and_then(|kept| kept.lock().get(path).cloned());
             let rows = self.env.recorded.of(path, self.visit);
-            let row = kept.or_else(|| rows.iter().find(|row| row.result.is_some()).cloned())?;
+            let failed = || rows.last().filter(|row| self.failure_counts && row.error.is_some());
+            let row =
+                kept.or_else(|| rows.iter().find(|row| row.result.is_some()).or_else(failed).cloned())?;
             (row.input_digest == digest).then_some(row)
         })
     }
 
-    /// Keeps a result for the next attempt of the node around this one.
-    pub(super) fn keep_finished(&self, record: &StepRecord, result: &Value, finished_at: DateTime<Utc>) {
-        let Some(kept) = self.keeps else { return };
+    /// Keeps a result for the next attempt of the node around this one; a failure if it counts.
+    pub(super) fn keep_finished(
+        &self,
+        record: &StepRecord,
+        result: Result<&Value, &NodeError>,
+        finished_at: DateTime<Utc>,
+    ) {
+        let Some(kept) = self.keeps.filter(|_| result.is_ok() || self.failure_counts) else { return };
         let row = RecordedStep {
             node: self.path.clone(),
             visit: self.visit,
             attempt: record.attempt,
             input_digest: record.input_digest,
-            result: Some(result.clone()),
-            error: None,
+            result: result.ok().cloned(),
+            error: result.err().cloned(),
             note: record.note.clone(),
             started_at: record.started_at,
             finished_at: Some(finished_at),

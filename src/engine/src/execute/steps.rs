@@ -98,11 +98,20 @@ impl Execution<'_> {
                 receipt.await.map_err(|error| lost(&error))?;
             }
             self.patch(number)?;
+            self.begin_life(number);
             let step = self.step(self.frame.step.unwrap_or(number), &due).await?;
             receipts = step.receipts;
             due = self.after(&due, &step.diverted).await?;
         }
         self.output().await
+    }
+
+    /// Moves the clock of the outermost graph on where this run goes on from the steps of another.
+    fn begin_life(&mut self, number: u32) {
+        let lives = self.frame.input.lives.iter();
+        for life in lives.filter(|life| self.frame.step.is_none() && life.step == number) {
+            self.scope.ended(life.accepted_at);
+        }
     }
 
     /// Changes what is to be changed before this super-step of the outermost graph.
@@ -157,7 +166,7 @@ impl Execution<'_> {
             return Err(Stop::Halted);
         }
         for node in writes {
-            self.write_state(&node).await?;
+            self.write_state(&node, step).await?;
         }
         Ok(Step { receipts, diverted })
     }
@@ -228,6 +237,7 @@ impl Execution<'_> {
                     now: self.scope.now(),
                     earlier: Vec::new(),
                     keeps: None,
+                    failure_counts: false,
                     finished: None,
                 };
                 visit.run().await
@@ -238,13 +248,16 @@ impl Execution<'_> {
         Done { index, visited }
     }
 
-    async fn write_state(&mut self, node: &Arc<PlanNode>) -> Result<(), Stop> {
+    async fn write_state(&mut self, node: &Arc<PlanNode>, step: u32) -> Result<(), Stop> {
         if node.common.state.is_empty() {
             return Ok(());
         }
         let (view, writing) = (self.scope.view(), Arc::clone(node));
         let view = match node.makes_ids {
-            true => self.with_ids(&view, &format!("{}#state", self.frame.path(&node.name))),
+            true => {
+                let place = format!("{}#{step}#state", self.frame.path(&node.name));
+                ids::scope(&view, self.frame.input.life(step), &place)
+            }
             false => view,
         };
         let filled = aside(self.scope.is_heavy() || node.heavy, move || {
@@ -261,10 +274,6 @@ impl Execution<'_> {
             self.scope.write(channel, write).map_err(|error| self.failed_at(node, error))?;
         }
         Ok(())
-    }
-
-    fn with_ids(&self, view: &View, place: &str) -> View {
-        ids::scope(view, &self.frame.input.run.id, place)
     }
 
     fn failed_at(&self, node: &PlanNode, error: NodeError) -> Stop {
@@ -335,7 +344,10 @@ impl Execution<'_> {
     async fn output(&self) -> Result<Value, Stop> {
         if let Some(template) = &self.plan.output {
             let view = match ids::are_made_in(&template.to_string()) {
-                true => self.with_ids(&self.scope.view(), &self.frame.path("#output")),
+                true => {
+                    let life = self.frame.input.life(self.frame.step.unwrap_or(u32::MAX));
+                    ids::scope(&self.scope.view(), life, &self.frame.path("#output"))
+                }
                 false => self.scope.view(),
             };
             let template = Arc::clone(template);

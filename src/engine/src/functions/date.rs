@@ -3,11 +3,13 @@
 //! Times are texts of RFC 3339, dates are `2026-11-23`. The clock of a run stands still within a super-step, so a resumed run
 //! sees the same times.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use chrono::format::{Item, StrftimeItems};
 use chrono::{
-    DateTime, Days, Months, NaiveDate, NaiveDateTime, SecondsFormat, TimeDelta, TimeZone as _, Utc,
+    DateTime, Datelike as _, Days, Months, NaiveDate, NaiveDateTime, SecondsFormat, TimeDelta, TimeZone as _,
+    Utc,
 };
 use chrono_tz::Tz;
 use minijinja::value::{Kwargs, ValueKind};
@@ -15,6 +17,8 @@ use minijinja::{Error, Value as View};
 
 use super::{invalid, zone};
 
+/// Years of times: with any offset they have four digits.
+const YEARS: RangeInclusive<i32> = 1..=9_998;
 /// Characters of a format.
 const FORMAT_LENGTH: usize = 200;
 
@@ -42,6 +46,18 @@ enum Moment {
 impl Moment {
     /// Reads a time of RFC 3339, a time without an offset, which is one of the zone, a date, or Unix seconds.
     fn read(value: &View, zone: Tz) -> Result<Self, Error> {
+        let moment = Self::parse(value, zone)?;
+        let utc = match moment {
+            Self::Date(date) => date,
+            Self::Time(time) => time.naive_utc().date(),
+        };
+        if !YEARS.contains(&utc.year()) {
+            return Err(invalid(format!("{value} is no time: the year must be from 1 to 9998")));
+        }
+        Ok(moment)
+    }
+
+    fn parse(value: &View, zone: Tz) -> Result<Self, Error> {
         let bad =
             || invalid(format!("{value} is no time; use 2026-11-23T09:00:00Z, 2026-11-23 or Unix seconds"));
         if value.kind() == ValueKind::Number {
@@ -110,15 +126,16 @@ pub(super) fn add(value: &View, options: Kwargs) -> Result<String, Error> {
     let seconds = sum(&[("hours", 3_600), ("minutes", 60), ("seconds", 1)])?;
     options.assert_all_used()?;
     let moment = Moment::read(value, zone)?;
-    let naive = shifted(moment.naive(), months, days).ok_or_else(too_far)?;
+    let naive = shifted(moment.naive(), months, days);
+    let naive = naive.filter(|naive| YEARS.contains(&naive.year())).ok_or_else(too_far)?;
     let time = match moment {
         Moment::Date(_) if seconds == 0 => return Ok(naive.date().to_string()),
         Moment::Time(time) if months == 0 && days == 0 => time,
         Moment::Date(_) | Moment::Time(_) => local(naive, zone).ok_or_else(too_far)?,
     };
-    let time =
-        TimeDelta::try_seconds(seconds).and_then(|by| time.checked_add_signed(by)).ok_or_else(too_far)?;
-    Ok(written(time))
+    let time = TimeDelta::try_seconds(seconds).and_then(|by| time.checked_add_signed(by));
+    let time = time.filter(|time| YEARS.contains(&time.naive_utc().year()));
+    Ok(written(time.ok_or_else(too_far)?))
 }
 
 fn shifted(naive: NaiveDateTime, months: i64, days: i64) -> Option<NaiveDateTime> {
@@ -237,6 +254,10 @@ mod tests {
             ("'2026-02-30' | timestamp", "is no time"),
             ("[] | timestamp", "is no time"),
             ("1e300 | timestamp", "is no time"),
+            ("8210266876799 | date_format(zone='Asia/Tokyo')", "the year must be from 1 to 9998"),
+            ("-8334601228800 | date_format(zone='America/New_York')", "the year must be from 1 to 9998"),
+            ("'9998-12-31' | date_add(days=1)", "beyond the years"),
+            ("'9998-12-31T23:00:00Z' | date_add(hours=1)", "beyond the years"),
             ("t | date_format('%Q')", "is no format"),
             ("t | date_format('%Y' * 200)", "at most 200 characters"),
             ("t | date_format(zone='Berlin')", "unknown time zone 'Berlin'"),

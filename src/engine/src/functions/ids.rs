@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use minijinja::Value as View;
 
 use super::invalid;
+use crate::Life;
 use crate::template::overlay;
 
 /// Whether templates in this text may call `uuid()`.
@@ -14,8 +15,9 @@ pub(crate) fn are_made_in(text: &str) -> bool {
 
 /// The scope with a `uuid()` that makes the same identifiers, in the same order, for the same run and place in it. They are
 /// unique, and not secret.
-pub(crate) fn scope(view: &View, run: &str, place: &str) -> View {
-    let (run, place, made) = (run.to_owned(), place.to_owned(), AtomicU32::new(0));
+pub(crate) fn scope(view: &View, life: Option<&Life>, place: &str) -> View {
+    let run = life.map(|life| life.run.clone()).unwrap_or_default();
+    let (place, made) = (place.to_owned(), AtomicU32::new(0));
     let make = move || {
         let number = made.fetch_add(1, Ordering::Relaxed);
         let parts = ["uuid", &run, &place, &number.to_string()].join("\0");

@@ -14,6 +14,7 @@ use rmcp::transport::streamable_http_client::{
     HttpStatusError, SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
 };
 use sse_stream::{Sse, SseStream};
+use wire::ErrorCode;
 
 use crate::NodeError;
 use crate::nodes::outbound::is_retryable;
@@ -29,6 +30,8 @@ const LIMITS: Limits = Limits {
     redirects: 3,
     same_origin: true,
 };
+/// Characters of a content type in an error.
+const MOST_KIND: usize = 100;
 const SESSION: &str = "mcp-session-id";
 const ACCEPT: &str = "text/event-stream, application/json";
 
@@ -98,6 +101,13 @@ impl StreamableHttpClient for Guarded {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
         if status == StatusCode::NOT_FOUND && session_id.is_some() {
+            let place = answer.place();
+            *self.fault.lock() = Some(NodeError::retryable(
+                ErrorCode::NodeFailed,
+                format!(
+                    "{place} does not know the session any more; do all of its instances share sessions?"
+                ),
+            ));
             return Err(StreamableHttpError::SessionExpired);
         }
         let text = |name: &HeaderName| answer.headers().get(name)?.to_str().ok().map(str::to_owned);
@@ -115,6 +125,7 @@ impl StreamableHttpClient for Guarded {
             return if unread {
                 Ok(StreamableHttpPostResponse::Accepted)
             } else {
+                let kind: String = kind.chars().take(MOST_KIND).collect();
                 let kind = if kind.is_empty() { "no content type" } else { kind.as_str() };
                 Err(self.note_answer(status, not_mcp(&place, &format!("answered with {kind}"))))
             };

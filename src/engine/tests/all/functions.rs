@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::ports::{alone, graph, plan, template};
+use engine::Life;
+
+use crate::ports::{alone, graph, noon, plan, template};
 use crate::world::{World, recorded, settle};
 
 fn delay(seconds: u64) -> Value {
@@ -96,4 +98,46 @@ async fn state_and_sub_workflows_have_them_too() {
     assert!(all[0][..36] != *all[1] && all[1] != all[2], "{all:?}");
     let again = World::new().workflow("w", &inner).run(&plan(&outer)).await.unwrap();
     assert_eq!(done, again, "the same run makes the same");
+}
+
+#[tokio::test]
+async fn steps_that_a_run_repeats_keep_their_clock_and_their_identifiers() {
+    let same = json!({"at": "{{ now() }}", "id": "{{ uuid() }}"});
+    let mut nodes = vec![set("one", same.clone()), set("two", same.clone()), set("three", same)];
+    nodes[0]["state"] = json!({"ids": "{{ uuid() }}"});
+    let early =
+        json!({"from": "one", "cases": [{"when": "now() < '2027-01-16'", "to": "two"}], "else": "END"});
+    let mut repeated =
+        graph(json!(nodes), json!([["START", "one"], early, ["two", "three"], ["three", "END"]]));
+    repeated["state"] = json!({"ids": {"merge": "append"}});
+    repeated["output"] = json!("{{ [results, state.ids] }}");
+    let repeated = plan(&repeated);
+    let first = World::new();
+    let whole = first.run(&repeated).await.unwrap();
+    let rows = recorded(&first.journal.rows.lock());
+    // Two days later, from step 3 on.
+    let later = noon() + chrono::TimeDelta::days(2);
+    let mut again = World::new().recorded(rows.into_iter().filter(|row| row.node != "three").collect());
+    again.clock.advance(Duration::from_secs(2 * 86_400));
+    again.lives.push(Life { step: 3, run: "run_2".into(), accepted_at: later });
+    let ended = again.run(&repeated).await.unwrap();
+    for node in ["one", "two"] {
+        assert_eq!(ended[0][node], whole[0][node]);
+    }
+    assert_eq!(ended[1], whole[1], "the same state");
+    assert_eq!(ended[0]["three"]["at"], json!("2027-01-17T08:00:00.000Z"));
+    assert_ne!(ended[0]["three"]["id"], whole[0]["three"]["id"]);
+    assert_eq!(again.journal.lines(), ["3 three.1 succeeded"]);
+}
+
+#[tokio::test]
+async fn each_visit_in_a_loop_has_identifiers_of_its_own() {
+    let mut node = set("one", json!({"id": "{{ uuid() }}"}));
+    node["state"] = json!({"ids": ["{{ uuid() }}", "{{ results.one.id }}"]});
+    let back =
+        json!({"from": "one", "cases": [{"when": "state.ids | length < 6", "to": "one"}], "else": "END"});
+    let mut looping = graph(json!([node]), json!([["START", "one"], back]));
+    looping["state"] = json!({"ids": {"merge": "append"}});
+    looping["output"] = json!("{{ state.ids | unique | length }}");
+    assert_eq!(World::new().run(&plan(&looping)).await.unwrap(), json!(6));
 }

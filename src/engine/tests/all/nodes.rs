@@ -1,6 +1,7 @@
 //! Every node type of the catalogue: fields, results, errors, limits.
 
 mod agent;
+mod agent_retry;
 mod chat;
 mod chunk;
 mod code;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use engine::models::{Model, ModelError, Models};
 use engine::ports::{Ports, StepOutcome, StepRecord};
-use engine::{Activity, Cache, Patch, Plan, RecordedStep, RunError, RunInfo, RunInput, execute};
+use engine::{Activity, Cache, Life, Patch, Plan, RecordedStep, RunError, RunInfo, RunInput, execute};
 use kernel::{Clock, ManualClock, SeededRandom};
 use sandbox::{Options, Sandbox};
 use serde_json::{Map, Value, json};
@@ -37,6 +37,7 @@ pub(crate) struct World {
     pub(crate) cache: Cache,
     pub(crate) deadline: Option<DateTime<Utc>>,
     pub(crate) patch: Option<Patch>,
+    pub(crate) lives: Vec<Life>,
     pub(crate) answers: Arc<MemoryAnswers>,
     pub(crate) activity: Arc<Activity>,
     pub(crate) clock: ManualClock,
@@ -65,6 +66,7 @@ impl World {
             databases: MemoryDatabases::default(),
             allow: Vec::new(),
             cache: Cache::default(),
+            lives: vec![Life { step: 1, run: "run_1".into(), accepted_at: noon() }],
             deadline: None,
             patch: None,
             answers: Arc::default(),
@@ -139,7 +141,7 @@ impl World {
                 thread_id: None,
                 trigger: "api".into(),
             },
-            accepted_at: noon(),
+            lives: self.lives.clone(),
             deadline: self.deadline,
             patch: self.patch.clone(),
         };

@@ -187,7 +187,7 @@ impl Steps {
                     let told: Vec<String> = told.map(|p| format!("{} {}", p.pointer, p.message)).collect();
                     return Ok(Answered::bad(format!("the arguments do not fit: {}", told.join("; "))));
                 }
-                let ended = nested.inner(node, &path, args, output, SILENT).await;
+                let ended = nested.tool(node, &path, args, output).await;
                 ended.map(
                     |result| if node.kind.name == "http_request" { without_headers(result) } else { result },
                 )
@@ -195,11 +195,11 @@ impl Steps {
             Runs::Workflow(workflow) => {
                 let calling = WorkflowCall { workflow: workflow.clone(), inputs: call.arguments.clone() };
                 let node = made(&WORKFLOW_CALL, &call.name, Box::new(calling));
-                nested.inner(&node, &path, args, output, SILENT).await
+                nested.tool(&node, &path, args, output).await
             }
             Runs::Mcp(place) => {
                 let node = super::mcp::calling(place, &call.name, &call.arguments);
-                let ended = nested.inner(&node, &path, args, output, SILENT).await;
+                let ended = nested.tool(&node, &path, args, output).await;
                 // The text is for the model; with it would come the same once more.
                 ended.map(|result| match result.get("text") {
                     Some(Value::String(text)) if !text.is_empty() => Value::String(text.clone()),
@@ -211,7 +211,8 @@ impl Steps {
             Ok(result) => Ok(Answered { content: cut(as_text(&result)), error: None }),
             // Nobody knows whether it was done: that is not for the model to decide.
             Err(Failure::Failed(error)) if error.code != ErrorCode::NodeOutcomeUnknown => {
-                Ok(Answered::failed(error))
+                // Names of the journal are not for the model.
+                Ok(Answered::failed(NodeError { node: None, ..error }))
             }
             Err(failure) => Err(failure),
         }

@@ -19,9 +19,9 @@ use crate::world::{World, recorded, refused, settle};
 
 /// Answers from a script, and notes what it was asked.
 #[derive(Default)]
-struct Scripted {
-    script: Mutex<VecDeque<Result<ModelAnswer, ModelError>>>,
-    requests: Mutex<Vec<ModelRequest>>,
+pub(super) struct Scripted {
+    pub script: Mutex<VecDeque<Result<ModelAnswer, ModelError>>>,
+    pub requests: Mutex<Vec<ModelRequest>>,
 }
 
 #[async_trait]
@@ -37,13 +37,13 @@ impl Model for Scripted {
     }
 }
 
-fn says(text: &str) -> Result<ModelAnswer, ModelError> {
+pub(super) fn says(text: &str) -> Result<ModelAnswer, ModelError> {
     let usage = Some(Usage { input_tokens: 10, output_tokens: 5, cached_tokens: 0 });
     Ok(ModelAnswer { text: text.into(), usage, finish_reason: Some("stop".into()), ..ModelAnswer::default() })
 }
 
 /// Calls of tools, `id name arguments`.
-fn calls(text: &str, calls: &[(&str, &str, Value)]) -> Result<ModelAnswer, ModelError> {
+pub(super) fn calls(text: &str, calls: &[(&str, &str, Value)]) -> Result<ModelAnswer, ModelError> {
     let call = |(id, name, arguments): &(&str, &str, Value)| ToolCall {
         id: (*id).into(),
         name: (*name).into(),
@@ -53,7 +53,7 @@ fn calls(text: &str, calls: &[(&str, &str, Value)]) -> Result<ModelAnswer, Model
     Ok(ModelAnswer { tool_calls, carry: Some(json!([{"signed": text}])), ..says(text).unwrap() })
 }
 
-fn scripted(answers: Vec<Result<ModelAnswer, ModelError>>) -> (World, Arc<Scripted>) {
+pub(super) fn scripted(answers: Vec<Result<ModelAnswer, ModelError>>) -> (World, Arc<Scripted>) {
     let model = Arc::new(Scripted { script: Mutex::new(answers.into()), ..Scripted::default() });
     let mut world = World::new();
     world.models = Models::default().with("openai", model.clone());
@@ -66,14 +66,14 @@ fn double() -> Value {
            "node": {"type": "transform", "expression": "args.n * 2"}})
 }
 
-fn agent(more: Value) -> Value {
+pub(super) fn agent(more: Value) -> Value {
     let mut node = json!({"name": "ask", "type": "agent", "model": "openai/gpt-4.1-mini", "user": "why?", "tools": [double()]});
     node.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     node
 }
 
 /// What the model was told behind the first messages.
-fn told(request: &ModelRequest) -> Vec<(Role, &str)> {
+pub(super) fn told(request: &ModelRequest) -> Vec<(Role, &str)> {
     request.messages.iter().map(|message| (message.role, message.content.as_str())).collect()
 }
 
@@ -239,63 +239,6 @@ async fn a_call_of_the_model_is_tried_again_on_its_own() {
     let (world, _) = scripted(vec![Err(ModelError { kind: ModelErrorKind::Rejected, ..not_now })]);
     let error = world.run(&plan(&alone(&agent(json!({}))))).await.unwrap_err();
     assert_eq!((error.code, error.node.as_deref()), (ErrorCode::ModelRejected, Some("ask[0]")));
-}
-
-/// An agent with a tool, whose model fails after the tool and answers in the agent's second attempt.
-fn failing_once() -> (Value, Vec<Result<ModelAnswer, ModelError>>) {
-    let not_now = || {
-        Err(ModelError { kind: ModelErrorKind::Unavailable, message: "not now".into(), retry_after: None })
-    };
-    let node = agent(json!({"retry": {"max_attempts": 2}, "stream": true}));
-    let script = vec![
-        calls("First. ", &[("c1", "double", json!({"n": 2}))]),
-        not_now(),
-        not_now(),
-        not_now(),
-        says("It is 4."),
-    ];
-    (node, script)
-}
-
-#[tokio::test]
-async fn its_retry_runs_no_finished_call_again() {
-    let (node, script) = failing_once();
-    let (world, model) = scripted(script);
-    let done = world.run(&plan(&alone(&node))).await.unwrap();
-    assert_eq!((&done["text"], &done["usage"]["calls"]), (&json!("It is 4."), &json!(2)));
-    assert_eq!(model.requests.lock().len(), 5);
-    assert_eq!(
-        world.journal.lines(),
-        [
-            "1 ask[0].1 succeeded",
-            "1 ask[0].double[0].1 succeeded",
-            "1 ask[1].1 failed",
-            "1 ask[1].1 failed",
-            "1 ask[1].1 failed",
-            "1 ask.1 failed",
-            "1 ask~2[1].1 succeeded",
-            "1 ask.1 succeeded"
-        ]
-    );
-    assert_eq!(world.sink.text(), "First. \n\nIt is 4.", "what was said is said again");
-}
-
-#[tokio::test]
-async fn its_retry_runs_no_finished_call_again_after_a_crash() {
-    let (node, script) = failing_once();
-    let graph = plan(&alone(&node));
-    let (world, _) = scripted(script);
-    let whole = world.run(&graph).await.unwrap();
-    let rows = world.journal.rows.lock().clone();
-    for crash in 0..=rows.len() {
-        let asked = rows[..crash].iter().filter(|row| row.node.ends_with(']') && !row.node.contains('.'));
-        let (world, model) = scripted(failing_once().1.split_off(asked.count()));
-        let world = world.recorded(recorded(&rows[..crash]));
-        assert_eq!(world.run(&graph).await.unwrap(), whole, "{crash}");
-        assert_eq!(world.sink.text(), "First. \n\nIt is 4.", "{crash}");
-        assert_eq!(world.journal.rows.lock().len(), rows.len() - crash, "{crash}");
-        assert!(model.script.lock().is_empty(), "{crash}");
-    }
 }
 
 #[tokio::test]

@@ -114,11 +114,15 @@ async fn trace(
     let page = store.journal_page(run.id, part.after.as_ref(), part.limit).await?;
     let last = page.steps.last().filter(|_| page.more);
     let next_cursor = last.map(|last| paging::cursor(STEPS, &StepPlace::of(last)));
-    let used = store.models_usage(run.id).await?;
+    // It takes reading every large result: once is enough.
+    let usage = match part.after {
+        None => Some(usage::of(&store.models_usage(run.id).await?)),
+        Some(_) => None,
+    };
     let deliveries = caller.app().runs().deliveries(run.id).await?;
     Ok(Json(Trace {
         run: records::run(run, version, Vec::new()),
-        usage: usage::of(&used),
+        usage,
         steps: page.steps.into_iter().map(records::step).collect(),
         next_cursor,
         deliveries: deliveries.into_iter().map(records::delivery).collect(),

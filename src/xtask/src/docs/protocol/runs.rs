@@ -245,8 +245,13 @@ pub(super) fn trace() -> Result<String> {
         finished_at: None,
         error: Some("hooks.example.com answered 503".into()),
     };
-    let trace =
-        Trace { run: ended(), usage, steps: vec![step], next_cursor: None, deliveries: vec![delivery] };
+    let trace = Trace {
+        run: ended(),
+        usage: Some(usage),
+        steps: vec![step],
+        next_cursor: None,
+        deliveries: vec![delivery],
+    };
     let mut trace = serde_json::to_value(trace)?;
     // The record stands above.
     if let Some(run) = trace.get_mut("run") {
