@@ -6,14 +6,14 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use kernel::ThreadId;
 use serde_json::Value;
-use store::{AskedStop, LeftRun, StoreError, StoredRun};
+use store::{AskedStop, LeftRun, RunStatus, StoreError, StoredRun};
 use uuid::Uuid;
 
 use crate::db::WriteError;
 use crate::lease::RunToken;
 use crate::plans::{LoadedVersion, PlanError};
 use crate::run::RunPorts;
-use crate::runs::{self, AcceptedRun, Registry, RunOptions};
+use crate::runs::{self, AcceptedRun, Registry};
 use crate::thread::{Accepted, Threads};
 use crate::turn::text::stored_json;
 use crate::turn::{Again, Progress, Turn};
@@ -190,7 +190,9 @@ async fn made(
                 order: run.turn_order.unwrap_or(run.id),
                 parked: run.parked,
                 again: Again::stored(run.options.as_deref(), run.started_at.is_some()),
-                progress: Progress::Recovered,
+                progress: Progress::Recovered {
+                    cut_off: run.started_at.is_some() && run.status == RunStatus::Running,
+                },
             };
             let stop = run.cancel_requested;
             Ok(TakenUp::Turn(Accepted { turn, slot: threads.old_slot(thread), token, stop }))
@@ -206,19 +208,7 @@ async fn accepted_run(
 ) -> Result<AcceptedRun, RecoveryError> {
     let LeftRun { run, placed, .. } = left;
     let (version, inputs) = readable_or_none(ports, &run).await?;
-    let options: Option<RunOptions> = run.options.as_deref().and_then(|text| serde_json::from_str(text).ok());
-    let made = runs::Run {
-        id: run.id,
-        workspace: run.workspace_id,
-        workflow: run.workflow_id,
-        version,
-        inputs: Arc::new(inputs),
-        options: Arc::new(options.unwrap_or_default()),
-        trigger: run.trigger,
-        placed,
-        parked: run.parked,
-        progress: runs::Progress::Recovered { started_at: run.started_at },
-    };
+    let made = runs::Run { placed, ..runs::Run::stored(&run, version, inputs) };
     Ok(AcceptedRun { run: made, token, stop: run.cancel_requested })
 }
 

@@ -11,6 +11,7 @@
 )]
 
 mod answer;
+mod balancer;
 mod bearer;
 mod browser;
 mod cable;
@@ -30,6 +31,7 @@ mod waiting;
 mod workflow;
 
 pub use answer::{AnswerExt, shown, shown_alike};
+pub use balancer::Balancer;
 pub use bearer::{BOOTSTRAP, Bearer};
 pub use browser::Browser;
 pub use cable::Cable;

@@ -5,6 +5,7 @@ mod answers;
 mod credentials;
 mod databases;
 mod frames;
+mod interrupted;
 mod journal;
 mod search;
 mod teller;
@@ -20,7 +21,7 @@ use std::sync::atomic::AtomicBool;
 use auth::keyring::KeyRing;
 use chrono::DateTime;
 use engine::models::Models;
-use engine::ports::{Outbound, Ports};
+use engine::ports::{Journal, Outbound, Output, Ports};
 use engine::{Activity, Cache, Life, RecordedStep, RunError, RunInput};
 use futures_util::FutureExt;
 use kernel::{Clock, Ids, Random};
@@ -32,6 +33,7 @@ use uuid::Uuid;
 use wire::ErrorCode;
 
 pub(crate) use frames::Frames;
+pub(crate) use interrupted::keep as keep_interrupted;
 pub(crate) use journal::read_journal;
 pub(crate) use teller::{Teller, Urgency};
 pub(crate) use wakes::Wakes;
@@ -131,33 +133,8 @@ pub(crate) async fn execute<T: Teller>(
     activity: &Activity,
 ) -> Ran {
     let run = input.run.id.clone();
-    let answers = AnswersOf {
-        run: writer.run(),
-        store: ports.store.clone(),
-        wakes: ports.wakes.clone(),
-        clock: Arc::clone(&ports.clock),
-    };
-    let credentials = CredentialsOf { workspace, store: &ports.store, ring: ports.vault.as_ref() };
-    let sandbox = ports.sandbox.of(workspace);
-    let search = SearchOf { workspace, store: &ports.store, quota: &ports.quota };
-    let databases = DatabasesOf { outbound: &ports.outbound };
-    let workflows = WorkflowsOf { workspace, plans: Arc::clone(&ports.plans) };
-    let ports = Ports {
-        journal: writer,
-        output: writer,
-        clock: &*ports.clock,
-        random: &*ports.random,
-        models: &ports.models,
-        sandbox: &sandbox,
-        workflows: &workflows,
-        answers: &answers,
-        credentials: &credentials,
-        search: &search,
-        databases: &databases,
-        outbound: &ports.outbound,
-        cache: &ports.cache,
-        activity,
-    };
+    let adapters = Adapters::of(writer.run(), workspace, ports);
+    let ports = adapters.ports(ports, writer, writer, activity);
     let running = engine::execute(&version.plan, input, recorded, ports);
     tokio::select! {
         biased;
@@ -176,6 +153,59 @@ pub(crate) async fn execute<T: Teller>(
             }
         },
         () = writer.keep_flushing() => Ran::Lost(WriteError::Closed),
+    }
+}
+
+/// What a run reaches beside its journal and its output.
+pub(crate) struct Adapters<'a> {
+    answers: AnswersOf,
+    credentials: CredentialsOf<'a>,
+    sandbox: Sandbox,
+    search: SearchOf<'a>,
+    databases: DatabasesOf<'a>,
+    workflows: WorkflowsOf,
+}
+
+impl<'a> Adapters<'a> {
+    pub(crate) fn of(run: Uuid, workspace: Uuid, ports: &'a RunPorts) -> Self {
+        Self {
+            answers: AnswersOf {
+                run,
+                store: ports.store.clone(),
+                wakes: ports.wakes.clone(),
+                clock: Arc::clone(&ports.clock),
+            },
+            credentials: CredentialsOf { workspace, store: &ports.store, ring: ports.vault.as_ref() },
+            sandbox: ports.sandbox.of(workspace),
+            search: SearchOf { workspace, store: &ports.store, quota: &ports.quota },
+            databases: DatabasesOf { outbound: &ports.outbound },
+            workflows: WorkflowsOf { workspace, plans: Arc::clone(&ports.plans) },
+        }
+    }
+
+    pub(crate) fn ports<'b>(
+        &'b self,
+        ports: &'b RunPorts,
+        journal: &'b dyn Journal,
+        output: &'b dyn Output,
+        activity: &'b Activity,
+    ) -> Ports<'b> {
+        Ports {
+            journal,
+            output,
+            clock: &*ports.clock,
+            random: &*ports.random,
+            models: &ports.models,
+            sandbox: &self.sandbox,
+            workflows: &self.workflows,
+            answers: &self.answers,
+            credentials: &self.credentials,
+            search: &self.search,
+            databases: &self.databases,
+            outbound: &ports.outbound,
+            cache: &ports.cache,
+            activity,
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use engine::{Activity, Life, Patch, RunError, RunInfo, RunInput};
 use serde_json::{Map, Value};
 use store::batch::QueueRow;
-use store::{RunStatus, StoreError};
+use store::{RunStatus, StoreError, StoredRun};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use wire::{ErrorCode, RunEvent, RunProblem};
@@ -37,6 +37,29 @@ pub(crate) struct Run {
     pub(crate) progress: Progress,
 }
 
+impl Run {
+    /// A run of before, without a place.
+    pub(crate) fn stored(run: &StoredRun, version: Option<Arc<LoadedVersion>>, inputs: Value) -> Self {
+        let options: Option<RunOptions> =
+            run.options.as_deref().and_then(|text| serde_json::from_str(text).ok());
+        Self {
+            id: run.id,
+            workspace: run.workspace_id,
+            workflow: run.workflow_id,
+            version,
+            inputs: Arc::new(inputs),
+            options: Arc::new(options.unwrap_or_default()),
+            trigger: run.trigger.clone(),
+            placed: false,
+            parked: run.parked,
+            progress: Progress::Recovered {
+                started_at: run.started_at,
+                cut_off: run.started_at.is_some() && run.status == RunStatus::Running,
+            },
+        }
+    }
+}
+
 /// What is stored of a run when it is handed to its actor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
@@ -46,6 +69,8 @@ pub(crate) enum Progress {
     Recovered {
         /// When it first began, if that is known.
         started_at: Option<DateTime<Utc>>,
+        /// Whether that life was cut off, and did not put the run into the queue.
+        cut_off: bool,
     },
 }
 
@@ -65,7 +90,7 @@ pub(super) async fn drive(run: Run, ports: RunPorts, stop: CancellationToken) ->
         teller.event(RunEvent::RunStarted {
             workflow_id: run.workflow.to_string(),
             version: version.number,
-            resumed: matches!(run.progress, Progress::Recovered { started_at: Some(_) }),
+            resumed: matches!(run.progress, Progress::Recovered { started_at: Some(_), .. }),
         });
     });
     let input = run_input(&run, &version, &ports);
@@ -141,12 +166,17 @@ async fn earlier(run: &Run, ports: &RunPorts) -> Result<(u64, Vec<engine::Record
         return Ok((1, Vec::new()));
     }
     let _turn = ports.recovering.acquire().await;
-    Ok((ports.store.last_seq(run.id).await? + 1, run::read_journal(&ports.store, run.id).await?))
+    let last = ports.store.last_seq(run.id).await?;
+    let recorded = run::read_journal(&ports.store, run.id).await?;
+    if matches!(run.progress, Progress::Recovered { cut_off: true, .. }) {
+        run::keep_interrupted(run.id, Some(last), &recorded, ports).await;
+    }
+    Ok((last + 1, recorded))
 }
 
-fn run_input(run: &Run, version: &LoadedVersion, ports: &RunPorts) -> RunInput {
+pub(super) fn run_input(run: &Run, version: &LoadedVersion, ports: &RunPorts) -> RunInput {
     let began = match run.progress {
-        Progress::Recovered { started_at: Some(started_at) } => started_at,
+        Progress::Recovered { started_at: Some(started_at), .. } => started_at,
         _ => ports.clock.now(),
     };
     let limit = run.options.timeout_seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());

@@ -4,6 +4,7 @@ mod actor;
 mod answering;
 mod driver;
 mod queue;
+mod refill;
 mod registry;
 mod repeat;
 mod start;
@@ -18,7 +19,7 @@ use uuid::Uuid;
 
 pub use crate::begin::{BeginError, IdempotencyKey};
 pub use crate::quota::{Quota, WorkspaceFull};
-pub(crate) use driver::{Progress, Run};
+pub(crate) use driver::Run;
 pub(crate) use queue::RunQueue;
 pub(crate) use registry::{AcceptedRun, Registry};
 pub use repeat::RepeatError;

@@ -126,7 +126,11 @@ pub(super) fn rows(new: NewRun, id: Uuid, now: DateTime<Utc>) -> (Batch, Run) {
         to: id,
         before: i32::try_from(origin.from_step).unwrap_or(i32::MAX),
     });
-    let progress = if copies.is_none() { Progress::New } else { Progress::Recovered { started_at: None } };
+    let progress = if copies.is_none() {
+        Progress::New
+    } else {
+        Progress::Recovered { started_at: None, cut_off: false }
+    };
     let options = (new.options != RunOptions::default()).then(|| json(&new.options));
     let batch = Batch {
         runs: vec![RunRow {

@@ -140,7 +140,7 @@ async fn settled(written: Result<(), WriteError>, done: Driven, turn: Turn, port
 /// Ends a turn that cannot be driven: its readers get a terminal error event behind what is stored.
 pub(crate) async fn fail(turn: Turn, ports: TurnPorts, code: ErrorCode) -> Driven {
     let _topic = ports.run.topics.produce(turn.stream);
-    let turn = Turn { progress: Progress::Recovered, ..turn };
+    let turn = Turn { progress: Progress::Recovered { cut_off: false }, ..turn };
     let resumed = match earlier(&turn, &ports.run).await {
         Ok((resumed, _)) => resumed,
         Err(error) => return Driven::Unreadable(error.to_string()),
@@ -179,7 +179,7 @@ async fn earlier(turn: &Turn, ports: &RunPorts) -> Result<(Resumed, Vec<Recorded
         Progress::New { next_seq, user_item, .. } => {
             Ok((Resumed { next_seq, completed: 0, message: None, user_item: Some(user_item) }, Vec::new()))
         }
-        Progress::Recovered => Box::pin(recovered(turn, ports)).await,
+        Progress::Recovered { .. } => Box::pin(recovered(turn, ports)).await,
     }
 }
 
@@ -195,6 +195,9 @@ async fn recovered(turn: &Turn, ports: &RunPorts) -> Result<(Resumed, Vec<Record
         stored.extend(rows);
     }
     let recorded = run::read_journal(&ports.store, turn.run).await?;
+    if turn.progress == (Progress::Recovered { cut_off: true }) {
+        run::keep_interrupted(turn.run, None, &recorded, ports).await;
+    }
     let resumed = fold(&stored, turn.thread, turn.dialect);
     // A message that is answered again is not in the stream.
     let user_item = turn.again.map(|again| again.item).or(resumed.user_item);
@@ -226,7 +229,8 @@ async fn abandoned(
 ) {
     let Some(grace) = grace else { return std::future::pending().await };
     // The crash has cut off its readers, who need a moment to come back.
-    let grace = if turn.progress == Progress::Recovered { grace.max(RECONNECT) } else { grace };
+    let is_new = matches!(turn.progress, Progress::New { .. });
+    let grace = if is_new { grace } else { grace.max(RECONNECT) };
     let (clock, stream) = (&*ports.clock, turn.stream);
     if turn.parked > 0 && !has_reader(&mut readers, stream, ports).await {
         return std::future::pending().await;

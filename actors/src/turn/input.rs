@@ -1,8 +1,10 @@
 //! What a turn's run is given: the message, and the thread as a model reads it.
 
 use engine::{RunInfo, RunInput};
-use kernel::ItemKey;
+use kernel::{ItemKey, ThreadId};
+use serde_json::Value;
 use store::StoreError;
+use uuid::Uuid;
 
 use super::again::{Again, answered_before};
 use super::{Turn, history};
@@ -58,19 +60,30 @@ pub(super) async fn read(
     {
         return Ok(None);
     }
-    let run = RunInput {
+    let run = run_input((turn.run, turn.workflow, turn.thread), version, (*turn.inputs).clone(), messages);
+    Ok(Some(Input { run, cut }))
+}
+
+/// What the run of a turn is given; `ids`: of the run, of its workflow and of its thread.
+pub(crate) fn run_input(
+    ids: (Uuid, Uuid, ThreadId),
+    version: &LoadedVersion,
+    inputs: Value,
+    messages: Vec<Value>,
+) -> RunInput {
+    let (run, workflow, thread) = ids;
+    RunInput {
         patch: None,
-        inputs: (*turn.inputs).clone(),
+        inputs,
         messages,
         config: (*version.config).clone(),
         run: RunInfo {
-            id: turn.run.to_string(),
-            workflow_id: turn.workflow.to_string(),
-            thread_id: Some(turn.thread.to_string()),
+            id: run.to_string(),
+            workflow_id: workflow.to_string(),
+            thread_id: Some(thread.to_string()),
             trigger: "chat".to_owned(),
         },
-        lives: vec![crate::run::life(1, turn.run)],
+        lives: vec![crate::run::life(1, run)],
         deadline: None,
-    };
-    Ok(Some(Input { run, cut }))
+    }
 }

@@ -5,6 +5,7 @@ mod driver;
 mod history;
 mod input;
 mod message;
+mod refill;
 mod resume;
 mod teller;
 pub(crate) mod text;
@@ -19,6 +20,8 @@ use wire::chat::Dialect;
 
 pub(crate) use again::{Again, answered_before};
 pub(crate) use driver::{drive, fail};
+pub(crate) use input::run_input;
+pub(crate) use refill::messages as messages_of;
 
 use crate::plans::LoadedVersion;
 use crate::run::RunPorts;
@@ -95,7 +98,10 @@ pub(crate) enum Progress {
         first: bool,
     },
     /// An earlier life may have got further; the database knows.
-    Recovered,
+    Recovered {
+        /// Whether that life was cut off, and did not put the turn into the queue.
+        cut_off: bool,
+    },
 }
 
 /// What a turn works with.

@@ -1,7 +1,11 @@
 //! The trace of a run: every attempt, page by page, and what its models used.
 
-use integration_tests::{AnswerExt, TestService, Workflow};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use integration_tests::{AnswerExt, TestService, Workflow, chat, graphs};
 use serde_json::{Value, json};
+
+use crate::waiting_runs::{answer, becomes, begin};
 
 /// Runs a workflow to its end; returns its record.
 async fn ran(t: &TestService, workflow: &Workflow) -> Value {
@@ -68,4 +72,82 @@ async fn failed_attempts_and_uncounted_tokens_show_in_a_trace() {
     // Each attempt asks twice: its answer did not fit.
     assert_eq!((&trace["usage"]["calls"], &trace["usage"]["cost_usd"]), (&json!(4), &json!(0.0)), "{trace}");
     assert!(trace["usage"]["input_tokens"].as_u64().unwrap() > 0);
+}
+
+async fn trace(t: &TestService, run: &str) -> Value {
+    t.get(&format!("/api/runs/{run}/trace")).await.value()
+}
+
+/// The input of each step by its node.
+fn inputs(trace: &Value) -> Value {
+    let steps = trace["steps"].as_array().unwrap().iter();
+    steps.map(|step| (step["node"].as_str().unwrap().to_owned(), step["input"].clone())).collect()
+}
+
+#[tokio::test]
+async fn each_step_shows_what_it_was_given_without_secrets() {
+    let keys = json!({"active": "a", "keys": {"a": STANDARD.encode([1; 32])}});
+    let t = TestService::builder()
+        .with_bootstrap_token()
+        .set("SERVICE_VAULT_KEYS", keys.to_string())
+        .start()
+        .await;
+    let made = json!({"name": "key", "secret": "sesame-canary-77x"});
+    assert_eq!(t.root().post("/api/credentials", &made).await.status, 201);
+    let inner = graphs::chain(
+        &[json!({"name": "said", "type": "template", "template": "inner {{ inputs.word }}"})],
+        None,
+    );
+    let inner = t.workflow().named("Inner").graph(inner).create().await;
+    let nodes = [
+        json!({"name": "day", "type": "template", "template": "{{ now()[:10] }} {{ uuid() | length }}"}),
+        json!({"name": "each", "type": "for_each", "items": ["{{ inputs.word }}", "b"],
+               "body": {"type": "template", "template": "{{ index }} {{ item }}"}}),
+        json!({"name": "call", "type": "sub_workflow", "workflow": inner.handle, "inputs": {"word": "{{ inputs.word }}"}}),
+        json!({"name": "send", "type": "http_request", "url": "https://127.0.0.1:1/{{ inputs.word }}", "on_error": "continue",
+               "headers": {"authorization": "Bearer [[key]]"}}),
+    ];
+    let workflow = t.workflow().graph(graphs::chain(&nodes, None)).create().await;
+    let body = json!({"inputs": {"word": "sesame-canary-77x"}});
+    let run = t.root().post(&format!("/api/workflows/{}/runs?wait=30", workflow.id), &body).await.value();
+    assert_eq!(run["status"], "succeeded", "{run}");
+    let trace = t.root().get(&format!("/api/runs/{}/trace", run["id"].as_str().unwrap())).await.value();
+    let given = inputs(&trace);
+    let day = &run["created_at"].as_str().unwrap()[..10];
+    assert_eq!(given["day"], json!(format!("{day} 36")), "{given}");
+    assert_eq!((&given["each[0]"], &given["each[1]"]), (&json!("0 [redacted]"), &json!("1 b")));
+    assert_eq!(
+        (&given["call"], &given["call/said"]),
+        (&json!({"word": "[redacted]"}), &json!("inner [redacted]"))
+    );
+    let sent = given["send"].to_string();
+    assert!(sent.contains("[[key]]") && sent.contains("127.0.0.1:1/[redacted]"), "{sent}");
+    assert!(!given.to_string().contains("sesame"), "{given}");
+}
+
+#[tokio::test]
+async fn a_turn_shows_what_its_model_was_asked() {
+    let t = TestService::start().await;
+    let ask = json!({"name": "ask", "type": "llm", "model": "practice/rewrite", "messages": "{{ messages }}", "stream": true});
+    let workflow = t.workflow().graph(graphs::chain(&[ask], None)).published().create().await;
+    let first = t.chat(&chat::create(&workflow, "one")).await;
+    let thread = integration_tests::events(&first.text())[0]["thread"]["id"].as_str().unwrap().to_owned();
+    t.chat(&chat::add(&workflow, &thread, "two")).await;
+    t.chat(&chat::add(&workflow, &thread, "three")).await;
+    let run = t.scalar("SELECT id FROM runs ORDER BY id OFFSET 1 LIMIT 1").await;
+    let given = inputs(&trace(&t, &run).await)["ask"].to_string();
+    assert!(given.contains("one") && given.contains("two") && !given.contains("three"), "{given}");
+}
+
+/// A run that only waits is not cut off by a restart.
+#[tokio::test]
+async fn a_run_that_waits_is_not_interrupted() {
+    let mut t = TestService::start().await;
+    let asks = graphs::chain(&[json!({"name": "ok", "type": "wait_for_input"})], None);
+    let asks = t.workflow().graph(asks).create().await;
+    let waiting = begin(&t, &asks, "?wait=30", json!({})).await;
+    t.restart().await;
+    assert_eq!(answer(&t, &waiting, "ok", json!(1)).await.status, 202);
+    becomes(&t, &waiting, "succeeded").await;
+    assert_eq!(trace(&t, waiting["id"].as_str().unwrap()).await["interrupted"], json!([]));
 }

@@ -37,7 +37,9 @@ pub use check::{Plan, TEMPLATE_FILTERS, TEMPLATE_TESTS, check, check_all, compil
 pub use credentials::{CredentialUse, credentials};
 pub use diff::{diff, diff_config};
 pub use error::{NodeError, RunError};
-pub use execute::{Activity, Idle, Life, Patch, RecordedStep, RunInfo, RunInput, execute};
+pub use execute::{
+    Activity, FilledInput, Idle, Life, Patch, RecordedStep, RunInfo, RunInput, execute, refill,
+};
 pub use graph::parse::parse;
 pub use graph::{Case, EdgeSpec, Graph, NodeSpec, Target};
 pub use mcp::Mcp;

@@ -137,6 +137,28 @@ pub trait Output: Send + Sync {
     async fn notice(&self, level: NoticeLevel, message: &str, title: Option<&str>);
 }
 
+/// Takes no row and no text: where nothing is executed.
+pub struct Nowhere;
+
+impl Journal for Nowhere {
+    fn record(&self, _row: StepRecord) -> BoxFuture<'static, Result<(), JournalError>> {
+        Box::pin(async { Err(JournalError("nothing is executed".to_owned())) })
+    }
+}
+
+#[async_trait]
+impl Output for Nowhere {
+    async fn text(&self, _node: &str, _piece: &str) {}
+
+    async fn rewind(&self, _node: &str, _bytes: usize) {}
+
+    async fn new_message(&self) {}
+
+    async fn progress(&self, _text: &str) {}
+
+    async fn notice(&self, _level: NoticeLevel, _message: &str, _title: Option<&str>) {}
+}
+
 /// A version of another workflow.
 #[derive(Clone)]
 pub struct Resolved {

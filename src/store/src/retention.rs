@@ -21,6 +21,7 @@ const BLOBS_PART: i64 = 5_000;
 /// Deletes the runs in `old`, with everything that is only theirs.
 const RUNS: &str = "
     steps AS (DELETE FROM run_steps t USING old WHERE t.run_id = old.id),
+    cut_off AS (DELETE FROM interrupted_attempts t USING old WHERE t.run_id = old.id),
     questions AS (DELETE FROM run_questions t USING old WHERE t.run_id = old.id),
     sent AS (DELETE FROM outbox t USING old WHERE t.run_id = old.id),
     events AS (DELETE FROM stream_events t USING old, streams s

@@ -83,6 +83,14 @@ struct PageRow {
     last: bool,
 }
 
+#[derive(QueryableByName)]
+struct JournalSize {
+    #[diesel(sql_type = BigInt)]
+    attempts: i64,
+    #[diesel(sql_type = BigInt)]
+    bytes: i64,
+}
+
 impl Store {
     /// Returns at most `limit` rows of a run's journal after a place, in the order of their starts; fewer if their results
     /// have more than 16 MiB.
@@ -125,6 +133,21 @@ impl Store {
         let more = rows.last().is_some_and(|row| !row.last);
         let steps = self.with_results(rows.into_iter().map(|row| row.step).collect()).await?;
         Ok(JournalPage { steps, more })
+    }
+
+    /// Returns how many attempts a run's journal has, and the bytes of their results.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn journal_size(&self, run: Uuid) -> Result<(i64, i64), StoreError> {
+        const SIZE: &str = "SELECT count(*) AS attempts,
+                                   coalesce(sum(coalesce(b.size, octet_length(s.result), 0)), 0)::bigint AS bytes
+                            FROM run_steps s LEFT JOIN blobs b ON b.digest = s.result_blob WHERE s.run_id = $1";
+        let found: JournalSize = diesel::sql_query(SIZE)
+            .bind::<SqlUuid, _>(run)
+            .get_result(&mut *self.connection().await?)
+            .await?;
+        Ok((found.attempts, found.bytes))
     }
 
     /// Returns what the models used in each attempt that asked one: the node and the `usage` of its result or error. The row of

@@ -36,8 +36,8 @@ pub use index::IndexRecord;
 pub use near::nearest;
 pub use node::NodeTypeRecord;
 pub use run::{
-    CreateRun, DeliveryRecord, DeliveryState, Rerun, RunEvent, RunFrame, RunProblem, RunRecord, RunState,
-    RunSummary, RunUsage, Trace, TraceStep, WaitsFor,
+    CreateRun, DeliveryRecord, DeliveryState, InterruptedAttempt, Rerun, RunEvent, RunFrame, RunProblem,
+    RunRecord, RunState, RunSummary, RunUsage, Trace, TraceStep, WaitsFor,
 };
 pub use sign_in::{
     Me, Refresh, SessionRecord, SignInStarted, SignedIn, StartSignIn, TerminalCode, UserRecord, VerifyCode,

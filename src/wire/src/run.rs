@@ -192,9 +192,29 @@ pub struct Trace {
     /// Where the next page starts; null: nothing follows.
     #[serde(default)]
     pub next_cursor: Option<String>,
+    /// Attempts that a crash or a restart of the service has cut off, the earliest first: the run has made each of them again, with
+    /// the same number. At most 1,000. Known are those of a run that is no chat turn and had at most 20,000 events, and of others
+    /// those of nodes that store their start.
+    #[serde(default)]
+    pub interrupted: Vec<InterruptedAttempt>,
     /// What its steps have left to be sent, in the order in which they left it; until seven days after each is over.
     #[serde(default)]
     pub deliveries: Vec<DeliveryRecord>,
+}
+
+/// An attempt of a node that a crash or a restart of the service has cut off.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InterruptedAttempt {
+    /// The node, as in [`TraceStep::node`].
+    pub node: String,
+    /// Which visit of the node, from 1.
+    pub visit: i32,
+    /// Which attempt of the visit, from 1.
+    pub attempt: i32,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When the run was taken up again.
+    pub noticed_at: Timestamp,
 }
 
 /// An event of `webhook_send` or a mail of `email_send`.
@@ -261,6 +281,10 @@ pub struct TraceStep {
     pub finished_at: Option<Timestamp>,
     /// SHA-256 of what the node was given, lower-case hexadecimal.
     pub input_digest: String,
+    /// What it was given: its fields, filled again from the journal; without secrets. Null if that is not known any more, or if
+    /// the run is too large: more than 10,000 attempts or 16 MiB of results.
+    #[serde(default)]
+    pub input: Value,
     /// Its result.
     pub result: Value,
     /// Why it failed.

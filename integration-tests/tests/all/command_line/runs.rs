@@ -39,6 +39,14 @@ async fn runs_are_listed_shown_traced_watched_and_cancelled() {
     let step = traced.lines().last().unwrap();
     assert!(step.starts_with("1 ") && step.contains("failed") && step.contains(" ms"), "{traced}");
 
+    let values = terminal.does(&["runs", "trace", failed, "--node", "no"]).await;
+    assert!(
+        values.starts_with("visit 1, attempt 1: failed\ninput: ") && values.contains("never"),
+        "{values}"
+    );
+    let unknown = terminal.run(&["runs", "trace", failed, "--node", "now"]).await;
+    assert!(unknown.status == Some(1) && unknown.err.contains("did you mean 'no'?"), "{}", unknown.err);
+
     let cancelled = terminal.does(&["runs", "cancel", id]).await;
     assert_eq!(cancelled.trim(), format!("Cancelled run {id}."));
     becomes(&t, &waiting, "cancelled").await;

@@ -7,7 +7,9 @@
 
 mod again;
 mod effects;
+mod interrupted;
 mod oracle;
+mod pair;
 mod retry;
 mod runs;
 pub(crate) mod service;

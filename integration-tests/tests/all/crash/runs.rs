@@ -23,7 +23,7 @@ const CLIENTS: usize = 6;
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// A shape with what it comes to for the input `n`.
-struct Shape {
+pub(super) struct Shape {
     name: &'static str,
     graph: Value,
     expect: fn(u64) -> Value,
@@ -34,7 +34,7 @@ fn edges(pairs: Value) -> Value {
     pairs.map(|pair| json!({"from": pair[0], "to": pair[1]})).collect()
 }
 
-fn shapes() -> Vec<Shape> {
+pub(super) fn shapes() -> Vec<Shape> {
     let wait = |name: &str, seconds: f64| json!({"name": name, "type": "delay", "seconds": seconds});
     let add =
         |name: &str, expression: &str| json!({"name": name, "type": "transform", "expression": expression});
@@ -144,8 +144,8 @@ fn shapes() -> Vec<Shape> {
 }
 
 /// A run that was acknowledged.
-struct Acknowledged {
-    shape: usize,
+pub(super) struct Acknowledged {
+    pub(super) shape: usize,
     n: u64,
     id: String,
 }
@@ -167,7 +167,7 @@ async fn kills_repeat_no_completed_step_and_every_run_ends() {
     let clients: Vec<_> = (0..CLIENTS)
         .map(|number| {
             let (client, workflows, over) = (client.clone(), Arc::clone(&workflows), Arc::clone(&over));
-            tokio::spawn(async move { keep_beginning(&client, &workflows, number, &over).await })
+            tokio::spawn(async move { keep_beginning(&client, &workflows, (number, 60), &over).await })
         })
         .collect();
     kill_on(kills, &random, &mut service, &mut oracle);
@@ -190,7 +190,7 @@ async fn kills_repeat_no_completed_step_and_every_run_ends() {
     service.stop();
 }
 
-async fn create(client: &Client) -> Vec<String> {
+pub(super) async fn create(client: &Client) -> Vec<String> {
     let mut ids = Vec::new();
     for shape in shapes() {
         let handle = (shape.name == "chain").then(|| "chain".to_owned());
@@ -204,11 +204,12 @@ async fn create(client: &Client) -> Vec<String> {
     ids
 }
 
-/// Begins one run after the other, each under a key, until it is acknowledged whatever is killed meanwhile.
-async fn keep_beginning(
+/// Begins one run after the other, each under a key, until it is acknowledged whatever is killed meanwhile; `rest`:
+/// milliseconds in between.
+pub(super) async fn keep_beginning(
     client: &Client,
     workflows: &[String],
-    number: usize,
+    (number, rest): (usize, u64),
     over: &AtomicBool,
 ) -> Vec<Acknowledged> {
     let mut acknowledged = Vec::new();
@@ -230,26 +231,34 @@ async fn keep_beginning(
             pause(20).await;
         };
         acknowledged.push(Acknowledged { shape, n, id });
-        pause(60).await;
+        pause(rest).await;
     }
     acknowledged
 }
 
-/// Compares a run's end, trace and events with what they have to be; says how many lives went on with it.
-async fn judge(client: &Client, run: &Acknowledged, shape: &Shape) -> usize {
-    let at = format!("run {} ({}, n = {})", run.id, shape.name, run.n);
-    let ended = kernel::timeout(&SystemClock::new(), LIMIT, async {
+/// A run's record once it has ended, whatever is killed meanwhile.
+pub(super) async fn ended(client: &Client, run: &str) -> Value {
+    let path = format!("/api/runs/{run}");
+    let ending = async {
         loop {
-            let record = ask(client, "GET", &format!("/api/runs/{}", run.id), &[], &Value::Null).await;
-            let record = record.unwrap().json().unwrap();
-            if !record["finished_at"].is_null() {
-                return record;
+            if let Ok(answer) = ask(client, "GET", &path, &[], &Value::Null).await {
+                assert!([200, 503].contains(&answer.status), "{} {}", answer.status, answer.text());
+                let record = answer.json().unwrap();
+                if !record["finished_at"].is_null() {
+                    return record;
+                }
             }
             pause(50).await;
         }
-    })
-    .await
-    .unwrap_or_else(|| panic!("{at} does not end"));
+    };
+    let ended = kernel::timeout(&SystemClock::new(), LIMIT, ending).await;
+    ended.unwrap_or_else(|| panic!("run {run} does not end"))
+}
+
+/// Compares a run's end, trace and events with what they have to be; says how many lives went on with it.
+pub(super) async fn judge(client: &Client, run: &Acknowledged, shape: &Shape) -> usize {
+    let at = format!("run {} ({}, n = {})", run.id, shape.name, run.n);
+    let ended = ended(client, &run.id).await;
     assert_eq!(
         (&ended["status"], &ended["output"]),
         (&json!("succeeded"), &(shape.expect)(run.n)),

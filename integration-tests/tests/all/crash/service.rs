@@ -46,6 +46,12 @@ impl Service {
         }
     }
 
+    /// Beside others of the same folder: gives its log a name of its own.
+    pub(crate) fn named(mut self, name: &str) -> Self {
+        self.log.set_file_name(format!("{name}.log"));
+        self
+    }
+
     /// Sets a configuration variable.
     pub(crate) fn set(&mut self, name: &'static str, value: String) {
         self.more.push((name, value));

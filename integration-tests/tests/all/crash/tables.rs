@@ -22,16 +22,34 @@ const EVENTS: &str = "SELECT coalesce(json_agg(json_build_object(
 
 pub(super) struct Tables {
     dsn: String,
+    /// Stands before each query: nothing, or tables of the same names with a part of the rows.
+    part: String,
 }
 
 impl Tables {
     pub(super) fn new(dsn: String) -> Self {
-        Self { dsn }
+        Self { dsn, part: String::new() }
+    }
+
+    /// Only what belongs to these workflows.
+    pub(super) fn of(self, workflows: &[&str]) -> Self {
+        let part = format!(
+            "WITH runs AS (SELECT * FROM runs WHERE workflow_id::text IN ('{}')),
+             thread_items AS (SELECT * FROM thread_items WHERE thread_id IN (SELECT thread_id FROM runs)),
+             streams AS (SELECT * FROM streams WHERE id IN (SELECT stream_id FROM runs)),
+             stream_events AS (SELECT * FROM stream_events WHERE stream_id IN (SELECT stream_id FROM runs)) ",
+            workflows.join("', '")
+        );
+        Self { part, ..self }
+    }
+
+    async fn read(&self, sql: &str) -> String {
+        testing::scalar(&self.dsn, &format!("{}{sql}", self.part)).await
     }
 
     /// The thread items, now.
     pub(super) async fn items(&self) -> String {
-        testing::scalar(&self.dsn, ITEMS).await
+        self.read(ITEMS).await
     }
 
     /// Everything, once no run is unfinished. One that never finishes is the audit's to report.
@@ -48,7 +66,7 @@ impl Tables {
         let parts = [("items", ITEMS), ("runs", RUNS), ("streams", STREAMS), ("events", EVENTS)];
         let mut members = Vec::with_capacity(parts.len());
         for (name, sql) in parts {
-            members.push(format!("\"{name}\": {}", testing::scalar(&self.dsn, sql).await));
+            members.push(format!("\"{name}\": {}", self.read(sql).await));
         }
         format!("{{{}}}", members.join(",\n"))
     }

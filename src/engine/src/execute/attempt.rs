@@ -101,6 +101,9 @@ impl Visited {
 impl Visit<'_> {
     /// Makes attempts until one is final.
     pub(super) async fn run(mut self) -> Visited {
+        if let Some(refill) = &self.env.refill {
+            return self.refilled(refill).await;
+        }
         let rows = self.env.recorded.of(&self.path, self.visit);
         if let Some((row, result)) = rows.iter().find_map(|row| Some((row, row.result.clone()?))) {
             self.say_again(row, &result).await;
@@ -218,7 +221,7 @@ impl Visit<'_> {
         }
     }
 
-    fn call<'b>(&'b self, record: &StepRecord) -> Call<'b> {
+    pub(super) fn call<'b>(&'b self, record: &StepRecord) -> Call<'b> {
         Call {
             env: self.env,
             frame: self.frame,
@@ -365,10 +368,15 @@ impl Visit<'_> {
         let passed = keeps_start.then(|| (clock.now() - record.started_at).to_std().unwrap_or_default());
         let left = limit.saturating_sub(passed.unwrap_or_default());
         let _bound = self.env.ports.activity.bound(clock.now() + left);
-        kernel::timeout(clock, left, work).await.unwrap_or_else(|| {
+        let over = || {
             let message = format!("took longer than {} s", limit.as_secs_f64());
             Err(NodeError::retryable(ErrorCode::NodeTimeout, message).into())
-        })
+        };
+        // After a restart that took longer nothing is begun any more, and what would be ready by now came too late.
+        if left.is_zero() {
+            return over();
+        }
+        kernel::timeout(clock, left, work).await.unwrap_or_else(over)
     }
 
     fn limit(&self) -> Option<Duration> {

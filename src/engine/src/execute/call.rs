@@ -372,7 +372,10 @@ impl Nested<'_> {
 
     /// The others need not be waited for.
     pub(crate) fn halt(&self) {
-        self.halt.cancel();
+        // Nothing waits while inputs are filled again, and those that ran beside a failure are wanted too.
+        if self.call.env.refill.is_none() {
+            self.halt.cancel();
+        }
     }
 
     pub(crate) fn is_halted(&self) -> bool {

@@ -9,6 +9,7 @@ use wire::ErrorCode;
 
 use super::budget::Budget;
 use super::recorded::Recorded;
+use super::refill::Refill;
 use super::{RunInput, Stop};
 use crate::ports::{JournalError, Ports};
 use crate::redact::Redactor;
@@ -32,6 +33,8 @@ pub(crate) struct Env<'a> {
     pub(super) redactor: Redactor,
     /// What the whole run may use.
     pub(super) budget: Budget,
+    /// If set, nothing is executed: inputs are filled again for it.
+    pub(super) refill: Option<Refill>,
 }
 
 impl Env<'_> {

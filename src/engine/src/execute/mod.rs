@@ -10,6 +10,7 @@ mod call;
 mod frame;
 mod output;
 mod recorded;
+mod refill;
 mod reuse;
 mod scope;
 mod steps;
@@ -24,6 +25,7 @@ pub use activity::{Activity, Idle};
 pub(crate) use call::{Call, Nested};
 pub(crate) use output::StepOutput;
 pub use recorded::RecordedStep;
+pub use refill::{FilledInput, refill};
 
 use crate::ports::Ports;
 use crate::redact::Redactor;
@@ -106,7 +108,8 @@ pub async fn execute(
 ) -> Result<Value, RunError> {
     let deadline = input.deadline;
     let budget = Budget::new(&recorded);
-    let env = Env { ports, recorded: Recorded::new(recorded), redactor: Redactor::default(), budget };
+    let env =
+        Env { ports, recorded: Recorded::new(recorded), redactor: Redactor::default(), budget, refill: None };
     let now = input.life(1).map_or_else(|| ports.clock.now(), |life| life.accepted_at);
     let frame =
         Frame { prefix: String::new(), step: None, depth: 0, now, halt: CancellationToken::new(), input };

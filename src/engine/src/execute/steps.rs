@@ -194,7 +194,7 @@ impl Execution<'_> {
                 Err(Failure::Failed(_)) => node.is_some_and(|node| node.common.on_error == OnError::Fail),
                 Err(Failure::Lost(_)) => true,
             };
-            if fails {
+            if fails && self.env.refill.is_none() {
                 // The run fails. What is at work ends in its own time; what only waits is not waited for.
                 self.frame.halt.cancel();
             }

@@ -24,6 +24,7 @@ mod panics;
 mod ports;
 mod prompts;
 mod random;
+mod refill;
 mod reply;
 mod resume;
 mod running;

@@ -35,16 +35,26 @@ struct Ran {
 /// Runs a graph with the answers of `answers`, which come in the order of `timing`, behind these rows of an earlier life.
 fn run(plan: &Arc<Plan>, answers: u64, timing: u64, rows: &[StepRecord]) -> Ran {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let mut world = World::new()
-        .workflow("inner", &inner())
-        .config("recursion_limit", json!(STEPS))
-        .config("max_concurrency", json!(1 + timing % 5))
-        .recorded(recorded(rows));
+    let mut world = world(timing, rows);
     let oracle = Arc::new(Oracle::new(answers, timing, rows, &world.clock));
     world.models = engine::models::Models::default().with("say", oracle.clone());
     let end = runtime.block_on(world.run(plan));
     let rows = world.journal.rows.lock().clone();
     Ran { end, text: world.sink.text(), rows, asked: oracle.asked() }
+}
+
+fn world(timing: u64, rows: &[StepRecord]) -> World {
+    World::new()
+        .workflow("inner", &inner())
+        .config("recursion_limit", json!(STEPS))
+        .config("max_concurrency", json!(1 + timing % 5))
+        .recorded(recorded(rows))
+}
+
+/// What the steps of these rows were given.
+fn refill(plan: &Arc<Plan>, timing: u64, rows: &[StepRecord]) -> BTreeMap<String, Value> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(world(timing, rows).refill(plan))
 }
 
 type Ended = BTreeMap<(String, u32, u32), String>;
@@ -132,6 +142,20 @@ proptest! {
                 prop_assert_eq!(&first.text, &again.text);
                 prop_assert_eq!(other_than(&ended(&first.rows), &ended(&again.rows)), Vec::<String>::new());
             }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(24))]
+
+    #[test]
+    fn inputs_are_filled_again_from_the_journal(graph in random_graph(), answers: u64, timing: u64) {
+        let plan = plan(&graph);
+        let ran = run(&plan, answers, timing, &[]);
+        let found = refill(&plan, timing, &ran.rows);
+        for row in ran.rows.iter().filter(|row| row.input_digest != [0; 32]) {
+            prop_assert!(found.contains_key(&format!("{} {}", row.node, row.visit)), "{} {}", row.node, row.visit);
         }
     }
 }

@@ -161,3 +161,14 @@ proptest! {
         }
     }
 }
+
+/// Its limit had passed before the delay was over, however long nothing ran.
+#[tokio::test]
+async fn a_limit_that_passed_before_the_delay_ended_is_a_timeout_after_a_restart_too() {
+    let mut node = delay("d", 5);
+    node["timeout_seconds"] = json!(0.1);
+    let plan = plan(&graph(json!([node]), json!([["START", "d"], ["d", "END"]])));
+    let world = World::new().recorded(begun());
+    world.clock.advance(Duration::from_secs(7));
+    assert_eq!(world.run(&plan).await.unwrap_err().code, ErrorCode::NodeTimeout);
+}

@@ -7,7 +7,9 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use engine::models::{Model, ModelError, Models};
 use engine::ports::{Ports, StepOutcome, StepRecord};
-use engine::{Activity, Cache, Life, Patch, Plan, RecordedStep, RunError, RunInfo, RunInput, execute};
+use engine::{
+    Activity, Cache, Life, Patch, Plan, RecordedStep, RunError, RunInfo, RunInput, execute, refill,
+};
 use kernel::{Clock, ManualClock, SeededRandom};
 use sandbox::{Options, Sandbox};
 use serde_json::{Map, Value, json};
@@ -131,7 +133,25 @@ impl World {
 
     /// The same with another clock.
     pub(crate) fn begin_with(&self, plan: &Arc<Plan>, clock: Arc<dyn Clock>) -> Begun {
-        let input = RunInput {
+        let (plan, clone, input) = (Arc::clone(plan), self.parts(), self.input());
+        let recorded = self.recorded.clone();
+        Begun(tokio::spawn(async move {
+            let random = SeededRandom::new(1);
+            execute(&plan, input, recorded, clone.ports(&*clock, &random)).await
+        }))
+    }
+
+    /// What the recorded steps were given: `node visit` and the input, in the order of names.
+    pub(crate) async fn refill(&self, plan: &Arc<Plan>) -> BTreeMap<String, Value> {
+        let wanted = self.recorded.iter().map(|row| (row.node.clone(), row.visit)).collect();
+        let (parts, random) = (self.parts(), SeededRandom::new(1));
+        let ports = parts.ports(&self.clock, &random);
+        let found = refill(plan, self.input(), self.recorded.clone(), wanted, ports).await;
+        found.into_iter().map(|found| (format!("{} {}", found.node, found.visit), found.input)).collect()
+    }
+
+    fn input(&self) -> RunInput {
+        RunInput {
             inputs: self.inputs.clone(),
             messages: vec![json!({"role": "user", "content": "hi"})],
             config: self.config.clone(),
@@ -144,36 +164,25 @@ impl World {
             lives: self.lives.clone(),
             deadline: self.deadline,
             patch: self.patch.clone(),
-        };
-        let (plan, journal, sink) = (Arc::clone(plan), Arc::clone(&self.journal), Arc::clone(&self.sink));
-        let (workflows, cache, recorded) =
-            (self.workflows.clone(), self.cache.clone(), self.recorded.clone());
-        let (answers, activity) = (Arc::clone(&self.answers), Arc::clone(&self.activity));
+        }
+    }
+
+    fn parts(&self) -> Parts {
         let model: Arc<dyn Model> = self.model.clone();
-        let models = self.models.clone().with("test", model);
-        let sandbox = self.sandbox.clone();
-        let credentials = self.credentials.clone();
-        let (outbound, search) = (outbound(&self.allow), self.search.clone());
-        let databases = self.databases.clone();
-        Begun(tokio::spawn(async move {
-            let ports = Ports {
-                journal: &*journal,
-                output: &*sink,
-                clock: &*clock,
-                random: &SeededRandom::new(1),
-                models: &models,
-                sandbox: &sandbox,
-                workflows: &workflows,
-                credentials: &credentials,
-                search: &search,
-                databases: &databases,
-                outbound: &outbound,
-                cache: &cache,
-                answers: &*answers,
-                activity: &activity,
-            };
-            execute(&plan, input, recorded, ports).await
-        }))
+        Parts {
+            journal: Arc::clone(&self.journal),
+            sink: Arc::clone(&self.sink),
+            models: self.models.clone().with("test", model),
+            sandbox: self.sandbox.clone(),
+            workflows: self.workflows.clone(),
+            credentials: self.credentials.clone(),
+            search: self.search.clone(),
+            databases: self.databases.clone(),
+            outbound: outbound(&self.allow),
+            cache: self.cache.clone(),
+            answers: Arc::clone(&self.answers),
+            activity: Arc::clone(&self.activity),
+        }
     }
 
     /// Runs to the end in real time, as what calls out has to.
@@ -192,6 +201,43 @@ impl World {
             self.clock.advance(Duration::from_millis(100));
         }
         panic!("the run does not end");
+    }
+}
+
+/// What a run of its own task touches.
+struct Parts {
+    journal: Arc<MemoryJournal>,
+    sink: Arc<MemoryOutput>,
+    models: Models,
+    sandbox: Sandbox,
+    workflows: MemoryWorkflows,
+    credentials: MemoryCredentials,
+    search: MemorySearch,
+    databases: MemoryDatabases,
+    outbound: net::Client,
+    cache: Cache,
+    answers: Arc<MemoryAnswers>,
+    activity: Arc<Activity>,
+}
+
+impl Parts {
+    fn ports<'a>(&'a self, clock: &'a dyn Clock, random: &'a SeededRandom) -> Ports<'a> {
+        Ports {
+            journal: &*self.journal,
+            output: &*self.sink,
+            clock,
+            random,
+            models: &self.models,
+            sandbox: &self.sandbox,
+            workflows: &self.workflows,
+            credentials: &self.credentials,
+            search: &self.search,
+            databases: &self.databases,
+            outbound: &self.outbound,
+            cache: &self.cache,
+            answers: &*self.answers,
+            activity: &self.activity,
+        }
     }
 }
 

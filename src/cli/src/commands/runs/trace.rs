@@ -8,11 +8,15 @@ use super::show;
 use crate::options::{ClientOptions, Session};
 use crate::output::{Failure, Output, pretty, say};
 use crate::table::{self, second};
+use crate::terminal::harmless;
 
 #[derive(Debug, Args)]
 pub(crate) struct Trace {
     /// Id of the run.
     run: String,
+    /// Shows what this node was given and what it returned, in each of its attempts.
+    #[arg(long)]
+    node: Option<String>,
     #[command(flatten)]
     pub(super) options: ClientOptions,
 }
@@ -24,12 +28,42 @@ impl Trace {
         if session.output == Output::Json {
             return say(pretty(&trace)?);
         }
+        if let Some(node) = &self.node {
+            return values(&trace, node);
+        }
         show::show(&trace.run)?;
         say("")?;
         let ended = trace.run.finished_at.is_some();
         let head = ["STEP", "NODE", "VISIT", "TRY", "STATUS", "STARTED", "TOOK", "ERROR"];
-        table::print(head, trace.steps.into_iter().map(|step| row(step, ended)).collect())
+        table::print(head, trace.steps.into_iter().map(|step| row(step, ended)).collect())?;
+        for cut in &trace.interrupted {
+            let (node, at) = (harmless(&cut.node), second(&cut.started_at));
+            let (attempt, noticed) = (cut.attempt, second(&cut.noticed_at));
+            say(format_args!(
+                "{node} (attempt {attempt}) of {at} was cut off by a restart and made again from {noticed}."
+            ))?;
+        }
+        Ok(())
     }
+}
+
+/// What a node was given and returned.
+fn values(trace: &wire::Trace, node: &str) -> Result<(), Failure> {
+    let steps: Vec<&TraceStep> = trace.steps.iter().filter(|step| step.node == node).collect();
+    if steps.is_empty() {
+        let near = wire::nearest(node, trace.steps.iter().map(|step| step.node.as_str()));
+        let near = near.map(|near| format!("; did you mean '{}'?", harmless(near))).unwrap_or_default();
+        return Err(format!("The run has no step of a node '{node}'{near}").into());
+    }
+    for step in steps {
+        say(format_args!("visit {}, attempt {}: {}", step.visit, step.attempt, step.status))?;
+        say(format_args!("input: {}", harmless(&pretty(&step.input)?)))?;
+        match &step.error {
+            Some(error) => say(format_args!("error: {} ({})", harmless(&error.message), error.code))?,
+            None => say(format_args!("result: {}", harmless(&pretty(&step.result)?)))?,
+        }
+    }
+    Ok(())
 }
 
 fn row(step: TraceStep, run_ended: bool) -> [String; 8] {

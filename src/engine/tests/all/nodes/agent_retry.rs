@@ -45,6 +45,13 @@ async fn its_retry_runs_no_finished_call_again() {
         ]
     );
     assert_eq!(world.sink.text(), "First. \n\nIt is 4.", "what was said is said again");
+    // What each of its calls was given is known afterwards, in either attempt.
+    let rows = recorded(&world.journal.rows.lock());
+    let given = world.recorded(rows).refill(&plan(&alone(&node))).await;
+    let names: Vec<&str> = given.keys().map(String::as_str).collect();
+    let expected = ["ask 1", "ask[0] 1", "ask[0].double[0] 1", "ask[1] 1", "ask~2[1] 1"];
+    assert_eq!(names, expected);
+    assert_eq!(given["ask[1] 1"], given["ask~2[1] 1"]);
 }
 
 #[tokio::test]

@@ -6,32 +6,27 @@ mod list;
 mod records;
 mod requests;
 mod rerun;
+mod trace;
 mod usage;
 
 pub(super) use create::{new_run, new_run_of};
 
 use actix_web::web::{self, Json, Path, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};
-use store::{RunFilter, RunStatus, StepPlace, StoredRun};
+use store::{RunFilter, RunStatus, StoredRun};
 use uuid::Uuid;
-use wire::{ErrorCode, Listed, RunRecord, Trace};
+use wire::{ErrorCode, Listed, RunRecord};
 
 use super::change::Change;
 use super::error::{ApiError, ApiResult};
 use super::guard::{Asked, Caller, Watcher, WorkflowsExecute, WorkflowsRead};
 use super::idempotency::Reply;
-use super::paging::{self, Part};
+use super::paging::Part;
 use super::query::Params;
 use super::{events, get, resource, time};
 
 /// In a cursor.
 const LIST: &str = "runs";
-/// In a cursor of a trace.
-const STEPS: &str = "steps";
-/// Attempts of a page of a trace if the request does not say.
-const STEPS_DEFAULT: i64 = 1_000;
-/// Most attempts of a page of a trace.
-const STEPS_MOST: i64 = 5_000;
 
 pub(super) fn routes(config: &mut ServiceConfig) {
     config
@@ -43,7 +38,7 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         .service(resource("/api/runs", "GET, HEAD").route(get().to(list::list)))
         .service(resource("/api/runs/{id}", "GET, HEAD").route(get().to(show)))
         .service(resource("/api/runs/{id}/events", "GET").route(web::get().to(watch)))
-        .service(resource("/api/runs/{id}/trace", "GET, HEAD").route(get().to(trace)))
+        .service(resource("/api/runs/{id}/trace", "GET, HEAD").route(get().to(trace::trace)))
         .service(resource("/api/runs/{id}/cancel", "POST").route(web::post().to(cancel)))
         .service(resource("/api/runs/{id}/rerun", "POST").route(web::post().to(rerun::rerun)))
         .service(resource("/api/runs/{id}/inputs/{key}", "POST").route(web::post().to(inputs::answer)));
@@ -99,34 +94,6 @@ async fn watch(
     let stream = stream.ok_or_else(|| ApiError::new(ErrorCode::StreamNotFound))?;
     let shut_out = Watcher::of(caller, &request).shut_out(run.workspace_id);
     events::serve_until(&app, &stream, &request, Box::pin(shut_out)).await
-}
-
-async fn trace(
-    caller: Caller<WorkflowsRead>,
-    id: Path<String>,
-    request: HttpRequest,
-) -> ApiResult<Json<Trace>> {
-    let (run, version) = found(&caller, &id).await?;
-    let mut query = Params::of(&request);
-    let part: Part<StepPlace> = Part::within(&mut query, STEPS, STEPS_DEFAULT, STEPS_MOST);
-    ApiError::refuse(query.finish())?;
-    let store = caller.store();
-    let page = store.journal_page(run.id, part.after.as_ref(), part.limit).await?;
-    let last = page.steps.last().filter(|_| page.more);
-    let next_cursor = last.map(|last| paging::cursor(STEPS, &StepPlace::of(last)));
-    // It takes reading every large result: once is enough.
-    let usage = match part.after {
-        None => Some(usage::of(&store.models_usage(run.id).await?)),
-        Some(_) => None,
-    };
-    let deliveries = caller.app().runs().deliveries(run.id).await?;
-    Ok(Json(Trace {
-        run: records::run(run, version, Vec::new()),
-        usage,
-        steps: page.steps.into_iter().map(records::step).collect(),
-        next_cursor,
-        deliveries: deliveries.into_iter().map(records::delivery).collect(),
-    }))
 }
 
 /// Stops the run; as often as one likes. To stop it again does no harm, so the key is looked at behind it: who retries

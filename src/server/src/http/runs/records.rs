@@ -89,6 +89,7 @@ pub(super) fn step(row: StoredStep) -> TraceStep {
         started_at: time(row.started_at),
         finished_at: row.finished_at.map(time),
         input_digest: hex::encode(row.input_digest),
+        input: Value::Null,
         result: value(row.result.as_deref()),
         error: row.error.as_deref().and_then(problem),
     }

@@ -6,8 +6,8 @@ use anyhow::Result;
 use serde_json::{Map, Value, json};
 use wire::chat::NoticeLevel;
 use wire::{
-    CreateRun, DeliveryRecord, DeliveryState, ErrorCode, Listed, Rerun, RunEvent, RunFrame, RunProblem,
-    RunRecord, RunState, RunSummary, RunUsage, Trace, TraceStep, WaitsFor,
+    CreateRun, DeliveryRecord, DeliveryState, ErrorCode, InterruptedAttempt, Listed, Rerun, RunEvent,
+    RunFrame, RunProblem, RunRecord, RunState, RunSummary, RunUsage, Trace, TraceStep, WaitsFor,
 };
 
 use super::chat::WORKFLOW;
@@ -231,6 +231,7 @@ pub(super) fn trace() -> Result<String> {
         started_at: AT.into(),
         finished_at: Some(LATER.into()),
         input_digest: "5a1e…".into(),
+        input: json!({"text": "It is on its way."}),
         result: json!({"text": "It is on its way."}),
         error: None,
     };
@@ -245,11 +246,19 @@ pub(super) fn trace() -> Result<String> {
         finished_at: None,
         error: Some("hooks.example.com answered 503".into()),
     };
+    let interrupted = InterruptedAttempt {
+        node: "answer".into(),
+        visit: 1,
+        attempt: 1,
+        started_at: AT.into(),
+        noticed_at: LATER.into(),
+    };
     let trace = Trace {
         run: ended(),
         usage: Some(usage),
         steps: vec![step],
         next_cursor: None,
+        interrupted: vec![interrupted],
         deliveries: vec![delivery],
     };
     let mut trace = serde_json::to_value(trace)?;

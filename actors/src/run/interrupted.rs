@@ -1,0 +1,117 @@
+//! Attempts that a crash or a restart has cut off: begun in the last life of a run, and not ended.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use engine::RecordedStep;
+use store::{InterruptedAttempt, StoreError};
+use uuid::Uuid;
+use wire::{RunEvent, RunFrame, sse};
+
+use super::RunPorts;
+
+/// Events of a run that are read for it: of a longer one, only attempts whose start is in the journal are known.
+const MOST: u64 = 20_000;
+/// Rows of a stream that are read at once.
+const ROWS: i64 = 1_000;
+
+/// Node, visit and attempt with the start.
+type Begun = BTreeMap<(String, u32, u32), DateTime<Utc>>;
+
+/// Keeps the attempts of a run that its last life left without an end. `events`: the number of its last event, if it has a
+/// stream of its own.
+pub(crate) async fn keep(run: Uuid, events: Option<u64>, recorded: &[RecordedStep], ports: &RunPorts) {
+    let kept = async {
+        let mut begun = match events.filter(|last| *last <= MOST) {
+            Some(_) => begun_last(run, ports).await?,
+            None => Begun::new(),
+        };
+        for row in recorded.iter().filter(|row| row.result.is_none() && row.error.is_none()) {
+            begun.entry((row.node.clone(), row.visit, row.attempt)).or_insert(row.started_at);
+        }
+        if begun.is_empty() {
+            return Ok(());
+        }
+        let noticed_at = ports.clock.now();
+        let attempts = begun.into_iter().filter_map(|((node, visit, attempt), started_at)| {
+            let (visit, attempt) = (i32::try_from(visit).ok()?, i32::try_from(attempt).ok()?);
+            Some(InterruptedAttempt { node, visit, attempt, started_at, noticed_at })
+        });
+        ports.store.keep_interrupted(run, &attempts.collect::<Vec<_>>()).await
+    };
+    if let Err(error) = kept.await {
+        tracing::warn!(%run, %error, "failed to keep which attempts were cut off");
+    }
+}
+
+/// What the events of a run say of its last life.
+async fn begun_last(run: Uuid, ports: &RunPorts) -> Result<Begun, StoreError> {
+    let (mut begun, mut seen) = (Begun::new(), 0);
+    loop {
+        let rows = ports.store.frames_after(run, seen, ROWS).await?;
+        let Some(last) = rows.last() else { return Ok(begun) };
+        seen = last.last_seq;
+        for row in &rows {
+            follow(&mut begun, &row.frames);
+        }
+    }
+}
+
+fn follow(begun: &mut Begun, frames: &str) {
+    for event in sse::data(frames) {
+        let Ok(frame) = serde_json::from_str::<RunFrame>(event) else { continue };
+        match frame.event {
+            // What an earlier life left is known since then.
+            RunEvent::RunStarted { .. } => begun.clear(),
+            RunEvent::StepStarted { node, visit, attempt } => {
+                if let Ok(at) = frame.at.parse() {
+                    begun.insert((node, visit, attempt), at);
+                }
+            }
+            RunEvent::StepCompleted { node, visit, attempt, .. }
+            | RunEvent::StepFailed { node, visit, attempt, .. } => {
+                begun.remove(&(node, visit, attempt));
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_last_life_began_and_did_not_end_is_cut_off() {
+        let frames = |events: Vec<RunEvent>| {
+            let mut text = String::new();
+            for (seq, event) in (1..).zip(events) {
+                let at = format!("2026-11-23T12:00:{seq:02}Z");
+                let frame = RunFrame { event, run_id: "r".into(), seq, at };
+                sse::push_event(&mut text, "r", seq, &serde_json::to_string(&frame).unwrap());
+            }
+            text
+        };
+        let run = |resumed| RunEvent::RunStarted { workflow_id: "w".into(), version: Some(1), resumed };
+        let start = |node: &str, visit| RunEvent::StepStarted { node: node.into(), visit, attempt: 1 };
+        let end = |node: &str, visit| RunEvent::StepCompleted {
+            node: node.into(),
+            visit,
+            attempt: 1,
+            result: serde_json::Value::Null,
+            result_bytes: None,
+        };
+        let mut begun = Begun::new();
+        follow(
+            &mut begun,
+            &frames(vec![run(false), start("a", 1), end("a", 1), start("b", 1), start("c", 1)]),
+        );
+        let names: Vec<_> = begun.keys().map(|(node, ..)| node.as_str()).collect();
+        assert_eq!(names, ["b", "c"]);
+        follow(&mut begun, &frames(vec![run(true), start("b", 1), end("b", 1), start("b", 2)]));
+        let left: Vec<_> = begun.iter().collect();
+        assert_eq!(left.len(), 1);
+        assert_eq!(*left[0].0, ("b".to_owned(), 2, 1));
+        assert_eq!(left[0].1.to_rfc3339(), "2026-11-23T12:00:04+00:00");
+    }
+}

@@ -1,0 +1,42 @@
+//! The thread as a model has read it in a turn of before, as far as the thread still tells.
+
+use kernel::ThreadId;
+use serde_json::Value;
+use store::{Store, StoreError, StoredRun};
+
+use super::again::{Again, answered_before, created_at, is_users};
+use super::history;
+use super::resume::fold;
+
+/// Rows of a stream that contain its first events.
+const FIRST: i64 = 4;
+
+/// Returns the messages that a turn was given; fewer if its stream is gone or its thread has changed since.
+pub(crate) async fn messages(
+    store: &Store,
+    run: &StoredRun,
+    thread: ThreadId,
+) -> Result<Vec<Value>, StoreError> {
+    let again = Again::stored(run.options.as_deref(), true);
+    let own = match (again, run.stream_id) {
+        (Some(again), _) => Some(again.item),
+        (None, Some(stream)) => {
+            let dialect = store.stream(stream).await?.and_then(|stream| stream.dialect);
+            let first = store.frames_after(stream, 0, FIRST).await?;
+            dialect.and_then(|dialect| fold(&first, thread, dialect).user_item)
+        }
+        (None, None) => None,
+    };
+    let Some(own) = own else { return Ok(Vec::new()) };
+    let mut items = store.thread_items(thread).await?;
+    if let Some(again) = again {
+        let kept = answered_before(store, thread, again.item, &items).await?;
+        items.retain(|stored| again.reads(&stored.item, kept));
+    }
+    // What has been said since it began.
+    items.retain(|stored| {
+        let earlier = created_at(&stored.item).zip(run.started_at).is_none_or(|(at, began)| at < began);
+        is_users(&stored.item) || earlier && stored.answers != Some(own)
+    });
+    Ok(history::messages(history::paired(items), Some(&own.wire("msg")), None))
+}

@@ -1,0 +1,239 @@
+//! `kill -9` of either of two instances behind a balancer, under chats, runs of every shape and turns and runs that wait
+//! for a person: what is acknowledged is kept, and no reply is cut while it has a reader on either.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use client::{ChatOptions, Client, RunOptions, RunsFilter};
+use integration_tests::{Balancer, graphs, pause};
+use kernel::{SeededRandom, SystemClock};
+use serde_json::{Map, json};
+use store::testing::TestDatabase;
+use wire::chat::{ChatOperation, ChatRequest, UserMessageInput};
+use wire::{CreateRun, CreateVersion, CreateWorkflow};
+
+use super::oracle::{self, Oracle};
+use super::runs::{self, Acknowledged};
+use super::service::Service;
+use super::tables::Tables;
+use super::{SLOW_DISK, folder, moment, number, seed, workflows};
+
+/// Each kind's clients, each with one chat or run at a time.
+const CLIENTS: usize = 3;
+/// Longer than anything here takes, adoption after several kills included.
+const LIMIT: Duration = Duration::from_secs(90);
+/// Longer than a lease, so that the other instance adopts what the killed one has executed.
+const ADOPTED: Duration = Duration::from_secs(9);
+
+/// A message that waits for a person, and what must have become of it.
+struct Asked {
+    thread: String,
+    message: String,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kills_of_either_of_two_instances_lose_and_cut_nothing() {
+    let database = TestDatabase::create().await;
+    database.execute(SLOW_DISK).await.unwrap();
+    let folder = folder("pair");
+    let mut instances = ["one", "two"].map(|name| Service::new(&folder, Some(database.dsn())).named(name));
+    let balancer =
+        Balancer::before(instances.iter().map(|service| service.address().to_owned()).collect()).await;
+    let (seed, kills) = (seed(), number("CALLBOARD_CRASH_KILLS", 6).min(200));
+    println!("CALLBOARD_CRASH_SEED={seed} ({kills} kills, {})", folder.display());
+    let random = SeededRandom::new(seed);
+    let mut oracle = Oracle::start(&balancer.address(), &folder, number("CALLBOARD_CRASH_CLIENTS", 4), seed);
+    for service in &mut instances {
+        tokio::task::block_in_place(|| oracle.starting(true, || service.start()));
+    }
+    let client = Client::builder(&balancer.base()).keep_cookies(false).build().unwrap();
+    let chats = workflows::create(&balancer.base()).await;
+    let shapes = Arc::new(runs::create(&client).await);
+    let approval = waiting_run(&client).await;
+    let ask = json!({"name": "ask", "type": "reply", "text": "Asking. "});
+    let say = json!({"name": "say", "type": "reply", "pieces": "words", "pause_ms": 20,
+                     "text": "You may {{ inputs.message }}: {{ results.ok.value }} it is."});
+    let desk =
+        workflows::publish(&client, "desk", &[ask, json!({"name": "ok", "type": "wait_for_input"}), say])
+            .await;
+    tokio::task::block_in_place(|| oracle.go(&chats));
+
+    let over = Arc::new(AtomicBool::new(false));
+    let runs: Vec<_> = (0..CLIENTS)
+        .map(|number| {
+            let (client, shapes, over) = (client.clone(), Arc::clone(&shapes), Arc::clone(&over));
+            tokio::spawn(async move { runs::keep_beginning(&client, &shapes, (number, 300), &over).await })
+        })
+        .collect();
+    let waiting: Vec<_> = (0..CLIENTS)
+        .map(|number| {
+            let (client, approval, over) = (client.clone(), approval.clone(), Arc::clone(&over));
+            tokio::spawn(async move { keep_waiting(&client, &approval, number, &over).await })
+        })
+        .collect();
+    let asking: Vec<_> = (0..CLIENTS)
+        .map(|number| {
+            let (client, desk, over) = (client.clone(), desk.clone(), Arc::clone(&over));
+            tokio::spawn(async move { keep_asking(&client, &desk, number, &over).await })
+        })
+        .collect();
+    let done = Arc::new(AtomicBool::new(false));
+    let person = tokio::spawn(answer_all(client.clone(), [approval, desk.clone()], Arc::clone(&done)));
+
+    for kill in 0..kills {
+        let wait = if kill % 4 == 3 { ADOPTED } else { moment(&random) };
+        let hit = usize::from(moment(&random).as_millis().is_multiple_of(2));
+        tokio::task::block_in_place(|| {
+            std::thread::sleep(wait);
+            instances[hit].kill();
+            // Now and then the other is left alone for longer than the lease.
+            if kill % 4 == 1 {
+                std::thread::sleep(ADOPTED);
+            }
+            oracle.starting(false, || instances[hit].start());
+        });
+    }
+    over.store(true, Ordering::Relaxed);
+    println!("{}", tokio::task::block_in_place(|| oracle.finish()));
+    let runs: Vec<Acknowledged> = joined(runs).await;
+    let (waited, asked): (Vec<(String, usize)>, Vec<Asked>) = (joined(waiting).await, joined(asking).await);
+    println!("{} runs, {} that waited, {} turns that waited", runs.len(), waited.len(), asked.len());
+    assert!(runs.len().min(waited.len()).min(asked.len()) > CLIENTS, "hardly anything was begun");
+    let known = runs::shapes();
+    for run in &runs {
+        runs::judge(&client, run, &known[run.shape]).await;
+    }
+    for (run, n) in &waited {
+        let ended = runs::ended(&client, run).await;
+        assert_eq!(ended["output"], json!(format!("yes {n}")), "{ended}");
+    }
+    for turn in &asked {
+        let items = client.thread(&desk, &turn.thread).await.unwrap().items.data;
+        let texts: Vec<String> = items.iter().map(|item| item.as_message().1).collect();
+        assert_eq!(texts, [turn.message.clone(), said(&turn.message)]);
+    }
+    let chats: Vec<&str> =
+        chats.as_array().unwrap().iter().map(|chat| chat["id"].as_str().unwrap()).collect();
+    let stored = Tables::new(database.dsn().to_owned()).of(&chats).settled().await;
+    done.store(true, Ordering::Relaxed);
+    let twice = person.await.unwrap();
+    assert_eq!(twice, 0, "answers that were taken although another had been");
+    assert_eq!(database.scalar("SELECT count(*) FROM runs WHERE finished_at IS NULL").await, "0");
+    for service in instances {
+        tokio::task::block_in_place(|| service.stop());
+    }
+    oracle::audit(&folder, &stored, "[]");
+}
+
+async fn joined<T>(tasks: Vec<tokio::task::JoinHandle<Vec<T>>>) -> Vec<T> {
+    let mut all = Vec::new();
+    for task in tasks {
+        let ended = kernel::timeout(&SystemClock::new(), 2 * LIMIT, task).await;
+        all.extend(ended.expect("a client does not end").unwrap());
+    }
+    all
+}
+
+async fn waiting_run(client: &Client) -> String {
+    let nodes = [
+        json!({"name": "before", "type": "delay", "seconds": 0.05}),
+        json!({"name": "ok", "type": "wait_for_input"}),
+        json!({"name": "after", "type": "delay", "seconds": 0.1}),
+    ];
+    let graph = graphs::chain(&nodes, Some(json!("{{ results.ok.value }} {{ inputs.n }}")));
+    let new = CreateWorkflow { name: "waits".into(), handle: None, description: None, tags: Vec::new() };
+    let workflow = client.create_workflow(&new).await.unwrap();
+    let version = CreateVersion { graph, runnable_config: None, metadata: None, notes: None };
+    client.save_version(&workflow.id, &version).await.unwrap();
+    workflow.id
+}
+
+/// Begins runs that wait for a person, one after the other; returns each with its input.
+async fn keep_waiting(
+    client: &Client,
+    workflow: &str,
+    number: usize,
+    over: &AtomicBool,
+) -> Vec<(String, usize)> {
+    let mut begun = Vec::new();
+    for count in 0.. {
+        if over.load(Ordering::Relaxed) {
+            break;
+        }
+        let options = RunOptions { wait: None, idempotency_key: Some(format!("waits-{number}-{count}")) };
+        let wanted = CreateRun { inputs: Some(json!({"n": count})), ..CreateRun::default() };
+        let id = loop {
+            match client.begin_run(workflow, &wanted, &options).await {
+                Ok(begun) => break begun.run.id,
+                Err(error) => passing(&error),
+            }
+            pause(20).await;
+        };
+        begun.push((id.clone(), count));
+        runs::ended(client, &id).await;
+    }
+    begun
+}
+
+/// Chats with a workflow that waits for a person, one turn after the other, and reads each to its end.
+async fn keep_asking(client: &Client, workflow: &str, number: usize, over: &AtomicBool) -> Vec<Asked> {
+    let mut asked = Vec::new();
+    for count in 0.. {
+        if over.load(Ordering::Relaxed) {
+            break;
+        }
+        let message = format!("paint wall {number}-{count}");
+        let operation = ChatOperation::CreateThread { input: UserMessageInput::text(&message) };
+        let request = ChatRequest { operation, metadata: Map::new() };
+        let key = Some(format!("asks-{number}-{count}"));
+        let options = ChatOptions { idempotency_key: key, ..ChatOptions::default() };
+        let whole = async {
+            loop {
+                match client.follow(workflow, &request, &options).await {
+                    Ok(chat) => break chat.collect().await,
+                    Err(error) => passing(&error),
+                }
+                pause(20).await;
+            }
+        };
+        let turn = kernel::timeout(&SystemClock::new(), LIMIT, whole).await;
+        let turn = turn.unwrap_or_else(|| panic!("{message} is not answered")).unwrap();
+        assert_eq!((turn.text, turn.error), (said(&message), None), "{message}");
+        asked.push(Asked { thread: turn.thread_id, message });
+    }
+    asked
+}
+
+fn said(message: &str) -> String {
+    format!("Asking. You may {message}: yes it is.")
+}
+
+/// The person: answers whatever waits, until `done`. Returns how many answers were taken after another one.
+async fn answer_all(client: Client, workflows: [String; 2], done: Arc<AtomicBool>) -> usize {
+    let mut taken = std::collections::HashSet::new();
+    let mut twice = 0;
+    while !done.load(Ordering::Relaxed) {
+        for workflow in &workflows {
+            let filter =
+                RunsFilter { workflow: Some(workflow.clone()), waits: Some(true), ..RunsFilter::default() };
+            let Ok(waiting) = client.runs_of_workspace(&filter, &client::Part::default()).await else {
+                continue;
+            };
+            for run in waiting.data {
+                match client.answer_run(&run.id, "ok", &json!("yes")).await {
+                    Ok(_) => twice += usize::from(!taken.insert(run.id)),
+                    Err(error) if error.status() == Some(409) => {}
+                    Err(error) => passing(&error),
+                }
+            }
+        }
+        pause(50).await;
+    }
+    twice
+}
+
+/// What a kill does to a request: no connection, a broken one, or 503 of an instance that starts.
+fn passing(error: &client::ClientError) {
+    assert!(error.status().is_none_or(|status| status == 503), "{error:?}");
+}

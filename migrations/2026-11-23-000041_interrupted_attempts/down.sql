@@ -1,0 +1,1 @@
+DROP TABLE interrupted_attempts;

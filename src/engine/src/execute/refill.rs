@@ -1,0 +1,103 @@
+//! What recorded steps were given, filled again from the journal of their run: nothing is executed, nothing is stored.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::attempt::{Visit, Visited};
+use super::budget::Budget;
+use super::frame::{Env, Frame};
+use super::output::StepOutput;
+use super::recorded::{Recorded, RecordedStep};
+use super::{Activity, RunInput, steps};
+use crate::Plan;
+use crate::nodes::{Effect, Failure};
+use crate::ports::{Nowhere, Ports};
+use crate::redact::Redactor;
+
+/// What a visit of a node was given.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FilledInput {
+    /// The node, as in [`RecordedStep::node`].
+    pub node: String,
+    /// Which visit, from 1.
+    pub visit: u32,
+    /// What it was given, without the secrets that the run has used.
+    pub input: Value,
+}
+
+/// Bytes of JSON after which inputs are left out.
+const BYTES: usize = 16 << 20;
+
+/// The visits whose inputs are wanted, and those found.
+pub(super) struct Refill {
+    wanted: HashSet<(String, u32)>,
+    found: Mutex<Vec<FilledInput>>,
+    bytes: AtomicUsize,
+}
+
+/// Fills the inputs of recorded visits again. An input is left out if its digest is not the one in the journal, as of a
+/// chat turn whose thread has changed since, or if there are more than 16 MiB. Of `ports`, only workflows, credentials, the clock and randomness are used.
+pub async fn refill(
+    plan: &Plan,
+    input: RunInput,
+    recorded: Vec<RecordedStep>,
+    wanted: HashSet<(String, u32)>,
+    ports: Ports<'_>,
+) -> Vec<FilledInput> {
+    let activity = Activity::default();
+    let ports = Ports { journal: &Nowhere, output: &Nowhere, activity: &activity, ..ports };
+    let now = input.life(1).map_or_else(|| ports.clock.now(), |life| life.accepted_at);
+    let env = Env {
+        ports,
+        budget: Budget::new(&recorded),
+        recorded: Recorded::new(recorded),
+        redactor: Redactor::default(),
+        refill: Some(Refill { wanted, found: Mutex::default(), bytes: AtomicUsize::new(0) }),
+    };
+    let frame =
+        Frame { prefix: String::new(), step: None, depth: 0, now, halt: CancellationToken::new(), input };
+    let root = StepOutput::root(ports.output);
+    // Where the journal ends, so does this.
+    let _ = steps::run(&env, plan, &frame, &root, 0).await;
+    let known = env.redactor.known();
+    let found = env.refill.map(|refill| refill.found.into_inner()).unwrap_or_default();
+    found.into_iter().map(|found| FilledInput { input: known.value(found.input), ..found }).collect()
+}
+
+impl Visit<'_> {
+    /// As [`Self::run`], from the journal alone.
+    pub(super) async fn refilled(&self, refill: &Refill) -> Visited {
+        let rows = self.env.recorded.of(&self.path, self.visit);
+        let reused = if rows.is_empty() { self.finished_earlier().await } else { None };
+        if let Ok(input) = self.input().await {
+            let (digest, bytes) = crate::canonical::text_digest(&input);
+            let key = (self.path.clone(), self.visit);
+            let is_wanted = refill.wanted.contains(&key) && rows.iter().any(|row| row.input_digest == digest);
+            if is_wanted && refill.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes <= BYTES {
+                let found = FilledInput { node: key.0, visit: key.1, input: input.clone() };
+                refill.found.lock().push(found);
+            }
+            if self.node.kind.effect == Effect::Nested {
+                for row in rows {
+                    let mut record = self.record(row.attempt);
+                    record.started_at = row.started_at;
+                    record.note.clone_from(&row.note);
+                    // For what ran inside; what it came to is in its row.
+                    let _ = self.node.node.run(input.clone(), &self.call(&record)).await;
+                }
+            }
+        }
+        let finished = rows.iter().find(|row| row.result.is_some()).or(rows.last()).or(reused.as_ref());
+        let result = match finished.map(|row| (row.result.clone(), row.error.clone())) {
+            Some((Some(result), _)) => Ok(result),
+            Some((None, Some(error))) => Err(Failure::Failed(error)),
+            _ => Err(Failure::Halted),
+        };
+        let ended_at = finished.and_then(|row| row.finished_at);
+        Visited { ended_at, ..Visited::known(result) }
+    }
+}

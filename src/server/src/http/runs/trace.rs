@@ -1,0 +1,80 @@
+//! The trace of a run.
+
+use std::collections::HashMap;
+
+use actix_web::HttpRequest;
+use actix_web::web::{Json, Path};
+use engine::FilledInput;
+use serde_json::Value;
+use store::StepPlace;
+use wire::{InterruptedAttempt, Trace, TraceStep};
+
+use super::{found, records, usage};
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::guard::{Caller, WorkflowsRead};
+use crate::http::paging::{self, Part};
+use crate::http::query::Params;
+use crate::http::time;
+
+/// In a cursor.
+const STEPS: &str = "steps";
+/// Attempts of a page if the request does not say.
+const DEFAULT: i64 = 1_000;
+/// Most attempts of a page.
+const MOST: i64 = 5_000;
+
+pub(super) async fn trace(
+    caller: Caller<WorkflowsRead>,
+    id: Path<String>,
+    request: HttpRequest,
+) -> ApiResult<Json<Trace>> {
+    let (run, version) = found(&caller, &id).await?;
+    let mut query = Params::of(&request);
+    let part: Part<StepPlace> = Part::within(&mut query, STEPS, DEFAULT, MOST);
+    ApiError::refuse(query.finish())?;
+    let (store, runs) = (caller.store(), caller.app().runs());
+    let page = store.journal_page(run.id, part.after.as_ref(), part.limit).await?;
+    let last = page.steps.last().filter(|_| page.more);
+    let next_cursor = last.map(|last| paging::cursor(STEPS, &StepPlace::of(last)));
+    let mut steps: Vec<TraceStep> = page.steps.into_iter().map(records::step).collect();
+    let wanted = steps.iter().filter_map(|step| Some((step.node.clone(), u32::try_from(step.visit).ok()?)));
+    let inputs = runs.inputs(&run, wanted.collect()).await?.unwrap_or_default();
+    give(&mut steps, inputs);
+    // It takes reading every large result: once is enough.
+    let usage = match part.after {
+        None => Some(usage::of(&store.models_usage(run.id).await?)),
+        Some(_) => None,
+    };
+    let interrupted = store.interrupted(run.id).await?;
+    let deliveries = runs.deliveries(run.id).await?;
+    Ok(Json(Trace {
+        run: records::run(run, version, Vec::new()),
+        usage,
+        steps,
+        next_cursor,
+        interrupted: interrupted.into_iter().map(cut_off).collect(),
+        deliveries: deliveries.into_iter().map(records::delivery).collect(),
+    }))
+}
+
+/// Gives each attempt the input of its visit. Those that were given otherwise in the same visit have another digest.
+fn give(steps: &mut [TraceStep], inputs: Vec<FilledInput>) {
+    let inputs: HashMap<(String, u32), Value> =
+        inputs.into_iter().map(|found| ((found.node, found.visit), found.input)).collect();
+    for step in steps {
+        let visit = u32::try_from(step.visit).unwrap_or_default();
+        if let Some(input) = inputs.get(&(step.node.clone(), visit)) {
+            step.input = input.clone();
+        }
+    }
+}
+
+fn cut_off(attempt: store::InterruptedAttempt) -> InterruptedAttempt {
+    InterruptedAttempt {
+        node: attempt.node,
+        visit: attempt.visit,
+        attempt: attempt.attempt,
+        started_at: time(attempt.started_at),
+        noticed_at: time(attempt.noticed_at),
+    }
+}
