@@ -47,6 +47,10 @@ enum Command {
         /// Leave after the chat, with status 0.
         #[arg(long)]
         exit: bool,
+        /// Set up the workflows of examples/ too, with sample data and simulated services: a shop, Slack, a deployer and a mail
+        /// server. Needs no key and no network; keeps a folder of its own.
+        #[arg(long)]
+        practice: bool,
     },
     /// Look at all that a service stands on, without changing anything, and say what to do. Status 1 at a problem.
     Doctor(commands::doctor::Asked),
@@ -186,7 +190,9 @@ fn perform(command: Command, outer: ClientOptions) -> (Output, Result<(), Failur
     let human = |outcome| (Output::Human, outcome);
     match command {
         Command::Serve => human(outer.without_output("serve").and_then(|()| serve::run())),
-        Command::Demo { exit } => human(outer.without_output("demo").and_then(|()| demo::run(exit))),
+        Command::Demo { exit, practice } => {
+            human(outer.without_output("demo").and_then(|()| demo::run(exit, practice)))
+        }
         Command::Doctor(asked) => {
             let output = asked.output.or(outer.output).unwrap_or_default();
             human(outer.without_service("doctor").and_then(|()| commands::doctor::run(&asked, output)))

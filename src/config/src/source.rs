@@ -87,6 +87,13 @@ impl Source {
         source
     }
 
+    /// As this one, with a variable set to a value, whatever it was.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: String) -> Self {
+        self.values.insert(name.to_owned(), (Origin::Environment, value));
+        self
+    }
+
     /// The value of a variable; empty counts as unset.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {

@@ -4,4 +4,5 @@
 mod command_line;
 mod demo_answers;
 mod doctor;
+mod practice;
 mod support;

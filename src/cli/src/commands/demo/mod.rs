@@ -1,11 +1,13 @@
 //! `callboard demo`: the main job in one command, with everything embedded.
 
+mod practice;
+
 use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::time::Duration;
 
 use client::{Client, ClientError};
-use config::Config;
+use config::{Config, Source};
 use kernel::{Clock, SystemClock};
 use serde_json::{Map, Value, json};
 use server::Parts;
@@ -13,6 +15,7 @@ use wire::{
     CreateVersion, CreateWorkflow, PublishRequest, UpdateChatSettings, UpdateWorkflow, WorkflowRecord,
 };
 
+use self::practice::Practice;
 use super::chat::{Ended, Talk};
 use super::signals::{Interrupts, Signals};
 use crate::complaint::Complaint;
@@ -38,7 +41,7 @@ const EXAMPLES: [Example; 4] = [
         handle: "callboard-demo-summary",
         name: "Summary",
         description: "Summarises a text: its pieces at the same time, then the whole.",
-        graph: include_str!("../../../../examples/document-summary.json"),
+        graph: include_str!("../../../../../examples/document-summary.json"),
         model: Some("practice/summarize@60ms"),
         prompts: &[("Summarise the history of a harbour", MESSAGE)],
     },
@@ -46,7 +49,7 @@ const EXAMPLES: [Example; 4] = [
         handle: "callboard-demo-support",
         name: "Support desk",
         description: "Sorts a customer's message, drafts an answer by the rule for it, and reviews the draft.",
-        graph: include_str!("../../../../examples/support-triage.json"),
+        graph: include_str!("../../../../../examples/support-triage.json"),
         model: Some("practice/assistant"),
         prompts: &[
             ("I was charged twice", "I was charged twice for order 7 and want a refund."),
@@ -58,7 +61,7 @@ const EXAMPLES: [Example; 4] = [
         handle: "callboard-demo-count",
         name: "Slow count",
         description: "Says a number every half second: for cutting the connection, coming back, and stopping.",
-        graph: include_str!("../../../../examples/slow-count.json"),
+        graph: include_str!("../../../../../examples/slow-count.json"),
         model: None,
         prompts: &[("Count", "Count, please.")],
     },
@@ -66,7 +69,7 @@ const EXAMPLES: [Example; 4] = [
         handle: "callboard-demo-echo",
         name: "Echo",
         description: "Says back what it is told, word by word.",
-        graph: include_str!("../../../../examples/echo.json"),
+        graph: include_str!("../../../../../examples/echo.json"),
         model: None,
         prompts: &[("Say hello", "Hello!")],
     },
@@ -81,12 +84,28 @@ In 2019 divers found three anchors under the park. They stand at its gate now.
 
 The town plans to open the basin again. Work may begin in 2027. It would cost nine million.";
 
-pub(crate) fn run(exit: bool) -> Result<(), Failure> {
-    let (source, mut config) = super::load()?;
-    // Everything embedded, apart from what a `serve` on this machine uses.
+pub(crate) fn run(exit: bool, practice: bool) -> Result<(), Failure> {
+    let (source, config) = super::load()?;
+    actix_rt::System::new().block_on(Box::pin(async {
+        if !practice {
+            let config = embedded(&source, config, "demo")?;
+            return Box::pin(demo(config, exit, None)).await;
+        }
+        let practice = Practice::start().await?;
+        // Its credentials and workflows have the names of the examples: never beside those of a user.
+        let folder = config.data.dir.join("practice");
+        let source = source.with("SERVICE_DATA_DIR", folder.display().to_string());
+        let config = practice.config(source.clone(), &folder)?;
+        let config = embedded(&source, config, "practice")?;
+        Box::pin(demo(config, exit, Some(&practice))).await
+    }))
+}
+
+/// Everything embedded, apart from what a `serve` on this machine uses.
+fn embedded(source: &Source, mut config: Config, folder: &str) -> Result<Config, Failure> {
     config.database.dsn = None;
     if source.get("SERVICE_DATA_DIR").is_none() {
-        config.data.dir = config.data.dir.join("demo");
+        config.data.dir = config.data.dir.join(folder);
     }
     if source.get("SERVICE_LOG").is_none() {
         // Fetching a database takes its time and is worth a line.
@@ -94,7 +113,7 @@ pub(crate) fn run(exit: bool) -> Result<(), Failure> {
     }
     free_port(&mut config)?;
     server::init_logging(&config);
-    actix_rt::System::new().block_on(Box::pin(demo(config, exit)))
+    Ok(config)
 }
 
 /// A port that somebody else has is no reason not to show a demo.
@@ -109,7 +128,7 @@ fn free_port(config: &mut Config) -> Result<(), Failure> {
     }
 }
 
-async fn demo(config: Config, exit: bool) -> Result<(), Failure> {
+async fn demo(config: Config, exit: bool, practice: Option<&Practice>) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
     let mut steps = Steps::new();
     say(format_args!("Starting Callboard with a database of its own in {} …", config.data.dir.display()))?;
@@ -120,7 +139,8 @@ async fn demo(config: Config, exit: bool) -> Result<(), Failure> {
     let shown = tokio::select! {
         shown = async {
             steps.done("The database and the service are up")?;
-            Box::pin(show(&format!("http://{}", running.address()), exit, &mut steps)).await
+            let base = format!("http://{}", running.address());
+            Box::pin(show(&base, exit, practice, &mut steps)).await
         } => shown,
         () = signals.told() => {
             running.stop().await;
@@ -155,7 +175,7 @@ impl Steps {
     }
 }
 
-async fn show(base: &str, exit: bool, steps: &mut Steps) -> Result<(), Failure> {
+async fn show(base: &str, exit: bool, practice: Option<&Practice>, steps: &mut Steps) -> Result<(), Failure> {
     let client = Client::builder(base).keep_cookies(false).build();
     let client = client.map_err(|error| Failure::from(Complaint::of(error, base)))?;
     let session = Session::anonymous(client, Output::Human);
@@ -164,10 +184,24 @@ async fn show(base: &str, exit: bool, steps: &mut Steps) -> Result<(), Failure> 
         published.push(publish(&session.client, example).await.map_err(|error| session.failed(error))?);
     }
     steps.done(&format!("Published {} example workflows", published.len()))?;
+    if let Some(practice) = practice {
+        let made = practice::ready(&session.client, practice).await?;
+        steps.done(&format!("Set up {made} workflows of examples/ with simulated services"))?;
+    }
     if let Some(first) = published.first() {
         chat(&session, first, steps).await?;
     }
-    if exit { Ok(()) } else { invite(base, &published) }
+    if exit {
+        return Ok(());
+    }
+    // The client commands look for the service at their default address.
+    let address = if base == "http://127.0.0.1:8000" { String::new() } else { format!(" --api-url {base}") };
+    // As it was called, because it need not be on the PATH.
+    let callboard = std::env::args().next().unwrap_or_else(|| "callboard".to_owned());
+    if practice.is_some() {
+        practice::tell(&session.client, &callboard, &address).await?;
+    }
+    invite(base, &published, &callboard, &address)
 }
 
 /// Makes the workflow, or finds the one of an earlier demo; the same graph again is the same version.
@@ -217,7 +251,7 @@ async fn chat(session: &Session, workflow: &WorkflowRecord, steps: &mut Steps) -
 }
 
 /// The addresses to open, each on a line of its own, and what to do next.
-fn invite(base: &str, published: &[WorkflowRecord]) -> Result<(), Failure> {
+fn invite(base: &str, published: &[WorkflowRecord], callboard: &str, address: &str) -> Result<(), Failure> {
     let paint = Paint::stdout();
     say("\nOpen in a browser:\n")?;
     say(format_args!("{base}/"))?;
@@ -225,10 +259,6 @@ fn invite(base: &str, published: &[WorkflowRecord]) -> Result<(), Failure> {
         say(format_args!("\n{}: {}", paint.bold(&workflow.name), paint.dim(example.description)))?;
         say(format_args!("chat {}", workflow.share_url.as_deref().unwrap_or_default()))?;
     }
-    // The client commands look for the service at their default address.
-    let address = if base == "http://127.0.0.1:8000" { String::new() } else { format!(" --api-url {base}") };
-    // As it was called, because it need not be on the PATH.
-    let callboard = std::env::args().next().unwrap_or_else(|| "callboard".to_owned());
     say(format_args!(
         "\nOr in another terminal:\n\n  {callboard} chat {}{address}\n  {callboard} workflow list{address}\n\n\
          docs/QUICKSTART.md makes a workflow of your own in ten minutes.\n\nServing until Ctrl-C.",
