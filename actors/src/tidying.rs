@@ -14,6 +14,8 @@ const REST: Duration = Duration::from_millis(50);
 const AGAIN: Duration = Duration::from_secs(10);
 /// How long what is of no use any more stays: somebody may still be looking.
 const GRACE: TimeDelta = TimeDelta::days(1);
+/// How long chunks of an upload stay after the last one came.
+const UPLOADS: TimeDelta = TimeDelta::hours(1);
 /// How long it is known of a request that was sent out what became of it.
 const DELIVERIES: TimeDelta = TimeDelta::days(7);
 
@@ -124,6 +126,7 @@ impl Tidying {
     }
 
     async fn forget_blobs(&self) -> Result<(), StoreError> {
+        self.store.forget_old_uploads(self.clock.now() - UPLOADS).await?;
         let before = self.clock.now() - GRACE;
         let mut looked = None;
         loop {

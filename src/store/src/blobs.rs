@@ -10,7 +10,7 @@ use crate::schema::{blob_chunks, blobs};
 use crate::{Store, StoreError};
 
 /// Bytes of a chunk: small enough that a row never strains memory, large enough that there are few.
-const CHUNK: usize = 256 * 1024;
+pub(crate) const CHUNK: usize = 256 * 1024;
 
 /// Where a value is found: its SHA-256.
 pub(crate) fn address(bytes: &[u8]) -> [u8; 32] {

@@ -6,6 +6,8 @@
 mod audit;
 mod auth_failures;
 pub mod batch;
+mod blob_streams;
+mod blob_uses;
 mod blobs;
 mod changes;
 mod clock;
@@ -65,6 +67,8 @@ mod workspaces;
 pub use audit::{AuditEntry, AuditFilter, AuditTarget, Outcome, StoredAudit};
 pub use auth_failures::FailureVerdict;
 pub use batch::{LaneConnection, LaneError};
+pub use blob_streams::{BlobReader, BlobWriter};
+pub use blob_uses::BlobUse;
 pub use changes::{Begun, Changes, RequestKey, StoredAnswer};
 pub use clock::PlannedFire;
 pub use credentials::{

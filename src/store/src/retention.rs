@@ -74,8 +74,8 @@ impl Store {
         Ok(is_full(found, THREADS_PART))
     }
 
-    /// Deletes, of the values that were stored before then and come behind `after`, a part of those that no step has any
-    /// more; yields how far it has looked, if there may be more.
+    /// Deletes, of the values that were stored before then and come behind `after`, a part of those that neither a
+    /// step nor a use names any more; yields how far it has looked, if there may be more.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -90,7 +90,8 @@ impl Store {
             "WITH part AS MATERIALIZED (SELECT digest, created_at FROM blobs
                  WHERE created_at < $1 AND (created_at, digest) > ($2, $3) ORDER BY created_at, digest LIMIT $4),
              gone AS (DELETE FROM blobs b USING part WHERE b.digest = part.digest AND b.created_at < $1
-                 AND NOT EXISTS (SELECT FROM run_steps s WHERE s.result_blob = b.digest))
+                 AND NOT EXISTS (SELECT FROM run_steps s WHERE s.result_blob = b.digest)
+                 AND NOT EXISTS (SELECT FROM blob_uses u WHERE u.digest = b.digest))
              SELECT created_at, digest FROM part ORDER BY created_at, digest",
         )
         .bind::<Timestamptz, _>(before)

@@ -34,7 +34,7 @@ struct Table {
 /// About what a row takes beside its values: its head, small columns, and its places in indexes.
 const ROW: i64 = 150;
 
-const TABLES: [Table; 10] = [
+const TABLES: [Table; 11] = [
     Table {
         name: "runs",
         joins: "",
@@ -54,14 +54,17 @@ const TABLES: [Table; 10] = [
         workspace: "o.workspace_id",
         values: &["request", "progress", "error"],
     },
-    // Each value once, whoever has it, and from rows that are alike: a step may stand for one large value or for none.
+    // Each value once for each workspace that uses it, and of those with steps alone for one; from rows that are alike: a step
+    // may stand for one large value or for none.
     Table {
         name: "blob_chunks",
-        joins: "JOIN LATERAL (SELECT r.workspace_id FROM run_steps s JOIN runs r ON r.id = s.run_id
-                              WHERE s.result_blob = t.digest LIMIT 1) o ON true",
+        joins: "JOIN LATERAL ((SELECT r.workspace_id FROM run_steps s JOIN runs r ON r.id = s.run_id
+                               WHERE s.result_blob = t.digest LIMIT 1)
+                              UNION SELECT u.workspace_id FROM blob_uses u WHERE u.digest = t.digest) o ON true",
         workspace: "o.workspace_id",
         values: &["bytes"],
     },
+    Table { name: "blob_uses", joins: "", workspace: "t.workspace_id", values: &[] },
     Table {
         name: "thread_items",
         joins: "JOIN threads o ON o.id = t.thread_id",

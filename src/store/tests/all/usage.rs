@@ -2,8 +2,8 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use kernel::{Clock as _, SystemClock};
-use store::NewWorkspace;
 use store::batch::{Batch, OutboxRow};
+use store::{BlobUse, NewWorkspace};
 use uuid::Uuid;
 
 use crate::support::World;
@@ -109,6 +109,18 @@ async fn a_large_value_counts_once_whoever_has_it() {
         [],
         "one measurement is not enough, not even the first"
     );
+    // A use in another workspace counts there too, once, however many there are.
+    let there = other(&world).await;
+    let address = world.store.put_blob(large.as_bytes()).await.unwrap();
+    for (owner, workspace) in [(1, here), (2, there), (3, there)] {
+        let wanted = BlobUse { kind: "attachment", owner: Uuid::from_u128(owner), workspace };
+        assert!(world.store.use_blob(&address, wanted).await.unwrap());
+    }
+    assert!(world.store.measure_usage(DateTime::<Utc>::MAX_UTC).await.unwrap());
+    for workspace in [here, there] {
+        let kept = bytes(&world, workspace).await;
+        assert!((400_000..620_000).contains(&kept), "{kept}");
+    }
 }
 
 /// What a run has left for others, and what is known of an indexed document.

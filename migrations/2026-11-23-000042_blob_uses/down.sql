@@ -1,0 +1,2 @@
+DROP TABLE upload_chunks;
+DROP TABLE blob_uses;

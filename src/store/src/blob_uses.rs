@@ -1,0 +1,74 @@
+//! Who needs a blob: it is kept while a use or a step names it.
+
+use diesel::sql_types::{Bytea, Text, Timestamptz, Uuid as SqlUuid};
+use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
+use uuid::Uuid;
+
+use crate::{Store, StoreError};
+
+/// A use of a blob.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlobUse {
+    /// What needs it, such as `attachment`.
+    pub kind: &'static str,
+    /// The row that needs it.
+    pub owner: Uuid,
+    /// The workspace that it counts for.
+    pub workspace: Uuid,
+}
+
+impl Store {
+    /// Keeps a blob for a use. Returns `false` if there is no such blob.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn use_blob(&self, address: &[u8; 32], wanted: BlobUse) -> Result<bool, StoreError> {
+        let now = self.now();
+        let mut connection = self.connection().await?;
+        connection
+            .transaction(async |connection| {
+                // Young again: a deletion that is looking at it just now leaves it.
+                let found = diesel::sql_query("UPDATE blobs SET created_at = $2 WHERE digest = $1")
+                    .bind::<Bytea, _>(address.as_slice())
+                    .bind::<Timestamptz, _>(now)
+                    .execute(connection)
+                    .await?;
+                if found == 0 {
+                    return Ok(false);
+                }
+                insert(connection, address, wanted).await?;
+                Ok(true)
+            })
+            .await
+    }
+
+    /// Forgets every use of one kind by an owner.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn forget_uses(&self, kind: &str, owner: Uuid) -> Result<(), StoreError> {
+        diesel::sql_query("DELETE FROM blob_uses WHERE owner = $1 AND kind = $2")
+            .bind::<SqlUuid, _>(owner)
+            .bind::<Text, _>(kind)
+            .execute(&mut *self.connection().await?)
+            .await?;
+        Ok(())
+    }
+}
+
+/// Adds a use of a blob that is there.
+pub(crate) async fn insert(
+    connection: &mut AsyncPgConnection,
+    address: &[u8; 32],
+    wanted: BlobUse,
+) -> Result<(), StoreError> {
+    let sql = "INSERT INTO blob_uses (digest, kind, owner, workspace_id) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
+    diesel::sql_query(sql)
+        .bind::<Bytea, _>(address.as_slice())
+        .bind::<Text, _>(wanted.kind)
+        .bind::<SqlUuid, _>(wanted.owner)
+        .bind::<SqlUuid, _>(wanted.workspace)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
