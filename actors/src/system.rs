@@ -46,6 +46,8 @@ const LEASE: Duration = Duration::from_secs(2);
 const CLOCK_CHECK: Duration = Duration::from_secs(5);
 /// Maximum recovered turns that read their stored state at the same time.
 const RECOVERING: usize = 2;
+/// Traces whose inputs are filled again at the same time: it takes a core.
+const REFILLING: usize = 2;
 /// Interval of maintenance: create partitions ahead, delete expired data.
 const MAINTAIN: Duration = Duration::from_secs(3_600);
 /// Interval between polls for due triggers.
@@ -156,6 +158,7 @@ impl System {
             wakes: Wakes::default(),
             others: Arc::new(AtomicBool::new(store.has_others(lease).await?)),
             recovering: Arc::new(Semaphore::new(RECOVERING)),
+            refilling: Arc::new(Semaphore::new(REFILLING)),
         };
         let threads = Threads::new(guardian.clone(), TurnPorts { run: ports.clone(), grace });
         let runs = Registry::new(guardian.clone(), ports.clone());

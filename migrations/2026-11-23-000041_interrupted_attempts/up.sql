@@ -1,5 +1,5 @@
--- Attempts that a crash or a restart has cut off. The next life of the run makes the same attempt again, and its row in
--- run_steps is the one that ended.
+-- Attempts that were in progress when a crash or a restart cut their run off. What the next life made of each is in its row of
+-- run_steps.
 CREATE TABLE interrupted_attempts (
     run_id uuid NOT NULL,
     node text NOT NULL,

@@ -11,9 +11,9 @@ use wire::{RunEvent, RunFrame, sse};
 use super::RunPorts;
 
 /// Events of a run that are read for it: of a longer one, only attempts whose start is in the journal are known.
-const MOST: u64 = 20_000;
-/// Rows of a stream that are read at once.
-const ROWS: i64 = 1_000;
+const MOST: u64 = 2_000;
+/// Rows of a stream that are read at once: their events may have up to 64 KiB each.
+const ROWS: i64 = 50;
 
 /// Node, visit and attempt with the start.
 type Begun = BTreeMap<(String, u32, u32), DateTime<Utc>>;
@@ -28,6 +28,9 @@ pub(crate) async fn keep(run: Uuid, events: Option<u64>, recorded: &[RecordedSte
         };
         for row in recorded.iter().filter(|row| row.result.is_none() && row.error.is_none()) {
             begun.entry((row.node.clone(), row.visit, row.attempt)).or_insert(row.started_at);
+        }
+        for row in recorded.iter().filter(|row| row.result.is_some() || row.error.is_some()) {
+            ended(&mut begun, &row.node, row.visit, row.attempt);
         }
         if begun.is_empty() {
             return Ok(());
@@ -53,6 +56,7 @@ async fn begun_last(run: Uuid, ports: &RunPorts) -> Result<Begun, StoreError> {
         seen = last.last_seq;
         for row in &rows {
             follow(&mut begun, &row.frames);
+            tokio::task::consume_budget().await;
         }
     }
 }
@@ -70,11 +74,22 @@ fn follow(begun: &mut Begun, frames: &str) {
             }
             RunEvent::StepCompleted { node, visit, attempt, .. }
             | RunEvent::StepFailed { node, visit, attempt, .. } => {
-                begun.remove(&(node, visit, attempt));
+                ended(begun, &node, visit, attempt);
             }
             _ => {}
         }
     }
+}
+
+/// The attempt has ended, and with it what ran inside: a limit or a failure beside it leaves no end of that.
+fn ended(begun: &mut Begun, node: &str, visit: u32, attempt: u32) {
+    begun.remove(&(node.to_owned(), visit, attempt));
+    let visit = if visit > 1 { format!("#{visit}") } else { String::new() };
+    let attempt = if attempt > 1 { format!("~{attempt}") } else { String::new() };
+    let path = format!("{node}{visit}{attempt}");
+    begun.retain(|(inside, ..), _| {
+        !inside.strip_prefix(&path).is_some_and(|rest| rest.starts_with(['/', '[']))
+    });
 }
 
 #[cfg(test)]
@@ -113,5 +128,12 @@ mod tests {
         assert_eq!(left.len(), 1);
         assert_eq!(*left[0].0, ("b".to_owned(), 2, 1));
         assert_eq!(left[0].1.to_rfc3339(), "2026-11-23T12:00:04+00:00");
+        // What ran inside a container ends with it, whatever it says itself.
+        let inside = ["each[0]", "each[0]/said", "each#2[0]", "each2", "each"];
+        let starts = inside.iter().map(|node| start(node, 1)).collect();
+        follow(&mut begun, &frames(starts));
+        follow(&mut begun, &frames(vec![end("each", 1)]));
+        let names: Vec<_> = begun.keys().map(|(node, ..)| node.as_str()).collect();
+        assert_eq!(names, ["b", "each#2[0]", "each2"]);
     }
 }

@@ -90,6 +90,8 @@ pub(crate) struct RunPorts {
     /// Runs of an earlier life that may read what they had stored at the same time. There may be thousands, and a
     /// new one wants a connection too.
     pub(crate) recovering: Arc<Semaphore>,
+    /// Traces whose inputs are filled again at the same time.
+    pub(crate) refilling: Arc<Semaphore>,
 }
 
 impl RunPorts {

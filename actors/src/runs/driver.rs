@@ -165,9 +165,10 @@ async fn earlier(run: &Run, ports: &RunPorts) -> Result<(u64, Vec<engine::Record
     if run.progress == Progress::New {
         return Ok((1, Vec::new()));
     }
-    let _turn = ports.recovering.acquire().await;
+    let turn = ports.recovering.acquire().await;
     let last = ports.store.last_seq(run.id).await?;
     let recorded = run::read_journal(&ports.store, run.id).await?;
+    drop(turn);
     if matches!(run.progress, Progress::Recovered { cut_off: true, .. }) {
         run::keep_interrupted(run.id, Some(last), &recorded, ports).await;
     }

@@ -1,10 +1,12 @@
 //! What the steps of a run were given, filled again from its journal.
 
 use std::collections::HashSet;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{Activity, FilledInput, RunInput};
+use futures_util::FutureExt as _;
 use serde_json::Value;
 use store::{StoreError, StoredRun};
 
@@ -22,7 +24,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 
 impl Runs {
     /// Returns what visits of nodes were given, `(node, visit)`, without secrets. `None` if the run is too large for that, if its
-    /// version is gone, or if it takes too long, as while the vault does not answer.
+    /// version is gone, if others ask for so much just now, or if it takes too long, as while the vault does not answer.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -42,8 +44,8 @@ impl Runs {
             Err(PlanError::Graph(..) | PlanError::Missing(_)) => return Ok(None),
         };
         let Ok(inputs) = stored_json(&stored.inputs) else { return Ok(None) };
+        let Ok(_turn) = ports.refilling.try_acquire() else { return Ok(None) };
         let filling = async {
-            let _turn = ports.recovering.acquire().await;
             let recorded = run::read_journal(&ports.store, stored.id).await?;
             let input = self.input_of(stored, inputs, &version).await?;
             let adapters = Adapters::of(stored.id, stored.workspace_id, ports);
@@ -51,7 +53,14 @@ impl Runs {
             let engine = adapters.ports(ports, &nowhere, &nowhere, &activity);
             Ok(engine::refill(&version.plan, input, recorded, wanted, engine).await)
         };
-        kernel::timeout(&*ports.clock, LIMIT, filling).await.transpose()
+        match kernel::timeout(&*ports.clock, LIMIT, AssertUnwindSafe(filling).catch_unwind()).await {
+            Some(Ok(filled)) => filled.map(Some),
+            Some(Err(_)) => {
+                tracing::error!(run = %stored.id, "filling inputs again panicked");
+                Ok(None)
+            }
+            None => Ok(None),
+        }
     }
 
     /// What its run was given.
@@ -62,7 +71,10 @@ impl Runs {
         version: &Arc<LoadedVersion>,
     ) -> Result<RunInput, StoreError> {
         if let Some(thread) = stored.thread_id {
-            let messages = turn::messages_of(&self.ports.store, stored, thread).await?;
+            let messages = match version.plan.reads_messages() {
+                true => turn::messages_of(&self.ports.store, stored, thread).await?,
+                false => Vec::new(),
+            };
             return Ok(turn::run_input((stored.id, stored.workflow_id, thread), version, inputs, messages));
         }
         let run = Run::stored(stored, Some(Arc::clone(version)), inputs);

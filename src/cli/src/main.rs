@@ -48,7 +48,7 @@ enum Command {
         #[arg(long)]
         exit: bool,
         /// Set up the workflows of examples/ too, with sample data and simulated services: a shop, Slack, a deployer and a mail
-        /// server. Needs no key and no network; keeps a folder of its own.
+        /// server. Needs no key and calls nothing outside; keeps a folder of its own.
         #[arg(long)]
         practice: bool,
     },

@@ -192,9 +192,9 @@ pub struct Trace {
     /// Where the next page starts; null: nothing follows.
     #[serde(default)]
     pub next_cursor: Option<String>,
-    /// Attempts that a crash or a restart of the service has cut off, the earliest first: the run has made each of them again, with
-    /// the same number. At most 1,000. Known are those of a run that is no chat turn and had at most 20,000 events, and of others
-    /// those of nodes that store their start.
+    /// Attempts that were in progress when a crash or a restart of the service cut the run off, the earliest first; what became of
+    /// each is in its step. On the first page, at most 1,000. Of chat turns, and of runs with more than 2,000 events, those of nodes
+    /// that store their start.
     #[serde(default)]
     pub interrupted: Vec<InterruptedAttempt>,
     /// What its steps have left to be sent, in the order in which they left it; until seven days after each is over.
@@ -202,7 +202,7 @@ pub struct Trace {
     pub deliveries: Vec<DeliveryRecord>,
 }
 
-/// An attempt of a node that a crash or a restart of the service has cut off.
+/// An attempt of a node that was in progress when a crash or a restart of the service cut its run off.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InterruptedAttempt {
     /// The node, as in [`TraceStep::node`].

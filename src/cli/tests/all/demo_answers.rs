@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use crate::support::{Running, callboard, folder};
 
 /// Handle without `callboard-demo-`, message, and what the answer must contain.
-const ANSWERS: [(&str, &str, &str); 47] = [
+const ANSWERS: [(&str, &str, &str); 53] = [
     ("summary", "Hello!", "Paste a text"),
     ("summary", "Good morning", "Paste a text"),
     ("summary", "Thanks!", "You are welcome"),
@@ -47,6 +47,12 @@ const ANSWERS: [(&str, &str, &str); 47] = [
     ("count", "Thanks!", "I only count"),
     ("count", "How far can you count?", "I only count"),
     ("count", "Can you count to 2?", "1 2"),
+    ("count", "Count backwards from 3", "3 2 1"),
+    ("count", "4", "1 2 3 4"),
+    ("count", "Tell me a joke.", "I only count"),
+    ("count", "Who are you?", "I only count"),
+    ("count", "I have 3 questions about my order", "I only count"),
+    ("count", "What is 7 times 8?", "I only count"),
     ("echo", "Hello!", "You said: Hello!"),
     ("echo", "Thanks!", "You said: Thanks!"),
     ("echo", "What can you do?", "You said: What can you do?"),

@@ -11,7 +11,7 @@ use wire::{CreateRun, RunRecord, RunState};
 use crate::support::{Running, callboard, folder};
 
 /// Handle, message, and what the answer must contain.
-const ANSWERS: [(&str, &str, &str); 12] = [
+const ANSWERS: [(&str, &str, &str); 25] = [
     ("support-desk", "I want a refund for order 10017. My mail is ana@example.com", "42.5"),
     ("support-desk", "I want a refund for order 10018. My mail is ana@example.com", "do not allow"),
     ("support-desk", "I want to talk to a human.", "colleague writes back"),
@@ -19,11 +19,24 @@ const ANSWERS: [(&str, &str, &str); 12] = [
     ("support-desk", "What can you do?", "look up orders"),
     ("support-desk", "How much is shipping?", "4 euros"),
     ("support-desk", "My parcel is broken", "number of the order"),
+    ("support-desk", "Are you open on Sundays?", "closed"),
+    ("support-desk", "How can I pay?", "by card"),
+    ("support-desk", "How long does delivery take?", "four days"),
+    ("support-desk", "How do I return a tea?", "within 30 days"),
+    ("support-desk", "How long do refunds take?", "five days"),
     ("support-desk", "What is the capital of France?", "I do not know that"),
     ("ask", "How many days of leave are there?", "thirty days"),
     ("ask", "Are planes paid?", "planes and flights are not"),
     ("ask", "What is the capital of France?", "do not say that"),
     ("ask", "Are trains paid?", "Trains are paid"),
+    ("ask", "Who knows about pay?", "Mia"),
+    ("ask", "When is the salary paid?", "25th"),
+    ("ask", "May I work from home?", "two days a week"),
+    ("ask", "How much may a hotel cost?", "120 euros"),
+    ("ask", "What are the working hours?", "38 a week"),
+    ("ask", "I am ill. What do I do?", "before nine"),
+    ("ask", "What can you do?", "answer questions from documents"),
+    ("ask", "Which documents have you read?", "The handbook"),
 ];
 
 async fn run(client: &Client, handle: &str, inputs: Value) -> RunRecord {
@@ -81,13 +94,16 @@ fn every_example_runs_offline_with_one_flag() {
         assert_eq!(called.status, 202, "{}", called.text());
         let clock = SystemClock::new();
         let waits = RunsFilter { waits: Some(true), ..RunsFilter::default() };
-        let asked = loop {
-            let found = client.runs_of_workspace(&waits, &client::Part::default()).await.unwrap().data;
-            if let Some(run) = found.into_iter().next() {
-                break run.id;
+        let asking = async {
+            loop {
+                let found = client.runs_of_workspace(&waits, &client::Part::default()).await.unwrap().data;
+                if let Some(run) = found.into_iter().next() {
+                    return run.id;
+                }
+                clock.sleep(Duration::from_millis(20)).await;
             }
-            clock.sleep(Duration::from_millis(20)).await;
         };
+        let asked = kernel::timeout(&clock, Duration::from_secs(60), asking).await.expect("nothing is asked");
         client.answer_run(&asked, "release", &json!({"approved": true})).await.unwrap();
     });
     // What reaches the simulated services is shown.

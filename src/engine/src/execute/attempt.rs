@@ -322,6 +322,7 @@ impl Visit<'_> {
         }
         // Of what may wait inside, a limit counts from the first start.
         let limited = self.node.kind.effect == Effect::Nested && self.limit().is_some();
+        let resumed = record.begun;
         let keeps_start = node.records_start() || limited || self.on_unknown() != OnUnknown::Retry;
         if keeps_start && !record.begun {
             record.note = node.begin(&input, &self.call(record)).await?;
@@ -331,7 +332,7 @@ impl Visit<'_> {
             record.begun = true;
         }
         let call = self.call(record);
-        let running = self.within_limit(record, keeps_start, node.run(input, &call));
+        let running = self.within_limit(record, resumed, node.run(input, &call));
         let result = if self.node.kind.effect == Effect::Wait {
             tokio::select! {
                 biased;
@@ -356,7 +357,7 @@ impl Visit<'_> {
     async fn within_limit(
         &self,
         record: &StepRecord,
-        keeps_start: bool,
+        resumed: bool,
         work: impl Future<Output = Result<Value, Failure>>,
     ) -> Result<Value, Failure> {
         let clock = self.env.ports.clock;
@@ -364,16 +365,17 @@ impl Visit<'_> {
             return work.await;
         }
         let Some(limit) = self.limit() else { return work.await };
-        // Where the start is known across a restart, so is how much of the limit has passed.
-        let passed = keeps_start.then(|| (clock.now() - record.started_at).to_std().unwrap_or_default());
+        // If the start is known across a restart, so is how much of the limit has passed.
+        let passed = resumed.then(|| (clock.now() - record.started_at).to_std().unwrap_or_default());
         let left = limit.saturating_sub(passed.unwrap_or_default());
         let _bound = self.env.ports.activity.bound(clock.now() + left);
         let over = || {
             let message = format!("took longer than {} s", limit.as_secs_f64());
             Err(NodeError::retryable(ErrorCode::NodeTimeout, message).into())
         };
-        // After a restart that took longer nothing is begun any more, and what would be ready by now came too late.
-        if left.is_zero() {
+        // A restart took longer: nothing is begun any more, and a wait that is over by now was over too late. What ran inside a
+        // container may all have ended in time.
+        if left.is_zero() && self.node.kind.effect != Effect::Nested {
             return over();
         }
         kernel::timeout(clock, left, work).await.unwrap_or_else(over)

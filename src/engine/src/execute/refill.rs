@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use serde_json::Value;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::attempt::{Visit, Visited};
+use super::attempt::{Visit, Visited, aside};
 use super::budget::Budget;
 use super::frame::{Env, Frame};
 use super::output::StepOutput;
@@ -25,6 +26,8 @@ pub struct FilledInput {
     pub node: String,
     /// Which visit, from 1.
     pub visit: u32,
+    /// SHA-256 of what it was given, as the journal has it.
+    pub digest: [u8; 32],
     /// What it was given, without the secrets that the run has used.
     pub input: Value,
 }
@@ -37,6 +40,7 @@ pub(super) struct Refill {
     wanted: HashSet<(String, u32)>,
     found: Mutex<Vec<FilledInput>>,
     bytes: AtomicUsize,
+    filling: Semaphore,
 }
 
 /// Fills the inputs of recorded visits again. An input is left out if its digest is not the one in the journal, as of a
@@ -56,7 +60,12 @@ pub async fn refill(
         budget: Budget::new(&recorded),
         recorded: Recorded::new(recorded),
         redactor: Redactor::default(),
-        refill: Some(Refill { wanted, found: Mutex::default(), bytes: AtomicUsize::new(0) }),
+        refill: Some(Refill {
+            wanted,
+            found: Mutex::default(),
+            bytes: AtomicUsize::new(0),
+            filling: Semaphore::new(1),
+        }),
     };
     let frame =
         Frame { prefix: String::new(), step: None, depth: 0, now, halt: CancellationToken::new(), input };
@@ -65,31 +74,28 @@ pub async fn refill(
     let _ = steps::run(&env, plan, &frame, &root, 0).await;
     let known = env.redactor.known();
     let found = env.refill.map(|refill| refill.found.into_inner()).unwrap_or_default();
-    found.into_iter().map(|found| FilledInput { input: known.value(found.input), ..found }).collect()
+    let redacting = aside(!known.is_empty(), move || {
+        let redacted =
+            found.into_iter().map(|found| FilledInput { input: known.value(found.input), ..found });
+        Ok(redacted.collect())
+    });
+    redacting.await.unwrap_or_default()
 }
 
 impl Visit<'_> {
     /// As [`Self::run`], from the journal alone.
     pub(super) async fn refilled(&self, refill: &Refill) -> Visited {
+        // A loop over rows alone would never let others have their turn.
+        tokio::task::consume_budget().await;
         let rows = self.env.recorded.of(&self.path, self.visit);
         let reused = if rows.is_empty() { self.finished_earlier().await } else { None };
-        if let Ok(input) = self.input().await {
-            let (digest, bytes) = crate::canonical::text_digest(&input);
-            let key = (self.path.clone(), self.visit);
-            let is_wanted = refill.wanted.contains(&key) && rows.iter().any(|row| row.input_digest == digest);
-            if is_wanted && refill.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes <= BYTES {
-                let found = FilledInput { node: key.0, visit: key.1, input: input.clone() };
-                refill.found.lock().push(found);
-            }
-            if self.node.kind.effect == Effect::Nested {
-                for row in rows {
-                    let mut record = self.record(row.attempt);
-                    record.started_at = row.started_at;
-                    record.note.clone_from(&row.note);
-                    // For what ran inside; what it came to is in its row.
-                    let _ = self.node.node.run(input.clone(), &self.call(&record)).await;
-                }
-            }
+        let key = (self.path.clone(), self.visit);
+        let is_container = self.node.kind.effect == Effect::Nested;
+        if !rows.is_empty()
+            && (is_container || refill.wanted.contains(&key))
+            && let Err(stopped) = self.fill_again(refill, key, rows, is_container).await
+        {
+            return Visited::known(Err(stopped));
         }
         let finished = rows.iter().find(|row| row.result.is_some()).or(rows.last()).or(reused.as_ref());
         let result = match finished.map(|row| (row.result.clone(), row.error.clone())) {
@@ -99,5 +105,36 @@ impl Visit<'_> {
         };
         let ended_at = finished.and_then(|row| row.finished_at);
         Visited { ended_at, ..Visited::known(result) }
+    }
+
+    async fn fill_again(
+        &self,
+        refill: &Refill,
+        key: (String, u32),
+        rows: &[RecordedStep],
+        is_container: bool,
+    ) -> Result<(), Failure> {
+        // One at a time: each may be as large as the largest.
+        let filling = refill.filling.acquire().await;
+        let Ok(input) = self.input().await else { return Ok(()) };
+        let (digest, bytes) = crate::canonical::text_digest(&input);
+        let is_theirs = refill.wanted.contains(&key) && rows.iter().any(|row| row.input_digest == digest);
+        if is_theirs && refill.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes <= BYTES {
+            let found = FilledInput { node: key.0, visit: key.1, digest, input: input.clone() };
+            refill.found.lock().push(found);
+        }
+        drop(filling);
+        if !is_container {
+            return Ok(());
+        }
+        let _input = self.env.budget.input(&self.path, bytes)?;
+        for row in rows {
+            let mut record = self.record(row.attempt);
+            record.started_at = row.started_at;
+            record.note.clone_from(&row.note);
+            // For what ran inside; what it came to is in its row.
+            let _ = self.node.node.run(input.clone(), &self.call(&record)).await;
+        }
+        Ok(())
     }
 }

@@ -44,7 +44,7 @@ async fn slow_count_counts() {
     let output = world.run(&plan(&example("slow-count"))).await;
     assert_eq!(output, Ok(json!({"reply": "1 2 3 4 "})));
     assert!(kernel::Clock::monotonic(&world.clock).as_millis() >= 1_500, "half a second between two");
-    let world = World::new().inputs(json!({"message": "go on"}));
+    let world = World::new().inputs(json!({"message": "Count, please."}));
     world.run(&plan(&example("slow-count"))).await.unwrap();
     assert!(world.sink.text().ends_with(" 19 20 "));
 }

@@ -95,7 +95,7 @@ pub(crate) fn run(exit: bool, practice: bool) -> Result<(), Failure> {
         // Its credentials and workflows have the names of the examples: never beside those of a user.
         let folder = config.data.dir.join("practice");
         let source = source.with("SERVICE_DATA_DIR", folder.display().to_string());
-        let config = practice.config(source.clone(), &folder)?;
+        let config = practice.config(source.clone())?;
         let config = embedded(&source, config, "practice")?;
         Box::pin(demo(config, exit, Some(&practice))).await
     }))

@@ -40,7 +40,7 @@ impl Trace {
             let (node, at) = (harmless(&cut.node), second(&cut.started_at));
             let (attempt, noticed) = (cut.attempt, second(&cut.noticed_at));
             say(format_args!(
-                "{node} (attempt {attempt}) of {at} was cut off by a restart and made again from {noticed}."
+                "A restart of the service cut off {node} (attempt {attempt}, begun {at}); the run went on {noticed}."
             ))?;
         }
         Ok(())

@@ -45,7 +45,10 @@ pub(super) async fn trace(
         None => Some(usage::of(&store.models_usage(run.id).await?)),
         Some(_) => None,
     };
-    let interrupted = store.interrupted(run.id).await?;
+    let interrupted = match part.after {
+        None => store.interrupted(run.id).await?,
+        Some(_) => Vec::new(),
+    };
     let deliveries = runs.deliveries(run.id).await?;
     Ok(Json(Trace {
         run: records::run(run, version, Vec::new()),
@@ -57,13 +60,17 @@ pub(super) async fn trace(
     }))
 }
 
-/// Gives each attempt the input of its visit. Those that were given otherwise in the same visit have another digest.
+/// Gives each attempt what it was given, by its digest.
 fn give(steps: &mut [TraceStep], inputs: Vec<FilledInput>) {
-    let inputs: HashMap<(String, u32), Value> =
-        inputs.into_iter().map(|found| ((found.node, found.visit), found.input)).collect();
+    let inputs: HashMap<(String, u32), (String, Value)> = inputs
+        .into_iter()
+        .map(|found| ((found.node, found.visit), (hex::encode(found.digest), found.input)))
+        .collect();
     for step in steps {
         let visit = u32::try_from(step.visit).unwrap_or_default();
-        if let Some(input) = inputs.get(&(step.node.clone(), visit)) {
+        if let Some((digest, input)) = inputs.get(&(step.node.clone(), visit))
+            && *digest == step.input_digest
+        {
             step.input = input.clone();
         }
     }

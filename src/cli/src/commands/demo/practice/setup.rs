@@ -114,7 +114,12 @@ pub(in super::super) async fn ready(client: &Client, practice: &Practice) -> Res
 }
 
 async fn keep(client: &Client, name: &str, secret: String) -> Result<(), ClientError> {
-    let known = client.credentials(&Part::default()).await?.data.into_iter().find(|known| known.name == name);
+    let known = client
+        .credentials(&Part { limit: Some(200), cursor: None })
+        .await?
+        .data
+        .into_iter()
+        .find(|known| known.name == name);
     match known {
         Some(known) => {
             let update = UpdateCredential { secret: Some(secret), ..UpdateCredential::default() };
