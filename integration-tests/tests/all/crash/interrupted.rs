@@ -38,10 +38,12 @@ async fn an_attempt_that_a_kill_cuts_off_is_in_the_trace() {
     until("both begin", async || database.scalar(begun).await == "true").await;
     service.kill();
     oracle.starting(false, || service.start());
+    // Without the connections of before.
+    let client = Client::builder(&service.base()).keep_cookies(false).build().unwrap();
     let trace = async || client.trace(&run).await.unwrap().interrupted;
     until("the run goes on", async || !trace().await.is_empty()).await;
     client.cancel_run(&run).await.unwrap();
-    assert_eq!(runs::ended(&client, &run).await["status"], "cancelled");
+    assert_eq!(runs::ended(&client, &run, runs::LIMIT).await["status"], "cancelled");
     let cut = trace().await;
     let mut named: Vec<_> = cut.iter().map(|cut| (cut.node.as_str(), cut.visit, cut.attempt)).collect();
     named.sort_unstable();

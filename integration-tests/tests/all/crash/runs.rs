@@ -20,7 +20,7 @@ use super::{SLOW_DISK, folder, kill_on, number, seed};
 /// Runs begun by each client at the same time.
 const CLIENTS: usize = 6;
 /// Longer than any of the runs takes, restarts included.
-const LIMIT: Duration = Duration::from_secs(60);
+pub(super) const LIMIT: Duration = Duration::from_secs(60);
 
 /// A shape with what it comes to for the input `n`.
 pub(super) struct Shape {
@@ -237,8 +237,9 @@ pub(super) async fn keep_beginning(
 }
 
 /// A run's record once it has ended, whatever is killed meanwhile.
-pub(super) async fn ended(client: &Client, run: &str) -> Value {
+pub(super) async fn ended(client: &Client, run: &str, limit: Duration) -> Value {
     let path = format!("/api/runs/{run}");
+    let mut last = Value::Null;
     let ending = async {
         loop {
             if let Ok(answer) = ask(client, "GET", &path, &[], &Value::Null).await {
@@ -247,18 +248,19 @@ pub(super) async fn ended(client: &Client, run: &str) -> Value {
                 if !record["finished_at"].is_null() {
                     return record;
                 }
+                last = record;
             }
             pause(50).await;
         }
     };
-    let ended = kernel::timeout(&SystemClock::new(), LIMIT, ending).await;
-    ended.unwrap_or_else(|| panic!("run {run} does not end"))
+    let ended = kernel::timeout(&SystemClock::new(), limit, ending).await;
+    ended.unwrap_or_else(|| panic!("run {run} does not end: {last}"))
 }
 
 /// Compares a run's end, trace and events with what they have to be; says how many lives went on with it.
 pub(super) async fn judge(client: &Client, run: &Acknowledged, shape: &Shape) -> usize {
     let at = format!("run {} ({}, n = {})", run.id, shape.name, run.n);
-    let ended = ended(client, &run.id).await;
+    let ended = ended(client, &run.id, LIMIT).await;
     assert_eq!(
         (&ended["status"], &ended["output"]),
         (&json!("succeeded"), &(shape.expect)(run.n)),
