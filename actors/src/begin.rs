@@ -11,7 +11,7 @@ use store::{Reservation, Reserved, StoreError};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use crate::db::{EventFrames, WriteError};
+use crate::db::{EventFrames, Key, WriteError};
 use crate::lease::RunToken;
 use crate::quota::WorkspaceFull;
 use crate::run::RunPorts;
@@ -189,13 +189,13 @@ async fn is_stored<I: StartIds>(ports: &RunPorts, ids: I, limit: Duration) -> Re
 /// meanwhile changes nothing.
 pub(crate) async fn commit_start(
     ports: &RunPorts,
-    stream: Uuid,
+    (workspace, stream): (Uuid, Uuid),
     token: RunToken,
     batch: Batch,
     events: Option<EventFrames>,
     accept: impl FnOnce(RunToken) + Send + 'static,
 ) -> Result<(), BeginError> {
-    let key = token.run();
+    let run = token.run();
     let _topic = ports.topics.produce(stream);
     let (acknowledge, acknowledged) = oneshot::channel();
     let topics = ports.topics.clone();
@@ -211,14 +211,14 @@ pub(crate) async fn commit_start(
         }
         let _ = acknowledge.send(outcome);
     });
-    if let Err(error) = ports.db.submit_then(key, batch, events, then) {
+    if let Err(error) = ports.db.submit_then(Key { id: run, workspace }, batch, events, then) {
         ports.topics.abandon(stream);
         return Err(error.into());
     }
     match kernel::timeout(&*ports.clock, START_LIMIT, acknowledged).await {
         Some(Ok(Ok(()))) => Ok(()),
         Some(Ok(Err(error))) => {
-            ports.db.forgive(key);
+            ports.db.forgive(run);
             Err(BeginError::Write(error))
         }
         Some(Err(_)) => Err(BeginError::Draining),

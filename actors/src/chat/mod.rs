@@ -174,7 +174,7 @@ impl Chat {
     ) -> Result<Reader, BeginError> {
         let (batch, events, turn) = start::rows(new, ids, seen, self.ports.clock.now());
         let reader = self.ports.read(turn.stream, 0, true);
-        let (threads, stream) = (self.threads.clone(), turn.stream);
+        let (threads, workspace, stream) = (self.threads.clone(), turn.workspace, turn.stream);
         let topics = self.ports.topics.clone();
         let accept = move |token| {
             if for_another {
@@ -184,7 +184,7 @@ impl Chat {
                 threads.accept(Accepted { turn, slot, token, stop: false });
             }
         };
-        begin::commit_start(&self.ports, stream, token, batch, Some(events), accept).await?;
+        begin::commit_start(&self.ports, (workspace, stream), token, batch, Some(events), accept).await?;
         Ok(reader)
     }
 

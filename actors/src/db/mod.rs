@@ -2,11 +2,13 @@
 //!
 //! A *key* is whatever writes in order, usually a run. What it hands over is buffered by key; a lane takes whole
 //! buffers, so what arrives during a commit merges into the next one. A key is in at most one batch at a time, which
-//! keeps its writes in order. The lanes are tasks on the database's thread, watched like every actor.
+//! keeps its writes in order. The lanes are tasks on the database's thread, watched like every actor. Workspaces share
+//! the commits: see `waiting`.
 
 mod buffer;
 mod lane;
 mod queue;
+mod waiting;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +25,15 @@ use queue::Queue;
 
 use crate::publish::Topics;
 use crate::runtime::Health;
+
+/// Whatever writes in order, usually a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Key {
+    /// Its id.
+    pub id: Uuid,
+    /// The workspace whose share of the commits its writes take.
+    pub workspace: Uuid,
+}
 
 /// A write was not committed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -60,8 +71,8 @@ impl Database {
         clock: &Arc<dyn Clock>,
         health: &Health,
     ) -> Self {
-        let queue = Arc::new(Queue::default());
         let writers = u32::try_from(writers).unwrap_or(u32::MAX).max(1);
+        let queue = Arc::new(Queue::new(writers));
         let states: Vec<LaneState> = (0..writers).map(|_| LaneState::default()).collect();
         for (number, state) in (0..writers).zip(&states) {
             let lane = lane::Lane {
@@ -90,7 +101,7 @@ impl Database {
     ///
     /// # Errors
     /// [`WriteError`] when nothing of this key is taken any more.
-    pub fn submit(&self, key: Uuid, batch: Batch, events: Option<EventFrames>) -> Result<(), WriteError> {
+    pub fn submit(&self, key: Key, batch: Batch, events: Option<EventFrames>) -> Result<(), WriteError> {
         self.queue.push(key, batch, events, None)
     }
 
@@ -100,7 +111,7 @@ impl Database {
     /// [`WriteError`] when nothing of this key is taken any more; `then` is dropped.
     pub fn submit_then(
         &self,
-        key: Uuid,
+        key: Key,
         batch: Batch,
         events: Option<EventFrames>,
         then: Then,
@@ -114,7 +125,7 @@ impl Database {
     /// [`WriteError`] says why they were not.
     pub async fn commit(
         &self,
-        key: Uuid,
+        key: Key,
         batch: Batch,
         events: Option<EventFrames>,
     ) -> Result<(), WriteError> {
@@ -131,7 +142,8 @@ impl Database {
     /// # Errors
     /// [`WriteError`] when some of it never will be.
     pub async fn flush(&self, key: Uuid) -> Result<(), WriteError> {
-        self.commit(key, Batch::default(), None).await
+        // What waits under the key has its workspace already.
+        self.commit(Key { id: key, workspace: Uuid::nil() }, Batch::default(), None).await
     }
 
     /// Takes rows of a poisoned key again.
@@ -139,9 +151,15 @@ impl Database {
         self.queue.forgive(key);
     }
 
-    /// Waits while so much waits under this key, or altogether, that a writer should pause.
-    pub async fn room(&self, key: Uuid) {
+    /// Waits while so much waits under this key, of its workspace or altogether that a writer should pause.
+    pub async fn room(&self, key: Key) {
         self.queue.room(key).await;
+    }
+
+    /// Whether [`Self::room`] would not wait.
+    #[must_use]
+    pub fn has_room(&self, key: Key) -> bool {
+        self.queue.has_room(key)
     }
 
     /// Whether new work may be begun.

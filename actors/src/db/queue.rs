@@ -1,6 +1,6 @@
 //! The one queue in front of the lanes.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -10,24 +10,25 @@ use store::batch::Batch;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use super::WriteError;
 use super::buffer::{Buffer, EventFrames, Then};
+use super::waiting::Waiting;
+use super::{Key, WriteError};
 
 /// How long what is ready waits behind a commit of the first lane before the next one takes it.
 const PATIENCE: Duration = Duration::from_millis(2);
-/// Keys in one commit.
-const KEYS: usize = 256;
-/// Bytes in one commit, roughly.
-const COMMIT_BYTES: usize = 4 << 20;
 /// Bytes that may wait before nothing new is begun.
 const NEW_WORK_BYTES: usize = 64 << 20;
 /// Keys that may wait before nothing new is begun.
 const NEW_WORK_KEYS: usize = 20_000;
 /// Bytes that may wait under one key before its writer pauses.
 const KEY_BYTES: usize = 1 << 20;
+/// Bytes of a workspace that may wait before its writers pause.
+const WORKSPACE_BYTES: usize = 16 << 20;
+/// From so many lanes on, the last one takes only what is of a workspace that no other lane commits for.
+const LANES_WITH_RESERVE: u32 = 3;
 
-#[derive(Default)]
 pub(super) struct Queue {
+    lanes: u32,
     state: Mutex<State>,
     work: Notify,
     progress: Notify,
@@ -40,26 +41,28 @@ pub(super) struct Queue {
 
 #[derive(Default)]
 struct State {
-    waiting: HashMap<Uuid, Waiting>,
-    /// Keys with a buffer that no lane holds.
-    ready: VecDeque<Uuid>,
+    waiting: Waiting,
     poisoned: HashMap<Uuid, String>,
-    bytes: usize,
-    in_flight: usize,
     closed: Option<WriteError>,
 }
 
-#[derive(Default)]
-struct Waiting {
-    buffer: Option<Buffer>,
-    in_flight: bool,
-    bytes: usize,
-}
-
 impl Queue {
+    /// For this many lanes.
+    pub(super) fn new(lanes: u32) -> Self {
+        Self {
+            lanes,
+            state: Mutex::default(),
+            work: Notify::new(),
+            progress: Notify::new(),
+            begun: Notify::new(),
+            started: AtomicU64::new(0),
+            finished: AtomicU64::new(0),
+        }
+    }
+
     pub(super) fn push(
         &self,
-        key: Uuid,
+        key: Key,
         batch: Batch,
         events: Option<EventFrames>,
         then: Option<Then>,
@@ -69,21 +72,10 @@ impl Queue {
             if let Some(error) = &state.closed {
                 return Err(error.clone());
             }
-            if let Some(text) = state.poisoned.get(&key) {
+            if let Some(text) = state.poisoned.get(&key.id) {
                 return Err(WriteError::Poisoned(text.clone()));
             }
-            let waiting = state.waiting.entry(key).or_default();
-            let fresh = waiting.buffer.is_none();
-            let buffer = waiting.buffer.get_or_insert_default();
-            let before = if fresh { 0 } else { buffer.weight() };
-            buffer.push(batch, events, then);
-            let grown = buffer.weight().saturating_sub(before);
-            waiting.bytes += grown;
-            let ready = fresh && !waiting.in_flight;
-            state.bytes += grown;
-            if ready {
-                state.ready.push_back(key);
-            }
+            state.waiting.push(key, |buffer| buffer.push(batch, events, then));
         }
         self.work.notify_one();
         Ok(())
@@ -93,9 +85,9 @@ impl Queue {
     ///
     /// Few large commits cost least, so the first lane takes whatever is there, and lane n only what has waited for n
     /// times [`PATIENCE`] behind a commit of the first: on a slow disk all of them work, on a fast one none but the
-    /// first.
+    /// first. A workspace that no lane commits for waits behind another one's commit for one [`PATIENCE`] only.
     pub(super) async fn take(&self, lane: u32, clock: &dyn Clock) -> Option<Vec<(Uuid, Buffer)>> {
-        if lane == 0 { self.take_first().await } else { self.take_late(PATIENCE * lane, clock).await }
+        if lane == 0 { self.take_first().await } else { self.take_late(lane, clock).await }
     }
 
     /// The first lane has finished a commit.
@@ -103,7 +95,8 @@ impl Queue {
         self.finished.fetch_add(1, Ordering::Release);
     }
 
-    async fn take_late(&self, patience: Duration, clock: &dyn Clock) -> Option<Vec<(Uuid, Buffer)>> {
+    async fn take_late(&self, lane: u32, clock: &dyn Clock) -> Option<Vec<(Uuid, Buffer)>> {
+        let reserved = self.lanes >= LANES_WITH_RESERVE && lane + 1 == self.lanes;
         loop {
             let begun = self.begun.notified();
             {
@@ -117,15 +110,32 @@ impl Queue {
                 begun.await;
                 continue;
             }
-            clock.sleep(patience).await;
-            // A first lane that has died is one that never finishes.
-            if self.finished.load(Ordering::Acquire) == finished {
-                let taken = self.state.lock().take();
-                if !taken.is_empty() {
-                    return Some(taken);
-                }
+            clock.sleep(PATIENCE).await;
+            if let Some(taken) = self.take_behind(finished, Waiting::take_of_others) {
+                return Some(taken);
+            }
+            if reserved {
+                continue;
+            }
+            clock.sleep(PATIENCE * (lane - 1)).await;
+            if let Some(taken) = self.take_behind(finished, Waiting::take) {
+                return Some(taken);
             }
         }
+    }
+
+    /// What a late lane takes if the first one has not finished since. A first lane that has died is one that never
+    /// finishes.
+    fn take_behind(
+        &self,
+        finished: u64,
+        take: fn(&mut Waiting) -> Vec<(Uuid, Buffer)>,
+    ) -> Option<Vec<(Uuid, Buffer)>> {
+        if self.finished.load(Ordering::Acquire) != finished {
+            return None;
+        }
+        let taken = take(&mut self.state.lock().waiting);
+        (!taken.is_empty()).then_some(taken)
     }
 
     async fn take_first(&self) -> Option<Vec<(Uuid, Buffer)>> {
@@ -133,7 +143,7 @@ impl Queue {
             let work = self.work.notified();
             {
                 let mut state = self.state.lock();
-                let taken = state.take();
+                let taken = state.waiting.take();
                 if !taken.is_empty() {
                     drop(state);
                     self.started.fetch_add(1, Ordering::Release);
@@ -155,7 +165,7 @@ impl Queue {
         {
             let mut state = self.state.lock();
             for (key, bytes) in keys {
-                state.done(key, bytes);
+                state.waiting.done(key, bytes);
             }
         }
         self.work.notify_one();
@@ -167,7 +177,7 @@ impl Queue {
         let behind = {
             let mut state = self.state.lock();
             state.poisoned.insert(key, text.to_owned());
-            state.withdraw(key)
+            state.waiting.withdraw(key)
         };
         if let Some(buffer) = behind {
             buffer.refused(&WriteError::Poisoned(text.to_owned()));
@@ -178,15 +188,20 @@ impl Queue {
         self.state.lock().poisoned.remove(&key);
     }
 
-    pub(super) async fn room(&self, key: Uuid) {
+    /// Whether so little waits under this key, of its workspace and altogether that its writer may go on.
+    pub(super) fn has_room(&self, key: Key) -> bool {
+        let state = self.state.lock();
+        let room = state.waiting.bytes_of(key.id) < KEY_BYTES
+            && state.waiting.bytes_of_workspace(key.workspace) < WORKSPACE_BYTES
+            && state.waiting.bytes() < 2 * NEW_WORK_BYTES;
+        room || state.closed.is_some()
+    }
+
+    pub(super) async fn room(&self, key: Key) {
         loop {
             let progress = self.progress.notified();
-            {
-                let state = self.state.lock();
-                let own = state.waiting.get(&key).map_or(0, |waiting| waiting.bytes);
-                if own < KEY_BYTES && state.bytes < 2 * NEW_WORK_BYTES || state.closed.is_some() {
-                    return;
-                }
+            if self.has_room(key) {
+                return;
             }
             progress.await;
         }
@@ -194,7 +209,8 @@ impl Queue {
 
     pub(super) fn takes_new_work(&self) -> bool {
         let state = self.state.lock();
-        state.closed.is_none() && state.bytes < NEW_WORK_BYTES && state.waiting.len() < NEW_WORK_KEYS
+        let waiting = &state.waiting;
+        state.closed.is_none() && waiting.bytes() < NEW_WORK_BYTES && waiting.keys() < NEW_WORK_KEYS
     }
 
     /// Takes nothing more and waits until all is committed.
@@ -222,9 +238,7 @@ impl Queue {
         let buffers: Vec<Buffer> = {
             let mut state = self.state.lock();
             state.closed = Some(WriteError::Fenced);
-            state.ready.clear();
-            state.bytes = 0;
-            state.waiting.drain().filter_map(|(_, waiting)| waiting.buffer).collect()
+            state.waiting.drain()
         };
         for buffer in buffers {
             buffer.refused(&WriteError::Fenced);
@@ -232,46 +246,5 @@ impl Queue {
         self.work.notify_waiters();
         self.begun.notify_waiters();
         self.progress.notify_waiters();
-    }
-}
-
-impl State {
-    fn take(&mut self) -> Vec<(Uuid, Buffer)> {
-        let mut taken = Vec::new();
-        let mut bytes = 0;
-        while taken.len() < KEYS && bytes < COMMIT_BYTES {
-            let Some(key) = self.ready.pop_front() else { break };
-            let Some(waiting) = self.waiting.get_mut(&key) else { continue };
-            let Some(mut buffer) = waiting.buffer.take() else { continue };
-            waiting.in_flight = true;
-            bytes += buffer.weight();
-            buffer.seal();
-            taken.push((key, buffer));
-        }
-        self.in_flight += taken.len();
-        taken
-    }
-
-    /// What waits under a key that a lane holds.
-    fn withdraw(&mut self, key: Uuid) -> Option<Buffer> {
-        let waiting = self.waiting.get_mut(&key)?;
-        let buffer = waiting.buffer.take()?;
-        let bytes = buffer.weight();
-        waiting.bytes = waiting.bytes.saturating_sub(bytes);
-        self.bytes = self.bytes.saturating_sub(bytes);
-        Some(buffer)
-    }
-
-    fn done(&mut self, key: Uuid, bytes: usize) {
-        self.in_flight = self.in_flight.saturating_sub(1);
-        let Some(waiting) = self.waiting.get_mut(&key) else { return };
-        waiting.in_flight = false;
-        waiting.bytes = waiting.bytes.saturating_sub(bytes);
-        self.bytes = self.bytes.saturating_sub(bytes);
-        if waiting.buffer.is_some() {
-            self.ready.push_back(key);
-        } else {
-            self.waiting.remove(&key);
-        }
     }
 }

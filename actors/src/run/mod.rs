@@ -7,6 +7,7 @@ mod databases;
 mod frames;
 mod interrupted;
 mod journal;
+mod pace;
 mod search;
 mod teller;
 pub(crate) mod waiting;
@@ -14,7 +15,9 @@ mod wakes;
 mod workflows;
 mod writer;
 
+use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -47,6 +50,7 @@ use crate::quota::Quota;
 use answers::AnswersOf;
 pub(crate) use credentials::CredentialsOf;
 use databases::DatabasesOf;
+use pace::Turn;
 use search::SearchOf;
 use workflows::WorkflowsOf;
 
@@ -136,11 +140,14 @@ pub(crate) async fn execute<T: Teller>(
 ) -> Ran {
     let run = input.run.id.clone();
     let adapters = Adapters::of(writer.run(), workspace, ports);
+    let clock = Arc::clone(&ports.clock);
     let ports = adapters.ports(ports, writer, writer, activity);
-    let running = engine::execute(&version.plan, input, recorded, ports);
+    let mut turn = Turn::new(writer.run(), workspace, writer.slice(), &*clock);
+    let mut running =
+        pin!(AssertUnwindSafe(engine::execute(&version.plan, input, recorded, ports)).catch_unwind());
     tokio::select! {
         biased;
-        ended = AssertUnwindSafe(running).catch_unwind() => match ended {
+        ended = poll_fn(|context| turn.poll(context, |context| running.as_mut().poll(context))) => match ended {
             Ok(Ok(output)) => Ran::Succeeded(output),
             Ok(Err(error)) => {
                 // The message may hold what users said; it is in the run's record.

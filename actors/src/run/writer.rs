@@ -17,8 +17,9 @@ use uuid::Uuid;
 use wire::chat::NoticeLevel;
 
 use super::journal::{outbox_row, question_row, step_row};
+use super::pace::Slice;
 use super::{Frames, RunPorts, Teller, Urgency};
-use crate::db::{EventFrames, Then, WriteError};
+use crate::db::{EventFrames, Key, Then, WriteError};
 
 /// Longest time that a piece waits for more of them.
 const COALESCE: Duration = Duration::from_millis(40);
@@ -35,8 +36,9 @@ impl<T> Clone for RunWriter<T> {
 }
 
 struct Inner<T> {
-    run: Uuid,
+    key: Key,
     stream: Uuid,
+    slice: Slice,
     ports: RunPorts,
     state: Mutex<State<T>>,
     changed: Notify,
@@ -62,7 +64,7 @@ pub(crate) struct End {
 }
 
 impl<T: Teller> RunWriter<T> {
-    pub(crate) fn new(run: Uuid, stream: Uuid, ports: RunPorts, next_seq: u64, teller: T) -> Self {
+    pub(crate) fn new(key: Key, stream: Uuid, ports: RunPorts, next_seq: u64, teller: T) -> Self {
         let state = State {
             batch: Batch::default(),
             frames: Frames::new(stream.to_string(), next_seq),
@@ -71,7 +73,14 @@ impl<T: Teller> RunWriter<T> {
             due: None,
             lost: None,
         };
-        let inner = Inner { run, stream, ports, state: Mutex::new(state), changed: Notify::new() };
+        let inner = Inner {
+            key,
+            stream,
+            slice: Slice::default(),
+            ports,
+            state: Mutex::new(state),
+            changed: Notify::new(),
+        };
         Self { inner: Arc::new(inner) }
     }
 
@@ -90,7 +99,7 @@ impl<T: Teller> RunWriter<T> {
     }
 
     pub(super) fn run(&self) -> Uuid {
-        self.inner.run
+        self.inner.key.id
     }
 
     /// Looks at or changes what will be told.
@@ -158,7 +167,7 @@ impl<T: Teller> RunWriter<T> {
             let mut state = self.inner.state.lock();
             state.batch.updates.push(end);
             state.batch.queued.extend(queued);
-            state.batch.left.extend(placed.then_some(self.inner.run));
+            state.batch.left.extend(placed.then_some(self.inner.key.id));
             state.receipts.push(done);
             self.inner.hand_over(&mut state, queued.is_none());
         }
@@ -172,7 +181,7 @@ impl<T: Teller> RunWriter<T> {
     fn update(&self, end: End) -> RunUpdate {
         let now = self.inner.ports.clock.now();
         RunUpdate {
-            id: self.inner.run,
+            id: self.inner.key.id,
             status: end.status,
             started_at: Some(now),
             output: end.output,
@@ -182,9 +191,18 @@ impl<T: Teller> RunWriter<T> {
         }
     }
 
-    /// Waits until there is room for more.
+    /// When the run has to give way.
+    pub(super) fn slice(&self) -> Slice {
+        self.inner.slice.clone()
+    }
+
+    /// Gives way when the run has gone on for long, and waits until there is room for more.
     async fn room(&self) {
-        self.inner.ports.db.room(self.inner.run).await;
+        let Inner { key, slice, ports, .. } = &*self.inner;
+        if slice.is_spent(ports.clock.monotonic()) {
+            tokio::task::yield_now().await;
+        }
+        ports.db.room(*key).await;
     }
 }
 
@@ -215,7 +233,7 @@ impl<T: Teller> Inner<T> {
                 let _ = receipt.send(outcome.clone());
             }
         });
-        if let Err(error) = self.ports.db.submit_then(self.run, batch, events, then) {
+        if let Err(error) = self.ports.db.submit_then(self.key, batch, events, then) {
             state.lost = Some(error);
         }
     }
@@ -253,14 +271,20 @@ impl<T: Teller> Journal for RunWriter<T> {
         self.note(|teller| teller.begins(row));
     }
 
+    fn room(&self) -> Option<BoxFuture<'_, ()>> {
+        let Inner { key, slice, ports, .. } = &*self.inner;
+        let goes_on = !slice.is_spent(ports.clock.monotonic()) && ports.db.has_room(*key);
+        (!goes_on).then(|| RunWriter::room(self).boxed())
+    }
+
     fn record(&self, row: StepRecord) -> BoxFuture<'static, Result<(), JournalError>> {
         let (done, committed) = oneshot::channel();
         {
             let mut state = self.inner.state.lock();
             state.teller.records(&row);
-            state.batch.questions.extend(question_row(self.inner.run, &row));
-            state.batch.outbox.extend(outbox_row(self.inner.run, &row));
-            state.batch.steps.push(step_row(self.inner.run, row));
+            state.batch.questions.extend(question_row(self.inner.key.id, &row));
+            state.batch.outbox.extend(outbox_row(self.inner.key.id, &row));
+            state.batch.steps.push(step_row(self.inner.key.id, row));
             state.receipts.push(done);
             // Nothing may depend on it for long, and yet it need not be done twice.
             self.inner.due(&mut state, COALESCE);

@@ -14,7 +14,7 @@ use wire::{ErrorCode, RunEvent, RunProblem};
 
 use super::start::RunOptions;
 use super::teller::RunTeller;
-use crate::db::WriteError;
+use crate::db::{Key, WriteError};
 use crate::plans::LoadedVersion;
 use crate::run::waiting::only_waits;
 use crate::run::{self, Driven, End, Ran, RunPorts, RunWriter, life};
@@ -157,7 +157,8 @@ pub(crate) async fn fail(run: Run, ports: RunPorts, code: ErrorCode) -> Driven {
 
 fn writer(run: &Run, ports: &RunPorts, next_seq: u64) -> RunWriter<RunTeller> {
     let teller = RunTeller::new(run.id, Arc::clone(&ports.clock));
-    RunWriter::new(run.id, run.id, ports.clone(), next_seq, teller)
+    let key = Key { id: run.id, workspace: run.workspace };
+    RunWriter::new(key, run.id, ports.clone(), next_seq, teller)
 }
 
 /// Number of the next event, and the journal of an earlier life.

@@ -120,7 +120,7 @@ impl Runs {
             };
         }
         let id = token.run();
-        let limited = new.limited;
+        let (limited, workspace) = (new.limited, new.workspace);
         let (batch, run) = start::rows(new, id, self.ports.clock.now());
         let registry = self.registry.clone();
         let accept = move |token: RunToken| {
@@ -138,7 +138,7 @@ impl Runs {
                 registry.accept(AcceptedRun { run, token, stop: false });
             }
         };
-        begin::commit_start(&self.ports, id, token, batch, None, accept).await?;
+        begin::commit_start(&self.ports, (workspace, id), token, batch, None, accept).await?;
         if for_another {
             self.cancel.recovery().adopt(&[id]).await;
         }

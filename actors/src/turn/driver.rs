@@ -20,7 +20,7 @@ use super::resume::{Resumed, fold};
 use super::teller::ChatTeller;
 use super::text::{json as to_json, timestamp};
 use super::{Progress, Turn, TurnPorts};
-use crate::db::WriteError;
+use crate::db::{Key, WriteError};
 use crate::run::waiting::only_waits;
 use crate::run::{self, Driven, End, Ran, RunPorts, RunWriter, Teller};
 
@@ -170,7 +170,8 @@ fn writer(turn: &Turn, ports: &RunPorts, resumed: Resumed) -> RunWriter<ChatTell
     let Resumed { next_seq, completed, message, user_item } = resumed;
     let (ids, clock) = (ports.ids.clone(), ports.clock.clone());
     let teller = ChatTeller::new((turn.thread, user_item), turn.dialect, ids, clock, completed, message);
-    RunWriter::new(turn.run, turn.stream, ports.clone(), next_seq, teller)
+    let key = Key { id: turn.run, workspace: turn.workspace };
+    RunWriter::new(key, turn.stream, ports.clone(), next_seq, teller)
 }
 
 /// What an earlier life had stored.

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use actors::db::{Database, WriteError};
+use actors::db::{Database, Key, WriteError};
 use actors::publish::Readout;
 use futures_util::FutureExt;
 use kernel::SystemClock;
 use store::batch::Batch;
 use uuid::Uuid;
 
-use crate::support::lanes::{LANE, Lanes, events};
+use crate::support::lanes::{LANE, Lanes, events, key};
 use crate::support::{millis, pause, session, until};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -105,7 +105,7 @@ async fn a_write_that_cannot_be_made_fails_alone_among_256() {
         let db = lanes.db.clone();
         writes.push((
             stream,
-            tokio::spawn(async move { db.commit(stream, Batch::default(), Some(frames)).await }),
+            tokio::spawn(async move { db.commit(key(stream), Batch::default(), Some(frames)).await }),
         ));
     }
     pause(millis(50)).await;
@@ -136,7 +136,7 @@ async fn what_was_handed_over_behind_a_write_that_cannot_be_made_is_refused_too(
     let mut frames = events(bad, 2..=2);
     frames.frames = "data: poison\n\n".to_owned();
     let hold = lanes.hold().await;
-    lanes.db.submit(bad, Batch::default(), Some(frames)).unwrap();
+    lanes.db.submit(key(bad), Batch::default(), Some(frames)).unwrap();
     lanes.waiting_lanes(1).await;
     let (behind, ()) = futures_util::future::join(lanes.write(bad, 3..=3), hold.release()).await;
     assert!(matches!(behind, Err(WriteError::Poisoned(_))), "{behind:?}");
@@ -237,11 +237,47 @@ async fn closing_commits_everything_and_takes_nothing_more() {
     lanes.db.close().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_workspace_never_holds_every_lane() {
+    let lanes = Lanes::start(3).await;
+    let hold = lanes.hold().await;
+    // More than a commit each, so that a lane that may takes some of it.
+    for _ in 0..1_500 {
+        lanes.hand_over(lanes.id(), 1..=1).unwrap();
+    }
+    lanes.waiting_lanes(2).await;
+    pause(millis(100)).await;
+    lanes.waiting_lanes(2).await;
+    let other = Key { id: lanes.id(), workspace: lanes.id() };
+    lanes.db.submit(other, Batch::default(), Some(events(other.id, 1..=1))).unwrap();
+    lanes.waiting_lanes(3).await;
+    hold.release().await;
+    lanes.db.close().await;
+    assert_eq!(lanes.database.scalar("SELECT count(*) FROM stream_events").await, "1501");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn writers_of_a_workspace_pause_while_others_go_on() {
+    let lanes = Lanes::start(1).await;
+    let hold = lanes.hold().await;
+    let has_room = |workspace| lanes.db.has_room(Key { id: lanes.id(), workspace });
+    for _ in 0..16 {
+        assert!(has_room(Uuid::nil()));
+        hand_over_much(&lanes.db, lanes.id(), 1);
+    }
+    assert!(!has_room(Uuid::nil()));
+    assert!(has_room(lanes.id()), "another workspace goes on");
+    assert!(lanes.db.takes_new_work());
+    hold.release().await;
+    until("it is written", || has_room(Uuid::nil())).await;
+    lanes.db.close().await;
+}
+
 /// Hands over a megabyte.
 fn hand_over_much(db: &Database, stream: Uuid, seq: u64) {
     let mut frames = events(stream, seq..=seq);
     frames.frames = "x".repeat(1 << 20);
-    db.submit(stream, Batch::default(), Some(frames)).unwrap();
+    db.submit(key(stream), Batch::default(), Some(frames)).unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -251,11 +287,11 @@ async fn a_writer_waits_while_too_much_of_its_own_is_not_committed() {
     let hold = lanes.hold().await;
     hand_over_much(&lanes.db, fast, 1);
     lanes.waiting_lanes(1).await;
-    assert!(lanes.db.room(fast).now_or_never().is_none());
-    assert!(lanes.db.room(other).now_or_never().is_some());
+    assert!(lanes.db.room(key(fast)).now_or_never().is_none());
+    assert!(lanes.db.room(key(other)).now_or_never().is_some());
     let waits = {
         let db = lanes.db.clone();
-        tokio::spawn(async move { db.room(fast).await })
+        tokio::spawn(async move { db.room(key(fast)).await })
     };
     pause(millis(50)).await;
     assert!(!waits.is_finished());
@@ -299,7 +335,7 @@ async fn a_lane_that_panics_turns_the_health_red() {
     let lanes = Lanes::start(2).await;
     let then = Box::new(|_| panic!("planned: whoever waits for a commit"));
     let stream = lanes.id();
-    lanes.db.submit_then(stream, Batch::default(), Some(events(stream, 1..=1)), then).unwrap();
+    lanes.db.submit_then(key(stream), Batch::default(), Some(events(stream, 1..=1)), then).unwrap();
     assert!(lanes.health.failed().await.contains("panicked"));
 }
 
@@ -333,7 +369,7 @@ async fn idle_is_when_the_readers_have_what_was_committed_too() {
         let _ = told.send(outcome);
         let _ = held.recv();
     });
-    lanes.db.submit_then(stream, Batch::default(), Some(events(stream, 1..=1)), then).unwrap();
+    lanes.db.submit_then(key(stream), Batch::default(), Some(events(stream, 1..=1)), then).unwrap();
     hears.await.unwrap().unwrap();
     assert!(reader.next().now_or_never().is_none());
     let idle = lanes.db.idle();

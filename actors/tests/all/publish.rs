@@ -3,7 +3,7 @@
 use actors::publish::{Reader, Readout};
 use kernel::SystemClock;
 
-use crate::support::lanes::{LANE, Lanes, events, numbers, read_to};
+use crate::support::lanes::{LANE, Lanes, events, key, numbers, read_to};
 use crate::support::{millis, until};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -254,7 +254,7 @@ async fn no_topic_is_left_of_a_stream_that_has_ended() {
     let mut reader = lanes.reader(stream, 0, true);
     let mut last = events(stream, 1..=1);
     last.end = true;
-    lanes.db.commit(stream, store::batch::Batch::default(), Some(last)).await.unwrap();
+    lanes.db.commit(key(stream), store::batch::Batch::default(), Some(last)).await.unwrap();
     assert!(matches!(reader.next().await.unwrap(), Readout::Frames(_)));
     assert_eq!(reader.next().await.unwrap(), Readout::End);
     drop(reader);
@@ -272,7 +272,7 @@ async fn a_reader_of_a_topic_that_is_gone_reads_it_to_its_end() {
     for seq in 1..=LAST {
         let mut last = events(stream, seq..=seq);
         last.end = seq == LAST;
-        lanes.db.commit(stream, store::batch::Batch::default(), Some(last)).await.unwrap();
+        lanes.db.commit(key(stream), store::batch::Batch::default(), Some(last)).await.unwrap();
     }
     until("the topic is gone", || lanes.topics.is_empty()).await;
     hide(&lanes).await;

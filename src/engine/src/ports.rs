@@ -111,6 +111,11 @@ pub trait Journal: Send + Sync {
     /// An attempt begins. Nothing depends on this being stored.
     fn begins(&self, _row: &StepRecord) {}
 
+    /// Waits while the run should give way, or what it has handed over is too much already; `None` if it may go on.
+    fn room(&self) -> Option<BoxFuture<'_, ()>> {
+        None
+    }
+
     /// Hands a row over. The order of calls is the order of the rows; the future ends when the row is durable.
     fn record(&self, row: StepRecord) -> BoxFuture<'static, Result<(), JournalError>>;
 }

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use actors::db::{Database, EventFrames, WriteError};
+use actors::db::{Database, EventFrames, Key, WriteError};
 use actors::publish::{Reader, Readout, Topics};
 use actors::runtime::Health;
 use kernel::{Clock, Ids, SystemClock, SystemRandom};
@@ -45,12 +45,12 @@ impl Lanes {
 
     /// Commits events under their stream's id.
     pub(crate) async fn write(&self, stream: Uuid, seqs: RangeInclusive<u64>) -> Result<(), WriteError> {
-        self.db.commit(stream, Batch::default(), Some(events(stream, seqs))).await
+        self.db.commit(key(stream), Batch::default(), Some(events(stream, seqs))).await
     }
 
     /// Hands events over without waiting.
     pub(crate) fn hand_over(&self, stream: Uuid, seqs: RangeInclusive<u64>) -> Result<(), WriteError> {
-        self.db.submit(stream, Batch::default(), Some(events(stream, seqs)))
+        self.db.submit(key(stream), Batch::default(), Some(events(stream, seqs)))
     }
 
     /// Stores a stream with its run, which a reader asks whether more follows.
@@ -79,7 +79,7 @@ impl Lanes {
             }],
             ..Batch::default()
         };
-        self.db.commit(stream, batch, None).await.unwrap();
+        self.db.commit(key(stream), batch, None).await.unwrap();
         stream
     }
 
@@ -169,6 +169,11 @@ impl Hold {
     pub(crate) async fn release(self) {
         self.0.batch_execute("COMMIT").await.unwrap();
     }
+}
+
+/// The key of a stream in the one workspace.
+pub(crate) fn key(id: Uuid) -> Key {
+    Key { id, workspace: Uuid::nil() }
 }
 
 pub(crate) fn events(stream: Uuid, seqs: RangeInclusive<u64>) -> EventFrames {

@@ -247,6 +247,9 @@ impl Visit<'_> {
     async fn attempt(&self, attempt: u32, begun: Option<&RecordedStep>) -> Visited {
         // Of a run with thousands of nodes that are ready, others have their turn in between.
         tokio::task::consume_budget().await;
+        if let Some(room) = self.env.ports.journal.room() {
+            room.await;
+        }
         if let Err(stopped) = self.env.budget.step(&self.path) {
             return Visited::known(Err(stopped));
         }
