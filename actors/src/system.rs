@@ -31,7 +31,7 @@ use crate::plans::Plans;
 use crate::publish::{ForeignStreams, Topics};
 use crate::quota::{self, Quota};
 use crate::recovery::Recovery;
-use crate::run::{RunPorts, Wakes};
+use crate::run::{Reads, RunPorts, Wakes};
 use crate::runs::{Registry, RunQueue, Runs, Sweeper};
 use crate::runtime::{ActorKind, ArbiterPool, Guardian, Health};
 use crate::thread::Threads;
@@ -149,6 +149,7 @@ impl System {
             vault,
             outbound,
             quota: Quota::new(workspace_bytes),
+            reads: Reads::default(),
             cache: Cache::default(),
             clock,
             random,

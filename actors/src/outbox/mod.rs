@@ -18,6 +18,7 @@ use queue::Requests;
 pub(crate) fn start(guardian: &Guardian, ports: &RunPorts, mail: Delivery) {
     let requests = Requests {
         store: ports.store.clone(),
+        reads: ports.reads.clone(),
         vault: ports.vault.clone(),
         outbound: ports.outbound.clone(),
         mail,

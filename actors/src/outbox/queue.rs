@@ -13,7 +13,7 @@ use store::{ClaimedDelivery, Store, StoreError};
 use uuid::Uuid;
 
 use crate::mail::Delivery;
-use crate::run::CredentialsOf;
+use crate::run::{CredentialsOf, Reads};
 use crate::sending::{Queue, pause};
 use crate::turn::text::stored_json;
 
@@ -27,6 +27,7 @@ const PATIENCE: TimeDelta = TimeDelta::days(1);
 /// The outbox.
 pub(super) struct Requests {
     pub(super) store: Store,
+    pub(super) reads: Reads,
     pub(super) vault: Option<Arc<KeyRing>>,
     pub(super) outbound: Outbound,
     pub(super) mail: Delivery,
@@ -55,8 +56,12 @@ impl Queue for Requests {
 
     async fn send(&self, claimed: ClaimedDelivery) -> Result<(), StoreError> {
         let ClaimedDelivery { id, workspace_id, attempts, created_at, .. } = claimed;
-        let credentials =
-            CredentialsOf { workspace: workspace_id, store: &self.store, ring: self.vault.as_ref() };
+        let credentials = CredentialsOf {
+            workspace: workspace_id,
+            store: &self.store,
+            reads: self.reads.of(workspace_id),
+            ring: self.vault.as_ref(),
+        };
         let sent = match stored_json(&claimed.request).map(|request| (Mail::of(&request), request)) {
             // As a status, what SMTP says of it.
             Ok((Some(mail), _)) => self.send_mail(&mail, &claimed).await?.map(|()| 250),

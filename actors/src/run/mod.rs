@@ -8,6 +8,7 @@ mod frames;
 mod interrupted;
 mod journal;
 mod pace;
+mod reads;
 mod search;
 mod teller;
 pub(crate) mod waiting;
@@ -38,6 +39,7 @@ use wire::ErrorCode;
 pub(crate) use frames::Frames;
 pub(crate) use interrupted::keep as keep_interrupted;
 pub(crate) use journal::read_journal;
+pub(crate) use reads::Reads;
 pub(crate) use teller::{Teller, Urgency};
 pub(crate) use wakes::Wakes;
 pub(crate) use writer::{End, RunWriter};
@@ -75,6 +77,8 @@ pub(crate) struct RunPorts {
     pub(crate) outbound: Outbound,
     /// Which workspaces are full.
     pub(crate) quota: Quota,
+    /// Shares of the connections that runs read with.
+    pub(crate) reads: Reads,
     /// Results of pure nodes.
     pub(crate) cache: Cache,
     /// Time.
@@ -184,11 +188,25 @@ impl<'a> Adapters<'a> {
                 wakes: ports.wakes.clone(),
                 clock: Arc::clone(&ports.clock),
             },
-            credentials: CredentialsOf { workspace, store: &ports.store, ring: ports.vault.as_ref() },
+            credentials: CredentialsOf {
+                workspace,
+                store: &ports.store,
+                reads: ports.reads.of(workspace),
+                ring: ports.vault.as_ref(),
+            },
             sandbox: ports.sandbox.of(workspace),
-            search: SearchOf { workspace, store: &ports.store, quota: &ports.quota },
+            search: SearchOf {
+                workspace,
+                store: &ports.store,
+                reads: ports.reads.of(workspace),
+                quota: &ports.quota,
+            },
             databases: DatabasesOf { outbound: &ports.outbound },
-            workflows: WorkflowsOf { workspace, plans: Arc::clone(&ports.plans) },
+            workflows: WorkflowsOf {
+                workspace,
+                plans: Arc::clone(&ports.plans),
+                reads: ports.reads.of(workspace),
+            },
         }
     }
 
