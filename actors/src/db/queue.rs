@@ -114,7 +114,7 @@ impl Queue {
             if let Some(taken) = self.take_behind(finished, Waiting::take_of_others) {
                 return Some(taken);
             }
-            if reserved {
+            if reserved || self.finished.load(Ordering::Acquire) != finished {
                 continue;
             }
             clock.sleep(PATIENCE * (lane - 1)).await;
