@@ -1,34 +1,20 @@
 //! The actor runtime and the actors.
 //!
-//! Every long-lived thing is a supervised actor: [`runtime`] holds the guardian, the handle and the policy table;
-//! [`db`] the lanes; [`publish`] the topics that streams are read from; [`thread`] orders the turns of a chat thread
-//! and `turn` runs one, [`runs`] runs workflows by themselves; `run` is what both stand on; [`mail`] sends what waits in
-//! the mail queue. [`System`] puts them together.
+//! Every long-lived thing is a supervised actor. [`runtime`] has the guardian, the handle and the policy table; [`lanes`]
+//! write to the database; [`streams`] has the topics that readers read from; `run` is the core of every run, and [`kinds`]
+//! has a folder for each kind of run; `jobs` has the periodic work; [`delivery`] sends mail and events from their queues.
+//! [`System`] assembles them.
 
-mod begin;
-mod cancel;
-pub mod chat;
-mod clock_leaps;
-mod clock_watch;
-pub mod db;
-mod join;
-mod lease;
-pub mod mail;
-mod maintenance;
-mod outbox;
+pub mod delivery;
+mod jobs;
+pub mod kinds;
+pub mod lanes;
 pub mod plans;
-pub mod publish;
-mod quota;
-mod recovery;
 mod run;
-pub mod runs;
 pub mod runtime;
-mod sending;
+pub mod streams;
 mod system;
-pub mod thread;
-mod tidying;
 pub mod triggers;
-mod turn;
 
+pub use kinds::turn::Grace;
 pub use system::{Settings, System};
-pub use turn::Grace;

@@ -12,32 +12,34 @@ use engine::ports::Outbound;
 use kernel::{Clock, Ids, Random};
 use parking_lot::Mutex;
 use sandbox::Sandbox;
-use store::{Lease, NotTaken, Store, StoreError};
+use store::{ClaimFailed, Lease, Store, StoreError};
 use tokio::runtime::Handle as Runtime;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
-use crate::cancel::Cancel;
-use crate::chat::Chat;
-use crate::clock_leaps::ClockLeaps;
-use crate::clock_watch::ClockWatch;
-use crate::db::Database;
-use crate::join::join;
-use crate::lease::{InFlight, Renewals};
-use crate::mail::{self, MailQueue};
-use crate::maintenance::{Periodic, Round};
-use crate::outbox;
+use crate::delivery::mail::{self, MailQueue};
+use crate::delivery::outbox;
+use crate::jobs::clock_leaps::ClockLeaps;
+use crate::jobs::clock_watch::ClockWatch;
+use crate::jobs::join::join;
+use crate::jobs::retention::Retention;
+use crate::jobs::usage::{self, Quota};
+use crate::jobs::{Periodic, Round};
+use crate::kinds::turn::chat::Chat;
+use crate::kinds::turn::thread::Threads;
+use crate::kinds::turn::{Grace, TurnPorts};
+use crate::kinds::workflow::{Registry, Runs};
+use crate::lanes::Database;
 use crate::plans::Plans;
-use crate::publish::{ForeignStreams, Topics};
-use crate::quota::{self, Quota};
-use crate::recovery::Recovery;
-use crate::run::{Reads, RunPorts, Wakes};
-use crate::runs::{Registry, RunQueue, Runs, Sweeper};
+use crate::run::cancel::Cancel;
+use crate::run::lease::{InFlight, Renewals};
+use crate::run::queue::RunQueue;
+use crate::run::recover::Recovery;
+use crate::run::sweeper::Sweeper;
+use crate::run::{Reads, RunPorts, Wakeups};
 use crate::runtime::{ActorKind, ArbiterPool, Guardian, Health};
-use crate::thread::Threads;
-use crate::tidying::Tidying;
+use crate::streams::{ForeignStreams, Topics};
 use crate::triggers::CronRounds;
-use crate::turn::{Grace, TurnPorts};
 
 /// Interval of lease rounds: renew the lease, which lasts [`store::LEASE_SECONDS`], take over expired leases,
 /// adopt orphaned runs.
@@ -99,7 +101,7 @@ pub struct System {
     threads: Threads,
     runs: Registry,
     mail: MailQueue,
-    tidying: Tidying,
+    retention: Retention,
 }
 
 impl System {
@@ -156,7 +158,7 @@ impl System {
             ids,
             in_flight,
             writer: instance,
-            wakes: Wakes::default(),
+            wakeups: Wakeups::default(),
             others: Arc::new(AtomicBool::new(store.has_others(lease).await?)),
             recovering: Arc::new(Semaphore::new(RECOVERING)),
             refilling: Arc::new(Semaphore::new(REFILLING)),
@@ -166,7 +168,7 @@ impl System {
         let delivery = mail.delivery.clone();
         let mail = MailQueue::start(&guardian, mail, store.clone(), instance, Arc::clone(&ports.clock));
         outbox::start(&guardian, &ports, delivery);
-        let tidying = Tidying {
+        let retention = Retention {
             store: store.clone(),
             clock: Arc::clone(&ports.clock),
             keep_runs,
@@ -174,7 +176,7 @@ impl System {
         };
         let watch = ClockWatch::new(ports.clock.now(), ports.clock.monotonic());
         let set_back = Arc::new(AtomicBool::new(store.has_runs_of_the_future(ports.clock.now()).await?));
-        let system = Self { store, lease, guardian, health, ports, threads, runs, mail, tidying };
+        let system = Self { store, lease, guardian, health, ports, threads, runs, mail, retention };
         system.recover(since).await?;
         system.start_periodic(watch, set_back, Renewals::new(acquired));
         Ok(system)
@@ -308,7 +310,7 @@ impl System {
             clock: Arc::clone(&self.ports.clock),
             draining: self.guardian.draining().clone(),
         };
-        let clock_leaps = ClockLeaps::new(watch, set_back, rounds.clone(), self.tidying.clone());
+        let clock_leaps = ClockLeaps::new(watch, set_back, rounds.clone(), self.retention.clone());
         self.every(ActorKind::Triggers, "triggers", TRIGGER, {
             Arc::new(move || {
                 let rounds = rounds.clone();
@@ -363,27 +365,27 @@ impl System {
                 })
             })
         });
-        self.every(ActorKind::Usage, "usage", quota::EVERY, {
+        self.every(ActorKind::Usage, "usage", usage::EVERY, {
             let (quota, store) = (self.ports.quota.clone(), self.store.clone());
             let clock = Arc::clone(&self.ports.clock);
             Arc::new(move || {
                 let (quota, store, now) = (quota.clone(), store.clone(), clock.now());
                 Box::pin(async move {
                     if let Err(error) = quota.look(&store, now).await {
-                        tracing::warn!(%error, "it was not looked what workspaces keep");
+                        tracing::warn!(%error, "failed to measure the storage of workspaces");
                     }
                     Ok(())
                 })
             })
         });
         self.every(ActorKind::Maintenance, "maintain", MAINTAIN, {
-            let (tidying, sweeper) = (self.tidying.clone(), Sweeper::new(self.recovery(), self.lease));
+            let (retention, sweeper) = (self.retention.clone(), Sweeper::new(self.recovery(), self.lease));
             Arc::new(move || {
-                let (tidying, sweeper) = (tidying.clone(), sweeper.clone());
+                let (retention, sweeper) = (retention.clone(), sweeper.clone());
                 Box::pin(async move {
-                    tidying.round().await;
+                    retention.round().await;
                     if let Err(error) = sweeper.sweep().await {
-                        tracing::warn!(%error, "it was not looked for runs that nobody looks after");
+                        tracing::warn!(%error, "failed to scan for orphaned runs");
                     }
                     Ok(())
                 })
@@ -424,9 +426,9 @@ async fn renew(
 async fn take_over(store: &Store, lease: Lease, runs: &InFlight) {
     match store.take_over_expired(lease).await {
         Ok(taken) => runs.given(&taken),
-        Err(NotTaken { perhaps, error }) => {
-            runs.given(&perhaps);
-            tracing::warn!(%error, "expired leases were not looked for");
+        Err(ClaimFailed { uncertain, error }) => {
+            runs.given(&uncertain);
+            tracing::warn!(%error, "failed to poll for expired leases");
         }
     }
 }
@@ -435,6 +437,6 @@ async fn sweep(recovery: &Recovery, runs: &InFlight) {
     let found = runs.orphans();
     if !found.is_empty() {
         let taken = recovery.adopt(&found).await;
-        tracing::info!(found = found.len(), taken, "runs that nobody looked after");
+        tracing::info!(found = found.len(), taken, "adopted orphaned runs");
     }
 }

@@ -9,19 +9,19 @@ use kernel::Clock;
 use store::{QuestionKey, Store, StoreError, StoredAnswerOf};
 use uuid::Uuid;
 
-use super::wakes::Wakes;
-use crate::turn::text::stored_json;
+use super::wakeups::Wakeups;
+use crate::kinds::turn::text::stored_json;
 
-/// How often it is looked whether an answer came of which nobody has told.
-const LOOK: Duration = Duration::from_secs(30);
-/// How soon it is looked again when the database did not answer.
-const AGAIN: Duration = Duration::from_secs(1);
+/// Interval of the polls for an answer whose notification was lost.
+const POLL_INTERVAL: Duration = Duration::from_secs(30);
+/// Pause before the next poll if the database did not answer.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// The answers to one run's questions.
 pub(super) struct AnswersOf {
     pub(super) run: Uuid,
     pub(super) store: Store,
-    pub(super) wakes: Wakes,
+    pub(super) wakeups: Wakeups,
     pub(super) clock: Arc<dyn Clock>,
 }
 
@@ -31,17 +31,17 @@ impl Answers for AnswersOf {
         let number = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
         let (visit, attempt) = (number(step.visit), number(step.attempt));
         let key = QuestionKey { run: self.run, node: step.node.to_owned(), visit, attempt };
-        let listening = self.wakes.listen(self.run);
+        let listening = self.wakeups.listen(self.run);
         loop {
             // Before the look: what comes in between wakes too.
             let mut woken = std::pin::pin!(listening.woken.notified());
             woken.as_mut().enable();
             let wait = match self.store.answer_to(&key).await.map(read) {
                 Ok(Some(answer)) => return answer,
-                Ok(None) => LOOK,
+                Ok(None) => POLL_INTERVAL,
                 Err(error) => {
                     self.complain(&error);
-                    AGAIN
+                    RETRY_PAUSE
                 }
             };
             tokio::select! {
@@ -54,7 +54,7 @@ impl Answers for AnswersOf {
 
 impl AnswersOf {
     fn complain(&self, error: &StoreError) {
-        tracing::warn!(run = %self.run, %error, "it was not looked whether somebody has answered");
+        tracing::warn!(run = %self.run, %error, "failed to poll for answers");
     }
 }
 

@@ -11,7 +11,7 @@ use store::{Store, StoreError, StoredStep};
 use uuid::Uuid;
 use wire::ErrorCode;
 
-use crate::turn::text::stored_json;
+use crate::kinds::turn::text::stored_json;
 
 /// The journal of a run's earlier life.
 pub(crate) async fn read_journal(store: &Store, run: Uuid) -> Result<Vec<RecordedStep>, StoreError> {
@@ -60,7 +60,7 @@ pub(super) fn step_row(run: Uuid, record: StepRecord) -> StepRow {
     }
 }
 
-/// What the row asks somebody.
+/// The question of the row.
 pub(super) fn question_row(run: Uuid, record: &StepRecord) -> Option<QuestionRow> {
     let question = record.question.as_ref()?;
     Some(QuestionRow {

@@ -2,17 +2,23 @@
 //! result is a journal row before anything depends on it, and readers are told what is committed.
 
 mod answers;
+pub(crate) mod cancel;
 mod credentials;
 mod databases;
+mod event_writer;
 mod frames;
 mod interrupted;
 mod journal;
+pub(crate) mod keyed_start;
+pub(crate) mod lease;
 mod pace;
+pub(crate) mod queue;
 mod reads;
+pub(crate) mod recover;
 mod search;
-mod teller;
+pub(crate) mod sweeper;
 pub(crate) mod waiting;
-mod wakes;
+mod wakeups;
 mod workflows;
 mod writer;
 
@@ -36,19 +42,19 @@ use tokio::sync::Semaphore;
 use uuid::Uuid;
 use wire::ErrorCode;
 
+pub(crate) use event_writer::{EventWriter, Urgency};
 pub(crate) use frames::Frames;
 pub(crate) use interrupted::keep as keep_interrupted;
 pub(crate) use journal::read_journal;
 pub(crate) use reads::Reads;
-pub(crate) use teller::{Teller, Urgency};
-pub(crate) use wakes::Wakes;
+pub(crate) use wakeups::Wakeups;
 pub(crate) use writer::{End, RunWriter};
 
-use crate::db::{Database, WriteError};
-use crate::lease::InFlight;
+use crate::jobs::usage::Quota;
+use crate::lanes::{Database, WriteError};
 use crate::plans::{LoadedVersion, Plans};
-use crate::publish::{Reader, Topics};
-use crate::quota::Quota;
+use crate::run::lease::InFlight;
+use crate::streams::{Reader, Topics};
 use answers::AnswersOf;
 pub(crate) use credentials::CredentialsOf;
 use databases::DatabasesOf;
@@ -92,7 +98,7 @@ pub(crate) struct RunPorts {
     /// Whose lease everything is written under.
     pub(crate) writer: Uuid,
     /// What wakes runs that wait.
-    pub(crate) wakes: Wakes,
+    pub(crate) wakeups: Wakeups,
     /// Whether there are other instances.
     pub(crate) others: Arc<AtomicBool>,
     /// Runs of an earlier life that may read what they had stored at the same time. There may be thousands, and a
@@ -116,7 +122,7 @@ pub(crate) enum Driven {
     Ended,
     /// It only waits, and is in the queue until it is due or answered.
     Parked,
-    /// This process may not or cannot write any more; whoever owns the run goes on.
+    /// This process may not or cannot write any more; the owner of the run resumes it.
     Lost(WriteError),
     /// The database could not be read; try again.
     Unreadable(String),
@@ -128,12 +134,12 @@ pub(crate) enum Ran {
     Succeeded(Value),
     /// Without one.
     Failed(RunError),
-    /// This process may not or cannot write any more; whoever owns the run goes on.
+    /// This process may not or cannot write any more; the owner of the run resumes it.
     Lost(WriteError),
 }
 
 /// Executes a version to its end. Dropped, the run is stopped.
-pub(crate) async fn execute<T: Teller>(
+pub(crate) async fn execute<T: EventWriter>(
     version: &LoadedVersion,
     workspace: Uuid,
     input: RunInput,
@@ -185,7 +191,7 @@ impl<'a> Adapters<'a> {
             answers: AnswersOf {
                 run,
                 store: ports.store.clone(),
-                wakes: ports.wakes.clone(),
+                wakeups: ports.wakeups.clone(),
                 clock: Arc::clone(&ports.clock),
             },
             credentials: CredentialsOf {

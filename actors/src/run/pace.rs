@@ -14,7 +14,7 @@ use std::time::Duration;
 use kernel::Clock;
 use uuid::Uuid;
 
-/// How long a run goes on in one poll; then it gives way at the next step or piece.
+/// How long a run continues in one poll; then it yields at the next step or piece.
 const SLICE: Duration = Duration::from_millis(1);
 
 thread_local! {

@@ -35,7 +35,7 @@ impl Reads {
 pub(crate) struct ReadsOf(Arc<Semaphore>);
 
 impl ReadsOf {
-    /// Waits for a place, which ends when the permit is dropped. Whoever has one does not ask for another.
+    /// Waits for a permit. A holder of one must not ask for another.
     pub(crate) async fn place(&self) -> Option<SemaphorePermit<'_>> {
         self.0.acquire().await.ok()
     }

@@ -12,10 +12,10 @@ use uuid::Uuid;
 use wire::ErrorCode;
 
 use super::reads::ReadsOf;
-use crate::quota::{Quota, WorkspaceFull};
+use crate::jobs::usage::{Quota, WorkspaceFull};
 
 /// Bytes of the vectors that are held at the same time.
-const PAGE: usize = 4 << 20;
+const PAGE_BYTES: usize = 4 << 20;
 
 /// The indexes of one workspace.
 pub(super) struct SearchOf<'a> {
@@ -94,7 +94,7 @@ impl SearchIndex for SearchOf<'_> {
             Some(_) => {}
         }
         let filter = filter.map(|filter| Value::Object(filter.clone()));
-        let page = (PAGE / (vector.len() * 4).max(1)).clamp(16, 8_192);
+        let page = (PAGE_BYTES / (vector.len() * 4).max(1)).clamp(16, 8_192);
         let (vector, mut best, mut after) = (Arc::new(vector), Best::of(most), (0, 0));
         loop {
             let rows = i64::try_from(page).unwrap_or(1);

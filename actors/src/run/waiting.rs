@@ -11,7 +11,7 @@ const SETTLED: Duration = Duration::from_millis(20);
 /// A wait that is shorter is waited for where the run is.
 const SHORT: TimeDelta = TimeDelta::seconds(10);
 
-/// Ends when the run only waits, for long or for somebody; yields when it is due.
+/// Ends when the run is parkable, because it waits long or for a person; returns when it is due.
 pub(crate) async fn only_waits(
     activity: &Activity,
     deadline: Option<DateTime<Utc>>,

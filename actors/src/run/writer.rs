@@ -18,8 +18,8 @@ use wire::chat::NoticeLevel;
 
 use super::journal::{outbox_row, question_row, step_row};
 use super::pace::Slice;
-use super::{Frames, RunPorts, Teller, Urgency};
-use crate::db::{EventFrames, Key, Then, WriteError};
+use super::{EventWriter, Frames, RunPorts, Urgency};
+use crate::lanes::{EventFrames, Key, Then, WriteError};
 
 /// Longest time that a piece waits for more of them.
 const COALESCE: Duration = Duration::from_millis(40);
@@ -47,7 +47,7 @@ struct Inner<T> {
 struct State<T> {
     batch: Batch,
     frames: Frames,
-    teller: T,
+    events: T,
     receipts: Vec<oneshot::Sender<Result<(), WriteError>>>,
     /// When what waits is due, in monotonic time.
     due: Option<Duration>,
@@ -63,12 +63,12 @@ pub(crate) struct End {
     pub(crate) error: Option<String>,
 }
 
-impl<T: Teller> RunWriter<T> {
-    pub(crate) fn new(key: Key, stream: Uuid, ports: RunPorts, next_seq: u64, teller: T) -> Self {
+impl<T: EventWriter> RunWriter<T> {
+    pub(crate) fn new(key: Key, stream: Uuid, ports: RunPorts, next_seq: u64, events: T) -> Self {
         let state = State {
             batch: Batch::default(),
             frames: Frames::new(stream.to_string(), next_seq),
-            teller,
+            events,
             receipts: Vec::new(),
             due: None,
             lost: None,
@@ -104,7 +104,7 @@ impl<T: Teller> RunWriter<T> {
 
     /// Looks at or changes what will be told.
     pub(crate) fn with<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
-        change(&mut self.inner.state.lock().teller)
+        change(&mut self.inner.state.lock().events)
     }
 
     /// Hands over what is due, whenever it is; never ends.
@@ -139,7 +139,7 @@ impl<T: Teller> RunWriter<T> {
     /// Notes what happens, and sees to it that readers are told in time.
     fn note(&self, happens: impl FnOnce(&mut T) -> Urgency) {
         let mut state = self.inner.state.lock();
-        match happens(&mut state.teller) {
+        match happens(&mut state.events) {
             Urgency::Whenever => {}
             Urgency::Next => self.inner.due(&mut state, Duration::ZERO),
             Urgency::Soon => self.inner.due(&mut state, COALESCE),
@@ -206,7 +206,7 @@ impl<T: Teller> RunWriter<T> {
     }
 }
 
-impl<T: Teller> Inner<T> {
+impl<T: EventWriter> Inner<T> {
     /// What waits is due after `wait` at the latest.
     fn due(&self, state: &mut State<T>, wait: Duration) {
         let at = self.ports.clock.monotonic() + wait;
@@ -217,7 +217,7 @@ impl<T: Teller> Inner<T> {
     }
 
     fn hand_over(&self, state: &mut State<T>, end: bool) {
-        state.teller.tell(&mut state.frames, &mut state.batch.items);
+        state.events.write(&mut state.frames, &mut state.batch.items);
         let told = !state.frames.is_empty();
         if state.batch.is_empty() && !told && !end && state.receipts.is_empty() {
             return;
@@ -240,35 +240,35 @@ impl<T: Teller> Inner<T> {
 }
 
 #[async_trait]
-impl<T: Teller> Output for RunWriter<T> {
+impl<T: EventWriter> Output for RunWriter<T> {
     async fn text(&self, node: &str, piece: &str) {
-        self.note(|teller| teller.text(node, piece));
+        self.note(|events| events.text(node, piece));
         self.room().await;
     }
 
     async fn rewind(&self, node: &str, bytes: usize) {
-        self.with(|teller| teller.rewind(node, bytes));
+        self.with(|events| events.rewind(node, bytes));
     }
 
     async fn new_message(&self) {
-        self.note(Teller::new_message);
+        self.note(EventWriter::new_message);
         self.room().await;
     }
 
     async fn progress(&self, text: &str) {
-        self.note(|teller| teller.progress(text));
+        self.note(|events| events.progress(text));
         self.room().await;
     }
 
     async fn notice(&self, level: NoticeLevel, message: &str, title: Option<&str>) {
-        self.note(|teller| teller.notice(level, message, title));
+        self.note(|events| events.notice(level, message, title));
         self.room().await;
     }
 }
 
-impl<T: Teller> Journal for RunWriter<T> {
+impl<T: EventWriter> Journal for RunWriter<T> {
     fn begins(&self, row: &StepRecord) {
-        self.note(|teller| teller.begins(row));
+        self.note(|events| events.begins(row));
     }
 
     fn room(&self) -> Option<BoxFuture<'_, ()>> {
@@ -281,7 +281,7 @@ impl<T: Teller> Journal for RunWriter<T> {
         let (done, committed) = oneshot::channel();
         {
             let mut state = self.inner.state.lock();
-            state.teller.records(&row);
+            state.events.records(&row);
             state.batch.questions.extend(question_row(self.inner.key.id, &row));
             state.batch.outbox.extend(outbox_row(self.inner.key.id, &row));
             state.batch.steps.push(step_row(self.inner.key.id, row));

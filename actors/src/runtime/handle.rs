@@ -80,7 +80,7 @@ impl<M> Handle<M> {
         self.reserve().map(|place| place.put(message))
     }
 
-    /// Takes a place in the mailbox. While somebody holds one, the actor does not passivate.
+    /// Reserves a slot in the mailbox. While a slot is reserved, the actor does not passivate.
     ///
     /// # Errors
     /// [`TellError`] when there is none.
@@ -116,7 +116,7 @@ impl<M> Handle<M> {
         let all = u32::try_from(self.inner.capacity).unwrap_or(u32::MAX);
         let _retiring = self.inner.retiring.lock();
         let idle = self.inner.places.try_acquire_many(all).is_ok_and(|places| {
-            // Closed before the places are given back, so nobody can slip in between.
+            // Closed before the slots are released, so no sender can reserve one in between.
             self.inner.places.close();
             drop(places);
             true

@@ -13,17 +13,17 @@ use uuid::Uuid;
 use wire::{ErrorCode, TriggerError, TriggerSkip};
 
 use super::Schedule;
-use crate::begin::{BeginError, IdempotencyKey};
-use crate::db::WriteError;
+use crate::kinds::workflow::{NewRun, RunOptions, Runs};
+use crate::lanes::WriteError;
 use crate::plans::PlanError;
-use crate::runs::{NewRun, RunOptions, Runs};
+use crate::run::keyed_start::{IdempotencyKey, RunStartError};
 
-/// How long nobody else takes a fire that is being judged.
+/// How long a claim of a fire lasts.
 const BUSY: TimeDelta = TimeDelta::seconds(30);
 /// When a fire is tried again that could not be judged.
-const AGAIN: TimeDelta = TimeDelta::seconds(2);
+const RETRY_DELAY: TimeDelta = TimeDelta::seconds(2);
 /// A fire that is claimed later than this has been missed.
-const LATE: TimeDelta = TimeDelta::seconds(60);
+const MISSED_AFTER: TimeDelta = TimeDelta::seconds(60);
 /// How long a claim says when its fire was begun: the run's key is remembered a little longer.
 const TOLD: TimeDelta = TimeDelta::hours(20);
 /// Fires of one claim.
@@ -50,7 +50,7 @@ impl CronRounds {
         while !self.draining.is_cancelled() {
             let claimed = match self.store.claim_cron_fires(BUSY, MOST).await {
                 Ok(claimed) => claimed,
-                Err(error) => return tracing::warn!(%error, "it was not looked which triggers are due"),
+                Err(error) => return tracing::warn!(%error, "failed to poll for due triggers"),
             };
             if claimed.is_empty() {
                 return;
@@ -59,7 +59,7 @@ impl CronRounds {
                 if let Err(error) = self.fire(&fire).await {
                     let workflow = fire.workflow_id;
                     tracing::warn!(%workflow, %error, "a cron trigger is tried again");
-                    let _ = self.store.put_cron_fire_off(&fire, self.clock.now() + AGAIN).await;
+                    let _ = self.store.put_cron_fire_off(&fire, self.clock.now() + RETRY_DELAY).await;
                 }
             }
         }
@@ -78,9 +78,9 @@ impl CronRounds {
         Ok(())
     }
 
-    async fn fire(&self, fire: &StoredCron) -> Result<(), BeginError> {
+    async fn fire(&self, fire: &StoredCron) -> Result<(), RunStartError> {
         let (Some(due), Some(claimed)) = (fire.next_fire_at, fire.claimed_at) else { return Ok(()) };
-        // Nobody can tell any more whether it was begun back then: it counts as missed, not as due once more.
+        // Whether it was started back then is unknown by now: it counts as missed, not as due once more.
         let now = self.clock.now();
         let claimed = if now - claimed > TOLD { now } else { claimed };
         // It was judged when it was configured; another version's zones may know it no more.
@@ -104,24 +104,24 @@ impl CronRounds {
         schedule: &Schedule,
         due: DateTime<Utc>,
         claimed: DateTime<Utc>,
-    ) -> Result<Judged, BeginError> {
+    ) -> Result<Judged, RunStartError> {
         // Of times that were missed only the last one counts; others come one by one, however late the round.
-        let (scheduled_for, from) = match claimed - due > LATE {
+        let (scheduled_for, from) = match claimed - due > MISSED_AFTER {
             true => (schedule.last_of(due, claimed), self.clock.now().max(claimed)),
             false => (due, due),
         };
         let next = schedule.next_after(from);
         let key = key(fire.workflow_id, scheduled_for);
-        // Whoever claimed it before may have come so far.
-        if let Some(begun) = self.runs.begun(&key).await? {
-            return Ok(Judged { fired: FiredCron::Begun(begun.run, scheduled_for), next });
+        // An earlier claim may have started it.
+        if let Some(begun) = self.runs.started(&key).await? {
+            return Ok(Judged { fired: FiredCron::Started(begun.run, scheduled_for), next });
         }
         let workflow = self.store.workflow(&WorkflowRef::Id(fire.workflow_id), Uuid::nil()).await?;
         let Some(workflow) = workflow.filter(|workflow| workflow.archived_at.is_none()) else {
             let code = ErrorCode::WorkflowArchived;
             return Ok(Judged { fired: failed(scheduled_for, code, code.message()), next: None });
         };
-        if claimed - scheduled_for > LATE && fire.settings.missed == MissedFires::Skip {
+        if claimed - scheduled_for > MISSED_AFTER && fire.settings.missed == MissedFires::Skip {
             return Ok(Judged { fired: skipped(scheduled_for, "missed"), next });
         }
         if !fire.settings.overlap && self.is_under_way(fire).await? {
@@ -142,7 +142,7 @@ impl CronRounds {
         workflow: &StoredWorkflow,
         scheduled_for: DateTime<Utc>,
         key: IdempotencyKey,
-    ) -> Result<FiredCron, BeginError> {
+    ) -> Result<FiredCron, RunStartError> {
         let found = self.runs.version(workflow.workspace_id, workflow.id, None).await;
         let version = match found {
             Ok(Some(version)) => version,
@@ -154,7 +154,7 @@ impl CronRounds {
             // A newer instance may execute it; if none has for a while, none does.
             Err(error @ PlanError::Graph(..))
                 if self.runs.ports.others.load(Ordering::Relaxed)
-                    && self.clock.now() - scheduled_for <= LATE =>
+                    && self.clock.now() - scheduled_for <= MISSED_AFTER =>
             {
                 return Err(StoreError::Corrupt(error.to_string()).into());
             }
@@ -183,14 +183,14 @@ impl CronRounds {
             limited: workflow.max_concurrent_runs.is_some(),
             idempotency: Some(key),
         };
-        match self.runs.begin(new).await {
-            Ok(begun) => Ok(FiredCron::Begun(begun.run, scheduled_for)),
-            Err(error @ (BeginError::Write(WriteError::Poisoned(_)) | BeginError::KeyReused)) => {
+        match self.runs.start(new).await {
+            Ok(begun) => Ok(FiredCron::Started(begun.run, scheduled_for)),
+            Err(error @ (RunStartError::Write(WriteError::Poisoned(_)) | RunStartError::KeyReused)) => {
                 tracing::error!(workflow = %workflow.id, %error, "a cron trigger's run cannot be stored");
                 let code = ErrorCode::Internal;
                 Ok(failed(scheduled_for, code, code.message()))
             }
-            Err(BeginError::Full(full)) => {
+            Err(RunStartError::Full(full)) => {
                 Ok(failed(scheduled_for, ErrorCode::WorkspaceFull, &full.to_string()))
             }
             Err(error) => Err(error),
@@ -198,7 +198,7 @@ impl CronRounds {
     }
 }
 
-/// The same for a fire whoever begins its run.
+/// The same for a fire, whichever instance starts its run.
 fn key(workflow: Uuid, scheduled_for: DateTime<Utc>) -> IdempotencyKey {
     let (scope, key) = (format!("trigger:cron:{workflow}"), time(scheduled_for));
     let digest = digest(&SHA256, format!("{scope} {key}").as_bytes()).as_ref().to_vec();

@@ -49,7 +49,7 @@ impl Schedule {
     #[must_use]
     pub fn next_after(&self, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let next = self.cron.find_next_occurrence(&after.with_timezone(&self.zone), false).ok()?;
-        // Whatever comes of a zone's leaps: time goes on.
+        // Time advances even if a zone's offset leaps.
         Some(next.with_timezone(&Utc)).filter(|next| *next > after)
     }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use actors::db::{Database, Key, WriteError};
-use actors::publish::Readout;
+use actors::lanes::{Database, Key, WriteError};
+use actors::streams::Readout;
 use futures_util::FutureExt;
 use kernel::SystemClock;
 use store::batch::Batch;

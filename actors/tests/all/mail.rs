@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use actors::mail::Delivery;
+use actors::delivery::mail::Delivery;
 use kernel::{Clock, ManualClock, Secret, SystemClock};
 
 use crate::support::until;

@@ -1,6 +1,6 @@
 //! Nothing is told before it is stored, and whoever is slow is slow alone.
 
-use actors::publish::{Reader, Readout};
+use actors::streams::{Reader, Readout};
 use kernel::SystemClock;
 
 use crate::support::lanes::{LANE, Lanes, events, key, numbers, read_to};

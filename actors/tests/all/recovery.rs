@@ -204,8 +204,8 @@ async fn a_drain_hands_a_long_turn_and_those_behind_it_to_the_next_instance() {
     let told = Told::to_the_answer(&mut reader).await;
     assert!(told.is_whole());
     assert!(!first.system.drain(millis(300)).await, "it takes longer than that");
-    let refused = first.chat.begin(first.turn(crate::support::house::new_thread(), "late")).await;
-    assert!(matches!(refused, Err(actors::chat::BeginError::Draining)));
+    let refused = first.chat.start(first.turn(crate::support::house::new_thread(), "late")).await;
+    assert!(matches!(refused, Err(actors::kinds::turn::chat::RunStartError::Draining)));
     first.system.stop(millis(5_000)).await;
     let written = house.database.scalar("SELECT count(*) FROM stream_events").await;
     pause(millis(300)).await;

@@ -1,6 +1,6 @@
 //! Runs of workflows as actors: taken over, ended when they cannot be read, cut at a shutdown, stopped.
 
-use actors::runs::{NewRun, RunOptions};
+use actors::kinds::workflow::{NewRun, RunOptions};
 use serde_json::json;
 use store::RunStatus;
 use uuid::Uuid;
@@ -20,7 +20,7 @@ async fn begin(instance: &Instance, text: &str) -> Uuid {
         trigger: "api",
         idempotency: None,
     };
-    instance.system.runs().begin(new).await.unwrap().run
+    instance.system.runs().start(new).await.unwrap().run
 }
 
 async fn ended(instance: &Instance, run: Uuid) -> (RunStatus, Option<String>) {

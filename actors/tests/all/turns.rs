@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use actors::chat::{BeginError, Target};
-use actors::db::WriteError;
-use actors::thread::WAITING_TURNS;
+use actors::kinds::turn::chat::{RunStartError, Target};
+use actors::kinds::turn::thread::WAITING_TURNS;
+use actors::lanes::WriteError;
 use futures_util::FutureExt;
 use kernel::{Clock, ManualClock, SystemClock};
 use wire::chat::ChatEvent;
@@ -68,10 +68,10 @@ async fn a_thread_takes_as_many_waiting_turns_as_may_wait_and_no_more() {
     let instance = house.instance(1).await;
     let thread = instance.thread_of(instance.begin(&words(60)).await.stream()).await;
     let turns =
-        (0..WAITING_TURNS + 10).map(|_| instance.chat.begin(instance.turn(Target::Thread(thread), "x")));
+        (0..WAITING_TURNS + 10).map(|_| instance.chat.start(instance.turn(Target::Thread(thread), "x")));
     let outcomes = futures_util::future::join_all(turns).await;
     let taken = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
-    let busy = outcomes.iter().filter(|outcome| matches!(outcome, Err(BeginError::ThreadBusy))).count();
+    let busy = outcomes.iter().filter(|outcome| matches!(outcome, Err(RunStartError::ThreadBusy))).count();
     assert_eq!((taken, busy), (WAITING_TURNS, 10));
 }
 
@@ -96,7 +96,7 @@ async fn a_turn_runs_though_its_caller_is_gone_before_it_was_stored() {
     for _ in 0..20 {
         // Polled once: the start is handed over, and nobody waits for it any more.
         let turn = instance.turn(new_thread(), "hello");
-        assert!(Box::pin(instance.chat.begin(turn)).now_or_never().is_none());
+        assert!(Box::pin(instance.chat.start(turn)).now_or_never().is_none());
     }
     let sql = "SELECT count(*) FROM runs WHERE status = 'succeeded'";
     let clock = SystemClock::new();
@@ -224,8 +224,8 @@ async fn a_turn_whose_start_cannot_be_written_is_refused_and_leaves_nothing() {
     let house = House::echo(0).await;
     let instance = house.instance(1).await;
     refuse_poison(&house.database).await;
-    let refused = instance.chat.begin(instance.turn(new_thread(), "poison")).await;
-    assert!(matches!(refused, Err(BeginError::Write(WriteError::Poisoned(_)))));
+    let refused = instance.chat.start(instance.turn(new_thread(), "poison")).await;
+    assert!(matches!(refused, Err(RunStartError::Write(WriteError::Poisoned(_)))));
     assert_eq!(house.database.scalar("SELECT count(*) FROM runs").await, "0");
     assert!(instance.system.topics().is_empty() && instance.system.threads().is_empty());
     let mut reader = instance.begin("hello").await;

@@ -35,7 +35,7 @@ pub use client::Client;
 pub use error::{ClientError, ErrorKind, Fault};
 pub use follow::{Resuming, ResumingChat, ResumingRun};
 pub use reqwest::header::HeaderMap;
-pub use runs::{BegunRun, RunOptions, RunsFilter};
+pub use runs::{RunOptions, RunsFilter, StartedRun};
 pub use stream::{ChatStream, EventStream, RunStream, StreamEvent};
 pub use turn::{Turn, TurnError};
 pub use workflows::Part;

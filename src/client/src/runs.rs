@@ -22,7 +22,7 @@ pub struct RunOptions {
 
 /// A run that was begun.
 #[derive(Debug, Clone, PartialEq)]
-pub struct BegunRun {
+pub struct StartedRun {
     /// Its record; with [`RunOptions::wait`], as it stands after the wait.
     pub run: RunRecord,
     /// Whether an earlier request with the same key had begun it.
@@ -57,7 +57,7 @@ impl Client {
         workflow: &str,
         run: &CreateRun,
         options: &RunOptions,
-    ) -> Result<BegunRun, ClientError> {
+    ) -> Result<StartedRun, ClientError> {
         let mut url = self.url(&["api", "workflows", workflow, "runs"])?;
         if let Some(wait) = options.wait {
             url.query_pairs_mut().append_pair("wait", &wait.as_secs().to_string());
@@ -68,7 +68,7 @@ impl Client {
         }
         let answer = self.answer_after(request, options.wait.unwrap_or_default()).await?;
         let replayed = answer.header("idempotency-replayed") == Some("true");
-        Ok(BegunRun { run: answer.ok()?, replayed })
+        Ok(StartedRun { run: answer.ok()?, replayed })
     }
 
     /// `GET /api/workflows/{ref}/runs`: part of the list of a workflow's runs, the newest first.

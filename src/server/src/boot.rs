@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::dev::ServerHandle;
-use actors::mail::DeliveryError;
+use actors::delivery::mail::DeliveryError;
 use actors::{Grace, Settings, System};
 use auth::exposure::Asks;
 use auth::keyring::KeyringError;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use actors::mail::{Delivery, DeliveryError, Settings};
+use actors::delivery::mail::{Delivery, DeliveryError, Settings};
 use auth::keyring::KeyRing;
 use auth::sign_in::CodeKey;
 use config::{Config, Signup};

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::committed::committed;
 use crate::run_queue::taken;
-use crate::{NotTaken, Store, StoreError};
+use crate::{ClaimFailed, Store, StoreError};
 
 /// Seconds that a lease lasts without renewal.
 pub const LEASE_SECONDS: i32 = 10;
@@ -195,8 +195,8 @@ impl Store {
     /// over nothing.
     ///
     /// # Errors
-    /// [`NotTaken`] when the database does not answer.
-    pub async fn take_over_expired(&self, by: Lease) -> Result<Vec<Uuid>, NotTaken> {
+    /// [`ClaimFailed`] when the database does not answer.
+    pub async fn take_over_expired(&self, by: Lease) -> Result<Vec<Uuid>, ClaimFailed> {
         taken!(self, |connection| take_over(connection, by).await?)
     }
 }

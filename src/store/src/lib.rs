@@ -90,7 +90,7 @@ pub use pool::{Options, Store};
 pub use questions::{Answered, OpenQuestion, QuestionKey, StoredAnswerOf};
 pub use retention::LookedAt;
 pub use run_list::{ListedRun, RunsFilter, RunsPage};
-pub use run_queue::{LookedOver, NotTaken, SeenRun};
+pub use run_queue::{ClaimFailed, OwnershipScan, SeenRun};
 pub use runs::{LeftRun, RunFilter, RunStatus, StoredRun, UnfinishedRun};
 pub use runtime::DatabaseRuntime;
 pub use search::{ChunkPlace, IndexRefusal, MOST_INDEXED_CHUNKS, NewChunk, StoredChunk, StoredIndex};
@@ -100,7 +100,7 @@ pub use sign_in::{
     OidcReturn, OpenedSession, OutgoingMail, Proven, Refreshed, Revoked, ShownCode, StoredSession,
     StoredUser,
 };
-pub use stops::AskedStop;
+pub use stops::StopRequest;
 pub use streams::{StoredFrames, StoredStream, StreamNews};
 pub use threads::{Slice, StoredItem, StoredThread, ThreadsOf};
 pub use token_causes::{CauseSearch, Caused, CausedSecret};

@@ -41,20 +41,20 @@ struct Count {
     count: i64,
 }
 
-/// Runs were perhaps not taken.
+/// Runs were uncertain not taken.
 #[derive(Debug, thiserror::Error)]
 #[error("{error}")]
-pub struct NotTaken {
+pub struct ClaimFailed {
     /// Those that this writer has if the commit got through and only its answer did not.
-    pub perhaps: Vec<Uuid>,
+    pub uncertain: Vec<Uuid>,
     /// What happened.
     #[source]
     pub error: StoreError,
 }
 
-impl From<StoreError> for NotTaken {
+impl From<StoreError> for ClaimFailed {
     fn from(error: StoreError) -> Self {
-        Self { perhaps: Vec::new(), error }
+        Self { uncertain: Vec::new(), error }
     }
 }
 
@@ -62,16 +62,16 @@ impl From<StoreError> for NotTaken {
 macro_rules! taken {
     ($store:expr, |$connection:ident| $taking:expr) => {{
         let mut connection = $store.connection().await?;
-        let mut perhaps = Vec::new();
+        let mut uncertain = Vec::new();
         let done = connection
             .transaction(async |$connection| {
-                perhaps = $taking;
+                uncertain = $taking;
                 Ok::<_, StoreError>(())
             })
             .await;
         match done {
-            Ok(()) => Ok(perhaps),
-            Err(error) => Err(NotTaken { perhaps, error }),
+            Ok(()) => Ok(uncertain),
+            Err(error) => Err(ClaimFailed { uncertain, error }),
         }
     }};
 }
@@ -82,8 +82,8 @@ impl Store {
     /// a chat do not count there.
     ///
     /// # Errors
-    /// [`NotTaken`] when the database does not answer.
-    pub async fn take_due(&self, by: Lease) -> Result<Vec<Uuid>, NotTaken> {
+    /// [`ClaimFailed`] when the database does not answer.
+    pub async fn take_due(&self, by: Lease) -> Result<Vec<Uuid>, ClaimFailed> {
         let now = self.now();
         taken!(self, |connection| {
             let due: Vec<Queued> = diesel::sql_query(
@@ -125,8 +125,8 @@ impl Store {
     /// while another instance does.
     ///
     /// # Errors
-    /// [`NotTaken`] when the database does not answer.
-    pub async fn take_turns(&self, by: Lease, workflow: Uuid) -> Result<Option<Vec<Uuid>>, NotTaken> {
+    /// [`ClaimFailed`] when the database does not answer.
+    pub async fn take_turns(&self, by: Lease, workflow: Uuid) -> Result<Option<Vec<Uuid>>, ClaimFailed> {
         let (mut able, now) = (true, self.now());
         let turns = taken!(self, |connection| {
             able = may_count(connection, workflow).await?;
@@ -138,8 +138,8 @@ impl Store {
     /// Takes one run out of the queue, whatever it waits for; yields it if it stood there.
     ///
     /// # Errors
-    /// [`NotTaken`] when the database does not answer.
-    pub async fn take_queued(&self, by: Lease, run: Uuid) -> Result<Vec<Uuid>, NotTaken> {
+    /// [`ClaimFailed`] when the database does not answer.
+    pub async fn take_queued(&self, by: Lease, run: Uuid) -> Result<Vec<Uuid>, ClaimFailed> {
         let now = self.now();
         taken!(self, |connection| {
             let found: Vec<Found> = diesel::sql_query(
@@ -223,7 +223,12 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
-    pub async fn looked_over(&self, by: Lease, after: Uuid, limit: i64) -> Result<LookedOver, StoreError> {
+    pub async fn scan_ownership(
+        &self,
+        by: Lease,
+        after: Uuid,
+        limit: i64,
+    ) -> Result<OwnershipScan, StoreError> {
         #[derive(QueryableByName)]
         struct Looked {
             #[diesel(sql_type = SqlUuid)]
@@ -233,14 +238,14 @@ impl Store {
             #[diesel(sql_type = Bool)]
             unfinished: bool,
             #[diesel(sql_type = Bool)]
-            own: bool,
+            owned: bool,
             #[diesel(sql_type = Bool)]
-            forsaken: bool,
+            orphaned: bool,
         }
         let looked: Vec<Looked> = diesel::sql_query(
-            "SELECT r.id, r.writer_id, r.unfinished, r.unfinished AND r.writer_id = $3 AND NOT q.there AS own,
+            "SELECT r.id, r.writer_id, r.unfinished, r.unfinished AND r.writer_id = $3 AND NOT q.there AS owned,
                  r.unfinished AND NOT q.there AND NOT EXISTS (SELECT FROM leases l WHERE l.writer_id = r.writer_id
-                     AND l.expires_at <> 'infinity' AND l.oldest_run <= r.id) AS forsaken
+                     AND l.expires_at <> 'infinity' AND l.oldest_run <= r.id) AS orphaned
              FROM (SELECT id, writer_id, finished_at IS NULL AS unfinished FROM runs WHERE id > $1
                    ORDER BY id LIMIT $2) r,
                  LATERAL (SELECT r.unfinished AND EXISTS (SELECT FROM run_queue WHERE run_id = r.id) AS there) q
@@ -256,9 +261,9 @@ impl Store {
             let found = looked.iter().filter(|row| is(row));
             found.map(|row| SeenRun { run: row.id, writer: row.writer_id }).collect()
         };
-        Ok(LookedOver {
-            forsaken: which(|row| row.forsaken),
-            own: which(|row| row.own && !row.forsaken),
+        Ok(OwnershipScan {
+            orphaned: which(|row| row.orphaned),
+            owned: which(|row| row.owned && !row.orphaned),
             last: looked.last().map(|row| row.id).filter(|_| full),
             first_unfinished: looked.iter().find(|row| row.unfinished).map(|row| row.id),
         })
@@ -267,8 +272,8 @@ impl Store {
     /// Makes this writer the owner of runs that it has already, or that nobody has; yields those of which that still holds.
     ///
     /// # Errors
-    /// [`NotTaken`] when the database does not answer.
-    pub async fn adopt_forsaken(&self, by: Lease, seen: &[SeenRun]) -> Result<Vec<Uuid>, NotTaken> {
+    /// [`ClaimFailed`] when the database does not answer.
+    pub async fn adopt_orphaned(&self, by: Lease, seen: &[SeenRun]) -> Result<Vec<Uuid>, ClaimFailed> {
         let Some(oldest) = seen.iter().map(|seen| seen.run).min() else { return Ok(Vec::new()) };
         let runs: Vec<Uuid> = seen.iter().map(|seen| seen.run).collect();
         let writers: Vec<Uuid> = seen.iter().map(|seen| seen.writer).collect();
@@ -306,11 +311,11 @@ pub struct SeenRun {
 
 /// What a look over runs has found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LookedOver {
+pub struct OwnershipScan {
     /// Unfinished runs that nobody has.
-    pub forsaken: Vec<SeenRun>,
+    pub orphaned: Vec<SeenRun>,
     /// Unfinished runs of whoever looks.
-    pub own: Vec<SeenRun>,
+    pub owned: Vec<SeenRun>,
     /// The last run that was looked at, if there are more.
     pub last: Option<Uuid>,
     /// The first run that has not ended.

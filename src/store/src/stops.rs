@@ -10,7 +10,7 @@ use crate::{Store, StoreError, StoredRun};
 
 /// A run to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AskedStop {
+pub struct StopRequest {
     /// The run.
     pub run: Uuid,
     /// Its thread, for a turn.
@@ -57,7 +57,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
-    pub async fn asked_stops(&self, writer: Uuid) -> Result<Vec<AskedStop>, StoreError> {
+    pub async fn stop_requests(&self, writer: Uuid) -> Result<Vec<StopRequest>, StoreError> {
         let rows: Vec<Row> = diesel::sql_query(
             "SELECT s.run_id AS id, r.thread_id, q.run_id IS NOT NULL AS queued,
                  r.id IS NULL OR r.finished_at IS NOT NULL AS over
@@ -69,7 +69,7 @@ impl Store {
         .await?;
         let stop = |row: Row| {
             let Row { id: run, thread_id, queued, over } = row;
-            AskedStop { run, thread: thread_id.map(ThreadId), queued, over }
+            StopRequest { run, thread: thread_id.map(ThreadId), queued, over }
         };
         Ok(rows.into_iter().map(stop).collect())
     }

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use actors::chat::{BeginError, Begun, Chat, NewTurn, Owner, Target};
+use actors::kinds::turn::chat::{Chat, NewTurn, Owner, RunStartError, StartedTurn, Target};
 use actors::plans::LoadedVersion;
-use actors::publish::{Reader, Readout};
+use actors::streams::{Reader, Readout};
 use actors::{Settings, System};
 use auth::keyring::KeyRing;
 use kernel::{Clock, Ids, ManualClock, SystemClock, SystemRandom, ThreadId};
@@ -110,9 +110,9 @@ impl House {
                     sandbox: sandbox::Sandbox::new(sandbox::Options::own()),
                     vault: None,
                     outbound,
-                    mail: actors::mail::Settings {
+                    mail: actors::delivery::mail::Settings {
                         ring: Arc::new(KeyRing::new("mail", [("mail", &[0; 32])]).unwrap()),
-                        delivery: actors::mail::Delivery::log(),
+                        delivery: actors::delivery::mail::Delivery::log(),
                         members_and: None,
                     },
                     keep_runs: None,
@@ -184,12 +184,12 @@ impl Instance {
 
     /// A message to a new thread.
     pub(crate) async fn begin(&self, text: &str) -> Reader {
-        begun(self.chat.begin(self.turn(new_thread(), text)).await)
+        begun(self.chat.start(self.turn(new_thread(), text)).await)
     }
 
     /// A message to a thread that exists.
     pub(crate) async fn say(&self, thread: ThreadId, text: &str) -> Reader {
-        begun(self.chat.begin(self.turn(Target::Thread(thread), text)).await)
+        begun(self.chat.start(self.turn(Target::Thread(thread), text)).await)
     }
 
     /// Everything of a stream, from its first event to its end.
@@ -218,7 +218,7 @@ impl Drop for Instance {
     }
 }
 
-fn begun(begun: Result<Begun, BeginError>) -> Reader {
+fn begun(begun: Result<StartedTurn, RunStartError>) -> Reader {
     begun.unwrap_or_else(|error| panic!("{error}")).reader
 }
 

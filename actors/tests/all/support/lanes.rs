@@ -3,9 +3,9 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use actors::db::{Database, EventFrames, Key, WriteError};
-use actors::publish::{Reader, Readout, Topics};
+use actors::lanes::{Database, EventFrames, Key, WriteError};
 use actors::runtime::Health;
+use actors::streams::{Reader, Readout, Topics};
 use kernel::{Clock, Ids, SystemClock, SystemRandom};
 use store::batch::{Batch, RunRow, StreamRow};
 use store::testing::TestDatabase;

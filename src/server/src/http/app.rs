@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use actix_web::HttpRequest;
 use actors::System;
-use actors::chat::Chat;
-use actors::runs::Runs;
+use actors::kinds::turn::chat::Chat;
+use actors::kinds::workflow::Runs;
 use auth::keyring::KeyRing;
 use auth::peer::client_address;
 use auth::visitor::VisitorKey;

@@ -7,10 +7,10 @@ use std::num::{NonZeroU16, NonZeroU32};
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, ResponseError};
-use actors::chat::BeginError;
-use actors::db::WriteError;
+use actors::kinds::turn::chat::RunStartError;
+use actors::kinds::workflow::WorkspaceFull;
+use actors::lanes::WriteError;
 use actors::plans::PlanError;
-use actors::runs::WorkspaceFull;
 use store::StoreError;
 use wire::{ErrorBody, ErrorCode, FieldError, MOST_PROBLEMS};
 
@@ -205,21 +205,21 @@ impl From<WorkspaceFull> for ApiError {
     }
 }
 
-impl From<BeginError> for ApiError {
-    fn from(error: BeginError) -> Self {
+impl From<RunStartError> for ApiError {
+    fn from(error: RunStartError) -> Self {
         let code = match error {
-            BeginError::ThreadBusy => ErrorCode::ChatThreadBusy,
-            BeginError::TurnRunning => ErrorCode::ChatTurnRunning,
-            BeginError::MessageGone => ErrorCode::ItemNotFound,
-            BeginError::Overloaded | BeginError::Write(WriteError::Full) => ErrorCode::Overloaded,
-            BeginError::Draining | BeginError::Write(WriteError::Closed | WriteError::Fenced) => {
+            RunStartError::ThreadBusy => ErrorCode::ChatThreadBusy,
+            RunStartError::TurnRunning => ErrorCode::ChatTurnRunning,
+            RunStartError::MessageGone => ErrorCode::ItemNotFound,
+            RunStartError::Overloaded | RunStartError::Write(WriteError::Full) => ErrorCode::Overloaded,
+            RunStartError::Draining | RunStartError::Write(WriteError::Closed | WriteError::Fenced) => {
                 ErrorCode::Draining
             }
-            BeginError::KeyReused => ErrorCode::IdempotencyKeyReused,
-            BeginError::Unacknowledged => ErrorCode::DatabaseUnavailable,
-            BeginError::Write(WriteError::Poisoned(_)) | BeginError::Random(_) => ErrorCode::Internal,
-            BeginError::Full(full) => return full.into(),
-            BeginError::Store(error) => return error.into(),
+            RunStartError::KeyReused => ErrorCode::IdempotencyKeyReused,
+            RunStartError::Unacknowledged => ErrorCode::DatabaseUnavailable,
+            RunStartError::Write(WriteError::Poisoned(_)) | RunStartError::Random(_) => ErrorCode::Internal,
+            RunStartError::Full(full) => return full.into(),
+            RunStartError::Store(error) => return error.into(),
         };
         Self::new(code).with_cause(error)
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use actix_web::web::Bytes;
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
-use actors::publish::{Reader, ReaderError, Readout};
+use actors::streams::{Reader, ReaderError, Readout};
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::unfold;
 use futures_util::{Stream, StreamExt};

@@ -57,7 +57,7 @@ pub struct StoredCron {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FiredCron {
     /// This run was begun.
-    Begun(Uuid, DateTime<Utc>),
+    Started(Uuid, DateTime<Utc>),
     /// It was left out.
     Skipped(TriggerSkip),
     /// It failed.
@@ -190,7 +190,7 @@ impl Store {
         let json = |value| serde_json::to_value(value).map_err(|e| corrupt("skipped fire", e));
         let mut connection = self.connection().await?;
         match fired {
-            FiredCron::Begun(run, scheduled_for) => {
+            FiredCron::Started(run, scheduled_for) => {
                 diesel::update(row)
                     .set((
                         cron_triggers::last_scheduled_for.eq(Some(scheduled_for)),

@@ -153,7 +153,7 @@ async fn who_hears_nothing_of_the_commit_knows_what_it_was_for() {
          FOR EACH ROW EXECUTE FUNCTION refuse()";
     world.database.execute(failing).await.unwrap();
     for not in [world.store.take_due(lease).await, world.store.take_queued(lease, turn.run).await] {
-        assert_eq!(not.unwrap_err().perhaps, [turn.run]);
+        assert_eq!(not.unwrap_err().uncertain, [turn.run]);
     }
     assert_eq!(world.queued().await, "1");
 }
@@ -167,7 +167,7 @@ async fn a_stop_is_found_by_whoever_can_end_the_run() {
         world.commit(one, &turn.begin()).await.unwrap();
     }
     let found = async |lease: Lease| -> BTreeSet<(Uuid, bool)> {
-        let stops = world.store.asked_stops(lease.writer_id).await.unwrap();
+        let stops = world.store.stop_requests(lease.writer_id).await.unwrap();
         stops.into_iter().filter(|stop| !stop.over).map(|stop| (stop.run, stop.queued)).collect()
     };
     assert!(found(one).await.is_empty());
@@ -183,7 +183,7 @@ async fn a_stop_is_found_by_whoever_can_end_the_run() {
     assert_eq!(world.count("run_stops").await, "2");
     world.commit(one, &own.end()).await.unwrap();
     assert_eq!(found(one).await, [(parked.run, true)].into());
-    let stops = world.store.asked_stops(two.writer_id).await.unwrap();
+    let stops = world.store.stop_requests(two.writer_id).await.unwrap();
     assert_eq!(stops.iter().filter(|stop| stop.over).map(|stop| stop.run).collect::<Vec<_>>(), [own.run]);
     world.store.forget_stops().await.unwrap();
     assert_eq!(world.count("run_stops").await, "1");
@@ -202,26 +202,26 @@ async fn what_nobody_has_is_found_and_what_somebody_has_is_left() {
     world.commit(one, &over.end()).await.unwrap();
     world.commit(one, &park(&parked, 1)).await.unwrap();
     let seen = |turn: &Turn, lease: Lease| SeenRun { run: turn.run, writer: lease.writer_id };
-    let looked = world.store.looked_over(two, Uuid::nil(), 10).await.unwrap();
-    assert_eq!((looked.forsaken, looked.own), (vec![], vec![seen(&own, two)]));
+    let looked = world.store.scan_ownership(two, Uuid::nil(), 10).await.unwrap();
+    assert_eq!((looked.orphaned, looked.owned), (vec![], vec![seen(&own, two)]));
     assert_eq!((looked.first_unfinished, looked.last), (Some(parked.run), None));
     // Its writer is gone, and nobody has taken anything over.
     let gone = format!("DELETE FROM leases WHERE writer_id = '{}'", one.writer_id);
     world.database.execute(&gone).await.unwrap();
-    let looked = world.store.looked_over(two, over.run, 2).await.unwrap();
-    assert_eq!((looked.forsaken, looked.last), (vec![seen(&others, one)], Some(others.run)));
+    let looked = world.store.scan_ownership(two, over.run, 2).await.unwrap();
+    assert_eq!((looked.orphaned, looked.last), (vec![seen(&others, one)], Some(others.run)));
     let all = [seen(&over, one), seen(&parked, one), seen(&others, one)];
     let three = world.writer().await;
-    assert_eq!(world.store.adopt_forsaken(two, &all).await.unwrap(), [others.run]);
-    assert!(world.store.adopt_forsaken(three, &all).await.unwrap().is_empty(), "somebody has it by now");
-    let looked = world.store.looked_over(two, Uuid::nil(), 10).await.unwrap();
-    assert_eq!((looked.forsaken, looked.own.clone()), (vec![], vec![seen(&others, two), seen(&own, two)]));
+    assert_eq!(world.store.adopt_orphaned(two, &all).await.unwrap(), [others.run]);
+    assert!(world.store.adopt_orphaned(three, &all).await.unwrap().is_empty(), "somebody has it by now");
+    let looked = world.store.scan_ownership(two, Uuid::nil(), 10).await.unwrap();
+    assert_eq!((looked.orphaned, looked.owned.clone()), (vec![], vec![seen(&others, two), seen(&own, two)]));
     assert_eq!(
-        world.store.adopt_forsaken(two, &looked.own).await.unwrap().len(),
+        world.store.adopt_orphaned(two, &looked.owned).await.unwrap().len(),
         2,
         "its own may be taken up again"
     );
-    assert!(world.store.adopt_forsaken(three, &looked.own).await.unwrap().is_empty(), "their writer lives");
+    assert!(world.store.adopt_orphaned(three, &looked.owned).await.unwrap().is_empty(), "their writer lives");
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use client::{BegunRun, ClientError, Fault, RunOptions};
+use client::{ClientError, Fault, RunOptions, StartedRun};
 use kernel::{Clock, SystemClock};
 use wire::{CreateRun, RunRecord, RunState};
 
@@ -80,7 +80,7 @@ impl Run {
     }
 
     /// Begins it; when the answer is lost, once more with the same key.
-    async fn begin(&self, session: &Session, wanted: &CreateRun) -> Result<BegunRun, Failure> {
+    async fn begin(&self, session: &Session, wanted: &CreateRun) -> Result<StartedRun, Failure> {
         let options = RunOptions { wait: None, idempotency_key: Some(new_key()?) };
         let mut attempt = 1;
         loop {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use actix_web::HttpRequest;
 use actix_web::http::header;
-use actors::chat::Owner;
+use actors::kinds::turn::chat::Owner;
 use actors::plans::{LoadedVersion, Runnable};
 use auth::chat_session::ChatSession;
 use auth::principal::Actor;

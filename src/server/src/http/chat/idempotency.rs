@@ -6,7 +6,7 @@
 //! goes on by the thread's id.
 
 use actix_web::HttpRequest;
-use actors::chat::IdempotencyKey;
+use actors::kinds::turn::chat::IdempotencyKey;
 use auth::visitor::Visitor;
 use chrono::TimeDelta;
 use ring::digest::{SHA256, digest};

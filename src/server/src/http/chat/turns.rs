@@ -1,7 +1,7 @@
 //! Requests that begin a turn: their answer is its stream.
 
 use actix_web::{HttpRequest, HttpResponse};
-use actors::chat::{Begun, NewTurn, Owner, Target};
+use actors::kinds::turn::chat::{NewTurn, Owner, StartedTurn, Target};
 use auth::visitor::Visitor;
 use kernel::{ItemKey, ThreadId};
 use serde_json::{Map, Value};
@@ -46,10 +46,10 @@ pub(super) async fn begin(
     let mut key = idempotency::key(app, request, access, body)?;
     if let Some(key) = &key
         && !matches!(said, Said::First(_))
-        && let Some(begun) = app.chat().begun(key).await?
+        && let Some(started) = app.chat().started(key).await?
     {
         // Whatever has become of what the request names.
-        return answer(asked, begun, None, false, place).await;
+        return answer(asked, started, None, false, place).await;
     }
     let (target, input, visitor) = target(app, access, said).await?;
     let mut retry_gets_cookie = false;
@@ -59,9 +59,9 @@ pub(super) async fn begin(
         retry_gets_cookie = idempotency::is_secret(&key.key);
     }
     let version = access.version()?;
-    let begun = app
+    let started = app
         .chat()
-        .begin(NewTurn {
+        .start(NewTurn {
             workspace: access.workspace(),
             workflow: access.workflow(),
             version,
@@ -73,31 +73,31 @@ pub(super) async fn begin(
             idempotency: key,
         })
         .await?;
-    answer(asked, begun, visitor, retry_gets_cookie, place).await
+    answer(asked, started, visitor, retry_gets_cookie, place).await
 }
 
 /// The turn's stream, with the visitor's cookie where it is to be set.
 async fn answer(
     asked: Asked<'_>,
-    begun: Begun,
+    started: StartedTurn,
     mut visitor: Option<Visitor>,
     retry_gets_cookie: bool,
     place: StreamPlace,
 ) -> ApiResult<HttpResponse> {
     let Asked { app, request, .. } = asked;
-    place.reads(begun.reader.stream());
-    let mut response = headers(begun.reader.stream());
-    if begun.replayed {
+    place.reads(started.reader.stream());
+    let mut response = headers(started.reader.stream());
+    if started.replayed {
         response.insert_header(crate::http::idempotency::REPLAYED);
-        // What was begun then may have been deleted since.
-        let thread = app.chat().thread(begun.thread).await?;
+        // What was started then may have been deleted since.
+        let thread = app.chat().thread(started.thread).await?;
         let thread = thread.ok_or_else(|| ApiError::new(ErrorCode::ThreadNotFound))?;
         visitor = if retry_gets_cookie { idempotency::first_visitor(app, thread) } else { None };
     }
     if let Some(visitor) = visitor {
         response.cookie(cookie::make(app, &visitor, request));
     }
-    Ok(response.streaming(events::body(begun.reader, app, Some(place))))
+    Ok(response.streaming(events::body(started.reader, app, Some(place))))
 }
 
 /// Where the message goes, and the visitor whose cookie is to be set.

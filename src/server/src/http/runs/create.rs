@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use actix_web::web::{Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
+use actors::kinds::workflow::{IdempotencyKey, NewRun, RunOptions, Runs, StartedRun};
 use actors::plans::LoadedVersion;
-use actors::runs::{BegunRun, IdempotencyKey, NewRun, RunOptions, Runs};
 use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value};
 use store::{RunStatus, StoredWorkflow};
@@ -26,7 +26,7 @@ const LONGEST_WAIT: i64 = 60;
 /// What a request finds.
 enum Asked {
     /// An earlier one with its key has begun the run.
-    Before(BegunRun),
+    Before(StartedRun),
     /// The workflow to run.
     Now(Box<StoredWorkflow>),
 }
@@ -42,7 +42,7 @@ pub(super) async fn create(
     let key = key(&caller, &request, &bytes)?;
     let runs = caller.app().runs();
     let begun = match &key {
-        Some(key) => runs.begun(key).await?,
+        Some(key) => runs.started(key).await?,
         None => None,
     };
     let asked = match begun {
@@ -54,7 +54,7 @@ pub(super) async fn create(
         Asked::Before(begun) => begun,
         Asked::Now(workflow) => {
             let new = new_run(caller.app(), &workflow, wanted, "api", key).await?;
-            runs.begin(new).await?
+            runs.start(new).await?
         }
     };
     answer(runs, begun, wait).await
@@ -82,7 +82,7 @@ fn read(request: &HttpRequest, bytes: &[u8]) -> ApiResult<(CreateRun, Option<u64
     Ok((query.and(requests::create_run(&members))?, wait))
 }
 
-pub(super) async fn answer(runs: &Runs, begun: BegunRun, wait: Option<u64>) -> ApiResult<HttpResponse> {
+pub(super) async fn answer(runs: &Runs, begun: StartedRun, wait: Option<u64>) -> ApiResult<HttpResponse> {
     if let Some(wait) = wait.filter(|wait| *wait > 0) {
         runs.wait(begun.run, Duration::from_secs(wait)).await?;
     }

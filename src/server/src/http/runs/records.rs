@@ -1,6 +1,6 @@
 //! From rows to the wire.
 
-use actors::runs::RunOptions;
+use actors::kinds::workflow::RunOptions;
 use kernel::ThreadId;
 use serde::Deserialize;
 use serde_json::Value;

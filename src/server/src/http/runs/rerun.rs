@@ -2,7 +2,7 @@
 
 use actix_web::web::{Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
-use actors::runs::RepeatError;
+use actors::kinds::workflow::RepeatError;
 use serde_json::{Map, Value};
 use store::WorkflowRef;
 use wire::{ErrorCode, FieldError, Rerun};
@@ -25,7 +25,7 @@ pub(super) async fn rerun(
     let key = create::key(&caller, &request, &bytes)?;
     let runs = caller.app().runs();
     if let Some(key) = &key
-        && let Some(begun) = runs.begun(key).await?
+        && let Some(begun) = runs.started(key).await?
     {
         return create::answer(runs, begun, None).await;
     }

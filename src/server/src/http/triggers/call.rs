@@ -59,7 +59,7 @@ pub(super) async fn call(
             let version = workflow.live_version;
             let wanted = CreateRun { inputs: Some(inputs), version, ..CreateRun::default() };
             let new = new_run(&app, &workflow, wanted, "webhook", once.key()).await?;
-            once.judged(app.runs().begin(new).await?)?
+            once.judged(app.runs().start(new).await?)?
         }
     };
     let mut answer = HttpResponse::Accepted();

@@ -1,7 +1,7 @@
 //! A call that is sent again begins nothing again.
 
 use actix_web::HttpRequest;
-use actors::runs::{BegunRun, IdempotencyKey};
+use actors::kinds::workflow::{IdempotencyKey, StartedRun};
 use auth::webhook::Seal;
 use chrono::DateTime;
 use ring::digest::{SHA256, digest};
@@ -47,7 +47,7 @@ impl Once {
     }
 
     /// The run that the same delivery has begun; a signed call that somebody sends again is refused.
-    pub(super) async fn begun(&self, app: &App) -> ApiResult<Option<BegunRun>> {
+    pub(super) async fn begun(&self, app: &App) -> ApiResult<Option<StartedRun>> {
         let Some(key) = &self.key else { return Ok(None) };
         if let Some(seal) = &self.seal {
             let until = DateTime::from_timestamp(seal.until, 0)
@@ -56,11 +56,11 @@ impl Once {
                 return Err(ApiError::new(ErrorCode::WebhookReplayed));
             }
         }
-        app.runs().begun(key).await?.map(|begun| self.judged(begun)).transpose()
+        app.runs().started(key).await?.map(|begun| self.judged(begun)).transpose()
     }
 
     /// Only who names a delivery hears of its run again.
-    pub(super) fn judged(&self, begun: BegunRun) -> ApiResult<BegunRun> {
+    pub(super) fn judged(&self, begun: StartedRun) -> ApiResult<StartedRun> {
         if begun.replayed && !self.named { Err(ApiError::new(ErrorCode::WebhookReplayed)) } else { Ok(begun) }
     }
 }

@@ -190,7 +190,7 @@ impl Conversation {
             Some(draft) => new_run_of(&workflow, draft, wanted, "websocket", None)?,
             None => new_run(&app, &workflow, wanted, "websocket", None).await?,
         };
-        let begun = app.runs().begin(new).await?;
+        let begun = app.runs().start(new).await?;
         let reader = app.runs().read(begun.run, 0);
         self.subscriptions.add(begun.run, reader, self.say.clone(), request_id);
         Ok(())

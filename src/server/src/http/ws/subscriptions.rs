@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use actors::publish::{Reader, ReaderError, Readout};
+use actors::streams::{Reader, ReaderError, Readout};
 use store::StoreError;
 use tokio::sync::mpsc::Sender;
 use tokio::task::JoinSet;

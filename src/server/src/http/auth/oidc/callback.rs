@@ -139,11 +139,11 @@ async fn refuse(
 ) -> Failure {
     let (code, text) = match why {
         Refused::NotKnown(NotKnown::Unavailable(why)) => {
-            tracing::warn!(why, "nobody can sign in by the OpenID provider right now");
+            tracing::warn!(why, "OpenID sign-in is unavailable");
             return Failure { return_to, ..ErrorCode::OidcUnavailable.into() };
         }
         Refused::SaidNo(error) => {
-            tracing::info!(error, "the OpenID provider let somebody not through");
+            tracing::info!(error, "the OpenID provider rejected a sign-in");
             (ErrorCode::OidcFailed, Some(SAID_NO))
         }
         Refused::NotKnown(why) => {

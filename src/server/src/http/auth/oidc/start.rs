@@ -46,7 +46,7 @@ async fn leave(app: &App, request: &HttpRequest) -> Result<HttpResponse, Failure
         client: &client,
     };
     if !app.store().change(async |changes| changes.start_oidc(new).await).await? {
-        tracing::info!(client, "nobody more is sent to the provider: too much was asked for");
+        tracing::info!(client, "sign-in not redirected to the provider: rate limit reached");
         return Err(ApiError::new(ErrorCode::AuthRateLimited).retry_after(ASKED_LIFE.num_seconds()).into());
     }
     let address = asked.address(&known.metadata, provider.client_id(), &redirect_uri);

@@ -1,0 +1,142 @@
+//! Queues of rows that are claimed, sent and noted: mail and the outbox. One actor of each instance sends what is due.
+//!
+//! A row is sent at least once: who dies between sending and noting it leaves it to be sent again.
+
+mod actor;
+pub mod mail;
+pub(crate) mod outbox;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::TimeDelta;
+use kernel::Clock;
+use store::StoreError;
+use tokio::sync::Notify;
+use tokio::task::{JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use crate::runtime::{ActorKind, Guardian, Handle};
+use actor::{SendingBlueprint, Wake};
+
+/// Sent at the same time.
+const AT_ONCE: usize = 8;
+/// Before the second attempt; doubles with each.
+const FIRST_PAUSE: TimeDelta = TimeDelta::seconds(2);
+
+/// A queue in the database.
+#[async_trait]
+pub(crate) trait Queue: Send + Sync + 'static {
+    /// A claimed row.
+    type Item: Send;
+    /// What it is called in the log.
+    const NAME: &'static str;
+    /// Poll interval without a notification: another instance may have died, and what
+    /// failed comes round again.
+    const EVERY: Duration;
+
+    /// Time.
+    fn clock(&self) -> &Arc<dyn Clock>;
+
+    /// What an earlier life of this instance was sending is due again; says how much.
+    async fn give_back(&self) -> Result<usize, StoreError>;
+
+    /// Claims what is due, at most `most`.
+    async fn claim(&self, most: i64) -> Result<Vec<Self::Item>, StoreError>;
+
+    /// Sends one and notes what became of it. Where that cannot be noted, its claim runs out by itself.
+    async fn send(&self, item: Self::Item) -> Result<(), StoreError>;
+}
+
+/// The actor of a queue.
+pub(crate) struct Sender(Handle<Wake>);
+
+impl Sender {
+    /// Starts it.
+    pub(crate) fn start<Q: Queue>(guardian: &Guardian, kind: ActorKind, queue: Q) -> Self {
+        let blueprint = SendingBlueprint { queue: Arc::new(queue), wake: Arc::new(Notify::new()) };
+        Self(guardian.supervise(kind, blueprint))
+    }
+
+    /// A row was added to the queue. If this notification is lost, the next poll finds the row.
+    pub(crate) fn wake(&self) {
+        let _ = self.0.tell(Wake);
+    }
+}
+
+/// What an earlier life of this instance was sending.
+async fn take_up<Q: Queue>(queue: &Q) {
+    match queue.give_back().await {
+        Ok(0) => {}
+        Ok(rows) => tracing::info!(queue = Q::NAME, rows, "what was being sent is sent again"),
+        Err(error) => unreadable::<Q>(&error),
+    }
+}
+
+/// Sends what is due until the shutdown, so many at the same time: one that takes long keeps one place, and only as many of
+/// them as there are places hold up what is behind. Each is a task of its own, so none waits for what is read meanwhile. A
+/// database that does not answer is asked again later.
+async fn work<Q: Queue>(queue: &Arc<Q>, wake: &Notify, drain: &CancellationToken) {
+    take_up(&**queue).await;
+    let mut sending = JoinSet::new();
+    while !drain.is_cancelled() {
+        let room = AT_ONCE.saturating_sub(sending.len());
+        if room > 0 {
+            match queue.claim(i64::try_from(room).unwrap_or(0)).await {
+                Ok(items) => {
+                    for item in items {
+                        let queue = Arc::clone(queue);
+                        sending.spawn(async move { queue.send(item).await });
+                    }
+                }
+                Err(error) => unreadable::<Q>(&error),
+            }
+        }
+        tokio::select! {
+            Some(sent) = sending.join_next() => told::<Q>(sent),
+            () = queue.clock().sleep(Q::EVERY) => {}
+            () = wake.notified() => {}
+            () = drain.cancelled() => {}
+        }
+    }
+    while let Some(sent) = sending.join_next().await {
+        told::<Q>(sent);
+    }
+}
+
+fn told<Q: Queue>(sent: Result<Result<(), StoreError>, JoinError>) {
+    match sent {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => {
+            tracing::warn!(queue = Q::NAME, %error, "failed to record a delivery result");
+        }
+        // Its claim runs out, and it is sent again.
+        Err(error) => {
+            tracing::error!(queue = Q::NAME, %error, "sending something failed in an unexpected way")
+        }
+    }
+}
+
+fn unreadable<Q: Queue>(error: &StoreError) {
+    tracing::warn!(queue = Q::NAME, %error, "failed to poll a queue; retrying");
+}
+
+/// Before the next attempt, after so many.
+pub(crate) fn pause(attempts: i32, longest: TimeDelta) -> TimeDelta {
+    let doubled = u32::try_from(attempts.saturating_sub(1)).ok().and_then(|n| 2_i32.checked_pow(n));
+    doubled.and_then(|n| FIRST_PAUSE.checked_mul(n)).unwrap_or(longest).min(longest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_longest() {
+        let minute = TimeDelta::seconds(60);
+        let seconds: Vec<i64> = (1..9).map(|attempts| pause(attempts, minute).num_seconds()).collect();
+        assert_eq!(seconds, [2, 4, 8, 16, 32, 60, 60, 60]);
+        assert_eq!(pause(i32::MAX, minute), minute);
+    }
+}

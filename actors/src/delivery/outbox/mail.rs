@@ -1,0 +1,163 @@
+//! A mail of the outbox: given to all at once and, where the mail server does not take that, to each alone. Who has it
+//! then is noted, so that no recipient gets it again while another waits.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use engine::outbox::{Mail, Undelivered};
+use serde::{Deserialize, Serialize};
+use store::{ClaimedDelivery, StoreError};
+
+use super::queue::Requests;
+use crate::delivery::mail::Failure;
+
+/// Longest time that one attempt may take.
+const LONGEST: Duration = Duration::from_secs(45);
+/// No further recipient is started this long after the first: a recipient that is cut off may have the mail, and gets it again.
+const BEGINS: Duration = Duration::from_secs(15);
+
+/// What has become of each recipient; one who is not in it waits.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Progress {
+    have: BTreeSet<String>,
+    /// Those who never get it, and why.
+    refused: BTreeMap<String, String>,
+}
+
+impl Progress {
+    /// Those who do not have it, and are not refused.
+    fn open<'a>(&self, all: &BTreeSet<&'a str>) -> Vec<&'a str> {
+        let is_open = |one: &&str| !self.have.contains(*one) && !self.refused.contains_key(*one);
+        all.iter().copied().filter(is_open).collect()
+    }
+
+    /// The mail is sent, is given up, or is tried again for those who wait.
+    fn outcome(&self, all: &BTreeSet<&str>, waiting: &BTreeMap<&str, String>) -> Result<(), Undelivered> {
+        let why = |who: &str| {
+            let known = self.refused.get(who).or_else(|| waiting.get(who));
+            format!("{who} ({})", known.map_or("not tried yet", String::as_str))
+        };
+        let without = all.iter().filter(|who| !self.have.contains(**who));
+        let without: Vec<String> = without.map(|who| why(who)).collect();
+        if without.is_empty() {
+            return Ok(());
+        }
+        let message = format!(
+            "{} of {} recipients have it, but not {}",
+            self.have.len(),
+            all.len(),
+            without.join(", ")
+        );
+        Err(Undelivered { message, permanent: self.open(all).is_empty(), retry_after: None })
+    }
+}
+
+impl Requests {
+    /// Gives a mail to those who do not have it yet.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it cannot be noted who has it.
+    pub(super) async fn send_mail(
+        &self,
+        mail: &Mail,
+        claimed: &ClaimedDelivery,
+    ) -> Result<Result<(), Undelivered>, StoreError> {
+        let begun = self.clock.monotonic();
+        let all: BTreeSet<&str> = mail.to.iter().chain(&mail.cc).map(String::as_str).collect();
+        let noted = claimed.progress.as_deref();
+        let mut progress: Progress =
+            noted.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+        let mut open = progress.open(&all);
+        if noted.is_none() {
+            // A server that refuses one recipient does not get the mail: no recipient has it then.
+            let sent = self.mail.send_mail(claimed.id, mail, &open);
+            match kernel::timeout(&*self.clock, LONGEST, sent).await {
+                Some(Ok(())) => return Ok(Ok(())),
+                Some(Err(failure)) if is_of_all(&failure, open.len(), claimed.attempts) => {
+                    return Ok(Err(undelivered(failure)));
+                }
+                // No recipient has it, so each gets it alone.
+                Some(Err(failure)) if !failure.may_have_it => {}
+                None if open.len() == 1 => return Ok(Err(undelivered(Failure::too_slow()))),
+                // They may have it. Where one of them is what holds it up, the others get it next time.
+                unknown => {
+                    let failure = unknown.and_then(Result::err).unwrap_or_else(Failure::too_slow);
+                    self.note(claimed, &progress).await?;
+                    let waiting = open.iter().map(|one| (*one, failure.reason.clone())).collect();
+                    return Ok(progress.outcome(&all, &waiting));
+                }
+            }
+        }
+        // One who makes the server hang up keeps it from the others only once.
+        let turns = usize::try_from(claimed.attempts).unwrap_or(1).saturating_sub(1);
+        let first = turns.checked_rem(open.len()).unwrap_or(0);
+        open.rotate_left(first);
+        let mut waiting = BTreeMap::new();
+        for recipient in open {
+            let taken = self.clock.monotonic().saturating_sub(begun);
+            if taken > BEGINS {
+                break;
+            }
+            let recipients = [recipient];
+            let sent = self.mail.send_mail(claimed.id, mail, &recipients);
+            let sent = kernel::timeout(&*self.clock, LONGEST.saturating_sub(taken), sent).await;
+            match sent.unwrap_or_else(|| Err(Failure::too_slow())) {
+                Ok(()) => {
+                    progress.have.insert(recipient.to_owned());
+                }
+                Err(failure) if failure.permanent => {
+                    progress.refused.insert(recipient.to_owned(), failure.reason);
+                }
+                Err(failure) => {
+                    waiting.insert(recipient, failure.reason);
+                    if failure.is_of_server {
+                        break;
+                    }
+                    continue;
+                }
+            }
+            self.note(claimed, &progress).await?;
+        }
+        Ok(progress.outcome(&all, &waiting))
+    }
+
+    async fn note(&self, claimed: &ClaimedDelivery, progress: &Progress) -> Result<(), StoreError> {
+        self.store.note_progress(claimed.id, &serde_json::to_string(progress).unwrap_or_default()).await
+    }
+}
+
+/// Whether each alone would fare no better. A server may hang up because of one recipient, so that is believed once.
+fn is_of_all(failure: &Failure, recipients: usize, attempts: i32) -> bool {
+    recipients == 1 || failure.is_of_server && (failure.permanent || attempts <= 1)
+}
+
+fn undelivered(failure: Failure) -> Undelivered {
+    Undelivered { message: failure.reason, permanent: failure.permanent, retry_after: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_outcome_names_everybody_who_does_not_have_it() {
+        let all = BTreeSet::from(["a", "b", "c", "d"]);
+        let mut progress = Progress::default();
+        progress.have.insert("a".to_owned());
+        progress.refused.insert("b".to_owned(), "550".to_owned());
+        let waits = progress.outcome(&all, &BTreeMap::from([("c", "450".to_owned())])).unwrap_err();
+        assert_eq!(
+            (waits.message.as_str(), waits.permanent),
+            ("1 of 4 recipients have it, but not b (550), c (450), d (not tried yet)", false)
+        );
+        progress.have.extend(["c".to_owned(), "d".to_owned()]);
+        let over = progress.outcome(&all, &BTreeMap::new()).unwrap_err();
+        assert_eq!(
+            (over.message.as_str(), over.permanent),
+            ("3 of 4 recipients have it, but not b (550)", true)
+        );
+        progress.refused.clear();
+        progress.have.insert("b".to_owned());
+        assert_eq!(progress.outcome(&all, &BTreeMap::new()), Ok(()));
+    }
+}

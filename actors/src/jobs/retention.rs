@@ -1,0 +1,140 @@
+//! Once an hour: partitions ahead, and deletion of expired data.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use kernel::Clock;
+use parking_lot::Mutex;
+use store::{EVENTS_KEPT, Store, StoreError};
+
+/// Pause between two parts of a large deletion.
+const DELETE_PAUSE: Duration = Duration::from_millis(50);
+/// Pause before a retry if the database did not answer.
+const RETRY_PAUSE: Duration = Duration::from_secs(10);
+/// How long unreferenced data stays: a reader may still use it.
+const GRACE: TimeDelta = TimeDelta::days(1);
+/// How long chunks of an upload stay after the last one came.
+const UPLOADS: TimeDelta = TimeDelta::hours(1);
+/// How long it is known of a request that was sent out what became of it.
+const DELIVERIES: TimeDelta = TimeDelta::days(7);
+
+/// Keeps the database from filling up. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Retention {
+    pub(crate) store: Store,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// How long runs are kept that have ended; `None`: for ever.
+    pub(crate) keep_runs: Option<TimeDelta>,
+    /// From when on things are deleted by their age, in monotonic time.
+    pub(crate) deletes_from: Arc<Mutex<Duration>>,
+}
+
+impl Retention {
+    /// Makes partitions ahead, until the database has; then deletes what is not kept, as far as that goes.
+    pub(crate) async fn round(&self) {
+        // They are made days ahead: a database that is away for a while is no reason to end.
+        while let Err(error) = self.needed().await {
+            tracing::warn!(%error, "maintenance is tried again");
+            self.clock.sleep(RETRY_PAUSE).await;
+        }
+        if self.clock.monotonic() < *self.deletes_from.lock() {
+            tracing::info!("the clock was set ahead; nothing is deleted by its age for a day");
+            return;
+        }
+        // One that fails is no reason to leave the others.
+        let forgotten = [
+            self.store.forget_old_leases().await.map(drop),
+            self.forget_by_age().await,
+            self.forget_events().await,
+            self.forget_runs().await,
+            self.forget_drafts().await,
+            self.erase_threads().await,
+            self.forget_blobs().await,
+            self.erase_indexes().await,
+        ];
+        for error in forgotten.into_iter().filter_map(Result::err) {
+            tracing::warn!(%error, "not everything was deleted that is not kept any more");
+        }
+    }
+
+    /// After the clock was set ahead, everything seems to be old. Nothing is deleted for a day: the clock may be set right, and
+    /// events of streams stay readable for the usual time.
+    pub(crate) fn delete_nothing_for_now(&self) {
+        let kept = EVENTS_KEPT.to_std().unwrap_or(Duration::MAX);
+        *self.deletes_from.lock() = self.clock.monotonic().saturating_add(kept);
+    }
+
+    pub(crate) async fn make_partitions(&self) -> Result<(), StoreError> {
+        self.store.ensure_partitions(self.clock.now().date_naive()).await
+    }
+
+    async fn needed(&self) -> Result<(), StoreError> {
+        self.make_partitions().await?;
+        self.store.tidy_run_queue().await?;
+        // By the database's clock.
+        self.store.forget_old_readers().await?;
+        Ok(())
+    }
+
+    async fn forget_by_age(&self) -> Result<(), StoreError> {
+        let now = self.clock.now();
+        self.store.forget_old_keys(now).await?;
+        self.store.forget_old_sign_ins(now).await?;
+        self.store.forget_old_invitations(now).await?;
+        self.store.forget_old_webhook_calls(now).await?;
+        self.store.forget_old_deliveries(now - DELIVERIES).await?;
+        // The longest window that can be configured.
+        self.store.forget_old_failures(now - TimeDelta::days(1)).await?;
+        Ok(())
+    }
+
+    async fn forget_events(&self) -> Result<(), StoreError> {
+        for day in self.store.drop_old_events(self.clock.now()).await? {
+            tracing::info!(%day, "dropped expired events");
+        }
+        Ok(())
+    }
+
+    async fn forget_runs(&self) -> Result<(), StoreError> {
+        let Some(kept) = self.keep_runs else { return Ok(()) };
+        while self.store.forget_old_runs(self.clock.now() - kept).await? {
+            self.clock.sleep(DELETE_PAUSE).await;
+        }
+        Ok(())
+    }
+
+    async fn forget_drafts(&self) -> Result<(), StoreError> {
+        while self.store.forget_old_drafts(self.clock.now()).await? {
+            self.clock.sleep(DELETE_PAUSE).await;
+        }
+        Ok(())
+    }
+
+    async fn erase_threads(&self) -> Result<(), StoreError> {
+        while self.store.erase_deleted_threads(self.clock.now() - GRACE).await? {
+            self.clock.sleep(DELETE_PAUSE).await;
+        }
+        Ok(())
+    }
+
+    async fn erase_indexes(&self) -> Result<(), StoreError> {
+        while self.store.erase_deleted_indexes(self.clock.now()).await? {
+            self.clock.sleep(DELETE_PAUSE).await;
+        }
+        Ok(())
+    }
+
+    async fn forget_blobs(&self) -> Result<(), StoreError> {
+        self.store.forget_old_uploads(self.clock.now() - UPLOADS).await?;
+        let before = self.clock.now() - GRACE;
+        let mut looked = None;
+        loop {
+            looked = self.store.forget_old_blobs(before, looked).await?;
+            if looked.is_none() {
+                return Ok(());
+            }
+            self.clock.sleep(DELETE_PAUSE).await;
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! What a turn that answers a message again has to know.
+
+use chrono::{DateTime, Utc};
+use kernel::{ItemKey, ThreadId};
+use serde_json::{Value, json};
+use store::batch::CutRow;
+use store::{Store, StoreError, StoredItem};
+use wire::chat::ThreadItem;
+
+use super::text::stored_json;
+
+/// A message that is answered again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Again {
+    /// The message.
+    pub(crate) item: ItemKey,
+    /// When it was asked for: users' messages from here on are later ones.
+    pub(crate) asked: ItemKey,
+    /// Whether what came meanwhile has been taken out.
+    pub(crate) begun: bool,
+}
+
+impl Again {
+    /// What the run's row keeps of it, JSON.
+    pub(crate) fn options(&self) -> String {
+        json!({"again": {"item": self.item.wire("msg"), "asked": self.asked.wire("msg")}}).to_string()
+    }
+
+    /// What a run's row says of it; nothing when the run answers a message for the first time.
+    pub(crate) fn stored(options: Option<&str>, begun: bool) -> Option<Self> {
+        let options = stored_json(options?).ok()?;
+        let again = options.get("again")?;
+        let key = |name| again.get(name).and_then(Value::as_str).and_then(|id| ItemKey::parse(id).ok());
+        Some(Self { item: key("item")?, asked: key("asked")?, begun })
+    }
+
+    /// Takes everything behind the message out but later messages and the answers of turns before its own, of which
+    /// `kept` is the last; before `id`, which is now.
+    pub(crate) fn cut(&self, thread_id: ThreadId, id: ItemKey, kept: ItemKey) -> CutRow {
+        CutRow { thread_id, id, behind: self.item, messages_from: self.asked, answers_behind: kept }
+    }
+
+    /// Whether the cut takes an item out.
+    pub(super) fn takes_out(&self, item: &ThreadItem, kept: ItemKey) -> bool {
+        ItemKey::parse(item.id())
+            .is_ok_and(|key| key > self.item && if is_users(item) { key < self.asked } else { key > kept })
+    }
+
+    /// Whether a model reads an item before it answers the message again.
+    pub(super) fn reads(&self, item: &ThreadItem, kept: ItemKey) -> bool {
+        ItemKey::parse(item.id()).is_ok_and(|key| key <= self.item || !is_users(item) && key <= kept)
+    }
+}
+
+/// The last item of those behind a message that belong to turns before its own: the message waited for them. The
+/// message itself when there is none.
+pub(crate) async fn answered_before(
+    store: &Store,
+    thread: ThreadId,
+    message: ItemKey,
+    items: &[StoredItem],
+) -> Result<ItemKey, StoreError> {
+    let id = message.wire("msg");
+    let items = || items.iter().map(|stored| &stored.item);
+    let Some(at) = items().find(|item| item.id() == id).and_then(created_at) else { return Ok(message) };
+    match store.end_of_turns_before(thread, at).await? {
+        None => Ok(message),
+        // One of them has not ended: nothing that came after it has begun.
+        Some(end) if end == DateTime::<Utc>::MAX_UTC => Ok(ItemKey([u8::MAX; ItemKey::LENGTH])),
+        Some(end) => {
+            let theirs =
+                items().filter(|item| !is_users(item) && created_at(item).is_some_and(|at| at <= end));
+            let last = theirs.filter_map(|item| ItemKey::parse(item.id()).ok()).max();
+            Ok(last.map_or(message, |last| last.max(message)))
+        }
+    }
+}
+
+pub(super) fn is_users(item: &ThreadItem) -> bool {
+    matches!(item, ThreadItem::UserMessage { .. })
+}
+
+pub(super) fn created_at(item: &ThreadItem) -> Option<DateTime<Utc>> {
+    let (ThreadItem::UserMessage { created_at, .. }
+    | ThreadItem::AssistantMessage { created_at, .. }
+    | ThreadItem::SdkHiddenContext { created_at, .. }) = item;
+    DateTime::parse_from_rfc3339(created_at).ok().map(|at| at.to_utc())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_of_it_is_read_again() {
+        let again = Again { item: ItemKey([1; 24]), asked: ItemKey([2; 24]), begun: false };
+        let options = again.options();
+        assert_eq!(Again::stored(Some(&options), false), Some(again));
+        assert_eq!(Again::stored(Some(&options), true), Some(Again { begun: true, ..again }));
+        for other in [None, Some("{}"), Some("{"), Some(r#"{"again":{"item":"x"}}"#)] {
+            assert_eq!(Again::stored(other, false), None, "{other:?}");
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! What a turn's start is made of: what the caller wants, and the rows and events it becomes. Pure.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use kernel::{ItemKey, ThreadId};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, json};
+use store::batch::{Batch, ItemRow, RunRow, StreamRow, ThreadRow};
+use uuid::Uuid;
+use wire::chat::{
+    ChatEvent, Dialect, Page, StreamOptions, Thread, ThreadItem, ThreadStatus, UserMessageInput,
+    title_of_message,
+};
+use wire::{BusyThread, sse};
+
+use crate::kinds::turn::text::{json as to_json, timestamp};
+use crate::kinds::turn::{Again, Progress, Turn};
+use crate::lanes::EventFrames;
+use crate::plans::LoadedVersion;
+use crate::run::keyed_start::{IdempotencyKey, StartIds};
+
+/// Whose a new thread is.
+#[derive(Debug, Clone)]
+pub struct Owner {
+    /// `visitor`, `session`, `user` or `anyone`.
+    pub kind: &'static str,
+    /// The id, if the kind has one.
+    pub id: Option<String>,
+}
+
+/// Where a message goes.
+#[derive(Debug, Clone)]
+pub enum Target {
+    /// A new thread of this owner.
+    NewThread(Owner),
+    /// A thread that exists.
+    Thread(ThreadId),
+    /// Nowhere: it stands in the thread already and is answered again, without what is behind it.
+    Again(ThreadId, ItemKey),
+}
+
+/// A turn to begin.
+pub struct NewTurn {
+    /// Workspace of the workflow.
+    pub workspace: Uuid,
+    /// The workflow.
+    pub workflow: Uuid,
+    /// The version to run.
+    pub version: Arc<LoadedVersion>,
+    /// Where the message goes.
+    pub target: Target,
+    /// The message.
+    pub input: UserMessageInput,
+    /// Free data of the client.
+    pub metadata: Map<String, serde_json::Value>,
+    /// Who the texts are written for.
+    pub dialect: Dialect,
+    /// What becomes of it while another message is being answered.
+    pub busy: BusyThread,
+    /// The request's key, if it has one.
+    pub idempotency: Option<IdempotencyKey>,
+}
+
+/// The ids of a turn, made before anything is stored under them.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(super) struct TurnIds {
+    pub(super) run: Uuid,
+    pub(super) stream: Uuid,
+    pub(super) thread: Uuid,
+    pub(super) item: [u8; ItemKey::LENGTH],
+}
+
+impl StartIds for TurnIds {
+    fn run(&self) -> Uuid {
+        self.run
+    }
+
+    fn stream(&self) -> Uuid {
+        self.stream
+    }
+}
+
+/// What was there when another answer was asked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    /// The moment it was looked at.
+    pub(super) until: ItemKey,
+    /// The last answer behind the message that is none to it.
+    pub(super) kept: ItemKey,
+}
+
+/// Everything that a turn's start stores, and its first events.
+///
+/// `seen` is for a message that is answered again.
+pub(super) fn rows(
+    new: NewTurn,
+    ids: TurnIds,
+    seen: Option<Seen>,
+    now: DateTime<Utc>,
+) -> (Batch, EventFrames, Turn) {
+    let created_at = timestamp(now);
+    let (thread, item) = (ThreadId(ids.thread), ItemKey(ids.item));
+    // The turn's item is the message, or the moment at which another answer was asked for.
+    let again = match new.target {
+        Target::Again(_, message) => Some(Again { item: message, asked: item, begun: false }),
+        Target::NewThread(_) | Target::Thread(_) => None,
+    };
+    let user_message = ThreadItem::UserMessage {
+        id: item.wire("msg"),
+        thread_id: thread.to_string(),
+        created_at: created_at.clone(),
+        content: new.input.content.clone(),
+        attachments: Vec::new(),
+        quoted_text: new.input.quoted_text.clone(),
+        inference_options: new.input.inference_options.clone(),
+    };
+    let inputs = json!({
+        "message": new.input.model_text(),
+        "thread_id": thread.to_string(),
+        "attachments": [],
+        "quoted_text": new.input.quoted_text,
+        "inference_options": new.input.inference_options,
+        "metadata": new.metadata,
+    });
+    let mut batch = Batch {
+        runs: vec![RunRow {
+            id: ids.run,
+            workspace_id: new.workspace,
+            workflow_id: new.workflow,
+            version_id: new.version.id,
+            trigger: "chat",
+            thread_id: Some(thread),
+            stream_id: Some(ids.stream),
+            inputs: inputs.to_string(),
+            options: again.map(|again| again.options()),
+            created_at: now,
+        }],
+        streams: vec![StreamRow {
+            id: ids.stream,
+            run_id: ids.run,
+            workflow_id: new.workflow,
+            thread_id: Some(thread),
+            dialect: Some(new.dialect),
+        }],
+        ..Batch::default()
+    };
+    let mut events = Vec::with_capacity(4);
+    let mut titled = None;
+    if let Target::NewThread(owner) = new.target {
+        let title = title_of_message(&new.input.content);
+        let made = Thread {
+            id: thread.to_string(),
+            created_at,
+            status: ThreadStatus::Active,
+            items: Page::default(),
+            title: None,
+            metadata: Map::new(),
+        };
+        if title.is_some() {
+            titled = Some(Thread { title: title.clone(), ..made.clone() });
+        }
+        events.push(ChatEvent::ThreadCreated { thread: made });
+        batch.threads.push(ThreadRow {
+            id: thread,
+            workflow_id: new.workflow,
+            workspace_id: new.workspace,
+            owner_kind: owner.kind,
+            owner_id: owner.id,
+            title,
+            created_at: now,
+        });
+    }
+    let cut = |again: &Again| match seen {
+        Some(seen) => again.cut(thread, seen.until, seen.kept),
+        None => again.cut(thread, item, again.item),
+    };
+    match again {
+        Some(again) => batch.cuts.push(cut(&again)),
+        None => {
+            let content = to_json(&user_message);
+            batch.items.push(ItemRow { thread_id: thread, id: item, content, answers: None });
+            events.push(ChatEvent::ItemDone { item: user_message });
+        }
+    }
+    events.push(ChatEvent::StreamOptions { stream_options: StreamOptions { allow_cancel: true } });
+    // The title comes from the message, so it is told behind it.
+    events.extend(titled.map(|thread| ChatEvent::ThreadUpdated { thread }));
+    let mut frames = String::with_capacity(1024);
+    let mut next_seq = 1;
+    for event in &events {
+        sse::push_event(&mut frames, ids.stream, next_seq, &to_json(event));
+        next_seq += 1;
+    }
+    let frames = EventFrames { stream: ids.stream, first_seq: 1, last_seq: next_seq - 1, frames, end: false };
+    let turn = Turn {
+        run: ids.run,
+        stream: ids.stream,
+        thread,
+        workspace: new.workspace,
+        workflow: new.workflow,
+        version: Some(new.version),
+        dialect: new.dialect,
+        inputs: Arc::new(inputs),
+        order: ids.run,
+        parked: 0,
+        again,
+        progress: Progress::New {
+            next_seq,
+            user_item: again.map_or(item, |again| again.item),
+            first: !batch.threads.is_empty(),
+        },
+    };
+    (batch, frames, turn)
+}

@@ -1,0 +1,132 @@
+//! The thread as messages for a model.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, Utc};
+use kernel::ItemKey;
+use serde_json::{Value, json};
+use store::StoredItem;
+use wire::chat::ThreadItem;
+
+use super::again::{created_at, is_users};
+
+/// Returns the items as messages, without those that are queued after this turn. The message of this turn is last. `resumed`:
+/// when the turn left the queue; messages before that were answered before it.
+pub(super) fn messages(
+    items: Vec<ThreadItem>,
+    own: Option<&str>,
+    resumed: Option<DateTime<Utc>>,
+) -> Vec<Value> {
+    let waits = |item: &ThreadItem| {
+        is_users(item)
+            && own.is_some_and(|own| item.id() > own)
+            && resumed.is_none_or(|resumed| created_at(item).is_none_or(|created| created > resumed))
+    };
+    let (mine, others): (Vec<_>, Vec<_>) =
+        items.into_iter().filter(|item| !waits(item)).partition(|item| own == Some(item.id()));
+    let others = others.iter().map(ThreadItem::as_message);
+    let messages = others.chain(mine.iter().map(with_quoted_text));
+    messages.map(|(role, content)| json!({"role": role, "content": content})).collect()
+}
+
+/// The message of this turn, with the text that it quotes.
+fn with_quoted_text(item: &ThreadItem) -> (&'static str, String) {
+    let (role, mut content) = item.as_message();
+    if let ThreadItem::UserMessage { quoted_text: Some(quoted), .. } = item
+        && !quoted.trim().is_empty()
+    {
+        content.push_str("\n\nThe user is referring to this in particular:\n");
+        content.push_str(quoted);
+    }
+    (role, content)
+}
+
+/// Puts each item after the message that it answers: messages may arrive while an earlier one is being answered. An item whose
+/// message is unknown stays where it is.
+pub(super) fn paired(items: Vec<StoredItem>) -> Vec<ThreadItem> {
+    let mut groups: Vec<Vec<ThreadItem>> = Vec::new();
+    let mut group_of = HashMap::new();
+    for StoredItem { item, answers } in items {
+        let group = if is_users(&item) {
+            group_of.extend(ItemKey::parse(item.id()).ok().map(|key| (key, groups.len())));
+            None
+        } else {
+            let question = answers.and_then(|question| group_of.get(&question).copied());
+            question.or_else(|| groups.len().checked_sub(1))
+        };
+        match group.and_then(|group| groups.get_mut(group)) {
+            Some(group) => group.push(item),
+            None => groups.push(vec![item]),
+        }
+    }
+    groups.into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeDelta;
+
+    use super::*;
+    use crate::kinds::turn::text::timestamp;
+
+    fn at(second: i64) -> DateTime<Utc> {
+        DateTime::UNIX_EPOCH + TimeDelta::seconds(second)
+    }
+
+    fn item(kind: &str, number: u8, second: i64) -> ThreadItem {
+        let id = ItemKey([number; ItemKey::LENGTH]).wire("msg");
+        serde_json::from_value(json!({
+            "type": kind, "id": id, "thread_id": "thr_0", "created_at": timestamp(at(second)), "attachments": [],
+            "inference_options": {}, "content": if kind == "sdk_hidden_context" { json!("note") } else { json!([]) },
+        }))
+        .unwrap()
+    }
+
+    /// The numbers of items after pairing. Each item: its number, and the number of the message that it answers.
+    fn paired_numbers(items: &[(u8, Option<u8>)]) -> Vec<u8> {
+        let stored = items.iter().map(|(number, answers)| {
+            let kind = if answers.is_none() { "user_message" } else { "assistant_message" };
+            let item = item(kind, *number, (*number).into());
+            StoredItem { item, answers: answers.map(|answers| ItemKey([answers; ItemKey::LENGTH])) }
+        });
+        let paired = paired(stored.collect());
+        paired.iter().map(|item| ItemKey::parse(item.id()).unwrap().0[0]).collect()
+    }
+
+    #[test]
+    fn each_answer_follows_its_question() {
+        // Three queued messages. The second has no answer; the third has two items.
+        let queued = [(1, None), (2, None), (3, None), (4, Some(1)), (5, Some(3)), (6, Some(3))];
+        assert_eq!(paired_numbers(&queued), [1, 4, 2, 3, 5, 6]);
+        // A message that arrived between two items of an answer.
+        let between = [(1, None), (2, Some(1)), (3, None), (4, Some(1)), (5, Some(3))];
+        assert_eq!(paired_numbers(&between), [1, 2, 4, 3, 5]);
+        // The first turn was parked twice, and the others were answered meanwhile.
+        let parked =
+            [(1, None), (2, None), (3, Some(2)), (4, Some(1)), (5, None), (6, Some(5)), (7, Some(1))];
+        assert_eq!(paired_numbers(&parked), [1, 4, 7, 2, 3, 5, 6]);
+    }
+
+    #[test]
+    fn an_item_whose_message_is_unknown_stays_where_it_is() {
+        assert_eq!(paired_numbers(&[(1, None), (2, Some(9)), (3, None), (4, Some(9))]), [1, 2, 3, 4]);
+        assert_eq!(paired_numbers(&[(2, Some(1)), (3, None)]), [2, 3]);
+    }
+
+    #[test]
+    fn a_resumed_turn_reads_what_was_said_while_it_was_parked() {
+        let (user, answer) = ("user_message", "assistant_message");
+        let items = vec![item(user, 1, 1), item(user, 2, 5), item(answer, 3, 6), item(user, 4, 20)];
+        let own = items[0].id().to_owned();
+        let roles = |resumed| -> Vec<String> {
+            let messages = messages(items.clone(), Some(&own), resumed);
+            messages.iter().map(|message| message["role"].as_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!(
+            roles(Some(at(10))),
+            ["user", "assistant", "user"],
+            "its own is last, the fourth is queued"
+        );
+        assert_eq!(roles(None), ["assistant", "user"]);
+    }
+}

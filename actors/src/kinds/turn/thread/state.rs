@@ -1,0 +1,286 @@
+//! What a thread does about what happens. Pure.
+
+use std::collections::VecDeque;
+
+use uuid::Uuid;
+
+/// What happens to a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Event {
+    /// A turn was accepted.
+    Accepted {
+        /// Its run.
+        turn: Uuid,
+        /// Its place among the turns of the thread.
+        order: Uuid,
+    },
+    /// A turn's end is stored, or it was parked.
+    Ended(Uuid),
+    /// A turn's end was requested; the request is stored.
+    Stop(Uuid),
+    /// The service shuts down.
+    Drain,
+}
+
+/// What the thread does about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// Run this turn.
+    Start(Uuid),
+    /// Stop the running turn.
+    Stop(Uuid),
+    /// End a turn that never ran.
+    EndUnstarted(Uuid),
+    /// Nothing is left to do.
+    Idle,
+}
+
+/// Which turn runs and which wait.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    running: Option<Uuid>,
+    /// Place and run, in the order of places.
+    waiting: VecDeque<(Uuid, Uuid)>,
+    /// Turns that are being ended without having run.
+    ending: Vec<Uuid>,
+    draining: bool,
+}
+
+impl State {
+    pub(super) fn step(&mut self, event: Event) -> Vec<Effect> {
+        match event {
+            Event::Accepted { turn, order } => {
+                if self.knows(turn) {
+                    return Vec::new();
+                }
+                let place = self.waiting.partition_point(|waiting| *waiting < (order, turn));
+                self.waiting.insert(place, (order, turn));
+                self.next()
+            }
+            Event::Ended(turn) => {
+                if self.running == Some(turn) {
+                    self.running = None;
+                }
+                self.ending.retain(|ending| *ending != turn);
+                self.next()
+            }
+            Event::Stop(turn) if self.running == Some(turn) => vec![Effect::Stop(turn)],
+            Event::Stop(turn) => match self.waiting.iter().position(|(_, waiting)| *waiting == turn) {
+                Some(place) => {
+                    self.waiting.remove(place);
+                    self.ending.push(turn);
+                    vec![Effect::EndUnstarted(turn)]
+                }
+                None => Vec::new(),
+            },
+            Event::Drain => {
+                self.draining = true;
+                self.next()
+            }
+        }
+    }
+
+    fn knows(&self, turn: Uuid) -> bool {
+        self.running == Some(turn)
+            || self.waiting.iter().any(|(_, waiting)| *waiting == turn)
+            || self.ending.contains(&turn)
+    }
+
+    fn next(&mut self) -> Vec<Effect> {
+        if self.running.is_some() {
+            return Vec::new();
+        }
+        // Turns that wait at a shutdown are stored; the next process resumes them.
+        let next = if self.draining { None } else { self.waiting.pop_front() };
+        match next {
+            Some((_, turn)) => {
+                self.running = Some(turn);
+                vec![Effect::Start(turn)]
+            }
+            None if self.ending.is_empty() => vec![Effect::Idle],
+            None => Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn id(n: u128) -> Uuid {
+        Uuid::from_u128(n)
+    }
+
+    fn accepted(n: u128) -> Event {
+        Event::Accepted { turn: id(n), order: id(n) }
+    }
+
+    /// What the state knows of its turns, kept by what it does about events.
+    #[derive(Default)]
+    struct Model {
+        state: State,
+        accepted: BTreeSet<Uuid>,
+        begun: Vec<Uuid>,
+        running: Option<Uuid>,
+        /// Being ended without having run.
+        ending: BTreeSet<Uuid>,
+        ended: BTreeSet<Uuid>,
+        stopped: BTreeSet<Uuid>,
+        draining: bool,
+    }
+
+    impl Model {
+        fn step(&mut self, event: Event) -> Result<(), TestCaseError> {
+            match event {
+                Event::Accepted { turn, .. } => _ = self.accepted.insert(turn),
+                Event::Ended(turn) => {
+                    self.running.take_if(|running| *running == turn);
+                    self.ending.remove(&turn);
+                    self.ended.insert(turn);
+                }
+                Event::Drain => self.draining = true,
+                Event::Stop(_) => {}
+            }
+            for effect in self.state.step(event) {
+                match effect {
+                    Effect::Start(turn) => {
+                        prop_assert_eq!(self.running.replace(turn), None, "two at once");
+                        prop_assert!(!self.draining, "begun during a drain");
+                        let first = self.waiting().next();
+                        prop_assert_eq!(first, Some(turn), "not the first that waits");
+                        self.begun.push(turn);
+                    }
+                    Effect::EndUnstarted(turn) => {
+                        prop_assert_eq!(event, Event::Stop(turn));
+                        prop_assert!(self.waiting().any(|waiting| waiting == turn));
+                        self.ending.insert(turn);
+                        self.begun.push(turn);
+                    }
+                    Effect::Stop(turn) => {
+                        prop_assert_eq!((event, self.running), (Event::Stop(turn), Some(turn)));
+                        self.stopped.insert(turn);
+                    }
+                    Effect::Idle => {
+                        prop_assert_eq!((self.running, self.ending.len()), (None, 0), "not idle");
+                        prop_assert!(self.draining || self.waiting().next().is_none(), "left waiting");
+                    }
+                }
+            }
+            if !self.draining && self.running.is_none() {
+                prop_assert_eq!(self.waiting().next(), None, "nothing runs though one waits");
+            }
+            Ok(())
+        }
+
+        /// Accepted and neither begun nor on its way to an end, in the order of their ids.
+        fn waiting(&self) -> impl Iterator<Item = Uuid> {
+            self.accepted.iter().copied().filter(|turn| !self.begun.contains(turn))
+        }
+
+        /// Any of the turns whose end can come: the running one and those that are being ended.
+        fn can_end(&self, choice: u8) -> Option<Uuid> {
+            let all: Vec<Uuid> = self.running.into_iter().chain(self.ending.iter().copied()).collect();
+            all.get(usize::from(choice).checked_rem(all.len())?).copied()
+        }
+    }
+
+    #[derive(Debug, Clone, Copy)]
+    enum Step {
+        Accept(u8),
+        End(u8),
+        Stop(u8),
+        Drain,
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let step = prop_oneof![
+            6 => (0..40_u8).prop_map(Step::Accept),
+            6 => any::<u8>().prop_map(Step::End),
+            3 => (0..40_u8).prop_map(Step::Stop),
+            1 => Just(Step::Drain),
+        ];
+        prop::collection::vec(step, 0..120)
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_happens_no_two_turns_run_and_each_is_begun_and_ended_once(steps in steps()) {
+            let mut model = Model::default();
+            for step in steps {
+                match step {
+                    // A turn that has ended is never told again; one that waits or runs may be.
+                    Step::Accept(n) if model.ended.contains(&id(n.into())) => {}
+                    Step::Accept(n) => model.step(accepted(n.into()))?,
+                    Step::Stop(n) => model.step(Event::Stop(id(n.into())))?,
+                    Step::Drain => model.step(Event::Drain)?,
+                    Step::End(choice) => {
+                        if let Some(turn) = model.can_end(choice) {
+                            model.step(Event::Ended(turn))?;
+                        }
+                    }
+                }
+            }
+            while let Some(turn) = model.can_end(0) {
+                model.step(Event::Ended(turn))?;
+            }
+            let begun: BTreeSet<Uuid> = model.begun.iter().copied().collect();
+            prop_assert_eq!(begun.len(), model.begun.len(), "begun twice");
+            prop_assert_eq!(&begun, &model.ended);
+            if !model.draining {
+                prop_assert_eq!(begun, model.accepted, "lost");
+            }
+        }
+    }
+
+    #[test]
+    fn one_turn_runs_and_the_others_wait_in_the_order_of_their_ids() {
+        let mut state = State::default();
+        assert_eq!(state.step(accepted(2)), [Effect::Start(id(2))]);
+        assert_eq!(state.step(accepted(5)), []);
+        assert_eq!(state.step(accepted(3)), []);
+        assert_eq!(state.step(accepted(3)), [], "told twice");
+        assert_eq!(state.step(Event::Ended(id(2))), [Effect::Start(id(3))]);
+        assert_eq!(state.step(Event::Ended(id(3))), [Effect::Start(id(5))]);
+        assert_eq!(state.step(Event::Ended(id(5))), [Effect::Idle]);
+    }
+
+    #[test]
+    fn a_resumed_turn_queues_like_a_new_one() {
+        let mut state = State::default();
+        state.step(accepted(1));
+        assert_eq!(state.step(Event::Ended(id(1))), [Effect::Idle], "it was parked");
+        assert_eq!(state.step(accepted(2)), [Effect::Start(id(2))]);
+        assert_eq!(state.step(accepted(3)), []);
+        assert_eq!(state.step(Event::Accepted { turn: id(1), order: id(4) }), []);
+        assert_eq!(state.step(accepted(5)), []);
+        assert_eq!(state.step(Event::Ended(id(2))), [Effect::Start(id(3))]);
+        assert_eq!(state.step(Event::Ended(id(3))), [Effect::Start(id(1))]);
+        assert_eq!(state.step(Event::Ended(id(1))), [Effect::Start(id(5))]);
+    }
+
+    #[test]
+    fn a_stop_reaches_the_running_and_the_waiting_turn() {
+        let mut state = State::default();
+        state.step(accepted(1));
+        state.step(accepted(2));
+        assert_eq!(state.step(Event::Stop(id(2))), [Effect::EndUnstarted(id(2))]);
+        assert_eq!(state.step(Event::Stop(id(2))), [], "it is on its way");
+        assert_eq!(state.step(Event::Stop(id(1))), [Effect::Stop(id(1))]);
+        assert_eq!(state.step(Event::Ended(id(1))), [], "the other is still being ended");
+        assert_eq!(state.step(Event::Ended(id(2))), [Effect::Idle]);
+        assert_eq!(state.step(Event::Stop(id(9))), [], "unknown");
+    }
+
+    #[test]
+    fn a_shutdown_lets_the_running_turn_end_and_starts_no_other() {
+        let mut state = State::default();
+        state.step(accepted(1));
+        state.step(accepted(2));
+        assert_eq!(state.step(Event::Drain), []);
+        assert_eq!(state.step(Event::Ended(id(1))), [Effect::Idle]);
+    }
+}

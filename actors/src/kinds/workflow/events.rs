@@ -1,0 +1,124 @@
+//! What a run tells its readers. Pure but for time.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use engine::ports::{Question, StepOutcome, StepRecord};
+use kernel::Clock;
+use serde_json::Value;
+use store::batch::ItemRow;
+use uuid::Uuid;
+use wire::chat::NoticeLevel;
+use wire::{RunEvent, RunFrame, RunProblem, WaitsFor};
+
+use crate::kinds::turn::text::{stored_json, timestamp};
+use crate::run::{EventWriter, Frames, Urgency};
+
+/// Bytes of text that are handed over without waiting for more.
+const COALESCE_BYTES: usize = 512;
+/// Bytes of the largest result that stands in an event.
+const LARGEST_RESULT: usize = 64 << 10;
+
+/// What a run tells its readers.
+pub(super) struct RunEventWriter {
+    run: String,
+    clock: Arc<dyn Clock>,
+    /// Nodes that have begun in this life. What others say was told in an earlier one.
+    begun: HashSet<String>,
+    /// Not told yet.
+    events: Vec<(RunEvent, String)>,
+}
+
+impl RunEventWriter {
+    pub(super) fn new(run: Uuid, clock: Arc<dyn Clock>) -> Self {
+        Self { run: run.to_string(), clock, begun: HashSet::new(), events: Vec::new() }
+    }
+
+    /// An event behind everything that was told.
+    pub(super) fn event(&mut self, event: RunEvent) {
+        self.events.push((event, timestamp(self.clock.now())));
+    }
+}
+
+fn waits_for(question: &Question) -> WaitsFor {
+    WaitsFor {
+        key: question.key.clone(),
+        message: question.message.clone(),
+        schema: question.schema.clone(),
+        audience: question.audience.clone(),
+        expires_at: question.expires_at.map(timestamp),
+    }
+}
+
+impl EventWriter for RunEventWriter {
+    fn begins(&mut self, row: &StepRecord) -> Urgency {
+        self.begun.insert(row.node.clone());
+        self.event(RunEvent::StepStarted { node: row.node.clone(), visit: row.visit, attempt: row.attempt });
+        Urgency::Soon
+    }
+
+    fn records(&mut self, row: &StepRecord) {
+        let (node, visit, attempt) = (row.node.clone(), row.visit, row.attempt);
+        match &row.outcome {
+            StepOutcome::Started => {
+                if let Some(question) = &row.question {
+                    self.event(RunEvent::RunWaiting(waits_for(question)));
+                }
+            }
+            StepOutcome::Succeeded { result, .. } => {
+                let large = result.len() > LARGEST_RESULT;
+                let value = if large { Value::Null } else { stored_json(result).unwrap_or_default() };
+                let result_bytes = large.then_some(result.len());
+                self.event(RunEvent::StepCompleted { node, visit, attempt, result: value, result_bytes });
+            }
+            StepOutcome::Failed { error, .. } => {
+                let code = error.code.as_str().to_owned();
+                let error = RunProblem {
+                    code,
+                    message: error.message.clone(),
+                    node: Some(error.node.clone().unwrap_or_else(|| node.clone())),
+                };
+                self.event(RunEvent::StepFailed { node, visit, attempt, error });
+            }
+        }
+    }
+
+    fn text(&mut self, node: &str, piece: &str) -> Urgency {
+        if !self.begun.contains(node) {
+            return Urgency::Whenever;
+        }
+        if let Some((RunEvent::OutputDelta { node: last, text }, _)) = self.events.last_mut()
+            && last == node
+        {
+            text.push_str(piece);
+            return if text.len() >= COALESCE_BYTES { Urgency::Now } else { Urgency::Soon };
+        }
+        self.event(RunEvent::OutputDelta { node: node.to_owned(), text: piece.to_owned() });
+        Urgency::Soon
+    }
+
+    /// The next attempt's start says it.
+    fn rewind(&mut self, _node: &str, _bytes: usize) {}
+
+    /// A run has no messages.
+    fn new_message(&mut self) -> Urgency {
+        Urgency::Whenever
+    }
+
+    fn progress(&mut self, text: &str) -> Urgency {
+        self.event(RunEvent::Progress { text: text.to_owned() });
+        Urgency::Soon
+    }
+
+    fn notice(&mut self, level: NoticeLevel, message: &str, title: Option<&str>) -> Urgency {
+        let (message, title) = (message.to_owned(), title.map(str::to_owned));
+        self.event(RunEvent::Notice { level, message, title });
+        Urgency::Soon
+    }
+
+    fn write(&mut self, frames: &mut Frames, _items: &mut Vec<ItemRow>) {
+        for (event, at) in self.events.drain(..) {
+            frames.push(&RunFrame { event, run_id: self.run.clone(), seq: frames.next_seq(), at });
+        }
+    }
+}

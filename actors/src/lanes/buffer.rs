@@ -1,0 +1,95 @@
+//! What waits to be committed under one key.
+
+use bytes::Bytes;
+use store::batch::{Batch, EventsRow};
+use uuid::Uuid;
+
+use super::WriteError;
+use crate::streams::{Published, Topics};
+
+/// Called on the database's thread once rows are committed or refused; must be quick.
+pub type Then = Box<dyn FnOnce(Result<(), WriteError>) + Send>;
+
+/// Events of a stream as they are sent.
+#[derive(Debug, Clone)]
+pub struct EventFrames {
+    /// The stream.
+    pub stream: Uuid,
+    /// Sequence number of the first event.
+    pub first_seq: u64,
+    /// Sequence number of the last event; one less than the first when there are none.
+    pub last_seq: u64,
+    /// The events as server-sent events.
+    pub frames: String,
+    /// Whether nothing follows.
+    pub end: bool,
+}
+
+/// Rows, events and those who wait for them.
+#[derive(Default)]
+pub(super) struct Buffer {
+    batch: Batch,
+    events: Option<EventFrames>,
+    then: Vec<Then>,
+}
+
+impl Buffer {
+    /// Appends; events that follow each other become one row.
+    pub(super) fn push(&mut self, batch: Batch, events: Option<EventFrames>, then: Option<Then>) {
+        self.batch.append(batch);
+        if let Some(new) = events {
+            match &mut self.events {
+                Some(old) => {
+                    old.frames.push_str(&new.frames);
+                    old.last_seq = new.last_seq;
+                    old.end |= new.end;
+                }
+                None => self.events = Some(new),
+            }
+        }
+        self.then.extend(then);
+    }
+
+    pub(super) fn weight(&self) -> usize {
+        self.batch.weight() + self.events.as_ref().map_or(0, |events| events.frames.len())
+    }
+
+    /// Turns the events into a row, so that the whole buffer is a batch.
+    pub(super) fn seal(&mut self) {
+        if let Some(events) = &mut self.events
+            && events.last_seq >= events.first_seq
+            && self.batch.events.is_empty()
+        {
+            self.batch.events.push(EventsRow {
+                stream_id: events.stream,
+                first_seq: events.first_seq,
+                last_seq: events.last_seq,
+                frames: std::mem::take(&mut events.frames),
+            });
+        }
+    }
+
+    pub(super) fn batch(&self) -> &Batch {
+        &self.batch
+    }
+
+    /// Committed: hands the events to the readers and tells those who wait.
+    pub(super) fn committed(mut self, topics: &Topics) {
+        // First those who wait: a new turn is on its way before its first frame is sent.
+        for then in self.then {
+            then(Ok(()));
+        }
+        if let Some(events) = self.events {
+            let frames = self.batch.events.pop().map_or_else(Bytes::new, |row| Bytes::from(row.frames));
+            let EventFrames { first_seq, last_seq, end, .. } = events;
+            topics.publish(events.stream, Published { first_seq, last_seq, frames, end });
+        }
+    }
+
+    /// Refused: tells those who wait.
+    pub(super) fn refused(self, error: &WriteError) {
+        for then in self.then {
+            then(Err(error.clone()));
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! A lane: takes buffers, commits them, publishes them.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use kernel::Clock;
+use parking_lot::Mutex;
+use store::batch::Batch;
+use store::{LaneConnection, LaneError, Lease, Store};
+use uuid::Uuid;
+
+use super::WriteError;
+use super::buffer::Buffer;
+use super::queue::Queue;
+use crate::runtime::Health;
+use crate::streams::Topics;
+
+/// First pause after the database did not take a batch; doubles up to [`PAUSE_MAX`].
+const PAUSE: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_secs(2);
+/// A connection keeps a prepared statement for each shape of a commit and each day; a new one begins with none.
+const CONNECTION_LIFE: Duration = Duration::from_secs(6 * 3_600);
+
+pub(super) struct Lane {
+    pub(super) number: u32,
+    pub(super) queue: Arc<Queue>,
+    pub(super) store: Store,
+    pub(super) lease: Lease,
+    pub(super) topics: Topics,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) health: Health,
+    pub(super) state: LaneState,
+}
+
+/// Since when the commits of a lane fail, in monotonic time. Cheap to clone.
+#[derive(Clone, Default)]
+pub(super) struct LaneState {
+    since: Arc<Mutex<Option<Duration>>>,
+}
+
+impl LaneState {
+    fn failing(&self, now: Duration) {
+        self.since.lock().get_or_insert(now);
+    }
+
+    fn committed(&self) {
+        *self.since.lock() = None;
+    }
+
+    pub(super) fn since(&self) -> Option<Duration> {
+        *self.since.lock()
+    }
+}
+
+/// Runs a lane to its end. A panic leaves buffers that no lane will commit, so the service ends.
+pub(super) async fn watch(lane: Lane) {
+    let (number, health) = (lane.number, lane.health.clone());
+    if AssertUnwindSafe(lane.run()).catch_unwind().await.is_err() {
+        health.escalate(&format!("lane {number} of the database panicked"));
+    }
+}
+
+impl Lane {
+    async fn run(self) {
+        let mut connection = self.store.lane().await.ok();
+        let mut opened = self.clock.monotonic();
+        while let Some(taken) = self.queue.take(self.number, &*self.clock).await {
+            if self.clock.monotonic().saturating_sub(opened) > CONNECTION_LIFE {
+                (connection, opened) = (None, self.clock.monotonic());
+            }
+            self.commit(&mut connection, taken).await;
+            if self.number == 0 {
+                self.queue.first_finished();
+            }
+        }
+    }
+
+    /// Commits what was taken, in halves where a part of it cannot be written.
+    async fn commit(&self, connection: &mut Option<LaneConnection>, taken: Vec<(Uuid, Buffer)>) {
+        let mut parts = vec![taken];
+        while let Some(mut part) = parts.pop() {
+            let batches: Vec<&Batch> = part.iter().map(|(_, buffer)| buffer.batch()).collect();
+            match self.try_commit(connection, &batches).await {
+                Ok(()) => {
+                    let done: Vec<_> = part.iter().map(|(key, buffer)| (*key, weight(buffer))).collect();
+                    for (_, buffer) in part {
+                        buffer.committed(&self.topics);
+                    }
+                    self.queue.done(done.into_iter());
+                }
+                Err(Refused::Poisoned(text)) if part.len() == 1 => {
+                    if let Some((key, buffer)) = part.pop() {
+                        tracing::error!(%key, cause = text, "rows that cannot be written");
+                        let bytes = weight(&buffer);
+                        self.queue.poison(key, &text);
+                        buffer.refused(&WriteError::Poisoned(text));
+                        self.queue.done(std::iter::once((key, bytes)));
+                    }
+                }
+                Err(Refused::Poisoned(_) | Refused::NoPartition) => {
+                    let second = part.split_off(part.len() / 2);
+                    parts.push(second);
+                    parts.push(part);
+                }
+                Err(Refused::Fenced) => {
+                    self.health.escalate("another instance has taken this one's lease");
+                    // First, so that who hears of it does not find anything taken any more.
+                    self.queue.fence();
+                    for (_, buffer) in part.into_iter().chain(parts.drain(..).flatten()) {
+                        buffer.refused(&WriteError::Fenced);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Commits, and sends the same again for as long as the database is not there.
+    async fn try_commit(
+        &self,
+        connection: &mut Option<LaneConnection>,
+        batches: &[&Batch],
+    ) -> Result<(), Refused> {
+        let (mut pause, mut made) = (PAUSE, false);
+        loop {
+            let attempt = match connection {
+                Some(open) => open.commit_all(self.lease, batches).await,
+                None => match self.store.lane().await {
+                    Ok(open) => connection.insert(open).commit_all(self.lease, batches).await,
+                    Err(error) => Err(LaneError::Unavailable(error)),
+                },
+            };
+            match attempt {
+                Ok(()) => {
+                    self.state.committed();
+                    return Ok(());
+                }
+                Err(LaneError::Fenced) => return Err(Refused::Fenced),
+                Err(LaneError::Poisoned(text)) => {
+                    // It answers: nothing is wrong but these rows.
+                    self.state.committed();
+                    return Err(Refused::Poisoned(text));
+                }
+                Err(LaneError::NoPartition(days)) => {
+                    // The clock has leaped since partitions were created ahead.
+                    match self.store.make_partitions(&days).await {
+                        Ok(()) if !made => {
+                            made = true;
+                            tracing::info!(?days, "created partitions on demand");
+                            continue;
+                        }
+                        // It is there and detached: each stream can be written to its table by name.
+                        Ok(()) if batches.len() > 1 => return Err(Refused::NoPartition),
+                        Ok(()) => {}
+                        Err(error) => tracing::warn!(?days, %error, "failed to create partitions; retrying"),
+                    }
+                    self.state.failing(self.clock.monotonic());
+                    self.clock.sleep(pause).await;
+                    pause = (pause * 2).min(PAUSE_MAX);
+                }
+                Err(LaneError::Unavailable(error)) => {
+                    tracing::warn!(lane = self.number, %error, "the database did not take a batch; sending it again");
+                    *connection = None;
+                    self.state.failing(self.clock.monotonic());
+                    self.clock.sleep(pause).await;
+                    pause = (pause * 2).min(PAUSE_MAX);
+                }
+            }
+        }
+    }
+}
+
+enum Refused {
+    Fenced,
+    Poisoned(String),
+    /// Of several streams, one has events of a day whose partition is being dropped.
+    NoPartition,
+}
+
+fn weight(buffer: &Buffer) -> usize {
+    buffer.weight()
+}

@@ -1,0 +1,180 @@
+//! The database actor: lanes that commit the buffers of many streams together and publish what they committed.
+//!
+//! A *key* is whatever writes in order, usually a run. What it hands over is buffered by key; a lane takes whole
+//! buffers, so what arrives during a commit merges into the next one. A key is in at most one batch at a time, which
+//! keeps its writes in order. The lanes are tasks on the database's thread, watched like every actor. Workspaces share
+//! the commits: see `waiting`.
+
+mod buffer;
+mod lane;
+mod queue;
+mod waiting;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::Clock;
+use store::batch::Batch;
+use store::{Lease, Store};
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+pub use buffer::{EventFrames, Then};
+use lane::LaneState;
+use queue::Queue;
+
+use crate::runtime::Health;
+use crate::streams::Topics;
+
+/// Whatever writes in order, usually a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Key {
+    /// Its id.
+    pub id: Uuid,
+    /// The workspace whose share of the commits its writes take.
+    pub workspace: Uuid,
+}
+
+/// A write was not committed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WriteError {
+    /// The rows cannot be written; nothing more of this key will be until it is forgiven.
+    #[error("the rows cannot be written: {0}")]
+    Poisoned(String),
+    /// Another owner has this instance's lease.
+    #[error("this instance may not write any more")]
+    Fenced,
+    /// The lanes have stopped.
+    #[error("the service is shutting down")]
+    Closed,
+    /// Too much waits to be written.
+    #[error("too much waits to be written")]
+    Full,
+}
+
+/// Hands rows and events to the lanes. Cheap to clone.
+#[derive(Clone)]
+pub struct Database {
+    queue: Arc<Queue>,
+    states: Arc<[LaneState]>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Database {
+    /// Starts `writers` lanes.
+    #[must_use]
+    pub fn start(
+        store: &Store,
+        lease: Lease,
+        writers: usize,
+        topics: &Topics,
+        clock: &Arc<dyn Clock>,
+        health: &Health,
+    ) -> Self {
+        let writers = u32::try_from(writers).unwrap_or(u32::MAX).max(1);
+        let queue = Arc::new(Queue::new(writers));
+        let states: Vec<LaneState> = (0..writers).map(|_| LaneState::default()).collect();
+        for (number, state) in (0..writers).zip(&states) {
+            let lane = lane::Lane {
+                number,
+                queue: Arc::clone(&queue),
+                store: store.clone(),
+                lease,
+                topics: topics.clone(),
+                clock: Arc::clone(clock),
+                health: health.clone(),
+                state: state.clone(),
+            };
+            store.runtime().spawn(lane::watch(lane));
+        }
+        Self { queue, states: states.into(), clock: Arc::clone(clock) }
+    }
+
+    /// How long the commits of the lane that has failed longest have failed; `None` if all lanes commit.
+    #[must_use]
+    pub fn failing_for(&self) -> Option<Duration> {
+        let since = self.states.iter().filter_map(LaneState::since).min()?;
+        Some(self.clock.monotonic().saturating_sub(since))
+    }
+
+    /// Hands rows over without waiting.
+    ///
+    /// # Errors
+    /// [`WriteError`] when nothing of this key is taken any more.
+    pub fn submit(&self, key: Key, batch: Batch, events: Option<EventFrames>) -> Result<(), WriteError> {
+        self.queue.push(key, batch, events, None)
+    }
+
+    /// Hands rows over; `then` is called on the database's thread once they are committed or refused.
+    ///
+    /// # Errors
+    /// [`WriteError`] when nothing of this key is taken any more; `then` is dropped.
+    pub fn submit_then(
+        &self,
+        key: Key,
+        batch: Batch,
+        events: Option<EventFrames>,
+        then: Then,
+    ) -> Result<(), WriteError> {
+        self.queue.push(key, batch, events, Some(then))
+    }
+
+    /// Hands rows over and waits until they are committed. Dropping the future does not take them back.
+    ///
+    /// # Errors
+    /// [`WriteError`] says why they were not.
+    pub async fn commit(
+        &self,
+        key: Key,
+        batch: Batch,
+        events: Option<EventFrames>,
+    ) -> Result<(), WriteError> {
+        let (done, committed) = oneshot::channel();
+        let then: Then = Box::new(move |outcome| {
+            let _ = done.send(outcome);
+        });
+        self.submit_then(key, batch, events, then)?;
+        committed.await.unwrap_or(Err(WriteError::Closed))
+    }
+
+    /// Waits until everything handed over under this key is committed.
+    ///
+    /// # Errors
+    /// [`WriteError`] when some of it never will be.
+    pub async fn flush(&self, key: Uuid) -> Result<(), WriteError> {
+        // What waits under the key has its workspace already.
+        self.commit(Key { id: key, workspace: Uuid::nil() }, Batch::default(), None).await
+    }
+
+    /// Takes rows of a poisoned key again.
+    pub fn forgive(&self, key: Uuid) {
+        self.queue.forgive(key);
+    }
+
+    /// Waits while so much waits under this key, of its workspace or altogether that a writer should pause.
+    pub async fn room(&self, key: Key) {
+        self.queue.room(key).await;
+    }
+
+    /// Whether [`Self::room`] would not wait.
+    #[must_use]
+    pub fn has_room(&self, key: Key) -> bool {
+        self.queue.has_room(key)
+    }
+
+    /// Whether new work may be begun.
+    #[must_use]
+    pub fn takes_new_work(&self) -> bool {
+        self.queue.takes_new_work()
+    }
+
+    /// Waits until everything is committed and its readers have it; waiters for a commit are notified before.
+    pub async fn idle(&self) {
+        self.queue.idle().await;
+    }
+
+    /// Takes nothing more and waits until everything is committed.
+    pub async fn close(&self) {
+        self.queue.close().await;
+    }
+}

@@ -1,0 +1,312 @@
+//! What waits to be committed, and whose turn it is.
+//!
+//! Workspaces take turns. While one alone writes, a commit takes as much as waits; while several write, each gives a
+//! little to a commit, so that none waits behind much of another.
+
+use std::collections::{HashMap, VecDeque};
+
+use uuid::Uuid;
+
+use super::Key;
+use super::buffer::Buffer;
+
+/// Keys in one commit.
+const KEYS: usize = 256;
+/// Bytes in one commit, roughly.
+const COMMIT_BYTES: usize = 4 << 20;
+/// Bytes in one commit of several workspaces, roughly.
+const SHARED_BYTES: usize = 128 << 10;
+/// Bytes that a workspace gives to a commit in its turn, if others wait too.
+const TURN_BYTES: usize = 16 << 10;
+
+/// Buffers by key, in the order of the workspaces' turns.
+#[derive(Default)]
+pub(super) struct Waiting {
+    keys: HashMap<Uuid, Entry>,
+    workspaces: HashMap<Uuid, Workspace>,
+    /// Workspaces with a buffer that no lane holds.
+    turns: VecDeque<Uuid>,
+    bytes: usize,
+}
+
+struct Entry {
+    workspace: Uuid,
+    buffer: Option<Buffer>,
+    in_flight: bool,
+    bytes: usize,
+}
+
+#[derive(Default)]
+struct Workspace {
+    /// Keys with a buffer that no lane holds.
+    ready: VecDeque<Uuid>,
+    /// Keys that a lane holds.
+    in_flight: usize,
+    keys: usize,
+    bytes: usize,
+}
+
+impl Waiting {
+    /// Changes the buffer of a key, and remembers that it waits. A key keeps the workspace that it came with.
+    pub(super) fn push(&mut self, key: Key, change: impl FnOnce(&mut Buffer)) {
+        let entry = self.keys.entry(key.id).or_insert_with(|| {
+            self.workspaces.entry(key.workspace).or_default().keys += 1;
+            Entry { workspace: key.workspace, buffer: None, in_flight: false, bytes: 0 }
+        });
+        let fresh = entry.buffer.is_none();
+        let buffer = entry.buffer.get_or_insert_default();
+        let before = if fresh { 0 } else { buffer.weight() };
+        change(buffer);
+        let grown = buffer.weight().saturating_sub(before);
+        entry.bytes += grown;
+        self.bytes += grown;
+        let (workspace, ready) = (entry.workspace, fresh && !entry.in_flight);
+        self.workspaces.entry(workspace).or_default().bytes += grown;
+        if ready {
+            self.ready(key.id, workspace);
+        }
+    }
+
+    /// The next commit, of whatever waits.
+    pub(super) fn take(&mut self) -> Vec<(Uuid, Buffer)> {
+        self.take_where(|_| true)
+    }
+
+    /// The next commit, of workspaces that no lane holds anything of.
+    pub(super) fn take_of_others(&mut self) -> Vec<(Uuid, Buffer)> {
+        self.take_where(|workspace| workspace.in_flight == 0)
+    }
+
+    fn take_where(&mut self, may: impl Fn(&Workspace) -> bool) -> Vec<(Uuid, Buffer)> {
+        let several = self.turns.len() > 1;
+        let (limit, turn) = if several { (SHARED_BYTES, TURN_BYTES) } else { (COMMIT_BYTES, COMMIT_BYTES) };
+        let (mut taken, mut bytes, mut others) = (Vec::new(), 0, Vec::new());
+        while bytes < limit && taken.len() < KEYS {
+            let Some(workspace) = self.turns.pop_front() else { break };
+            if !self.workspaces.get(&workspace).is_some_and(&may) {
+                others.push(workspace);
+                continue;
+            }
+            let given = self.give(workspace, turn, &mut taken);
+            bytes += given;
+            if self.next_of(workspace).is_none() {
+                continue;
+            }
+            if given == 0 {
+                // It comes first next time.
+                self.turns.push_front(workspace);
+                break;
+            }
+            self.turns.push_back(workspace);
+        }
+        others.into_iter().rev().for_each(|workspace| self.turns.push_front(workspace));
+        taken
+    }
+
+    /// Moves keys of the workspace to a commit, `turn` bytes of them; returns how many bytes it moved.
+    fn give(&mut self, workspace: Uuid, turn: usize, taken: &mut Vec<(Uuid, Buffer)>) -> usize {
+        let mut given = 0;
+        while given < turn
+            && taken.len() < KEYS
+            && let Some(key) = self.next_of(workspace)
+        {
+            let weight = self.keys.get(&key).and_then(|entry| Some(entry.buffer.as_ref()?.weight()));
+            let weight = weight.unwrap_or_default();
+            // What is long begins a commit of its own, so that nothing short waits for it.
+            if !taken.is_empty() && given + weight > turn {
+                break;
+            }
+            taken.extend(self.hold(workspace, key));
+            given += weight;
+        }
+        given
+    }
+
+    /// A lane is done with this key.
+    pub(super) fn done(&mut self, key: Uuid, bytes: usize) {
+        let Some(entry) = self.keys.get_mut(&key) else { return };
+        entry.in_flight = false;
+        let (workspace, again) = (entry.workspace, entry.buffer.is_some());
+        self.took(key, bytes);
+        if let Some(of) = self.workspaces.get_mut(&workspace) {
+            of.in_flight = of.in_flight.saturating_sub(1);
+        }
+        if again {
+            self.ready(key, workspace);
+        } else {
+            self.forget(key, workspace);
+        }
+    }
+
+    /// Takes what waits under a key that a lane holds.
+    pub(super) fn withdraw(&mut self, key: Uuid) -> Option<Buffer> {
+        let buffer = self.keys.get_mut(&key)?.buffer.take()?;
+        self.took(key, buffer.weight());
+        Some(buffer)
+    }
+
+    /// Takes everything.
+    pub(super) fn drain(&mut self) -> Vec<Buffer> {
+        let all = std::mem::take(self);
+        all.keys.into_values().filter_map(|entry| entry.buffer).collect()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    pub(super) fn keys(&self) -> usize {
+        self.keys.len()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn bytes_of(&self, key: Uuid) -> usize {
+        self.keys.get(&key).map_or(0, |entry| entry.bytes)
+    }
+
+    pub(super) fn bytes_of_workspace(&self, workspace: Uuid) -> usize {
+        self.workspaces.get(&workspace).map_or(0, |of| of.bytes)
+    }
+
+    fn ready(&mut self, key: Uuid, workspace: Uuid) {
+        let of = self.workspaces.entry(workspace).or_default();
+        if of.ready.is_empty() {
+            self.turns.push_back(workspace);
+        }
+        of.ready.push_back(key);
+    }
+
+    fn next_of(&self, workspace: Uuid) -> Option<Uuid> {
+        self.workspaces.get(&workspace)?.ready.front().copied()
+    }
+
+    /// Gives the buffer of the workspace's first key to a lane.
+    fn hold(&mut self, workspace: Uuid, key: Uuid) -> Option<(Uuid, Buffer)> {
+        let of = self.workspaces.get_mut(&workspace)?;
+        of.ready.pop_front();
+        let entry = self.keys.get_mut(&key)?;
+        let mut buffer = entry.buffer.take()?;
+        entry.in_flight = true;
+        of.in_flight += 1;
+        buffer.seal();
+        Some((key, buffer))
+    }
+
+    fn took(&mut self, key: Uuid, bytes: usize) {
+        let Some(entry) = self.keys.get_mut(&key) else { return };
+        entry.bytes = entry.bytes.saturating_sub(bytes);
+        self.bytes = self.bytes.saturating_sub(bytes);
+        if let Some(of) = self.workspaces.get_mut(&entry.workspace) {
+            of.bytes = of.bytes.saturating_sub(bytes);
+        }
+    }
+
+    fn forget(&mut self, key: Uuid, workspace: Uuid) {
+        self.keys.remove(&key);
+        if let Some(of) = self.workspaces.get_mut(&workspace) {
+            of.keys = of.keys.saturating_sub(1);
+            if of.keys == 0 {
+                self.workspaces.remove(&workspace);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lanes::EventFrames;
+
+    fn key(workspace: u128, id: u128) -> Key {
+        Key { id: Uuid::from_u128(id), workspace: Uuid::from_u128(workspace) }
+    }
+
+    fn push(waiting: &mut Waiting, key: Key, bytes: usize) {
+        let frames = "x".repeat(bytes);
+        let events = EventFrames { stream: key.id, first_seq: 1, last_seq: 1, frames, end: false };
+        waiting.push(key, |buffer| buffer.push(store::batch::Batch::default(), Some(events), None));
+    }
+
+    fn ids(taken: &[(Uuid, Buffer)]) -> Vec<u128> {
+        taken.iter().map(|(id, _)| id.as_u128()).collect()
+    }
+
+    fn done(waiting: &mut Waiting, taken: Vec<(Uuid, Buffer)>) {
+        for (id, buffer) in taken {
+            waiting.done(id, buffer.weight());
+        }
+    }
+
+    #[test]
+    fn one_workspace_alone_fills_a_commit() {
+        let mut waiting = Waiting::default();
+        (0..300).for_each(|id| push(&mut waiting, key(1, id), 10 << 10));
+        assert_eq!(waiting.take().len(), KEYS);
+        assert_eq!(waiting.take().len(), 300 - KEYS);
+    }
+
+    #[test]
+    fn a_workspace_that_waits_beside_a_busy_one_is_in_the_next_commit_and_that_is_short() {
+        let mut waiting = Waiting::default();
+        (0..1_000).for_each(|id| push(&mut waiting, key(1, id), 10 << 10));
+        push(&mut waiting, key(2, 5_000), 100);
+        push(&mut waiting, key(3, 6_000), 100);
+        let taken = waiting.take();
+        assert!(ids(&taken).contains(&5_000) && ids(&taken).contains(&6_000));
+        let bytes: usize = taken.iter().map(|(_, buffer)| buffer.weight()).sum();
+        assert!(bytes < 2 * SHARED_BYTES, "{bytes}");
+        done(&mut waiting, taken);
+        assert_eq!(waiting.take().len(), KEYS, "it is alone again");
+    }
+
+    #[test]
+    fn a_long_buffer_goes_by_itself_and_is_not_passed_over_for_ever() {
+        let mut waiting = Waiting::default();
+        push(&mut waiting, key(2, 1), 100);
+        push(&mut waiting, key(1, 2), 1 << 20);
+        push(&mut waiting, key(3, 3), 100);
+        assert_eq!(ids(&waiting.take()), [1]);
+        push(&mut waiting, key(2, 4), 100);
+        assert_eq!(ids(&waiting.take()), [2]);
+        assert_eq!(ids(&waiting.take()), [3, 4]);
+    }
+
+    #[test]
+    fn a_lane_may_take_only_what_is_of_workspaces_that_no_lane_commits_for() {
+        let mut waiting = Waiting::default();
+        push(&mut waiting, key(1, 1), 100);
+        let held = waiting.take();
+        push(&mut waiting, key(1, 1), 100);
+        push(&mut waiting, key(1, 2), 100);
+        assert!(waiting.take_of_others().is_empty());
+        push(&mut waiting, key(2, 3), 100);
+        let others = waiting.take_of_others();
+        assert_eq!(ids(&others), [3]);
+        assert_eq!(ids(&waiting.take()), [2], "the first key is still held");
+        done(&mut waiting, held);
+        assert_eq!(ids(&waiting.take()), [1]);
+    }
+
+    #[test]
+    fn bytes_are_counted_by_key_and_by_workspace_until_they_are_committed() {
+        let mut waiting = Waiting::default();
+        push(&mut waiting, key(1, 1), 100);
+        push(&mut waiting, key(1, 2), 50);
+        push(&mut waiting, key(2, 3), 10);
+        let counted = |waiting: &Waiting| {
+            let of = |n| waiting.bytes_of_workspace(Uuid::from_u128(n));
+            (waiting.bytes_of(Uuid::from_u128(1)), of(1), of(2), waiting.bytes())
+        };
+        assert_eq!(counted(&waiting), (100, 150, 10, 160));
+        let taken = waiting.take();
+        assert_eq!(counted(&waiting), (100, 150, 10, 160));
+        push(&mut waiting, key(1, 1), 7);
+        assert_eq!(waiting.withdraw(Uuid::from_u128(1)).map(|buffer| buffer.weight()), Some(7));
+        done(&mut waiting, taken);
+        assert_eq!(counted(&waiting), (0, 0, 0, 0));
+        assert!(waiting.is_empty() && waiting.workspaces.is_empty() && waiting.turns.is_empty());
+    }
+}

@@ -1,0 +1,127 @@
+//! Claims runs from the queue whose time or turn has come, and polls the signals of other instances.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use parking_lot::Mutex;
+use store::{ClaimFailed, Lease, StoreError};
+use uuid::Uuid;
+
+use crate::run::RunPorts;
+use crate::run::recover::Recovery;
+
+/// Interval of the polls for due runs without a notification.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// Interval of the polls for signals of other instances, if there are any.
+const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(200);
+
+/// How long the commit of an answer, or of a run that goes into the queue, may take.
+const ANSWERS: TimeDelta = TimeDelta::minutes(5);
+
+/// The way out of the queue. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct RunQueue {
+    recovery: Recovery,
+    lease: Lease,
+    /// When it was looked what is due, in monotonic time.
+    looked: Arc<Mutex<Option<Duration>>>,
+    /// When it was looked for answers.
+    answered: Arc<Mutex<Option<DateTime<Utc>>>>,
+}
+
+impl RunQueue {
+    pub(crate) fn new(recovery: Recovery, lease: Lease) -> Self {
+        Self { recovery, lease, looked: Arc::default(), answered: Arc::default() }
+    }
+
+    fn ports(&self) -> &RunPorts {
+        self.recovery.runs.ports()
+    }
+
+    /// One round: hears, takes what is due, and waits until something may be due.
+    pub(crate) async fn round(&self) {
+        if let Err(error) = self.look().await {
+            tracing::warn!(%error, "failed to poll for due runs");
+            self.ports().clock.sleep(POLL_INTERVAL).await;
+        }
+        let ports = self.ports();
+        let others = ports.others.load(Ordering::Relaxed);
+        let woken = ports
+            .wakeups
+            .wait(&*ports.clock, if others { SIGNAL_POLL_INTERVAL } else { POLL_INTERVAL })
+            .await;
+        if woken {
+            *self.looked.lock() = None;
+        }
+    }
+
+    async fn look(&self) -> Result<(), StoreError> {
+        let RunPorts { store, wakeups, clock, writer, others, .. } = self.ports();
+        if others.load(Ordering::Relaxed) {
+            for run in store.take_signals(*writer).await? {
+                wakeups.answered(run);
+            }
+        }
+        let stops = store.stop_requests(*writer).await?;
+        if stops.iter().any(|stop| stop.over) {
+            store.forget_stops().await?;
+        }
+        for stop in stops.into_iter().filter(|stop| !stop.over) {
+            if stop.queued {
+                self.take(store.take_queued(self.lease, stop.run)).await?;
+            } else {
+                self.recovery.stop(stop);
+            }
+        }
+        let now = clock.monotonic();
+        if self.looked.lock().is_some_and(|looked| now.saturating_sub(looked) < POLL_INTERVAL) {
+            return Ok(());
+        }
+        *self.looked.lock() = Some(now);
+        self.wake_answered().await?;
+        while self.take(store.take_due(self.lease)).await? > 0 {}
+        for workflow in store.workflows_with_turns().await? {
+            while self.take(self.turns(workflow)).await? > 0 {}
+        }
+        Ok(())
+    }
+
+    /// Wakes runs that were answered while they were enqueued: since the last poll, or in the last minutes.
+    async fn wake_answered(&self) -> Result<(), StoreError> {
+        let RunPorts { store, clock, .. } = self.ports();
+        let (now, last) = (clock.now(), *self.answered.lock());
+        store.wake_answered(last.map_or(DateTime::UNIX_EPOCH, |last| last - ANSWERS)).await?;
+        *self.answered.lock() = Some(now);
+        Ok(())
+    }
+
+    /// Runs of a workflow whose turn has come; if another instance is claiming them, the next poll comes soon.
+    async fn turns(&self, workflow: Uuid) -> Result<Vec<Uuid>, ClaimFailed> {
+        let turns = self.ports().store.take_turns(self.lease, workflow).await?;
+        Ok(turns.unwrap_or_else(|| {
+            *self.looked.lock() = None;
+            Vec::new()
+        }))
+    }
+
+    /// Makes runs that are taken out of the queue actors of this process; says how many.
+    async fn take(
+        &self,
+        taking: impl Future<Output = Result<Vec<Uuid>, ClaimFailed>>,
+    ) -> Result<usize, StoreError> {
+        let ports = self.ports();
+        let taken = {
+            // The lease reaches back to them before it is renewed with what is known here.
+            let _naming = ports.in_flight.naming().await;
+            let taken = taking.await;
+            // Whether it was taken is found out later, where the database did not say.
+            let (Ok(runs) | Err(ClaimFailed { uncertain: runs, .. })) = &taken;
+            ports.in_flight.given(runs);
+            taken.map_err(|not| not.error)?
+        };
+        self.recovery.adopt(&taken).await;
+        Ok(taken.len())
+    }
+}
