@@ -40,11 +40,11 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run the service; it is configured by the environment and a .env file.
+    /// Run the service, configured by the environment and a .env file
     Serve,
-    /// Show it all on this machine: a database of its own, published workflows, one streamed chat; then keep serving.
+    /// Run a demo with its own database, published workflows and a streamed chat, then keep serving
     Demo {
-        /// Leave after the chat, with status 0.
+        /// Exit after the chat, with status 0
         #[arg(long)]
         exit: bool,
         /// Set up the workflows of examples/ too, with sample data and simulated services: a shop, Slack, a deployer and a mail
@@ -52,75 +52,75 @@ enum Command {
         #[arg(long)]
         practice: bool,
     },
-    /// Look at all that a service stands on, without changing anything, and say what to do. Status 1 at a problem.
+    /// Check what `serve` depends on, without changing anything; exits with status 1 if there is a problem
     Doctor(commands::doctor::Asked),
-    /// Make workflows, save their versions, open them to the public.
+    /// Create, version and publish workflows
     Workflow {
         #[command(subcommand)]
         command: workflow::WorkflowCommand,
     },
-    /// Chat with a published workflow in the terminal.
+    /// Chat with a published workflow in the terminal
     Chat(chat::Chat),
-    /// Run a workflow, watch it, and print what it comes to.
+    /// Run a workflow and print its result
     Run(run::Run),
-    /// List, show, trace, watch and cancel runs.
+    /// List, show, trace, watch and cancel runs
     Runs {
         #[command(subcommand)]
         command: runs::RunsCommand,
     },
-    /// Answer a run that waits for somebody.
+    /// Answer a run that waits for a person
     Answer(answer::Answer),
-    /// Repeat a run from one of its steps on, watch it, and print what it comes to.
+    /// Repeat a run from one of its steps and print its result
     Rerun(rerun::Rerun),
-    /// Sign in with a mail address, or keep a service token, in the profile file.
+    /// Sign in by email, or store a service token, in the profile file
     Login(login::Login),
-    /// End the sign-in, and take the tokens out of the profile file.
+    /// Sign out and remove the tokens from the profile file
     Logout(logout::Logout),
-    /// Say who one is to the service, and what that allows.
+    /// Show the current identity and its scopes
     Whoami(whoami::Whoami),
-    /// Make service tokens, look at them, rotate and revoke them.
+    /// Create, list, rotate and revoke service tokens
     Token {
         #[command(subcommand)]
         command: token::TokenCommand,
     },
-    /// Make workspaces, invite people to them, and say what they may do there.
+    /// Manage workspaces, their members and invitations
     Workspace {
         #[command(subcommand)]
         command: workspace::WorkspaceCommand,
     },
-    /// Begin runs of a workflow at set times, or when an address is called.
+    /// Start runs of a workflow on a schedule or by a webhook
     Trigger {
         #[command(subcommand)]
         command: trigger::TriggerCommand,
     },
-    /// Keep secrets that graphs name, and give them new ones.
+    /// Manage the secrets that workflows use
     Credential {
         #[command(subcommand)]
         command: credential::CredentialCommand,
     },
-    /// Look at search indexes, and delete them.
+    /// List and delete search indexes
     Index {
         #[command(subcommand)]
         command: index::IndexCommand,
     },
-    /// Change the key that secrets are sealed under.
+    /// Rotate the key that encrypts secrets
     Vault {
         #[command(subcommand)]
         command: credential::VaultCommand,
     },
-    /// Print the audit trail: who did what, and who was kept from it. The newest first.
+    /// Print the audit trail, newest first
     Audit(audit::Audit),
-    /// Look at the configuration.
+    /// Show the configuration
     Config {
         #[command(subcommand)]
         command: ConfigCommand,
     },
-    /// Look at the types of nodes that a workflow may be made of. Needs no service.
+    /// List and describe node types, without a service
     Node {
         #[command(subcommand)]
         command: NodeCommand,
     },
-    /// Print what a shell needs to complete commands.
+    /// Print the completion script of a shell
     Completions {
         /// The shell.
         #[arg(value_enum)]

@@ -21,7 +21,7 @@ async fn secrets_go_in_by_standard_input_or_the_environment_and_never_come_out()
     let made = terminal.type_in(&create, &format!("{SECRET}\n")).await;
     assert_eq!(
         (made.status, made.out.as_str()),
-        (Some(0), "Made the credential stripe (sk-…x4). Graphs name it [[stripe]].\n"),
+        (Some(0), "Created credential stripe (sk-…x4). Graphs name it [[stripe]].\n"),
         "{}",
         made.err
     );
@@ -31,7 +31,7 @@ async fn secrets_go_in_by_standard_input_or_the_environment_and_never_come_out()
     let rotated = command.env("NEW_KEY", "canary-short").output().await.unwrap();
     assert_eq!(
         String::from_utf8_lossy(&rotated.stdout),
-        "A new secret has the credential stripe (…). Graphs name it [[stripe]].\n"
+        "Updated credential stripe (…). Graphs name it [[stripe]].\n"
     );
     let listed = terminal.does(&["credential", "list"]).await;
     assert!(listed.contains("stripe  …") && !listed.contains("canary"), "{listed}");

@@ -20,7 +20,7 @@ const LONGEST: f64 = 31_536_000.0;
 pub(super) const TYPE: NodeType = NodeType {
     name: "delay",
     group: "logic",
-    summary: "Waits; a restart of the service waits only for the rest.",
+    summary: "Waits for a time; after a restart of the service, only for the rest of it.",
     effect: Effect::Wait,
     schema,
     result: "`{seconds}`",

@@ -26,7 +26,7 @@ const MOST_TEXT: usize = 256 * 1024;
 pub(super) const TYPE: NodeType = NodeType {
     name: "email_send",
     group: "network",
-    summary: "Has a mail sent by the service's mail server (SERVICE_SMTP_URL), from SERVICE_MAIL_FROM.",
+    summary: "Sends a mail through the service's mail server (SERVICE_SMTP_URL), from SERVICE_MAIL_FROM.",
     effect: Effect::Outbound,
     schema,
     result: "`{delivery_id, status, recipients}`; the status is `queued`: the run does not wait for the mail server.",

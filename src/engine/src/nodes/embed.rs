@@ -26,7 +26,7 @@ const MOST_DIMENSIONS: u32 = 8_192;
 pub(super) const TYPE: NodeType = NodeType {
     name: "embed",
     group: "models",
-    summary: "Makes vectors of texts: related texts have vectors that are near.",
+    summary: "Computes embeddings of texts: related texts have vectors that are close.",
     effect: Effect::Model,
     schema,
     result: "`{vector, usage: {calls, input_tokens, output_tokens, cost_usd}, model}`; for a list of texts `vectors`, in \

@@ -22,7 +22,7 @@ const SYSTEM: &str = "Take the data out of the text, as JSON that fits the schem
 pub(super) const TYPE: NodeType = NodeType {
     name: "extract",
     group: "models",
-    summary: "Lets a language model find data in a text, in the form of a schema.",
+    summary: "Extracts data from a text with a language model, as a schema describes it.",
     effect: Effect::Model,
     schema,
     result: "`{data, usage: {calls, input_tokens, output_tokens, cost_usd}, model}`; `data` fits the schema.",

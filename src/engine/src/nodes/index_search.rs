@@ -30,7 +30,7 @@ const MODES: [&str; 3] = ["hybrid", "text", "vector"];
 pub(super) const TYPE: NodeType = NodeType {
     name: "index_search",
     group: "data",
-    summary: "Finds the chunks of a search index that fit a query best: by their words, by a vector, or by both.",
+    summary: "Finds the chunks of a search index that match a query best: by words, by a vector, or by both.",
     effect: Effect::Reads,
     schema,
     result: "`{hits: [{document, chunk, text, score, rank_text, rank_vector, metadata}]}`, the best first; `score` is BM25, \

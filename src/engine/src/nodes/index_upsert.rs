@@ -26,7 +26,7 @@ const MOST_CHUNKS: usize = 10_000;
 pub(super) const TYPE: NodeType = NodeType {
     name: "index_upsert",
     group: "data",
-    summary: "Puts a document's chunks into a search index of the workspace, in the place of those that it had.",
+    summary: "Writes a document's chunks to a search index of the workspace, and replaces its earlier ones.",
     effect: Effect::Outbound,
     schema,
     result: "`{index, document, chunks, replaced}`: how many chunks it has now, and how many it had.",

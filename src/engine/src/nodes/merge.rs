@@ -16,7 +16,7 @@ use crate::template::fill;
 pub(super) const TYPE: NodeType = NodeType {
     name: "merge",
     group: "logic",
-    summary: "Makes one object of several objects, or one list of several lists.",
+    summary: "Merges several objects into one, or several lists into one.",
     effect: Effect::Pure,
     schema,
     result: "The object, where later members win, or the list.",

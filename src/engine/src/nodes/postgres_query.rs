@@ -32,7 +32,7 @@ const MODES: [&str; 2] = ["read", "write"];
 pub(super) const TYPE: NodeType = NodeType {
     name: "postgres_query",
     group: "data",
-    summary: "Does one statement in a PostgreSQL database, with parameters. `[[name]]` in dsn is a secret of the vault.",
+    summary: "Executes one SQL statement in a PostgreSQL database, with parameters. `[[name]]` in dsn is a secret of the vault.",
     effect: Effect::Outbound,
     schema,
     result: "`{rows, count}`: an object for each row, as PostgreSQL's `to_jsonb` makes it, and how many there are; of a \

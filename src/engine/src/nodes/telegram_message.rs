@@ -27,7 +27,7 @@ const LONGEST: Duration = Duration::from_secs(300);
 pub(super) const TYPE: NodeType = NodeType {
     name: "telegram_message",
     group: "network",
-    summary: "Posts a message to a chat of Telegram, as a bot.",
+    summary: "Posts a message to a Telegram chat, as a bot.",
     effect: Effect::Outbound,
     schema,
     result: "`{ok, message_id, chat}`; `chat` is the id of the chat.",

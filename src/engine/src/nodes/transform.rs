@@ -17,7 +17,7 @@ use crate::template::{evaluate, fill, overlay};
 pub(super) const TYPE: NodeType = NodeType {
     name: "transform",
     group: "logic",
-    summary: "Makes one value of another, by an expression or a JSONPath.",
+    summary: "Transforms a value with an expression or a JSONPath.",
     effect: Effect::Pure,
     schema,
     result: "The value itself. A path to one place yields what is there or null, any other path the list of matches.",

@@ -26,7 +26,7 @@ const ROLES: [&str; 4] = ["viewer", "editor", "admin", "owner"];
 pub(super) const TYPE: NodeType = NodeType {
     name: "wait_for_input",
     group: "logic",
-    summary: "Waits for somebody's answer, across restarts of the service.",
+    summary: "Waits for a person's answer, across restarts of the service.",
     effect: Effect::Wait,
     schema,
     result: "`{value, answered_by, answered_at}`; without an answer in time it fails with `node.input_expired`.",

@@ -19,7 +19,7 @@ use crate::outbox::Delivery;
 pub(super) const TYPE: NodeType = NodeType {
     name: "webhook_send",
     group: "network",
-    summary: "Has an event sent to an address, signed, and again until it is taken.",
+    summary: "Delivers a signed event to a webhook, with retries.",
     effect: Effect::Outbound,
     schema,
     result: "`{delivery_id, status}`; the status is `queued`: the run does not wait for the receiver.",

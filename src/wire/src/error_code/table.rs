@@ -275,7 +275,7 @@ error_codes! {
         "SERVICE_OIDC_ISSUER is not set.",
         "Sign in on the page `/login`.";
     OidcFailed, "auth.oidc_failed", 401, false,
-        "The sign-in did not come to its end.",
+        "The sign-in was not completed.",
         "Somebody comes back from the OpenID provider in another browser than they left in, a second time, after 10 \
          minutes, or with what the provider did not send; the provider says no; or its identity token is not for this \
          sign-in. The log says which.",

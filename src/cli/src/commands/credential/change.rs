@@ -65,7 +65,7 @@ impl Create {
             description: self.description.clone(),
         };
         let made = session.client.create_credential(&new).await.map_err(|error| session.failed(error))?;
-        told(session, &made, "Made the credential")
+        told(session, &made, "Created credential")
     }
 }
 
@@ -76,7 +76,7 @@ impl Rotate {
         let change = UpdateCredential { secret, ..UpdateCredential::default() };
         let changed = session.client.change_credential(&known.id, &change).await;
         let changed = changed.map_err(|error| session.failed(error))?;
-        told(session, &changed, "A new secret has the credential")
+        told(session, &changed, "Updated credential")
     }
 }
 

@@ -32,7 +32,7 @@ const STEPS_MAX: u32 = 50;
 pub(super) const TYPE: NodeType = NodeType {
     name: "agent",
     group: "models",
-    summary: "Lets a language model call tools, and go on with what they answer, until it has an answer itself.",
+    summary: "Lets a language model call tools, with their results as its next input, until it answers.",
     effect: Effect::Nested,
     schema,
     result: "`{text, json, steps, tool_calls: [{tool, arguments, error}], usage: {calls, input_tokens, output_tokens, \
