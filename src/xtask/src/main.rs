@@ -10,6 +10,7 @@ mod rules;
 mod run;
 mod sources;
 mod test;
+mod words;
 
 use std::process::ExitCode;
 
