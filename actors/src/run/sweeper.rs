@@ -65,7 +65,7 @@ impl Sweeper {
         };
         if !adopted.is_empty() {
             let found = adopted.len();
-            tracing::error!(found, "adopting orphaned runs");
+            tracing::error!(found, "adopted orphaned runs");
             self.recovery.adopt(&adopted).await;
         }
         Ok(adopted.len())

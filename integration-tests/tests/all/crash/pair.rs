@@ -150,7 +150,7 @@ async fn kills_of_either_of_two_instances_lose_and_cut_nothing() {
 
 /// How often an instance has adopted runs of the other.
 fn adoptions(instances: &[Service]) -> usize {
-    let adopts = |line: &&str| line.contains("nobody looked after") && !line.contains("taken=0");
+    let adopts = |line: &&str| line.contains("adopted orphaned runs") && !line.contains("taken=0");
     instances.iter().map(|service| service.logged().lines().filter(adopts).count()).sum()
 }
 
