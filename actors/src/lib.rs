@@ -14,6 +14,7 @@ mod run;
 pub mod runtime;
 pub mod streams;
 mod system;
+mod text;
 pub mod triggers;
 
 pub use kinds::turn::Grace;

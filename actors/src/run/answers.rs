@@ -10,7 +10,7 @@ use store::{QuestionKey, Store, StoreError, StoredAnswerOf};
 use uuid::Uuid;
 
 use super::wakeups::Wakeups;
-use crate::kinds::turn::text::stored_json;
+use crate::text::stored_json;
 
 /// Interval of the polls for an answer whose notification was lost.
 const POLL_INTERVAL: Duration = Duration::from_secs(30);

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use wire::sse;
 
-use crate::kinds::turn::text::json;
+use crate::text::json;
 
 /// Events that are not handed over yet, as the text that is sent.
 pub(crate) struct Frames {

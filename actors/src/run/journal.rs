@@ -11,7 +11,7 @@ use store::{Store, StoreError, StoredStep};
 use uuid::Uuid;
 use wire::ErrorCode;
 
-use crate::kinds::turn::text::stored_json;
+use crate::text::stored_json;
 
 /// The journal of a run's earlier life.
 pub(crate) async fn read_journal(store: &Store, run: Uuid) -> Result<Vec<RecordedStep>, StoreError> {

@@ -9,7 +9,6 @@ use serde_json::Value;
 use store::{LeftRun, RunStatus, StopRequest, StoreError, StoredRun};
 use uuid::Uuid;
 
-use crate::kinds::turn::text::stored_json;
 use crate::kinds::turn::thread::{Accepted, Threads};
 use crate::kinds::turn::{Again, Progress, Turn};
 use crate::kinds::workflow::{self, AcceptedRun, Registry};
@@ -17,6 +16,7 @@ use crate::lanes::WriteError;
 use crate::plans::{LoadedVersion, PlanError};
 use crate::run::RunPorts;
 use crate::run::lease::RunToken;
+use crate::text::stored_json;
 
 /// A run could not be taken up.
 #[derive(Debug, thiserror::Error)]

@@ -14,8 +14,8 @@ use uuid::Uuid;
 
 use crate::delivery::mail::Delivery;
 use crate::delivery::{Queue, pause};
-use crate::kinds::turn::text::stored_json;
 use crate::run::{CredentialsOf, Reads};
+use crate::text::stored_json;
 
 /// How long a claim of a request lasts; longer than one attempt may take.
 const SENDING: TimeDelta = TimeDelta::seconds(60);

@@ -7,7 +7,7 @@ use store::batch::CutRow;
 use store::{Store, StoreError, StoredItem};
 use wire::chat::ThreadItem;
 
-use super::text::stored_json;
+use crate::text::stored_json;
 
 /// A message that is answered again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -18,11 +18,11 @@ use wire::chat::{ChatEvent, IncompleteReason, NoticeLevel, StreamErrorCode, Thre
 use super::events::ChatEvents;
 use super::input::{self, Cut};
 use super::resume::{Resumed, fold};
-use super::text::{json as to_json, timestamp};
 use super::{Progress, Turn, TurnPorts};
 use crate::lanes::{Key, WriteError};
 use crate::run::waiting::only_waits;
 use crate::run::{self, Driven, End, EventWriter, Ran, RunPorts, RunWriter};
+use crate::text::{json as to_json, timestamp};
 
 /// Stored commits read at once when a turn is resumed.
 const ROWS: i64 = 1_000;

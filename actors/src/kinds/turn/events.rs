@@ -7,8 +7,8 @@ use store::batch::ItemRow;
 use wire::chat::{ChatEvent, Dialect, IncompleteReason, NoticeLevel};
 
 use super::message::Message;
-use super::text::{json, timestamp};
 use crate::run::{EventWriter, Frames, Urgency};
+use crate::text::{json, timestamp};
 
 /// Bytes of text that are handed over without waiting for more.
 const COALESCE_BYTES: usize = 512;

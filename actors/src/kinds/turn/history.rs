@@ -67,7 +67,7 @@ mod tests {
     use chrono::TimeDelta;
 
     use super::*;
-    use crate::kinds::turn::text::timestamp;
+    use crate::text::timestamp;
 
     fn at(second: i64) -> DateTime<Utc> {
         DateTime::UNIX_EPOCH + TimeDelta::seconds(second)

@@ -9,7 +9,6 @@ mod input;
 mod message;
 mod refill;
 mod resume;
-pub(crate) mod text;
 pub mod thread;
 
 use std::sync::Arc;

@@ -11,8 +11,8 @@ use uuid::Uuid;
 use wire::chat::NoticeLevel;
 use wire::{RunEvent, RunFrame, RunProblem, WaitsFor};
 
-use crate::kinds::turn::text::{stored_json, timestamp};
 use crate::run::{EventWriter, Frames, Urgency};
+use crate::text::{stored_json, timestamp};
 
 /// Bytes of text that are handed over without waiting for more.
 const COALESCE_BYTES: usize = 512;

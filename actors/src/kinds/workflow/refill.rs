@@ -13,9 +13,9 @@ use store::{StoreError, StoredRun};
 use super::Runs;
 use super::driver::{Run, run_input};
 use crate::kinds::turn;
-use crate::kinds::turn::text::stored_json;
 use crate::plans::{LoadedVersion, PlanError};
 use crate::run::{self, Adapters};
+use crate::text::stored_json;
 
 /// Attempts of a run whose inputs are filled again, and bytes of their results.
 const MOST: (i64, i64) = (10_000, 16 << 20);

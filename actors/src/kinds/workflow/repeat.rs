@@ -5,8 +5,8 @@ use store::StoredRun;
 use wire::FieldError;
 
 use super::{IdempotencyKey, NewRun, Origin, RunOptions, RunStartError, Runs, StartedRun};
-use crate::kinds::turn::text::stored_json;
 use crate::plans::PlanError;
+use crate::text::stored_json;
 
 /// A run was not repeated.
 #[derive(Debug, thiserror::Error)]

@@ -9,9 +9,9 @@ use store::batch::{Batch, CopyRow, QueueRow, RunRow, StreamRow};
 use uuid::Uuid;
 
 use super::driver::{Progress, Run};
-use crate::kinds::turn::text::json;
 use crate::plans::LoadedVersion;
 use crate::run::keyed_start::{IdempotencyKey, StartIds};
+use crate::text::json;
 
 /// What is asked for beside the inputs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

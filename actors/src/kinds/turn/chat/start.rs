@@ -14,11 +14,11 @@ use wire::chat::{
 };
 use wire::{BusyThread, sse};
 
-use crate::kinds::turn::text::{json as to_json, timestamp};
 use crate::kinds::turn::{Again, Progress, Turn};
 use crate::lanes::EventFrames;
 use crate::plans::LoadedVersion;
 use crate::run::keyed_start::{IdempotencyKey, StartIds};
+use crate::text::{json as to_json, timestamp};
 
 /// Whose a new thread is.
 #[derive(Debug, Clone)]

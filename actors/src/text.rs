@@ -1,11 +1,11 @@
-//! How values stand on the wire.
+//! Values as text, on the wire and in rows.
 
-/// An instant as it stands on the wire.
+/// An instant in RFC 3339 with microseconds, as on the wire.
 pub(crate) fn timestamp(at: chrono::DateTime<chrono::Utc>) -> String {
     at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true)
 }
 
-/// JSON that this service has stored itself, as deep as it was taken.
+/// Parses JSON that this service has stored, to any depth that it accepted.
 pub(crate) fn stored_json(text: &str) -> serde_json::Result<serde_json::Value> {
     let mut reader = serde_json::Deserializer::from_str(text);
     reader.disable_recursion_limit();
