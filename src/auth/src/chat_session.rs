@@ -38,7 +38,7 @@ pub struct NewChatSession {
 pub struct ChatSession {
     /// Whose threads it opens.
     pub subject: String,
-    /// Whether the subject was chosen by whoever asked for the token; else it was made for this token alone, and means
+    /// Whether the caller that requested the token chose the subject; else it was made for this token alone, and means
     /// nothing after it.
     pub named: bool,
     /// The one workflow it is for.

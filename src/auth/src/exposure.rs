@@ -29,9 +29,9 @@ pub struct Exposure<'a> {
 /// Whom the service asks for a credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asks {
-    /// Nobody, and looks at none.
+    /// No caller, and ignores a credential that is given.
     Nobody,
-    /// Nobody, and judges the one that is given.
+    /// No caller, and judges a credential that is given.
     WhoGivesOne,
     /// Everybody, as soon as a service token is stored; until then it judges the one that is given.
     EverybodyOnceThereAreTokens,

@@ -1,7 +1,7 @@
 //! Failed sign-ins: who has had too many of them for now.
 //!
 //! The count itself is exact and shared, a sliding log in the database (`store`). This is what an instance remembers of
-//! it, so that a request by somebody who is blocked costs nothing and one by somebody who is not reads nothing.
+//! it, so that a request by a blocked caller costs nothing and one by any other caller reads nothing.
 
 use std::collections::{BTreeSet, HashMap};
 use std::num::NonZeroU32;
@@ -102,7 +102,7 @@ impl Blocked {
         self.known.lock().until.len()
     }
 
-    /// Whether nobody is blocked.
+    /// Whether no caller is blocked.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -8,7 +8,7 @@ use crate::role::Role;
 use crate::scope::{Scope, ScopeSet};
 use crate::service_token::TokenDigest;
 
-/// Who somebody is, as the audit trail and authorship keep it: nothing but a kind and an id without a meaning of its own.
+/// An identity, as the audit trail and authorship keep it: nothing but a kind and an id without a meaning of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Actor {
     /// `anonymous`, `bootstrap`, `service_token`, `jwt` or `user`.
@@ -18,7 +18,7 @@ pub struct Actor {
 }
 
 impl Actor {
-    /// Somebody without a credential.
+    /// A caller without a credential.
     pub const ANONYMOUS: Self = Self { kind: "anonymous", id: None };
 
     /// A stored service token.
@@ -48,7 +48,7 @@ enum Grants {
     Roles(BTreeMap<Uuid, Role>),
 }
 
-/// Why somebody may not.
+/// Why a caller may not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Denied {
     /// These scopes are missing.
@@ -76,7 +76,7 @@ pub struct Principal {
 }
 
 impl Principal {
-    /// Anybody, on a service that asks nobody: may do everything.
+    /// Any caller, on a service without authentication: may do everything.
     #[must_use]
     pub fn open() -> Self {
         Self { actor: Actor::ANONYMOUS, grants: Grants::Everywhere(ScopeSet::all()), secret: None }
@@ -99,7 +99,7 @@ impl Principal {
         Self { actor, grants, secret: Some(secret) }
     }
 
-    /// The subject of an access token that somebody else has issued; `None` for `workspaces` means all of them.
+    /// The subject of an access token of another issuer; `None` for `workspaces` means all of them.
     #[must_use]
     pub fn jwt(subject: &str, scopes: ScopeSet, workspaces: Option<Vec<String>>) -> Self {
         let grants = match workspaces {
@@ -128,7 +128,7 @@ impl Principal {
         self.secret.as_ref()
     }
 
-    /// Whether nobody was asked who they are.
+    /// Whether the caller was not authenticated.
     #[must_use]
     pub fn is_anonymous(&self) -> bool {
         self.actor == Actor::ANONYMOUS
@@ -182,12 +182,13 @@ impl Principal {
         }
     }
 
-    /// Whether the caller may make somebody this in a workspace, or take it from them: nobody gives what they lack.
+    /// Whether the caller may give a user this role in a workspace, or take it from them: a caller gives only what they
+    /// have.
     #[must_use]
     pub fn may_give(&self, role: Role, place: Place<'_>) -> bool {
         match &self.grants {
             Grants::Everywhere(scopes) => scopes.missing(role.scopes()).is_empty(),
-            // An admin has made it, and an admin makes nobody an owner.
+            // An admin has made it, and an admin cannot make a user an owner.
             Grants::Within(..) => {
                 let held = self.scopes_in(place).unwrap_or_default();
                 role < Role::Owner && held.missing(role.scopes()).is_empty()
@@ -212,7 +213,7 @@ impl Principal {
         }
     }
 
-    /// What a user is in a workspace; `None` for whoever is no user, and for a stranger there.
+    /// A user's role in a workspace; `None` if the caller is not a user or not a member.
     #[must_use]
     pub fn role_in(&self, workspace: Uuid) -> Option<Role> {
         match &self.grants {

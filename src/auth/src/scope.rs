@@ -80,7 +80,7 @@ impl ScopeSet {
         Scope::ALL.iter().copied().collect()
     }
 
-    /// The scopes among these texts that there are; what nobody knows grants nothing.
+    /// The known scopes among these texts; an unknown text grants nothing.
     #[must_use]
     pub fn of_texts<T: AsRef<str>>(texts: &[T]) -> Self {
         texts.iter().filter_map(|text| Scope::parse(text.as_ref())).collect()

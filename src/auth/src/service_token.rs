@@ -24,7 +24,7 @@ const ID_CHARS: usize = 32;
 pub struct TokenDigest([u8; 32]);
 
 impl TokenDigest {
-    /// Of any text that somebody sent as a token.
+    /// Of any text that a caller sent as a token.
     #[must_use]
     pub fn of(token: &str) -> Self {
         let mut bytes = [0; 32];
@@ -45,7 +45,7 @@ impl TokenDigest {
     }
 }
 
-/// A token nobody has had before.
+/// A new random token.
 ///
 /// # Errors
 /// [`RandomError`] when there are no random bytes.

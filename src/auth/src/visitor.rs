@@ -19,8 +19,8 @@ impl Visitor {
         &self.0
     }
 
-    /// The visitor that a thread keeps as its owner. Whoever makes a cookie of it hands that visitor's threads to
-    /// whom the cookie is sent.
+    /// The visitor that a thread keeps as its owner. A caller that makes a cookie of it hands that visitor's threads to
+    /// the recipient of the cookie.
     #[must_use]
     pub fn of_thread(owner: String) -> Self {
         Self(owner)
@@ -37,7 +37,7 @@ impl VisitorKey {
         Self(hmac::Key::new(hmac::HMAC_SHA256, key))
     }
 
-    /// A visitor nobody has seen before.
+    /// A new visitor with a random id.
     ///
     /// # Errors
     /// [`RandomError`] when there are no random bytes.

@@ -12,7 +12,7 @@ use crate::{Client, ClientError, Part};
 pub struct AuditFilter {
     /// What was done, as `noun.verb`.
     pub action: Option<String>,
-    /// The id of whoever did it.
+    /// The id of the actor.
     pub actor: Option<String>,
     /// `success` or `denied`.
     pub outcome: Option<String>,
@@ -20,7 +20,7 @@ pub struct AuditFilter {
 
 /// Calls fail as [`crate::Answer::ok`] does. No error repeats a secret.
 impl Client {
-    /// `POST /api/admin/service-tokens`: makes one. Nobody can be shown its secret again.
+    /// `POST /api/admin/service-tokens`: makes one. Its secret cannot be shown again.
     ///
     /// # Errors
     /// See above.

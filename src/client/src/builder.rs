@@ -132,7 +132,7 @@ impl ClientBuilder {
             };
             headers.append(name, value);
         }
-        // A redirect would turn a POST into a GET, and carry it to somebody who was not asked.
+        // A redirect would turn a POST into a GET, and carry it to a server that the caller did not choose.
         let mut http = reqwest::Client::builder()
             .user_agent(concat!("callboard-client/", env!("CARGO_PKG_VERSION")))
             .default_headers(headers)

@@ -57,7 +57,7 @@ impl Client {
         stream.ok_or_else(|| ClientError::protocol("the chat was answered without a stream (HTTP 204)"))
     }
 
-    /// `GET /api/chat/streams/{id}`: goes on behind an event, or from the first one. `None` when all was seen.
+    /// `GET /api/chat/streams/{id}`: resumes after an event, or from the first one. `None` when all was received.
     ///
     /// # Errors
     /// As [`Client::chat`].

@@ -70,7 +70,7 @@ impl Client {
         &self.parts
     }
 
-    /// The same client as somebody else: it shares the connections and starts without any cookie.
+    /// The same client as another visitor: it shares the connections and starts without any cookie.
     #[must_use]
     pub fn new_visitor(&self) -> Self {
         Self { parts: Arc::clone(&self.parts), cookies: self.cookies.as_ref().map(|_| Cookies::default()) }

@@ -23,7 +23,7 @@ impl Client {
         self.post(&["api", "credentials"], Some(new)).await?.ok()
     }
 
-    /// `PATCH /api/credentials/{id}`: gives it another secret, or changes what is told of it.
+    /// `PATCH /api/credentials/{id}`: gives it another secret, or changes its description.
     ///
     /// # Errors
     /// See above.

@@ -15,7 +15,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 /// Also how long a connection has to hold to count as a success.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// A turn that goes on where a connection broke, until the service has no more to say.
+/// A turn that resumes where a connection broke, until the service has no more to say.
 ///
 /// It gives up when nothing succeeded for the client's `resume_limit`. [`Resuming::next`] may be dropped and called
 /// again.

@@ -26,13 +26,13 @@ pub struct StreamEvent<E = ChatEvent> {
 
 /// One answer of the chat, read as it comes.
 ///
-/// When [`EventStream::next`] fails with [`ClientError::Transport`], [`crate::Client::resume`] goes on behind the
-/// last event; [`crate::ResumingChat`] does so by itself.
+/// When [`EventStream::next`] fails with [`ClientError::Transport`], [`crate::Client::resume`] resumes after the last
+/// event; [`crate::ResumingChat`] does so by itself.
 pub type ChatStream = EventStream<ChatEvent>;
 
 /// The events of a run, read as they come.
 ///
-/// When [`EventStream::next`] fails with [`ClientError::Transport`], [`crate::Client::run_events`] goes on behind the
+/// When [`EventStream::next`] fails with [`ClientError::Transport`], [`crate::Client::run_events`] resumes after the
 /// last event; [`crate::ResumingRun`] does so by itself.
 pub type RunStream = EventStream<RunFrame>;
 

@@ -50,7 +50,7 @@ impl Client {
         self.put(&["api", "workflows", workflow, "triggers", "webhook", "config"], webhook).await?.ok()
     }
 
-    /// `DELETE /api/workflows/{ref}/triggers/webhook/config`: its address answers nobody any more.
+    /// `DELETE /api/workflows/{ref}/triggers/webhook/config`: its address no longer answers.
     ///
     /// # Errors
     /// See above.

@@ -60,7 +60,7 @@ impl Client {
         self.get(&["api", "workspaces", workspace, "members"], &part.query()).await?.ok()
     }
 
-    /// `POST /api/workspaces/{id}/members`: adds or invites somebody.
+    /// `POST /api/workspaces/{id}/members`: adds or invites a member.
     ///
     /// # Errors
     /// See above.

@@ -37,7 +37,7 @@ pub struct Auth {
 /// `SERVICE_AUTH_MODE`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthMode {
-    /// Nobody is asked.
+    /// No caller is authenticated.
     Disabled,
     /// Credentials are checked where given.
     Optional,

@@ -77,7 +77,7 @@ pub(crate) fn line(text: &str) -> Result<String, Invalid> {
     Ok(text.to_owned())
 }
 
-/// A path as the system understands it; nobody replaces `~` outside a shell.
+/// A path as the system understands it; only a shell replaces `~`.
 pub(crate) fn path(text: &str) -> Result<PathBuf, Invalid> {
     if text == "~" || text.starts_with("~/") {
         return Err(Invalid::new("begins with ~, which only a shell replaces", "write the whole path"));

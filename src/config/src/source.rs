@@ -21,7 +21,7 @@ pub enum Origin {
     Environment,
     /// The `.env` file.
     EnvFile,
-    /// Nobody set it.
+    /// Not set.
     Default,
 }
 

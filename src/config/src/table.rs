@@ -43,7 +43,7 @@ pub struct Row {
 /// Whom [`render()`] writes for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
-    /// Somebody at a terminal: names stand out, and no line is longer than 100 columns.
+    /// A reader at a terminal: names stand out, and no line is longer than 100 columns.
     Terminal,
     /// As [`Look::Terminal`], without anything standing out.
     Plain,
@@ -57,7 +57,7 @@ pub fn table(source: &Source, config: &Config) -> Vec<Row> {
     rows(source, Some(config), &[])
 }
 
-/// The same of a configuration that cannot be used: whoever mends it needs the table most.
+/// The same of a configuration that cannot be used: the operator who repairs it needs the table most.
 #[must_use]
 pub fn table_of_problems(source: &Source, problems: &Problems) -> Vec<Row> {
     rows(source, None, &problems.0)
@@ -88,7 +88,7 @@ fn rows(source: &Source, config: Option<&Config>, problems: &[Problem]) -> Vec<R
 
 fn value(variable: &Variable, source: &Source, config: Option<&Config>) -> Option<String> {
     match source.get(&variable.name) {
-        // Where the database is helps whoever looks; the password is not for them, in whatever variable it stands.
+        // The database's location helps the reader; the password is not for them, in whatever variable it is.
         Some(given) if variable.name == "SERVICE_POSTGRES_DSN" || dsn::is_url(given.trim()) => {
             Some(dsn::shown(given.trim()))
         }

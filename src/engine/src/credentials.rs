@@ -1,8 +1,8 @@
 //! `[[name]]`: secrets of the workspace's vault that a graph's own text names.
 //!
 //! Only what stands in the graph counts. A text is cut at its references before anything in it is filled, and what
-//! templates make is never looked at for references: whoever chats with a workflow cannot name its secrets. Until a call
-//! is made there is only the name, and where in the filled text it stands.
+//! templates make is never searched for references: a visitor who chats with a workflow cannot name its secrets. Until
+//! a call is made there is only the name, and where in the filled text it stands.
 
 use std::fmt::Write as _;
 

@@ -17,7 +17,7 @@ pub struct NodeError {
     pub message: String,
     /// Whether another attempt may go well.
     pub retryable: bool,
-    /// How long whoever was called asks to wait.
+    /// How long the called service asks to wait.
     pub retry_after: Option<Duration>,
     /// The node inside this one that failed: its whole path in the journal.
     pub node: Option<String>,

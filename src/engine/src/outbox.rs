@@ -57,7 +57,7 @@ impl Mail {
 /// A request that waits to be sent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Delivery {
-    /// Of one visit of a node, the same whoever makes it.
+    /// Identifies one visit of a node, the same in every process that makes it.
     pub id: Uuid,
     /// What is sent; secrets by their names.
     pub request: Value,
@@ -104,7 +104,7 @@ pub async fn deliver(
     let sent = send(id, request, credentials, outbound, clock, &redactor).await;
     sent.map_err(|error| {
         let error = redactor.error(error);
-        // Somebody may make the credential, or bring the key back.
+        // A user may create the credential, or an operator may restore the key.
         let later = matches!(error.code, ErrorCode::CredentialMissing | ErrorCode::VaultKeyMissing);
         Undelivered {
             permanent: !(error.retryable || later),

@@ -72,7 +72,7 @@ pub struct StepRecord {
     pub started_at: DateTime<Utc>,
     /// What a resumed attempt has to know, JSON; of an attempt whose start is recorded.
     pub note: Option<Value>,
-    /// What somebody is asked for, of an attempt that waits for an answer.
+    /// What a person is asked for, of an attempt that waits for an answer.
     pub question: Option<Question>,
     /// What is to be sent once the row is durable, and only then: both are committed together.
     pub delivery: Option<Delivery>,
@@ -120,7 +120,7 @@ pub trait Journal: Send + Sync {
     fn record(&self, row: StepRecord) -> BoxFuture<'static, Result<(), JournalError>>;
 }
 
-/// Where what a run says goes: to a chat's message, or to whoever watches the run.
+/// Where what a run says goes: to a chat's message, or to the readers of the run.
 ///
 /// What is handed over is taken when its future is polled first, and stays taken if that is dropped then: a node may be
 /// given up while it waits for room.
@@ -182,17 +182,17 @@ pub struct Resolved {
 pub struct Question {
     /// By which an answer names it.
     pub key: String,
-    /// For whoever answers.
+    /// For the person who answers.
     pub message: Option<String>,
     /// JSON Schema that an answer has to fit.
     pub schema: Option<Value>,
-    /// Who may answer: `role:<role>` or addresses; empty: whoever may execute the workflow.
+    /// Who may answer: `role:<role>` or addresses; empty: every caller who may execute the workflow.
     pub audience: Vec<String>,
     /// When it is too late.
     pub expires_at: Option<DateTime<Utc>>,
 }
 
-/// What somebody has answered.
+/// What a person has answered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
     /// The answer; fits the question's schema.

@@ -59,7 +59,7 @@ impl Schema {
     pub(crate) fn problems(&self, value: &Value, base: &str) -> Problems {
         let problem = |error: ValidationError<'_>| {
             let pointer = format!("{base}{}", error.instance_path());
-            // The value itself may be large, or nobody else's business.
+            // The value itself may be large, or private.
             FieldError::new(pointer, "schema", error.masked().to_string())
         };
         LEFT.set(MOST_STEPS);

@@ -51,7 +51,7 @@ impl Client {
         Ok(Self { parts: Arc::new(Parts { face, clock }) })
     }
 
-    /// The addresses of a place that may be called, for what is not HTTP; whoever calls them calls no others.
+    /// The addresses of a place that may be called, for what is not HTTP; the caller must connect to no others.
     ///
     /// # Errors
     /// [`NetErrorKind::Refused`] and [`NetErrorKind::Unreachable`], as [`Guard::open`].

@@ -19,7 +19,7 @@ pub struct NetError {
 pub enum NetErrorKind {
     /// The guard does not let the address be called.
     Refused,
-    /// The name does not resolve, or nobody takes the connection.
+    /// The name does not resolve, or no server accepts the connection.
     Unreachable,
     /// Something took longer than its limit.
     TimedOut,

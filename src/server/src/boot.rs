@@ -301,7 +301,7 @@ fn listen(config: &Config) -> Result<TcpListener, StartError> {
     })
 }
 
-/// Why nobody can listen there, and what to change.
+/// Why the service cannot listen there, and what to change.
 fn not_listening(port: u16, error: &std::io::Error) -> String {
     match error.kind() {
         ErrorKind::AddrInUse => format!(

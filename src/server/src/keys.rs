@@ -37,7 +37,7 @@ pub(crate) fn ring(
     Ok(Some(KeyRing::parse(file.expose_secret())?))
 }
 
-/// A ring of one key that nobody configured.
+/// A ring of one key that is generated, not configured.
 pub(crate) async fn generated(
     store: &Store,
     name: &str,

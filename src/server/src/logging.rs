@@ -25,7 +25,7 @@ pub fn init(config: &Config) {
     };
 }
 
-/// What a level for everything does not turn on; whoever wants it names it.
+/// Targets that a level for everything does not turn on; an operator enables one by its name.
 ///
 /// At `info` the HTTP server would tell of each of its threads. At `debug` the database's driver would write every
 /// statement with its values, and those are what people said, and keys.

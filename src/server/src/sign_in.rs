@@ -15,7 +15,7 @@ use crate::keys;
 use crate::oidc::Provider;
 use crate::tokens::TokensError;
 
-/// The keys, made at the first start where nobody configured them.
+/// The keys, generated at the first start where they are not configured.
 pub(crate) async fn keys(store: &Store, ring: Option<&KeyRing>) -> Result<SignInKeys, StoreError> {
     let codes = CodeKey::new(&store.service_key("sign_in", ring).await?);
     let letters = Arc::new(keys::generated(store, "mail", ring).await?);
@@ -34,7 +34,7 @@ pub(crate) async fn provider(
     Ok(Some(Provider::new(oidc, sealing, Arc::clone(clock))?))
 }
 
-/// How mail is sent; says so where nobody is likely to want it so.
+/// How mail is sent; logs a warning where the operator is unlikely to want it so.
 pub(crate) fn mail(config: &Config, sign_in: &SignInKeys) -> Result<Settings, DeliveryError> {
     let delivery = match smtp(config) {
         Some(delivery) => delivery?,

@@ -43,7 +43,7 @@ impl Store {
                         blobs::created_at.eq(now),
                     ))
                     .on_conflict(blobs::digest)
-                    // Young again, or it could be deleted as nobody's.
+                    // Young again, or it could be deleted as unreferenced.
                     .do_update()
                     .set(blobs::created_at.eq(now))
                     .execute(connection)

@@ -1,8 +1,8 @@
 //! Changes that are committed together or not at all, and with them the answer that their request's key stands for.
 //!
-//! A request with an `Idempotency-Key` holds an advisory lock of its transaction while it is at work. The key's row is
-//! written by the same transaction as the change, so there is never one without the other: whoever dies in between
-//! leaves neither, and the lock ends with the connection.
+//! A request with an `Idempotency-Key` holds an advisory lock of its transaction while it is at work. The same
+//! transaction writes the key's row and the change, so there is never one without the other: a caller that dies in
+//! between leaves neither, and the lock ends with the connection.
 
 use diesel::prelude::*;
 use diesel::sql_types::BigInt;

@@ -94,7 +94,7 @@ impl Connector {
         self.verify == Verify::Full
     }
 
-    /// Opens a connection. It is driven by the runtime given to [`Connector::new`], whoever awaits this.
+    /// Opens a connection. The runtime given to [`Connector::new`] drives it, whichever task awaits this.
     pub(crate) async fn open(&self, session: Session<'_>) -> Result<AsyncPgConnection, StoreError> {
         let (config, tls) = (self.config.clone(), self.tls.clone());
         let settings = settings(session);

@@ -185,7 +185,7 @@ impl Changes {
         Ok(made)
     }
 
-    /// The credential, which nobody else changes until this is committed; `None` when it is not there any more.
+    /// The credential, locked against other changes until this is committed; `None` when it no longer exists.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.

@@ -188,7 +188,7 @@ fn unusable(folder: &Path, failed: &Path, error: &io::Error) -> DataDirError {
     DataDirError::Unusable { path: folder.to_owned(), reason }
 }
 
-/// Takes the folder's lock, and leaves our process id in the lock file for whoever is refused.
+/// Takes the folder's lock, and leaves our process id in the lock file for a process that is refused.
 fn lock(folder: &Path) -> Result<File, DataDirError> {
     let path = folder.join(LOCK_FILE);
     let mut file = OpenOptions::new()

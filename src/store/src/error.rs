@@ -26,7 +26,7 @@ pub enum StoreError {
     /// The settings of the database would lose acknowledged writes.
     #[error("the database has {0}, so an acknowledged write could be lost; set it back")]
     Unsafe(String),
-    /// The database is none that the service can work in; the text says what to change.
+    /// The service cannot work in the database; the text says what to change.
     #[error("{0}")]
     Unfit(String),
     /// A stored value is not what this version writes.

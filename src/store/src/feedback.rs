@@ -8,7 +8,7 @@ use kernel::{ItemKey, ThreadId};
 use crate::schema::item_feedback;
 use crate::{Store, StoreError};
 
-/// What somebody thinks of items of a thread.
+/// One author's feedback on items of a thread.
 #[derive(Debug, Clone, Copy)]
 pub struct Feedback<'a> {
     /// The thread.
@@ -17,7 +17,7 @@ pub struct Feedback<'a> {
     pub items: &'a [ItemKey],
     /// `visitor`, `session`, `user` or `anyone`.
     pub author_kind: &'a str,
-    /// Who; empty where nobody is known.
+    /// The author's id; empty if the author is unknown.
     pub author_id: &'a str,
     /// `positive` or `negative`.
     pub kind: &'a str,

@@ -1,5 +1,5 @@
-//! A statement in somebody else's database: one connection for it alone, over the network, and nothing of the service's
-//! own. Where it may connect is decided before, by whoever holds the guard.
+//! A statement in a database that the service does not own: one connection for it alone, over the network, and nothing
+//! of the service's own. The holder of the guard decides beforehand where it may connect.
 
 use std::io;
 use std::net::SocketAddr;
@@ -35,7 +35,7 @@ const TALK: usize = 64 << 10;
 /// Letters of what a server says that are repeated.
 const MOST_SAID: usize = 500;
 
-/// A database that somebody else named.
+/// A database that the caller names and the service does not own.
 #[derive(Clone)]
 pub struct Foreign {
     config: Config,
@@ -79,7 +79,7 @@ pub enum ForeignError {
     /// The address of the database cannot be used.
     #[error("{0}")]
     Address(String),
-    /// Nobody answers, or not in time, or the connection broke.
+    /// The server does not answer, or not in time, or the connection broke.
     #[error("{0}")]
     Unreachable(String),
     /// The server does not let us in.
@@ -151,7 +151,7 @@ impl Foreign {
         self.port
     }
 
-    /// Its password, which nobody is to be told.
+    /// Its password, which must not be disclosed.
     #[must_use]
     pub fn password(&self) -> Option<kernel::Secret> {
         let password = self.config.get_password()?;

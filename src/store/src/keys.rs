@@ -1,4 +1,4 @@
-//! Signing keys that nobody configured: made once, kept here, sealed by the vault key where there is one.
+//! Signing keys that are not configured: made once, kept here, sealed by the vault key if there is one.
 
 use auth::keyring::KeyRing;
 use diesel::prelude::*;

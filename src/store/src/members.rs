@@ -1,8 +1,8 @@
 //! Members of workspaces, and those who are invited.
 //!
-//! Somebody is a member by their mail address. Whoever has signed in before is one at once; for all others the row is an
-//! invitation, which their first sign-in takes up. Changes of one workspace's members come one after the other, so that
-//! the last owner stays.
+//! A mail address identifies a member. A person who has signed in before is a member at once; for all others the row is
+//! an invitation, which their first sign-in accepts. Changes to one workspace's members come one after the other, so
+//! that the last owner stays.
 
 use auth::principal::Actor;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -21,7 +21,7 @@ const KEPT: TimeDelta = TimeDelta::days(30);
 /// What the audit trail calls those that were mailed.
 const MAILED: [&str; 2] = ["member.added", "member.invited"];
 
-/// Somebody's place in a workspace.
+/// A member of a workspace, or an invitation.
 #[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
 #[diesel(table_name = workspace_members, check_for_backend(diesel::pg::Pg))]
 pub struct StoredMember {
@@ -41,7 +41,7 @@ pub struct StoredMember {
     pub invited_until: Option<DateTime<Utc>>,
 }
 
-/// How far somebody has come.
+/// The state of an invitation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InvitationState {
     /// A member.
@@ -76,7 +76,7 @@ impl StoredMember {
     }
 }
 
-/// Somebody to add.
+/// A member to add.
 #[derive(Debug, Clone, Copy)]
 pub struct NewMember<'a> {
     /// Where.
@@ -87,7 +87,7 @@ pub struct NewMember<'a> {
     pub role: &'a str,
 }
 
-/// Somebody has become a member.
+/// A user who has become a member.
 #[derive(Debug, Clone, PartialEq, Eq, Queryable)]
 pub struct Joined {
     /// Where.
@@ -96,7 +96,7 @@ pub struct Joined {
     pub role: String,
 }
 
-/// What came of adding somebody.
+/// The result of adding a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Added {
     /// They are new.
@@ -109,7 +109,7 @@ pub enum Added {
     OtherRole,
 }
 
-/// Whoever was added.
+/// The member that was added.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddedMember {
     /// What came of it.
@@ -169,7 +169,7 @@ impl Changes {
         Ok(locked)
     }
 
-    /// Makes somebody a member, or invites them. See [`Changes::lock_members`].
+    /// Adds a member, or invites them. See [`Changes::lock_members`].
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -276,8 +276,8 @@ impl Changes {
         Ok(removed > 0)
     }
 
-    /// How much mail to members was sent since then, by the audit trail, which nobody can shorten: the most of what the
-    /// workspace has sent and of what this actor has.
+    /// How much mail to members was sent since then, by the audit trail, which cannot be shortened: the larger of the
+    /// workspace's count and this actor's count.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -304,7 +304,7 @@ impl Changes {
         Ok(by_workspace.max(by_actor))
     }
 
-    /// How much mail this account was sent since then because somebody added it to a workspace.
+    /// How much mail this account was sent since then because a caller added it to a workspace.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -340,7 +340,8 @@ impl Changes {
 }
 
 impl Store {
-    /// Forgets invitations that nobody has taken up in a month, and accounts that were only made for one; says how many.
+    /// Deletes invitations that were not accepted in a month, and accounts that were only made for one; returns how
+    /// many.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.

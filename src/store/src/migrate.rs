@@ -62,7 +62,7 @@ pub(crate) struct Compared {
     pub(crate) unknown: usize,
 }
 
-/// Tables of somebody else are the one cause that a user can do something about.
+/// Tables of another application are the only cause that a user can do something about.
 fn told(error: &str) -> String {
     if error.contains("already exists") {
         format!("{error}; name a database in SERVICE_POSTGRES_DSN that is this service's alone")

@@ -1,5 +1,5 @@
-//! The outbox: requests that came with a step's row. One is claimed before it is sent and marked when it was taken:
-//! whoever dies in between leaves it to be sent again, under the same id.
+//! The outbox: requests that came with a step's row. A request is claimed before it is sent and marked after the
+//! receiver accepted it: if the sender dies in between, the request is sent again, under the same id.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use diesel::prelude::*;
@@ -13,7 +13,7 @@ use crate::{Store, StoreError};
 /// A request that was claimed.
 #[derive(Clone, QueryableByName)]
 pub struct ClaimedDelivery {
-    /// The same whoever sends it.
+    /// The same for every sender.
     #[diesel(sql_type = SqlUuid)]
     pub id: Uuid,
     /// Whose secrets it names.
@@ -38,13 +38,13 @@ pub struct ClaimedDelivery {
 #[diesel(table_name = outbox)]
 #[diesel(check_for_backend(diesel::pg::Pg))]
 pub struct StoredDelivery {
-    /// The same whoever sends it.
+    /// The same for every sender.
     pub id: Uuid,
     /// How often it was claimed.
     pub attempts: i32,
     /// When its step was done.
     pub created_at: DateTime<Utc>,
-    /// Nobody else takes it before that; none: it is over.
+    /// No other sender claims it before this time; `None`: it is over.
     pub next_attempt_at: Option<DateTime<Utc>>,
     /// When it was over.
     pub finished_at: Option<DateTime<Utc>>,
@@ -67,7 +67,7 @@ impl Store {
         Ok(rows)
     }
 
-    /// Claims requests that are due: nobody else is given them for as long as `sending`.
+    /// Claims requests that are due; no other sender can claim them for as long as `sending`.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.

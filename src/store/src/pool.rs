@@ -159,8 +159,8 @@ impl Store {
 
 /// A connection of the pool.
 ///
-/// Left in the middle of a transaction (its user was cancelled) it is closed instead of kept, where its locks would
-/// last until somebody is given it again.
+/// A connection left in the middle of a transaction (its user was cancelled) is closed instead of returned to the pool,
+/// where it would hold its locks until the next caller receives it.
 pub(crate) struct Pooled(Option<Object<AsyncPgConnection>>);
 
 impl Deref for Pooled {

@@ -31,11 +31,11 @@ pub struct OpenQuestion {
     pub step: QuestionKey,
     /// By which an answer names it.
     pub key: String,
-    /// For whoever answers.
+    /// For the person who answers.
     pub message: Option<String>,
     /// JSON Schema of the answer.
     pub schema: Option<Value>,
-    /// Who may answer; empty: whoever may execute the workflow.
+    /// Who may answer; empty: every caller who may execute the workflow.
     pub audience: Vec<String>,
     /// When it was asked.
     pub asked_at: DateTime<Utc>,
@@ -43,7 +43,7 @@ pub struct OpenQuestion {
     pub expires_at: Option<DateTime<Utc>>,
 }
 
-/// What somebody has answered.
+/// An answer to a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredAnswerOf {
     /// JSON.

@@ -1,7 +1,7 @@
-//! What is not kept for ever: runs that ended long ago, what was in deleted threads, values that are nobody's any more.
+//! Data that expires: runs that ended long ago, what was in deleted threads, values without a reference.
 //!
-//! Each call does a part that is small enough to disturb nobody and says whether there is more; several instances may
-//! do it at once.
+//! Each call does a part that is small enough not to delay other work and returns whether there is more; several
+//! instances may do it at once.
 
 use chrono::{DateTime, Utc};
 use diesel::QueryableByName;
@@ -85,7 +85,7 @@ impl Store {
         after: Option<LookedAt>,
     ) -> Result<Option<LookedAt>, StoreError> {
         let after = after.unwrap_or(LookedAt { created_at: DateTime::UNIX_EPOCH, digest: Vec::new() });
-        // Whoever stores the same value again makes its row younger, and so waits for this, or this for them.
+        // A writer that stores the same value again makes its row younger, and so waits for this, or this for it.
         let looked: Vec<LookedAt> = diesel::sql_query(
             "WITH part AS MATERIALIZED (SELECT digest, created_at FROM blobs
                  WHERE created_at < $1 AND (created_at, digest) > ($2, $3) ORDER BY created_at, digest LIMIT $4),

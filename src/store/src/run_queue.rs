@@ -1,8 +1,8 @@
-//! Runs that nobody writes at the moment, and who takes them.
+//! Runs without a writer at the moment, and the writers that claim them.
 //!
-//! A run in the queue waits for a time, for somebody, or for its turn among the runs of its workflow. Whoever takes it out
-//! becomes its writer in the same transaction, with a lease that reaches back to it: an unfinished run stands in the
-//! queue, or has a writer that recovery looks after.
+//! A run in the queue waits for a time, for an answer, or for its turn among the runs of its workflow. The writer that
+//! claims it becomes its owner in the same transaction, with a lease that reaches back to it: an unfinished run is in
+//! the queue, or has a writer that recovery watches.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use diesel::prelude::*;
@@ -18,7 +18,7 @@ use crate::{Lease, Store, StoreError};
 const MOST: i64 = 200;
 /// Workflows whose turns are looked at in one go.
 const MOST_WORKFLOWS: i64 = 1_000;
-/// How long a signal is kept that nobody takes.
+/// How long a signal is kept that no run takes.
 const SIGNALS: TimeDelta = TimeDelta::minutes(5);
 
 #[derive(QueryableByName)]
@@ -153,8 +153,8 @@ impl Store {
         })
     }
 
-    /// Makes runs due that wait though somebody has answered them since then: an answer may come in the moment in which
-    /// its run goes into the queue.
+    /// Makes waiting runs due that have been answered since then: an answer may arrive in the moment in which its run
+    /// goes into the queue.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -173,7 +173,7 @@ impl Store {
         Ok(woken)
     }
 
-    /// Makes room that ended runs still hold, and forgets signals that nobody has taken.
+    /// Frees the slots that ended runs still hold, and deletes signals that no run has taken.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -218,8 +218,8 @@ impl Store {
         Ok(found.into_iter().map(|found| found.id).collect())
     }
 
-    /// Looks at `limit` runs behind `after`, for those that `by` has or that nobody has: neither a writer with a lease,
-    /// nor a place in the queue.
+    /// Scans `limit` runs after `after`, for those that `by` owns and those that are orphaned: with neither a writer
+    /// with a lease nor a place in the queue.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -269,7 +269,8 @@ impl Store {
         })
     }
 
-    /// Makes this writer the owner of runs that it has already, or that nobody has; yields those of which that still holds.
+    /// Makes this writer the owner of runs that it already owns or that are orphaned; returns those of which that still
+    /// holds.
     ///
     /// # Errors
     /// [`ClaimFailed`] when the database does not answer.
@@ -312,9 +313,9 @@ pub struct SeenRun {
 /// What a look over runs has found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnershipScan {
-    /// Unfinished runs that nobody has.
+    /// Unfinished runs without an owner.
     pub orphaned: Vec<SeenRun>,
-    /// Unfinished runs of whoever looks.
+    /// Unfinished runs of the writer that scans.
     pub owned: Vec<SeenRun>,
     /// The last run that was looked at, if there are more.
     pub last: Option<Uuid>,

@@ -18,7 +18,7 @@ pub enum RunStatus {
     Queued,
     /// Under way.
     Running,
-    /// Waits for a time or for somebody.
+    /// Waits for a time or for an answer.
     Waiting,
     /// Ended well.
     Succeeded,
@@ -92,7 +92,7 @@ pub struct StoredRun {
     pub output: Option<String>,
     /// JSON `{code, message, node}`.
     pub error: Option<String>,
-    /// Whether somebody asked for its end.
+    /// Whether a caller requested its end.
     pub cancel_requested: bool,
     /// How often it has gone into the queue.
     pub parked: i32,

@@ -161,7 +161,7 @@ impl Store {
     ) -> Result<Result<i64, IndexRefusal>, StoreError> {
         let mut index = self.search_index(workspace, name).await?;
         if index.is_none() && !chunks.is_empty() {
-            // By itself: whoever makes the same index at the same time waits for no more than this.
+            // A statement of its own: a caller that creates the same index at the same time waits only for this one.
             diesel::sql_query(
                 "INSERT INTO search_indexes (workspace_id, name) VALUES ($1, $2) ON CONFLICT DO NOTHING",
             )

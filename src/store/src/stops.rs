@@ -34,7 +34,7 @@ struct Row {
 }
 
 impl Store {
-    /// Stores that somebody asked for the run's end; the first request's time stays.
+    /// Stores that a caller requested the run's end; the first request's time stays.
     ///
     /// Yields how it stands, or `None` when there is no such run.
     ///

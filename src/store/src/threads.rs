@@ -22,7 +22,7 @@ pub struct StoredThread {
     pub workflow_id: Uuid,
     /// `visitor`, `session`, `user` or `anyone`.
     pub owner_kind: String,
-    /// Who, where the kind has somebody.
+    /// The owner's id, if the kind has one.
     pub owner_id: Option<String>,
     /// Its title, once it has one.
     pub title: Option<String>,
@@ -131,8 +131,8 @@ impl Store {
         Ok(row.map(Into::into))
     }
 
-    /// Somebody's threads by the time they were begun; `None` when the one to go on behind is none of them. It may have
-    /// been deleted: where it stood is still known.
+    /// An owner's threads by the time they were started; `None` when the cursor is not one of them. The cursor's thread
+    /// may be deleted: its position is still known.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.

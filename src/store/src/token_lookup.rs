@@ -1,5 +1,5 @@
-//! Whose a secret is: one row whatever it is, in about the same time, so that the time of a refusal tells nobody whether a
-//! token was ever good.
+//! The owner of a secret: one row for every result, in about the same time, so that the time of a refusal does not
+//! reveal whether a token was ever good.
 
 use auth::service_token::TokenDigest;
 use chrono::{DateTime, Utc};
@@ -17,7 +17,7 @@ use crate::{Store, StoreError, StoredServiceToken};
 /// What a secret is worth.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TokenLookup {
-    /// Nobody has it.
+    /// Not found.
     Unknown,
     /// Its token, of this id, was revoked.
     Revoked(Uuid),

@@ -9,7 +9,7 @@ use tokio_postgres::error::{DbError, SqlState};
 
 use crate::StoreError;
 
-/// What somebody can change.
+/// The setting that the operator can change.
 const DSN: &str = "SERVICE_POSTGRES_DSN";
 
 /// The error of a connection that was tried with `config`.
@@ -109,7 +109,7 @@ fn refused(config: &Config, server: &str, refusal: &DbError) -> String {
     format!("{server} refuses the connection: {said}; check {DSN}")
 }
 
-/// Nobody answered.
+/// The server did not answer.
 fn unanswered(server: &str, error: &io::Error) -> String {
     // A name that is not known has no kind of its own.
     if error.to_string().contains("lookup address") {

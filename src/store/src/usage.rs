@@ -193,8 +193,8 @@ impl Store {
         Ok(found)
     }
 
-    /// Measures what every workspace keeps, unless somebody has since then or does at this moment; says whether. One
-    /// that is made meanwhile is left for the next time.
+    /// Measures what every workspace stores, unless another caller has since then or does at this moment; returns
+    /// whether it did. A workspace that is created meanwhile is left for the next time.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.

@@ -35,7 +35,7 @@ pub enum RunState {
     Queued,
     /// Under way.
     Running,
-    /// Waits for a time or for somebody.
+    /// Waits for a time or for an answer.
     Waiting,
     /// Ended well.
     Succeeded,
@@ -153,7 +153,7 @@ pub struct RunSummary {
     pub finished_at: Option<Timestamp>,
 }
 
-/// What a run waits for from somebody; `POST /api/runs/{id}/inputs/{key}` answers it.
+/// The answer that a run waits for; `POST /api/runs/{id}/inputs/{key}` gives it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WaitsFor {
     /// By which an answer names it.
@@ -162,7 +162,7 @@ pub struct WaitsFor {
     pub message: Option<String>,
     /// JSON Schema that an answer has to fit.
     pub schema: Option<Value>,
-    /// Who may answer: `role:<role>` or mail addresses; empty: whoever may execute the workflow.
+    /// Who may answer: `role:<role>` or mail addresses; empty: every caller who may execute the workflow.
     pub audience: Vec<String>,
     /// When it is too late.
     pub expires_at: Option<Timestamp>,
@@ -309,7 +309,7 @@ pub struct RunFrame {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "payload", rename_all = "snake_case")]
 pub enum RunEvent {
-    /// It begins, or goes on: after a wait, or after a restart of the service.
+    /// It begins, or resumes: after a wait, or after a restart of the service.
     RunStarted {
         /// Its workflow.
         workflow_id: String,
@@ -352,7 +352,7 @@ pub enum RunEvent {
         /// Why.
         error: RunProblem,
     },
-    /// It waits for somebody's answer: `POST /api/runs/{id}/inputs/{key}`.
+    /// It waits for an answer: `POST /api/runs/{id}/inputs/{key}`.
     RunWaiting(WaitsFor),
     /// A piece of a node's text.
     OutputDelta {
@@ -366,7 +366,7 @@ pub enum RunEvent {
         /// One line.
         text: String,
     },
-    /// A message for whoever watches.
+    /// A message for the readers.
     Notice {
         /// How urgent.
         level: NoticeLevel,

@@ -17,7 +17,7 @@ pub struct StartSignIn {
 /// The same for every address.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignInStarted {
-    /// Goes with the code, where no cookie does. A secret of whoever asked.
+    /// Goes with the code, where no cookie does. A secret of the caller.
     pub challenge: String,
 }
 
@@ -33,7 +33,7 @@ pub struct VerifyCode {
     pub code: String,
 }
 
-/// Somebody has signed in.
+/// A user has signed in.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignedIn {
     /// Goes into the header `Authorization`.
@@ -67,7 +67,7 @@ pub struct Refresh {
     pub refresh_token: String,
 }
 
-/// Somebody with an account.
+/// A person with an account.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserRecord {
     /// Their id.
@@ -109,7 +109,7 @@ pub struct SessionRecord {
     pub current: bool,
 }
 
-/// A workspace and what somebody is there.
+/// A workspace and the user's role in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkspaceRole {
     /// Its id.

@@ -70,7 +70,7 @@ pub struct UpdateMember {
     pub role: String,
 }
 
-/// Somebody who belongs to a workspace, or is invited to it.
+/// A person who belongs to a workspace, or is invited to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemberRecord {
     /// Id of their account.

@@ -147,7 +147,7 @@ impl Cluster {
 impl Drop for Cluster {
     fn drop(&mut self) {
         if let Some(mut server) = self.server.take() {
-            // Immediate: nobody reads this data again. When pg_ctl cannot, the kernel can.
+            // Immediate: no reader needs this data again. When pg_ctl cannot, the kernel can.
             if stop(&self.bin, &self.folder, self.owner).is_err() {
                 server.kill().ok();
             }

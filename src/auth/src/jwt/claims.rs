@@ -57,8 +57,8 @@ pub enum TokenKind {
 /// The workspaces of a token.
 ///
 /// A token without any claim about workspaces is not limited to some. One with such a claim is limited to what it says,
-/// also when that is an empty list or text: it opens none. Whoever makes tokens from a list of memberships then does
-/// not open everything to somebody whose last membership was taken away.
+/// also when that is an empty list or text: it opens none. An issuer that makes tokens from a list of memberships then
+/// does not open everything to a user whose last membership was taken away.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Workspaces {
     /// Nothing is said.

@@ -30,8 +30,8 @@ const IDENTITY: &str = "JWT";
 pub(crate) enum Purpose {
     /// `typ` is absent or one of [`ACCESS`].
     Access,
-    /// `typ` is absent or [`IDENTITY`]: what a provider says of somebody who signs in there. Its audience, issuer and nonce
-    /// keep anything else from passing for one.
+    /// `typ` is absent or [`IDENTITY`]: what a provider says of a user who signs in there. Its audience, issuer and
+    /// nonce keep anything else from passing for one.
     Identity,
     /// `typ` is exactly this.
     Own(&'static str),
@@ -42,7 +42,7 @@ pub(crate) enum Purpose {
 pub(crate) enum BadHeader {
     /// It is not one that we take.
     Malformed,
-    /// Its `alg` is none that we know.
+    /// Its `alg` is unknown.
     UnknownAlgorithm,
 }
 

@@ -6,7 +6,7 @@ use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize as _, Deserializer};
 use serde_json::{Map, Number, Value};
 
-/// Levels of objects and lists. Tokens have two or three; whoever sends more wants something else.
+/// Levels of objects and lists. Tokens have two or three; a sender of more wants something else.
 const DEPTH: u8 = 16;
 
 /// An object, whole and nothing behind it.

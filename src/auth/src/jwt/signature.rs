@@ -1,4 +1,4 @@
-//! The step from a text to claims that somebody with the key has made.
+//! The step from a text to claims that a holder of the key has made.
 
 use std::collections::HashSet;
 

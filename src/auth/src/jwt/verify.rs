@@ -44,7 +44,7 @@ pub struct FirstParty {
 pub struct Refused {
     /// What the caller is told.
     pub why: Refusal,
-    /// Whom the token speaks for, if its signature is good: failures may be counted against nobody else.
+    /// The subject of the token, if its signature is good: failures may be counted only against this subject.
     pub subject: Option<String>,
 }
 
@@ -61,10 +61,10 @@ pub enum Refusal {
     /// Its `alg` (also `none`) is not allowed, or there is no key for it. 401 `auth.unsupported_algorithm`.
     #[error("the token's algorithm is not allowed")]
     UnsupportedAlgorithm,
-    /// It was made for somebody else, or for nobody. 401 `auth.invalid_audience`.
+    /// Its audience is another one, or missing. 401 `auth.invalid_audience`.
     #[error("the token is for another audience")]
     InvalidAudience,
-    /// It was made by somebody else, or by nobody. 401 `auth.invalid_issuer`.
+    /// Its issuer is another one, or missing. 401 `auth.invalid_issuer`.
     #[error("the token is of another issuer")]
     InvalidIssuer,
     /// The key set could not be had. 503 `auth.key_unavailable`.

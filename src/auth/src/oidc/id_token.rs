@@ -32,7 +32,7 @@ pub struct Judged {
     members: Map<String, Value>,
 }
 
-/// A token that lets nobody in. The text is for the log and holds nothing of the token.
+/// An identity token that is refused. The text is for the log and holds nothing of the token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoIdentity {
     /// It is no token that we take, or its algorithm is not RS256.
@@ -47,7 +47,7 @@ pub enum NoIdentity {
     /// The provider does not vouch for a mail address.
     #[error("the provider vouches for no mail address: email or email_verified is missing or false")]
     Unverified,
-    /// The userinfo endpoint speaks of somebody else, or not at all.
+    /// The userinfo endpoint describes another subject, or none.
     #[error("the userinfo endpoint's answer is not about the subject of the identity token")]
     OtherSubject,
     /// The provider's keys could not be had.

@@ -17,7 +17,7 @@ pub struct Metadata {
     pub token_endpoint: Url,
     /// Where its keys are.
     pub jwks_uri: Url,
-    /// Where it says more of somebody than the identity token does.
+    /// Where it says more of a user than the identity token does.
     pub userinfo_endpoint: Option<Url>,
     /// How we say who we are there.
     pub client_auth: ClientAuth,
@@ -40,7 +40,7 @@ pub enum BadMetadata {
     /// Not JSON, or names stand twice.
     #[error("it is not a JSON object")]
     NotJson,
-    /// It describes somebody else.
+    /// It describes another issuer.
     #[error("its issuer is not letter by letter SERVICE_OIDC_ISSUER")]
     OtherIssuer,
     /// An address is missing, or a browser or a secret would go there in the clear.

@@ -13,7 +13,7 @@ use super::Metadata;
 use crate::keyring::{KeyRing, KeyringError};
 use crate::sign_in::Token;
 
-/// What is asked of the provider about somebody.
+/// What is asked of the provider about a user.
 const SCOPE: &str = "openid email profile";
 
 /// A sign-in on its way to the provider.
@@ -52,7 +52,7 @@ impl Asked {
     }
 }
 
-/// What somebody who comes back is judged by. It is only ever stored sealed.
+/// What a user who comes back is judged by. It is only ever stored sealed.
 pub struct Kept {
     /// Stands in the identity token.
     nonce: Secret,

@@ -46,7 +46,7 @@ impl fmt::Display for EmailAddress {
     }
 }
 
-/// A quoted local part is allowed by the standard and given to nobody.
+/// The standard allows a quoted local part; no provider gives one out.
 fn is_local_part(local: &str) -> bool {
     let plain = |c: char| !c.is_whitespace() && !c.is_control() && !"\"(),:;<>@[\\]".contains(c);
     (1..=64).contains(&local.len())
@@ -67,7 +67,7 @@ fn is_domain(domain: &str) -> bool {
     domain.split('.').all(label)
 }
 
-/// Control characters, and those that nobody sees and that turn the order of what is around them.
+/// Control characters, and invisible ones that change the order of what is around them.
 fn is_invisible(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')

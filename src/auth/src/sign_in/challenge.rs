@@ -1,4 +1,4 @@
-//! What becomes of a challenge when somebody shows a code or a link.
+//! What becomes of a challenge when a user presents a code or a link.
 
 use chrono::{DateTime, Utc};
 
@@ -11,7 +11,7 @@ pub struct Challenge {
     pub tries: i32,
     /// From then on it is too late.
     pub expires_at: DateTime<Utc>,
-    /// Somebody has signed in with it.
+    /// A user has signed in with it.
     pub used: bool,
     /// The same address asked for another one later.
     pub superseded: bool,
@@ -20,7 +20,7 @@ pub struct Challenge {
 /// What is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Somebody signs in, and the challenge is used up.
+    /// The user signs in, and the challenge is used up.
     Accepted,
     /// A try is noted.
     Wrong,

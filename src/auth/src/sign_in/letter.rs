@@ -39,8 +39,8 @@ impl Letter {
         Self { service: service.to_owned(), content: Content::Link { link } }
     }
 
-    /// An invitation to the workspace of this name. It holds no secret: whoever takes it up shows that they read this
-    /// mailbox, by signing in at `login`.
+    /// An invitation to the workspace of this name. It holds no secret: a user who accepts it proves that they read
+    /// this mailbox, by signing in at `login`.
     #[must_use]
     pub fn invitation(service: &str, workspace: &str, role: Role, login: Option<String>) -> Self {
         let (workspace, role) = (workspace.to_owned(), role.as_str().to_owned());

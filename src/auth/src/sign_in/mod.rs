@@ -1,7 +1,7 @@
 //! Sign-in by e-mail: a link and a code, good once, for ten minutes, for the browser that asked.
 //!
-//! Pure: addresses, secrets, limits and what becomes of a challenge. What is stored of a secret lets nobody in: a link
-//! and a browser's secret are random enough for SHA-256, a code is not and gets an HMAC.
+//! Pure: addresses, secrets, limits and what becomes of a challenge. What is stored of a secret is not enough to sign
+//! in: a link and a browser's secret are random enough for SHA-256, a code is not and gets an HMAC.
 
 mod address;
 mod challenge;
@@ -28,7 +28,7 @@ pub const CHALLENGE_LIFE: TimeDelta = TimeDelta::minutes(10);
 pub const TRIES: i32 = 5;
 /// How long an access token is good.
 pub const ACCESS_LIFE: TimeDelta = TimeDelta::minutes(15);
-/// How long a sign-in can be refreshed, however often it is: after a month somebody signs in again.
+/// How long a sign-in can be refreshed, however often it is: after a month the user signs in again.
 pub const FAMILY_LIFE: TimeDelta = TimeDelta::days(30);
 /// How long a browser's session outlives its last request.
 pub const SESSION_IDLE: TimeDelta = TimeDelta::minutes(60);

@@ -1,9 +1,9 @@
-//! Where somebody goes after a sign-in: nowhere but to a path of ours.
+//! Where a user goes after a sign-in: nowhere but to a path of ours.
 
 /// Bytes of the longest path.
 const LONGEST: usize = 2000;
 
-/// Whether it is a path of this service, whoever reads it: no host, no scheme, nothing that a browser would take for
+/// Whether it is a path of this service for every reader: no host, no scheme, nothing that a browser would take for
 /// one.
 #[must_use]
 pub fn is_local(path: &str) -> bool {

@@ -34,8 +34,8 @@ impl Token {
         Self::digest_of(self.0.expose_secret())
     }
 
-    /// What would be kept of a token that somebody shows. It is what a row is looked for by, so that no comparison
-    /// tells how much of a guess was right.
+    /// What would be kept of a token that a caller presents. Rows are looked up by it, so that no comparison reveals
+    /// how much of a guess was right.
     #[must_use]
     pub fn digest_of(shown: &str) -> Vec<u8> {
         digest(&SHA256, shown.as_bytes()).as_ref().to_vec()
@@ -81,7 +81,7 @@ impl Code {
         }
     }
 
-    /// What somebody typed, if it is a code: blanks and hyphens in it do not count.
+    /// The code that a user typed, if it is one: blanks and hyphens in it do not count.
     #[must_use]
     pub fn read(text: &str) -> Option<Self> {
         let digits: String = text.chars().filter(|c| !matches!(c, ' ' | '-')).collect();

@@ -1,4 +1,4 @@
-//! Tokens that somebody made to get in. Each is one way that has worked somewhere.
+//! Tokens that an attacker forged to get in. Each is one way that has worked somewhere.
 
 use auth::jwt::Refusal::{self, Invalid, UnsupportedAlgorithm};
 use base64::Engine as _;

@@ -28,7 +28,7 @@ fn signed(pair: &RsaPair, kid: Option<&str>) -> String {
     pair.sign(&header.to_string(), &payload(json!({})))
 }
 
-/// A modulus of this many bits, which is nobody's key.
+/// A modulus of this many bits, without a private key.
 fn modulus(bits: usize) -> String {
     let mut bytes = vec![0xFF; bits.div_ceil(8)];
     bytes[0] >>= bytes.len() * 8 - bits;

@@ -47,7 +47,7 @@ impl Plan {
         self.inputs.as_ref().map(|schema| schema.problems(inputs, "")).unwrap_or_default()
     }
 
-    /// What is wrong with a change of its state by somebody, with pointers below `base`: channels that it does not have.
+    /// What is wrong with a caller's change of its state, with pointers below `base`: channels that it does not have.
     #[must_use]
     pub fn check_patch(&self, patch: &Map<String, Value>, base: &str) -> Problems {
         let known = || self.channels.iter().map(|channel| channel.name.as_str());

@@ -23,7 +23,7 @@ pub(super) struct Reach {
 }
 
 impl Reach {
-    /// `None` when an edge leads nobody knows where, so that nothing can be said.
+    /// `None` when an edge leads to an unknown place, so that nothing can be said.
     ///
     /// A misspelt name counts as the one that it most likely means: what follows from a slip is not noted again.
     pub(super) fn of(graph: &Graph) -> Option<Self> {

@@ -1,7 +1,7 @@
 //! A graph as a picture: Mermaid text, and an SVG of our own. Pure; the same graph gives the same bytes.
 //!
-//! Names, conditions and models are whatever somebody has written. They only ever become text: `text` takes out what
-//! does not belong into a line, and each output escapes the rest.
+//! Names, conditions and models are whatever the graph's author has written. They only ever become text: `text` takes
+//! out what does not belong into a line, and each output escapes the rest.
 
 mod layers;
 mod mermaid;

@@ -25,7 +25,7 @@ pub(super) struct Line {
     pub(super) link: usize,
     /// In the language of SVG paths.
     pub(super) path: String,
-    /// Where the head points at; none where the line goes on behind a label.
+    /// Where the head points at; `None` where the line continues after a label.
     pub(super) head: Option<(f64, f64)>,
     pub(super) right: f64,
 }

@@ -1,6 +1,6 @@
 //! Texts of a picture: made harmless, shortened, measured.
 
-/// Whether a letter only steers those around it: directions, joins, marks that nobody sees.
+/// Whether a letter only steers those around it: directions, joins, marks that are not visible.
 fn is_invisible(letter: char) -> bool {
     matches!(letter,
         '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'

@@ -21,7 +21,7 @@ pub(super) fn decode(bytes: &[u8], format: Format, charset: Option<&str>) -> Res
         (false, ..) => text,
         // Pages that say nothing are read as browsers read them.
         (true, None, Format::Html) => WINDOWS_1252.decode_without_bom_handling(bytes).0,
-        // Letters that are damaged are shown as such where somebody has said what they are.
+        // Damaged letters are shown as such where the encoding is declared.
         (true, Some(_), _) if !bytes.contains(&0) => text,
         _ => return Err(damaged("it is no text in UTF-8, and nobody says what else it is")),
     };

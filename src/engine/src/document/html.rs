@@ -50,8 +50,8 @@ const PARAGRAPHS: [&str; 29] = [
 /// Letters that are read at once.
 const PART: usize = 4 << 10;
 
-/// What somebody would read; `None` when it is `late` before the end. A tag of very many attributes takes very long: each
-/// is held against all before it.
+/// What a reader would see; `None` when it is `late` before the end. A tag of very many attributes takes very long:
+/// each is held against all before it.
 pub(super) fn text(html: &str, late: impl Fn() -> bool) -> Option<String> {
     let input = BufferQueue::default();
     let sink = Reading(RefCell::default());
@@ -63,7 +63,7 @@ pub(super) fn text(html: &str, late: impl Fn() -> bool) -> Option<String> {
         }
         let (part, behind) = rest.split_at(rest.floor_char_boundary(PART.min(rest.len())));
         input.push_back(StrTendril::from(part));
-        // A script is a place to stop for whoever runs it.
+        // The tokenizer stops at a script, for callers that run it.
         while !input.is_empty() {
             let _ = tokenizer.feed(&input);
         }

@@ -1,8 +1,9 @@
 //! How much of a run is at work, and what the rest of it waits for.
 //!
-//! A run that only waits need not be held in memory: whoever drives it may drop it, and take it up from its journal when
-//! what it waits for has come. So it is counted who is at work. Whoever runs something inside of itself lends its place
-//! to that, and whoever only waits gives it back meanwhile; what holds no place and waits for none does not count.
+//! A run that only waits need not be held in memory: its driver may drop it, and resume it from its journal when what
+//! it waits for has come. So [`Activity`] counts the tasks at work. A task that runs something inside of itself lends its
+//! place to that, and a task that only waits gives it back meanwhile; what holds no place and waits for none does not
+//! count.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +21,7 @@ pub struct Activity {
 #[derive(Debug, Default)]
 struct State {
     busy: i64,
-    /// Until when each of those waits that wait; `None`: for somebody.
+    /// Until when each waiting task waits; `None`: for a person.
     waits: BTreeMap<u64, Option<DateTime<Utc>>>,
     /// Limits of what is under way: whatever waits inside is not waited for any longer.
     bounds: BTreeMap<u64, DateTime<Utc>>,
@@ -30,7 +31,7 @@ struct State {
 /// A run of which nothing is at work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Idle {
-    /// When something of it is due; `None`: it waits for somebody alone.
+    /// When something of it is due; `None`: it waits for a person alone.
     pub until: Option<DateTime<Utc>>,
     /// Grows with each change.
     pub changes: u64,
@@ -61,19 +62,19 @@ impl Activity {
         self.changed.notify_one();
     }
 
-    /// Somebody is at work.
+    /// A task is at work.
     pub(super) fn busy(&self) -> Place<'_> {
         self.change(|state| state.busy += 1);
         Place { activity: self, change: -1 }
     }
 
-    /// Whoever is at work only waits for what is inside of it.
+    /// The task at work only waits for what is inside of it.
     pub(super) fn lent(&self) -> Place<'_> {
         self.change(|state| state.busy -= 1);
         Place { activity: self, change: 1 }
     }
 
-    /// Whoever is at work only waits, until then at the latest.
+    /// The task at work only waits, until then at the latest.
     pub(super) fn waits(&self, until: Option<DateTime<Utc>>) -> Waiting<'_> {
         let lent = self.lent();
         let mut key = 0;
@@ -95,7 +96,7 @@ impl Activity {
     }
 }
 
-/// Held while somebody is at work, or lends their place.
+/// Held while a task is at work, or lends its place.
 pub(crate) struct Place<'a> {
     activity: &'a Activity,
     change: i64,
@@ -107,7 +108,7 @@ impl Drop for Place<'_> {
     }
 }
 
-/// Held while somebody waits.
+/// Held while a task waits.
 pub(super) struct Waiting<'a> {
     _entry: Entry<'a>,
     _lent: Place<'a>,

@@ -25,10 +25,10 @@ use crate::nodes::{Effect, Failure};
 use crate::ports::{JournalError, Ports, StepOutcome, StepRecord};
 use crate::{NodeError, limits};
 
-/// Longest wait that whoever was called may ask for.
+/// Longest wait that the called service may ask for.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(600);
 
-/// Bytes of text from which on it is looked for secrets away from the actors.
+/// Bytes of text above which the search for secrets runs away from the actors.
 const LONG: usize = 64 << 10;
 
 /// Ends when the row that was handed over last is durable.
@@ -128,7 +128,7 @@ impl Visit<'_> {
         if let Some(last) = rows.last() {
             attempt = last.attempt;
             match &last.error {
-                // Somebody has said that it is to be made again.
+                // A person has answered that it is to be made again.
                 Some(error) if error.code == ErrorCode::NodeOutcomeUnknown && error.retryable => attempt += 1,
                 Some(error) => {
                     let passed = last.finished_at.map(|at| self.env.ports.clock.now() - at);

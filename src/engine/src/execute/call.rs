@@ -126,7 +126,7 @@ impl Call<'_> {
         self.env.ports.activity.busy()
     }
 
-    /// Waits until then; the run may be dropped meanwhile, and goes on in another life.
+    /// Waits until then; the run may be dropped meanwhile, and continues in another life.
     pub(crate) async fn wait_until(&self, until: DateTime<Utc>) {
         let ports = self.env.ports;
         let _waits = ports.activity.waits(Some(until));
@@ -134,8 +134,8 @@ impl Call<'_> {
         ports.clock.sleep(left).await;
     }
 
-    /// What somebody answers to the question that was recorded with the start of this attempt; `None` when nobody has by
-    /// then. The run may be dropped meanwhile, as in [`Self::wait_until`].
+    /// What a person answers to the question that was recorded with the start of this attempt; `None` without an answer
+    /// by then. The run may be dropped meanwhile, as in [`Self::wait_until`].
     pub(crate) async fn answer(&self, until: Option<DateTime<Utc>>) -> Result<Option<Answer>, Failure> {
         let ports = self.env.ports;
         let _waits = ports.activity.waits(until);

@@ -1,7 +1,7 @@
 //! Running a plan in super-steps, each result a journal row before anything depends on it.
 //!
 //! Every node that is due runs at the same time; then the edges, in the order of the file, say which nodes are due
-//! next. Results that the journal already has are taken from it, so a run goes on after a crash where it was.
+//! next. Results that the journal already has are taken from it, so a run resumes after a crash where it was.
 
 mod activity;
 mod attempt;
@@ -71,7 +71,7 @@ impl RunInput {
     }
 }
 
-/// What somebody changes of a run's state before one of its super-steps.
+/// What a caller changes of a run's state before one of its super-steps.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Patch {
     /// The super-step, from 1.
@@ -96,7 +96,8 @@ pub struct RunInfo {
 /// Runs a plan to its end and yields its output.
 ///
 /// `recorded` is the journal of an earlier life; empty for a new run. Rows of the last super-step are handed to the
-/// journal but not waited for: whoever ends the run writes its end behind them. Dropping the future stops the run.
+/// journal but not waited for: the caller that ends the run writes its end after them. Dropping the future stops the
+/// run.
 ///
 /// # Errors
 /// [`RunError`] names the code and, where there is one, the node at fault.

@@ -34,7 +34,7 @@ struct State {
 #[derive(Default, Clone)]
 struct Slot {
     /// What was said and is not handed on yet: of a live slot only what waits for its turn. So a piece is not lost,
-    /// and is taken back rightly, when whoever says it is dropped while it waits.
+    /// and is taken back rightly, when its writer is dropped while it waits.
     held: VecDeque<Held>,
     /// Bytes that the current attempt has written to the current message, held ones included.
     bytes: usize,

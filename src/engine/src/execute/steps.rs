@@ -106,7 +106,7 @@ impl Execution<'_> {
         self.output().await
     }
 
-    /// Moves the clock of the outermost graph on where this run goes on from the steps of another.
+    /// Moves the clock of the outermost graph forward where this run continues from the steps of another.
     fn begin_life(&mut self, number: u32) {
         let lives = self.frame.input.lives.iter();
         for life in lives.filter(|life| self.frame.step.is_none() && life.step == number) {

@@ -53,7 +53,7 @@ impl Visit<'_> {
         Visited { result: Err(Failure::Failed(error)), receipt: Some(receipt), ended_at: Some(finished_at) }
     }
 
-    /// Asks somebody whether an attempt whose outcome is unknown is to be made again; ends well when it is.
+    /// Asks a person whether an attempt whose outcome is unknown is to be made again; ends well when it is.
     pub(super) async fn ask_about(&self, last: &RecordedStep) -> Result<(), Visited> {
         let question = Question {
             key: format!("unknown:{}", self.path),

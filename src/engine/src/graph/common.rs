@@ -91,9 +91,9 @@ pub(crate) enum OnError {
     /// The run fails.
     #[default]
     Fail,
-    /// It goes on; the node's result is `{error: {code, message}}`.
+    /// The run continues; the node's result is `{error: {code, message}}`.
     Continue,
-    /// It goes on at this node only.
+    /// The run continues at this node only.
     To(String),
 }
 
@@ -104,7 +104,7 @@ pub(crate) enum OnUnknown {
     Retry,
     /// It counts as failed.
     Fail,
-    /// Somebody is asked.
+    /// The run asks a person.
     Ask,
 }
 

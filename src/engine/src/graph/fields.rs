@@ -146,12 +146,12 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Names that belong here too, although somebody else has read them.
+    /// Names that belong here too, although another reader has read them.
     pub(crate) fn read_elsewhere(&mut self, names: &[&'static str]) {
         self.known.extend(names);
     }
 
-    /// Notes every member that nobody asked for.
+    /// Notes every unknown member.
     pub(crate) fn refuse_others(&self, problems: &mut Problems) {
         for name in self.members.keys().filter(|name| !self.known.contains(&name.as_str())) {
             let problem = FieldError::new(self.at(name), "unknown_field", format!("unknown field '{name}'"));

@@ -59,7 +59,7 @@ impl Dialect {
         EndpointSettings { base_url: settings.base_url.or_else(|| Some(own.to_owned())), ..settings }
     }
 
-    /// The model behind an endpoint: the operator's, or one whose address and key somebody else names. `client` says
+    /// The model behind an endpoint: the operator's, or one whose address and key another party names. `client` says
     /// which addresses may be called.
     ///
     /// Where there is neither address nor key, the provider is known and says what is missing when it is called.

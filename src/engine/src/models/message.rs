@@ -143,7 +143,7 @@ pub struct ModelAnswer {
     pub finish_reason: Option<String>,
     /// The model that answered, as the endpoint names it.
     pub model: Option<String>,
-    /// What the provider wants to see again when the conversation goes on, as it came: signed thoughts.
+    /// What the provider wants to see again when the conversation continues, as it came: signed thoughts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carry: Option<Value>,
 }

@@ -58,7 +58,7 @@ pub enum ModelErrorKind {
     Unavailable,
     /// Any other refusal of the endpoint: another request would be refused too.
     Rejected,
-    /// The answer is none that can be understood.
+    /// The answer cannot be understood.
     BadAnswer,
     /// The endpoint's address may not be called from a workflow.
     EgressRefused,
@@ -92,7 +92,7 @@ pub trait Pieces: Send + Sync {
     async fn piece(&self, text: &str);
 }
 
-/// Takes no pieces: for answers that nobody watches.
+/// Takes no pieces: for answers that no reader watches.
 pub struct NoPieces;
 
 #[async_trait]

@@ -77,7 +77,7 @@ impl Models {
     /// The same providers, answered from a file; `practice` answers itself.
     ///
     /// # Errors
-    /// The file cannot be read, or is none that was recorded.
+    /// The file cannot be read, or is not a recording.
     pub fn replayed(self, path: &Path) -> io::Result<Self> {
         let file = File::open(path).map_err(|why| at(path, &why))?;
         let mut kept: HashMap<String, Kept> = HashMap::new();

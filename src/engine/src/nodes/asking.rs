@@ -24,7 +24,7 @@ pub(super) const ATTEMPTS: u32 = 3;
 const MAX_TOKENS: u32 = 1_000_000;
 /// Most further calls that mend an answer.
 const REPAIRS_MAX: u32 = 3;
-/// Problems that the model is told of at once.
+/// Problems that the model receives at once.
 const TOLD: usize = 10;
 
 /// The fields that say which model is asked, and how.

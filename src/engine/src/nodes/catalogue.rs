@@ -1,4 +1,4 @@
-//! The catalogue from outside: a type by its name, and what is told of it.
+//! The catalogue from outside: a type by its name, and its description.
 
 use wire::{NodeTypeRecord, nearest};
 
@@ -74,7 +74,7 @@ impl Effect {
 }
 
 impl NodeType {
-    /// What is told of it over HTTP.
+    /// Its description over HTTP.
     #[must_use]
     pub fn record(&self) -> NodeTypeRecord {
         NodeTypeRecord {

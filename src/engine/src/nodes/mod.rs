@@ -113,7 +113,7 @@ pub(crate) trait Node: Send + Sync {
         Ok(None)
     }
 
-    /// What somebody is asked for; recorded with the start.
+    /// What a person is asked for; recorded with the start.
     ///
     /// # Errors
     /// A question that cannot be asked.
@@ -166,11 +166,11 @@ pub enum Effect {
     Pure,
     /// It only waits.
     Wait,
-    /// It says something to whoever watches.
+    /// It says something to the readers of the run.
     Speaks,
     /// It reads what others may change meanwhile: twice does no harm.
     Reads,
-    /// It asks a model: twice costs twice and harms nobody.
+    /// It asks a model: twice costs twice and does no harm.
     Model,
     /// It changes something outside, or may: done twice it may be there twice.
     Outbound,

@@ -29,7 +29,7 @@ pub(super) fn text(fields: &mut Fields<'_>, name: &'static str, check: &mut Chec
     check.templates_with_secrets(&text, &fields.at(name)).then_some(text)
 }
 
-/// An address that must be there, with templates and secrets inside; without any it is looked at now.
+/// An address that must be there, with templates and secrets inside; one without secrets is checked now.
 pub(super) fn url(fields: &mut Fields<'_>, name: &'static str, check: &mut Check) -> Option<Value> {
     let url = text(fields, name, check)?;
     if !has_secrets(&segments(url.as_str().unwrap_or_default())) {
@@ -200,7 +200,7 @@ fn spelt(hole: &Hole, secret: &str) -> String {
     if ["/url", "/webhook_url", "/base_url", "/dsn"].contains(&hole.pointer.as_str()) && hole.at > 0 {
         return percent_encoded(secret);
     }
-    // Whoever pastes a secret brings the end of its line along.
+    // A user who pastes a secret often includes the end of its line.
     secret.trim_end_matches(['\r', '\n']).to_owned()
 }
 
@@ -267,7 +267,7 @@ pub(crate) fn is_retryable(status: u16) -> bool {
     matches!(status, 408 | 425 | 429 | 500..=599)
 }
 
-/// What somebody said, in one short line. Secrets are masked before: half of one would not be known.
+/// What another party said, in one short line. Callers mask secrets first: half of one would not be recognized.
 pub(super) fn in_short(said: &str) -> String {
     said.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(MOST_SAID).collect()
 }

@@ -1,4 +1,4 @@
-//! `progress`: tells whoever watches what the run is doing.
+//! `progress`: tells the readers of the run what it is doing.
 
 use async_trait::async_trait;
 use minijinja::Value as View;

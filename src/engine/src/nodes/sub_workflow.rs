@@ -58,7 +58,7 @@ impl Node for SubWorkflow {
         true
     }
 
-    /// Which version: a resumed run goes on with the same, whatever was saved meanwhile.
+    /// Which version: a resumed run continues with the same, whatever was saved meanwhile.
     async fn begin(&self, _input: &Value, call: &Call<'_>) -> Result<Option<Value>, Failure> {
         let found = call.workflows().find(&self.workflow, self.version).await?;
         Ok(Some(json!({"version_id": found.version})))

@@ -1,4 +1,4 @@
-//! `wait_for_input`: waits for somebody's answer, as long as it takes.
+//! `wait_for_input`: waits for a person's answer, as long as it takes.
 
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};

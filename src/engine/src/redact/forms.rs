@@ -111,7 +111,7 @@ enum Said {
     Else,
 }
 
-/// How many letters may be compared yet: somebody may make a secret and a text that are alike nearly everywhere.
+/// How many letters may still be compared: a user may make a secret and a text that are alike nearly everywhere.
 pub(super) struct Effort {
     left: usize,
 }

@@ -116,7 +116,7 @@ async fn a_head_that_is_large_or_late_is_given_up() {
 
 #[tokio::test]
 async fn nothing_is_decompressed() {
-    // The head of a gzip member; what follows does not matter, nobody reads it.
+    // The head of a gzip member; what follows does not matter, no reader parses it.
     let bomb = [&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3][..], &[0; 1000]].concat();
     let mut answer = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 1010\r\n\r\n".to_vec();
     answer.extend_from_slice(&bomb);

@@ -17,7 +17,7 @@ pub(crate) type Script = Arc<dyn Fn(String) -> Vec<Step> + Send + Sync>;
 
 pub(crate) enum Step {
     Send(Vec<u8>),
-    /// Again and again until nobody takes it.
+    /// Repeats until the reader no longer accepts it.
     Forever(Vec<u8>, Duration),
     Wait(Duration),
 }

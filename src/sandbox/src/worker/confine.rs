@@ -29,7 +29,7 @@ pub(super) fn with_threads() -> io::Result<()> {
     setrlimit(Resource::Core, most(0))?;
     setrlimit(Resource::Fsize, most(0))?;
     setrlimit(Resource::Nproc, most(0))?;
-    // The three that are open keep their numbers free for nobody else; `poll` would take none with less.
+    // The three open descriptors use up the limit, so no other can be opened; with less, `poll` would accept none.
     setrlimit(Resource::Nofile, most(3))?;
     setrlimit(Resource::As, most(used.saturating_add(ADDRESSES).min(allowed)))?;
     #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]

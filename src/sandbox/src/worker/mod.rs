@@ -30,8 +30,8 @@ const REQUESTS: u32 = 2000;
 /// Status of a worker that could not be confined.
 const NOT_CONFINED: u8 = 70;
 
-/// Works until there are no more requests, or nobody is left who could send one. To be called first thing in `main`
-/// when the first argument is [`crate::WORKER_ARGUMENT`].
+/// Works until there are no more requests, or no process is left that could send one. To be called first thing in
+/// `main` when the first argument is [`crate::WORKER_ARGUMENT`].
 #[must_use]
 pub fn work() -> ExitCode {
     if confine::before_threads().is_err() {

@@ -105,7 +105,7 @@ impl ApiError {
         self
     }
 
-    /// What is told of it; of a server error the log is told the rest.
+    /// What the client receives; the log has the rest of a server error.
     pub(crate) fn body(&self) -> ErrorBody {
         let mut body = ErrorBody::new(self.code);
         body.detail.errors.clone_from(&self.errors);
@@ -200,7 +200,7 @@ impl From<kernel::RandomError> for ApiError {
 
 impl From<WorkspaceFull> for ApiError {
     fn from(full: WorkspaceFull) -> Self {
-        // Whoever chats is told no figures.
+        // A chat's visitor receives no figures.
         Self::new(ErrorCode::WorkspaceFull).with_cause(full)
     }
 }

@@ -18,7 +18,7 @@ use super::place::{Place, Unknown, place, place_in_latest};
 
 /// How often an idle stream shows that it is alive.
 const PING: Duration = Duration::from_secs(10);
-/// The client shall come back, soon and to whoever answers then.
+/// Tells the client to reconnect soon, to any instance that answers then.
 const RECONNECT: &str = "retry: 1000\n: reconnect\n\n";
 
 /// The head of a stream's answer; the chat's streams also say their id.
@@ -34,7 +34,7 @@ pub(super) fn headers() -> HttpResponseBuilder {
 /// Something that is held for as long as a stream is read.
 pub(super) type Held = Option<StreamPlace>;
 
-/// When whoever reads is shut out.
+/// When the reader is shut out.
 pub(super) type Until = Option<LocalBoxFuture<'static, ()>>;
 
 /// A stored stream, exactly behind the last event that the client has seen; 204 when there is nothing more.
@@ -82,8 +82,8 @@ async fn serve_from(
     if app.chat().all_seen(stream, place.after).await? {
         return Ok(HttpResponse::NoContent().finish());
     }
-    // Nobody is told of an event before it is stored. Who asks for more than there is would wait for the end and miss
-    // everything until then.
+    // Readers receive an event only after it is stored. A client that asks for more than there is would wait for the
+    // end and miss everything until then.
     if !app.chat().reaches(stream, place.after).await? {
         let message = "the stream has not got that far; go on behind an event that it has sent";
         let problem = FieldError::new(place.pointer, "range", message);

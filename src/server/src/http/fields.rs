@@ -151,7 +151,7 @@ impl<'a> Fields<'a> {
         Some(texts)
     }
 
-    /// Every problem, members that nobody asked for included.
+    /// Every problem, unknown members included.
     pub(super) fn finish(mut self) -> Vec<FieldError> {
         for name in self.members.keys().filter(|name| !self.known.contains(&name.as_str())) {
             if self.has_enough() {

@@ -59,7 +59,7 @@ async fn ready(app: Anyone) -> HttpResponse {
     }
 }
 
-/// Whether every secret can be opened. A database that does not answer is told of elsewhere.
+/// Whether every secret can be opened. Another check reports a database that does not answer.
 async fn vault(app: &App) -> Result<(), String> {
     let needed = app.store().credential_keys().await.unwrap_or_default();
     let has = |id: &str| app.vault().is_some_and(|ring| ring.has(id));

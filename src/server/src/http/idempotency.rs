@@ -76,7 +76,7 @@ impl Once {
         Ok(Self { app: caller.app().clone(), key })
     }
 
-    /// The answer that the request was given before. It is looked for before anything else is: what the request names
+    /// The answer that the request received before. Handlers look it up before anything else: what the request names
     /// may be gone by now, or take no more changes.
     pub(super) async fn answered(&self) -> ApiResult<Option<HttpResponse>> {
         let Some(key) = &self.key else { return Ok(None) };

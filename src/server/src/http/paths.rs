@@ -1,4 +1,4 @@
-//! Which path somebody meant who asked for one that is not there.
+//! The path that a caller most likely meant when the requested one is not found.
 
 use wire::nearest;
 
@@ -71,7 +71,7 @@ pub const PATHS: &[(&str, &str)] = &[
     ("/ws/workflow/*", "GET"),
 ];
 
-/// What is left unfinished, and how it goes on.
+/// Incomplete paths, and how they continue.
 const UNFINISHED: [(&str, &str); 5] = [
     ("/api/workflows/*/versions/*/diff", "/diff/{another version}"),
     ("/api/workflows/*/versions/*/diagram", "/diagram.svg"),

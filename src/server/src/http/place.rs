@@ -1,4 +1,4 @@
-//! Where a client goes on in a stream.
+//! Where a client resumes in a stream.
 
 use actix_web::HttpRequest;
 use uuid::Uuid;
@@ -7,7 +7,7 @@ use wire::{FieldError, sse};
 use super::error::{ApiError, ApiResult};
 use super::query::Params;
 
-/// Where a client goes on.
+/// Where a client resumes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Place {
     /// The number of the last event it has seen; 0 for none.
@@ -16,7 +16,7 @@ pub(super) struct Place {
     pub(super) pointer: &'static str,
 }
 
-/// What becomes of query parameters that nobody knows.
+/// What becomes of unknown query parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unknown {
     /// As everywhere in the chat.

@@ -1,4 +1,4 @@
-//! Reading the query of a request: every problem is noted, and a parameter that nobody knows is one.
+//! Reading the query of a request: every problem is noted, and an unknown parameter is one.
 
 use std::ops::RangeInclusive;
 
@@ -43,7 +43,7 @@ impl Params {
         text
     }
 
-    /// Parameters that somebody else reads.
+    /// Parameters that another reader handles.
     pub(super) fn pass_over(&mut self, names: &[&'static str]) {
         self.known.extend(names);
     }
@@ -88,7 +88,7 @@ impl Params {
         number
     }
 
-    /// Every problem, parameters that nobody asked for included.
+    /// Every problem, unknown parameters included.
     pub(super) fn finish(mut self) -> Vec<FieldError> {
         let mut told: Vec<&str> = Vec::new();
         for (name, _) in self.given.iter().filter(|(name, _)| !self.known.contains(&name.as_str())) {

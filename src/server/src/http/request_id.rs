@@ -16,7 +16,7 @@ pub(super) async fn with<F: Future>(id: String, work: F) -> F::Output {
     REQUEST_ID.scope(id, work).await
 }
 
-/// The same id for what goes on when the request is answered.
+/// Keeps the request's id for work that continues after the answer.
 pub(crate) async fn kept<F: Future>(work: F) -> F::Output {
     match current() {
         Some(id) => REQUEST_ID.scope(id, work).await,

@@ -1,7 +1,7 @@
 //! Whose browser it is: the cookie of a sign-in.
 //!
-//! The cookie says who somebody is, not that they want what is asked: whatever changes something looks at the origin
-//! too ([`super::cors::is_foreign`]).
+//! The cookie says who the user is, not that they want what is asked: whatever changes something checks the origin too
+//! ([`super::cors::is_foreign`]).
 
 use actix_web::HttpRequest;
 use actix_web::cookie::time::Duration;
@@ -16,7 +16,7 @@ use super::error::ApiResult;
 /// Kept by the browser alone, and sent to this host alone.
 const NAME: &str = "__Host-svc_session";
 
-/// Somebody whose browser is signed in.
+/// A user whose browser is signed in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct BrowserUser {
     /// Who.
@@ -29,7 +29,7 @@ pub(super) struct BrowserUser {
     pub(super) record: StoredUser,
 }
 
-/// Who is signed in on the request's browser; nobody after an hour without a request and twelve hours in all.
+/// The user signed in on the request's browser; `None` after an hour without a request and twelve hours in all.
 pub(super) async fn signed_in(app: &App, request: &HttpRequest) -> ApiResult<Option<BrowserUser>> {
     let Some(digest) = digest(request) else { return Ok(None) };
     let found = app.store().browser_session(&digest).await?;
@@ -44,7 +44,7 @@ pub(super) fn digest(request: &HttpRequest) -> Option<Vec<u8>> {
     only(request, NAME).map(|cookie| Token::digest_of(&cookie))
 }
 
-/// The value of a cookie. Two of one name are none: one of them is somebody else's doing.
+/// The value of a cookie. Two of one name are none: another party has set one of them.
 pub(super) fn only(request: &HttpRequest, name: &str) -> Option<String> {
     let cookies = request.cookies().ok()?;
     let mut named = cookies.iter().filter(|cookie| cookie.name() == name);
@@ -63,7 +63,7 @@ pub(super) fn no_cookie() -> Cookie<'static> {
 }
 
 /// A cookie that goes nowhere but to this host, over https (or loopback), out of reach of scripts. `Lax`: it comes along
-/// when somebody follows a link to us, and with nothing that another site's page sends.
+/// when a user follows a link to us, and with nothing that another site's page sends.
 pub(super) fn host_cookie(name: &'static str, value: &str, kept: Duration) -> Cookie<'static> {
     Cookie::build(name, value.to_owned())
         .path("/")

@@ -1,4 +1,4 @@
-//! What the provider says of itself: fetched when somebody needs it, kept for an hour.
+//! What the provider says of itself: fetched when a caller needs it, kept for an hour.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,7 +61,7 @@ impl Discovery {
             Err(_) if stale.is_some() => return stale,
             Err(_) => self.flight.lock().await,
         };
-        // Whoever waited finds what came meanwhile.
+        // A caller that waited finds what another fetched meanwhile.
         if let Some(fresh) = self.within(LIFETIME) {
             return Some(fresh);
         }

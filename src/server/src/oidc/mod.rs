@@ -1,6 +1,6 @@
 //! The OpenID provider that the configuration names, as far as it is asked anything over HTTP.
 //!
-//! Nothing is asked of it before somebody signs in: the service starts and goes on without it.
+//! The service asks it nothing before a user signs in: it starts and continues without the provider.
 
 mod discovery;
 mod provider;

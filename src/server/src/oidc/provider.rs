@@ -1,4 +1,4 @@
-//! What the provider is asked about somebody, and who we are there.
+//! What the service asks the provider about a user, and how it identifies itself there.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use url::form_urlencoded;
 use super::discovery::{Discovery, Known};
 use super::limits;
 
-/// Nobody is who they say. The texts are for the log, and hold nothing of what the provider wrote.
+/// Why an identity is not confirmed. The texts are for the log, and hold nothing of what the provider wrote.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotKnown {
-    /// Nobody is to blame but the provider, or the line to it.
+    /// Only the provider, or the connection to it, is at fault.
     #[error("{0}")]
     Unavailable(String),
     /// The provider does not vouch for a mail address.
@@ -56,7 +56,7 @@ pub(crate) struct Provider {
 }
 
 impl Provider {
-    /// The one that the configuration names; `ring` seals what is kept until somebody comes back.
+    /// The one that the configuration names; `ring` seals what is kept until the user returns.
     pub(crate) fn new(config: &Oidc, ring: KeyRing, clock: Arc<dyn Clock>) -> Result<Self, ClientError> {
         let client = Client::operator(Arc::clone(&clock))?;
         Ok(Self {

@@ -77,7 +77,7 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
 
-    /// Answers every request with these bytes and then, `slowly`, with a space now and then until nobody listens.
+    /// Answers every request with these bytes and then, `slowly`, with a space now and then until the client is gone.
     async fn provider(answer: Vec<u8>, slowly: bool) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/keys", listener.local_addr().unwrap());

@@ -138,7 +138,7 @@ impl<S: Stream<Item = Result<Bytes, PayloadError>> + Unpin> Stream for Frames<S>
                         this.pulse.beat();
                         this.chunk = chunk;
                     }
-                    // Whoever breaks off has gone too.
+                    // A client that breaks off has gone too.
                     Some(Err(_)) | None => this.over = true,
                 }
                 continue;
@@ -253,7 +253,7 @@ mod tests {
         ended: bool,
     }
 
-    /// What goes on of these bytes in pieces of this length, when so many messages have a place.
+    /// What is passed on of these bytes in pieces of this length, when so many messages have a place.
     fn run(bytes: &[u8], piece: usize, places: usize, limit: usize) -> Run {
         let (heard, mut faults) = mpsc::unbounded_channel();
         let place = PollSemaphore::new(Arc::new(Semaphore::new(places)));

@@ -1,8 +1,8 @@
 //! A websocket's transport: whole messages in, messages out, and how it ends. Who may, and what is said, is the
 //! business of `http::ws`.
 //!
-//! An actor of `actix-web-actors` writes and reads the socket, and freezes as soon as its client stops reading. So all
-//! that has to go on meanwhile is done by whoever holds the [`Socket`].
+//! An actor of `actix-web-actors` writes and reads the socket, and freezes as soon as its client stops reading. So the
+//! owner of the [`Socket`] does all that has to continue meanwhile.
 
 mod frames;
 mod session;
@@ -17,7 +17,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 
 pub(crate) use session::open;
 
-/// Messages that wait to be written; whoever has one more waits.
+/// Messages that wait to be written; the sender of one more waits.
 const OUTBOUND: usize = 16;
 
 /// What the client has said.

@@ -22,7 +22,7 @@ use super::{Closing, Fault, Heard, OUTBOUND, Pulse, Say, Socket};
 
 /// How long the client may take to close too.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// Whoever held the socket is gone and has not said why.
+/// The owner of the socket is gone and has not said why.
 const DEFECT: Closing = Closing { code: 1011, reason: "service.internal" };
 
 /// Answers a handshake that was found good; no message may be larger than `limit`.
@@ -133,7 +133,7 @@ impl StreamHandler<Say> for Session {
         }
     }
 
-    /// Whoever held the socket has closed it.
+    /// The owner of the socket has closed it.
     fn finished(&mut self, context: &mut Self::Context) {
         let closing = self.closing.try_recv().unwrap_or(DEFECT);
         let description = Some(closing.reason.to_owned());

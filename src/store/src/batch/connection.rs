@@ -129,7 +129,7 @@ mod tests {
     use crate::connect::Session;
     use crate::testing::TestDatabase;
 
-    /// What a commit is told on a connection with this setting, while the lease's row is held by somebody else.
+    /// The error of a commit on a connection with this setting, while another session holds the lease's row.
     async fn told(setting: &str) -> LaneError {
         let database = TestDatabase::create().await;
         let store = database.store().await;

@@ -31,7 +31,7 @@ pub struct ThreadRow {
     pub workspace_id: Uuid,
     /// `visitor`, `session`, `user` or `anyone`.
     pub owner_kind: &'static str,
-    /// Who, where the kind has somebody.
+    /// The owner's id, if the kind has one.
     pub owner_id: Option<String>,
     /// Its title, if it begins with one.
     pub title: Option<String>,
@@ -108,7 +108,7 @@ pub struct RunUpdate {
     /// When it ended, if it has.
     pub finished_at: Option<DateTime<Utc>>,
     /// Which time this is that it goes into the queue, from 1; 0: it does not. Each time counts once, however often it
-    /// is sent: somebody may have taken the run out again.
+    /// is sent: another writer may have claimed the run since.
     pub parking: i32,
 }
 
@@ -169,7 +169,7 @@ pub struct CopyRow {
     pub before: i32,
 }
 
-/// What a run asks somebody; asked once for each attempt.
+/// A question that a run asks; asked once for each attempt.
 #[derive(Debug, Clone)]
 pub struct QuestionRow {
     /// The run.
@@ -182,7 +182,7 @@ pub struct QuestionRow {
     pub attempt: i32,
     /// By which an answer names it.
     pub key: String,
-    /// For whoever answers.
+    /// For the person who answers.
     pub message: Option<String>,
     /// JSON Schema of the answer.
     pub schema: Option<String>,
@@ -194,8 +194,8 @@ pub struct QuestionRow {
     pub expires_at: Option<DateTime<Utc>>,
 }
 
-/// A run that nobody writes until somebody takes it out of the queue; with its [`RunRow`], or with the [`RunUpdate`] that
-/// parks it.
+/// A run without a writer until one claims it from the queue; with its [`RunRow`], or with the [`RunUpdate`] that parks
+/// it.
 #[derive(Debug, Clone, Copy)]
 pub struct QueueRow {
     /// The run.
@@ -204,14 +204,14 @@ pub struct QueueRow {
     pub workflow_id: Uuid,
     /// Whether it only waits for its turn among the runs of its workflow.
     pub turn: bool,
-    /// When it is due; `None`: it waits for somebody alone.
+    /// When it is due; `None`: it waits for an answer alone.
     pub due_at: Option<DateTime<Utc>>,
 }
 
 /// A request to send once its step's row is there.
 #[derive(Clone)]
 pub struct OutboxRow {
-    /// The same whoever makes it.
+    /// The same for every writer.
     pub id: Uuid,
     /// The run.
     pub run_id: Uuid,

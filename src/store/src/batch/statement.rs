@@ -18,7 +18,7 @@ const STEP_AGAIN: &str = "(run_id, node, visit, attempt) DO UPDATE SET status = 
      result = excluded.result, result_blob = excluded.result_blob, error = excluded.error, finished_at = excluded.finished_at \
      WHERE run_steps.finished_at IS NULL";
 
-/// The statement; yields 1, or 0 when the writer's lease has gone to somebody else.
+/// The statement; returns 1, or 0 when the writer's lease has gone to another writer.
 pub(super) struct Commit<'a> {
     pub(super) writer_id: Uuid,
     pub(super) epoch: i64,
@@ -200,7 +200,7 @@ impl QueryFragment<Pg> for Commit<'_> {
             );
         }
         if !blobs.is_empty() {
-            // The same value may be there, whoever stored it; it is young again, or it could be deleted as nobody's.
+            // The same value may be there, from any writer; it is young again, or it could be deleted as unreferenced.
             let known =
                 Some("(digest) DO UPDATE SET created_at = greatest(blobs.created_at, excluded.created_at)");
             insert!(out, "blobs", "digest, size, created_at", "t.*", blobs, known, [
@@ -208,7 +208,7 @@ impl QueryFragment<Pg> for Commit<'_> {
             ], returning " RETURNING blobs.digest");
         }
         if !chunks.is_empty() {
-            // Behind the value's row: whoever is deleting it has deleted these too by then.
+            // After the value's row: a transaction that is deleting it has deleted these too by then.
             out.push_sql(", put_chunks AS (INSERT INTO blob_chunks (digest, number, bytes) SELECT t.* FROM ");
             let mut rows = Rows::begin(&mut out, chunks.len());
             rows.column::<Bytea, _>(&chunks.digest)?;

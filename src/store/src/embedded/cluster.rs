@@ -94,8 +94,8 @@ fn remove_unfinished(parent: &Path) {
 }
 
 fn init(cluster: &Path, binaries: &Binaries, run_as: &RunAs) -> Result<(), String> {
-    // Trusting everybody is right only because nobody else gets to the socket: it lies in a folder with mode 0700 that
-    // belongs to the database's user (socket.rs sees to it), and nothing listens on the network.
+    // Trusting every user is right only because no other user can reach the socket: it is in a folder with mode 0700
+    // that belongs to the database's user (socket.rs sees to it), and nothing listens on the network.
     let output = command(&binaries.initdb(), run_as)
         .arg("-D")
         .arg(cluster)

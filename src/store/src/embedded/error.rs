@@ -1,4 +1,4 @@
-//! What can go wrong, in words that somebody can act on.
+//! What can go wrong, in words that the operator can act on.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ pub enum EmbeddedError {
         /// What there is.
         found: String,
     },
-    /// Root, and nobody to run PostgreSQL as.
+    /// Root, and no user to run PostgreSQL as.
     #[error(
         "PostgreSQL refuses to run as root, and this machine has neither a user `postgres` nor a user `nobody` to run \
          it as: start the service as an ordinary user, or set SERVICE_POSTGRES_DSN to a database that runs elsewhere"

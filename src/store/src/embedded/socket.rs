@@ -85,7 +85,7 @@ pub(super) enum Answer {
     Welcome,
     /// It is there and says no, or says nothing: starting, stopping, busy.
     NotNow,
-    /// Nobody listens.
+    /// No process listens.
     Nobody,
 }
 

@@ -179,7 +179,7 @@ fn the_owner_of_the_folder_runs_it() {
     assert_eq!(query(embedded.dsn(), "select 1"), "1");
     embedded.stop().unwrap();
 
-    // An owner nobody knows, as after a change of the image.
+    // An owner without an account, as after a change of the image.
     let stranger = RunAs::Account(user::Account { name: "x".into(), uid: 64_321, gid: 64_321 });
     stranger.give_all(&sandbox.cluster()).unwrap();
     let embedded = sandbox.start();
@@ -282,7 +282,7 @@ fn an_interrupted_first_start_is_done_again() {
     let embedded = sandbox.start();
     assert_eq!(query(embedded.dsn(), "select 1"), "1");
     assert!(!leftover.exists());
-    // It might have been somebody's: kept.
+    // It might have held a user's data: kept.
     assert!(sandbox.data_dir.join("postgres.unusable-1/base").exists());
     embedded.stop().unwrap();
 

@@ -98,7 +98,7 @@ fn unreachable(account: &Account, folder: &Path) -> EmbeddedError {
     EmbeddedError::Unreachable { user: account.name.clone(), folder: folder.to_owned() }
 }
 
-/// The cluster's owner goes on with it, if there still is such a user; else `postgres`, else `nobody`.
+/// The cluster's owner continues to run it, if that user still exists; else `postgres`, else `nobody`.
 fn choose_account(passwd: &str, owner: Option<u32>) -> Option<Account> {
     let accounts: Vec<Account> =
         passwd.lines().filter_map(parse).filter(|account| account.uid != 0).collect();

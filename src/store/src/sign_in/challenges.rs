@@ -48,7 +48,7 @@ pub struct NewSignIn<'a> {
     pub with_link: Option<Vec<u8>>,
 }
 
-/// A code that somebody shows.
+/// A code that a user presents.
 pub struct ShownCode<'a> {
     /// SHA-256 of what their browser keeps.
     pub binding_digest: &'a [u8],
@@ -60,7 +60,7 @@ pub struct ShownCode<'a> {
     pub key: &'a CodeKey,
 }
 
-/// Somebody has shown that they read the mail.
+/// The user has proved that they read the mail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proven {
     /// Their address.

@@ -9,7 +9,7 @@ use crate::changes::lock_of;
 use crate::schema::{user_identities, users};
 use crate::{Changes, Joined, StoreError};
 
-/// Who somebody is at a provider.
+/// A user's identity at a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NewIdentity<'a> {
     /// The provider.
@@ -45,7 +45,8 @@ impl Changes {
     }
 
     /// The first time by the address, which links the account; then by the subject, whatever the address is by then.
-    /// `None` also when the address is of an account that is somebody else's there: it went to another person.
+    /// `None` also when the account of the address belongs to another subject there: the address went to another
+    /// person.
     async fn user_of_identity(
         &mut self,
         new: &NewSession<'_>,
@@ -65,7 +66,7 @@ impl Changes {
         }
     }
 
-    /// The address of the account that is linked to it; the inner `None`: somebody who was erased.
+    /// The address of the account that is linked to it; the inner `None`: the user was erased.
     async fn address_of(&mut self, identity: NewIdentity<'_>) -> Result<Option<Option<String>>, StoreError> {
         let known = users::table
             .inner_join(user_identities::table.on(user_identities::user_id.eq(users::id)))
@@ -85,7 +86,7 @@ impl Changes {
     ) -> Result<Option<Account>, StoreError> {
         match address {
             Some(email) => self.user_with_address(new, &email).await,
-            // They were erased, and are not brought back by somebody else's record of them.
+            // The user was erased, and another party's record of them does not bring them back.
             None => Ok(None),
         }
     }

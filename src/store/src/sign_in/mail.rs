@@ -1,5 +1,5 @@
-//! The mail queue. A row is claimed before it is sent and goes when it was: whoever dies in between leaves it to be sent
-//! again.
+//! The mail queue. A row is claimed before it is sent and deleted after: if the sender dies in between, the mail is
+//! sent again.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use diesel::prelude::*;
@@ -66,7 +66,7 @@ impl Changes {
 }
 
 impl Store {
-    /// Claims mail that is due: nobody else is given it for as long as `sending`.
+    /// Claims mail that is due; no other sender can claim it for as long as `sending`.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.

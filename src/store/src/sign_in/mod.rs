@@ -28,7 +28,7 @@ use crate::{Store, StoreError};
 
 /// How long a challenge is kept: longer than any limit counts back.
 const CHALLENGES_KEPT: TimeDelta = TimeDelta::hours(24);
-/// How long a challenge is kept that has signed somebody in: so long its browser has mails of its own.
+/// How long a challenge is kept that has signed a user in: so long its browser has mails of its own.
 const USED_CHALLENGES_KEPT: TimeDelta = TimeDelta::days(30);
 /// How long a session is kept that has come to its end.
 const SESSIONS_KEPT: TimeDelta = TimeDelta::days(7);

@@ -26,7 +26,7 @@ pub struct NewOidcSignIn<'a> {
 /// What a state that comes back is good for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OidcReturn {
-    /// It goes on, and is used up.
+    /// The sign-in continues, and the state is used up.
     Good {
         /// What the answer is judged by, sealed.
         sealed: Vec<u8>,
@@ -78,7 +78,7 @@ impl Changes {
 
 impl Store {
     /// Uses a state up, for the browser that asked. It is used up before the provider is asked anything, so that of
-    /// several with the same one, one goes on.
+    /// several requests with the same state only one continues.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.

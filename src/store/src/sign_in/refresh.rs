@@ -1,7 +1,7 @@
 //! Refresh tokens: each is good once, and shown twice it ends its whole session.
 //!
-//! There is no grace for a client that lost the answer: within it, whoever stole a token would be served beside its
-//! owner, and nobody would notice. Such a client signs in again.
+//! A client that lost the answer has no grace period: within it, the thief of a token would be served beside its owner,
+//! unnoticed. Such a client signs in again.
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
@@ -25,11 +25,11 @@ pub enum Refreshed {
         /// Whose it is.
         user: StoredUser,
     },
-    /// It was used before, so somebody has it who should not: its session has ended just now.
+    /// It was used before, so a party has it who should not: its session has ended just now.
     Reused(Revoked),
     /// It is good, and its session has had more of them than anybody needs: it has ended just now.
     TooOften(Revoked),
-    /// Nothing: nobody knows it, it is too old, or its session has ended.
+    /// Nothing: it is not found, it is too old, or its session has ended.
     Unknown,
 }
 

@@ -122,8 +122,8 @@ impl Changes {
         Ok(Some(OpenedSession { id, user, joined, linked }))
     }
 
-    /// Opens a session for a terminal of somebody who is signed in; its first refresh token is good for `life`. One that
-    /// was opened before and not used is gone.
+    /// Opens a session for a terminal of a signed-in user; its first refresh token is good for `life`. A session that
+    /// was opened before and not used is deleted.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -239,8 +239,8 @@ impl Changes {
 }
 
 impl Store {
-    /// The session of a browser's cookie, unless it was revoked, nobody has used it for an hour, or it is half a day
-    /// old. That it is used is noted, once a minute at most.
+    /// The session of a browser's cookie, unless it was revoked, has not been used for an hour, or is half a day old.
+    /// Its use is recorded, once a minute at most.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::schema::{users, workspace_members, workspaces};
 use crate::{Changes, DEFAULT_WORKSPACE, Joined, Store, StoreError};
 
-/// Somebody with an account.
+/// A person with an account.
 #[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
 #[diesel(table_name = users, check_for_backend(diesel::pg::Pg))]
 pub struct StoredUser {
@@ -20,7 +20,7 @@ pub struct StoredUser {
     pub name: Option<String>,
 }
 
-/// Somebody's place in a workspace.
+/// A user's role in a workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Queryable)]
 pub struct Membership {
     /// The workspace.
@@ -114,7 +114,7 @@ async fn is_member(
 }
 
 impl Store {
-    /// Whether the address is somebody's who belongs to a workspace, or is invited to one.
+    /// Whether the address belongs to a member of a workspace, or is invited to one.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -122,7 +122,7 @@ impl Store {
         is_member(&mut *self.connection().await?, email, self.now()).await
     }
 
-    /// The workspaces that somebody belongs to, by slug.
+    /// The workspaces that a user belongs to, by slug.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.

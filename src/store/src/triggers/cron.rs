@@ -1,5 +1,5 @@
-//! Runs at set times. A fire is claimed before its run is begun and settled behind it: whoever dies in between leaves it to
-//! be claimed again, and judged as it was at first.
+//! Runs at set times. A fire is claimed before its run is started and settled after it: if the claimer dies in between,
+//! the fire is claimed again, and judged as it was at first.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use diesel::prelude::*;
@@ -129,7 +129,7 @@ impl Store {
         row.map(TryInto::try_into).transpose()
     }
 
-    /// Claims fires that are due, the oldest first: nobody else is given them for as long as `busy`.
+    /// Claims fires that are due, the oldest first; no other caller can claim them for as long as `busy`.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.

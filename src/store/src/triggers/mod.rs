@@ -15,7 +15,7 @@ pub use cron::{CronSettings, FiredCron, StoredCron};
 pub use webhook::StoredWebhook;
 pub use wire::MissedFires;
 
-/// Nobody archives the workflow until the change is committed.
+/// Prevents archiving of the workflow until the change is committed.
 async fn hold_unarchived(changes: &mut Changes, workflow: Uuid) -> Result<(), StoreError> {
     let archived: Option<DateTime<Utc>> = workflows::table
         .find(workflow)

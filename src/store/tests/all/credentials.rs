@@ -89,7 +89,7 @@ async fn a_rotated_secret_takes_the_place_of_the_one_before() {
         .unwrap();
     assert_eq!((changed.version, changed.preview.as_str(), changed.provider), (2, "…", None));
     assert_eq!(opened(&world, &ring, "stripe").await.as_deref(), Ok("another"));
-    // What somebody puts back is not taken for it.
+    // An old envelope that is put back is not accepted as the new one.
     let old = &before[0].envelope;
     let put_back = format!(
         "UPDATE credentials SET wrapped_key = '\\x{}', nonce = '\\x{}', ciphertext = '\\x{}'",
@@ -120,7 +120,7 @@ async fn every_row_comes_under_the_new_key_and_one_that_changed_meanwhile_is_lef
         assert_eq!(opened(&world, &both, name).await.as_deref(), Ok(SECRET), "mixed ids are readable");
     }
     assert_eq!(opened(&world, &new, "one").await, Err(KeyringError::Missing("a".into())));
-    // In parts, and one of them is read before somebody else changes it.
+    // In parts, and one of them is read before another caller changes it.
     let first = world.store.credentials_not_under("b", None, 1).await.unwrap();
     let rest = world.store.credentials_not_under("b", Some(first[0].id), 10).await.unwrap();
     assert_eq!((first.len(), rest.len()), (1, 2));

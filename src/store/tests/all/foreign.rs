@@ -1,4 +1,4 @@
-//! Statements in somebody else's database, over the network.
+//! Statements in a database that the service does not own, over the network.
 
 use std::time::Duration;
 
@@ -117,7 +117,7 @@ async fn what_goes_wrong_has_a_kind() {
     assert_eq!(go(few).await, ForeignError::TooLarge("there are more than 3 rows".into()));
     let small = ForeignQuery { bytes: 100, ..read("SELECT repeat('x', 1000) AS x", json!([])) };
     assert_eq!(go(small).await, ForeignError::TooLarge("the rows have more than 100 bytes".into()));
-    // One row that nobody could hold, and words beside the rows.
+    // One row that is too large to hold, and words beside the rows.
     for sql in [
         "SELECT repeat('x', 200000000) AS x",
         "SELECT set_config('a.b', repeat('x', 1000000), true), pg_sleep(0)",
@@ -141,7 +141,7 @@ async fn what_goes_wrong_has_a_kind() {
         assert!(refused || matches!(error, ForeignError::Unreachable(_)), "{error:?}");
         assert!(!format!("{error:?} {error}").contains("canary"), "{error}");
     }
-    // Nobody is there, and somebody who says nothing of PostgreSQL's.
+    // No server listens, or one listens that does not speak PostgreSQL's protocol.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let error = foreign.query(&[free], &read("SELECT 1", json!([]))).await.unwrap_err();
     assert!(matches!(&error, ForeignError::Unreachable(why) if why.contains("refused")), "{error:?}");

@@ -74,7 +74,7 @@ async fn a_subject_has_one_account_and_an_account_one_subject() {
     let ada = signs_in(store, "ada-1", "ada@example.org").await.unwrap();
     assert_eq!(signs_in(store, "ada-1", "ada@elsewhere.example").await.unwrap().id, ada.id);
     assert_eq!(signs_in(store, "ada-2", "ada@example.org").await, None);
-    // Of several at once, whoever they are, one gets the account.
+    // Of several sign-ins at once, by any subject, one gets the account.
     let all = (0..8).map(|number| signs_in(store, ["bob-1", "bob-2"][number % 2], "bob@x.org"));
     let all = futures_util::future::join_all(all).await;
     let bobs: Vec<_> = all.into_iter().flatten().map(|user| user.id).collect();

@@ -1,4 +1,4 @@
-//! Runs in the queue: put in once, taken by one, ended by whoever can.
+//! Runs in the queue: put in once, claimed by one writer, ended by any caller that can.
 
 use std::collections::BTreeSet;
 
@@ -205,7 +205,7 @@ async fn what_nobody_has_is_found_and_what_somebody_has_is_left() {
     let looked = world.store.scan_ownership(two, Uuid::nil(), 10).await.unwrap();
     assert_eq!((looked.orphaned, looked.owned), (vec![], vec![seen(&own, two)]));
     assert_eq!((looked.first_unfinished, looked.last), (Some(parked.run), None));
-    // Its writer is gone, and nobody has taken anything over.
+    // Its writer is gone, and no other writer has adopted its runs.
     let gone = format!("DELETE FROM leases WHERE writer_id = '{}'", one.writer_id);
     world.database.execute(&gone).await.unwrap();
     let looked = world.store.scan_ownership(two, over.run, 2).await.unwrap();

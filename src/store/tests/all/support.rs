@@ -247,7 +247,7 @@ pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     panic!("waited in vain: {what}");
 }
 
-/// A session of somebody else on the same database.
+/// A session of another client on the same database.
 pub(crate) async fn outsider(dsn: &str) -> tokio_postgres::Client {
     let (client, connection) = tokio_postgres::connect(dsn, tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);

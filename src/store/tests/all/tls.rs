@@ -1,4 +1,4 @@
-//! TLS, against a cluster with a certificate that nobody has signed.
+//! TLS, against a cluster with a certificate that no authority has signed.
 
 use std::fs::{self, File};
 use std::net::TcpListener;

@@ -74,7 +74,7 @@ async fn a_turn_with_a_smaller_id_that_comes_late_waits_for_the_one_that_execute
     assert!(late.run < executes.run);
     world.commit(two, &Batch { threads: Vec::new(), ..late.begin() }).await.unwrap();
     assert_eq!(start(&world, two, &late).await, TurnStart::Waits);
-    // The one that executes is recovered after a crash: it goes on, whatever comes before it by now.
+    // The one that executes is recovered after a crash: it resumes, whatever comes before it by now.
     assert_eq!(start(&world, one, &executes).await, TurnStart::Started);
     world.commit(one, &executes.end()).await.unwrap();
     assert_eq!(start(&world, two, &late).await, TurnStart::Started);

@@ -46,7 +46,7 @@ async fn few_rows_are_counted_each() {
     assert_eq!(world.store.workspaces_of(10 * 1_154).await.unwrap(), [], "twice, to be sure");
     assert!(world.store.measure_usage(ever).await.unwrap());
     assert_eq!((bytes(&world, here).await - before, bytes(&world, there).await), (40 * 1_154, 10 * 1_154));
-    // Somebody has measured it since then.
+    // Another caller has measured it since then.
     let now = SystemClock::new().now();
     assert!(!world.store.measure_usage(now - TimeDelta::minutes(5)).await.unwrap());
     let full = world.store.workspaces_of(10 * 1_154).await.unwrap();
@@ -59,7 +59,7 @@ async fn few_rows_are_counted_each() {
     let measured_at =
         async |workspace| world.store.workspace_usage(workspace).await.unwrap().unwrap().measured_at;
     assert!(measured_at(here).await >= now && measured_at(there).await < now);
-    // While somebody else does, nobody waits.
+    // While another session measures, the caller does not wait.
     let measuring = world.database.hold("SELECT pg_advisory_xact_lock(27973140998353761)").await;
     assert!(!world.store.measure_usage(ever).await.unwrap());
     measuring.release().await;

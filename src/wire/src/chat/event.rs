@@ -27,7 +27,7 @@ pub enum ChatEvent {
         /// As far as it has got.
         item: ThreadItem,
     },
-    /// A begun item goes on.
+    /// A started item continues.
     #[serde(rename = "thread.item.updated")]
     ItemUpdated {
         /// The begun item.

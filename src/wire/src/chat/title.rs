@@ -2,7 +2,7 @@
 
 use super::UserMessageContent;
 
-/// Characters of the longest title that somebody may give.
+/// Characters of the longest title that a caller may give.
 pub const LONGEST_TITLE: usize = 200;
 /// Characters of the longest title that is made from a message.
 const LONGEST_MADE: usize = 60;

@@ -1,5 +1,5 @@
-//! Measures how long bad tokens are judged, kind by kind in turns: the time must not tell a token that nobody knows from
-//! one that was good once.
+//! Measures how long bad tokens are judged, kind by kind in turns: the time must not tell an unknown token from one
+//! that was good once.
 
 use std::path::Path;
 use std::time::Duration;

@@ -24,8 +24,8 @@ impl RsaKey {
         &self.decoding
     }
 
-    /// The key of an entry; `None` when it is none that we use. A public key with its private part beside it is no
-    /// longer anybody's signature.
+    /// The key of an entry; `None` when we do not use such a key. A public key with its private part beside it no
+    /// longer proves who signed.
     pub(super) fn of(entry: &Map<String, Value>) -> Option<Self> {
         let text = |name: &str| entry.get(name).and_then(Value::as_str);
         let says = |name: &str, value: &str| !entry.contains_key(name) || text(name) == Some(value);

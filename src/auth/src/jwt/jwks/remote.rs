@@ -1,4 +1,4 @@
-//! A key set that somebody else keeps: fetched when it is needed, kept for a while.
+//! A key set that another party keeps: fetched when it is needed, kept for a while.
 
 use std::sync::Arc;
 use std::time::Duration;

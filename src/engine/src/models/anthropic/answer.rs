@@ -276,7 +276,7 @@ impl Assembly for Answer {
         if let Some(answered) = answered {
             text = answered;
         } else if self.answers_by.is_some() && tool_calls.is_empty() {
-            // It has spoken instead: whoever asked will see that this is no JSON.
+            // It has spoken instead: the caller will see that this is not JSON.
             text = self.blocks.iter().filter(|b| b.kind() == "text").map(|b| b.filled.as_str()).collect();
         }
         let thought = self.blocks.iter().any(|b| matches!(b.kind(), "thinking" | "redacted_thinking"));

@@ -23,7 +23,7 @@ pub(super) enum Item {
     End,
     /// The body cannot be had.
     Fault(NetError),
-    /// The body is none that can be understood.
+    /// The body cannot be understood.
     Garbage(&'static str),
 }
 

@@ -13,7 +13,7 @@ use crate::nodes::asking;
 use crate::nodes::mcp_call::{mcp, server};
 use crate::nodes::{Call, Effect, Failure, Node, NodeType};
 
-/// Asking a server what it has harms nobody.
+/// Asking a server what it has does no harm.
 static LISTING: NodeType = inner("the list of a server's tools", Effect::Model);
 /// Its tools may change something.
 static CALLING: NodeType = inner("a tool of a server", Effect::Outbound);

@@ -93,7 +93,7 @@ impl Node for Agent {
         Ok(input)
     }
 
-    /// Which versions its workflows have: a resumed run goes on with the same.
+    /// Which versions its workflows have: a resumed run continues with the same.
     fn records_start(&self) -> bool {
         self.0.tools.iter().any(|tool| tool.workflow().is_some())
     }

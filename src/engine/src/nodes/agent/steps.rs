@@ -32,7 +32,7 @@ const FAILED_STEPS: u32 = 3;
 const TOLD: usize = 64 << 10;
 /// Problems of a call's arguments that the model is told.
 const PROBLEMS_TOLD: usize = 10;
-/// The slot of what nobody listens to.
+/// The slot of output that no reader receives.
 pub(super) const SILENT: usize = usize::MAX;
 
 /// A call of the model as a node of its own.
@@ -209,7 +209,7 @@ impl Steps {
         };
         match ended {
             Ok(result) => Ok(Answered { content: cut(as_text(&result)), error: None }),
-            // Nobody knows whether it was done: that is not for the model to decide.
+            // An unknown outcome stays a failure: the model must not decide whether the call was done.
             Err(Failure::Failed(error)) if error.code != ErrorCode::NodeOutcomeUnknown => {
                 // Names of the journal are not for the model.
                 Ok(Answered::failed(NodeError { node: None, ..error }))

@@ -195,7 +195,7 @@ fn read_node(kind: &str, fields: &mut Fields<'_>, spec: &NodeSpec, check: &mut C
 
 /// A tool that may be called now.
 pub(super) struct Ready {
-    /// What the model is told of it.
+    /// The description that the model receives.
     pub(super) told: Tool,
     pub(super) runs: Runs,
 }

@@ -1,4 +1,4 @@
-//! Whom a service token may be given by, and who may see and change it: nobody hands out or gets at more than they have.
+//! Who may create, see and change a service token: a caller grants and reaches no more than they have.
 
 use auth::principal::Place;
 use auth::scope::ScopeSet;

@@ -87,7 +87,7 @@ pub(super) fn rotate(body: &Map<String, Value>) -> Read<RotateServiceToken> {
     read(fields, RotateServiceToken { overlap_seconds })
 }
 
-/// `{"reason"}`, which somebody will want to read later.
+/// `{"reason"}`, for later readers.
 pub(super) fn revoke(body: &Map<String, Value>) -> Read<String> {
     let mut fields = Fields::of(body);
     fields.require("reason");

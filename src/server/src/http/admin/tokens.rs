@@ -22,7 +22,7 @@ use crate::http::query::Params;
 /// In a cursor.
 const LIST: &str = "service-tokens";
 
-/// 201 with the secret, which nobody can be shown again.
+/// 201 with the secret, which no later answer shows again.
 pub(super) async fn create(change: Change<TokensWrite>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let wanted = change.wanted(requests::create)?;
@@ -126,7 +126,7 @@ pub(super) async fn rotate(change: Change<TokensWrite>, id: Path<String>) -> Api
     let caller = &change.caller;
     let token = found(caller, &id).await?;
     let wanted = change.wanted_if_any(requests::rotate)?;
-    // Whoever gets the secret has what the token has.
+    // The caller who receives the secret has what the token has.
     if let Err(refused) = reach::check(caller, &token.scopes, &token.workspaces).await {
         return Err(caller.denied(refused).await);
     }

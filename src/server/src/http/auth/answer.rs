@@ -18,7 +18,7 @@ use crate::http::{App, session};
 /// Characters that are kept of what a client says it is.
 const USER_AGENT: usize = 120;
 
-/// Somebody on their way in.
+/// A caller who is signing in.
 pub(super) struct SigningIn<'a> {
     app: &'a App,
     request: &'a HttpRequest,

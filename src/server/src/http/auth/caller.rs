@@ -11,7 +11,7 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::Credential;
 use crate::http::{App, guard, session};
 
-/// Whoever asks, and by which sign-in. An access token is judged alone: with a bad one, the cookie beside it counts for
+/// The caller, and by which sign-in. An access token is judged alone: with a bad one, the cookie beside it counts for
 /// nothing.
 pub(super) async fn caller(app: &App, request: &HttpRequest) -> ApiResult<Option<(StoredUser, Uuid)>> {
     if let Some(person) = guard::person(app, request).await? {
@@ -26,13 +26,13 @@ pub(super) fn shows_token(request: &HttpRequest) -> bool {
     guard::credential(request.headers()) != Credential::None
 }
 
-/// Whoever shows a secret that may be wrong: their failures are counted with all the others.
+/// A caller who presents a secret that may be wrong: their failures are counted with all the others.
 pub(super) struct Showing {
     identity: String,
 }
 
 impl Showing {
-    /// Somebody who says that this mail address, or this token, is theirs. What is kept of it tells nobody what it was.
+    /// A caller who presents this mail address, or this token, as theirs. Only a digest of it is kept.
     ///
     /// # Errors
     /// 429 when there were too many failures.

@@ -114,8 +114,8 @@ async fn changing_caller(app: &App, request: &HttpRequest) -> ApiResult<(StoredU
     caller.ok_or_else(|| ApiError::new(ErrorCode::MissingToken))
 }
 
-/// Ends the sign-in of the access token, the cookie, or the refresh token in the body. Whoever is not signed in is signed
-/// out already.
+/// Ends the sign-in of the access token, the cookie, or the refresh token in the body. A caller who is not signed in is
+/// signed out already.
 pub(super) async fn log_out(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     let by_token = caller::shows_token(&request);
     binding::check_origin(&app, &request)?;

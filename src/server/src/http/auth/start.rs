@@ -59,7 +59,7 @@ pub(super) async fn start(app: Anyone, request: HttpRequest, payload: Payload) -
     if app.store().change(async |changes| changes.start_sign_in(new).await).await? {
         app.system().mail().committed();
     } else {
-        // Whoever asks is not told: it would say that somebody signs in at this address just now.
+        // The caller is not told: the answer would reveal a sign-in that is in progress at this address.
         tracing::info!(client, "no sign-in mail: too much was asked for");
     }
     let started = SignInStarted { challenge: asked.expose().to_owned() };

@@ -1,4 +1,4 @@
-//! From a browser that is signed in to a terminal: whoever signs in by a provider has no other way to sign in there.
+//! Signs in a terminal from a browser: a user who signs in by a provider has no other way to sign in there.
 
 use actix_web::HttpRequest;
 use actix_web::web::{Json, Payload};

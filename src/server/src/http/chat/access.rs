@@ -1,7 +1,7 @@
 //! Who may chat with a workflow.
 //!
 //! A bearer is judged alone: it is a session token for this workflow, or no good. Without one, where a login is required,
-//! the caller is who is signed in, and otherwise the visitor of a cookie, or nobody in particular.
+//! the caller is the user who is signed in, and otherwise the visitor of a cookie, or an anonymous visitor.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub(super) fn workflow_id(document: &Value) -> ApiResult<Uuid> {
     }
 }
 
-/// Whether the workflow's chat is open: to anybody, or to whoever is signed in.
+/// Whether the workflow's chat is open: to any caller, or to signed-in users only.
 pub(in crate::http) fn check_published(workflow: &StoredWorkflow, signed_in: bool) -> ApiResult<()> {
     if workflow.archived_at.is_some() {
         Err(ApiError::new(ErrorCode::WorkflowNotFound))
@@ -55,9 +55,9 @@ enum Who {
     Anyone,
     /// An anonymous visitor.
     Visitor(Visitor),
-    /// Somebody who is signed in.
+    /// A user who is signed in.
     User(String),
-    /// Whoever a session token speaks for.
+    /// The subject that a session token speaks for.
     Session(ChatSession),
 }
 
@@ -91,7 +91,7 @@ fn is_from(request: &HttpRequest, session: &ChatSession) -> bool {
     origins.next() == Some(Some(origin.as_str())) && origins.next().is_none()
 }
 
-/// Somebody who may chat with a workflow.
+/// A caller who may chat with a workflow.
 pub(super) struct Access {
     runnable: Runnable,
     who: Who,
@@ -148,7 +148,7 @@ impl Access {
         self.thread(app, id).await
     }
 
-    /// The thread must be of this workflow and not of somebody else. Without a cookie a visitor's id is enough.
+    /// The thread must be of this workflow and not have another owner. Without a cookie a visitor's id is enough.
     pub(super) async fn thread(&self, app: &App, id: ThreadId) -> ApiResult<StoredThread> {
         let thread = app.chat().thread(id).await?;
         let thread = thread.filter(|thread| thread.workflow_id == self.runnable.workflow.id);
@@ -157,14 +157,14 @@ impl Access {
         Ok(thread)
     }
 
-    /// A thread of this workflow must not be of somebody else. What was said behind a login is its user's alone, also
+    /// A thread of this workflow must not have another owner. What was said behind a login is its user's alone, also
     /// once the workflow asks for none any more.
     pub(super) fn owns(&self, thread: &StoredThread) -> ApiResult<()> {
         let owner = thread.owner_id.as_deref();
         let owns = match (&self.who, thread.owner_kind.as_str()) {
             (Who::User(user), "user") => owner == Some(user),
             (_, "user") => self.user.is_some() && owner == self.user.as_deref(),
-            // Where the subject was made for a token, the id is the way in, for whoever has a token.
+            // Where the subject was made for a token, the id is the way in, for every caller with a token.
             (Who::Session(session), "session") => {
                 owner.is_none_or(|owner| session.named && owner == session.subject)
             }
@@ -224,7 +224,7 @@ impl Access {
         }
     }
 
-    /// What limits of a session are counted under: the caller, or the thread where nobody is known.
+    /// What limits of a session are counted under: the caller, or the thread where the caller is unknown.
     pub(super) fn session(&self, thread: Option<&str>) -> Option<String> {
         let name = self.name().or_else(|| thread.map(|thread| format!("thread:{thread}")))?;
         Some(format!("{}|{name}", self.workflow()))

@@ -3,7 +3,7 @@
 //! Who has no cookie yet is known by nothing but an address, which a whole office or everybody behind a proxy may
 //! share, and by the key. So a retry is given the cookie of the first answer only when its key is one that others do
 //! not hit upon, and only for as long as an answer may count as lost: otherwise it gets the stream and no cookie, and
-//! goes on by the thread's id.
+//! continues by the thread's id.
 
 use actix_web::HttpRequest;
 use actors::kinds::turn::chat::IdempotencyKey;
@@ -17,7 +17,7 @@ use crate::http::App;
 use crate::http::error::ApiResult;
 use crate::http::idempotency;
 
-/// Characters of a key that nobody hits upon by chance, as every usual kind of random id has them.
+/// Characters of a key that a caller cannot hit upon by chance, as every usual kind of random id has them.
 const SECRET: usize = 20;
 /// How long an answer may count as lost.
 const LOST_FOR: TimeDelta = TimeDelta::minutes(10);
@@ -34,7 +34,7 @@ pub(super) fn first_visitor(app: &App, begun: StoredThread) -> Option<Visitor> {
     owner.map(Visitor::of_thread)
 }
 
-/// The keys of somebody.
+/// The scope of a caller's keys.
 pub(super) fn scope_of(access: &Access, name: &str) -> String {
     format!("chat|{}|{name}", access.workflow())
 }

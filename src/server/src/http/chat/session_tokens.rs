@@ -19,7 +19,7 @@ use crate::http::guard::{Asked, Caller, ChatSession, WorkflowsExecute};
 use crate::http::query::Params;
 use crate::http::{body, fields, time};
 
-/// What subjects of our own callers begin with, and nobody else's.
+/// The prefix that only subjects of our own callers have.
 const OWN: &str = "callboard:";
 
 /// `POST /api/chat/session`, for servers that hold a service token. Judged in this order: token, scope, key, body, workflow,

@@ -15,7 +15,7 @@ use crate::http::guard::Anyone;
 use crate::http::place::Unknown;
 use crate::http::{App, body};
 
-/// Goes on exactly behind the last event that was seen; 204 when there is none.
+/// Resumes exactly after the last event that the client received; 204 when there is nothing more.
 pub(super) async fn read(app: Anyone, id: Path<String>, request: HttpRequest) -> ApiResult<HttpResponse> {
     let (stream, access) = open(&app, &id, &request).await?;
     let place = place(&app, &access, &stream)?;
@@ -48,7 +48,7 @@ pub(super) async fn stop(
     let (stream, access) = open(&app, &id, &request).await?;
     access.check_origin(&app, &request)?;
     let status = app.chat().stop(&stream).await?;
-    // Nobody looks at what comes along. Unread, it would close the connection.
+    // The handler ignores the body. Unread, it would close the connection.
     let _ = body::read(&request, payload, body::BODY_LIMIT, &**app.clock()).await;
     Ok(Json(StopAnswer { status }))
 }
@@ -71,8 +71,8 @@ async fn open(app: &App, id: &str, request: &HttpRequest) -> ApiResult<(StoredSt
     Ok((stream, access))
 }
 
-/// Whoever may not see the thread is not told of its stream. That the database does not answer says nothing of either:
-/// taken for a stream that is not there, a client would never come back.
+/// Hides the stream from a caller who may not see its thread. Keeps the error of a database that does not answer: a
+/// client that received "not found" for it would never reconnect.
 fn hidden(error: ApiError) -> ApiError {
     match error.code() {
         ErrorCode::ThreadNotFound => ApiError::new(ErrorCode::StreamNotFound),

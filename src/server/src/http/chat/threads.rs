@@ -25,8 +25,8 @@ pub(super) async fn get(app: &App, access: &Access, thread_id: &str) -> ApiResul
     Ok(Thread { items, ..records::thread(thread) })
 }
 
-/// The caller's threads with this workflow. Who has no cookie has none: an id lets somebody in, it does not say who
-/// they are.
+/// The caller's threads with this workflow. A caller without a cookie has none: an id grants access, it does not
+/// say who the caller is.
 pub(super) async fn list(app: &App, access: &Access, page: &PageRequest) -> ApiResult<Page<Thread>> {
     let not_found = || ApiError::new(ErrorCode::ThreadNotFound);
     let after = page.after.as_deref().map(ThreadId::parse).transpose().map_err(|_| not_found())?;

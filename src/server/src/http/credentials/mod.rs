@@ -86,7 +86,7 @@ async fn create(change: Change<VaultWrite>) -> ApiResult<HttpResponse> {
         .await
 }
 
-/// Another secret, and what is told of it.
+/// Updates a credential: its secret, and the fields that describe it.
 async fn update(change: Change<VaultWrite>, id: Path<String>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     ring(caller.app())?;

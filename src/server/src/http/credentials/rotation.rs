@@ -1,7 +1,7 @@
 //! Putting everything that is sealed under the ring's active key, a part with each request.
 //!
-//! Rows are re-wrapped one by one while everybody goes on reading them: whoever is stopped goes on where they were with
-//! the next request, and a row that changes meanwhile is under the active key by that.
+//! Rows are re-wrapped one by one while readers continue to read them: a caller who is interrupted resumes with the
+//! next request, and a row that changes meanwhile is under the active key by that.
 
 use actix_web::HttpResponse;
 use auth::envelope::rewrap;

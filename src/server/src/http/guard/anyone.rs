@@ -10,7 +10,7 @@ use super::app_of;
 use crate::http::App;
 use crate::http::error::ApiError;
 
-/// Whoever asks. The handler itself knows what they may see.
+/// Any caller. The handler itself checks what they may see.
 pub(in crate::http) struct Anyone(App);
 
 impl FromRequest for Anyone {

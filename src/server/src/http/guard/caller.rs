@@ -19,7 +19,7 @@ use super::{app_of, denial, place};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::{App, cors, request_id};
 
-/// Somebody who has the scope `S` in some workspace.
+/// A caller who has the scope `S` in some workspace.
 pub(in crate::http) struct Caller<S> {
     app: App,
     principal: Principal,
@@ -45,7 +45,7 @@ impl<S: Asked> Caller<S> {
         Self::with(request, credential::read(request.headers())).await
     }
 
-    /// Whoever shows this credential.
+    /// The caller who presents this credential.
     pub(super) async fn with(request: &HttpRequest, credential: Credential<'_>) -> ApiResult<Self> {
         let app = app_of(request)?.clone();
         let address = app.client_address(request);
@@ -68,7 +68,7 @@ impl<S: Asked> Caller<S> {
         }
     }
 
-    /// They are somebody else by now, or may do something else.
+    /// Replaces the principal: the caller's identity or rights have changed.
     pub(super) fn became(&mut self, principal: Principal) {
         self.principal = principal;
     }
@@ -113,12 +113,12 @@ impl<S: Asked> Caller<S> {
     }
 }
 
-/// Where nobody is asked who they are, it counts from where they ask.
+/// Without authentication, the request's host and origin decide.
 fn check_open(app: &App, request: &HttpRequest, writes: bool) -> ApiResult<()> {
     if !app.is_asked_by_name(request) {
         return Err(ApiError::new(ErrorCode::HostMismatch));
     }
-    // A browser sends a form to whoever it can reach, and on an open service that is all it takes.
+    // A browser sends a form to any host it can reach, and on an open service that is all it takes.
     if writes && cors::is_denied(app, request) {
         return Err(ApiError::new(ErrorCode::OriginMismatch));
     }
@@ -151,7 +151,7 @@ impl<S> Caller<S> {
         self.named.as_deref()
     }
 
-    /// What tells callers apart: who they are, or their address where nobody is asked.
+    /// What tells callers apart: who they are, or their address where the service does not authenticate them.
     pub(in crate::http) fn identity(&self) -> String {
         if self.principal.is_anonymous() {
             format!("address:{}", self.address)
@@ -160,7 +160,7 @@ impl<S> Caller<S> {
         }
     }
 
-    /// Who is noted as the author of a change; nobody, where nobody is asked.
+    /// The author that is noted for a change; `None` where the service does not authenticate callers.
     pub(in crate::http) fn name(&self) -> Option<String> {
         (!self.principal.is_anonymous()).then(|| self.principal.actor().name())
     }

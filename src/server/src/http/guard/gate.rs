@@ -138,8 +138,8 @@ impl Gate {
         }
     }
 
-    /// Who somebody is by now who was let in before, with the token that they showed then. Nothing is counted: it is
-    /// no attempt.
+    /// Judges a caller again who was let in before, with the token that they presented then. Counts nothing: this is
+    /// not an attempt.
     pub(super) async fn judge_again(&self, token: Option<&str>) -> ApiResult<Principal> {
         if self.asks == Asks::Nobody {
             return Ok(Principal::open());
@@ -238,8 +238,8 @@ impl Gate {
         person.ok_or_else(|| invalid(subject_key(&claims.subject)))
     }
 
-    /// What a good token says. Failures count against a subject only once the signature is good: nobody locks out
-    /// somebody else.
+    /// What a good token says. Failures count against a subject only once the signature is good: a caller cannot
+    /// lock out another.
     async fn claims_of(&self, token: &str) -> Result<Claims, Refused> {
         match self.tokens.access.verify(token, self.clock.now()).await {
             Ok(claims) => Ok(claims),
@@ -257,7 +257,7 @@ impl Gate {
         }
     }
 
-    /// Who signed in here, while that lasts; `None`: somebody else issued the token.
+    /// The user who signed in here, while that lasts; `None`: another issuer issued the token.
     async fn signed_in_here(&self, claims: &Claims) -> Result<Option<(StoredUser, Uuid)>, Refused> {
         let Some((user, session)) = self.tokens.own.read(claims) else { return Ok(None) };
         let live = self.store.live_session(session).await?.filter(|live| live.id == user);

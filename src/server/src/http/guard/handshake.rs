@@ -22,7 +22,7 @@ fn read_from<'a>(headers: &'a HeaderMap, query: &'a str) -> Credential<'a> {
     let parameters = parameters.filter(|(name, _)| name == "token" || name == "access_token");
     let in_query = the_only(parameters.map(|(_, token)| token).filter(|token| !token.is_empty()));
     match (header, in_query) {
-        // Whoever says two things at once is not believed either.
+        // A caller who gives two different credentials is not believed either.
         (_, Credential::Unreadable) => Credential::Unreadable,
         (Credential::None, Credential::None) => {
             let offered = offered_protocols(headers).filter_map(|protocol| protocol.strip_prefix(BEARER));

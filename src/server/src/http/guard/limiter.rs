@@ -21,7 +21,7 @@ use crate::http::request_id;
 
 /// How old what is remembered may be.
 const FRESH_FOR: Duration = Duration::from_secs(1);
-/// Rows that failures may add to the audit trail in a minute, so that nobody fills a disk with them.
+/// Rows that failures may add to the audit trail in a minute, so that a caller cannot fill a disk with them.
 const AUDITED: u64 = 1_000;
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -31,7 +31,7 @@ pub(in crate::http) struct Limiter {
     store: Store,
     clock: Arc<dyn Clock>,
     blocked: Blocked,
-    /// When it was last asked who is blocked; held while somebody asks.
+    /// When the blocked keys were last read; locked during a read.
     asked: Mutex<Option<Duration>>,
     failures_audited: Budget,
     denials_audited: Budget,

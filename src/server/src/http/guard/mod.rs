@@ -49,7 +49,7 @@ pub(super) fn shared(app: App) -> Data<impl Clone> {
     Data::new(Shared(app))
 }
 
-/// For middleware, which judges nobody.
+/// For middleware, which judges no caller.
 pub(super) fn of_service(request: &ServiceRequest) -> Option<&App> {
     request.app_data::<Data<Shared>>().map(|shared| &shared.0)
 }

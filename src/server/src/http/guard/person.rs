@@ -11,8 +11,8 @@ use super::gate::{Failed, Gate, Refused};
 use crate::http::App;
 use crate::http::error::{ApiError, ApiResult};
 
-/// Whose access token the request shows, and of which sign-in; `None` without a header. A token that is nobody's who
-/// signed in here is no good.
+/// Whose access token the request shows, and of which sign-in; `None` without a header. A token that does not
+/// belong to a user who signed in here is refused.
 pub(in crate::http) async fn person(
     app: &App,
     request: &HttpRequest,

@@ -25,7 +25,7 @@ macro_rules! asked {
     };
 }
 
-/// Anybody who may see a workspace may leave it; to take somebody else out of it asks for more.
+/// A caller who may see a workspace may leave it; removing another member requires more.
 pub(in crate::http) struct MembersRemove;
 
 impl Asked for MembersRemove {

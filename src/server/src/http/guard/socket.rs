@@ -1,4 +1,4 @@
-//! Whoever is at the other end of a websocket: judged at the handshake, and again and again while it is open.
+//! The caller at the other end of a websocket: judged at the handshake, and again and again while it is open.
 
 use std::ops::{Deref, DerefMut};
 
@@ -11,11 +11,11 @@ use super::{Caller, WorkflowsExecute, app_of, handshake};
 use crate::http::cors;
 use crate::http::error::{ApiError, ApiResult};
 
-/// Somebody who may run workflows, on a websocket.
+/// A caller who may run workflows, on a websocket.
 pub(in crate::http) struct SocketCaller(Watcher<WorkflowsExecute>);
 
 impl SocketCaller {
-    /// Judges the handshake. Cookies count for nothing, so that no page speaks in the name of whoever looks at it.
+    /// Judges the handshake. Cookies count for nothing, so that no page acts in the name of the user who views it.
     pub(in crate::http) async fn at_handshake(request: &HttpRequest) -> ApiResult<Self> {
         if cors::is_foreign(app_of(request)?, request) {
             return Err(ApiError::new(ErrorCode::OriginMismatch));

@@ -1,4 +1,4 @@
-//! Whoever goes on reading: judged when they begin, and again and again for as long as they read.
+//! A caller who continues to read: judged when they begin, and again and again for as long as they read.
 
 use std::ops::Deref;
 use std::time::Duration;

@@ -14,8 +14,8 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::Anyone;
 use crate::http::{App, chat, request_id, session, workflows};
 
-/// The page, or one that says in plain words why there is none. Where a login is required, whoever is not signed in is
-/// sent there first.
+/// The page, or one that says in plain words why there is none. Where a login is required, a caller who is not signed
+/// in is sent there first.
 pub(super) async fn page(app: Anyone, id: Path<String>, request: HttpRequest) -> ApiResult<HttpResponse> {
     let (workflow, user) = match published(&app, &id, &request).await {
         Ok(found) => found,

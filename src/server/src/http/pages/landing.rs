@@ -7,7 +7,7 @@ use minijinja::context;
 use super::html;
 use crate::http::error::ApiResult;
 
-/// The same for everybody: what somebody may see is asked of the API, which judges them.
+/// The same for every caller: the API judges what they may see.
 pub(super) async fn page() -> ApiResult<HttpResponse> {
     html::page(StatusCode::OK, "landing.html", context! { version => env!("CARGO_PKG_VERSION") })
 }

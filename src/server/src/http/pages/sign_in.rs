@@ -16,7 +16,7 @@ use crate::http::guard::Anyone;
 use crate::http::query::Params;
 use crate::http::{request_id, session};
 
-/// Asks for a mail address, then for the code; whoever is signed in is told so.
+/// Asks for a mail address, then for the code; tells a signed-in user so.
 pub(super) async fn login(app: Anyone, request: HttpRequest) -> ApiResult<HttpResponse> {
     // What is no path of ours leads nowhere.
     let return_to = Params::of(&request).text("return_to").filter(|path| is_local(path));
@@ -78,7 +78,7 @@ fn query(return_to: &str) -> String {
     form_urlencoded::Serializer::new(String::new()).append_pair("return_to", return_to).finish()
 }
 
-/// A page that names somebody is kept nowhere.
+/// A page that names a user is stored in no cache.
 pub(super) fn private(mut page: HttpResponse) -> ApiResult<HttpResponse> {
     page.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(page)

@@ -90,7 +90,7 @@ pub(super) async fn answer(runs: &Runs, begun: StartedRun, wait: Option<u64>) ->
         .run(begun.run)
         .await?
         .ok_or_else(|| ApiError::new(ErrorCode::Internal).with_cause("a run that was begun is not there"))?;
-    // What only waits is waited for by nobody who could not also come again.
+    // A caller does not wait for a parked run: it can also ask again.
     let ended = run.status.is_terminal() || run.status == RunStatus::Waiting;
     let record = match wait {
         // The same answer to a retry, whatever has become of the run meanwhile.

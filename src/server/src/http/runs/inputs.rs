@@ -14,7 +14,7 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{Caller, WorkflowsExecute};
 use crate::http::idempotency::Reply;
 
-/// Answers what a run waits for; the body is the answer itself. 202: the run goes on.
+/// Answers what a run waits for; the body is the answer itself. 202: the run continues.
 pub(super) async fn answer(
     change: Change<WorkflowsExecute>,
     path: Path<(String, String)>,
@@ -36,7 +36,7 @@ pub(super) async fn answer(
                 return Err(ApiError::new(ErrorCode::RunNotWaiting));
             }
             let record = records::run(run.clone(), version, Vec::new());
-            // Whether it goes on at once is not known yet.
+            // Whether it continues at once is not known yet.
             Reply::accepted(&wire::RunRecord { status: RunState::Running, ..record })
         })
         .await?;
@@ -54,8 +54,8 @@ fn check_fits(question: &OpenQuestion, answer: &Value) -> ApiResult<()> {
     }
 }
 
-/// Of people with a role or an address only they themselves may answer, no token in their place. Where nobody is asked
-/// who they are, everybody may.
+/// If the audience names roles or addresses, only those people themselves may answer, no token in their place. Where
+/// the service does not authenticate callers, every caller may.
 async fn check_audience(
     caller: &Caller<WorkflowsExecute>,
     run: &StoredRun,

@@ -94,7 +94,7 @@ async fn believed(
         return Ok(None);
     }
     let (limiter, address) = (app.gate().limiter(), app.client_address(request));
-    // With the address in it, so that nobody shuts out who has the secret.
+    // With the address in it, so that another caller cannot lock out the owner of the secret.
     let identity = format!("webhook:{workflow}:{}", failure_key(address));
     limiter.check_address(address).await?;
     limiter.check_identity(&identity)?;
@@ -141,13 +141,13 @@ fn believe(
     })
 }
 
-/// A sender wants to know whether somebody who has the secret is here.
+/// The challenge by which a sender checks that the service at this address has the secret.
 fn challenge<'a>(request: &HttpRequest, body: &'a Value) -> Option<&'a str> {
     let asked = request.method() == Method::POST && body.get("type")?.as_str()? == "url_verification";
     body.get("challenge").filter(|_| asked)?.as_str()
 }
 
-/// Only calls that are believed count: nobody else can use the rate up.
+/// Only verified calls count: other callers cannot use the rate up.
 async fn count(app: &App, workflow: &StoredWorkflow, config: &WebhookConfig) -> ApiResult<()> {
     let Some(rate) = config.rate_limit else { return Ok(()) };
     let interval = TimeDelta::seconds(i64::from(rate.interval_seconds));

@@ -15,7 +15,7 @@ use crate::http::{App, idempotency};
 pub(super) struct Once {
     workflow: Uuid,
     seal: Option<Seal>,
-    /// The run is begun under it, so whoever dies between here and the run is made up for by the sender's next try.
+    /// The run is begun under it: if the process dies between here and the run, the sender's retry begins the run.
     key: Option<IdempotencyKey>,
     /// The sender has named the delivery.
     named: bool,
@@ -46,7 +46,7 @@ impl Once {
         self.key.clone()
     }
 
-    /// The run that the same delivery has begun; a signed call that somebody sends again is refused.
+    /// The run that the same delivery has begun; a signed call that is sent again is refused.
     pub(super) async fn begun(&self, app: &App) -> ApiResult<Option<StartedRun>> {
         let Some(key) = &self.key else { return Ok(None) };
         if let Some(seal) = &self.seal {

@@ -120,7 +120,7 @@ pub(super) fn webhook(body: &Map<String, Value>, known: &Secrets) -> Read<(Webho
     if !problems.is_empty() {
         return Err(problems);
     }
-    // Without its header a secret is asked of nobody.
+    // Without its header, no caller has to present a secret.
     let secrets = Secrets {
         shared: shared.filter(|_| shared_secret_header.is_some()),
         hmac: hmac.filter(|_| hmac_header.is_some()),

@@ -50,7 +50,7 @@ pub(super) async fn set(change: Change<WorkflowsWrite>, name: Path<String>) -> A
         .await
 }
 
-/// Its address answers nobody any more.
+/// Its address answers no caller any more.
 pub(super) async fn remove(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let workflow = caller.workflow(&name).await?;

@@ -14,7 +14,7 @@ use crate::http::etag;
 use crate::http::guard::{Caller, WorkflowsRead};
 use crate::http::query::Params;
 
-/// Counts the ways in which the same graph was drawn, so that nobody keeps an old picture.
+/// Counts the ways in which the same graph was drawn, so that no client keeps an old picture.
 const STYLE: &str = "1";
 /// Whatever stood in the picture, a browser would not run or load it.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'; sandbox";

@@ -1,7 +1,7 @@
 //! What a version's `runnable_config` may hold. Pure.
 //!
 //! It is an open object: what is not named here is plain data that templates read as `config.*`. What is named is read
-//! by the service itself, so a wrong type is refused when the version is saved, and not when somebody chats with it.
+//! by the service itself, so a wrong type is refused when the version is saved, and not when a visitor chats with it.
 
 use serde_json::{Map, Value, json};
 use wire::{FieldError, MOST_PROBLEMS, nearest};

@@ -49,7 +49,7 @@ pub(super) async fn list(
     Ok(Json(Listed { data, next_cursor }))
 }
 
-/// 201 and a mail to whoever is new; 200 to whoever is invited once more, or is a member with this role already.
+/// 201 and a mail to a new member; 200 for one who is invited once more, or is a member with this role already.
 pub(super) async fn add(change: Change<WorkspacesWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let workspace = caller.workspace_called(&name).await?;
@@ -77,7 +77,7 @@ pub(super) async fn add(change: Change<WorkspacesWrite>, name: Path<String>) -> 
                 let refused = ApiError::new(ErrorCode::TooManyInvitations);
                 return Err(refused.retry_after(TRY_AGAIN));
             }
-            // Where there is no mail, whoever invites tells them.
+            // Where there is no mail, the inviter informs them.
             if caller.app().config().offers_mail_sign_in() {
                 let expires_at = now + SENDING;
                 let new = NewMail { id: mail, recipient: email, content: letter, expires_at };
@@ -184,7 +184,7 @@ fn user_id(text: &str) -> ApiResult<Uuid> {
     Uuid::parse_str(text).map_err(|_| ApiError::new(ErrorCode::MemberNotFound))
 }
 
-/// Whoever gives and takes roles: as they were when they asked, and as they are now.
+/// A caller who gives and takes roles: as they were when they asked, and as they are now.
 struct Giver<'a> {
     principal: &'a Principal,
     workspace: &'a StoredWorkspace,
@@ -193,7 +193,7 @@ struct Giver<'a> {
 }
 
 impl Giver<'_> {
-    /// Nobody gives what they lack, and nobody takes what they could not have given.
+    /// A giver cannot give what they lack, and cannot take what they could not have given.
     fn check(&self, role: Role) -> ApiResult<()> {
         let gives = |own: Role| own >= role && own.scopes().contains(Scope::WorkspacesWrite);
         let still = self.principal.user_id().is_none() || self.own.is_some_and(gives);
@@ -219,7 +219,7 @@ async fn lock<'a, S>(
     Ok(Giver { principal, workspace, own })
 }
 
-/// A role that nobody knows is taken for the highest.
+/// Treats an unknown role as the highest.
 fn role_of(member: &StoredMember) -> Role {
     Role::parse(&member.role).unwrap_or(Role::Owner)
 }

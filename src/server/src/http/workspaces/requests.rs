@@ -14,7 +14,7 @@ type Read<T> = Result<T, Vec<FieldError>>;
 /// Characters of a name.
 const LONGEST_NAME: usize = 100;
 
-/// Somebody to add, and as what.
+/// A person to add, and their role.
 pub(super) struct Invited {
     pub(super) email: EmailAddress,
     pub(super) role: Role,

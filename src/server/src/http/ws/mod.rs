@@ -20,13 +20,13 @@ use super::{request_id, resource};
 use conversation::Conversation;
 
 pub(super) fn routes(config: &mut ServiceConfig) {
-    // The address may hold a token: nobody keeps it, and no page tells it on.
+    // The address may hold a token: no cache stores it, and no page passes it on.
     let headers =
         DefaultHeaders::new().add(("Cache-Control", "no-store")).add(("Referrer-Policy", "no-referrer"));
     config.service(resource("/ws/workflow/{ref}", "GET").wrap(headers).route(web::get().to(connect)));
 }
 
-/// Everything that may be wrong is answered here, as over HTTP. Once the socket is open, the conversation goes on by
+/// Everything that may be wrong is answered here, as over HTTP. Once the socket is open, the conversation continues by
 /// itself.
 async fn connect(request: HttpRequest, name: Path<String>, payload: Payload) -> ApiResult<HttpResponse> {
     if let Err(problem) = handshake::check(&request) {

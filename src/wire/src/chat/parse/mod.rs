@@ -32,7 +32,7 @@ const LATER_TYPES: [&str; 7] = [
 ];
 /// Said of them.
 const UNSUPPORTED: &str = "unsupported";
-/// What somebody most likely wants who says no type, or none that is known.
+/// What a caller most likely wants who gives no type, or an unknown one.
 const USUAL_TYPES: &str = "`threads.create` or `threads.add_user_message`";
 
 /// The error of a request with these problems: that nothing is wrong with it but that this version does not do it is
@@ -125,7 +125,7 @@ fn text_member(
 ) -> Option<String> {
     if matches!(object.get(name), None | Some(Value::Null)) {
         let problem = missing(format!("{at}/{name}"));
-        // Members that nobody knows are ignored; one that was meant for this is better named.
+        // Unknown members are ignored; one that was meant for this is better named.
         problems.push(match nearest(name, object.keys().map(String::as_str).take(MOST_PROBLEMS)) {
             Some(near) if near != name => problem.suggest(format!("did you mean `{name}` by `{near}`?")),
             _ => problem,

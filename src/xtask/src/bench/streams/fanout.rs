@@ -95,7 +95,7 @@ struct Crowd {
 struct Seen {
     /// By sequence number.
     first: Vec<Option<Instant>>,
-    /// Counted only while somebody measures.
+    /// Counted only during a measurement.
     measuring: bool,
     lag: Vec<Duration>,
 }

@@ -1,5 +1,5 @@
-//! The floor: a bare actix-web server that broadcasts the same bytes to as many readers. Nothing is stored, nobody is
-//! asked who they are, and nobody can come back.
+//! The floor: a bare actix-web server that broadcasts the same bytes to as many readers. Nothing is stored, no
+//! reader is authenticated, and none can resume.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Somebody comes back from the provider.
+//! The user returns from the provider.
 
 use actix_web::http::header::LOCATION;
 use actix_web::{HttpRequest, HttpResponse};
@@ -39,9 +39,9 @@ impl Brought {
     }
 }
 
-/// Why nobody is signed in.
+/// Why the sign-in was refused.
 enum Refused {
-    /// The provider said no, or somebody went back there.
+    /// The provider rejected the sign-in, or the user went back there.
     SaidNo(&'static str),
     NotKnown(NotKnown),
 }
@@ -112,7 +112,7 @@ async fn identify(
 ) -> Result<Identity, Refused> {
     let unknown = || NotKnown::Unavailable("its description cannot be had".to_owned());
     let known: &Known = &*provider.known().await.ok_or_else(unknown)?;
-    // Whoever else answers is not believed, whatever they say (RFC 9207).
+    // An answer from another issuer is not believed, whatever it says (RFC 9207).
     let is_ours = match brought.issuer.as_deref() {
         Some(issuer) => issuer == provider.issuer(),
         None => !known.metadata.sends_issuer,
@@ -129,7 +129,7 @@ async fn identify(
     Ok(provider.identity(known, code, kept, redirect_uri).await?)
 }
 
-/// Counts it where somebody may have tried something, and says in the log what it was.
+/// Counts a refusal that may be an attempt at abuse, and logs the reason.
 async fn refuse(
     app: &App,
     request: &HttpRequest,

@@ -1,4 +1,4 @@
-//! A sign-in that does not come to its end: somebody looks at a browser, so it is a page.
+//! The answer to a sign-in that was not completed: the user is at a browser, so it is a page.
 
 use actix_web::HttpResponse;
 use store::StoreError;
