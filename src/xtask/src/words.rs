@@ -30,7 +30,7 @@ enum Group {
 }
 
 /// The most that each group may hold. A limit only goes down.
-const LIMITS: [(Group, usize); 3] = [(Group::Pages, 138), (Group::Code, 345), (Group::Comments, 146)];
+const LIMITS: [(Group, usize); 3] = [(Group::Pages, 138), (Group::Code, 344), (Group::Comments, 146)];
 
 /// Findings of every group that is over its limit; prints the limits that can go down.
 ///
