@@ -257,7 +257,7 @@ impl Gate {
         }
     }
 
-    /// The user who signed in here, while that lasts; `None`: another issuer issued the token.
+    /// The user who signed in here, while that lasts; `None`: the token was issued elsewhere.
     async fn signed_in_here(&self, claims: &Claims) -> Result<Option<(StoredUser, Uuid)>, Refused> {
         let Some((user, session)) = self.tokens.own.read(claims) else { return Ok(None) };
         let live = self.store.live_session(session).await?.filter(|live| live.id == user);
