@@ -340,8 +340,7 @@ impl Changes {
 }
 
 impl Store {
-    /// Deletes invitations that were not accepted in a month, and accounts that were only made for one; returns how
-    /// many.
+    /// Deletes invitations not accepted in a month, and accounts that were only made for one; returns how many.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.

@@ -18,7 +18,7 @@ use crate::{Lease, Store, StoreError};
 const MOST: i64 = 200;
 /// Workflows whose turns are looked at in one go.
 const MOST_WORKFLOWS: i64 = 1_000;
-/// How long a signal is kept that no run takes.
+/// How long a signal is kept that no writer takes.
 const SIGNALS: TimeDelta = TimeDelta::minutes(5);
 
 #[derive(QueryableByName)]
@@ -173,7 +173,7 @@ impl Store {
         Ok(woken)
     }
 
-    /// Frees the slots that ended runs still hold, and deletes signals that no run has taken.
+    /// Frees the slots that ended runs still hold, and deletes signals that no writer has taken.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.

@@ -114,7 +114,7 @@ async fn pages_say_their_words_line_by_line() {
     ] {
         let said = pdf(&sandbox, &made(&[content])).await;
         let said = said.map(|read| (read.text.replace("formform", "form"), read.pages));
-        // A form inside itself is drawn where it is, repeatedly, up to a limit.
+        // A form inside itself is drawn where it is, up to the depth limit.
         let said = said.map(|(text, pages)| (if text.contains("form") { tidy(&text) } else { text }, pages));
         assert_eq!(said, Ok((text.to_owned(), Some(1))), "{content}");
     }

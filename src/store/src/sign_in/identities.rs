@@ -45,8 +45,7 @@ impl Changes {
     }
 
     /// The first time by the address, which links the account; then by the subject, whatever the address is by then.
-    /// `None` also when the account of the address belongs to another subject there: the address went to another
-    /// person.
+    /// `None` also when the address's account belongs to another subject there: the address went to another person.
     async fn user_of_identity(
         &mut self,
         new: &NewSession<'_>,

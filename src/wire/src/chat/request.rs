@@ -101,7 +101,7 @@ impl ChatOperation {
     }
 }
 
-/// A reader's rating of an item.
+/// An author's rating of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FeedbackKind {
