@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use cargo_metadata::{DependencyKind, Metadata};
 
 use crate::rules::{ARROWS, BANS, FORBIDDEN, From, ONLY, TOP};
-use crate::{sources, words};
+use crate::sources;
 
 /// What the checks look at; small enough that a test can write one down.
 #[derive(Default)]
@@ -33,7 +33,6 @@ struct Need {
 pub(crate) fn run(workspace: &Metadata) -> Result<()> {
     let mut findings = check(&graph(workspace)?);
     findings.extend(sources::check(workspace.workspace_root.as_std_path())?);
-    findings.extend(words::check(workspace.workspace_root.as_std_path())?);
     for finding in &findings {
         println!("{finding}");
     }

@@ -6,11 +6,14 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use crate::rules::MAX_LINES;
+use crate::words::Words;
 
 /// Split, so that this file does not find itself.
 const UNFINISHED: &str = concat!("todo", "!(");
 /// A page is read on other machines than the one it was written on.
 const MACHINE_PATHS: &[&str] = &["/work/", "/root/", "/tmp/"];
+/// Files of texts that people read: pages, what browsers show, and the table of variables.
+const TEXTS: &[&str] = &[".md", ".html", ".js", ".toml"];
 const CODE: &[&str] = &["src/", "actors/", "integration-tests/"];
 
 /// Findings of every source file and page under `root`.
@@ -19,23 +22,31 @@ const CODE: &[&str] = &["src/", "actors/", "integration-tests/"];
 /// When a folder or file cannot be read.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     let mut findings = Vec::new();
-    walk(root, "", &mut findings)?;
+    let mut words = Words::default();
+    walk(root, "", &mut |path, text, folder| {
+        words.count(path, text);
+        if is_code(path) || path.ends_with(".md") {
+            findings.extend(scan(path, text));
+            findings.extend(links(path, text, folder));
+        }
+    })?;
+    findings.extend(words.findings());
     findings.sort();
     Ok(findings)
 }
 
-fn walk(folder: &Path, prefix: &str, findings: &mut Vec<String>) -> Result<()> {
+/// Calls `see` with the path, the text and the folder of every source file, page and table of texts.
+fn walk(folder: &Path, prefix: &str, see: &mut impl FnMut(&str, &str, &Path)) -> Result<()> {
     for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let path = format!("{prefix}{name}");
         let kind = entry.file_type()?;
         if kind.is_dir() && !name.starts_with('.') && name != "target" && name != "node_modules" {
-            walk(&entry.path(), &format!("{path}/"), findings)?;
-        } else if kind.is_file() && (is_code(&path) || name.ends_with(".md")) {
+            walk(&entry.path(), &format!("{path}/"), see)?;
+        } else if kind.is_file() && (is_code(&path) || TEXTS.iter().any(|ending| name.ends_with(ending))) {
             let text = fs::read_to_string(entry.path()).with_context(|| path.clone())?;
-            findings.extend(scan(&path, &text));
-            findings.extend(links(&path, &text, folder));
+            see(&path, &text, folder);
         }
     }
     Ok(())
