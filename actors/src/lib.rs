@@ -5,6 +5,7 @@
 //! has a folder for each kind of run; `jobs` has the periodic work; [`delivery`] sends mail and events from their queues.
 //! [`System`] assembles them.
 
+mod clock_watch;
 pub mod delivery;
 mod jobs;
 pub mod kinds;

@@ -17,13 +17,11 @@ use tokio::runtime::Handle as Runtime;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
+use crate::clock_watch::ClockWatch;
 use crate::delivery::mail::{self, MailQueue};
 use crate::delivery::outbox;
 use crate::jobs::clock_leaps::ClockLeaps;
-use crate::jobs::clock_watch::ClockWatch;
-use crate::jobs::join::join;
 use crate::jobs::retention::Retention;
-use crate::jobs::usage::{self, Quota};
 use crate::jobs::{Periodic, Round};
 use crate::kinds::turn::chat::Chat;
 use crate::kinds::turn::thread::Threads;
@@ -32,8 +30,10 @@ use crate::kinds::workflow::{Registry, Runs};
 use crate::lanes::Database;
 use crate::plans::Plans;
 use crate::run::cancel::Cancel;
+use crate::run::join::join;
 use crate::run::lease::{InFlight, Renewals};
 use crate::run::queue::RunQueue;
+use crate::run::quota::{self, Quota};
 use crate::run::recover::Recovery;
 use crate::run::sweeper::Sweeper;
 use crate::run::{Reads, RunPorts, Wakeups};
@@ -365,7 +365,7 @@ impl System {
                 })
             })
         });
-        self.every(ActorKind::Usage, "usage", usage::EVERY, {
+        self.every(ActorKind::Usage, "usage", quota::EVERY, {
             let (quota, store) = (self.ports.quota.clone(), self.store.clone());
             let clock = Arc::clone(&self.ports.clock);
             Arc::new(move || {

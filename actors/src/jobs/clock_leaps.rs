@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use store::StoreError;
 
-use crate::jobs::clock_watch::{ClockWatch, Leap};
+use crate::clock_watch::{ClockWatch, Leap};
 use crate::jobs::retention::Retention;
 use crate::triggers::CronRounds;
 

@@ -1,10 +1,7 @@
 //! Periodic work: each job does a round, waits, and does the next.
 
 pub(crate) mod clock_leaps;
-pub(crate) mod clock_watch;
-pub(crate) mod join;
 pub(crate) mod retention;
-pub(crate) mod usage;
 
 use std::future::Future;
 use std::pin::Pin;

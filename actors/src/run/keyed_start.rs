@@ -11,10 +11,10 @@ use store::{Reservation, Reserved, StoreError};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use crate::jobs::usage::WorkspaceFull;
 use crate::lanes::{EventFrames, Key, WriteError};
 use crate::run::RunPorts;
 use crate::run::lease::RunToken;
+use crate::run::quota::WorkspaceFull;
 
 /// How long a caller waits for the commit of its start.
 const START_LIMIT: Duration = Duration::from_secs(5);

@@ -11,7 +11,7 @@ use store::LEASE_SECONDS;
 use tokio::sync::MutexGuard;
 use uuid::Uuid;
 
-use crate::jobs::clock_watch::{ClockWatch, Leap};
+use crate::clock_watch::{ClockWatch, Leap};
 
 /// Runs of this instance whose end is not durable yet.
 #[derive(Clone)]

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use wire::ErrorCode;
 
 use super::reads::ReadsOf;
-use crate::jobs::usage::{Quota, WorkspaceFull};
+use crate::run::quota::{Quota, WorkspaceFull};
 
 /// Bytes of the vectors that are held at the same time.
 const PAGE_BYTES: usize = 4 << 20;

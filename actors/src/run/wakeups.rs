@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, broadcast};
 use uuid::Uuid;
 
-/// Wakeups. Cheap to clone.
+/// Wakes parked runs and waiting tasks of this process. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Wakeups {
     inner: Arc<Inner>,

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use wire::{ErrorCode, RunEvent, RunProblem};
 
-use super::events::RunEventWriter;
+use super::events::RunEvents;
 use super::start::RunOptions;
 use crate::lanes::{Key, WriteError};
 use crate::plans::LoadedVersion;
@@ -155,8 +155,8 @@ pub(crate) async fn fail(run: Run, ports: RunPorts, code: ErrorCode) -> Driven {
     }
 }
 
-fn writer(run: &Run, ports: &RunPorts, next_seq: u64) -> RunWriter<RunEventWriter> {
-    let events = RunEventWriter::new(run.id, Arc::clone(&ports.clock));
+fn writer(run: &Run, ports: &RunPorts, next_seq: u64) -> RunWriter<RunEvents> {
+    let events = RunEvents::new(run.id, Arc::clone(&ports.clock));
     let key = Key { id: run.id, workspace: run.workspace };
     RunWriter::new(key, run.id, ports.clone(), next_seq, events)
 }

@@ -20,7 +20,7 @@ const COALESCE_BYTES: usize = 512;
 const LARGEST_RESULT: usize = 64 << 10;
 
 /// What a run tells its readers.
-pub(super) struct RunEventWriter {
+pub(super) struct RunEvents {
     run: String,
     clock: Arc<dyn Clock>,
     /// Nodes that have begun in this life. What others say was told in an earlier one.
@@ -29,7 +29,7 @@ pub(super) struct RunEventWriter {
     events: Vec<(RunEvent, String)>,
 }
 
-impl RunEventWriter {
+impl RunEvents {
     pub(super) fn new(run: Uuid, clock: Arc<dyn Clock>) -> Self {
         Self { run: run.to_string(), clock, begun: HashSet::new(), events: Vec::new() }
     }
@@ -50,7 +50,7 @@ fn waits_for(question: &Question) -> WaitsFor {
     }
 }
 
-impl EventWriter for RunEventWriter {
+impl EventWriter for RunEvents {
     fn begins(&mut self, row: &StepRecord) -> Urgency {
         self.begun.insert(row.node.clone());
         self.event(RunEvent::StepStarted { node: row.node.clone(), visit: row.visit, attempt: row.attempt });

@@ -15,8 +15,8 @@ use store::{RunFilter, RunStatus, StoreError, StoredDelivery, StoredRun};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-pub use crate::jobs::usage::{Quota, WorkspaceFull};
 pub use crate::run::keyed_start::{IdempotencyKey, RunStartError};
+pub use crate::run::quota::{Quota, WorkspaceFull};
 pub(crate) use driver::Run;
 pub(crate) use registry::{AcceptedRun, Registry};
 pub use repeat::RepeatError;

@@ -19,7 +19,7 @@ pub enum RepeatError {
     Invalid(Vec<FieldError>),
     /// The new run was not begun.
     #[error(transparent)]
-    Begin(#[from] RunStartError),
+    Start(#[from] RunStartError),
     /// Its version cannot be read now.
     #[error(transparent)]
     Plan(#[from] PlanError),
