@@ -41,11 +41,11 @@ struct Count {
     count: i64,
 }
 
-/// Runs were uncertain not taken.
+/// Runs could not be claimed, or it is unknown whether they were.
 #[derive(Debug, thiserror::Error)]
 #[error("{error}")]
 pub struct ClaimFailed {
-    /// Those that this writer has if the commit got through and only its answer did not.
+    /// Runs that this writer owns if the commit succeeded and only its answer was lost.
     pub uncertain: Vec<Uuid>,
     /// What happened.
     #[source]
@@ -62,16 +62,16 @@ impl From<StoreError> for ClaimFailed {
 macro_rules! taken {
     ($store:expr, |$connection:ident| $taking:expr) => {{
         let mut connection = $store.connection().await?;
-        let mut uncertain = Vec::new();
+        let mut runs = Vec::new();
         let done = connection
             .transaction(async |$connection| {
-                uncertain = $taking;
+                runs = $taking;
                 Ok::<_, StoreError>(())
             })
             .await;
         match done {
-            Ok(()) => Ok(uncertain),
-            Err(error) => Err(ClaimFailed { uncertain, error }),
+            Ok(()) => Ok(runs),
+            Err(error) => Err(ClaimFailed { uncertain: runs, error }),
         }
     }};
 }

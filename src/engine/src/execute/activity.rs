@@ -1,8 +1,8 @@
 //! How much of a run is at work, and what the rest of it waits for.
 //!
 //! A run that only waits need not be held in memory: its driver may drop it, and resume it from its journal when what
-//! it waits for has come. So [`Activity`] counts the tasks at work. A task that runs something inside of itself lends its
-//! place to that, and a task that only waits gives it back meanwhile; what holds no place and waits for none does not
+//! it waits for has come. So [`Activity`] counts the tasks at work. A task that runs something inside of itself lends
+//! its place to that, and a task that only waits gives it back meanwhile; what holds no place and waits for none does not
 //! count.
 
 use std::collections::BTreeMap;

@@ -213,7 +213,10 @@ async fn what_nobody_has_is_found_and_what_somebody_has_is_left() {
     let all = [seen(&over, one), seen(&parked, one), seen(&others, one)];
     let three = world.writer().await;
     assert_eq!(world.store.adopt_orphaned(two, &all).await.unwrap(), [others.run]);
-    assert!(world.store.adopt_orphaned(three, &all).await.unwrap().is_empty(), "somebody has it by now");
+    assert!(
+        world.store.adopt_orphaned(three, &all).await.unwrap().is_empty(),
+        "another writer owns it by now"
+    );
     let looked = world.store.scan_ownership(two, Uuid::nil(), 10).await.unwrap();
     assert_eq!((looked.orphaned, looked.owned.clone()), (vec![], vec![seen(&others, two), seen(&own, two)]));
     assert_eq!(

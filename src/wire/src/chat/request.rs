@@ -101,7 +101,7 @@ impl ChatOperation {
     }
 }
 
-/// An author's rating of an item.
+/// A visitor's rating of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FeedbackKind {

@@ -113,7 +113,7 @@ impl<S: Asked> Caller<S> {
     }
 }
 
-/// Without authentication, the request's host and origin decide.
+/// Checks the host and the origin of a request that needs no credential.
 fn check_open(app: &App, request: &HttpRequest, writes: bool) -> ApiResult<()> {
     if !app.is_asked_by_name(request) {
         return Err(ApiError::new(ErrorCode::HostMismatch));

@@ -45,7 +45,7 @@ fn refused(error: RepeatError) -> ApiError {
     match error {
         RepeatError::Never => ApiError::new(ErrorCode::RunNotRepeatable),
         RepeatError::Invalid(problems) => ApiError::problems(ErrorCode::InvalidRequest, problems),
-        RepeatError::Begin(error) => error.into(),
+        RepeatError::Start(error) => error.into(),
         RepeatError::Plan(error) => error.into(),
     }
 }
