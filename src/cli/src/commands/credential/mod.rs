@@ -74,7 +74,9 @@ impl From {
     pub(crate) fn read(&self) -> Result<Secret, Failure> {
         let text = match &self.from_env {
             Some(name) => std::env::var(name)
-                .map_err(|_| Failure::usage(format!("the environment has no text {}", harmless(name))))?
+                .map_err(|_| {
+                    Failure::usage(format!("the environment variable {} is not set", harmless(name)))
+                })?
                 .into(),
             None => super::login::hidden("Secret: ")?,
         };
