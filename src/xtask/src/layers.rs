@@ -32,7 +32,9 @@ struct Need {
 /// When there is a finding; each has been printed.
 pub(crate) fn run(workspace: &Metadata) -> Result<()> {
     let mut findings = check(&graph(workspace)?);
-    findings.extend(sources::check(workspace.workspace_root.as_std_path())?);
+    let (found, words) = sources::check(workspace.workspace_root.as_std_path())?;
+    findings.extend(found);
+    findings.extend(words.findings());
     for finding in &findings {
         println!("{finding}");
     }

@@ -16,11 +16,11 @@ const MACHINE_PATHS: &[&str] = &["/work/", "/root/", "/tmp/"];
 const TEXTS: &[&str] = &[".md", ".html", ".js", ".toml"];
 const CODE: &[&str] = &["src/", "actors/", "integration-tests/"];
 
-/// Findings of every source file and page under `root`.
+/// Findings of every source file and page under `root`, and how many vague words all of them have.
 ///
 /// # Errors
 /// When a folder or file cannot be read.
-pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
+pub(crate) fn check(root: &Path) -> Result<(Vec<String>, Words)> {
     let mut findings = Vec::new();
     let mut words = Words::default();
     walk(root, "", &mut |path, text, folder| {
@@ -30,9 +30,8 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
             findings.extend(links(path, text, folder));
         }
     })?;
-    findings.extend(words.findings());
     findings.sort();
-    Ok(findings)
+    Ok((findings, words))
 }
 
 /// Calls `see` with the path, the text and the folder of every source file, page and table of texts.
@@ -175,6 +174,6 @@ mod tests {
         }
         let found = check(&root);
         fs::remove_dir_all(&root).unwrap();
-        assert_eq!(found.unwrap().len(), 1);
+        assert_eq!(found.unwrap().0.len(), 1);
     }
 }
