@@ -5,6 +5,10 @@
 //! has a folder for each kind of run; `jobs` has the periodic work; [`delivery`] sends mail and events from their queues.
 //! [`System`] assembles them.
 
+// The support of the tests names this package like any other.
+#[cfg(test)]
+extern crate self as actors;
+
 mod clock_watch;
 pub mod delivery;
 mod jobs;
@@ -14,6 +18,16 @@ pub mod plans;
 mod run;
 pub mod runtime;
 pub mod streams;
+#[cfg(test)]
+#[path = "../tests/all/support/mod.rs"]
+#[allow(
+    dead_code,
+    clippy::as_conversions,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "shared with the tests outside the package"
+)]
+mod support;
 mod system;
 mod text;
 pub mod triggers;

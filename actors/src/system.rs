@@ -1,18 +1,18 @@
 //! Assembles the actors, and stops them in order.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use auth::keyring::KeyRing;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::TimeDelta;
 use engine::Cache;
 use engine::models::Models;
 use engine::ports::Outbound;
 use kernel::{Clock, Ids, Random};
 use parking_lot::Mutex;
 use sandbox::Sandbox;
-use store::{ClaimFailed, Lease, Store, StoreError};
+use store::{Lease, Store, StoreError};
 use tokio::runtime::Handle as Runtime;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
@@ -20,40 +20,36 @@ use uuid::Uuid;
 use crate::clock_watch::ClockWatch;
 use crate::delivery::mail::{self, MailQueue};
 use crate::delivery::outbox;
+use crate::jobs;
 use crate::jobs::clock_leaps::ClockLeaps;
+use crate::jobs::lease::LeaseRounds;
+use crate::jobs::maintenance::Maintenance;
 use crate::jobs::retention::Retention;
-use crate::jobs::{Periodic, Round};
+use crate::jobs::usage::Usage;
+use crate::kinds::Actors;
+use crate::kinds::turn::Grace;
 use crate::kinds::turn::chat::Chat;
 use crate::kinds::turn::thread::Threads;
-use crate::kinds::turn::{Grace, TurnPorts};
-use crate::kinds::workflow::{Registry, Runs};
+use crate::kinds::workflow::Runs;
 use crate::lanes::Database;
 use crate::plans::Plans;
 use crate::run::cancel::Cancel;
 use crate::run::join::join;
 use crate::run::lease::{InFlight, Renewals};
 use crate::run::queue::RunQueue;
-use crate::run::quota::{self, Quota};
+use crate::run::quota::Quota;
 use crate::run::recover::Recovery;
+use crate::run::start::Starts;
 use crate::run::sweeper::Sweeper;
 use crate::run::{Reads, RunPorts, Wakeups};
-use crate::runtime::{ActorKind, ArbiterPool, Guardian, Health};
+use crate::runtime::{ArbiterPool, Guardian, Health};
 use crate::streams::{ForeignStreams, Topics};
 use crate::triggers::CronRounds;
 
-/// Interval of lease rounds: renew the lease, which lasts [`store::LEASE_SECONDS`], take over expired leases,
-/// adopt orphaned runs.
-const LEASE: Duration = Duration::from_secs(2);
-/// Maximum time of a check of the clock, which may have to wait for locks of the database.
-const CLOCK_CHECK: Duration = Duration::from_secs(5);
 /// Maximum recovered turns that read their stored state at the same time.
 const RECOVERING: usize = 2;
 /// Traces whose inputs are filled again at the same time: it takes a core.
 const REFILLING: usize = 2;
-/// Interval of maintenance: create partitions ahead, delete expired data.
-const MAINTAIN: Duration = Duration::from_secs(3_600);
-/// Interval between polls for due triggers.
-const TRIGGER: Duration = Duration::from_secs(1);
 
 /// Settings of the actors.
 pub struct Settings {
@@ -98,8 +94,7 @@ pub struct System {
     guardian: Guardian,
     health: Health,
     ports: RunPorts,
-    threads: Threads,
-    runs: Registry,
+    actors: Actors,
     mail: MailQueue,
     retention: Retention,
 }
@@ -163,8 +158,7 @@ impl System {
             recovering: Arc::new(Semaphore::new(RECOVERING)),
             refilling: Arc::new(Semaphore::new(REFILLING)),
         };
-        let threads = Threads::new(guardian.clone(), TurnPorts { run: ports.clone(), grace });
-        let runs = Registry::new(guardian.clone(), ports.clone());
+        let actors = Actors::new(&guardian, &ports, grace);
         let delivery = mail.delivery.clone();
         let mail = MailQueue::start(&guardian, mail, store.clone(), instance, Arc::clone(&ports.clock));
         outbox::start(&guardian, &ports, delivery);
@@ -176,9 +170,9 @@ impl System {
         };
         let watch = ClockWatch::new(ports.clock.now(), ports.clock.monotonic());
         let set_back = Arc::new(AtomicBool::new(store.has_runs_of_the_future(ports.clock.now()).await?));
-        let system = Self { store, lease, guardian, health, ports, threads, runs, mail, retention };
+        let system = Self { store, lease, guardian, health, ports, actors, mail, retention };
         system.recover(since).await?;
-        system.start_periodic(watch, set_back, Renewals::new(acquired));
+        system.start_jobs(watch, set_back, Renewals::new(acquired));
         Ok(system)
     }
 
@@ -187,9 +181,9 @@ impl System {
     pub fn chat(&self) -> Chat {
         Chat {
             ports: self.ports.clone(),
-            threads: self.threads.clone(),
+            threads: self.actors.threads.clone(),
+            starts: self.starts(),
             cancel: self.cancel(),
-            draining: self.guardian.draining().clone(),
         }
     }
 
@@ -198,9 +192,10 @@ impl System {
     pub fn runs(&self) -> Runs {
         Runs {
             ports: self.ports.clone(),
-            registry: self.runs.clone(),
+            actors: self.actors.workflow_runs.clone(),
+            kinds: self.actors.kinds.clone(),
+            starts: self.starts(),
             cancel: self.cancel(),
-            draining: self.guardian.draining().clone(),
         }
     }
 
@@ -216,12 +211,17 @@ impl System {
         &self.mail
     }
 
+    pub(crate) fn starts(&self) -> Starts {
+        let draining = self.guardian.draining().clone();
+        Starts { ports: self.ports.clone(), recovery: self.recovery(), draining }
+    }
+
     fn cancel(&self) -> Cancel {
-        Cancel { ports: self.ports.clone(), threads: self.threads.clone(), runs: self.runs.clone() }
+        Cancel { ports: self.ports.clone(), kinds: self.actors.kinds.clone() }
     }
 
     fn recovery(&self) -> Recovery {
-        Recovery { threads: self.threads.clone(), runs: self.runs.clone() }
+        Recovery { ports: self.ports.clone(), kinds: self.actors.kinds.clone() }
     }
 
     /// Health of the process.
@@ -239,7 +239,7 @@ impl System {
     /// Threads with a turn in this instance.
     #[must_use]
     pub fn threads(&self) -> &Threads {
-        &self.threads
+        &self.actors.threads
     }
 
     /// Topics of the streams that this instance writes or reads.
@@ -292,151 +292,40 @@ impl System {
     }
 
     /// `set_back`: due times in the database come from a clock that was ahead of this one.
-    fn start_periodic(&self, watch: ClockWatch, set_back: Arc<AtomicBool>, renewals: Renewals) {
-        let queue = RunQueue::new(self.recovery(), self.lease);
-        let others = Arc::clone(&self.ports.others);
-        self.every(ActorKind::Queue, "queue", Duration::ZERO, {
-            Arc::new(move || {
-                let queue = queue.clone();
-                Box::pin(async move {
-                    queue.round().await;
-                    Ok(())
-                })
-            })
-        });
+    fn start_jobs(&self, watch: ClockWatch, set_back: Arc<AtomicBool>, renewals: Renewals) {
+        let (ports, store, lease) = (&self.ports, &self.store, self.lease);
+        let (guardian, clock) = (&self.guardian, &ports.clock);
         let rounds = CronRounds {
-            store: self.store.clone(),
+            store: store.clone(),
             runs: self.runs(),
-            clock: Arc::clone(&self.ports.clock),
-            draining: self.guardian.draining().clone(),
+            clock: Arc::clone(clock),
+            draining: guardian.draining().clone(),
         };
-        let clock_leaps = ClockLeaps::new(watch, set_back, rounds.clone(), self.retention.clone());
-        self.every(ActorKind::Triggers, "triggers", TRIGGER, {
-            Arc::new(move || {
-                let rounds = rounds.clone();
-                Box::pin(async move {
-                    rounds.go().await;
-                    Ok(())
-                })
-            })
-        });
-        // Sequential: a renewal names the oldest run, and must not overtake a takeover.
-        self.every(ActorKind::Lease, "lease", LEASE, {
-            let (store, lease, health) = (self.store.clone(), self.lease, self.health.clone());
-            let (recovery, runs, clock) =
-                (self.recovery(), self.ports.in_flight.clone(), Arc::clone(&self.ports.clock));
-            let renewals = Arc::new(Mutex::new(renewals));
-            Arc::new(move || {
-                let (store, health) = (store.clone(), health.clone());
-                let (recovery, runs) = (recovery.clone(), runs.clone());
-                let (clock, renewals) = (Arc::clone(&clock), Arc::clone(&renewals));
-                let (others, clock_leaps) = (Arc::clone(&others), clock_leaps.clone());
-                Box::pin(async move {
-                    if let Some(database) = renew(&store, lease, &runs, &health).await? {
-                        if let Ok(there) = store.has_others(lease).await {
-                            others.store(there, Ordering::Relaxed);
-                        }
-                        if renewals.lock().renewed(clock.monotonic(), database) {
-                            take_over(&store, lease, &runs).await;
-                        }
-                    }
-                    // After the renewal, and never for long: the lease must not expire meanwhile.
-                    let _ = kernel::timeout(&*clock, CLOCK_CHECK, clock_leaps.look()).await;
-                    sweep(&recovery, &runs).await;
-                    Ok(())
-                })
-            })
-        });
-        self.every(ActorKind::Streams, "streams", Duration::ZERO, {
-            let foreign = ForeignStreams {
-                topics: self.ports.topics.clone(),
-                events: Arc::new(self.store.clone()),
-                store: self.store.clone(),
-                instance: self.lease.writer_id,
-                others: Arc::clone(&self.ports.others),
-                clock: Arc::clone(&self.ports.clock),
-                announced: Arc::default(),
-            };
-            Arc::new(move || {
-                let foreign = foreign.clone();
-                Box::pin(async move {
-                    foreign.round().await;
-                    Ok(())
-                })
-            })
-        });
-        self.every(ActorKind::Usage, "usage", quota::EVERY, {
-            let (quota, store) = (self.ports.quota.clone(), self.store.clone());
-            let clock = Arc::clone(&self.ports.clock);
-            Arc::new(move || {
-                let (quota, store, now) = (quota.clone(), store.clone(), clock.now());
-                Box::pin(async move {
-                    if let Err(error) = quota.look(&store, now).await {
-                        tracing::warn!(%error, "failed to measure the storage of workspaces");
-                    }
-                    Ok(())
-                })
-            })
-        });
-        self.every(ActorKind::Maintenance, "maintain", MAINTAIN, {
-            let (retention, sweeper) = (self.retention.clone(), Sweeper::new(self.recovery(), self.lease));
-            Arc::new(move || {
-                let (retention, sweeper) = (retention.clone(), sweeper.clone());
-                Box::pin(async move {
-                    retention.round().await;
-                    if let Err(error) = sweeper.sweep().await {
-                        tracing::warn!(%error, "failed to scan for orphaned runs");
-                    }
-                    Ok(())
-                })
-            })
-        });
-    }
-
-    fn every(&self, kind: ActorKind, name: &'static str, every: Duration, round: Round) {
-        let clock = Arc::clone(&self.ports.clock);
-        let _ = self.guardian.supervise(kind, Periodic { name, every, round, clock });
-    }
-}
-
-/// Renews the lease. A database that does not answer does not end the process: no other instance can acquire
-/// the lease meanwhile.
-async fn renew(
-    store: &Store,
-    lease: Lease,
-    runs: &InFlight,
-    health: &Health,
-) -> Result<Option<DateTime<Utc>>, String> {
-    let _naming = runs.naming().await;
-    let oldest = runs.oldest().map_err(|error| error.to_string())?;
-    match store.renew_lease(lease, oldest).await {
-        Ok(Some(at)) => return Ok(Some(at)),
-        Ok(None) => health.escalate("another instance has taken this one's lease"),
-        Err(error) => {
-            tracing::warn!(%error, "the lease was not renewed");
-            // Replaces connections to a server that is a standby by now.
-            if let Err(error) = store.ping().await {
-                tracing::debug!(%error, "the database does not take writes");
-            }
-        }
-    }
-    Ok(None)
-}
-
-async fn take_over(store: &Store, lease: Lease, runs: &InFlight) {
-    match store.take_over_expired(lease).await {
-        Ok(taken) => runs.given(&taken),
-        Err(ClaimFailed { uncertain, error }) => {
-            runs.given(&uncertain);
-            tracing::warn!(%error, "failed to poll for expired leases");
-        }
-    }
-}
-
-async fn sweep(recovery: &Recovery, runs: &InFlight) {
-    let found = runs.orphans();
-    if !found.is_empty() {
-        let taken = recovery.adopt(&found).await;
-        tracing::info!(found = found.len(), taken, "adopted orphaned runs");
+        let lease_rounds = LeaseRounds {
+            store: store.clone(),
+            lease,
+            health: self.health.clone(),
+            ports: ports.clone(),
+            recovery: self.recovery(),
+            renewals: Mutex::new(renewals),
+            clock_leaps: ClockLeaps::new(watch, set_back, rounds.clone(), self.retention.clone()),
+        };
+        let foreign_streams = ForeignStreams {
+            topics: ports.topics.clone(),
+            events: Arc::new(store.clone()),
+            store: store.clone(),
+            instance: lease.writer_id,
+            others: Arc::clone(&ports.others),
+            clock: Arc::clone(clock),
+            announced: Arc::default(),
+        };
+        let usage = Usage { quota: ports.quota.clone(), store: store.clone(), clock: Arc::clone(clock) };
+        let sweeper = Sweeper::new(self.recovery(), lease);
+        jobs::start(guardian, clock, RunQueue::new(self.recovery(), lease));
+        jobs::start(guardian, clock, rounds);
+        jobs::start(guardian, clock, lease_rounds);
+        jobs::start(guardian, clock, foreign_streams);
+        jobs::start(guardian, clock, usage);
+        jobs::start(guardian, clock, Maintenance { retention: self.retention.clone(), sweeper });
     }
 }

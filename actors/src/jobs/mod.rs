@@ -1,10 +1,14 @@
-//! Periodic work: each job does a round, waits, and does the next.
+//! Periodic work: one file for each job. Each job does a round, waits, and does the next.
 
 pub(crate) mod clock_leaps;
+mod cron;
+pub(crate) mod lease;
+pub(crate) mod maintenance;
 pub(crate) mod retention;
+mod run_queue;
+mod streams;
+pub(crate) mod usage;
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,51 +17,70 @@ use actix::{Actor, AsyncContext, Context, Handler, WrapFuture};
 use async_trait::async_trait;
 use kernel::Clock;
 
-use crate::runtime::{Blueprint, ChildExit, Envelope, ExitReason, Handle, Life, Supervised};
+use crate::runtime::{
+    ActorKind, Blueprint, ChildExit, Envelope, ExitReason, Guardian, Handle, Life, Supervised,
+};
 
-/// One round of the work.
-pub(crate) type Round =
-    Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>> + Send + Sync>;
+/// Periodic work of an instance.
+#[async_trait]
+pub(crate) trait Job: Send + Sync + 'static {
+    /// How its actor is restarted, and its name in logs.
+    const KIND: ActorKind;
+    /// Pause between two rounds.
+    const PAUSE: Duration;
 
-/// Does a round, waits, does the next.
-pub(crate) struct Periodic {
-    pub(crate) name: &'static str,
-    pub(crate) every: Duration,
-    pub(crate) round: Round,
-    pub(crate) clock: Arc<dyn Clock>,
+    /// One round.
+    ///
+    /// # Errors
+    /// [`JobError`] if the actor has to be restarted. A round that may simply come again logs its failure instead.
+    async fn round(&self) -> Result<(), JobError>;
 }
 
-/// Nothing is ever told to it.
-pub(crate) enum Nothing {}
+/// A round failed in a way that only a restart can repair.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct JobError(pub(crate) String);
 
-pub(crate) struct PeriodicActor {
+/// Starts a job.
+pub(crate) fn start<J: Job>(guardian: &Guardian, clock: &Arc<dyn Clock>, job: J) {
+    let _ = guardian.supervise(J::KIND, Periodic { job: Arc::new(job), clock: Arc::clone(clock) });
+}
+
+/// The blueprint of a job's actor.
+struct Periodic<J> {
+    job: Arc<J>,
+    clock: Arc<dyn Clock>,
+}
+
+/// A job receives no messages.
+enum Nothing {}
+
+struct PeriodicActor<J> {
     life: Life<Nothing>,
-    every: Duration,
-    round: Round,
+    job: Arc<J>,
     clock: Arc<dyn Clock>,
 }
 
 #[async_trait(?Send)]
-impl Blueprint for Periodic {
-    type Actor = PeriodicActor;
+impl<J: Job> Blueprint for Periodic<J> {
+    type Actor = PeriodicActor<J>;
 
-    async fn build(&self, life: Life<Nothing>, _restart: bool) -> Result<PeriodicActor, String> {
-        let (round, clock) = (Arc::clone(&self.round), Arc::clone(&self.clock));
-        Ok(PeriodicActor { life, every: self.every, round, clock })
+    async fn build(&self, life: Life<Nothing>, _restart: bool) -> Result<PeriodicActor<J>, String> {
+        Ok(PeriodicActor { life, job: Arc::clone(&self.job), clock: Arc::clone(&self.clock) })
     }
 
     async fn give_up(&self, _last: &ExitReason) {}
 
     fn ended(&self, _handle: &Handle<Nothing>, reason: &ExitReason) {
-        tracing::debug!(name = self.name, ?reason, "periodic work has ended");
+        tracing::debug!(name = J::KIND.name(), ?reason, "a periodic job has ended");
     }
 }
 
-impl Supervised for PeriodicActor {
+impl<J: Job> Supervised for PeriodicActor<J> {
     type Message = Nothing;
 }
 
-impl Handler<Envelope<Nothing>> for PeriodicActor {
+impl<J: Job> Handler<Envelope<Nothing>> for PeriodicActor<J> {
     type Result = ();
 
     fn handle(&mut self, envelope: Envelope<Nothing>, _context: &mut Self::Context) {
@@ -65,7 +88,7 @@ impl Handler<Envelope<Nothing>> for PeriodicActor {
     }
 }
 
-impl Actor for PeriodicActor {
+impl<J: Job> Actor for PeriodicActor<J> {
     type Context = Context<Self>;
 
     fn started(&mut self, context: &mut Self::Context) {
@@ -75,24 +98,24 @@ impl Actor for PeriodicActor {
                 .into_actor(self)
                 .map(|(), actor, context| actor.life.end(context, ExitReason::Drain)),
         );
-        self.begin(context);
+        self.next_round(context);
     }
 }
 
-impl PeriodicActor {
-    fn begin(&self, context: &mut Context<Self>) {
-        let (round, clock, every) = (Arc::clone(&self.round), Arc::clone(&self.clock), self.every);
+impl<J: Job> PeriodicActor<J> {
+    fn next_round(&self, context: &mut Context<Self>) {
+        let (job, clock) = (Arc::clone(&self.job), Arc::clone(&self.clock));
         let work = self.life.children().spawn(None, async move {
-            round().await?;
-            clock.sleep(every).await;
-            Ok::<(), String>(())
+            job.round().await?;
+            clock.sleep(J::PAUSE).await;
+            Ok::<(), JobError>(())
         });
         context.spawn(work.into_actor(self).map(|exit, actor, context| {
             let reason = match exit {
-                ChildExit::Done(Ok(())) => return actor.begin(context),
-                ChildExit::Done(Err(text)) => text,
+                ChildExit::Done(Ok(())) => return actor.next_round(context),
+                ChildExit::Done(Err(error)) => error.to_string(),
                 ChildExit::Panicked(text) => format!("panicked: {text}"),
-                ChildExit::TimedOut | ChildExit::Cut => "was cut off".to_owned(),
+                ChildExit::TimedOut | ChildExit::Cut => "was interrupted".to_owned(),
             };
             actor.life.end(context, ExitReason::Failed(reason));
         }));

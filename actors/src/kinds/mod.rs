@@ -1,4 +1,63 @@
-//! The kinds of run, one folder each: what differs between them. What they share is in [`crate::run`].
+//! The kinds of runs: a folder for each, and a row of the table below.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+#[cfg(test)]
+mod counter;
 pub mod turn;
 pub mod workflow;
+
+use crate::run::RunPorts;
+use crate::run::actor::RunActors;
+use crate::run::kind::{Door, KindRow, Kinds};
+use crate::runtime::Guardian;
+use turn::thread::Threads;
+use turn::{Grace, Turns};
+use workflow::WorkflowRuns;
+
+/// Turns of chats, in the order of their thread.
+const TURN: KindRow =
+    KindRow { name: "turn", triggers: &["chat"], drain: None, tells_attempts: false, repeatable: false };
+
+/// Runs of workflows outside a chat. The journal knows how far a run has got, so the next process resumes a long one.
+const WORKFLOW: KindRow = KindRow {
+    name: "run",
+    triggers: &["api", "websocket", "cron", "webhook", "rerun"],
+    drain: Some(Duration::from_secs(5)),
+    tells_attempts: true,
+    repeatable: true,
+};
+
+/// Runs that count their questions: what a new kind costs.
+#[cfg(test)]
+const COUNTER: KindRow = KindRow {
+    name: "counter",
+    triggers: &["counter"],
+    drain: Some(Duration::ZERO),
+    tells_attempts: false,
+    repeatable: false,
+};
+
+/// The actors of each kind.
+pub(crate) struct Actors {
+    pub(crate) threads: Threads,
+    pub(crate) workflow_runs: RunActors<WorkflowRuns>,
+    pub(crate) kinds: Kinds,
+}
+
+impl Actors {
+    pub(crate) fn new(guardian: &Guardian, ports: &RunPorts, grace: Grace) -> Self {
+        let (guardian, ports) = (|| guardian.clone(), || ports.clone());
+        let threads = Threads::new(Turns { grace }, guardian(), ports());
+        let workflow_runs = RunActors::new(WorkflowRuns, guardian(), ports());
+        let doors: Vec<Arc<dyn Door>> = vec![
+            Arc::new(threads.clone()),
+            Arc::new(workflow_runs.clone()),
+            #[cfg(test)]
+            Arc::new(RunActors::new(counter::Counter, guardian(), ports())),
+        ];
+        let kinds = Kinds::new(doors);
+        Self { threads, workflow_runs, kinds }
+    }
+}

@@ -1,25 +1,29 @@
-//! The journaled run, which chat turns and workflow runs have in common: the engine executes a frozen version, every
-//! result is a journal row before anything depends on it, and readers are told what is committed.
+//! The core of every run: the engine executes a frozen version, every result is a journal row before anything depends on
+//! it, and readers receive what is committed. [`kind`] is what differs between kinds.
 
+pub(crate) mod actor;
 mod answers;
 pub(crate) mod cancel;
 mod credentials;
 mod databases;
+pub(crate) mod drive;
 mod event_writer;
 mod frames;
 mod interrupted;
 pub(crate) mod join;
 mod journal;
-pub(crate) mod keyed_start;
+pub(crate) mod kind;
 pub(crate) mod lease;
 mod pace;
 pub(crate) mod queue;
 pub(crate) mod quota;
 mod reads;
 pub(crate) mod recover;
+pub(crate) mod refill;
 mod search;
+pub(crate) mod start;
 pub(crate) mod sweeper;
-pub(crate) mod waiting;
+mod waiting;
 mod wakeups;
 mod workflows;
 mod writer;
@@ -46,8 +50,7 @@ use wire::ErrorCode;
 
 pub(crate) use event_writer::{EventWriter, Urgency};
 pub(crate) use frames::Frames;
-pub(crate) use interrupted::keep as keep_interrupted;
-pub(crate) use journal::read_journal;
+use journal::read_journal;
 pub(crate) use reads::Reads;
 pub(crate) use wakeups::Wakeups;
 pub(crate) use writer::{End, RunWriter};
@@ -117,21 +120,8 @@ impl RunPorts {
     }
 }
 
-/// How far a run was driven.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Driven {
-    /// Its end is stored, whatever it was.
-    Ended,
-    /// It only waits, and is in the queue until it is due or answered.
-    Parked,
-    /// This process may not or cannot write any more; the owner of the run resumes it.
-    Lost(WriteError),
-    /// The database could not be read; try again.
-    Unreadable(String),
-}
-
 /// How a run ended, if it was not stopped.
-pub(crate) enum Ran {
+enum Ran {
     /// With this output.
     Succeeded(Value),
     /// Without one.
@@ -141,7 +131,7 @@ pub(crate) enum Ran {
 }
 
 /// Executes a version to its end. Dropped, the run is stopped.
-pub(crate) async fn execute<T: EventWriter>(
+async fn execute<T: EventWriter>(
     version: &LoadedVersion,
     workspace: Uuid,
     input: RunInput,
@@ -178,7 +168,7 @@ pub(crate) async fn execute<T: EventWriter>(
 }
 
 /// What a run reaches beside its journal and its output.
-pub(crate) struct Adapters<'a> {
+struct Adapters<'a> {
     answers: AnswersOf,
     credentials: CredentialsOf<'a>,
     sandbox: Sandbox,
@@ -188,7 +178,7 @@ pub(crate) struct Adapters<'a> {
 }
 
 impl<'a> Adapters<'a> {
-    pub(crate) fn of(run: Uuid, workspace: Uuid, ports: &'a RunPorts) -> Self {
+    fn of(run: Uuid, workspace: Uuid, ports: &'a RunPorts) -> Self {
         Self {
             answers: AnswersOf {
                 run,
@@ -218,7 +208,7 @@ impl<'a> Adapters<'a> {
         }
     }
 
-    pub(crate) fn ports<'b>(
+    fn ports<'b>(
         &'b self,
         ports: &'b RunPorts,
         journal: &'b dyn Journal,
@@ -250,7 +240,7 @@ pub(crate) fn whole(code: ErrorCode) -> RunError {
 }
 
 /// A run's error as its row has it.
-pub(crate) fn error_json(error: &RunError) -> Value {
+fn error_json(error: &RunError) -> Value {
     json!({"code": error.code.as_str(), "message": error.message, "node": error.node, "retryable": error.retryable})
 }
 

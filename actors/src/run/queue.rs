@@ -37,11 +37,11 @@ impl RunQueue {
     }
 
     fn ports(&self) -> &RunPorts {
-        self.recovery.runs.ports()
+        &self.recovery.ports
     }
 
-    /// One round: hears, takes what is due, and waits until something may be due.
-    pub(crate) async fn round(&self) {
+    /// Reads signals, claims due runs, and waits until a run may be due.
+    pub(crate) async fn claim_and_wait(&self) {
         if let Err(error) = self.look().await {
             tracing::warn!(%error, "failed to poll for due runs");
             self.ports().clock.sleep(POLL_INTERVAL).await;
@@ -72,7 +72,7 @@ impl RunQueue {
             if stop.queued {
                 self.take(store.take_queued(self.lease, stop.run)).await?;
             } else {
-                self.recovery.stop(stop);
+                self.recovery.stop(&stop);
             }
         }
         let now = clock.monotonic();

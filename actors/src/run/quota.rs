@@ -2,15 +2,12 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use parking_lot::RwLock;
 use store::{Store, StoreError};
 use uuid::Uuid;
 
-/// Interval of the polls for full workspaces.
-pub(crate) const EVERY: Duration = Duration::from_secs(60);
 /// How old a measurement may get.
 const FRESH: TimeDelta = TimeDelta::minutes(5);
 
@@ -54,8 +51,8 @@ impl Quota {
         }
     }
 
-    /// Measures where that is due, and looks who is full.
-    pub(crate) async fn look(&self, store: &Store, now: DateTime<Utc>) -> Result<(), StoreError> {
+    /// Measures if a measurement is due, and reads which workspaces are full.
+    pub(crate) async fn measure(&self, store: &Store, now: DateTime<Utc>) -> Result<(), StoreError> {
         // First what is known: measuring takes a while, and may fail.
         self.read(store).await?;
         if store.measure_usage(now - FRESH).await? {

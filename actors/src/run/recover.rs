@@ -1,21 +1,18 @@
-//! Runs that were accepted and have no end: after a start, after a takeover, after an actor's life.
+//! Accepted runs without an end: after a start, after a takeover, after an actor's life.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use kernel::ThreadId;
 use serde_json::Value;
-use store::{LeftRun, RunStatus, StopRequest, StoreError, StoredRun};
+use store::{LeftRun, StopRequest, StoreError, StoredRun};
 use uuid::Uuid;
 
-use crate::kinds::turn::thread::{Accepted, Threads};
-use crate::kinds::turn::{Again, Progress, Turn};
-use crate::kinds::workflow::{self, AcceptedRun, Registry};
+use super::RunPorts;
+use super::kind::{Accepted, Kind, Kinds, Run};
+use super::lease::RunToken;
 use crate::lanes::WriteError;
 use crate::plans::{LoadedVersion, PlanError};
-use crate::run::RunPorts;
-use crate::run::lease::RunToken;
 use crate::text::stored_json;
 
 /// A run could not be taken up.
@@ -27,35 +24,38 @@ pub(crate) enum RecoveryError {
     Plan(#[from] PlanError),
     #[error("run {0} cannot be read: {1}")]
     Unreadable(Uuid, String),
+    #[error("no kind of run of this build has the trigger {0:?}")]
+    Kind(String),
 }
 
-/// Runs that one look at the database reads.
+impl RecoveryError {
+    /// Whether a newer build may be able to execute the run.
+    fn is_of_a_newer_build(&self) -> bool {
+        matches!(self, Self::Plan(PlanError::Graph(..)) | Self::Kind(_))
+    }
+}
+
+/// Maximum rows of one query for unfinished runs.
 const SCAN_PAGE_ROWS: i64 = 500;
 /// How long a run that was left to a newer instance stays in the queue.
 const LEFT_FOR: TimeDelta = TimeDelta::seconds(60);
-/// How long runs are taken up before the lease is looked after again; what is left stays for the next round.
+/// Maximum time for taking runs up before the next renewal of the lease; the rest waits for the next round.
 const ADOPT: Duration = Duration::from_secs(2);
 
 /// Hands unfinished runs to their actors. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Recovery {
-    pub(crate) threads: Threads,
-    pub(crate) runs: Registry,
-}
-
-/// An orphaned run, and its kind.
-enum TakenUp {
-    Turn(Accepted),
-    Run(AcceptedRun),
+    pub(crate) ports: RunPorts,
+    pub(crate) kinds: Kinds,
 }
 
 impl Recovery {
-    /// Takes up every run that an earlier life of this writer left, from `since` on; says how many.
+    /// Takes up every run that an earlier life of this writer left, from `since` on; returns how many.
     ///
-    /// It has to end before anything new is begun, because the turns of a thread go on in their order. Nothing of
-    /// these runs is on its way in this process, so a page of them takes a single look.
+    /// It must end before anything new starts, because the turns of a thread continue in their order. This process has no
+    /// uncommitted writes of these runs, so one query reads a page of them.
     pub(crate) async fn earlier_life(&self, mut since: Uuid) -> Result<usize, StoreError> {
-        let ports = self.runs.ports();
+        let ports = &self.ports;
         let mut taken = 0;
         loop {
             let page = ports.store.left_runs(ports.writer, since, SCAN_PAGE_ROWS).await?;
@@ -64,155 +64,115 @@ impl Recovery {
             for left in page {
                 let id = left.run.id;
                 let Some(token) = ports.in_flight.adopt(id) else { continue };
-                match made(&self.threads, ports, left, token).await {
-                    Ok(found) => taken += usize::from(self.accept(Some(found))),
-                    Err(RecoveryError::Plan(error @ PlanError::Graph(..))) => leave(ports, id, &error).await,
-                    Err(error) => {
-                        tracing::error!(run = %id, %error, "failed to resume a run; retrying later");
-                    }
-                }
+                taken += usize::from(self.resumed(id, self.hand_over(left, token).await).await);
             }
         }
     }
 
-    /// Takes these runs up, whatever became of them, as many as there is time for; says how many.
+    /// Takes these runs up, as many as there is time for; returns how many.
     pub(crate) async fn adopt(&self, runs: &[Uuid]) -> usize {
-        let ports = self.runs.ports();
-        let end = ports.clock.monotonic() + ADOPT;
+        let end = self.ports.clock.monotonic() + ADOPT;
         let mut taken = 0;
         for run in runs {
-            match take_up(&self.threads, ports, *run).await {
-                Ok(found) => taken += usize::from(self.accept(found)),
-                Err(RecoveryError::Plan(error @ PlanError::Graph(..))) => leave(ports, *run, &error).await,
-                Err(error) => tracing::error!(%run, %error, "failed to resume a run; retrying later"),
-            }
-            if ports.clock.monotonic() >= end {
+            let handed = match unfinished(&self.ports, *run).await {
+                Ok(Some((left, token))) => self.hand_over(left, token).await,
+                Ok(None) => continue,
+                Err(error) => Err(error.into()),
+            };
+            taken += usize::from(self.resumed(*run, handed).await);
+            if self.ports.clock.monotonic() >= end {
                 break;
             }
         }
         taken
     }
 
-    /// Tells the actor of a run here that its end was asked for.
-    pub(crate) fn stop(&self, stop: StopRequest) {
-        match stop.thread {
-            Some(thread) => self.threads.stop(thread, stop.run),
-            None => self.runs.stop(stop.run),
+    /// Notifies the actor of a run here that its stop was requested.
+    pub(crate) fn stop(&self, stop: &StopRequest) {
+        if let Some(kind) = self.kinds.of(&stop.trigger) {
+            kind.stop(stop.run, stop.thread);
         }
     }
 
-    fn accept(&self, found: Option<TakenUp>) -> bool {
-        match found {
-            Some(TakenUp::Turn(turn)) => self.threads.accept(turn),
-            Some(TakenUp::Run(run)) => self.runs.accept(run),
-            None => return false,
+    async fn hand_over(&self, left: LeftRun, token: RunToken) -> Result<(), RecoveryError> {
+        let run = &left.run;
+        let kind = self.kinds.of(&run.trigger).ok_or_else(|| RecoveryError::Kind(run.trigger.clone()))?;
+        let (version, inputs) = readable_or_none(&self.ports, run).await?;
+        let id = run.id;
+        kind.take_up(&left, version, inputs, token).map_err(|error| RecoveryError::Unreadable(id, error))
+    }
+
+    /// Whether a run was handed to its actor. A run that only a newer build can execute is left to it.
+    async fn resumed(&self, run: Uuid, handed: Result<(), RecoveryError>) -> bool {
+        match handed {
+            Ok(()) => return true,
+            Err(error) if error.is_of_a_newer_build() => leave(&self.ports, run, &error).await,
+            Err(error) => tracing::error!(%run, %error, "failed to resume a run; retrying later"),
         }
-        true
+        false
     }
 }
 
-/// The orphaned turns of a thread.
-pub(crate) async fn of_thread(threads: &Threads, thread: ThreadId) -> Result<Vec<Accepted>, RecoveryError> {
-    let ports = &threads.inner.ports.run;
-    let runs = ports.store.unfinished_of_thread(thread, ports.writer).await?;
-    let mut accepted = Vec::with_capacity(runs.len());
+/// An unfinished run of this kind without an owner here; `None` if it has ended, is not here, or has an owner.
+pub(crate) async fn accepted<K: Kind>(
+    kind: &K,
+    ports: &RunPorts,
+    id: Uuid,
+) -> Result<Option<Accepted<K>>, RecoveryError> {
+    let Some((left, token)) = unfinished(ports, id).await? else { return Ok(None) };
+    let (version, inputs) = readable_or_none(ports, &left.run).await?;
+    let run = Run::stored(kind, &left, version, inputs);
+    let run = Arc::new(run.map_err(|error| RecoveryError::Unreadable(id, error))?);
+    Ok(Some(Accepted { run, token, stop: left.run.cancel_requested }))
+}
+
+/// Those of these runs that are unfinished and have no owner here. A run that only a newer build can execute is left to it.
+pub(crate) async fn accepted_of<K: Kind>(
+    kind: &K,
+    ports: &RunPorts,
+    runs: impl IntoIterator<Item = Uuid>,
+) -> Result<Vec<Accepted<K>>, RecoveryError> {
+    let mut found = Vec::new();
     for run in runs {
-        match take_up(threads, ports, run.id).await {
-            Ok(Some(TakenUp::Turn(turn))) => accepted.push(turn),
-            Ok(_) => {}
-            Err(RecoveryError::Plan(error @ PlanError::Graph(..))) => leave(ports, run.id, &error).await,
+        match accepted(kind, ports, run).await {
+            Ok(accepted) => found.extend(accepted),
+            Err(error) if error.is_of_a_newer_build() => leave(ports, run, &error).await,
             Err(error) => return Err(error),
         }
     }
-    Ok(accepted)
+    Ok(found)
 }
 
 /// Leaves a run to a newer instance: this build cannot execute it, and never ends what another one can.
-async fn leave(ports: &RunPorts, run: Uuid, error: &PlanError) {
+async fn leave(ports: &RunPorts, run: Uuid, error: &RecoveryError) {
     tracing::warn!(%run, %error, "this build cannot execute a run; leaving it to a newer instance");
     let Some(token) = ports.in_flight.adopt(run) else { return };
     match ports.store.put_back(ports.writer, run, ports.clock.now() + LEFT_FOR).await {
         Ok(()) => token.released(),
-        // The token is dropped, so the next round tries again.
+        // The token is dropped, so the next round retries.
         Err(error) => tracing::warn!(%run, %error, "failed to put a run back into the queue"),
     }
 }
 
-/// An unfinished run that is not a turn, if it has no owner here.
-pub(crate) async fn of_run(runs: &Registry, id: Uuid) -> Result<Option<AcceptedRun>, RecoveryError> {
-    let Some((left, token)) = unfinished(runs.ports(), id).await? else { return Ok(None) };
-    accepted_run(runs.ports(), left, token).await.map(Some)
-}
-
-/// `None` when the run has ended, is not here, or already has an owner.
-async fn take_up(threads: &Threads, ports: &RunPorts, id: Uuid) -> Result<Option<TakenUp>, RecoveryError> {
-    let Some((left, token)) = unfinished(ports, id).await? else { return Ok(None) };
-    made(threads, ports, left, token).await.map(Some)
-}
-
-/// The run as it was left, if it is unfinished and this instance's, and the right to look after it.
-async fn unfinished(ports: &RunPorts, id: Uuid) -> Result<Option<(LeftRun, RunToken)>, RecoveryError> {
-    // An earlier life's last writes may still be on their way, and its end among them.
+/// An unfinished run of this instance without an owner, as it was left, and the right to execute it.
+async fn unfinished(ports: &RunPorts, id: Uuid) -> Result<Option<(LeftRun, RunToken)>, StoreError> {
+    // An earlier life's last writes may not be committed yet, and its end may be among them.
     if let Err(WriteError::Poisoned(_)) = ports.db.flush(id).await {
         ports.db.forgive(id);
     }
-    // First the right: what is read without it may be over when it is used.
+    // First the right: what is read without it may be out of date when it is used.
     let Some(token) = ports.in_flight.adopt(id) else { return Ok(None) };
     match ports.store.left_run(ports.writer, id).await? {
         Some(left) => Ok(Some((left, token))),
         None => {
-            // Over, or in the queue, or with another instance: none of that comes back by itself.
+            // It has ended, is in the queue, or is with another instance: none of that comes back by itself.
             token.released();
             Ok(None)
         }
     }
 }
 
-async fn made(
-    threads: &Threads,
-    ports: &RunPorts,
-    left: LeftRun,
-    token: RunToken,
-) -> Result<TakenUp, RecoveryError> {
-    let run = &left.run;
-    match (run.thread_id, run.stream_id, left.dialect) {
-        (Some(thread), Some(stream), Some(dialect)) => {
-            let (version, inputs) = readable_or_none(ports, run).await?;
-            let turn = Turn {
-                run: run.id,
-                stream,
-                thread,
-                workspace: run.workspace_id,
-                workflow: run.workflow_id,
-                version,
-                dialect,
-                inputs: Arc::new(inputs),
-                order: run.turn_order.unwrap_or(run.id),
-                parked: run.parked,
-                again: Again::stored(run.options.as_deref(), run.started_at.is_some()),
-                progress: Progress::Recovered {
-                    cut_off: run.started_at.is_some() && run.status == RunStatus::Running,
-                },
-            };
-            let stop = run.cancel_requested;
-            Ok(TakenUp::Turn(Accepted { turn, slot: threads.old_slot(thread), token, stop }))
-        }
-        _ => accepted_run(ports, left, token).await.map(TakenUp::Run),
-    }
-}
-
-async fn accepted_run(
-    ports: &RunPorts,
-    left: LeftRun,
-    token: RunToken,
-) -> Result<AcceptedRun, RecoveryError> {
-    let LeftRun { run, placed, .. } = left;
-    let (version, inputs) = readable_or_none(ports, &run).await?;
-    let made = workflow::Run { placed, ..workflow::Run::stored(&run, version, inputs) };
-    Ok(AcceptedRun { run: made, token, stop: run.cancel_requested })
-}
-
-/// The run's version and inputs; no version when they cannot be read and never will be.
+/// The run's version and inputs; no version if they cannot be read and never will be.
 async fn readable_or_none(
     ports: &RunPorts,
     run: &StoredRun,
@@ -220,8 +180,8 @@ async fn readable_or_none(
     match readable(ports, run).await {
         Ok((version, inputs)) => Ok((Some(version), inputs)),
         Err(RecoveryError::Store(error) | RecoveryError::Plan(PlanError::Store(error))) => Err(error.into()),
-        Err(error @ RecoveryError::Plan(PlanError::Graph(..))) if !run.cancel_requested => Err(error),
-        // It will not be better next time, and its readers wait.
+        Err(error) if error.is_of_a_newer_build() && !run.cancel_requested => Err(error),
+        // A retry would fail the same way, and the run's readers wait.
         Err(error) => {
             tracing::error!(run = %run.id, %error, "failed to read a run; ending it");
             Ok((None, Value::Null))

@@ -34,7 +34,7 @@ impl Sweeper {
 
     /// Scans every run that may not have ended; returns how many were orphaned.
     pub(crate) async fn sweep(&self) -> Result<usize, StoreError> {
-        let ports = self.recovery.runs.ports();
+        let ports = &self.recovery.ports;
         let (mut ended, mut found) = (first_id_at(ports.clock.now() - MAX_ID_AGE), 0);
         let mut after = *self.ended.lock();
         loop {
@@ -52,13 +52,13 @@ impl Sweeper {
     }
 
     async fn take_up(&self, looked: &OwnershipScan) -> Result<usize, StoreError> {
-        let in_flight = &self.recovery.runs.ports().in_flight;
+        let in_flight = &self.recovery.ports.in_flight;
         let adopted = {
             let _naming = in_flight.naming().await;
             // A run of this instance that does not count here was taken by a commit of which nothing was heard.
             let unknown = looked.owned.iter().filter(|seen| !in_flight.knows(seen.run));
             let runs: Vec<_> = looked.orphaned.iter().chain(unknown).copied().collect();
-            let adopted = self.recovery.runs.ports().store.adopt_orphaned(self.lease, &runs).await;
+            let adopted = self.recovery.ports.store.adopt_orphaned(self.lease, &runs).await;
             let (Ok(runs) | Err(ClaimFailed { uncertain: runs, .. })) = &adopted;
             in_flight.given(runs);
             adopted.map_err(|not| not.error)?

@@ -56,7 +56,7 @@ pub(crate) struct ForeignStreams {
 
 impl ForeignStreams {
     /// One poll. Waits while no foreign stream has a reader here.
-    pub(crate) async fn round(&self) {
+    pub(crate) async fn poll_and_wait(&self) {
         let began = self.clock.monotonic();
         let seen = self.topics.foreign();
         if let Err(error) = self.announce(&seen).await {

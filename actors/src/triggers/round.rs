@@ -16,7 +16,7 @@ use super::Schedule;
 use crate::kinds::workflow::{NewRun, RunOptions, Runs};
 use crate::lanes::WriteError;
 use crate::plans::PlanError;
-use crate::run::keyed_start::{IdempotencyKey, RunStartError};
+use crate::run::start::{IdempotencyKey, RunStartError};
 
 /// How long a claim of a fire lasts.
 const BUSY: TimeDelta = TimeDelta::seconds(30);
@@ -45,8 +45,8 @@ struct Judged {
 }
 
 impl CronRounds {
-    /// Fires everything that is due. What goes wrong is tried again later.
-    pub(crate) async fn go(&self) {
+    /// Fires every due trigger. A fire that fails is retried later.
+    pub(crate) async fn fire_due(&self) {
         while !self.draining.is_cancelled() {
             let claimed = match self.store.claim_cron_fires(BUSY, MOST).await {
                 Ok(claimed) => claimed,

@@ -1,7 +1,7 @@
 //! Runs whose end was asked for, until they have ended.
 
 use diesel::prelude::*;
-use diesel::sql_types::{Array, Bool, Nullable, Timestamptz, Uuid as SqlUuid};
+use diesel::sql_types::{Array, Bool, Nullable, Text, Timestamptz, Uuid as SqlUuid};
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use kernel::ThreadId;
 use uuid::Uuid;
@@ -9,15 +9,17 @@ use uuid::Uuid;
 use crate::{Store, StoreError, StoredRun};
 
 /// A run to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StopRequest {
     /// The run.
     pub run: Uuid,
+    /// What started it; empty if the run is gone.
+    pub trigger: String,
     /// Its thread, for a turn.
     pub thread: Option<ThreadId>,
-    /// Whether it stands in the queue, where anybody may take it out.
+    /// Whether it is in the queue, where any instance may claim it.
     pub queued: bool,
-    /// Whether it has ended, and this may be forgotten.
+    /// Whether it has ended, and the request can be deleted.
     pub over: bool,
 }
 
@@ -25,6 +27,8 @@ pub struct StopRequest {
 struct Row {
     #[diesel(sql_type = SqlUuid)]
     id: Uuid,
+    #[diesel(sql_type = Text)]
+    trigger: String,
     #[diesel(sql_type = Nullable<SqlUuid>)]
     thread_id: Option<Uuid>,
     #[diesel(sql_type = Bool)]
@@ -59,7 +63,7 @@ impl Store {
     /// [`StoreError`] when the database does not answer.
     pub async fn stop_requests(&self, writer: Uuid) -> Result<Vec<StopRequest>, StoreError> {
         let rows: Vec<Row> = diesel::sql_query(
-            "SELECT s.run_id AS id, r.thread_id, q.run_id IS NOT NULL AS queued,
+            "SELECT s.run_id AS id, coalesce(r.trigger, '') AS trigger, r.thread_id, q.run_id IS NOT NULL AS queued,
                  r.id IS NULL OR r.finished_at IS NOT NULL AS over
              FROM run_stops s LEFT JOIN runs r ON r.id = s.run_id LEFT JOIN run_queue q ON q.run_id = s.run_id
              WHERE r.id IS NULL OR r.finished_at IS NOT NULL OR q.run_id IS NOT NULL OR r.writer_id = $1",
@@ -68,8 +72,8 @@ impl Store {
         .load(&mut *self.connection().await?)
         .await?;
         let stop = |row: Row| {
-            let Row { id: run, thread_id, queued, over } = row;
-            StopRequest { run, thread: thread_id.map(ThreadId), queued, over }
+            let Row { id: run, trigger, thread_id, queued, over } = row;
+            StopRequest { run, trigger, thread: thread_id.map(ThreadId), queued, over }
         };
         Ok(rows.into_iter().map(stop).collect())
     }

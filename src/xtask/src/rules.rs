@@ -19,6 +19,26 @@ pub(crate) const ARROWS: &[(&str, &[&str])] = &[
     ("callboard", &["client", "server"]),
 ];
 
+/// The modules of a package, lowest first: none may import one that comes later.
+pub(crate) const MODULES: &[(&str, &[&str])] = &[(
+    "actors/src/",
+    &[
+        "text",
+        "plans",
+        "clock_watch",
+        "runtime",
+        "streams",
+        "lanes",
+        "run",
+        "kinds",
+        "triggers",
+        "delivery",
+        "jobs",
+        "system",
+        "support",
+    ],
+)];
+
 /// Packages that may import any other, and that none may import.
 pub(crate) const TOP: &[&str] = &["integration-tests", "xtask"];
 

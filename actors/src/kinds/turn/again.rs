@@ -11,32 +11,32 @@ use crate::text::stored_json;
 
 /// A message that is answered again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Again {
+pub(super) struct Again {
     /// The message.
-    pub(crate) item: ItemKey,
+    pub(super) item: ItemKey,
     /// When it was asked for: users' messages from here on are later ones.
-    pub(crate) asked: ItemKey,
+    pub(super) asked: ItemKey,
     /// Whether what came meanwhile has been taken out.
-    pub(crate) begun: bool,
+    pub(super) started: bool,
 }
 
 impl Again {
     /// What the run's row keeps of it, JSON.
-    pub(crate) fn options(&self) -> String {
+    pub(super) fn options(&self) -> String {
         json!({"again": {"item": self.item.wire("msg"), "asked": self.asked.wire("msg")}}).to_string()
     }
 
     /// What a run's row says of it; nothing when the run answers a message for the first time.
-    pub(crate) fn stored(options: Option<&str>, begun: bool) -> Option<Self> {
+    pub(super) fn stored(options: Option<&str>, started: bool) -> Option<Self> {
         let options = stored_json(options?).ok()?;
         let again = options.get("again")?;
         let key = |name| again.get(name).and_then(Value::as_str).and_then(|id| ItemKey::parse(id).ok());
-        Some(Self { item: key("item")?, asked: key("asked")?, begun })
+        Some(Self { item: key("item")?, asked: key("asked")?, started })
     }
 
     /// Takes everything behind the message out but later messages and the answers of turns before its own, of which
     /// `kept` is the last; before `id`, which is now.
-    pub(crate) fn cut(&self, thread_id: ThreadId, id: ItemKey, kept: ItemKey) -> CutRow {
+    pub(super) fn cut(&self, thread_id: ThreadId, id: ItemKey, kept: ItemKey) -> CutRow {
         CutRow { thread_id, id, behind: self.item, messages_from: self.asked, answers_behind: kept }
     }
 
@@ -54,7 +54,7 @@ impl Again {
 
 /// The last item of those behind a message that belong to turns before its own: the message waited for them. The
 /// message itself when there is none.
-pub(crate) async fn answered_before(
+pub(super) async fn answered_before(
     store: &Store,
     thread: ThreadId,
     message: ItemKey,
@@ -65,7 +65,7 @@ pub(crate) async fn answered_before(
     let Some(at) = items().find(|item| item.id() == id).and_then(created_at) else { return Ok(message) };
     match store.end_of_turns_before(thread, at).await? {
         None => Ok(message),
-        // One of them has not ended: nothing that came after it has begun.
+        // One of them has not ended: nothing that came after it has started.
         Some(end) if end == DateTime::<Utc>::MAX_UTC => Ok(ItemKey([u8::MAX; ItemKey::LENGTH])),
         Some(end) => {
             let theirs =
@@ -93,10 +93,10 @@ mod tests {
 
     #[test]
     fn what_is_kept_of_it_is_read_again() {
-        let again = Again { item: ItemKey([1; 24]), asked: ItemKey([2; 24]), begun: false };
+        let again = Again { item: ItemKey([1; 24]), asked: ItemKey([2; 24]), started: false };
         let options = again.options();
         assert_eq!(Again::stored(Some(&options), false), Some(again));
-        assert_eq!(Again::stored(Some(&options), true), Some(Again { begun: true, ..again }));
+        assert_eq!(Again::stored(Some(&options), true), Some(Again { started: true, ..again }));
         for other in [None, Some("{}"), Some("{"), Some(r#"{"again":{"item":"x"}}"#)] {
             assert_eq!(Again::stored(other, false), None, "{other:?}");
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kernel::{Clock, Ids, ItemKey, ThreadId};
 use store::batch::ItemRow;
-use wire::chat::{ChatEvent, Dialect, IncompleteReason, NoticeLevel};
+use wire::chat::{ChatEvent, Dialect, IncompleteReason, NoticeLevel, ThreadItem};
 
 use super::message::Message;
 use crate::run::{EventWriter, Frames, Urgency};
@@ -14,7 +14,7 @@ use crate::text::{json, timestamp};
 const COALESCE_BYTES: usize = 512;
 
 /// What a chat turn tells its readers.
-pub(super) struct ChatEvents {
+pub(crate) struct ChatEvents {
     thread: ThreadId,
     /// The user's message that the turn answers.
     question: Option<ItemKey>,
@@ -118,9 +118,21 @@ impl ChatEvents {
         self.events.push(event);
     }
 
-    /// An item that no client sees.
-    pub(super) fn hidden(&mut self, id: ItemKey, content: String) {
-        self.item(id, content);
+    /// A text at once.
+    pub(super) fn whole_text(&mut self, text: &str) {
+        self.text("output", text);
+    }
+
+    /// An item for the model alone; no client sees it.
+    pub(super) fn note(&mut self, content: &str) {
+        let Ok(id) = self.ids.item() else { return };
+        let item = ThreadItem::SdkHiddenContext {
+            id: id.wire("shcx"),
+            thread_id: self.thread.to_string(),
+            created_at: timestamp(self.clock.now()),
+            content: content.to_owned(),
+        };
+        self.item(id, json(&item));
     }
 
     fn item(&mut self, id: ItemKey, content: String) {
@@ -202,7 +214,6 @@ impl EventWriter for ChatEvents {
 mod tests {
     use kernel::{SystemClock, SystemRandom};
     use uuid::Uuid;
-    use wire::chat::ThreadItem;
     use wire::sse;
 
     use super::*;

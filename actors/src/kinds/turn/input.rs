@@ -7,20 +7,12 @@ use store::StoreError;
 use uuid::Uuid;
 
 use super::again::{Again, answered_before};
-use super::{Turn, history};
+use super::{TurnOf, history};
 use crate::plans::LoadedVersion;
 use crate::run::RunPorts;
 
-/// What a turn begins with.
-pub(super) struct Input {
-    /// What its run is given.
-    pub(super) run: RunInput,
-    /// What it takes out of the thread, when it answers a message again and has not begun before.
-    pub(super) cut: Option<Cut>,
-}
-
 /// What a turn takes out of its thread when it begins: what turns before it have said since it was asked for.
-pub(super) struct Cut {
+pub(crate) struct Cut {
     pub(super) again: Again,
     /// The last answer behind the message that is none to it.
     pub(super) kept: ItemKey,
@@ -28,15 +20,16 @@ pub(super) struct Cut {
     pub(super) items: Vec<String>,
 }
 
-/// What a turn begins with; `None` when its message is not in the thread any more, or the thread is deleted.
+/// What a turn executes with; `None` if its message is not in the thread any more, or the thread is deleted.
 ///
 /// The thread is checked only here, when the turn starts: its start may have been accepted long ago.
 pub(super) async fn read(
-    turn: &Turn,
+    run: &TurnOf,
     version: &LoadedVersion,
     ports: &RunPorts,
     user_item: Option<ItemKey>,
-) -> Result<Option<Input>, StoreError> {
+) -> Result<Option<(RunInput, Option<Cut>)>, StoreError> {
+    let turn = &run.own;
     let (mut messages, mut cut) = (Vec::new(), None);
     if version.plan.reads_messages() || turn.again.is_some() {
         let mut items = ports.store.thread_items(turn.thread).await?;
@@ -45,23 +38,23 @@ pub(super) async fn read(
             let out = items.iter().map(|stored| &stored.item);
             let out = out.filter(|item| again.takes_out(item, kept) && !item.is_hidden());
             let out = out.map(|item| item.id().to_owned()).collect();
-            cut = (!again.begun).then_some(Cut { again, kept, items: out });
+            cut = (!again.started).then_some(Cut { again, kept, items: out });
             items.retain(|stored| again.reads(&stored.item, kept));
         }
         let own = user_item.map(|key| key.wire("msg"));
         if own.as_deref().is_some_and(|own| items.iter().all(|stored| stored.item.id() != own)) {
             return Ok(None);
         }
-        let resumed = (turn.order != turn.run).then(|| turn.resumed_at()).flatten();
+        let resumed = (turn.order != run.id).then(|| turn.resumed_at()).flatten();
         messages = history::messages(history::paired(items), own.as_deref(), resumed);
     } else if let Some(item) = user_item
-        && !turn.is_first()
+        && !turn.is_first
         && !ports.store.has_item(turn.thread, item).await?
     {
         return Ok(None);
     }
-    let run = run_input((turn.run, turn.workflow, turn.thread), version, (*turn.inputs).clone(), messages);
-    Ok(Some(Input { run, cut }))
+    let ids = (run.id, run.workflow, turn.thread);
+    Ok(Some((run_input(ids, version, run.inputs.clone(), messages), cut)))
 }
 
 /// What the run of a turn is given; `ids`: of the run, of its workflow and of its thread.

@@ -1,77 +1,51 @@
-//! One turn of a chat: runs the frozen version and tells its stream what happens, stored before it is sent.
+//! Chat turns: each executes the frozen version of a workflow and streams what happens, stored before it is sent.
 
 mod again;
 pub mod chat;
-mod driver;
+mod ending;
 mod events;
+mod grace;
 mod history;
 mod input;
+mod kind;
 mod message;
+mod order;
 mod refill;
 mod resume;
 pub mod thread;
-
-use std::sync::Arc;
-use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use kernel::{ItemKey, ThreadId};
 use uuid::Uuid;
 use wire::chat::Dialect;
 
-pub(crate) use again::{Again, answered_before};
-pub(crate) use driver::{drive, fail};
-pub(crate) use input::run_input;
-pub(crate) use refill::messages as messages_of;
+use again::{Again, answered_before};
+pub use grace::Grace;
 
-use crate::plans::LoadedVersion;
-use crate::run::RunPorts;
+use crate::run::kind::Run;
 
-/// How long a turn continues without a reader, by the dialect of its stream; `None`: to its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Grace {
-    /// For the interface's dialect, whose clients stop a turn with a request.
-    pub interface: Option<Duration>,
-    /// For ChatKit's dialect, whose clients stop a turn by closing the connection.
-    pub chatkit: Option<Duration>,
+/// The turns of chats.
+pub(crate) struct Turns {
+    /// How long a turn continues without a reader.
+    pub(crate) grace: Grace,
 }
 
-impl Grace {
-    fn of(self, dialect: Dialect) -> Option<Duration> {
-        match dialect {
-            Dialect::Interface => self.interface,
-            Dialect::Chatkit => self.chatkit,
-        }
-    }
-}
+/// A turn.
+pub(crate) type TurnOf = Run<Turns>;
 
-/// A turn that was accepted.
-#[derive(Clone)]
+/// What a turn has beside what every run has.
 pub(crate) struct Turn {
-    /// Its run.
-    pub(crate) run: Uuid,
-    /// Its stream.
-    pub(crate) stream: Uuid,
-    /// Its thread.
-    pub(crate) thread: ThreadId,
-    /// Its workspace.
-    pub(crate) workspace: Uuid,
-    /// Its workflow.
-    pub(crate) workflow: Uuid,
-    /// The version it runs; `None` when it cannot be read any more, and the turn can only be ended.
-    pub(crate) version: Option<Arc<LoadedVersion>>,
+    thread: ThreadId,
     /// Who its texts are written for.
-    pub(crate) dialect: Dialect,
-    /// The run's inputs, JSON.
-    pub(crate) inputs: Arc<serde_json::Value>,
-    /// Its place among the turns of its thread: its run's id, or an id of the moment in which it left the queue.
-    pub(crate) order: Uuid,
-    /// How often it has gone into the queue.
-    pub(crate) parked: i32,
-    /// The message that it answers again, if it is no new one.
-    pub(crate) again: Option<Again>,
-    /// What is stored of it.
-    pub(crate) progress: Progress,
+    dialect: Dialect,
+    /// Its place among the turns of its thread: its run's id, or an id of the moment when it left the queue.
+    order: Uuid,
+    /// The message that it answers again, if it answers no new one.
+    again: Option<Again>,
+    /// The user's message of a new turn.
+    user_item: Option<ItemKey>,
+    /// Whether its start has created the thread, in this life.
+    is_first: bool,
 }
 
 impl Turn {
@@ -79,37 +53,4 @@ impl Turn {
     fn resumed_at(&self) -> Option<DateTime<Utc>> {
         kernel::time_of(self.order)
     }
-
-    /// Whether its start has made the thread, in this life.
-    fn is_first(&self) -> bool {
-        matches!(self.progress, Progress::New { first: true, .. })
-    }
-}
-
-/// What is stored of a turn when it is handed to its thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Progress {
-    /// Only its start.
-    New {
-        /// Sequence number of the next event.
-        next_seq: u64,
-        /// The user's message.
-        user_item: ItemKey,
-        /// Whether its start has made the thread.
-        first: bool,
-    },
-    /// An earlier life may have got further; the database knows.
-    Recovered {
-        /// Whether that life was cut off, and did not put the turn into the queue.
-        cut_off: bool,
-    },
-}
-
-/// What a turn works with.
-#[derive(Clone)]
-pub(crate) struct TurnPorts {
-    /// What every run works with.
-    pub(crate) run: RunPorts,
-    /// How long a turn continues without a reader.
-    pub(crate) grace: Grace,
 }

@@ -9,9 +9,9 @@ use super::message::Message;
 
 /// Where an earlier life had got to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Resumed {
-    /// Sequence number of the next event.
-    pub(super) next_seq: u64,
+pub(crate) struct Resumed {
+    /// Sequence number of the last event.
+    pub(super) last_seq: u64,
     /// How many messages were completed.
     pub(super) completed: usize,
     /// The message that was begun and not completed.
@@ -52,7 +52,7 @@ pub(super) fn fold(stored: &[StoredFrames], thread: ThreadId, dialect: Dialect) 
         }
     }
     Resumed {
-        next_seq: stored.last().map_or(0, |row| row.last_seq) + 1,
+        last_seq: stored.last().map_or(0, |row| row.last_seq),
         completed,
         message: begun.map(|(id, created_at, told)| Message::begun(id, thread, created_at, dialect, told)),
         user_item,
@@ -86,7 +86,7 @@ mod tests {
             let told = u64::try_from(first.len()).unwrap();
             let rows = [stored(&first, 1), stored(&second, told + 1)];
             let resumed = fold(&rows, thread, dialect);
-            assert_eq!(resumed.next_seq, told + u64::try_from(second.len()).unwrap() + 1);
+            assert_eq!(resumed.last_seq, told + u64::try_from(second.len()).unwrap());
             let expected = Message::begun(ItemKey([3; 24]), thread, "t".into(), dialect, "one two".into());
             assert_eq!(resumed.message, Some(expected));
         }
@@ -95,6 +95,6 @@ mod tests {
     #[test]
     fn nothing_stored_means_from_the_start() {
         let resumed = fold(&[], ThreadId(Uuid::nil()), Dialect::Interface);
-        assert_eq!(resumed, Resumed { next_seq: 1, completed: 0, message: None, user_item: None });
+        assert_eq!(resumed, Resumed { last_seq: 0, completed: 0, message: None, user_item: None });
     }
 }

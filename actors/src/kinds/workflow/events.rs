@@ -20,7 +20,7 @@ const COALESCE_BYTES: usize = 512;
 const LARGEST_RESULT: usize = 64 << 10;
 
 /// What a run tells its readers.
-pub(super) struct RunEvents {
+pub(crate) struct RunEvents {
     run: String,
     clock: Arc<dyn Clock>,
     /// Nodes that have begun in this life. What others say was told in an earlier one.

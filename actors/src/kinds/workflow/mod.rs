@@ -1,56 +1,55 @@
-//! Runs of workflows by themselves: begun, read, waited for, stopped; each is a supervised actor.
+//! Runs of workflows outside a chat: started, read, waited for, stopped, repeated.
 
-mod actor;
 mod answering;
-mod driver;
 mod events;
-mod refill;
-mod registry;
+mod input;
+mod kind;
 mod repeat;
 mod start;
 
+use std::collections::HashSet;
 use std::time::Duration;
 
+use engine::FilledInput;
 use store::{RunFilter, RunStatus, StoreError, StoredDelivery, StoredRun};
-use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-pub use crate::run::keyed_start::{IdempotencyKey, RunStartError};
 pub use crate::run::quota::{Quota, WorkspaceFull};
-pub(crate) use driver::Run;
-pub(crate) use registry::{AcceptedRun, Registry};
+pub use crate::run::start::{IdempotencyKey, RunStartError};
+pub(crate) use kind::WorkflowRuns;
 pub use repeat::RepeatError;
 pub use start::{NewRun, Origin, RunOptions};
 
 use crate::plans::{LoadedVersion, PlanError};
-use crate::run::RunPorts;
+use crate::run::actor::RunActors;
 use crate::run::cancel::Cancel;
-use crate::run::keyed_start::{self, Claimed};
-use crate::run::lease::RunToken;
+use crate::run::kind::{Accepted, Kinds};
+use crate::run::start::{Claimed, RunIds, Starts};
+use crate::run::{RunPorts, refill};
 use crate::streams::{Reader, Readout};
-use start::RunIds;
 use std::sync::Arc;
 use store::WorkflowRef;
 
 /// Interval of the polls whether a run of another instance is parked.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A run that was begun, now or by an earlier request with the same key.
+/// A run that was started, now or by an earlier request with the same key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StartedRun {
     /// The run.
     pub run: Uuid,
-    /// Whether an earlier request began it.
+    /// Whether an earlier request started it.
     pub replayed: bool,
 }
 
-/// Begins, reads and stops runs. Cheap to clone.
+/// Starts, reads, stops and repeats runs. Cheap to clone.
 #[derive(Clone)]
 pub struct Runs {
     pub(crate) ports: RunPorts,
-    pub(crate) registry: Registry,
+    pub(crate) actors: RunActors<WorkflowRuns>,
+    pub(crate) kinds: Kinds,
+    pub(crate) starts: Starts,
     pub(crate) cancel: Cancel,
-    pub(crate) draining: CancellationToken,
 }
 
 impl Runs {
@@ -75,12 +74,12 @@ impl Runs {
         self.ports.plans.version(id).await
     }
 
-    /// The run that an earlier request with this key began, if its start is stored.
+    /// The run that an earlier request with this key started, if its start is stored.
     ///
     /// # Errors
     /// [`RunStartError::KeyReused`] when the key stands for another request.
     pub async fn started(&self, key: &IdempotencyKey) -> Result<Option<StartedRun>, RunStartError> {
-        let known = keyed_start::started::<RunIds>(&self.ports, key).await?;
+        let known = self.starts.started::<RunIds>(key).await?;
         Ok(known.map(|ids| StartedRun { run: ids.run, replayed: true }))
     }
 
@@ -95,50 +94,18 @@ impl Runs {
     /// # Errors
     /// [`RunStartError`]; only [`RunStartError::Unacknowledged`] leaves open whether the run was stored.
     pub async fn start(&self, new: NewRun) -> Result<StartedRun, RunStartError> {
-        if self.draining.is_cancelled() {
-            return Err(RunStartError::Draining);
-        }
-        if !self.ports.db.takes_new_work() {
-            return Err(RunStartError::Overloaded);
-        }
-        keyed_start::refuse_full::<RunIds>(&self.ports, new.workspace, new.idempotency.as_ref()).await?;
-        let mut token = self.ports.in_flight.begin()?;
-        let mut for_another = false;
-        if let Some(key) = &new.idempotency {
-            let ids = RunIds { run: token.run() };
-            token = match keyed_start::claim(&self.ports, key, ids, token).await? {
-                Claimed::Begin(_, token) => token,
-                Claimed::BeginFor(_, token) => {
-                    for_another = true;
-                    token
-                }
-                Claimed::Started(known) => return Ok(StartedRun { run: known.run, replayed: true }),
-            };
-        }
-        let id = token.run();
-        let (limited, workspace) = (new.limited, new.workspace);
-        let (batch, run) = start::rows(new, id, self.ports.clock.now());
-        let registry = self.registry.clone();
-        let accept = move |token: RunToken| {
-            if limited {
-                // The instance that claims it from the queue owns it.
-                let (ports, run) = (registry.ports(), token.run());
-                token.released();
-                ports.topics.abandon(run);
-                ports.wakeups.queue();
-            } else if for_another {
-                // Checks which instance owns the run.
-                drop(token);
-                registry.ports().topics.abandon(id);
-            } else {
-                registry.accept(AcceptedRun { run, token, stop: false });
-            }
+        let key = new.idempotency.clone();
+        let token = self.starts.admit::<RunIds>(new.workspace, key.as_ref()).await?;
+        let ids = RunIds { run: token.run() };
+        let (ids, claim) = match self.starts.claim(key.as_ref(), ids, token).await? {
+            Claimed::Start(ids, claim) => (ids, claim),
+            Claimed::Started(known) => return Ok(StartedRun { run: known.run, replayed: true }),
         };
-        keyed_start::commit_start(&self.ports, (workspace, id), token, batch, None, accept).await?;
-        if for_another {
-            self.cancel.recovery().adopt(&[id]).await;
-        }
-        Ok(StartedRun { run: id, replayed: false })
+        let (rows, run) = start::rows(new, ids.run, self.ports.clock.now());
+        let actors = self.actors.clone();
+        let accept = move |token| actors.accept(Accepted { run: Arc::new(run), token, stop: false });
+        self.starts.commit(claim, rows, accept).await?;
+        Ok(StartedRun { run: ids.run, replayed: false })
     }
 
     /// A run with the number of its version.
@@ -160,6 +127,19 @@ impl Runs {
         limit: i64,
     ) -> Result<Vec<(StoredRun, Option<i32>)>, StoreError> {
         self.ports.store.runs_of_workflow(workflow, filter, limit).await
+    }
+
+    /// Returns what visits of nodes were given, `(node, visit)`, without secrets. `None` if the run is too large for that, if
+    /// its version is gone, if too many others request it now, or if it takes too long, as while the vault does not answer.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn inputs(
+        &self,
+        stored: &StoredRun,
+        wanted: HashSet<(String, u32)>,
+    ) -> Result<Option<Vec<FilledInput>>, StoreError> {
+        refill::inputs(&self.ports, &self.kinds, stored, wanted).await
     }
 
     /// What has become of what a run's steps have left to be sent.
@@ -194,7 +174,7 @@ impl Runs {
                 if found.is_none_or(|run| run.status == RunStatus::Waiting) {
                     return Ok(());
                 }
-                // Another instance tells nothing.
+                // Another instance does not notify this one.
                 let told = async { while parkings.recv().await.is_ok_and(|parked| parked != run) {} };
                 let _ = kernel::timeout(&*self.ports.clock, POLL_INTERVAL, told).await;
             }
@@ -219,7 +199,7 @@ impl Runs {
     /// How many runs have an actor here.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.registry.len()
+        self.actors.len()
     }
 
     /// Whether no run has an actor here.

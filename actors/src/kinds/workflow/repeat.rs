@@ -39,7 +39,7 @@ impl Runs {
         limited: bool,
         idempotency: Option<IdempotencyKey>,
     ) -> Result<StartedRun, RepeatError> {
-        if run.thread_id.is_some() {
+        if !self.kinds.of(&run.trigger).is_some_and(|kind| kind.row().repeatable) {
             return Err(RepeatError::Never);
         }
         let version = match self.ports.plans.version(run.version_id).await {
@@ -57,9 +57,7 @@ impl Runs {
         if !problems.is_empty() {
             return Err(RepeatError::Invalid(problems));
         }
-        let options: Option<RunOptions> =
-            run.options.as_deref().and_then(|text| serde_json::from_str(text).ok());
-        let options = options.unwrap_or_default();
+        let options = RunOptions::stored(&run);
         let origin = Some(Origin::new(run.id, options.origin.clone(), from_step, patch));
         let new = NewRun {
             workspace: run.workspace_id,

@@ -1,16 +1,18 @@
-//! What a run's start is made of: what the caller wants, and the rows it becomes. Pure.
+//! The start of a workflow run: what the caller wants, and the rows that store it. Pure.
 
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use store::StoredRun;
 use store::batch::{Batch, CopyRow, QueueRow, RunRow, StreamRow};
 use uuid::Uuid;
 
-use super::driver::{Progress, Run};
+use super::kind::WorkflowRuns;
 use crate::plans::LoadedVersion;
-use crate::run::keyed_start::{IdempotencyKey, StartIds};
+use crate::run::kind::{Progress, Run};
+use crate::run::start::{IdempotencyKey, StartRows};
 use crate::text::json;
 
 /// What is asked for beside the inputs.
@@ -28,6 +30,14 @@ pub struct RunOptions {
     /// What it repeats: the steps before are copied, not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
+}
+
+impl RunOptions {
+    /// As a run's row has them.
+    pub(super) fn stored(run: &StoredRun) -> Self {
+        let options = run.options.as_deref().and_then(|text| serde_json::from_str(text).ok());
+        options.unwrap_or_default()
+    }
 }
 
 /// What a run repeats, from which step on, and with what changed.
@@ -65,26 +75,7 @@ impl Origin {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn copied_steps_know_the_run_that_has_executed_them() {
-        let [zero, one, two] = [0, 1, 2].map(Uuid::from_u128);
-        let once = Origin::new(zero, None, 3, Map::new());
-        assert_eq!(once.lives(), [(1, zero)]);
-        let later = Origin::new(one, Some(once.clone()), 5, Map::new());
-        assert_eq!(later.lives(), [(1, zero), (3, one)]);
-        assert_eq!(Origin::new(one, Some(once.clone()), 2, Map::new()).lives(), [(1, zero)]);
-        assert_eq!(Origin::new(two, Some(later), 4, Map::new()).lives(), [(1, zero), (3, one)]);
-        assert_eq!(Origin::new(zero, None, 1, Map::new()).lives(), []);
-        let old = Origin { copied: Vec::new(), ..once };
-        assert_eq!(old.lives(), [(1, zero)]);
-    }
-}
-
-/// A run to begin.
+/// A run to start.
 pub struct NewRun {
     /// Workspace of the workflow.
     pub workspace: Uuid,
@@ -94,7 +85,7 @@ pub struct NewRun {
     pub inputs: Value,
     /// What is asked for beside the inputs.
     pub options: RunOptions,
-    /// What begins it.
+    /// What starts it.
     pub trigger: &'static str,
     /// Whether its workflow limits how many runs are under way, so that it waits for its turn.
     pub limited: bool,
@@ -102,24 +93,8 @@ pub struct NewRun {
     pub idempotency: Option<IdempotencyKey>,
 }
 
-/// The id of a run, which is its stream's too.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(super) struct RunIds {
-    pub(super) run: Uuid,
-}
-
-impl StartIds for RunIds {
-    fn run(&self) -> Uuid {
-        self.run
-    }
-
-    fn stream(&self) -> Uuid {
-        self.run
-    }
-}
-
 /// Everything that a run's start stores.
-pub(super) fn rows(new: NewRun, id: Uuid, now: DateTime<Utc>) -> (Batch, Run) {
+pub(super) fn rows(new: NewRun, id: Uuid, now: DateTime<Utc>) -> (StartRows, Run<WorkflowRuns>) {
     let queued = QueueRow { run_id: id, workflow_id: new.version.workflow, turn: true, due_at: Some(now) };
     let copies = new.options.origin.as_ref().filter(|origin| origin.from_step > 1).map(|origin| CopyRow {
         from: origin.run,
@@ -127,9 +102,9 @@ pub(super) fn rows(new: NewRun, id: Uuid, now: DateTime<Utc>) -> (Batch, Run) {
         before: i32::try_from(origin.from_step).unwrap_or(i32::MAX),
     });
     let progress = if copies.is_none() {
-        Progress::New
+        Progress::New { next_seq: 1 }
     } else {
-        Progress::Recovered { started_at: None, cut_off: false }
+        Progress::Recovered { started_at: None, interrupted: false }
     };
     let options = (new.options != RunOptions::default()).then(|| json(&new.options));
     let batch = Batch {
@@ -156,17 +131,38 @@ pub(super) fn rows(new: NewRun, id: Uuid, now: DateTime<Utc>) -> (Batch, Run) {
         queued: new.limited.then_some(queued).into_iter().collect(),
         ..Batch::default()
     };
+    let rows = StartRows { workspace: new.workspace, stream: id, batch, events: None, queued: new.limited };
     let run = Run {
         id,
+        stream: id,
         workspace: new.workspace,
         workflow: new.version.workflow,
         version: Some(new.version),
-        inputs: Arc::new(new.inputs),
-        options: Arc::new(new.options),
-        trigger: new.trigger.to_owned(),
+        inputs: new.inputs,
+        trigger: new.trigger.into(),
         placed: false,
         parked: 0,
         progress,
+        own: new.options,
     };
-    (batch, run)
+    (rows, run)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copied_steps_know_the_run_that_has_executed_them() {
+        let [zero, one, two] = [0, 1, 2].map(Uuid::from_u128);
+        let once = Origin::new(zero, None, 3, Map::new());
+        assert_eq!(once.lives(), [(1, zero)]);
+        let later = Origin::new(one, Some(once.clone()), 5, Map::new());
+        assert_eq!(later.lives(), [(1, zero), (3, one)]);
+        assert_eq!(Origin::new(one, Some(once.clone()), 2, Map::new()).lives(), [(1, zero)]);
+        assert_eq!(Origin::new(two, Some(later), 4, Map::new()).lives(), [(1, zero), (3, one)]);
+        assert_eq!(Origin::new(zero, None, 1, Map::new()).lives(), []);
+        let old = Origin { copied: Vec::new(), ..once };
+        assert_eq!(old.lives(), [(1, zero)]);
+    }
 }

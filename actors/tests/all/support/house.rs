@@ -46,11 +46,16 @@ impl House {
 
     /// A workflow that says this, word by word.
     pub(crate) async fn saying(text: &str, pause: u64) -> Self {
-        let graph = &json!({
+        Self::with(&json!({
             "format": "graph/1",
             "nodes": [{"name": "reply", "type": "reply", "text": text, "pieces": "words", "pause_ms": pause}],
             "edges": [{"from": "START", "to": "reply"}, {"from": "reply", "to": "END"}],
-        });
+        }))
+        .await
+    }
+
+    /// A workflow with this graph.
+    pub(crate) async fn with(graph: &serde_json::Value) -> Self {
         let database = TestDatabase::create().await;
         let store = database.store().await;
         let workspace = store.workspace_id(DEFAULT_WORKSPACE).await.unwrap().unwrap();

@@ -76,9 +76,9 @@ impl Chat {
     /// [`StoreError`] when the database does not answer; nothing is deleted then.
     pub async fn delete(&self, id: ThreadId) -> Result<bool, StoreError> {
         let Some(turns) = self.ports.store.delete_thread(id).await? else { return Ok(false) };
-        // Told at once, whether or not the database answers once more.
-        self.cancel.tell(id, &turns);
-        if let Err(error) = self.cancel.cancel_thread(id, TurnsToStop::All).await {
+        // Notified at once, whether or not the database answers once more.
+        self.notify_stops(id, &turns);
+        if let Err(error) = self.stop_turns(id, TurnsToStop::All).await {
             tracing::warn!(thread = %id, %error, "failed to wait for the turns of a deleted thread");
         }
         Ok(true)

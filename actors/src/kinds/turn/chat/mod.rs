@@ -1,43 +1,45 @@
-//! The chat's front door: begins turns, opens streams, stops turns.
+//! The chat's front door: starts turns, opens streams, stops turns.
 
 mod history;
 mod start;
+mod stop;
+
+use std::sync::Arc;
 
 use kernel::{ItemKey, ThreadId};
-use store::{RunStatus, StoreError, StoredStream, TurnsToStop};
-use tokio_util::sync::CancellationToken;
+use store::{StoreError, StoredStream, TurnsToStop};
 use uuid::Uuid;
-use wire::{BusyThread, StopStatus};
+use wire::BusyThread;
 
 use crate::kinds::turn::answered_before;
-use crate::kinds::turn::thread::{Accepted, Slot, Threads};
+use crate::kinds::turn::thread::{AcceptedTurn, Slot, Threads};
 use crate::plans::{PlanError, Runnable};
 use crate::run::RunPorts;
 use crate::run::cancel::Cancel;
-use crate::run::keyed_start::{self, Claimed};
-pub use crate::run::keyed_start::{IdempotencyKey, RunStartError};
-use crate::run::lease::RunToken;
+use crate::run::kind::Accepted;
+use crate::run::start::{Claimed, Starts};
+pub use crate::run::start::{IdempotencyKey, RunStartError};
 use crate::streams::Reader;
 pub use start::{NewTurn, Owner, Target};
 use start::{Seen, TurnIds};
 
-/// A turn that was begun, now or by an earlier request with the same key.
+/// A turn that was started, now or by an earlier request with the same key.
 pub struct StartedTurn {
     /// Its stream, from the first event on.
     pub reader: Reader,
     /// The thread it belongs to.
     pub thread: ThreadId,
-    /// Whether an earlier request began it.
+    /// Whether an earlier request started it.
     pub replayed: bool,
 }
 
-/// Begins turns, opens streams, stops turns. Cheap to clone.
+/// Starts turns, opens streams, stops turns. Cheap to clone.
 #[derive(Clone)]
 pub struct Chat {
     pub(crate) ports: RunPorts,
     pub(crate) threads: Threads,
+    pub(crate) starts: Starts,
     pub(crate) cancel: Cancel,
-    pub(crate) draining: CancellationToken,
 }
 
 impl Chat {
@@ -59,16 +61,9 @@ impl Chat {
     /// # Errors
     /// [`RunStartError`]; only [`RunStartError::Unacknowledged`] leaves open whether the turn was stored.
     pub async fn start(&self, new: NewTurn) -> Result<StartedTurn, RunStartError> {
-        if self.draining.is_cancelled() {
-            return Err(RunStartError::Draining);
-        }
-        if !self.ports.db.takes_new_work() {
-            return Err(RunStartError::Overloaded);
-        }
-        keyed_start::refuse_full::<TurnIds>(&self.ports, new.workspace, new.idempotency.as_ref()).await?;
-        let mut token = self.ports.in_flight.begin()?;
-        let mut for_another = false;
-        let mut ids = TurnIds {
+        let key = new.idempotency.clone();
+        let token = self.starts.admit::<TurnIds>(new.workspace, key.as_ref()).await?;
+        let ids = TurnIds {
             run: token.run(),
             stream: self.ports.ids.uuid()?,
             thread: match &new.target {
@@ -77,57 +72,57 @@ impl Chat {
             },
             item: self.ports.ids.item()?.0,
         };
-        // Before the key is reserved: who is refused now comes again with the same key.
-        let Ok(mut slot) = self.threads.slot(ThreadId(ids.thread)) else {
-            token.released();
-            return Err(RunStartError::ThreadBusy);
-        };
-        if let Err(error) = self.refuse_busy(&new, &slot).await {
-            token.released();
-            return Err(error);
-        }
-        if let Some(key) = &new.idempotency {
-            let wanted = ids.thread;
-            (ids, token) = match keyed_start::claim(&self.ports, key, ids, token).await? {
-                Claimed::Begin(ids, token) => (ids, token),
-                Claimed::BeginFor(ids, token) => {
-                    for_another = true;
-                    (ids, token)
-                }
-                Claimed::Started(known) => return Ok(self.replayed(known)),
-            };
-            if ids.thread != wanted {
-                slot = self.threads.slot(ThreadId(ids.thread)).map_err(|_| RunStartError::ThreadBusy)?;
+        // Before the key is reserved: a caller that is refused now retries with the same key.
+        let mut slot = match self.place(&new, ThreadId(ids.thread)).await {
+            Ok(slot) => slot,
+            Err(error) => {
+                token.released();
+                return Err(error);
             }
+        };
+        let wanted = ids.thread;
+        let (mut ids, claim) = match self.starts.claim(key.as_ref(), ids, token).await? {
+            Claimed::Start(ids, claim) => (ids, claim),
+            Claimed::Started(known) => return Ok(self.replayed(known)),
+        };
+        let thread = ThreadId(ids.thread);
+        if ids.thread != wanted {
+            slot = self.threads.slot(thread).map_err(|_| RunStartError::ThreadBusy)?;
         }
         if new.busy == BusyThread::Interrupt && !matches!(new.target, Target::NewThread(_)) {
-            self.cancel.cancel_thread(ThreadId(ids.thread), TurnsToStop::NotParked).await?;
+            self.stop_turns(thread, TurnsToStop::NotParked).await?;
         }
         let seen = match new.target {
-            // It was there when the request was judged; reserving the key takes its time. What comes from here on is
-            // left to the turn's beginning: another retry may take the message out.
-            Target::Again(thread, message) => {
-                let until = self.ports.ids.item()?;
-                let Some(kept) = self.kept(thread, message).await? else {
-                    token.released();
+            Target::Again(thread, message) => match self.seen(thread, message).await? {
+                Some(seen) => Some(seen),
+                None => {
+                    claim.released();
                     return Err(RunStartError::MessageGone);
-                };
-                Some(Seen { until, kept })
-            }
+                }
+            },
             Target::NewThread(_) | Target::Thread(_) => None,
         };
-        // At the last moment: an earlier request may have reserved the key long ago, and what has a later item comes
-        // behind this.
+        // At the last moment: an earlier request may have reserved the key long ago, and items are ordered by their ids.
         ids.item = self.ports.ids.item()?.0;
-        let thread = ThreadId(ids.thread);
-        let reader = self.store_start(new, ids, seen, token, (slot, for_another)).await?;
-        if for_another {
-            self.cancel.recovery().adopt(&[ids.run]).await;
-        }
+        let (rows, run) = start::rows(new, ids, seen, self.ports.clock.now());
+        let reader = self.ports.read(ids.stream, 0, true);
+        let threads = self.threads.clone();
+        let accept = move |token| {
+            let accepted = Accepted { run: Arc::new(run), token, stop: false };
+            threads.accept(AcceptedTurn { accepted, slot });
+        };
+        self.starts.commit(claim, rows, accept).await?;
         Ok(StartedTurn { reader, thread, replayed: false })
     }
 
-    /// Where only one message may be under way, another is refused.
+    /// A place in the thread, unless the thread or its workflow accepts no more now.
+    async fn place(&self, new: &NewTurn, thread: ThreadId) -> Result<Slot, RunStartError> {
+        let slot = self.threads.slot(thread).map_err(|_| RunStartError::ThreadBusy)?;
+        self.refuse_busy(new, &slot).await?;
+        Ok(slot)
+    }
+
+    /// Refuses a second message where the workflow accepts only one at a time.
     async fn refuse_busy(&self, new: &NewTurn, slot: &Slot) -> Result<(), RunStartError> {
         let (BusyThread::Reject, Target::Thread(thread) | Target::Again(thread, _)) = (new.busy, &new.target)
         else {
@@ -141,52 +136,30 @@ impl Chat {
         Ok(())
     }
 
-    /// The last of what stands behind a message and is no answer to it; `None` when the message is gone.
-    async fn kept(&self, thread: ThreadId, message: ItemKey) -> Result<Option<ItemKey>, StoreError> {
+    /// What a retry of a message finds in the thread; `None` if the message is gone. It was there when the request was
+    /// checked, but reserving the key takes its time. Later changes are handled when the turn starts: another retry may take
+    /// the message out.
+    async fn seen(&self, thread: ThreadId, message: ItemKey) -> Result<Option<Seen>, RunStartError> {
+        let until = self.ports.ids.item()?;
         let items = self.ports.store.thread_items(thread).await?;
         let id = message.wire("msg");
         if items.iter().all(|stored| stored.item.id() != id) {
             return Ok(None);
         }
-        answered_before(&self.ports.store, thread, message, &items).await.map(Some)
+        let kept = answered_before(&self.ports.store, thread, message, &items).await?;
+        Ok(Some(Seen { until, kept }))
     }
 
-    /// What an earlier request with this key began, if its start is stored.
+    /// What an earlier request with this key started, if its start is stored.
     ///
     /// # Errors
     /// [`RunStartError::KeyReused`] when the key stands for another request.
     pub async fn started(&self, key: &IdempotencyKey) -> Result<Option<StartedTurn>, RunStartError> {
-        Ok(keyed_start::started(&self.ports, key).await?.map(|ids| self.replayed(ids)))
+        Ok(self.starts.started(key).await?.map(|ids| self.replayed(ids)))
     }
 
     fn replayed(&self, ids: TurnIds) -> StartedTurn {
         StartedTurn { reader: self.open(ids.stream, 0), thread: ThreadId(ids.thread), replayed: true }
-    }
-
-    /// A turn for another request does not continue at once: its owner is checked first.
-    async fn store_start(
-        &self,
-        new: NewTurn,
-        ids: TurnIds,
-        seen: Option<Seen>,
-        token: RunToken,
-        (slot, for_another): (Slot, bool),
-    ) -> Result<Reader, RunStartError> {
-        let (batch, events, turn) = start::rows(new, ids, seen, self.ports.clock.now());
-        let reader = self.ports.read(turn.stream, 0, true);
-        let (threads, workspace, stream) = (self.threads.clone(), turn.workspace, turn.stream);
-        let topics = self.ports.topics.clone();
-        let accept = move |token| {
-            if for_another {
-                drop((slot, token));
-                topics.abandon(stream);
-            } else {
-                threads.accept(Accepted { turn, slot, token, stop: false });
-            }
-        };
-        keyed_start::commit_start(&self.ports, (workspace, stream), token, batch, Some(events), accept)
-            .await?;
-        Ok(reader)
     }
 
     /// A stream, to see whose it is.
@@ -218,23 +191,5 @@ impl Chat {
     pub async fn reaches(&self, stream: &StoredStream, seq: u64) -> Result<bool, StoreError> {
         let Some(before) = seq.checked_sub(1) else { return Ok(true) };
         Ok(!self.ports.store.frames_after(stream.id, before, 1).await?.is_empty())
-    }
-
-    /// Stores that a stream's turn shall end, and waits for its end for a moment.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
-    pub async fn stop(&self, stream: &StoredStream) -> Result<StopStatus, StoreError> {
-        let run = self.cancel.cancel(stream.run_id).await?;
-        Ok(run.map_or(StopStatus::Completed, |run| stop_status(run.status)))
-    }
-}
-
-fn stop_status(status: RunStatus) -> StopStatus {
-    match status {
-        RunStatus::Cancelled => StopStatus::Stopped,
-        RunStatus::Failed => StopStatus::Failed,
-        RunStatus::Succeeded => StopStatus::Completed,
-        RunStatus::Queued | RunStatus::Running | RunStatus::Waiting => StopStatus::Stopping,
     }
 }

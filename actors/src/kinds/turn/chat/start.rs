@@ -1,5 +1,6 @@
-//! What a turn's start is made of: what the caller wants, and the rows and events it becomes. Pure.
+//! The start of a turn: what the caller wants, and the rows and events that store it. Pure.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -14,11 +15,15 @@ use wire::chat::{
 };
 use wire::{BusyThread, sse};
 
-use crate::kinds::turn::{Again, Progress, Turn};
+use crate::kinds::turn::{Again, Turn, TurnOf};
 use crate::lanes::EventFrames;
 use crate::plans::LoadedVersion;
-use crate::run::keyed_start::{IdempotencyKey, StartIds};
+use crate::run::kind::{Progress, Run};
+use crate::run::start::{IdempotencyKey, StartIds, StartRows};
 use crate::text::{json as to_json, timestamp};
+
+/// The trigger of a turn's run.
+const TRIGGER: &str = "chat";
 
 /// Whose a new thread is.
 #[derive(Debug, Clone)]
@@ -98,12 +103,12 @@ pub(super) fn rows(
     ids: TurnIds,
     seen: Option<Seen>,
     now: DateTime<Utc>,
-) -> (Batch, EventFrames, Turn) {
+) -> (StartRows, TurnOf) {
     let created_at = timestamp(now);
     let (thread, item) = (ThreadId(ids.thread), ItemKey(ids.item));
     // The turn's item is the message, or the moment at which another answer was asked for.
     let again = match new.target {
-        Target::Again(_, message) => Some(Again { item: message, asked: item, begun: false }),
+        Target::Again(_, message) => Some(Again { item: message, asked: item, started: false }),
         Target::NewThread(_) | Target::Thread(_) => None,
     };
     let user_message = ThreadItem::UserMessage {
@@ -129,7 +134,7 @@ pub(super) fn rows(
             workspace_id: new.workspace,
             workflow_id: new.workflow,
             version_id: new.version.id,
-            trigger: "chat",
+            trigger: TRIGGER,
             thread_id: Some(thread),
             stream_id: Some(ids.stream),
             inputs: inputs.to_string(),
@@ -192,24 +197,33 @@ pub(super) fn rows(
         sse::push_event(&mut frames, ids.stream, next_seq, &to_json(event));
         next_seq += 1;
     }
-    let frames = EventFrames { stream: ids.stream, first_seq: 1, last_seq: next_seq - 1, frames, end: false };
-    let turn = Turn {
-        run: ids.run,
+    let events = EventFrames { stream: ids.stream, first_seq: 1, last_seq: next_seq - 1, frames, end: false };
+    let run = Run {
+        id: ids.run,
         stream: ids.stream,
-        thread,
         workspace: new.workspace,
         workflow: new.workflow,
         version: Some(new.version),
-        dialect: new.dialect,
-        inputs: Arc::new(inputs),
-        order: ids.run,
+        inputs,
+        trigger: Cow::Borrowed(TRIGGER),
+        placed: false,
         parked: 0,
-        again,
-        progress: Progress::New {
-            next_seq,
-            user_item: again.map_or(item, |again| again.item),
-            first: !batch.threads.is_empty(),
+        progress: Progress::New { next_seq },
+        own: Turn {
+            thread,
+            dialect: new.dialect,
+            order: ids.run,
+            again,
+            user_item: Some(again.map_or(item, |again| again.item)),
+            is_first: !batch.threads.is_empty(),
         },
     };
-    (batch, frames, turn)
+    let rows = StartRows {
+        workspace: new.workspace,
+        stream: ids.stream,
+        batch,
+        events: Some(events),
+        queued: false,
+    };
+    (rows, run)
 }

@@ -1,6 +1,7 @@
 //! The actor itself: carries out what the pure state decides.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use actix::fut::ActorFutureExt;
 use actix::{Actor, AsyncContext, Context, Handler, WrapFuture};
@@ -10,18 +11,22 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use wire::ErrorCode;
 
-use super::registry::{Accepted, Threads};
+use super::registry::{AcceptedTurn, Threads};
+use super::slots::Slot;
 use super::state::{Effect, Event, State};
-use crate::kinds::turn;
-use crate::run::Driven;
-use crate::run::recover;
+use crate::kinds::turn::{TurnOf, Turns};
+use crate::run::actor::settle;
+use crate::run::drive::{Driven, drive, fail};
+use crate::run::kind::{Accepted, Kind};
+use crate::run::lease::RunToken;
+use crate::run::recover::{self, RecoveryError};
 use crate::runtime::{Blueprint, ChildExit, Envelope, ExitReason, Handle, Life, Supervised};
 
-/// What a thread is told.
+/// Messages to a thread.
 pub(super) enum Message {
     /// A stored turn.
-    Accepted(Box<Accepted>),
-    /// A turn's end was asked for.
+    Accepted(Box<AcceptedTurn>),
+    /// A turn's stop was requested.
     Stop(Uuid),
 }
 
@@ -36,14 +41,29 @@ pub(super) struct ThreadActor {
     state: State,
     turns: HashMap<Uuid, Held>,
     restarted: bool,
-    /// Taken in at the start, from the database.
-    loaded: Vec<Accepted>,
+    /// From the database, for the start of a later life.
+    loaded: Vec<AcceptedTurn>,
 }
 
-/// A turn that this life looks after.
+/// A turn of this life.
 struct Held {
-    accepted: Option<Accepted>,
+    run: Arc<TurnOf>,
+    token: RunToken,
+    /// Given back with the turn.
+    _slot: Slot,
     stop: CancellationToken,
+}
+
+impl ThreadBlueprint {
+    /// The unfinished turns of the thread without an owner here, in their order.
+    async fn stored(&self) -> Result<Vec<AcceptedTurn>, RecoveryError> {
+        let inner = &self.threads.inner;
+        let runs = inner.ports.store.unfinished_of_thread(self.thread, inner.ports.writer).await?;
+        let runs = runs.into_iter().map(|run| run.id);
+        let accepted = recover::accepted_of(&*inner.kind, &inner.ports, runs).await?;
+        let placed = |accepted| AcceptedTurn { accepted, slot: self.threads.old_slot(self.thread) };
+        Ok(accepted.into_iter().map(placed).collect())
+    }
 }
 
 #[async_trait(?Send)]
@@ -51,28 +71,24 @@ impl Blueprint for ThreadBlueprint {
     type Actor = ThreadActor;
 
     async fn build(&self, life: Life<Message>, restart: bool) -> Result<ThreadActor, String> {
-        // The first life is told everything; a later one finds in the database what the last one held.
-        let loaded = if restart {
-            recover::of_thread(&self.threads, self.thread).await.map_err(|error| error.to_string())?
-        } else {
-            Vec::new()
-        };
+        // The first life receives every turn; a later one finds in the database what the last one held.
+        let loaded =
+            if restart { self.stored().await.map_err(|error| error.to_string())? } else { Vec::new() };
         let (threads, state) = (self.threads.clone(), State::default());
         Ok(ThreadActor { threads, life, state, turns: HashMap::new(), restarted: restart, loaded })
     }
 
     async fn give_up(&self, _last: &ExitReason) {
-        let unfinished = match recover::of_thread(&self.threads, self.thread).await {
+        let unfinished = match self.stored().await {
             Ok(unfinished) => unfinished,
             Err(error) => {
-                tracing::error!(thread = %self.thread, %error, "a thread's turns cannot be ended now");
-                return;
+                let thread = self.thread;
+                return tracing::error!(%thread, %error, "failed to end the turns of a thread; retrying later");
             }
         };
-        for accepted in unfinished {
-            let Accepted { turn, token, .. } = accepted;
-            let ports = self.threads.inner.ports.clone();
-            if turn::fail(turn, ports, ErrorCode::ActorFailed).await == Driven::Ended {
+        let inner = &self.threads.inner;
+        for AcceptedTurn { accepted: Accepted { run, token, .. }, slot: _slot } in unfinished {
+            if fail(&*inner.kind, &run, &inner.ports, ErrorCode::ActorFailed).await == Driven::Ended {
                 token.released();
             }
         }
@@ -123,17 +139,18 @@ impl Handler<Envelope<Message>> for ThreadActor {
 }
 
 impl ThreadActor {
-    fn take(&mut self, accepted: Accepted, context: &mut Context<Self>) {
-        let (run, order, stop) = (accepted.turn.run, accepted.turn.order, accepted.stop);
-        if self.turns.contains_key(&run) {
+    fn take(&mut self, turn: AcceptedTurn, context: &mut Context<Self>) {
+        let AcceptedTurn { accepted: Accepted { run, token, stop: stopping }, slot } = turn;
+        let (id, order) = (run.id, run.own.order);
+        if self.turns.contains_key(&id) {
             return;
         }
-        let held = Held { accepted: Some(accepted), stop: CancellationToken::new() };
-        if stop {
-            held.stop.cancel();
+        let stop = CancellationToken::new();
+        if stopping {
+            stop.cancel();
         }
-        self.turns.insert(run, held);
-        self.on(Event::Accepted { turn: run, order }, context);
+        self.turns.insert(id, Held { run, token, _slot: slot, stop });
+        self.on(Event::Accepted { turn: id, order }, context);
     }
 
     fn on(&mut self, event: Event, context: &mut Context<Self>) {
@@ -156,15 +173,17 @@ impl ThreadActor {
         }
     }
 
-    /// Drives a turn in a child task; one whose stop is cancelled already only has its end written.
+    /// Drives a turn in a child task; of a turn that was stopped before, only its end is written.
     fn start(&mut self, run: Uuid, context: &mut Context<Self>) {
         let Some(held) = self.turns.get(&run) else { return };
-        let Some(turn) = held.accepted.as_ref().map(|accepted| accepted.turn.clone()) else { return };
-        let ports = self.threads.inner.ports.clone();
-        let span = tracing::info_span!("turn", %run, thread = %turn.thread, stream = %turn.stream);
+        let turn = &held.run;
+        let span = tracing::info_span!("turn", %run, thread = %turn.own.thread, stream = %turn.stream);
         let child = {
             let _entered = span.enter();
-            self.life.children().spawn_here(None, turn::drive(turn, ports, held.stop.clone()))
+            let inner = &self.threads.inner;
+            let driving =
+                drive(Arc::clone(&inner.kind), Arc::clone(turn), inner.ports.clone(), held.stop.clone());
+            self.life.children().spawn_here(None, driving)
         };
         context.spawn(
             child.into_actor(self).map(move |exit, actor, context| actor.child_ended(run, exit, context)),
@@ -172,26 +191,12 @@ impl ThreadActor {
     }
 
     fn child_ended(&mut self, run: Uuid, exit: ChildExit<Driven>, context: &mut Context<Self>) {
-        let reason = match exit {
-            ChildExit::Done(done @ (Driven::Ended | Driven::Parked)) => {
-                if let Some(held) = self.turns.remove(&run) {
-                    if let Some(accepted) = held.accepted {
-                        accepted.token.released();
-                    }
-                    if done == Driven::Parked && held.stop.is_cancelled() {
-                        // The stop came while it was parked: the queue ends it.
-                        self.threads.inner.ports.run.wakeups.queue();
-                    }
-                }
-                self.on(Event::Ended(run), context);
-                return;
-            }
-            ChildExit::Done(Driven::Lost(error)) => format!("a turn's writes are refused: {error}"),
-            ChildExit::Done(Driven::Unreadable(text)) => format!("a turn cannot be read: {text}"),
-            ChildExit::Panicked(text) => format!("a turn panicked: {text}"),
-            ChildExit::TimedOut | ChildExit::Cut => "a turn was cut off".to_owned(),
-        };
-        self.life.end(context, ExitReason::Failed(reason));
+        let stop = self.turns.get(&run).map(|held| held.stop.clone()).unwrap_or_default();
+        let token = || self.turns.remove(&run).map(|held| held.token);
+        match settle(exit, Turns::ROW.name, token, &stop, &self.threads.inner.ports) {
+            Ok(()) => self.on(Event::Ended(run), context),
+            Err(reason) => self.life.end(context, ExitReason::Failed(reason)),
+        }
     }
 
     fn idle(&mut self, context: &mut Context<Self>) {

@@ -5,7 +5,7 @@ pub(crate) mod registry;
 mod slots;
 mod state;
 
-pub(crate) use registry::Accepted;
+pub(crate) use registry::AcceptedTurn;
 pub use registry::Threads;
 pub use slots::Busy;
 pub(crate) use slots::Slot;

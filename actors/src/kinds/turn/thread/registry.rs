@@ -4,42 +4,48 @@ use std::sync::Arc;
 
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
+use engine::RunInput;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use kernel::ThreadId;
+use serde_json::Value;
+use store::{LeftRun, StoreError, StoredRun};
 use uuid::Uuid;
 
 use super::actor::{Message, ThreadBlueprint};
 use super::slots::{Busy, Slot, Slots};
-use crate::kinds::turn::{Turn, TurnPorts};
+use crate::kinds::turn::Turns;
+use crate::plans::LoadedVersion;
+use crate::run::RunPorts;
+use crate::run::kind::{Accepted, Door, Kind, KindRow, Run};
 use crate::run::lease::RunToken;
 use crate::runtime::{ActorKind, Guardian, Handle, TellError};
 
 /// An accepted turn with its place in the thread.
-pub(crate) struct Accepted {
-    pub(crate) turn: Turn,
+pub(crate) struct AcceptedTurn {
+    pub(crate) accepted: Accepted<Turns>,
     /// Given back when the turn is dropped.
     pub(crate) slot: Slot,
-    pub(crate) token: RunToken,
-    /// Whether its end was asked for before it was handed over.
-    pub(crate) stop: bool,
 }
 
 /// The threads of this process. Cheap to clone.
 #[derive(Clone)]
 pub struct Threads {
-    pub(crate) inner: Arc<Inner>,
+    pub(super) inner: Arc<Inner>,
 }
 
-pub(crate) struct Inner {
-    pub(crate) ports: TurnPorts,
+pub(super) struct Inner {
+    pub(super) kind: Arc<Turns>,
+    pub(super) ports: RunPorts,
     guardian: Guardian,
     actors: DashMap<ThreadId, Handle<Message>>,
     slots: Slots,
 }
 
 impl Threads {
-    pub(crate) fn new(guardian: Guardian, ports: TurnPorts) -> Self {
-        let (actors, slots) = (DashMap::new(), Slots::default());
-        Self { inner: Arc::new(Inner { ports, guardian, actors, slots }) }
+    pub(crate) fn new(kind: Turns, guardian: Guardian, ports: RunPorts) -> Self {
+        let (kind, actors, slots) = (Arc::new(kind), DashMap::new(), Slots::default());
+        Self { inner: Arc::new(Inner { kind, ports, guardian, actors, slots }) }
     }
 
     /// A place for one more turn.
@@ -48,19 +54,19 @@ impl Threads {
     }
 
     /// A place for a turn that was accepted in an earlier life: it has one whatever else waits.
-    pub(crate) fn old_slot(&self, thread: ThreadId) -> Slot {
+    pub(super) fn old_slot(&self, thread: ThreadId) -> Slot {
         self.inner.slots.take_stored(thread)
     }
 
-    /// Hands a stored turn to its thread, whose actor is made when there is none.
-    pub(crate) fn accept(&self, mut accepted: Accepted) {
-        accepted.slot.stored();
-        let thread = accepted.turn.thread;
-        self.tell(thread, Message::Accepted(Box::new(accepted)), true);
+    /// Hands a stored turn to its thread, whose actor is created if there is none.
+    pub(crate) fn accept(&self, mut turn: AcceptedTurn) {
+        turn.slot.stored();
+        let thread = turn.accepted.run.own.thread;
+        self.tell(thread, Message::Accepted(Box::new(turn)), true);
     }
 
-    /// Tells a thread that a turn's end was asked for. A thread without an actor has no turn here.
-    pub(crate) fn stop(&self, thread: ThreadId, run: Uuid) {
+    /// Notifies a thread that a turn's stop was requested. A thread without an actor has no turn here.
+    pub(crate) fn notify_stop(&self, thread: ThreadId, run: Uuid) {
         self.tell(thread, Message::Stop(run), false);
     }
 
@@ -84,7 +90,7 @@ impl Threads {
         };
         if let Err(error) = told {
             // It is stored: its run becomes an orphan, which the sweeper hands over again.
-            tracing::warn!(%thread, %error, "a thread was not told; the sweeper will");
+            tracing::warn!(%thread, %error, "failed to notify a thread; the sweeper will");
         }
     }
 
@@ -107,5 +113,40 @@ impl Threads {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.inner.actors.is_empty()
+    }
+}
+
+impl Door for Threads {
+    fn row(&self) -> KindRow {
+        Turns::ROW
+    }
+
+    fn take_up(
+        &self,
+        left: &LeftRun,
+        version: Option<Arc<LoadedVersion>>,
+        inputs: Value,
+        token: RunToken,
+    ) -> Result<(), String> {
+        let run = Arc::new(Run::stored(&*self.inner.kind, left, version, inputs)?);
+        let slot = self.old_slot(run.own.thread);
+        let accepted = Accepted { run, token, stop: left.run.cancel_requested };
+        self.accept(AcceptedTurn { accepted, slot });
+        Ok(())
+    }
+
+    fn stop(&self, run: Uuid, thread: Option<ThreadId>) {
+        if let Some(thread) = thread {
+            self.notify_stop(thread, run);
+        }
+    }
+
+    fn past_input<'a>(
+        &'a self,
+        stored: &'a StoredRun,
+        inputs: Value,
+        version: &'a Arc<LoadedVersion>,
+    ) -> BoxFuture<'a, Result<RunInput, StoreError>> {
+        self.inner.kind.past_input(stored, inputs, version, &self.inner.ports).boxed()
     }
 }

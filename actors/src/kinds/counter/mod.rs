@@ -1,0 +1,158 @@
+//! A kind of run for tests, and what a new kind costs: this folder and a row of the table. It counts the questions that its
+//! workflow asks people, and is parked while it waits for their answers.
+
+mod tests;
+
+use std::sync::Arc;
+
+use engine::ports::{StepOutcome, StepRecord};
+use engine::{RunInfo, RunInput};
+use serde_json::{Value, json};
+use store::batch::{Batch, ItemRow, QueueRow, RunRow, StreamRow};
+use store::{LeftRun, RunStatus, StoreError, StoredRun};
+use uuid::Uuid;
+use wire::ErrorCode;
+use wire::chat::NoticeLevel;
+use wire::sse;
+
+use crate::kinds;
+use crate::plans::LoadedVersion;
+use crate::run::drive::{ended_with, succeeded};
+use crate::run::kind::{Kind, KindRow, Outcome, Run};
+use crate::run::start::StartRows;
+use crate::run::{End, EventWriter, Frames, RunPorts, Urgency, life, whole};
+
+pub(super) struct Counter;
+
+/// How many questions a run has asked, and the events that are not written yet.
+pub(crate) struct Counts {
+    asked: usize,
+    events: Vec<Value>,
+}
+
+impl Kind for Counter {
+    type Own = ();
+    type Told = usize;
+    type Events = Counts;
+    type Opening = ();
+
+    const ROW: KindRow = kinds::COUNTER;
+
+    fn own(&self, _left: &LeftRun) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn fresh(&self, _run: &Run<Self>) -> usize {
+        0
+    }
+
+    async fn told(&self, run: &Run<Self>, ports: &RunPorts) -> Result<(u64, usize), StoreError> {
+        let rows = ports.store.frames_after(run.stream, 0, 1_000).await?;
+        let asked = rows.iter().map(|row| sse::data(&row.frames).count()).sum();
+        Ok((rows.last().map_or(0, |row| row.last_seq), asked))
+    }
+
+    async fn input(
+        &self,
+        run: &Run<Self>,
+        version: &LoadedVersion,
+        _told: &usize,
+        _ports: &RunPorts,
+    ) -> Result<Option<(RunInput, ())>, StoreError> {
+        Ok(Some((input((run.id, run.workflow), run.inputs.clone(), version), ())))
+    }
+
+    fn events(&self, _run: &Run<Self>, told: usize, _ports: &RunPorts) -> Counts {
+        Counts { asked: told, events: Vec::new() }
+    }
+
+    fn ended(events: &mut Counts, outcome: Outcome) -> End {
+        events.events.push(json!({"type": "counted", "questions": events.asked}));
+        match outcome {
+            Outcome::Succeeded(output) => succeeded(&output),
+            Outcome::Failed(error) => ended_with(RunStatus::Failed, &error),
+            Outcome::Stopped | Outcome::Abandoned => {
+                ended_with(RunStatus::Cancelled, &whole(ErrorCode::RunCancelled))
+            }
+        }
+    }
+
+    async fn past_input(
+        &self,
+        stored: &StoredRun,
+        inputs: Value,
+        version: &Arc<LoadedVersion>,
+        _ports: &RunPorts,
+    ) -> Result<RunInput, StoreError> {
+        Ok(input((stored.id, stored.workflow_id), inputs, version))
+    }
+}
+
+impl EventWriter for Counts {
+    fn records(&mut self, row: &StepRecord) {
+        if matches!(row.outcome, StepOutcome::Started) && row.question.is_some() {
+            self.asked += 1;
+            self.events.push(json!({"type": "asked", "node": row.node, "number": self.asked}));
+        }
+    }
+
+    fn text(&mut self, _node: &str, _piece: &str) -> Urgency {
+        Urgency::Whenever
+    }
+
+    fn rewind(&mut self, _node: &str, _bytes: usize) {}
+
+    fn new_message(&mut self) -> Urgency {
+        Urgency::Whenever
+    }
+
+    fn progress(&mut self, _text: &str) -> Urgency {
+        Urgency::Whenever
+    }
+
+    fn notice(&mut self, _level: NoticeLevel, _message: &str, _title: Option<&str>) -> Urgency {
+        Urgency::Whenever
+    }
+
+    fn write(&mut self, frames: &mut Frames, _items: &mut Vec<ItemRow>) {
+        self.events.drain(..).for_each(|event| frames.push(&event));
+    }
+}
+
+fn input(ids: (Uuid, Uuid), inputs: Value, version: &LoadedVersion) -> RunInput {
+    let (run, workflow) = ids;
+    let (id, workflow_id) = (run.to_string(), workflow.to_string());
+    RunInput {
+        patch: None,
+        inputs,
+        messages: Vec::new(),
+        config: (*version.config).clone(),
+        run: RunInfo { id, workflow_id, thread_id: None, trigger: "counter".to_owned() },
+        lives: vec![life(1, run)],
+        deadline: None,
+    }
+}
+
+/// A run that starts in the queue.
+fn rows(workspace: Uuid, version: &LoadedVersion, id: Uuid, ports: &RunPorts) -> StartRows {
+    let (now, workflow_id) = (ports.clock.now(), version.workflow);
+    let run = RunRow {
+        id,
+        workspace_id: workspace,
+        workflow_id,
+        version_id: version.id,
+        trigger: "counter",
+        thread_id: None,
+        stream_id: Some(id),
+        inputs: "{}".to_owned(),
+        options: None,
+        created_at: now,
+    };
+    let batch = Batch {
+        runs: vec![run],
+        streams: vec![StreamRow { id, run_id: id, workflow_id, thread_id: None, dialect: None }],
+        queued: vec![QueueRow { run_id: id, workflow_id, turn: false, due_at: Some(now) }],
+        ..Batch::default()
+    };
+    StartRows { workspace, stream: id, batch, events: None, queued: true }
+}

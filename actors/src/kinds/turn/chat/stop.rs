@@ -1,0 +1,56 @@
+//! Stops turns.
+
+use futures_util::future::try_join_all;
+use kernel::ThreadId;
+use store::{RunStatus, StoreError, StoredStream, TurnsToStop, UnfinishedTurn};
+use wire::StopStatus;
+
+use super::Chat;
+use crate::run::cancel::{LIMIT, until_ended};
+
+impl Chat {
+    /// Stores a request to stop a stream's turn, and waits for its end for a moment.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn stop(&self, stream: &StoredStream) -> Result<StopStatus, StoreError> {
+        let run = self.cancel.cancel(stream.run_id).await?;
+        Ok(run.map_or(StopStatus::Completed, |run| stop_status(run.status)))
+    }
+
+    /// Stores requests to stop turns of a thread, and waits for their ends for a moment.
+    pub(super) async fn stop_turns(&self, thread: ThreadId, which: TurnsToStop) -> Result<(), StoreError> {
+        let all = async {
+            loop {
+                // Once more after their ends: another turn may have been stored meanwhile.
+                let turns = self.ports.store.request_cancel_of_thread(thread, which).await?;
+                if turns.is_empty() {
+                    return Ok(());
+                }
+                self.notify_stops(thread, &turns);
+                let ended = turns.iter().map(|turn| {
+                    until_ended(&self.ports, turn.stream, || self.threads.notify_stop(thread, turn.run))
+                });
+                try_join_all(ended).await?;
+            }
+        };
+        kernel::timeout(&*self.ports.clock, LIMIT, all).await.unwrap_or(Ok(()))
+    }
+
+    /// Notifies a thread that stops of its turns were requested. The latest turn comes first: no waiting turn starts when the
+    /// running one ends.
+    pub(super) fn notify_stops(&self, thread: ThreadId, turns: &[UnfinishedTurn]) {
+        turns.iter().for_each(|turn| self.threads.notify_stop(thread, turn.run));
+        // Parked turns have no actor; the queue ends them.
+        self.ports.wakeups.queue();
+    }
+}
+
+fn stop_status(status: RunStatus) -> StopStatus {
+    match status {
+        RunStatus::Cancelled => StopStatus::Stopped,
+        RunStatus::Failed => StopStatus::Failed,
+        RunStatus::Succeeded => StopStatus::Completed,
+        RunStatus::Queued | RunStatus::Running | RunStatus::Waiting => StopStatus::Stopping,
+    }
+}

@@ -1,0 +1,85 @@
+//! The end of a turn: the last events and items. Pure but for ids and time.
+
+use engine::RunError;
+use serde_json::Value;
+use store::RunStatus;
+use wire::ErrorCode;
+use wire::chat::{ChatEvent, IncompleteReason, NoticeLevel, StreamErrorCode};
+
+use super::events::ChatEvents;
+use crate::run::drive::{ended_with, succeeded};
+use crate::run::kind::Outcome;
+use crate::run::{End, whole};
+
+/// The hidden note for the model about a turn that the user stopped.
+const STOPPED_NOTE: &str = "The user stopped the previous answer before it was complete.";
+/// The note for the model about a turn whose workflow failed.
+const FAILED_NOTE: &str = "The previous answer ended with an error before it was complete.";
+
+/// Writes the last events of a turn.
+pub(super) fn ended(events: &mut ChatEvents, outcome: Outcome) -> End {
+    match outcome {
+        Outcome::Succeeded(output) => complete(events, &output),
+        Outcome::Failed(error) => failed(events, &error),
+        Outcome::Stopped => stopped(events, IncompleteReason::Stopped, ErrorCode::RunCancelled),
+        Outcome::Abandoned => stopped(events, IncompleteReason::Abandoned, ErrorCode::RunAbandoned),
+    }
+}
+
+/// A workflow that has written no text answers with its output.
+fn complete(events: &mut ChatEvents, output: &Value) -> End {
+    if !events.has_spoken()
+        && let Some(text) = output.get("reply").unwrap_or(output).as_str()
+        && !text.trim().is_empty()
+    {
+        events.whole_text(text);
+    }
+    if !events.has_spoken() {
+        return failed(events, &whole(ErrorCode::ChatNoReply));
+    }
+    events.complete();
+    succeeded(output)
+}
+
+/// The partial text is kept, with the reason why it is partial.
+fn failed(events: &mut ChatEvents, error: &RunError) -> End {
+    let event = match error.code {
+        // No internal detail reaches a client; the widget shows its own text.
+        ErrorCode::Internal => ChatEvent::Error {
+            code: StreamErrorCode::Stream,
+            message: None,
+            allow_retry: true,
+            error_code: Some(error.code.as_str().to_owned()),
+        },
+        // If a node's error is not retryable, the workflow must be changed first.
+        code => ChatEvent::failure(code, error.node.is_none() || error.retryable),
+    };
+    leave(events, IncompleteReason::Failed, FAILED_NOTE);
+    events.event(event);
+    ended_with(RunStatus::Failed, error)
+}
+
+/// The partial text is kept, and a hidden note tells the model that it is partial.
+fn stopped(events: &mut ChatEvents, reason: IncompleteReason, code: ErrorCode) -> End {
+    if !leave(events, reason, STOPPED_NOTE) {
+        events.event(ChatEvent::Notice {
+            level: NoticeLevel::Info,
+            message: "The answer was stopped.".to_owned(),
+            title: None,
+        });
+    }
+    ended_with(RunStatus::Cancelled, &whole(code))
+}
+
+/// Ends the message with the text that readers have received; returns whether it has any.
+fn leave(events: &mut ChatEvents, reason: IncompleteReason, note: &str) -> bool {
+    events.keep_what_was_told();
+    let has_words = events.has_words();
+    if has_words {
+        events.leave_incomplete(reason);
+        events.note(note);
+    } else {
+        events.take_back();
+    }
+    has_words
+}

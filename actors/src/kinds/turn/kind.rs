@@ -1,0 +1,168 @@
+//! Chat turns as a kind of run.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use engine::RunInput;
+use serde_json::Value;
+use store::{LeftRun, OpenQuestion, StoreError, StoredRun};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use wire::chat::ChatEvent;
+
+use super::again::Again;
+use super::events::ChatEvents;
+use super::input::{self, Cut};
+use super::resume::{Resumed, fold};
+use super::{Turn, TurnOf, Turns, ending, grace, order, refill};
+use crate::kinds;
+use crate::plans::LoadedVersion;
+use crate::run::kind::{Kind, KindRow, Outcome};
+use crate::run::{End, RunPorts, RunWriter};
+
+/// Stored commits that one query reads when a turn is resumed.
+const PAGE_ROWS: i64 = 1_000;
+
+impl Kind for Turns {
+    type Own = Turn;
+    type Told = Resumed;
+    type Events = ChatEvents;
+    type Opening = Option<Cut>;
+
+    const ROW: KindRow = kinds::TURN;
+
+    fn own(&self, left: &LeftRun) -> Result<Turn, String> {
+        let run = &left.run;
+        Ok(Turn {
+            thread: run.thread_id.ok_or("the turn has no thread")?,
+            dialect: left.dialect.ok_or("the turn's stream has no dialect")?,
+            order: run.turn_order.unwrap_or(run.id),
+            again: Again::stored(run.options.as_deref(), run.started_at.is_some()),
+            user_item: None,
+            is_first: false,
+        })
+    }
+
+    fn fresh(&self, run: &TurnOf) -> Resumed {
+        Resumed { last_seq: 0, completed: 0, message: None, user_item: run.own.user_item }
+    }
+
+    async fn told(&self, run: &TurnOf, ports: &RunPorts) -> Result<(u64, Resumed), StoreError> {
+        let mut stored = Vec::new();
+        loop {
+            let seen = stored.last().map_or(0, |row: &store::StoredFrames| row.last_seq);
+            let rows = ports.store.frames_after(run.stream, seen, PAGE_ROWS).await?;
+            if rows.is_empty() {
+                break;
+            }
+            stored.extend(rows);
+        }
+        let resumed = fold(&stored, run.own.thread, run.own.dialect);
+        // A message that is answered again is not in the stream.
+        let user_item = run.own.again.map(|again| again.item).or(resumed.user_item);
+        Ok((resumed.last_seq, Resumed { user_item, ..resumed }))
+    }
+
+    async fn may_start(
+        &self,
+        run: &TurnOf,
+        ports: &RunPorts,
+        stop: &CancellationToken,
+    ) -> Result<bool, StoreError> {
+        order::in_order(run, ports, stop).await
+    }
+
+    async fn input(
+        &self,
+        run: &TurnOf,
+        version: &LoadedVersion,
+        told: &Resumed,
+        ports: &RunPorts,
+    ) -> Result<Option<(RunInput, Option<Cut>)>, StoreError> {
+        input::read(run, version, ports, told.user_item).await
+    }
+
+    fn events(&self, run: &TurnOf, told: Resumed, ports: &RunPorts) -> ChatEvents {
+        let Resumed { completed, message, user_item, .. } = told;
+        let (ids, clock) = (ports.ids.clone(), Arc::clone(&ports.clock));
+        ChatEvents::new((run.own.thread, user_item), run.own.dialect, ids, clock, completed, message)
+    }
+
+    fn open(
+        &self,
+        run: &TurnOf,
+        _version: &LoadedVersion,
+        cut: Option<Cut>,
+        stopping: bool,
+        writer: &RunWriter<ChatEvents>,
+        ports: &RunPorts,
+    ) {
+        // A retry that is stopped before it has started takes nothing more out.
+        if let Some(cut) = cut.filter(|_| !stopping) {
+            take_out(run, writer, ports, cut);
+        }
+    }
+
+    async fn abandoned(&self, run: &TurnOf, readers: watch::Receiver<usize>, ports: &RunPorts) {
+        grace::abandoned(self.grace.of(run.own.dialect), run, readers, ports).await;
+    }
+
+    async fn parks(
+        &self,
+        run: &TurnOf,
+        due: Option<DateTime<Utc>>,
+        writer: &RunWriter<ChatEvents>,
+        ports: &RunPorts,
+    ) {
+        // It serves the text alone; the commit that follows has retries of its own.
+        let questions = ports.store.open_questions(run.id).await.unwrap_or_default();
+        let text = waits_for(questions, due);
+        writer
+            .with(|events| events.event(ChatEvent::ProgressUpdate { text, icon: Some("clock".to_owned()) }));
+    }
+
+    fn ended(events: &mut ChatEvents, outcome: Outcome) -> End {
+        ending::ended(events, outcome)
+    }
+
+    async fn past_input(
+        &self,
+        stored: &StoredRun,
+        inputs: Value,
+        version: &Arc<LoadedVersion>,
+        ports: &RunPorts,
+    ) -> Result<RunInput, StoreError> {
+        let Some(thread) = stored.thread_id else {
+            return Err(StoreError::Corrupt(format!("turn {} has no thread", stored.id)));
+        };
+        let messages = match version.plan.reads_messages() {
+            true => refill::messages(&ports.store, stored, thread).await?,
+            false => Vec::new(),
+        };
+        Ok(input::run_input((stored.id, stored.workflow_id, thread), version, inputs, messages))
+    }
+}
+
+/// Takes out of the thread what earlier turns have said since the retry was requested, and tells readers.
+fn take_out(run: &TurnOf, writer: &RunWriter<ChatEvents>, ports: &RunPorts, cut: Cut) {
+    match ports.ids.item() {
+        Ok(now) => {
+            writer.cut(cut.again.cut(run.own.thread, now, cut.kept));
+            writer.with(|events| {
+                cut.items.into_iter().for_each(|item_id| events.event(ChatEvent::ItemRemoved { item_id }));
+            });
+        }
+        Err(error) => tracing::error!(%error, "failed to take out what came before a retry"),
+    }
+}
+
+/// What a parked turn waits for, for its readers.
+fn waits_for(questions: Vec<OpenQuestion>, due_at: Option<DateTime<Utc>>) -> String {
+    let asks = !questions.is_empty();
+    let message = questions.into_iter().find_map(|question| question.message);
+    match (message.filter(|message| !message.trim().is_empty()), due_at) {
+        (Some(message), _) => message,
+        (None, Some(due_at)) if !asks => format!("Waiting until {} …", due_at.format("%Y-%m-%d %H:%M UTC")),
+        (None, _) => "Waiting for an answer …".to_owned(),
+    }
+}

@@ -1,0 +1,117 @@
+//! Workflow runs as a kind of run.
+
+use std::sync::Arc;
+
+use engine::{RunError, RunInput};
+use serde_json::Value;
+use store::{LeftRun, RunStatus, StoreError, StoredRun};
+use wire::{ErrorCode, RunEvent, RunProblem};
+
+use super::events::RunEvents;
+use super::input::run_input;
+use super::start::RunOptions;
+use crate::kinds;
+use crate::plans::LoadedVersion;
+use crate::run::drive::{ended_with, succeeded};
+use crate::run::kind::{Kind, KindRow, Outcome, Progress, Run};
+use crate::run::{End, RunPorts, RunWriter, whole};
+
+/// Runs of a workflow outside a chat.
+pub(crate) struct WorkflowRuns;
+
+impl Kind for WorkflowRuns {
+    type Own = RunOptions;
+    type Told = ();
+    type Events = RunEvents;
+    type Opening = ();
+
+    const ROW: KindRow = kinds::WORKFLOW;
+
+    fn own(&self, left: &LeftRun) -> Result<RunOptions, String> {
+        Ok(RunOptions::stored(&left.run))
+    }
+
+    fn fresh(&self, _run: &Run<Self>) {}
+
+    async fn told(&self, run: &Run<Self>, ports: &RunPorts) -> Result<(u64, ()), StoreError> {
+        Ok((ports.store.last_seq(run.id).await?, ()))
+    }
+
+    async fn input(
+        &self,
+        run: &Run<Self>,
+        version: &LoadedVersion,
+        (): &(),
+        ports: &RunPorts,
+    ) -> Result<Option<(RunInput, ())>, StoreError> {
+        let started_at = first_start(run).unwrap_or_else(|| ports.clock.now());
+        let ids = (run.id, run.workflow);
+        let input = run_input(ids, &run.trigger, run.inputs.clone(), &run.own, version, started_at);
+        Ok(Some((input, ())))
+    }
+
+    fn events(&self, run: &Run<Self>, (): (), ports: &RunPorts) -> RunEvents {
+        RunEvents::new(run.id, Arc::clone(&ports.clock))
+    }
+
+    fn open(
+        &self,
+        run: &Run<Self>,
+        version: &LoadedVersion,
+        (): (),
+        _stopping: bool,
+        writer: &RunWriter<RunEvents>,
+        _ports: &RunPorts,
+    ) {
+        let started = RunEvent::RunStarted {
+            workflow_id: run.workflow.to_string(),
+            version: version.number,
+            resumed: first_start(run).is_some(),
+        };
+        writer.with(|events| events.event(started));
+    }
+
+    fn ended(events: &mut RunEvents, outcome: Outcome) -> End {
+        let (end, event) = match outcome {
+            Outcome::Succeeded(output) => (succeeded(&output), RunEvent::RunCompleted { output }),
+            Outcome::Failed(error) => {
+                (ended_with(RunStatus::Failed, &error), RunEvent::RunFailed { error: problem(&error) })
+            }
+            Outcome::Stopped | Outcome::Abandoned => {
+                let error = whole(ErrorCode::RunCancelled);
+                (ended_with(RunStatus::Cancelled, &error), RunEvent::RunCancelled { error: problem(&error) })
+            }
+        };
+        events.event(event);
+        end
+    }
+
+    async fn past_input(
+        &self,
+        stored: &StoredRun,
+        inputs: Value,
+        version: &Arc<LoadedVersion>,
+        ports: &RunPorts,
+    ) -> Result<RunInput, StoreError> {
+        let started_at = stored.started_at.unwrap_or_else(|| ports.clock.now());
+        let ids = (stored.id, stored.workflow_id);
+        let options = RunOptions::stored(stored);
+        Ok(run_input(ids, &stored.trigger, inputs, &options, version, started_at))
+    }
+}
+
+/// When an earlier life first started the run.
+fn first_start(run: &Run<WorkflowRuns>) -> Option<chrono::DateTime<chrono::Utc>> {
+    match run.progress {
+        Progress::Recovered { started_at, .. } => started_at,
+        Progress::New { .. } => None,
+    }
+}
+
+fn problem(error: &RunError) -> RunProblem {
+    RunProblem {
+        code: error.code.as_str().to_owned(),
+        message: error.message.clone(),
+        node: error.node.clone(),
+    }
+}

@@ -1,0 +1,249 @@
+//! The actor of a run: drives it in a child task, and one registry of such actors for each kind.
+
+use std::sync::Arc;
+
+use actix::fut::ActorFutureExt;
+use actix::{Actor, AsyncContext, Context, Handler, WrapFuture};
+use async_trait::async_trait;
+use dashmap::DashMap;
+use engine::RunInput;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use kernel::ThreadId;
+use parking_lot::Mutex;
+use serde_json::Value;
+use store::{LeftRun, StoreError, StoredRun};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+use wire::ErrorCode;
+
+use super::drive::{Driven, drive, fail};
+use super::kind::{Accepted, Door, Kind, KindRow, Run};
+use super::lease::RunToken;
+use super::{RunPorts, recover};
+use crate::plans::LoadedVersion;
+use crate::runtime::{
+    ActorKind, Blueprint, ChildExit, Envelope, ExitReason, Guardian, Handle, Life, Supervised,
+};
+
+/// A stop was requested, and the request is stored.
+pub(crate) struct Stop;
+
+/// The runs of one kind in this process. Cheap to clone.
+pub(crate) struct RunActors<K: Kind> {
+    inner: Arc<Inner<K>>,
+}
+
+impl<K: Kind> Clone for RunActors<K> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner) }
+    }
+}
+
+struct Inner<K> {
+    kind: Arc<K>,
+    ports: RunPorts,
+    guardian: Guardian,
+    actors: DashMap<Uuid, Handle<Stop>>,
+}
+
+impl<K: Kind> RunActors<K> {
+    pub(crate) fn new(kind: K, guardian: Guardian, ports: RunPorts) -> Self {
+        Self { inner: Arc::new(Inner { kind: Arc::new(kind), ports, guardian, actors: DashMap::new() }) }
+    }
+
+    /// Creates the actor of a stored run. Only the holder of the run's token calls it.
+    pub(crate) fn accept(&self, accepted: Accepted<K>) {
+        let id = accepted.run.id;
+        let blueprint = RunBlueprint { run: id, actors: self.clone(), first: Mutex::new(Some(accepted)) };
+        // Under the entry's lock: an actor that ends at once finds itself here.
+        self.inner.actors.entry(id).insert(self.inner.guardian.supervise(ActorKind::Run, blueprint));
+    }
+
+    /// How many runs have an actor here.
+    pub(crate) fn len(&self) -> usize {
+        self.inner.actors.len()
+    }
+
+    fn ended(&self, run: Uuid, handle: &Handle<Stop>) {
+        self.inner.actors.remove_if(&run, |_, known| known.is_same(handle));
+    }
+}
+
+impl<K: Kind> Door for RunActors<K> {
+    fn row(&self) -> KindRow {
+        K::ROW
+    }
+
+    fn take_up(
+        &self,
+        left: &LeftRun,
+        version: Option<Arc<LoadedVersion>>,
+        inputs: Value,
+        token: RunToken,
+    ) -> Result<(), String> {
+        let run = Arc::new(Run::stored(&*self.inner.kind, left, version, inputs)?);
+        self.accept(Accepted { run, token, stop: left.run.cancel_requested });
+        Ok(())
+    }
+
+    fn stop(&self, run: Uuid, _thread: Option<ThreadId>) {
+        let told = self.inner.actors.get(&run).map(|handle| handle.tell(Stop));
+        if let Some(Err(error)) = told {
+            tracing::debug!(%run, %error, "failed to notify a run of its stop; retrying");
+        }
+    }
+
+    fn past_input<'a>(
+        &'a self,
+        stored: &'a StoredRun,
+        inputs: Value,
+        version: &'a Arc<LoadedVersion>,
+    ) -> BoxFuture<'a, Result<RunInput, StoreError>> {
+        self.inner.kind.past_input(stored, inputs, version, &self.inner.ports).boxed()
+    }
+}
+
+/// Gives up the right to a run that was driven to its end or into the queue.
+///
+/// # Errors
+/// The reason why the actor's life ends, if the run was not.
+pub(crate) fn settle(
+    exit: ChildExit<Driven>,
+    name: &str,
+    token: impl FnOnce() -> Option<RunToken>,
+    stop: &CancellationToken,
+    ports: &RunPorts,
+) -> Result<(), String> {
+    match exit {
+        ChildExit::Done(done @ (Driven::Ended | Driven::Parked)) => {
+            if let Some(token) = token() {
+                token.released();
+            }
+            if done == Driven::Parked && stop.is_cancelled() {
+                // The stop came while it was parked: the queue ends it.
+                ports.wakeups.queue();
+            }
+            Ok(())
+        }
+        ChildExit::Done(Driven::Lost(error)) => Err(format!("the writes of a {name} are refused: {error}")),
+        ChildExit::Done(Driven::Unreadable(text)) => Err(format!("failed to read a {name}: {text}")),
+        ChildExit::Panicked(text) => Err(format!("a {name} panicked: {text}")),
+        ChildExit::TimedOut | ChildExit::Cut => Err(format!("a {name} was interrupted")),
+    }
+}
+
+struct RunBlueprint<K: Kind> {
+    run: Uuid,
+    actors: RunActors<K>,
+    /// What the first life receives; a later one finds it in the database.
+    first: Mutex<Option<Accepted<K>>>,
+}
+
+struct RunActor<K: Kind> {
+    actors: RunActors<K>,
+    life: Life<Stop>,
+    /// `None`: the run has ended.
+    run: Option<Arc<Run<K>>>,
+    token: Option<RunToken>,
+    stop: CancellationToken,
+}
+
+impl<K: Kind> RunBlueprint<K> {
+    async fn stored(&self) -> Result<Option<Accepted<K>>, recover::RecoveryError> {
+        let inner = &self.actors.inner;
+        recover::accepted(&*inner.kind, &inner.ports, self.run).await
+    }
+}
+
+#[async_trait(?Send)]
+impl<K: Kind> Blueprint for RunBlueprint<K> {
+    type Actor = RunActor<K>;
+
+    async fn build(&self, life: Life<Stop>, _restart: bool) -> Result<RunActor<K>, String> {
+        let first = self.first.lock().take();
+        let accepted = match first {
+            Some(first) => Some(first),
+            None => self.stored().await.map_err(|error| error.to_string())?,
+        };
+        let stop = CancellationToken::new();
+        if accepted.as_ref().is_some_and(|accepted| accepted.stop) {
+            stop.cancel();
+        }
+        let (run, token) = accepted.map(|accepted| (accepted.run, accepted.token)).unzip();
+        Ok(RunActor { actors: self.actors.clone(), life, run, token, stop })
+    }
+
+    async fn give_up(&self, _last: &ExitReason) {
+        match self.stored().await {
+            Ok(Some(Accepted { run, token, .. })) => {
+                let inner = &self.actors.inner;
+                if fail(&*inner.kind, &run, &inner.ports, ErrorCode::ActorFailed).await == Driven::Ended {
+                    token.released();
+                }
+            }
+            Ok(None) => {}
+            Err(error) => tracing::error!(run = %self.run, %error, "failed to end a run; retrying later"),
+        }
+    }
+
+    fn ended(&self, handle: &Handle<Stop>, _reason: &ExitReason) {
+        self.actors.ended(self.run, handle);
+    }
+}
+
+impl<K: Kind> Supervised for RunActor<K> {
+    type Message = Stop;
+}
+
+impl<K: Kind> Actor for RunActor<K> {
+    type Context = Context<Self>;
+
+    fn started(&mut self, context: &mut Self::Context) {
+        let Some(run) = &self.run else {
+            self.life.end(context, ExitReason::Done);
+            return;
+        };
+        let inner = &self.actors.inner;
+        let drain = self.life.drain().clone();
+        if drain.is_cancelled() {
+            self.life.end(context, ExitReason::Drain);
+            return;
+        }
+        if let Some(limit) = K::ROW.drain {
+            let clock = Arc::clone(&inner.ports.clock);
+            let drained = async move {
+                drain.cancelled().await;
+                clock.sleep(limit).await;
+            };
+            context.spawn(
+                drained.into_actor(self).map(|(), actor, context| actor.life.end(context, ExitReason::Drain)),
+            );
+        }
+        let span = tracing::info_span!("run", run = %run.id, workflow = %run.workflow);
+        let child = {
+            let _entered = span.enter();
+            let driving =
+                drive(Arc::clone(&inner.kind), Arc::clone(run), inner.ports.clone(), self.stop.clone());
+            self.life.children().spawn_here(None, driving)
+        };
+        context.spawn(child.into_actor(self).map(|exit, actor, context| actor.child_ended(exit, context)));
+    }
+}
+
+impl<K: Kind> Handler<Envelope<Stop>> for RunActor<K> {
+    type Result = ();
+
+    fn handle(&mut self, envelope: Envelope<Stop>, _context: &mut Self::Context) {
+        envelope.open(|Stop| self.stop.cancel());
+    }
+}
+
+impl<K: Kind> RunActor<K> {
+    fn child_ended(&mut self, exit: ChildExit<Driven>, context: &mut Context<Self>) {
+        let ports = &self.actors.inner.ports;
+        let settled = settle(exit, K::ROW.name, || self.token.take(), &self.stop, ports);
+        let reason = settled.map_or_else(ExitReason::Failed, |()| ExitReason::Done);
+        self.life.end(context, reason);
+    }
+}

@@ -1,0 +1,193 @@
+//! Drives one run to its end, or until it only waits.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use engine::{Activity, RecordedStep};
+use store::batch::QueueRow;
+use store::{RunStatus, StoreError};
+use tokio_util::sync::CancellationToken;
+use wire::ErrorCode;
+
+use super::interrupted;
+use super::journal::read_journal;
+use super::kind::{Kind, Outcome, Progress, Run};
+use super::waiting::only_waits;
+use super::writer::{End, RunWriter};
+use super::{Ran, RunPorts, error_json, execute, whole};
+use crate::lanes::{Key, WriteError};
+
+/// How far a run was driven.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Driven {
+    /// Its end is stored, whatever it was.
+    Ended,
+    /// It only waits, and is in the queue until it is due or answered.
+    Parked,
+    /// This process may not or cannot write any more; the owner of the run resumes it.
+    Lost(WriteError),
+    /// The database could not be read; try again.
+    Unreadable(String),
+}
+
+/// Executes a run to its end, until it only waits, or until `stop` is cancelled.
+pub(crate) async fn drive<K: Kind>(
+    kind: Arc<K>,
+    run: Arc<Run<K>>,
+    ports: RunPorts,
+    stop: CancellationToken,
+) -> Driven {
+    // What happens rarely is boxed: this future lives as long as its run, and there may be thousands.
+    let Some(version) = &run.version else {
+        return Box::pin(fail(&*kind, &run, &ports, ErrorCode::Internal)).await;
+    };
+    let topic = ports.topics.produce(run.stream);
+    let (next_seq, told, recorded) = match earlier(&*kind, &run, &ports).await {
+        Ok(earlier) => earlier,
+        Err(error) => return Driven::Unreadable(error.to_string()),
+    };
+    match kind.may_start(&run, &ports, &stop).await {
+        Ok(true) => {}
+        Ok(false) => return Driven::Lost(WriteError::Fenced),
+        Err(error) => return Driven::Unreadable(error.to_string()),
+    }
+    let input = match kind.input(&run, version, &told, &ports).await {
+        Ok(input) => input,
+        Err(error) => return Driven::Unreadable(error.to_string()),
+    };
+    let writer = writer(&*kind, &run, &ports, next_seq, told);
+    let Some((input, opening)) = input else {
+        return end(&*kind, &run, &ports, &writer, Outcome::Stopped).await;
+    };
+    kind.open(&run, version, opening, stop.is_cancelled(), &writer, &ports);
+    writer.started();
+    let (activity, deadline) = (Activity::default(), input.deadline);
+    let outcome = tokio::select! {
+        biased;
+        () = stop.cancelled() => Outcome::Stopped,
+        () = kind.abandoned(&run, topic.readers(), &ports) => Outcome::Abandoned,
+        ran = execute(version, run.workspace, input, recorded, &ports, &writer, &activity) => match ran {
+            Ran::Succeeded(output) => Outcome::Succeeded(output),
+            Ran::Failed(error) => Outcome::Failed(error),
+            Ran::Lost(error) => return Driven::Lost(error),
+        },
+        due = only_waits(&activity, deadline, &*ports.clock) => {
+            return Box::pin(park(&*kind, &run, &ports, &writer, due)).await;
+        }
+    };
+    end(&*kind, &run, &ports, &writer, outcome).await
+}
+
+/// Stores a run's end.
+async fn end<K: Kind>(
+    kind: &K,
+    run: &Run<K>,
+    ports: &RunPorts,
+    writer: &RunWriter<K::Events>,
+    outcome: Outcome,
+) -> Driven {
+    let end = writer.with(|events| K::ended(events, outcome));
+    let written = writer.end(end, run.placed).await;
+    settled(kind, run, ports, written, Driven::Ended).await
+}
+
+/// Gives a run that only waits to the queue.
+async fn park<K: Kind>(
+    kind: &K,
+    run: &Run<K>,
+    ports: &RunPorts,
+    writer: &RunWriter<K::Events>,
+    due_at: Option<DateTime<Utc>>,
+) -> Driven {
+    kind.parks(run, due_at, writer, ports).await;
+    let row = QueueRow { run_id: run.id, workflow_id: run.workflow, turn: false, due_at };
+    let parked = writer.park(row, run.parked.saturating_add(1), run.placed).await;
+    ports.topics.abandon(run.stream);
+    ports.wakeups.parked(run.id, due_at);
+    settled(kind, run, ports, parked, Driven::Parked).await
+}
+
+async fn settled<K: Kind>(
+    kind: &K,
+    run: &Run<K>,
+    ports: &RunPorts,
+    written: Result<(), WriteError>,
+    done: Driven,
+) -> Driven {
+    if run.placed {
+        ports.wakeups.queue();
+    }
+    match written {
+        Ok(()) => done,
+        Err(WriteError::Poisoned(_)) => {
+            // Nothing of this key is accepted any more; what was committed before stays.
+            ports.db.forgive(run.id);
+            Box::pin(fail(kind, run, ports, ErrorCode::Internal)).await
+        }
+        Err(error) => Driven::Lost(error),
+    }
+}
+
+/// Ends a run that cannot be driven: its readers receive a last event after what is stored.
+pub(crate) async fn fail<K: Kind>(kind: &K, run: &Run<K>, ports: &RunPorts, code: ErrorCode) -> Driven {
+    let _topic = ports.topics.produce(run.stream);
+    let (last_seq, told) = match kind.told(run, ports).await {
+        Ok(told) => told,
+        Err(error) => return Driven::Unreadable(error.to_string()),
+    };
+    let writer = writer(kind, run, ports, last_seq + 1, told);
+    let end = writer.with(|events| K::ended(events, Outcome::Failed(whole(code))));
+    match writer.end(end, run.placed).await {
+        Ok(()) => Driven::Ended,
+        Err(error) => Driven::Lost(error),
+    }
+}
+
+fn writer<K: Kind>(
+    kind: &K,
+    run: &Run<K>,
+    ports: &RunPorts,
+    next_seq: u64,
+    told: K::Told,
+) -> RunWriter<K::Events> {
+    let key = Key { id: run.id, workspace: run.workspace };
+    RunWriter::new(key, run.stream, ports.clone(), next_seq, kind.events(run, told, ports))
+}
+
+/// The number of the next event, what readers have received, and the journal of earlier lives.
+async fn earlier<K: Kind>(
+    kind: &K,
+    run: &Run<K>,
+    ports: &RunPorts,
+) -> Result<(u64, K::Told, Vec<RecordedStep>), StoreError> {
+    match run.progress {
+        Progress::New { next_seq } => Ok((next_seq, kind.fresh(run), Vec::new())),
+        Progress::Recovered { interrupted, .. } => Box::pin(recovered(kind, run, ports, interrupted)).await,
+    }
+}
+
+async fn recovered<K: Kind>(
+    kind: &K,
+    run: &Run<K>,
+    ports: &RunPorts,
+    interrupted: bool,
+) -> Result<(u64, K::Told, Vec<RecordedStep>), StoreError> {
+    let permit = ports.recovering.acquire().await;
+    let (last_seq, told) = kind.told(run, ports).await?;
+    let recorded = read_journal(&ports.store, run.id).await?;
+    drop(permit);
+    if interrupted {
+        interrupted::keep(run.id, K::ROW.tells_attempts.then_some(last_seq), &recorded, ports).await;
+    }
+    Ok((last_seq + 1, told, recorded))
+}
+
+/// The end of a run with an output.
+pub(crate) fn succeeded(output: &serde_json::Value) -> End {
+    End { status: RunStatus::Succeeded, output: Some(output.to_string()), error: None }
+}
+
+/// The end of a run with an error.
+pub(crate) fn ended_with(status: RunStatus, error: &engine::RunError) -> End {
+    End { status, output: None, error: Some(error_json(error).to_string()) }
+}

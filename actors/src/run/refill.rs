@@ -1,0 +1,60 @@
+//! What the steps of a run were given, computed again from its journal.
+
+use std::collections::HashSet;
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use engine::{Activity, FilledInput};
+use futures_util::FutureExt as _;
+use store::{StoreError, StoredRun};
+
+use super::kind::Kinds;
+use super::{Adapters, RunPorts, read_journal};
+use crate::plans::PlanError;
+use crate::text::stored_json;
+
+/// Maximum attempts of a run whose inputs are computed again, and maximum bytes of their results.
+const MAX_JOURNAL: (i64, i64) = (10_000, 16 << 20);
+/// Maximum time of it.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// Returns what visits of nodes were given, `(node, visit)`, without secrets. `None` if the run is too large for that, if its
+/// version is gone, if too many others request it now, or if it takes too long, as while the vault does not answer.
+///
+/// # Errors
+/// [`StoreError`] if the database does not answer.
+pub(crate) async fn inputs(
+    ports: &RunPorts,
+    kinds: &Kinds,
+    stored: &StoredRun,
+    wanted: HashSet<(String, u32)>,
+) -> Result<Option<Vec<FilledInput>>, StoreError> {
+    let (attempts, bytes) = ports.store.journal_size(stored.id).await?;
+    if attempts > MAX_JOURNAL.0 || bytes > MAX_JOURNAL.1 {
+        return Ok(None);
+    }
+    let version = match ports.plans.version(stored.version_id).await {
+        Ok(version) => version,
+        Err(PlanError::Store(error)) => return Err(error),
+        Err(PlanError::Graph(..) | PlanError::Missing(_)) => return Ok(None),
+    };
+    let Ok(inputs) = stored_json(&stored.inputs) else { return Ok(None) };
+    let Some(kind) = kinds.of(&stored.trigger) else { return Ok(None) };
+    let Ok(_permit) = ports.refilling.try_acquire() else { return Ok(None) };
+    let filling = async {
+        let recorded = read_journal(&ports.store, stored.id).await?;
+        let input = kind.past_input(stored, inputs, &version).await?;
+        let adapters = Adapters::of(stored.id, stored.workspace_id, ports);
+        let (nowhere, activity) = (engine::ports::Nowhere, Activity::default());
+        let engine = adapters.ports(ports, &nowhere, &nowhere, &activity);
+        Ok(engine::refill(&version.plan, input, recorded, wanted, engine).await)
+    };
+    match kernel::timeout(&*ports.clock, LIMIT, AssertUnwindSafe(filling).catch_unwind()).await {
+        Some(Ok(filled)) => filled.map(Some),
+        Some(Err(_)) => {
+            tracing::error!(run = %stored.id, "computing the inputs of steps again panicked");
+            Ok(None)
+        }
+        None => Ok(None),
+    }
+}
