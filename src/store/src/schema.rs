@@ -64,6 +64,7 @@ diesel::table! {
         status -> Text,
         created_at -> Timestamptz,
         deleted_at -> Nullable<Timestamptz>,
+        erased_at -> Nullable<Timestamptz>,
     }
 }
 
@@ -184,6 +185,8 @@ diesel::table! {
         epoch -> Int8,
         expires_at -> Timestamptz,
         oldest_run -> Uuid,
+        round -> Int8,
+        ended_at -> Nullable<Timestamptz>,
     }
 }
 

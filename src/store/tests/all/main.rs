@@ -19,6 +19,7 @@ mod plan;
 mod pool;
 mod retention;
 mod run_queue;
+mod schema;
 mod search;
 mod streams;
 mod support;

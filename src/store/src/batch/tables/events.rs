@@ -1,0 +1,38 @@
+//! Events of streams.
+
+use chrono::NaiveDate;
+use diesel::sql_types::{BigInt, Date, Text, Uuid as SqlUuid};
+use uuid::Uuid;
+
+use crate::batch::day_of;
+
+/// Events of one stream, as the text that is sent.
+#[derive(Debug, Clone)]
+pub struct EventsRow {
+    /// The stream.
+    pub stream_id: Uuid,
+    /// Sequence number of the first event.
+    pub first_seq: u64,
+    /// Sequence number of the last event.
+    pub last_seq: u64,
+    /// The events as server-sent events.
+    pub frames: String,
+}
+
+lane_table! {
+    Events: "stream_events" from &'a EventsRow as row => {
+        day: NaiveDate [Date] = day_of(row.stream_id),
+        stream_id: Uuid [SqlUuid] = row.stream_id,
+        first_seq: i64 [BigInt] = i64::try_from(row.first_seq).unwrap_or(i64::MAX),
+        last_seq: i64 [BigInt] = i64::try_from(row.last_seq).unwrap_or(i64::MAX),
+        frames: &'a str [Text] = &row.frames,
+    }
+}
+
+impl Events<'_> {
+    /// The day of all events, if it is one.
+    pub(in crate::batch) fn single_day(&self) -> Option<NaiveDate> {
+        let first = *self.day.first()?;
+        self.day.iter().all(|day| *day == first).then_some(first)
+    }
+}

@@ -1,0 +1,34 @@
+//! The tables that lanes write: one file for each noun, with its row and its columns.
+
+mod blob;
+mod events;
+mod item;
+mod outbox;
+mod question;
+mod queue;
+mod run;
+mod step;
+mod stream;
+mod thread;
+
+pub use blob::INLINE_RESULT;
+pub use events::EventsRow;
+pub use item::{CutRow, ItemRow};
+pub use outbox::OutboxRow;
+pub use question::QuestionRow;
+pub use queue::QueueRow;
+pub use run::{RunRow, RunUpdate};
+pub use step::{CopyRow, StepRow};
+pub use stream::StreamRow;
+pub use thread::ThreadRow;
+
+pub(super) use blob::{Blobs, Chunks};
+pub(super) use events::Events;
+pub(super) use item::{Cuts, Items};
+pub(super) use outbox::Outbox;
+pub(super) use question::Questions;
+pub(super) use queue::Queued;
+pub(super) use run::{Latest, Runs, Updates};
+pub(super) use step::{Copies, Steps};
+pub(super) use stream::Streams;
+pub(super) use thread::Threads;

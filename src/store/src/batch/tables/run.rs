@@ -1,0 +1,90 @@
+//! Runs and their states.
+
+use chrono::{DateTime, Utc};
+use diesel::sql_types::{Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid};
+use kernel::ThreadId;
+use uuid::Uuid;
+
+use crate::RunStatus;
+
+/// A run to create.
+#[derive(Debug, Clone)]
+pub struct RunRow {
+    /// UUIDv7.
+    pub id: Uuid,
+    /// The workspace of the workflow.
+    pub workspace_id: Uuid,
+    /// Its workflow.
+    pub workflow_id: Uuid,
+    /// The frozen version it runs.
+    pub version_id: Uuid,
+    /// What started it, such as `chat` or `api`; it decides the kind of the run.
+    pub trigger: &'static str,
+    /// Its thread, for a turn.
+    pub thread_id: Option<ThreadId>,
+    /// Its stream.
+    pub stream_id: Option<Uuid>,
+    /// JSON.
+    pub inputs: String,
+    /// Options of the start, JSON.
+    pub options: Option<String>,
+    /// When it was created.
+    pub created_at: DateTime<Utc>,
+}
+
+/// The present state of a run. A run that has ended does not change any more, nor does one of another writer.
+#[derive(Debug, Clone)]
+pub struct RunUpdate {
+    /// The run.
+    pub id: Uuid,
+    /// Its state.
+    pub status: RunStatus,
+    /// When it started to execute; the first time stays.
+    pub started_at: Option<DateTime<Utc>>,
+    /// JSON.
+    pub output: Option<String>,
+    /// JSON `{code, message, node}`.
+    pub error: Option<String>,
+    /// When it ended, if it has.
+    pub finished_at: Option<DateTime<Utc>>,
+    /// Which time this is that it goes into the queue, from 1; 0: it does not. Each time counts once, however often it
+    /// is sent: another writer may have claimed the run since.
+    pub parking: i32,
+}
+
+/// The last state of a run in a commit, and when it first started to execute.
+pub(in crate::batch) type Latest<'a> = (&'a RunUpdate, Option<DateTime<Utc>>);
+
+lane_table! {
+    /// A statement does not see the rows it inserts: the state of a run whose row it inserts is part of that row. The update
+    /// stays as well, for a run that is already there.
+    Runs: "runs" from (&'a RunRow, Option<Latest<'a>>) as (row, now) => {
+        id: Uuid [SqlUuid] = row.id,
+        workspace_id: Uuid [SqlUuid] = row.workspace_id,
+        workflow_id: Uuid [SqlUuid] = row.workflow_id,
+        version_id: Uuid [SqlUuid] = row.version_id,
+        trigger: &'a str [Text] = row.trigger,
+        thread_id: Option<Uuid> [Nullable<SqlUuid>] = row.thread_id.map(|id| id.0),
+        stream_id: Option<Uuid> [Nullable<SqlUuid>] = row.stream_id,
+        inputs: &'a str [Text] = &row.inputs,
+        options: Option<&'a str> [Nullable<Text>] = row.options.as_deref(),
+        created_at: DateTime<Utc> [Timestamptz] = row.created_at,
+        status: &'a str [Text] = now.map_or(RunStatus::Queued, |(update, _)| update.status).as_str(),
+        started_at: Option<DateTime<Utc>> [Nullable<Timestamptz>] = now.and_then(|(_, started_at)| started_at),
+        output: Option<&'a str> [Nullable<Text>] = now.and_then(|(update, _)| update.output.as_deref()),
+        error: Option<&'a str> [Nullable<Text>] = now.and_then(|(update, _)| update.error.as_deref()),
+        finished_at: Option<DateTime<Utc>> [Nullable<Timestamptz>] = now.and_then(|(update, _)| update.finished_at),
+    } and { "writer_id" = "fence.writer_id" }
+}
+
+lane_table! {
+    Updates: "runs" from Latest<'a> as (row, first) => {
+        id: Uuid [SqlUuid] = row.id,
+        status: &'a str [Text] = row.status.as_str(),
+        started_at: Option<DateTime<Utc>> [Nullable<Timestamptz>] = first,
+        output: Option<&'a str> [Nullable<Text>] = row.output.as_deref(),
+        error: Option<&'a str> [Nullable<Text>] = row.error.as_deref(),
+        finished_at: Option<DateTime<Utc>> [Nullable<Timestamptz>] = row.finished_at,
+        parking: i32 [Integer] = row.parking,
+    }
+}

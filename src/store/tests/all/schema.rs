@@ -1,0 +1,101 @@
+//! What diesel knows of the tables, beside the migrated database.
+
+use std::collections::BTreeMap;
+
+use store::testing::TestDatabase;
+
+/// The files with `diesel::table!`.
+const SCHEMA: [&str; 2] = [include_str!("../../src/schema.rs"), include_str!("../../src/schema/triggers.rs")];
+
+/// Tables that only statements in SQL name, since they need what diesel's DSL cannot say.
+const WITHOUT_DSL: [&str; 14] = [
+    "blob_uses",
+    "interrupted_attempts",
+    "run_places",
+    "run_queue",
+    "run_signals",
+    "run_stops",
+    "search_chunks",
+    "search_documents",
+    "search_indexes",
+    "search_postings",
+    "stream_events_kept",
+    "stream_readers",
+    "upload_chunks",
+    "workspace_usage",
+];
+
+/// Each table with its primary key and its columns, as `table!` has them.
+type Tables = BTreeMap<String, (String, BTreeMap<String, String>)>;
+
+fn declared() -> Tables {
+    let mut tables = Tables::new();
+    for block in SCHEMA.iter().flat_map(|text| text.split("diesel::table! {").skip(1)) {
+        let (head, rest) = block.split_once(") {").unwrap();
+        let (name, key) = head.trim().split_once(" (").unwrap();
+        let columns = rest.split_once('}').unwrap().0.lines().filter_map(|line| line.split_once("->"));
+        let columns = columns.map(|(column, kind)| {
+            let kind = kind.trim().trim_end_matches(',');
+            (column.trim().to_owned(), kind.replace("Integer", "Int4"))
+        });
+        tables.insert(name.to_owned(), (key.to_owned(), columns.collect()));
+    }
+    tables
+}
+
+async fn migrated(database: &TestDatabase) -> Tables {
+    let columns = "SELECT string_agg(concat_ws(' ', c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull), chr(10))
+                   FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+                   WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+                       AND c.relname NOT LIKE '%diesel%'";
+    let keys = "SELECT string_agg(concat_ws(' ', c.relname, (
+                    SELECT string_agg(a.attname, ', ' ORDER BY position)
+                    FROM unnest(i.indkey) WITH ORDINALITY AS k (number, position)
+                    JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.number)), chr(10))
+                FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
+                WHERE i.indisprimary AND c.relnamespace = 'public'::regnamespace AND NOT c.relispartition
+                    AND c.relname NOT LIKE '%diesel%'";
+    let mut tables = Tables::new();
+    for line in database.scalar(keys).await.lines() {
+        let (table, key) = line.split_once(' ').unwrap();
+        tables.entry(table.to_owned()).or_default().0 = key.to_owned();
+    }
+    for line in database.scalar(columns).await.lines() {
+        let (table, rest) = line.split_once(' ').unwrap();
+        let (column, rest) = rest.split_once(' ').unwrap();
+        let (kind, required) = rest.rsplit_once(' ').unwrap();
+        let kind = match kind {
+            "uuid" => "Uuid",
+            "text" => "Text",
+            "bytea" => "Bytea",
+            "boolean" => "Bool",
+            "integer" => "Int4",
+            "bigint" => "Int8",
+            "date" => "Date",
+            "json" => "Json",
+            "timestamp with time zone" => "Timestamptz",
+            other => other,
+        };
+        let kind = if required == "t" { kind.to_owned() } else { format!("Nullable<{kind}>") };
+        tables.entry(table.to_owned()).or_default().1.insert(column.to_owned(), kind);
+    }
+    tables
+}
+
+#[tokio::test]
+async fn what_diesel_knows_of_the_tables_is_what_the_migrations_make() {
+    let mut migrated = migrated(&TestDatabase::create().await).await;
+    let mut drifted = Vec::new();
+    for (table, found) in declared() {
+        let real = migrated.remove(&table).unwrap_or_else(|| panic!("no migration creates {table}"));
+        // diesel wants a key even where the database has none.
+        let real = if real.0.is_empty() { (found.0.clone(), real.1) } else { real };
+        if found != real {
+            drifted.push(format!("{table}: declared {found:?}, migrated {real:?}"));
+        }
+    }
+    assert!(drifted.is_empty(), "{}", drifted.join("\n"));
+    let others: Vec<_> =
+        migrated.into_keys().filter(|table| !WITHOUT_DSL.contains(&table.as_str())).collect();
+    assert!(others.is_empty(), "neither in src/schema.rs nor in WITHOUT_DSL: {others:?}");
+}
