@@ -150,7 +150,7 @@ async fn while_the_first_is_at_work_the_second_is_told_so() {
         409
         content-type: application/json
         retry-after: 1
-        {"detail":{"message":"A request with this Idempotency-Key is still at work.","code":"idempotency.in_progress"}}
+        {"detail":{"message":"A request with this Idempotency-Key is still in progress.","code":"idempotency.in_progress"}}
         "#);
     })
     .await;

@@ -103,7 +103,7 @@ async fn problems_of_a_graph_are_told_with_their_line() {
         "  broken.json:6: /nodes/0/type: unknown node type 'replay'; did you mean 'reply'? (unknown_type)\n";
     let refused = terminal.run(&["workflow", "upload", "one", &file]).await;
     assert_eq!((refused.status, refused.out.as_str()), (Some(1), ""));
-    assert!(refused.err.starts_with("error: The graph does not check. (graph.invalid)\n"), "{}", refused.err);
+    assert!(refused.err.starts_with("error: The graph is not valid. (graph.invalid)\n"), "{}", refused.err);
     assert!(refused.err.contains(expected), "{}", refused.err);
     assert!(refused.err.contains("  broken.json:12: /edges/1/from: "), "{}", refused.err);
     // The same without a service.

@@ -35,7 +35,7 @@ fn status(code: ErrorCode) -> String {
 
 fn status_in_words(code: ErrorCode) -> String {
     match code.status() {
-        200 => "none of its own; it stands in an `error` event of a stream or in a run's record".to_owned(),
+        200 => "none; the code is in an `error` event of a stream or in a run's record".to_owned(),
         status => status.to_string(),
     }
 }
@@ -50,18 +50,18 @@ fn intro() -> Result<String> {
 
 # Errors
 
-Every answer that is not a success has the same body: an object `detail` with a `message` for people and a `code`
-for programs. Compare codes, never messages: a code keeps its meaning, a message may be worded better one day.
+Every error response has the same body: an object `detail` with a `message` for people and a `code`
+for programs. Compare codes, never messages: a code keeps its meaning, the wording of a message may change.
 
-A request that does not validate lists every problem in `detail.errors`. Each has a JSON pointer (RFC 6901) to its
-place in the body (or to the query parameter or header of that name), a code of its own, a message, and a suggestion where there is one:
+A request that does not validate lists every problem in `detail.errors`. Each has a JSON pointer (RFC 6901) to the
+value in the body (or to the query parameter or header of that name), its own code, a message, and, if possible, a suggestion:
 
 ```json
 {invalid}
 ```
 
-An error on the service's side has a `request_id`. The log has the cause under the same id. Every answer, good or
-bad, has it in the header `X-Request-Id` too.
+An error of the service itself has a `request_id`. The log has the cause under the same id. Every response has it
+in the header `X-Request-Id` too.
 
 ```json
 {internal}
@@ -69,14 +69,14 @@ bad, has it in the header `X-Request-Id` too.
 
 Statuses 429 and 503 have the header `Retry-After`, in seconds.
 
-Once a chat stream has begun, its status is 200 and stays so. A turn that fails ends with an `error` event, and
-`error_code` is the code. `allow_retry` is true only where the same message may succeed a second time:
+After a chat stream has started, its status stays 200. A turn that fails ends with an `error` event, and `error_code`
+is the code. `allow_retry` is true only if the same message may succeed a second time:
 
 ```json
 {event}
 ```
 
-A field that is not there is not set; clients ignore fields that they do not know.
+An absent field is not set; clients ignore unknown fields.
 
 ",
         invalid = serde_json::to_string_pretty(&invalid)?,

@@ -50,7 +50,7 @@ impl Failure {
 
 fn text(code: ErrorCode) -> &'static str {
     match code {
-        ErrorCode::OidcOff => "Nobody signs in by a provider here.",
+        ErrorCode::OidcOff => "Sign-in with a provider is not enabled.",
         ErrorCode::TlsRequired => {
             "Your browser would not keep you signed in over plain http. Ask whoever runs this service for its https \
              address."
@@ -59,7 +59,7 @@ fn text(code: ErrorCode) -> &'static str {
             "The provider that you sign in with does not answer right now. Try again in a moment."
         }
         ErrorCode::OidcUnverified => {
-            "The provider does not vouch for your mail address. Verify it there, then begin again."
+            "The provider has not verified your email address. Verify it there, then begin again."
         }
         ErrorCode::OidcRefused => {
             "You are known to the provider, and this account may not sign in here. Ask whoever runs this service to \
