@@ -1,4 +1,4 @@
-"""HTTP/1.1 by hand, because a test of crashes has to tell a body that ended from one that was cut off."""
+"""HTTP/1.1 by hand, because a test of crashes has to tell a body that ended from one that was interrupted."""
 
 import json
 import socket

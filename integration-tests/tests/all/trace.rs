@@ -139,7 +139,7 @@ async fn a_turn_shows_what_its_model_was_asked() {
     assert!(given.contains("one") && given.contains("two") && !given.contains("three"), "{given}");
 }
 
-/// A run that only waits is not cut off by a restart.
+/// A run that only waits is not interrupted by a restart.
 #[tokio::test]
 async fn a_run_that_waits_is_not_interrupted() {
     let mut t = TestService::start().await;

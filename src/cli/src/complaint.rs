@@ -86,12 +86,12 @@ impl Complaint {
                 let base = base.trim_end_matches('/');
                 let complaint = match fault {
                     Fault::Connect => {
-                        Self { message: format!("nothing answers at {base}{cause}"), ..Self::default() }
+                        Self { message: format!("no response from {base}{cause}"), ..Self::default() }
                     }
                     other => Self { message: format!("{base}: {other}{cause}"), ..Self::default() },
                 };
                 Self { status, code: Some("client.unreachable".to_owned()), ..complaint }
-                    .hint("`callboard serve` starts a service here; --api-url names one that runs elsewhere.")
+                    .hint("Start a service with `callboard serve`, or give another address with --api-url.")
             }
             other @ (ClientError::Usage(_) | ClientError::Protocol { .. }) => {
                 Self { status, message: other.to_string(), ..Self::default() }
@@ -161,41 +161,41 @@ impl Complaint {
 
     fn with_usual_hint(self) -> Self {
         let hint = match self.code.as_deref() {
-            Some("workflow.not_found") => "`callboard workflow list` names those that there are.",
+            Some("workflow.not_found") => "`callboard workflow list` lists workflows.",
             Some("workflow.no_version") => "`callboard workflow upload <workflow> <file.json>` saves one.",
             Some("chat.not_published") => "`callboard workflow publish <workflow>` opens its chat.",
             Some("model.not_configured") => {
-                "SERVICE_MODEL_BASE_URL and SERVICE_MODEL_API_KEY of the service name an endpoint; `practice/<skill>` needs none."
+                "Set SERVICE_MODEL_BASE_URL and SERVICE_MODEL_API_KEY of the service, or use `practice/<skill>`, which needs no endpoint."
             }
             Some("auth.email_sign_in_off") => {
-                "People sign in on the service's page /login; `callboard login --token` keeps a service token."
+                "Sign in on the service's page /login, or store a service token with `callboard login --token`."
             }
-            Some("service_token.not_found") => "`callboard token list` names those that there are.",
-            Some("workspace.not_found") => "`callboard workspace list` names those that there are.",
-            Some("index.not_found") => "`callboard index list` names those that there are.",
+            Some("service_token.not_found") => "`callboard token list` lists tokens.",
+            Some("workspace.not_found") => "`callboard workspace list` lists workspaces.",
+            Some("index.not_found") => "`callboard index list` lists indexes.",
             Some("workspace.storage_full") => {
-                "`callboard workspace show` has the figures; `callboard index delete` and deleting threads make room."
+                "`callboard workspace show` shows the storage use; delete indexes (`callboard index delete`) or threads to free storage."
             }
             Some("workspace.required") => {
-                "You belong to several: say which with --workspace, or with `workspace` in the profile. `callboard whoami` lists them."
+                "You belong to several workspaces: choose one with --workspace, or with `workspace` in the profile. `callboard whoami` lists them."
             }
-            Some("workspace.member_has_other_role") => "`callboard workspace role` gives them another one.",
+            Some("workspace.member_has_other_role") => "`callboard workspace role` changes the role.",
             Some("auth.missing_scope") => {
-                "`callboard whoami` says who you are to the service and what that allows; an administrator of the workspace gives roles."
+                "`callboard whoami` shows your identity and scopes; an administrator of the workspace assigns roles."
             }
             Some("auth.workspace_forbidden") => {
-                "There is no such workspace, or it is closed to you: `callboard whoami` says which are open."
+                "The workspace does not exist, or you have no access to it: `callboard whoami` lists your workspaces."
             }
             Some("auth.code_invalid") => {
-                "A code is good once, for 10 minutes and five tries; `callboard login` sends another one."
+                "A code is valid once, for 10 minutes and five attempts; `callboard login` sends another one."
             }
             Some("auth.refresh_invalid") => "`callboard login` signs in again.",
             Some("chat.login_required") => {
                 "Only a browser can sign in to this chat: `callboard workflow show <workflow>` prints its address."
             }
-            Some("workspace.slug_taken") => "The slug of a deleted workspace stays taken, too.",
+            Some("workspace.slug_taken") => "The slug of a deleted workspace cannot be reused.",
             Some(code) if code.starts_with("auth.") && self.status == 3 => {
-                "`callboard login` signs in; --service-token, SERVICE_SERVICE_TOKEN or the profile gives a token to send."
+                "Sign in with `callboard login`, or set a token with --service-token, SERVICE_SERVICE_TOKEN or the profile."
             }
             _ => return self,
         };

@@ -27,8 +27,8 @@ static ALLOCATOR: sandbox::Limiter<mimalloc::MiMalloc> = sandbox::Limiter::new(m
 #[command(
     version,
     about = "Stores and runs LLM workflows and publishes them as chats.",
-    after_help = "`callboard demo` shows it all at once; `callboard config show` describes every variable.\n\
-                  Status: 0 done, 1 failed, 2 wrong usage, 3 refused, 4 the service cannot be reached.",
+    after_help = "`callboard demo` runs a complete example; `callboard config show` describes every variable.\n\
+                  Exit status: 0 success, 1 failure, 2 wrong usage, 3 rejected by the service, 4 service not reachable.",
     propagate_version = true
 )]
 struct Arguments {
@@ -48,7 +48,7 @@ enum Command {
         #[arg(long)]
         exit: bool,
         /// Set up the workflows of examples/ too, with sample data and simulated services: a shop, Slack, a deployer and a mail
-        /// server. Needs no key and calls nothing outside; keeps a folder of its own.
+        /// server. Needs no key, makes no external calls, and uses its own data folder.
         #[arg(long)]
         practice: bool,
     },
@@ -130,12 +130,12 @@ enum Command {
 
 #[derive(Subcommand)]
 enum NodeCommand {
-    /// List every type with its group and what it does.
+    /// List every type with its group and summary.
     List {
         #[command(flatten)]
         form: Form,
     },
-    /// Describe one type: its fields, its result, an example.
+    /// Describe a type: its fields, its result and an example.
     Show {
         /// The type, such as `llm`.
         #[arg(value_name = "TYPE")]
@@ -148,10 +148,10 @@ enum NodeCommand {
 /// How a command without a service prints.
 #[derive(clap::Args)]
 struct Form {
-    /// Print JSON, as `GET /api/nodes/{type}` answers it.
+    /// Print JSON, as `GET /api/nodes/{type}` returns it.
     #[arg(long, conflicts_with = "output")]
     json: bool,
-    /// How to print it.
+    /// Output format.
     #[arg(long, value_enum)]
     output: Option<Output>,
 }
@@ -164,9 +164,9 @@ impl Form {
 
 #[derive(Subcommand)]
 enum ConfigCommand {
-    /// Print every variable with its meaning, where its value comes from, and the value.
+    /// Print every variable with its meaning, its value and the source of the value.
     Show {
-        /// How to print it.
+        /// Output format.
         #[arg(long, value_enum)]
         output: Option<Output>,
     },

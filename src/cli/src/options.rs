@@ -21,16 +21,16 @@ const DEFAULT_API_URL: &str = "http://localhost:8000";
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Options of every client command")]
 pub(crate) struct ClientOptions {
-    /// Table of ~/.config/callboard/config.toml that names address and token; `default` where it has one.
+    /// Profile: table of ~/.config/callboard/config.toml with address and token (default: `default`, if it exists).
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
-    /// Address of the service; else SERVICE_API_URL, else the profile's, else http://localhost:8000.
+    /// Address of the service (default: SERVICE_API_URL, the profile's, or http://localhost:8000).
     #[arg(long, value_name = "URL")]
     api_url: Option<String>,
-    /// Token to send; else SERVICE_SERVICE_TOKEN, else the profile's. Other users of a machine can see a flag.
+    /// Token to send (default: SERVICE_SERVICE_TOKEN or the profile's). Other users of the machine can see arguments.
     #[arg(long, value_name = "TOKEN", value_parser = secret)]
     service_token: Option<Secret>,
-    /// How to print: human (unless given) or json.
+    /// Output format: human (default) or json.
     #[arg(long, value_enum, value_name = "FORM", hide_possible_values = true)]
     pub(crate) output: Option<Output>,
 }
@@ -38,7 +38,7 @@ pub(crate) struct ClientOptions {
 /// The workspace that a command works in.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct InWorkspace {
-    /// Slug of the workspace to work in; else the profile's `workspace`. Only who belongs to several has to say it.
+    /// Slug of the workspace (default: the profile's `workspace`). Required only if you belong to several.
     #[arg(long, value_name = "SLUG", help_heading = "Options of every client command")]
     workspace: Option<String>,
 }
@@ -83,7 +83,7 @@ impl ClientOptions {
         ];
         match given.iter().find(|(_, given)| *given) {
             Some((name, _)) => Err(Failure::usage(format!(
-                "{name} has no effect: `callboard {command}` talks to no service"
+                "{name} has no effect: `callboard {command}` does not call a service"
             ))),
             None => Ok(()),
         }
@@ -141,7 +141,7 @@ impl ClientOptions {
         let client = client.map_err(|error| Failure::from(Complaint::of(error, &place.api_url)))?;
         match &place.profile.api_url {
             Some(other) if !client.is_at(other) => Err(Failure::usage(format!(
-                "the profile [{name}] is of {other}, not of {}; name another one with --profile",
+                "the profile [{name}] is for {other}, not for {}; choose another one with --profile",
                 place.api_url
             ))),
             _ => Ok((place, client)),

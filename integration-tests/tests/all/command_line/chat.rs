@@ -25,7 +25,7 @@ async fn a_reply_goes_to_standard_output_and_the_thread_goes_on() {
     let first = terminal.run(&["chat", &workflow.handle, "one"]).await;
     assert_eq!((first.status, first.out.as_str()), (Some(0), "user: one|\n"), "{}", first.err);
     let thread = first.err.trim_end().rsplit(' ').next().unwrap().to_owned();
-    assert_eq!(first.err, format!("To go on: callboard chat {} --thread {thread}\n", workflow.handle));
+    assert_eq!(first.err, format!("To continue: callboard chat {} --thread {thread}\n", workflow.handle));
     // By the id of the workflow too, and with a message of several lines on standard input.
     let more = ["chat", &workflow.id, "--thread", &thread];
     let second = terminal.type_in(&more, "two\n\nand more\n").await;
@@ -36,7 +36,7 @@ async fn a_reply_goes_to_standard_output_and_the_thread_goes_on() {
         .run(&["chat", &workflow.handle, "x", "--thread", "thr_00000000000000000000000000000000"])
         .await;
     assert!(other.status == Some(1) && other.err.contains("(thread.not_found)"), "{}", other.err);
-    assert!(!other.err.contains("To go on"), "there is nothing to go on with: {}", other.err);
+    assert!(!other.err.contains("To continue"), "there is nothing to go on with: {}", other.err);
 }
 
 #[tokio::test]
@@ -124,7 +124,7 @@ async fn ctrl_c_stops_the_turn_for_good_and_keeps_what_was_said() {
     chat.interrupt();
     let ran = chat.end().await;
     assert_eq!(ran.status, Some(130), "{}", ran.err);
-    assert!(ran.err.starts_with("Stopped; what was said is kept.\nTo go on: callboard chat "), "{}", ran.err);
+    assert!(ran.err.starts_with("Stopped; the text so far is kept.\nTo continue: callboard chat "), "{}", ran.err);
     let stopped = "SELECT status || ' ' || (error::json->>'code') || ' ' || (cancel_requested_at IS NOT NULL) FROM runs";
     assert_eq!(t.scalar(stopped).await, "cancelled run.cancelled true");
     assert_eq!(reply_of(&t).await.trim_end(), ran.out.trim_end(), "what was shown is what is kept");
@@ -143,7 +143,7 @@ async fn a_second_ctrl_c_leaves_although_the_stop_does_not_arrive() {
     chat.interrupt();
     let ran = chat.end().await;
     assert_eq!(ran.status, Some(130), "{}", ran.err);
-    assert!(ran.err.starts_with("To go on: callboard chat "), "{}", ran.err);
+    assert!(ran.err.starts_with("To continue: callboard chat "), "{}", ran.err);
     assert_eq!(t.scalar("SELECT count(*) FROM runs WHERE cancel_requested_at IS NOT NULL").await, "0");
 }
 
@@ -157,7 +157,7 @@ async fn connections_that_break_lose_and_repeat_nothing() {
     let ran = Terminal::at(&proxy.base()).run(&["chat", &workflow.handle, &message]).await;
     assert_eq!((ran.status, ran.out), (Some(0), format!("You said: {message}\n")), "{}", ran.err);
     assert!(proxy.broken() >= 1, "only {} connections broke", proxy.broken());
-    assert!(ran.err.contains("The connection was lost; it goes on where it was.\n"), "{}", ran.err);
+    assert!(ran.err.contains("The connection was lost; resuming.\n"), "{}", ran.err);
     assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "1");
 }
 
@@ -180,7 +180,7 @@ async fn at_a_terminal_one_is_asked_until_one_leaves() {
     );
     let workflow = t.workflow().named("Desk").graph(graph).published().create().await;
     let mut chat = Terminal::of(&t).start_at_a_terminal("chat desk");
-    chat.until("Desk: say something.").await;
+    chat.until("Desk: enter a message.").await;
     chat.until("you ›").await;
     chat.press("first\r").await;
     chat.until("1 short").await;
@@ -188,14 +188,14 @@ async fn at_a_terminal_one_is_asked_until_one_leaves() {
     chat.press("long\r").await;
     chat.until("3 word word").await;
     chat.press("\u{3}").await;
-    chat.until("Stopped; what was said is kept.").await;
+    chat.until("Stopped; the text so far is kept.").await;
     chat.until("you ›").await;
     // The thread goes on behind what was stopped.
     chat.press("last\r").await;
     chat.until(" short").await;
     chat.until("you ›").await;
     chat.press("\u{4}").await;
-    chat.until("To go on: callboard chat desk --thread thr_").await;
+    chat.until("To continue: callboard chat desk --thread thr_").await;
     let ran = chat.end().await;
     assert_eq!(ran.status, Some(0), "{}", ran.out);
     assert_eq!(

@@ -13,7 +13,7 @@ async fn secrets_go_in_by_standard_input_or_the_environment_and_never_come_out()
     let terminal = Terminal::of(&t).with_token(BOOTSTRAP);
     let none = terminal.run(&["credential", "list"]).await;
     assert!(
-        none.status == Some(0) && none.err.starts_with("There is no credential here yet."),
+        none.status == Some(0) && none.err.starts_with("No credentials found."),
         "{}",
         none.err
     );
@@ -21,7 +21,7 @@ async fn secrets_go_in_by_standard_input_or_the_environment_and_never_come_out()
     let made = terminal.type_in(&create, &format!("{SECRET}\n")).await;
     assert_eq!(
         (made.status, made.out.as_str()),
-        (Some(0), "Created credential stripe (sk-…x4). Graphs name it [[stripe]].\n"),
+        (Some(0), "Created credential stripe (sk-…x4). Use [[stripe]] in graphs.\n"),
         "{}",
         made.err
     );
@@ -31,7 +31,7 @@ async fn secrets_go_in_by_standard_input_or_the_environment_and_never_come_out()
     let rotated = command.env("NEW_KEY", "canary-short").output().await.unwrap();
     assert_eq!(
         String::from_utf8_lossy(&rotated.stdout),
-        "Updated credential stripe (…). Graphs name it [[stripe]].\n"
+        "Updated credential stripe (…). Use [[stripe]] in graphs.\n"
     );
     let listed = terminal.does(&["credential", "list"]).await;
     assert!(listed.contains("stripe  …") && !listed.contains("canary"), "{listed}");
@@ -52,7 +52,7 @@ async fn secrets_go_in_by_standard_input_or_the_environment_and_never_come_out()
         );
     }
     let turned = terminal.does(&["vault", "rotate"]).await;
-    assert_eq!(turned, "Everything is under the key a now; 0 secrets and keys were put there.\n");
+    assert_eq!(turned, "Everything is encrypted with the key a now; 0 secrets and keys were re-encrypted.\n");
     assert_eq!(
         terminal.does(&["credential", "delete", "stripe", "--yes"]).await,
         "The credential stripe is gone.\n"

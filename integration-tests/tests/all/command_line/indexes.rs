@@ -11,7 +11,7 @@ async fn an_index_is_listed_and_deleted() {
     let terminal = Terminal::of(&t).with_token(BOOTSTRAP);
     let none = terminal.run(&["index", "list"]).await;
     assert_eq!((none.status, none.out.as_str()), (Some(0), ""));
-    assert!(none.err.starts_with("There is no search index here yet."), "{}", none.err);
+    assert!(none.err.starts_with("No search indexes found."), "{}", none.err);
 
     let put = |name: &str, index: &str, chunk: Value| json!({"name": name, "type": "index_upsert", "index": index, "document": "d", "chunks": [chunk]});
     let words = put("words", "hand book/ä", json!({"text": "words", "metadata": {}}));
@@ -63,10 +63,10 @@ async fn a_workspace_is_shown_with_what_it_keeps() {
     let shown = terminal.does(&["workspace", "show", "default"]).await;
     let lines: Vec<&str> = shown.lines().collect();
     assert!(lines[0].starts_with("default \"") && lines[0].contains("\", made 20"), "{shown}");
-    assert!(lines[1].starts_with("It keeps about 0 bytes and may keep 1.5 MiB, as of 20"), "{shown}");
+    assert!(lines[1].starts_with("It uses about 0 bytes of 1.5 MiB, as of 20"), "{shown}");
     assert_eq!(t.root().post("/api/workspaces", &json!({"slug": "new"})).await.status, 201);
     let new = terminal.does(&["workspace", "show", "new"]).await;
-    assert!(new.ends_with("What it keeps has not been measured yet.\n"), "{new}");
+    assert!(new.ends_with("Its storage use has not been measured yet.\n"), "{new}");
     let json: Value =
         serde_json::from_str(&terminal.does(&["workspace", "show", "default", "--output", "json"]).await)
             .unwrap();

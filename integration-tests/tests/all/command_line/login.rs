@@ -66,14 +66,14 @@ async fn somebody_signs_in_is_known_and_leaves_again() {
     let terminal = Terminal::of(&t);
     let nobody = terminal.run(&["whoami"]).await;
     assert_eq!((nobody.status, nobody.out.as_str()), (Some(3), ""));
-    assert!(nobody.err.starts_with("error: nobody is signed in at http://"), "{}", nobody.err);
+    assert!(nobody.err.starts_with("error: not signed in at http://"), "{}", nobody.err);
     assert!(nobody.err.contains("`callboard login`"), "{}", nobody.err);
 
     terminal.file(FILE, EARLIER);
     let ran = sign_in(&terminal, &mail, &[]).await;
     assert_eq!(ran.status, Some(0), "{}", ran.err);
     assert_eq!(ran.out, format!("Signed in at {} as {ADA}.\n", terminal.address()));
-    assert!(ran.err.contains("a mail with a code is on its way") && ran.err.contains(FILE), "{}", ran.err);
+    assert!(ran.err.contains("an email with a code is on its way") && ran.err.contains(FILE), "{}", ran.err);
     let kept = secrets(&terminal);
     silent(&ran, &kept);
     let written = profile(&terminal);
@@ -86,7 +86,7 @@ async fn somebody_signs_in_is_known_and_leaves_again() {
         me.out,
         format!(
             "{ADA}\nservice    {}\nfrom       sign-in of the profile [default]\n\
-             workspace  default (owner) all of an admin; deletes the workspace\n",
+             workspace  default (owner) as an admin; also deletes the workspace\n",
             terminal.address()
         )
     );
@@ -96,7 +96,7 @@ async fn somebody_signs_in_is_known_and_leaves_again() {
     terminal.does(&["workflow", "create", "One"]).await;
     let everywhere = ["token", "create", "--scope", "workflows:read"];
     let refused = terminal.run(&everywhere).await;
-    assert!(refused.status == Some(3) && refused.err.contains("name it with --workspace"), "{}", refused.err);
+    assert!(refused.status == Some(3) && refused.err.contains("choose the token's workspaces with --workspace"), "{}", refused.err);
     let made = terminal.does(&[&everywhere[..], &["--workspace", "default"]].concat()).await;
     assert!(made.starts_with("svc_"), "an owner makes tokens");
     // Another service is shown nothing of it.
@@ -120,7 +120,7 @@ async fn somebody_signs_in_is_known_and_leaves_again() {
     assert!(left.starts_with(EARLIER) && !left.contains("_token") && left.contains("api_url = \"http"));
     assert_eq!(terminal.with_token(&last[0]).run(&["workflow", "list"]).await.status, Some(3));
     assert_eq!(terminal.run(&["workflow", "list"]).await.status, Some(3));
-    assert_eq!(terminal.does(&["logout"]).await, "Nobody is signed in with the profile [default].\n");
+    assert_eq!(terminal.does(&["logout"]).await, "The profile [default] has no sign-in.\n");
     assert_eq!(t.scalar("SELECT count(*) FROM sign_in_sessions WHERE revoked_at IS NULL").await, "0");
 }
 
@@ -219,7 +219,7 @@ async fn the_code_is_asked_for_at_a_terminal_until_it_is_right() {
     let (t, mail) = service().await;
     let terminal = Terminal::of(&t);
     let mut asked = terminal.start_at_a_terminal("login");
-    asked.until("Mail address: ").await;
+    asked.until("Email address: ").await;
     asked.press(&format!("{ADA}\n")).await;
     asked.until("Code: ").await;
     let code = mail.mail(1).await.code();
@@ -231,7 +231,7 @@ async fn the_code_is_asked_for_at_a_terminal_until_it_is_right() {
     assert_eq!(asked.end().await.status, Some(0));
     // A token is typed without being shown.
     let mut asked = terminal.with_token("").start_at_a_terminal("login --token --profile robot");
-    asked.until("Service token (it is not shown): ").await;
+    asked.until("Service token (hidden): ").await;
     asked.press(&format!("{BOOTSTRAP}\n")).await;
     let ended = asked.end().await;
     assert_eq!(ended.status, Some(0), "{}", ended.out);
@@ -247,12 +247,12 @@ async fn a_service_token_is_kept_and_taken_out_again() {
     let (id, secret) = (made["id"].as_str().unwrap(), made["secret"].as_str().unwrap().to_owned());
     let kept = terminal.type_in(&["login", "--token"], &format!("{secret}\n")).await;
     assert_eq!(kept.status, Some(0), "{}", kept.err);
-    assert_eq!(kept.out, format!("Kept a token for {}: service token {id}.\n", terminal.address()));
+    assert_eq!(kept.out, format!("Stored a token for {}: service token {id}.\n", terminal.address()));
     silent(&kept, std::slice::from_ref(&secret));
     assert_eq!(member(&terminal, "service_token").as_deref(), Some(secret.as_str()));
     terminal.does(&["workflow", "list"]).await;
     let me = terminal.does(&["whoami"]).await;
-    assert!(me.contains("scopes     not told: only admin:tokens:read"), "{me}");
+    assert!(me.contains("scopes     unknown: a token can read its own record only with admin:tokens:read"), "{me}");
     let root = terminal.with_token(BOOTSTRAP);
     assert!(root.does(&["whoami"]).await.starts_with("bootstrap token\n"));
     let reader = t.root().token(&["admin:tokens:read"], &[]).await;
@@ -270,7 +270,7 @@ async fn a_service_token_is_kept_and_taken_out_again() {
     assert!(terminal.does(&["whoami", "--profile", "ada"]).await.starts_with(ADA));
 
     let out = terminal.run(&["logout"]).await;
-    assert_eq!(out.out, "The profile [default] has no service token any more.\n");
+    assert_eq!(out.out, "Removed the service token from the profile [default].\n");
     assert!(out.err.contains(&format!("callboard token revoke {id} --reason")), "{}", out.err);
     assert!(!profile(&terminal).contains(&secret) && profile(&terminal).contains("refresh_token"));
 
@@ -293,7 +293,7 @@ async fn what_makes_no_sense_is_told_before_anything_is_sent() {
     let terminal = Terminal::at("http://127.0.0.1:1");
     let cases: [(&[&str], &str); 5] = [
         (&["login", ADA], "--code-stdin` reads it"),
-        (&["login"], "nobody can be asked"),
+        (&["login"], "cannot prompt for the code"),
         (
             &["login", "--token", "--service-token", "canary"],
             "--service-token has no effect on `callboard login`",
@@ -309,7 +309,7 @@ async fn what_makes_no_sense_is_told_before_anything_is_sent() {
     terminal.file(FILE, "[default]\napi_url = \"http://other.example\"\n");
     let ran = terminal.run(&["login", ADA, "--code-stdin"]).await;
     assert_eq!(ran.status, Some(2));
-    assert!(ran.err.contains("the profile [default] is of http://other.example"), "{}", ran.err);
+    assert!(ran.err.contains("the profile [default] is for http://other.example"), "{}", ran.err);
     let (t, mail) = service().await;
     let terminal = Terminal::of(&t);
     let wrong = terminal.type_in(&["login", ADA, "--code-stdin", "--output", "json"], "12345\n").await;
@@ -319,7 +319,7 @@ async fn what_makes_no_sense_is_told_before_anything_is_sent() {
     assert!(!terminal.path(FILE).exists());
     let none = terminal.run(&["login", ADA, "--code-stdin"]).await;
     assert!(
-        none.status == Some(2) && none.err.contains("there is no code on standard input"),
+        none.status == Some(2) && none.err.contains("no code on standard input"),
         "{}",
         none.err
     );
@@ -350,8 +350,8 @@ async fn a_browser_that_is_signed_in_signs_in_a_terminal() {
     // A second time, as garbage, and not at all.
     let other = Terminal::of(&t);
     for (input, status, said) in [
-        ("not-a-code\n", 3, "10 minutes: let the page show another one"),
-        ("", 2, "there is nothing on standard input"),
+        ("not-a-code\n", 3, "valid once, for 10 minutes"),
+        ("", 2, "standard input is empty"),
     ] {
         let ran = other.type_in(&["login", "--browser"], input).await;
         assert_eq!(ran.status, Some(status), "{}", ran.err);

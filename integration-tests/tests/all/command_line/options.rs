@@ -117,7 +117,7 @@ async fn usage_has_status_2() {
         (&["workflow", "list", "--service-token", "a\nb"], "the token cannot be sent as a header"),
         (
             &["--api-url", "http://a", "node", "list"],
-            "--api-url has no effect: `callboard node` talks to no service",
+            "--api-url has no effect: `callboard node` does not call a service",
         ),
         (&["--output", "json", "serve"], "--output has no effect on `callboard serve`"),
         (&["workflow", "upload", "x", "nothing.json"], "nothing.json cannot be read"),
@@ -147,7 +147,7 @@ async fn a_service_that_does_not_answer_has_status_4() {
     {
         let ran = terminal.run(arguments).await;
         assert_eq!((ran.status, ran.out.as_str()), (Some(4), ""), "{arguments:?}: {}", ran.err);
-        assert!(ran.err.starts_with("error: nothing answers at http://127.0.0.1:1 ("), "{}", ran.err);
+        assert!(ran.err.starts_with("error: no response from http://127.0.0.1:1 ("), "{}", ran.err);
         assert!(ran.err.contains("`callboard serve`") && ran.err.contains("--api-url"), "{}", ran.err);
     }
     let ran = terminal.run(&["workflow", "list", "--output", "json"]).await;

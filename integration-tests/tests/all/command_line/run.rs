@@ -114,7 +114,7 @@ async fn ctrl_c_cancels_a_run_for_good() {
         assert_eq!(ran.status, Some(130), "{}", ran.err);
         if output == "human" {
             assert!(
-                ran.err.contains("Cancelling …\n") && ran.err.contains("\nCancelled. Every step"),
+                ran.err.contains("Cancelling …\n") && ran.err.contains("\nCancelled. Steps so far"),
                 "{}",
                 ran.err
             );
@@ -143,7 +143,7 @@ async fn a_second_ctrl_c_leaves_a_run_and_says_where_to_look() {
     let ran = running.end().await;
     let id = t.scalar("SELECT id FROM runs").await;
     assert_eq!(ran.status, Some(130), "{}", ran.err);
-    let expected = format!("Cancelling …\nThe run goes on without us: {}/api/runs/{id}\n", proxy.base());
+    let expected = format!("Cancelling …\nThe run continues: {}/api/runs/{id}\n", proxy.base());
     assert_eq!(ran.err, expected);
     let ended = until("it has ended", async || t.scalar("SELECT status FROM runs").await == "succeeded");
     t.while_time_passes_in(Duration::from_secs(1), ended).await;

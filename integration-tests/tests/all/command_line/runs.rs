@@ -51,7 +51,7 @@ async fn runs_are_listed_shown_traced_watched_and_cancelled() {
     assert_eq!(cancelled.trim(), format!("Cancelled run {id}."));
     becomes(&t, &waiting, "cancelled").await;
     let traced = terminal.does(&["runs", "trace", id]).await;
-    assert!(traced.lines().last().unwrap().contains("cut off"), "{traced}");
+    assert!(traced.lines().last().unwrap().contains("interrupted"), "{traced}");
     let ended = terminal.does(&["runs", "cancel", failed]).await;
     assert_eq!(ended.trim(), format!("Run {failed} had already ended: failed."));
     let watched = terminal.run(&["runs", "watch", failed]).await;

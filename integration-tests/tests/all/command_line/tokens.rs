@@ -35,7 +35,7 @@ async fn a_token_is_made_used_rotated_and_revoked_and_the_trail_has_it() {
     let (_t, terminal) = service().await;
     let none = terminal.run(&["token", "list"]).await;
     assert_eq!((none.status, none.out.as_str()), (Some(0), ""));
-    assert!(none.err.starts_with("There is no service token yet."), "{}", none.err);
+    assert!(none.err.starts_with("No service tokens found."), "{}", none.err);
     let made = terminal
         .run(&[
             "token",
@@ -54,11 +54,11 @@ async fn a_token_is_made_used_rotated_and_revoked_and_the_trail_has_it() {
         .await;
     let (id, secret) = issued(&made);
     assert!(
-        made.err.starts_with(&format!("Made the service token {id} \"build server\".\n")),
+        made.err.starts_with(&format!("Created service token {id} \"build server\".\n")),
         "{}",
         made.err
     );
-    assert!(made.err.contains("It expires at 20") && made.err.ends_with(" Its secret is shown this once:\n"));
+    assert!(made.err.contains("It expires at 20") && made.err.ends_with(" The secret is shown only once:\n"));
 
     let build = terminal.with_token(&secret);
     build.does(&["workflow", "create", "One"]).await;
@@ -76,7 +76,7 @@ async fn a_token_is_made_used_rotated_and_revoked_and_the_trail_has_it() {
     let rotated = terminal.run(&["token", "rotate", &id, "--overlap", "600"]).await;
     let (same, second) = issued(&rotated);
     assert!(
-        same == id && second != secret && rotated.err.contains("good for another 600 s"),
+        same == id && second != secret && rotated.err.contains("stays valid for 600 s"),
         "{}",
         rotated.err
     );
@@ -86,7 +86,7 @@ async fn a_token_is_made_used_rotated_and_revoked_and_the_trail_has_it() {
     }
     let rotated = terminal.run(&["token", "rotate", &id]).await;
     let (_, last) = issued(&rotated);
-    assert!(rotated.err.contains("the one before is refused from now on"), "{}", rotated.err);
+    assert!(rotated.err.contains("the previous one is no longer valid"), "{}", rotated.err);
     for old in [&secret, &second, &third] {
         refused(&terminal.with_token(old).run(&["workflow", "list"]).await, 3, "auth.token_expired");
     }
@@ -95,14 +95,14 @@ async fn a_token_is_made_used_rotated_and_revoked_and_the_trail_has_it() {
     refused(&terminal.run(&why).await, 1, "request.invalid");
     for _ in 0..2 {
         let revoked = terminal.does(&["token", "revoke", &id, "--reason", "Left the team."]).await;
-        assert_eq!(revoked, format!("The service token {id} \"build server\" is revoked.\n"));
+        assert_eq!(revoked, format!("Revoked service token {id} \"build server\".\n"));
     }
     refused(&terminal.with_token(&last).run(&["workflow", "list"]).await, 3, "auth.invalid_token");
     refused(&terminal.run(&["token", "rotate", &id]).await, 1, "service_token.not_active");
     assert!(terminal.does(&["token", "show", &id]).await.contains(": Left the team.\n"));
     assert_eq!(
         terminal.run(&["token", "list", "--status", "active"]).await.err,
-        "No service token is active.\n"
+        "No active service tokens found.\n"
     );
     assert!(terminal.does(&["token", "list", "--status", "revoked"]).await.contains(&id));
 
@@ -124,7 +124,7 @@ async fn a_token_is_made_used_rotated_and_revoked_and_the_trail_has_it() {
     let by = json_of(&terminal.does(&["audit", "--actor", &id, "--output", "json"]).await);
     assert!(by.as_array().unwrap().iter().all(|row| row["actor"]["id"] == id.as_str()), "{by}");
     let nobody = terminal.run(&["audit", "--actor", "nobody"]).await;
-    assert_eq!((nobody.out.as_str(), nobody.err.as_str()), ("", "The audit trail has no such row.\n"));
+    assert_eq!((nobody.out.as_str(), nobody.err.as_str()), ("", "No audit rows found.\n"));
     for secret in [&secret, &second, &third, &last, &BOOTSTRAP.to_owned()] {
         assert!(!trail.contains(secret.as_str()) && !shown.contains(secret.as_str()));
     }

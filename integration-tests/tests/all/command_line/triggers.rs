@@ -12,7 +12,7 @@ async fn a_workflow_is_given_a_schedule_and_a_webhook() {
     let terminal = Terminal::of(&t).with_token(BOOTSTRAP);
     let workflow = t.workflow().graph(graphs::reply("hi")).create().await.id;
     let none = terminal.run(&["trigger", "show", &workflow]).await;
-    assert!(none.status == Some(0) && none.err.starts_with("It has no trigger yet."), "{}", none.err);
+    assert!(none.status == Some(0) && none.err.starts_with("No triggers found."), "{}", none.err);
     let set = ["trigger", "cron", &workflow, "0 0 1 1 *", "--timezone", "Asia/Tokyo", "--missed", "once"];
     let scheduled = terminal.does(&set).await;
     for line in ["schedule   0 0 1 1 * in Asia/Tokyo\n", "-12-31 15:00:00Z\n", "missed     one run"] {

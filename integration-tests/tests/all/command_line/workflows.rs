@@ -31,10 +31,10 @@ async fn from_nothing_to_a_published_workflow() {
     let terminal = Terminal::of(&t);
     let nothing = terminal.run(&["workflow", "list"]).await;
     assert_eq!((nothing.status, nothing.out.as_str()), (Some(0), ""));
-    assert!(nothing.err.contains("There is no workflow yet."));
+    assert!(nothing.err.contains("No workflows found."));
     let made =
         ["workflow", "create", "Order desk", "--description", "Knows orders.", "--tag", "a", "--tag", "b"];
-    assert_eq!(terminal.does(&made).await, "Made the workflow \"Order desk\"; its handle is order-desk.\n");
+    assert_eq!(terminal.does(&made).await, "Created workflow \"Order desk\" with the handle order-desk.\n");
     let shown = terminal.does(&["workflow", "show", "order-desk"]).await;
     assert!(shown.starts_with("Order desk\nKnows orders.\nhandle     order-desk\nid         "), "{shown}");
     assert!(shown.ends_with("tags       a, b\nchat       closed\nversions   none\n"), "{shown}");
@@ -43,7 +43,7 @@ async fn from_nothing_to_a_published_workflow() {
     let saved = terminal.does(&["workflow", "upload", "order-desk", &file, "--notes", "First."]).await;
     assert_eq!(saved, "Saved version 1 of order-desk.\n");
     let again = terminal.does(&["workflow", "upload", "order-desk", &file]).await;
-    assert_eq!(again, "Nothing new: version 1 of order-desk is the same already.\n");
+    assert_eq!(again, "Nothing changed: version 1 of order-desk is identical.\n");
     let published = terminal.run(&["workflow", "publish", "order-desk"]).await;
     let record = json_of(&terminal.does(&["workflow", "show", "order-desk", "--output", "json"]).await);
     assert_eq!(published.out, format!("{}\n", record["share_url"].as_str().unwrap()));
@@ -58,7 +58,7 @@ async fn from_nothing_to_a_published_workflow() {
     assert!(terminal.does(&["workflow", "list"]).await.contains("  open  "));
     assert_eq!(
         terminal.does(&["workflow", "unpublish", "order-desk"]).await,
-        "The chat of \"Order desk\" is closed.\n"
+        "Closed the chat of \"Order desk\".\n"
     );
     let shown = terminal.does(&["workflow", "show", "order-desk"]).await;
     assert!(
@@ -123,7 +123,7 @@ async fn problems_of_a_graph_are_told_with_their_line() {
     let piped = alone.type_in(&["workflow", "check", "-"], &wrapped).await;
     assert!(piped.err.contains("  standard input:8: /nodes/0/type: "), "{}", piped.err);
     let good = alone.file("good.json", graphs::reply("hi"));
-    assert_eq!(alone.does(&["workflow", "check", &good]).await, "good.json: the graph is good.\n");
+    assert_eq!(alone.does(&["workflow", "check", &good]).await, "good.json: the graph is valid.\n");
     let text = alone.file("text.json", "{\n  \"nodes\": [,]\n}");
     let none = alone.run(&["workflow", "check", &text]).await;
     assert_eq!(
@@ -165,11 +165,11 @@ async fn the_config_is_checked_in_the_file_where_it_stands() {
     // What is shown of a version can be saved again.
     let shown = terminal.does(&["workflow", "show", "one", "--version", "1"]).await;
     let saved = terminal.type_in(&["workflow", "upload", "one", "-"], &shown).await;
-    assert_eq!(saved.out, "Nothing new: version 1 of one is the same already.\n");
+    assert_eq!(saved.out, "Nothing changed: version 1 of one is identical.\n");
     let odd = terminal.file("odd.json", json!({"graph": {}, "config": {}}));
     let odd = terminal.run(&["workflow", "upload", "one", &odd]).await;
     assert!(
-        odd.err.contains("odd.json: `config` is not known; beside `graph` there may be `runnable_config`"),
+        odd.err.contains("odd.json: unknown member `config`; besides `graph`, `runnable_config`"),
         "{}",
         odd.err
     );
@@ -184,14 +184,14 @@ async fn an_upload_makes_the_workflow_when_it_is_told_to() {
     let missing = terminal.run(&["workflow", "upload", "order-desk", &good]).await;
     assert_eq!(missing.status, Some(1));
     assert!(
-        missing.err.contains("(workflow.not_found)") && missing.err.contains("--create makes it"),
+        missing.err.contains("(workflow.not_found)") && missing.err.contains("--create creates it"),
         "{}",
         missing.err
     );
     let refused = terminal.run(&["workflow", "upload", "order-desk", &broken, "--create"]).await;
     assert_eq!(refused.status, Some(1));
     assert!(
-        refused.err.contains("broken.json:6: ") && refused.err.contains("nothing was made"),
+        refused.err.contains("broken.json:6: ") && refused.err.contains("nothing was created"),
         "{}",
         refused.err
     );
@@ -200,9 +200,9 @@ async fn an_upload_makes_the_workflow_when_it_is_told_to() {
     assert_eq!(handle.status, Some(2));
     assert!(handle.err.contains("write `order-desk`"), "{}", handle.err);
     let made = terminal.does(&["workflow", "upload", "order-desk", &good, "--create"]).await;
-    assert_eq!(made, "Made the workflow \"Order desk\".\nSaved version 1 of order-desk.\n");
+    assert_eq!(made, "Created workflow \"Order desk\".\nSaved version 1 of order-desk.\n");
     let again = terminal.does(&["workflow", "upload", "order-desk", &good, "--create"]).await;
-    assert_eq!(again, "Nothing new: version 1 of order-desk is the same already.\n");
+    assert_eq!(again, "Nothing changed: version 1 of order-desk is identical.\n");
 }
 
 #[tokio::test]

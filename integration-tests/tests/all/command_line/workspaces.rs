@@ -12,10 +12,10 @@ async fn a_workspace_gets_members_who_change_and_go() {
     let t = TestService::builder().with_bootstrap_token().set("SERVICE_SMTP_URL", mail.url()).start().await;
     let terminal = Terminal::of(&t).with_token(BOOTSTRAP);
     let made = terminal.does(&["workspace", "create", "support", "--name", "Support"]).await;
-    assert_eq!(made, "Made the workspace support \"Support\".\n");
+    assert_eq!(made, "Created workspace support \"Support\".\n");
     let nobody = terminal.run(&["workspace", "members", "support"]).await;
     assert_eq!((nobody.status, nobody.out.as_str()), (Some(0), ""));
-    assert!(nobody.err.starts_with("Nobody belongs to support yet."), "{}", nobody.err);
+    assert!(nobody.err.starts_with("support has no members yet."), "{}", nobody.err);
     let invite = ["workspace", "invite", "support", "bob@example.org", "--role", "editor"];
     let invited = terminal.does(&invite).await;
     assert!(

@@ -1,4 +1,4 @@
-//! The trace of a run whose attempt a kill has cut off.
+//! The trace of a run whose attempt a kill has interrupted.
 
 use client::{Client, RunOptions};
 use integration_tests::until;

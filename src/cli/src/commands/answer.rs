@@ -10,13 +10,13 @@ use crate::output::{Failure, Output, pretty, say};
 use crate::terminal::{Paint, harmless};
 
 #[derive(Debug, Args)]
-#[command(after_help = "Without an answer it shows what the run waits for.")]
+#[command(after_help = "Without an answer, prints what the run waits for.")]
 pub(crate) struct Answer {
     /// Id of the run.
     run: String,
-    /// The answer, as JSON; what is no JSON is taken as text.
+    /// The answer as JSON; text that is not JSON is sent as a string.
     answer: Option<String>,
-    /// Which of several questions; needed only where there are several.
+    /// Key of the question; required only if there are several.
     #[arg(long)]
     key: Option<String>,
     #[command(flatten)]
@@ -41,7 +41,7 @@ impl Answer {
         match session.output {
             Output::Json => say(pretty(&record)?),
             Output::Human => {
-                say(format_args!("Answered; the run goes on: {}/api/runs/{}", session.base(), run.id))
+                say(format_args!("Answered; the run continues: {}/api/runs/{}", session.base(), run.id))
             }
         }
     }
@@ -55,7 +55,7 @@ impl Answer {
             (Some(_), Some(_), None) => {
                 let keys: Vec<&str> = run.waits_for.iter().map(|question| question.key.as_str()).collect();
                 let told = format!(
-                    "the run waits for several answers; say which one with --key: {}",
+                    "the run waits for several answers; choose one with --key: {}",
                     keys.join(", ")
                 );
                 Err(Failure::usage(harmless(&told).to_string()))
@@ -63,7 +63,7 @@ impl Answer {
             (None, ..) => {
                 let told = match &self.key {
                     Some(key) => format!("the run does not wait for '{key}'"),
-                    None => format!("the run waits for nobody: it is {}", run.status.as_str()),
+                    None => format!("the run does not wait for an answer: it is {}", run.status.as_str()),
                 };
                 Err(Complaint::failed(harmless(&told).to_string()).coded("run.not_waiting").into())
             }
@@ -77,7 +77,7 @@ fn show(session: &Session, run: &RunRecord) -> Result<(), Failure> {
     }
     if run.waits_for.is_empty() {
         let more = if run.status == RunState::Waiting { ", for a time" } else { "" };
-        return say(format_args!("The run waits for nobody; it is {}{more}.", run.status.as_str()));
+        return say(format_args!("The run does not wait for an answer; it is {}{more}.", run.status.as_str()));
     }
     for question in &run.waits_for {
         say(line(question))?;
@@ -92,7 +92,7 @@ pub(crate) fn line(question: &WaitsFor) -> String {
         line.push_str(&format!(": {}", harmless(message)));
     }
     if !question.audience.is_empty() {
-        line.push_str(&format!(" (asked of {})", harmless(&question.audience.join(", "))));
+        line.push_str(&format!(" (audience: {})", harmless(&question.audience.join(", "))));
     }
     if let Some(schema) = &question.schema {
         line.push_str(&format!(" {}", harmless(&schema.to_string())));

@@ -19,10 +19,10 @@ pub(crate) struct Audit {
     /// Only what this actor did: the id of a service token or of a user, or the subject of a JWT.
     #[arg(long, value_name = "ID")]
     actor: Option<String>,
-    /// Only what ended so.
+    /// Only rows with this outcome.
     #[arg(long, value_enum)]
     outcome: Option<Outcome>,
-    /// Most rows to print.
+    /// Maximum number of rows to print.
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     limit: u32,
     #[command(flatten)]
@@ -50,7 +50,7 @@ impl Audit {
             return say(pretty(&rows)?);
         }
         if rows.is_empty() {
-            complain("The audit trail has no such row.");
+            complain("No audit rows found.");
             return Ok(());
         }
         let head = ["AT", "OUTCOME", "ACTION", "ACTOR", "TARGET", "ADDRESS", "REASON"];

@@ -14,7 +14,7 @@ use crate::terminal::harmless;
 pub(crate) enum IndexCommand {
     /// List the search indexes of the workspace by name.
     List(List),
-    /// Delete a search index with all that it holds.
+    /// Delete a search index with all its documents.
     Delete(Delete),
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct List {
 pub(crate) struct Delete {
     /// Name of the index.
     index: String,
-    /// Do it: nothing brings its documents back.
+    /// Confirm; the documents cannot be restored.
     #[arg(long)]
     yes: bool,
     #[command(flatten)]
@@ -61,7 +61,7 @@ impl List {
             return say(pretty(&all)?);
         }
         if all.is_empty() {
-            complain("There is no search index here yet. The node `index_upsert` makes one.");
+            complain("No search indexes found. The node `index_upsert` creates one.");
             return Ok(());
         }
         table::print(["NAME", "DOCUMENTS", "CHUNKS", "VECTORS"], all.into_iter().map(row).collect())
@@ -81,13 +81,13 @@ impl Delete {
         let name = harmless(&self.index);
         if !self.yes {
             return Err(Failure::usage(format!(
-                "this deletes {name} with all its documents for good, and workflows find nothing in it; say --yes to do it"
+                "this deletes {name} with all its documents permanently, and workflows find nothing in it; confirm with --yes"
             )));
         }
         session.client.delete_index(&self.index).await.map_err(|error| session.failed(error))?;
         if session.output == Output::Json {
             return Ok(());
         }
-        say(format_args!("The search index {name} is gone."))
+        say(format_args!("Deleted search index {name}."))
     }
 }

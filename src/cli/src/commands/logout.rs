@@ -11,9 +11,9 @@ use crate::profile::{self, Held};
 use crate::terminal::Paint;
 
 #[derive(Debug, Args)]
-#[command(after_help = "A service token stays good without the profile; `callboard token revoke` ends one.")]
+#[command(after_help = "A service token stays valid without the profile; `callboard token revoke` revokes one.")]
 pub(crate) struct Logout {
-    /// End every sign-in of yours, in browsers and terminals
+    /// End all your sign-ins, in browsers and terminals
     #[arg(long)]
     everywhere: bool,
     #[command(flatten)]
@@ -42,7 +42,7 @@ async fn leave(options: &ClientOptions, everywhere: bool) -> Result<(), Failure>
             let ended =
                 if everywhere { client.log_out_everywhere(token).await } else { client.log_out(token).await };
             ended.map_err(|error| {
-                Failure::from(Complaint::of(error, base).hint("Nothing was changed: the sign-in goes on."))
+                Failure::from(Complaint::of(error, base).hint("Nothing was changed: the sign-in is still active."))
             })?;
             draft.keep_nothing()?;
             if everywhere {
@@ -56,11 +56,11 @@ async fn leave(options: &ClientOptions, everywhere: bool) -> Result<(), Failure>
             let id = service_token_id(token);
             let revoke = format!("callboard token revoke {} --reason …", id.as_deref().unwrap_or("<id>"));
             complain(
-                Paint::stderr().dim(format_args!("The token itself stays good; this ends it: {revoke}")),
+                Paint::stderr().dim(format_args!("The token itself stays valid; to revoke it: {revoke}")),
             );
-            format!("The profile [{name}] has no service token any more.")
+            format!("Removed the service token from the profile [{name}].")
         }
-        _ => format!("Nobody is signed in with the profile [{name}]."),
+        _ => format!("The profile [{name}] has no sign-in."),
     };
     if options.output() == Output::Json {
         return say(pretty(&json!({"api_url": base, "profile": name, "signed_in": false}))?);

@@ -9,17 +9,17 @@ use crate::options::{ClientOptions, Session, with_service};
 use crate::output::{Failure, Output};
 
 #[derive(Debug, Args)]
-#[command(after_help = "Ctrl-C cancels the new run; a second one leaves it.")]
+#[command(after_help = "Ctrl-C cancels the new run; a second Ctrl-C stops waiting.")]
 pub(crate) struct Rerun {
     /// Id of the run to repeat.
     run: String,
-    /// The step that is run first, as the trace counts them; what is before it is copied.
+    /// The first step to execute, as numbered in the trace; the results of earlier steps are copied.
     #[arg(long, value_name = "N")]
     from_step: u32,
-    /// A channel of `state` and what it holds from that step on; the value is JSON, or text where it is none.
+    /// Set a channel of `state` from that step on; the value is JSON or else text.
     #[arg(long = "set", value_name = "CHANNEL=VALUE")]
     patch: Vec<String>,
-    /// Show nothing but what the run comes to.
+    /// Print only the result of the run.
     #[arg(long)]
     quiet: bool,
     #[command(flatten)]

@@ -16,7 +16,7 @@ pub(crate) fn run() -> Result<(), Failure> {
         let running = tokio::select! {
             started = server::start(&config, Parts::default()) => started.map_err(|error| error.to_string())?,
             () = signals.told() => {
-                tracing::info!("stopped before the start was done");
+                tracing::info!("stopped before the start was complete");
                 return Ok(());
             }
         };
@@ -39,6 +39,6 @@ pub(crate) async fn serve_until_told(running: Running, signals: &mut Signals) ->
             tracing::info!("stopped");
             Ok(())
         }
-        Some(reason) => Err(format!("the service could not go on: {reason}").into()),
+        Some(reason) => Err(format!("the service could not continue: {reason}").into()),
     }
 }

@@ -49,8 +49,8 @@ async fn perform(session: &Session) -> Result<(), Failure> {
     let nobody = |told: String| Complaint::failed(told).coded("client.nobody").refused();
     let Sent::Token { token, from } = &session.sent else {
         let told =
-            format!("nobody is signed in at {} with the profile [{}]", session.base(), session.profile);
-        let hint = "`callboard login` signs in; --service-token, SERVICE_SERVICE_TOKEN or the profile gives a token.";
+            format!("not signed in at {} with the profile [{}]", session.base(), session.profile);
+        let hint = "Sign in with `callboard login`, or set a token with --service-token, SERVICE_SERVICE_TOKEN or the profile.";
         return Err(nobody(told).hint(hint).into());
     };
     let identity = Identity::of(&session.client, token).await.map_err(|error| session.failed(error))?;
@@ -61,7 +61,7 @@ async fn perform(session: &Session) -> Result<(), Failure> {
         Origin::SignIn => format!("sign-in of the profile [{}]", session.profile),
     };
     let Some(identity) = identity else {
-        return Err(nobody(format!("{} does not know the token ({from})", session.base())).into());
+        return Err(nobody(format!("{} does not accept the token ({from})", session.base())).into());
     };
     if session.output == Output::Json {
         return say(pretty(&json!({"api_url": session.base(), "from": from, "identity": identity}))?);
@@ -113,12 +113,12 @@ impl Identity {
     fn rights(&self) -> Vec<(&'static str, String)> {
         match self {
             Self::User(me) if me.workspaces.is_empty() => {
-                vec![("workspaces", "none: may chat where a login is asked for, and nothing else".to_owned())]
+                vec![("workspaces", "none: may only use chats that require a login".to_owned())]
             }
             Self::User(me) => me.workspaces.iter().map(|place| ("workspace", role(place))).collect(),
             Self::ServiceToken { token: Some(token), .. } => lines(token),
             Self::ServiceToken { token: None, .. } => {
-                vec![("scopes", "not told: only admin:tokens:read lets a token look at itself".to_owned())]
+                vec![("scopes", "unknown: a token can read its own record only with admin:tokens:read".to_owned())]
             }
             Self::Jwt { claims } => {
                 let said = |(label, name)| Some((label, text(claims.get(name)?)));
@@ -126,7 +126,7 @@ impl Identity {
                 told.into_iter().filter_map(said).collect()
             }
             Self::Bootstrap => {
-                let told = "those of SERVICE_AUTH_BOOTSTRAP_TOKEN_SCOPES; all of them unless it is set";
+                let told = "those of SERVICE_AUTH_BOOTSTRAP_TOKEN_SCOPES (default: all)";
                 vec![("scopes", told.to_owned())]
             }
         }
@@ -138,8 +138,8 @@ fn role(place: &WorkspaceRole) -> String {
     let allows = match place.role.as_str() {
         "viewer" => "reads",
         "editor" => "reads, writes and runs workflows, writes the vault",
-        "admin" => "all of an editor; publishes, manages apps, members and tokens",
-        "owner" => "all of an admin; deletes the workspace",
+        "admin" => "as an editor; also publishes, manages apps, members and tokens",
+        "owner" => "as an admin; also deletes the workspace",
         _ => "",
     };
     format!("{} ({}) {allows}", place.slug, place.role).trim_end().to_owned()

@@ -32,7 +32,7 @@ impl Held {
     /// Waits for its turn.
     pub(crate) fn lock() -> Result<Self, Failure> {
         let path = super::own_path().ok_or_else(|| {
-            Failure::usage("neither XDG_CONFIG_HOME nor HOME says where the profile file is to be")
+            Failure::usage("cannot locate the profile file: neither XDG_CONFIG_HOME nor HOME is set")
         })?;
         let folder = path.parent().unwrap_or(Path::new("/"));
         let beside = path.with_extension("toml.lock");
@@ -107,7 +107,7 @@ impl Draft {
     fn change(mut self, change: impl FnOnce(&mut dyn TableLike)) -> Result<(), Failure> {
         let item = self.document.entry(&self.name).or_insert_with(|| Item::Table(Table::new()));
         let Some(table) = item.as_table_like_mut() else {
-            return Err(Failure::usage(format!("{}: `{}` is no table", self.path.display(), self.name)));
+            return Err(Failure::usage(format!("{}: `{}` is not a table", self.path.display(), self.name)));
         };
         change(table);
         let text = self.document.to_string();

@@ -47,7 +47,7 @@ pub(crate) fn read(name: Option<&str>) -> Result<Profile, Failure> {
     let Some(path) = own_path() else {
         return match name {
             Some(name) => Err(Failure::usage(format!(
-                "there is no profile `{name}`: neither XDG_CONFIG_HOME nor HOME says where the file is"
+                "profile `{name}` not found: neither XDG_CONFIG_HOME nor HOME is set"
             ))),
             None => Ok(Profile::default()),
         };
@@ -57,7 +57,7 @@ pub(crate) fn read(name: Option<&str>) -> Result<Profile, Failure> {
             .map_err(|(line, wrong)| Failure::usage(format!("{}{line}: {wrong}", path.display()))),
         Err(error) if error.kind() == ErrorKind::NotFound => match name {
             Some(name) => Err(Failure::usage(format!(
-                "there is no profile `{name}`: the file {} does not exist",
+                "profile `{name}` not found: the file {} does not exist",
                 path.display()
             ))),
             None => Ok(Profile::default()),
@@ -105,7 +105,7 @@ fn choose(text: &str, name: Option<&str>) -> Result<Profile, Wrong> {
         (None, None) => Ok(Profile::default()),
         (None, Some(name)) => {
             let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            Err((String::new(), format!("there is no profile `{name}`; there are: {there}")))
+            Err((String::new(), format!("profile `{name}` not found; existing profiles: {there}")))
         }
     }
 }
@@ -123,7 +123,7 @@ fn tables(text: &str) -> Result<Vec<(String, Profile)>, Wrong> {
     let mut tables = Vec::new();
     for (key, value) in document.get_ref() {
         let DeValue::Table(table) = value.get_ref() else {
-            let wrong = format!("`{}` must stand in a table, such as [{DEFAULT}]", key.get_ref());
+            let wrong = format!("`{}` must be in a table, such as [{DEFAULT}]", key.get_ref());
             return Err((line(key.span().start), wrong));
         };
         let profile = profile(key.get_ref(), table).map_err(|(at, wrong)| (line(at), wrong))?;
@@ -141,7 +141,7 @@ fn profile(name: &str, table: &DeTable<'_>) -> Result<Profile, (usize, String)> 
             |must: &str| (value.span().start, format!("`{}` of [{name}] must be {must}", key.get_ref()));
         let text = |value: &Spanned<DeValue<'_>>| match value.get_ref() {
             DeValue::String(text) if !text.trim().is_empty() => Ok(text.to_string()),
-            _ => Err(wrong("a text that is not empty")),
+            _ => Err(wrong("a non-empty string")),
         };
         match key.get_ref().as_ref() {
             "api_url" => profile.api_url = Some(text(value)?),
@@ -155,7 +155,7 @@ fn profile(name: &str, table: &DeTable<'_>) -> Result<Profile, (usize, String)> 
             }
             other => {
                 let wrong = format!(
-                    "[{name}] has no member `{other}`; write `api_url`, `service_token` or `workspace`"
+                    "[{name}] has an unknown member `{other}`; use `api_url`, `service_token` or `workspace`"
                 );
                 return Err((key.span().start, wrong));
             }
@@ -177,13 +177,13 @@ fn whole(name: &str, profile: &Profile, table: &DeTable<'_>) -> Result<(), Strin
     match (&profile.sign_in, &profile.service_token) {
         (None, _) if some => {
             let all = parts.map(|part| format!("`{part}`")).join(", ");
-            Err(format!("[{name}] has a part of a sign-in; remove {all}, and sign in with `callboard login`"))
+            Err(format!("[{name}] has an incomplete sign-in; remove {all}, and sign in with `callboard login`"))
         }
         (Some(_), Some(_)) => {
             Err(format!("[{name}] has a sign-in and a `service_token`; remove one of them"))
         }
         (Some(_), None) if profile.api_url.is_none() => {
-            Err(format!("[{name}] has a sign-in without the `api_url` that it is good for"))
+            Err(format!("[{name}] has a sign-in without its `api_url`"))
         }
         _ => Ok(()),
     }
@@ -227,8 +227,8 @@ mod tests {
                 "[a]\n\ntoken = \"canary\"",
                 ", line 3: [a] has no member `token`; write `api_url`, `service_token` or `workspace`",
             ),
-            ("[a]\nservice_token = 73", ", line 2: `service_token` of [a] must be a text that is not empty"),
-            ("[a]\napi_url = \"\"", ", line 2: `api_url` of [a] must be a text that is not empty"),
+            ("[a]\nservice_token = 73", ", line 2: `service_token` of [a] must be a non-empty string"),
+            ("[a]\napi_url = \"\"", ", line 2: `api_url` of [a] must be a non-empty string"),
         ];
         for (text, expected) in bad {
             assert_eq!(wrong(text, None), expected);

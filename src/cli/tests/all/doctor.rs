@@ -160,14 +160,14 @@ fn a_proxy_that_holds_a_stream_back_is_found_out_and_one_that_does_not_is_not() 
     let held = service.doctor(&["--url", &format!("http://{}", forward(true))], &[]);
     held.assert_problem(
         "streams",
-        "holds streams back: 5 pieces that were sent within 2000 ms",
+        "buffers streams: 5 pieces sent within 2000 ms",
         "proxy_buffering off",
     );
     let passed = service.doctor(&[], &[("SERVICE_PUBLIC_BASE_URL", &format!("http://{}", forward(false)))]);
     // Where the machine stood still for a moment, two pieces may have come at once.
     assert_ne!(passed.level("streams"), "problem", "{}", passed.human);
     let nobody = service.doctor(&["--url", &format!("http://{}", closed_port())], &[]);
-    nobody.assert_problem("streams", "no stream came through", "start the service");
+    nobody.assert_problem("streams", "no stream was received through", "start the service");
 }
 
 #[test]
@@ -187,8 +187,8 @@ fn a_folder_that_is_not_there_is_not_made_and_an_embedded_database_not_started()
     let folder = folder();
     let told = doctor(&folder, &[], &[]);
     assert_eq!(told.status, Some(0), "{}", told.human);
-    assert!(told.of("data folder").1.ends_with("is not there yet and can be made"), "{}", told.human);
-    assert!(told.of("database").1.contains("will be made at the first start"), "{}", told.human);
+    assert!(told.of("data folder").1.ends_with("does not exist yet and can be created"), "{}", told.human);
+    assert!(told.of("database").1.contains("will be created at the first start"), "{}", told.human);
     assert_eq!(told.level("readiness"), "skipped");
     assert!(!folder.path().join("data").exists());
     let none = doctor(&folder, &[], &[("SERVICE_PG_BIN", "/nowhere")]);
@@ -238,12 +238,12 @@ fn a_model_endpoint_is_asked_with_the_key_that_is_never_printed() {
     assert!(good.of("model endpoint").1.contains("names 1 models"), "{}", good.human);
     ask(&base, "bad-key-5178").assert_problem(
         "model endpoint",
-        "refuses the key (401",
+        "rejects the key (401",
         "SERVICE_MODEL_API_KEY",
     );
-    ask(&base, "").assert_problem("model endpoint", "asks for a key (401", "SERVICE_MODEL_API_KEY");
+    ask(&base, "").assert_problem("model endpoint", "requires a key (401", "SERVICE_MODEL_API_KEY");
     let stopped = ask(&format!("http://{}/v1", closed_port()), "good-key-8715");
-    stopped.assert_problem("model endpoint", "not reached", "SERVICE_MODEL_BASE_URL");
+    stopped.assert_problem("model endpoint", "not reachable", "SERVICE_MODEL_BASE_URL");
 }
 
 #[test]
@@ -299,7 +299,7 @@ fn a_provider_is_asked_what_it_is() {
     assert!(!told.human.contains("canary"), "{}", told.human);
     let slash = r#"{"issuer":"[issuer]/","authorization_endpoint":"[issuer]/a","token_endpoint":"[issuer]/t","jwks_uri":"[issuer]/j"}"#;
     asked(&answers(slash)).assert_problem(check, "letter by letter", "SERVICE_OIDC_ISSUER");
-    asked(&closed_port()).assert_problem(check, "not reached", "SERVICE_OIDC_ISSUER");
+    asked(&closed_port()).assert_problem(check, "not reachable", "SERVICE_OIDC_ISSUER");
     assert!(!service.doctor(&[], &[]).human.contains(check), "what is not configured is not spoken of");
 }
 
@@ -323,10 +323,10 @@ fn a_key_set_is_fetched_and_its_keys_are_counted() {
     let n = "ofgWCuLjybRlzo0tZWJjNiuSfb4p4fAkd_wWJcyQoTbji9k0l8W26mPddxHmfHQp-Vaw-4qPCJrcS2mJPMEzP1Pt0Bm4d4QlL-yRT-SFd2lZS-pCgNMsD1W_YpRPEwOWvG6b32690r2jZ47soMZo9wGzjb_7OMg0LOL-bSf63kpaSHSXndS5z5rexMdbBYUsLA9e-KXBdQOS-UTo7WTBEMa2R2CapHg665xsmtdVMTBQY4uDZlxvb3qCo5ZwKh9kG4LT6_I5IhlJH7aGhyxXFvUK-DWNmoudF8NAco9_h9iaGNj8q2ethFkMLs91kzk2PAcDTW9gb54h4FRWyuXpoQ";
     let good = format!(r#"{{"keys":[{{"kty":"RSA","kid":"one","n":"{n}","e":"AQAB"}}]}}"#);
     let told = asked(&answering(good));
-    assert_eq!(told.of("key set").1, "it has 1 good for RS256", "{}", told.human);
+    assert_eq!(told.of("key set").1, "it has 1 for RS256", "{}", told.human);
     asked(&answering(r#"{"keys":[]}"#.to_owned())).assert_problem("key set", "no key", "RSA");
     asked(&answering("<html>".to_owned())).assert_problem("key set", "it is none", "SERVICE_AUTH_JWKS_URL");
-    asked(&closed_port()).assert_problem("key set", "not reached", "SERVICE_AUTH_JWKS_URL");
+    asked(&closed_port()).assert_problem("key set", "not reachable", "SERVICE_AUTH_JWKS_URL");
     assert!(!service.doctor(&[], &[]).human.contains("key set"), "what is not configured is not spoken of");
 }
 
@@ -363,7 +363,7 @@ fn a_mail_server_is_asked_whether_it_lets_us_in() {
     let told = asked(&mail_server("235 welcome\r\n"));
     assert_eq!(told.level("mail server"), "ok", "{}", told.human);
     for (address, said) in
-        [(mail_server("535 who are you\r\n"), "535"), (closed_port(), "no mail can be sent")]
+        [(mail_server("535 who are you\r\n"), "535"), (closed_port(), "mail cannot be sent")]
     {
         let told = asked(&address);
         told.assert_problem("mail server", said, "SERVICE_SMTP_URL");

@@ -112,7 +112,7 @@ fn every_example_runs_offline_with_one_flag() {
         "[simulated] Slack, #support: A customer waits",
         "[simulated] Slack, #releases: Ana wants to release shop 1.8.2.",
         "Subject: 3 orders, 40.5 in all",
-        "[simulated] The deployer is told: {",
+        "[simulated] The deployer receives: {",
     ];
     let output = running.output.as_mut().unwrap();
     while !shown.iter().all(|line| said.contains(line)) {

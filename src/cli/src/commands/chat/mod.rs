@@ -19,15 +19,15 @@ use crate::terminal::{Paint, harmless, stdout_is_seen};
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Ctrl-C during a reply stops it and keeps what was said; another one, or Ctrl-D, leaves.\n\
+    after_help = "Ctrl-C during a reply stops it and keeps its text; a second Ctrl-C, or Ctrl-D, exits.\n\
                         The reply goes to standard output; everything else goes to standard error."
 )]
 pub(crate) struct Chat {
     /// Handle or id of the workflow.
     workflow: String,
-    /// What to say. Without it you are asked, or standard input is the message where that is no terminal; so it is with `-`.
+    /// Message to send; prompted for unless given. `-`, or standard input that is not a terminal, is read as the message.
     message: Option<String>,
-    /// Go on with this thread.
+    /// Continue this thread.
     #[arg(long, value_name = "ID")]
     thread: Option<String>,
     #[command(flatten)]
@@ -64,7 +64,7 @@ impl Chat {
             Some(message) => runtime.block_on(talk.say(&message)),
             None => {
                 let name = harmless(&partner.name);
-                let told = format!("{name}: say something. Ctrl-C stops a reply, Ctrl-D leaves.");
+                let told = format!("{name}: enter a message. Ctrl-C stops a reply, Ctrl-D exits.");
                 complain(Paint::stderr().dim(told));
                 converse(|message| runtime.block_on(talk.say(message)))
             }
@@ -72,7 +72,7 @@ impl Chat {
         // Who named the thread knows it, and it may be what was refused.
         let knows = ended.is_err() && self.thread.is_some();
         if let (Some(thread), Output::Human, false) = (talk.thread(), session.output, knows) {
-            let next = format!("To go on: callboard chat {} --thread {thread}", self.workflow);
+            let next = format!("To continue: callboard chat {} --thread {thread}", self.workflow);
             complain(Paint::stderr().dim(next));
         }
         match ended.map_err(|failure| about(failure, &self.workflow))? {

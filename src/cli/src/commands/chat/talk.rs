@@ -83,7 +83,7 @@ impl<'a> Talk<'a> {
             match told {
                 Some(Ok(Some(event))) => {
                     if std::mem::replace(&mut resumes, chat.resumes()) != resumes {
-                        teller.note("The connection was lost; it goes on where it was.");
+                        teller.note("The connection was lost; resuming.");
                     }
                     teller.take(&event.event)?;
                     if let Some(thread) = teller.thread() {
@@ -95,7 +95,7 @@ impl<'a> Talk<'a> {
                     teller.finish()?;
                     let complaint = self.session.complaint(error);
                     return Err(complaint
-                        .hint("The turn goes on without a reader for a while, then it is stopped.")
+                        .hint("The turn continues without a reader for a short time, then it is stopped.")
                         .into());
                 }
                 None => {
@@ -112,7 +112,7 @@ impl<'a> Talk<'a> {
             return Ok(Ended::Failed(complaint));
         }
         if stopping && self.session.output == Output::Human {
-            teller.note("Stopped; what was said is kept.");
+            teller.note("Stopped; the text so far is kept.");
         }
         Ok(if stopping { Ended::Stopped } else { Ended::Done })
     }
@@ -124,7 +124,7 @@ impl<'a> Talk<'a> {
                 Ok(_) => Ok(()),
                 Err(error) => {
                     let complaint = self.session.complaint(error);
-                    Err(complaint.hint("The reply could not be stopped; without a reader it ends by itself.").into())
+                    Err(complaint.hint("The reply could not be stopped; without a reader it ends automatically.").into())
                 }
             },
             () = self.interrupts.told() => Err(Failure::Interrupted),

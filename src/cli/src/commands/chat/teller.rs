@@ -48,7 +48,7 @@ impl Teller {
             let message = message.clone().unwrap_or_else(|| "The turn failed.".to_owned());
             let complaint = Complaint::told(message, error_code.clone());
             self.error = Some(complaint.hint(if *allow_retry {
-                "The same message may succeed when it is sent again."
+                "The same message may succeed if you send it again."
             } else {
                 "`callboard run <workflow> --input message=…` shows which step failed, and why."
             }));
@@ -130,7 +130,7 @@ impl Teller {
             Some(rest) => self.append(item.id(), rest)?,
             None => {
                 self.finish()?;
-                self.note("The reply was begun anew; it reads:");
+                self.note("The reply was restarted; it reads:");
                 if let Some((_, text)) = self.replies.iter_mut().find(|(id, _)| id == item.id()) {
                     text.clear();
                 }

@@ -12,12 +12,12 @@ use crate::terminal::harmless;
 #[derive(Debug, Args)]
 #[command(
     after_help = "In a script: printf %s \"$KEY\" | callboard credential create stripe --provider stripe\n\
-                  A graph then says [[stripe]] where a node calls others: in the headers of an http_request, say."
+                  A graph refers to it as [[stripe]] in nodes that call other services, for example in the headers of an http_request."
 )]
 pub(crate) struct Create {
-    /// How graphs name it: a letter, then letters, digits, blanks, `_`, `.` and `-`.
+    /// Name for use in graphs: a letter, then letters, digits, spaces, `_`, `.` and `-`.
     name: String,
-    /// Whom it is for, such as stripe.
+    /// Provider that the secret is for, such as stripe.
     #[arg(long)]
     provider: Option<String>,
     /// For people.
@@ -47,7 +47,7 @@ pub(crate) struct Rotate {
 pub(crate) struct Delete {
     /// Name or id of the credential.
     credential: String,
-    /// Do it: nothing brings the secret back.
+    /// Confirm; the secret cannot be restored.
     #[arg(long)]
     yes: bool,
     #[command(flatten)]
@@ -86,14 +86,14 @@ impl Delete {
         let name = harmless(&known.name).into_owned();
         if !self.yes {
             return Err(Failure::usage(format!(
-                "this deletes the secret of {name} for good, and workflows that name it fail; say --yes to do it"
+                "this deletes the secret of {name} permanently, and workflows that use it will fail; confirm with --yes"
             )));
         }
         session.client.delete_credential(&known.id).await.map_err(|error| session.failed(error))?;
         if session.output == Output::Json {
             return Ok(());
         }
-        say(format_args!("The credential {name} is gone."))
+        say(format_args!("Deleted credential {name}."))
     }
 }
 
@@ -102,5 +102,5 @@ fn told(session: &Session, credential: &CredentialRecord, what: &str) -> Result<
         return say(pretty(credential)?);
     }
     let name = harmless(&credential.name);
-    say(format_args!("{what} {name} ({}). Graphs name it [[{name}]].", harmless(&credential.preview)))
+    say(format_args!("{what} {name} ({}). Use [[{name}]] in graphs.", harmless(&credential.preview)))
 }

@@ -23,7 +23,7 @@ impl List {
             return say(pretty(&all)?);
         }
         if all.is_empty() {
-            complain("There is no credential here yet. `callboard credential create` makes one.");
+            complain("No credentials found. `callboard credential create` creates one.");
             return Ok(());
         }
         let head = ["NAME", "SECRET", "PROVIDER", "CHANGED", "ID", "DESCRIPTION"];

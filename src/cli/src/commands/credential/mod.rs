@@ -18,20 +18,20 @@ use crate::terminal::harmless;
 /// a machine see those.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CredentialCommand {
-    /// List the credentials of the workspace, the newest first. Their secrets are shown to nobody.
+    /// List the credentials of the workspace, newest first, without their secrets.
     List(list::List),
-    /// Make a credential; its secret comes from standard input, or is asked for.
+    /// Create a credential with a secret from standard input or a prompt.
     Create(change::Create),
-    /// Give a credential another secret. What names it uses the new one from its next call on.
+    /// Replace the secret of a credential. Workflows use the new secret from their next call.
     Rotate(change::Rotate),
-    /// Delete a credential for good. What names it fails from then on.
+    /// Delete a credential permanently. Workflows that use it will fail.
     Delete(change::Delete),
 }
 
 /// What can be done with the vault as a whole.
 #[derive(Debug, Subcommand)]
 pub(crate) enum VaultCommand {
-    /// Put everything that is sealed under the active key of SERVICE_VAULT_KEYS, so that older keys may go.
+    /// Encrypt all secrets with the active key of SERVICE_VAULT_KEYS, so that older keys can be removed.
     Rotate(vault::Rotate),
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn run_vault(command: VaultCommand, outer: ClientOptions) -> (Output,
 /// Where a secret comes from.
 #[derive(Debug, clap::Args)]
 pub(crate) struct From {
-    /// Take the secret from this environment variable.
+    /// Read the secret from this environment variable.
     #[arg(long, value_name = "VARIABLE")]
     from_env: Option<String>,
 }
@@ -82,7 +82,7 @@ impl From {
         };
         let secret = text.expose_secret().trim_end_matches(['\r', '\n']);
         if secret.is_empty() {
-            let message = "there is no secret; give it on standard input, or name a variable with --from-env";
+            let message = "no secret given; send it on standard input, or name a variable with --from-env";
             return Err(Failure::usage(message));
         }
         Ok(secret.to_owned().into())
@@ -96,6 +96,6 @@ async fn found(session: &Session, name: &str) -> Result<CredentialRecord, Failur
     let found = all.into_iter().find(|known| known.name == name || known.id == name);
     found.ok_or_else(|| {
         let near = near.map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
-        Failure::from(format!("there is no credential '{}' here{near}", harmless(name)))
+        Failure::from(format!("credential '{}' not found in this workspace{near}", harmless(name)))
     })
 }

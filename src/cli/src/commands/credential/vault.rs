@@ -9,7 +9,7 @@ use crate::output::{Failure, Output, pretty, say};
 #[command(
     after_help = "1. Add a key to SERVICE_VAULT_KEYS and make it the active one, on every instance; restart them.\n\
                   2. callboard vault rotate\n\
-                  3. Take the old key out, and restart. What is running goes on all the while."
+                  3. Remove the old key, and restart. Runs continue meanwhile."
 )]
 pub(crate) struct Rotate {
     #[command(flatten)]
@@ -27,13 +27,13 @@ impl Rotate {
             }
             if part.remaining > 0 {
                 let left = part.remaining;
-                return Err(Failure::from(format!("{left} secrets changed meanwhile; run it once more")));
+                return Err(Failure::from(format!("{left} secrets changed meanwhile; run the command again")));
             }
             if session.output == Output::Json {
                 return say(pretty(&wire::VaultRotation { rewrapped, ..part })?);
             }
             return say(format_args!(
-                "Everything is under the key {} now; {rewrapped} secrets and keys were put there.",
+                "Everything is encrypted with the key {} now; {rewrapped} secrets and keys were re-encrypted.",
                 crate::terminal::harmless(&part.active)
             ));
         }

@@ -68,7 +68,7 @@ const EXAMPLES: [Example; 4] = [
     Example {
         handle: "callboard-demo-echo",
         name: "Echo",
-        description: "Says back what it is told, word by word.",
+        description: "Repeats the message, word by word.",
         graph: include_str!("../../../../../examples/echo.json"),
         model: None,
         prompts: &[("Say hello", "Hello!")],
@@ -131,7 +131,7 @@ fn free_port(config: &mut Config) -> Result<(), Failure> {
 async fn demo(config: Config, exit: bool, practice: Option<&Practice>) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
     let mut steps = Steps::new();
-    say(format_args!("Starting Callboard with a database of its own in {} …", config.data.dir.display()))?;
+    say(format_args!("Starting Callboard with its own database in {} …", config.data.dir.display()))?;
     let running = tokio::select! {
         started = server::start(&config, Parts::default()) => started.map_err(|error| error.to_string())?,
         () = signals.told() => return Ok(()),
@@ -236,7 +236,7 @@ async fn publish(client: &Client, example: &Example) -> Result<WorkflowRecord, C
 
 async fn chat(session: &Session, workflow: &WorkflowRecord, steps: &mut Steps) -> Result<(), Failure> {
     let paint = Paint::stdout();
-    let model = "its model is built in and needs no key";
+    let model = "the model is built in and needs no key";
     say(format_args!("\nA chat with \"{}\" ({}); {model}.\n", workflow.name, workflow.handle))?;
     let message = MESSAGE.replace("\n\n", "\n      ");
     say(format_args!("{} {message}\n", paint.name("you ›")))?;
@@ -244,7 +244,7 @@ async fn chat(session: &Session, workflow: &WorkflowRecord, steps: &mut Steps) -
     match talk.say(MESSAGE).await? {
         Ended::Done | Ended::Stopped => {
             say("")?;
-            steps.done("Every piece of this reply was stored before it was sent")
+            steps.done("Every part of this reply was stored before it was sent")
         }
         Ended::Failed(complaint) => Err(complaint.into()),
     }
@@ -261,7 +261,7 @@ fn invite(base: &str, published: &[WorkflowRecord], callboard: &str, address: &s
     }
     say(format_args!(
         "\nOr in another terminal:\n\n  {callboard} chat {}{address}\n  {callboard} workflow list{address}\n\n\
-         docs/QUICKSTART.md makes a workflow of your own in ten minutes.\n\nServing until Ctrl-C.",
+         docs/QUICKSTART.md shows how to create your own workflow in ten minutes.\n\nServing until Ctrl-C.",
         EXAMPLES.first().map_or("", |example| example.handle)
     ))
 }

@@ -86,7 +86,7 @@ pub(super) fn judge(probed: &Probed) -> Vec<Finding> {
         _ if *port == 0 => {
             findings.push(Finding::skipped(
                 READINESS,
-                "with SERVICE_PORT=0 nobody knows where a service answers",
+                "with SERVICE_PORT=0 the address of the service is unknown",
             ));
         }
         _ => findings.push(Finding::skipped(
@@ -103,7 +103,7 @@ fn ready(part: &str, reason: Option<&str>) -> Finding {
         Some(reason) => Finding::problem(
             READINESS,
             format!("{part} is not ready: {reason}"),
-            "the service's log says why; it is ready again by itself when the cause is gone",
+            "the service's log says why; it becomes ready again automatically when the cause is removed",
         ),
     }
 }

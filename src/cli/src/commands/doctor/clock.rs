@@ -6,7 +6,7 @@ use store::Inspection;
 use super::report::Finding;
 
 const CLOCK: &str = "clock";
-const REMEDY: &str = "set the clock of the machine that is wrong, and keep it right with NTP";
+const REMEDY: &str = "correct the wrong clock, and synchronise it with NTP";
 
 /// This program was made later.
 const MADE_AFTER: &str = "2026-11-01T00:00:00Z";
@@ -16,7 +16,7 @@ pub(super) fn judge(now: DateTime<Utc>, database: Option<&Inspection>) -> Findin
     if DateTime::parse_from_rfc3339(MADE_AFTER).is_ok_and(|made| now < made) {
         return Finding::problem(
             CLOCK,
-            format!("it says {shown}, which is before this program was made"),
+            format!("it says {shown}, which is before this program was built"),
             REMEDY,
         );
     }

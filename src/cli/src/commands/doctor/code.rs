@@ -27,21 +27,21 @@ pub(super) fn judge(settings: &Settings, probe: &Result<[Value; 2], SandboxError
         Ok([python, javascript]) if *python == json!(42) && *javascript == json!(42) => Finding::ok(
             CODE,
             format!(
-                "Python and JavaScript run apart from the service, {} at a time with {} MiB each",
+                "Python and JavaScript run in separate processes, {} at a time with {} MiB each",
                 settings.workers,
                 settings.memory >> 20
             ),
         ),
         Ok([python, javascript]) => Finding::problem(
             CODE,
-            format!("40 and 2 come to {python} and {javascript}"),
-            "this is a fault of the program; please report it",
+            format!("40 plus 2 returned {python} and {javascript}"),
+            "this is a bug in Callboard; please report it",
         ),
         Err(error) => Finding::problem(
             CODE,
             format!("code cannot be run: {error}"),
-            "see that SERVICE_SANDBOX_PROGRAM, if it is set, is the callboard binary, and that processes and memory \
-             are not forbidden to the service",
+            "check that SERVICE_SANDBOX_PROGRAM, if set, is the callboard binary, and that the service may start \
+             processes and allocate memory",
         ),
     }
 }

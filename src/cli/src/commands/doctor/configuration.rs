@@ -17,8 +17,8 @@ pub(super) fn refused(problems: &Problems) -> Vec<Finding> {
 
 pub(super) fn judge(warnings: &[String]) -> Vec<Finding> {
     if warnings.is_empty() {
-        return vec![Finding::ok(CHECK, "every variable can be used")];
+        return vec![Finding::ok(CHECK, "all variables are valid")];
     }
-    let remedy = "put it right or unset it; `callboard config show` describes every variable";
+    let remedy = "correct or unset it; `callboard config show` describes every variable";
     warnings.iter().map(|warning| Finding::warning(CHECK, warning, remedy)).collect()
 }

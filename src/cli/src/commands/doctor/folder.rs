@@ -46,13 +46,13 @@ pub(super) fn judge(probed: &Probed, service_answers: bool) -> Vec<Finding> {
         Err(error) => vec![Finding::refusal(FOLDER, &error.to_string())],
     };
     if probed.open.is_empty() {
-        findings.push(Finding::ok(SECRETS, "no file with secrets may be read by others"));
+        findings.push(Finding::ok(SECRETS, "no file with secrets is readable by others"));
     }
     findings.extend(probed.open.iter().map(|(path, mode)| {
         let shown = path.display();
         Finding::warning(
             SECRETS,
-            format!("{shown} may be read by others (mode {mode:o})"),
+            format!("{shown} is readable by others (mode {mode:o})"),
             format!("chmod 600 {shown}"),
         )
     }));
@@ -72,16 +72,16 @@ fn folder(looked: &Looked, service_answers: bool) -> Finding {
                 format!(
                     "{path} is held by a service{process} that does not answer at the configured address"
                 ),
-                "it is starting or stopping, hangs, or listens elsewhere; a second start waits for its end",
+                "it is starting or stopping, hangs, or listens elsewhere; a second start waits until it ends",
             )
         }
-        None if looked.exists => Finding::ok(FOLDER, format!("{path} can be written")),
-        None => Finding::ok(FOLDER, format!("{path} is not there yet and can be made")),
+        None if looked.exists => Finding::ok(FOLDER, format!("{path} is writable")),
+        None => Finding::ok(FOLDER, format!("{path} does not exist yet and can be created")),
     }
 }
 
 fn space(free: u64) -> Finding {
-    let message = format!("{} MiB are free where the data folder is", free / MIB);
+    let message = format!("{} MiB are free on the data folder's disk", free / MIB);
     let remedy = "free some space, or set SERVICE_DATA_DIR to a folder on a larger disk";
     if free < TOO_LITTLE {
         Finding::problem(SPACE, message, remedy)

@@ -33,15 +33,15 @@ pub(super) fn judge(probed: &Probed) -> Finding {
     match probed {
         Probed::Keys(0) => Finding::problem(
             KEY_SET,
-            "it has no key that is good for RS256, so every token of the issuer is refused",
-            format!("let the issuer sign with an RSA key of 2048 bits or more, or {address}"),
+            "it has no key for RS256, so every token of the issuer is rejected",
+            format!("configure the issuer to sign with an RSA key of 2048 bits or more, or {address}"),
         ),
-        Probed::Keys(keys) => Finding::ok(KEY_SET, format!("it has {keys} good for RS256")),
+        Probed::Keys(keys) => Finding::ok(KEY_SET, format!("it has {keys} for RS256")),
         Probed::Unreached(error) => Finding::problem(
             KEY_SET,
-            format!("not reached, so tokens of the issuer are answered with 503: {error}"),
+            format!("not reachable, so requests with tokens of the issuer return 503: {error}"),
             format!("start it, or {address}"),
         ),
-        Probed::Bad(error) => Finding::problem(KEY_SET, format!("it is none: {error}"), address),
+        Probed::Bad(error) => Finding::problem(KEY_SET, format!("not a valid key set: {error}"), address),
     }
 }

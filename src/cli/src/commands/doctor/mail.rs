@@ -13,22 +13,22 @@ pub(super) async fn probe(config: &Config) -> Option<Result<(), String>> {
 
 pub(super) fn judge(config: &Config, probed: Option<&Result<(), String>>) -> Finding {
     match probed {
-        Some(Ok(())) => Finding::ok(MAIL, "it lets the service in"),
+        Some(Ok(())) => Finding::ok(MAIL, "it accepts the service's login"),
         Some(Err(error)) => Finding::problem(
             MAIL,
-            format!("no mail can be sent: {error}"),
-            "look at SERVICE_SMTP_URL: smtp://user:password@host:587, or smtps://host:465",
+            format!("mail cannot be sent: {error}"),
+            "check SERVICE_SMTP_URL: smtp://user:password@host:587, or smtps://host:465",
         ),
         None if !config.offers_mail_sign_in() => Finding::skipped(
             MAIL,
-            "none is set; people sign in by the OpenID provider, and nobody is sent mail",
+            "not configured; people sign in with the OpenID provider, and no mail is sent",
         ),
         None if config.http.is_loopback() => {
-            Finding::skipped(MAIL, "none is set; codes that sign people in go to the log")
+            Finding::skipped(MAIL, "not configured; sign-in codes are written to the log")
         }
         None => Finding::warning(
             MAIL,
-            "none is set: only who reads the log can sign in",
+            "not configured: only people who can read the log can sign in",
             "set SERVICE_SMTP_URL and SERVICE_MAIL_FROM",
         ),
     }

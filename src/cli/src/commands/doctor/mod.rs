@@ -30,11 +30,11 @@ use web::Web;
 /// What is asked of the doctor.
 #[derive(clap::Args)]
 pub(crate) struct Asked {
-    /// Read a stream through this address, to see whether a proxy in between holds it back; SERVICE_PUBLIC_BASE_URL
-    /// unless given.
+    /// Read a stream through this address to check whether a proxy buffers it (default:
+    /// SERVICE_PUBLIC_BASE_URL).
     #[arg(long, value_name = "PUBLIC BASE")]
     url: Option<String>,
-    /// How to print it: human (unless given) or json.
+    /// Output format: human (default) or json.
     #[arg(long, value_enum, value_name = "FORM", hide_possible_values = true)]
     pub(crate) output: Option<Output>,
 }
@@ -59,7 +59,7 @@ async fn examine(asked: &Asked) -> Result<Vec<Finding>, Failure> {
         Ok(config) => config,
         Err(problems) => {
             let mut findings = configuration::refused(&problems);
-            findings.push(Finding::skipped("all the rest", "the configuration has to be right first"));
+            findings.push(Finding::skipped("all the rest", "skipped until the configuration is valid"));
             return Ok(findings);
         }
     };
@@ -87,7 +87,7 @@ async fn examine(asked: &Asked) -> Result<Vec<Finding>, Failure> {
         Some(base) => proxy::judge(&base, &proxy::probe(&base, &web, &*clock).await),
         None => Finding::skipped(
             "streams",
-            "no public address is known; name it with --url, or set SERVICE_PUBLIC_BASE_URL",
+            "the public address is unknown; give it with --url, or set SERVICE_PUBLIC_BASE_URL",
         ),
     });
     Ok(findings)

@@ -37,51 +37,51 @@ pub(super) async fn probe(config: &Config, web: &Web) -> Probed {
 pub(super) fn judge(probed: &Probed) -> Finding {
     let (url, key, answer) = match probed {
         Probed::Unset { key: false } => {
-            return Finding::skipped(MODEL, "none is set; workflows can ask the built-in practice model");
+            return Finding::skipped(MODEL, "not configured; workflows can use the built-in practice model");
         }
         Probed::Unset { key: true } => {
             return Finding::warning(
                 MODEL,
-                "SERVICE_MODEL_API_KEY is set, but no endpoint to use it at",
+                "SERVICE_MODEL_API_KEY is set, but no endpoint",
                 "set SERVICE_MODEL_BASE_URL, such as https://api.openai.com/v1",
             );
         }
         Probed::Asked { url, key, answer } => (url, *key, answer),
     };
-    let base = "put the endpoint's base, as OpenAI clients have it, into SERVICE_MODEL_BASE_URL";
+    let base = "set SERVICE_MODEL_BASE_URL to the endpoint's base URL, as for OpenAI clients";
     let (status, models) = match answer {
         Ok(answer) => *answer,
         Err(error) => {
-            return Finding::problem(MODEL, format!("not reached: {error}"), format!("start it, or {base}"));
+            return Finding::problem(MODEL, format!("not reachable: {error}"), format!("start it, or {base}"));
         }
     };
     match (status.as_u16(), models) {
-        (200, Some(models)) => Finding::ok(MODEL, format!("{url} answers and names {models} models")),
+        (200, Some(models)) => Finding::ok(MODEL, format!("{url} responds and lists {models} models")),
         (401 | 403, _) if key => Finding::problem(
             MODEL,
-            format!("{url} refuses the key ({status})"),
-            "put a valid key into SERVICE_MODEL_API_KEY",
+            format!("{url} rejects the key ({status})"),
+            "set SERVICE_MODEL_API_KEY to a valid key",
         ),
         (401 | 403, _) => Finding::problem(
             MODEL,
-            format!("{url} asks for a key ({status})"),
-            "put one into SERVICE_MODEL_API_KEY",
+            format!("{url} requires a key ({status})"),
+            "set SERVICE_MODEL_API_KEY",
         ),
         (404 | 405, _) => Finding::warning(
             MODEL,
-            format!("{url} answers, but has no list of models ({status})"),
+            format!("{url} responds, but has no list of models ({status})"),
             format!("unless it really has none, {base}; it usually ends in /v1"),
         ),
         (500.., _) => Finding::problem(
             MODEL,
-            format!("{url} answers with an error of its own ({status})"),
-            "look at the endpoint's log, or ask whoever runs it",
+            format!("{url} returns a server error ({status})"),
+            "check the endpoint's log, or ask its operator",
         ),
         (429, _) => Finding::warning(
             MODEL,
-            format!("{url} is reached and asks to wait ({status})"),
-            "try again later, or raise the limits of the key",
+            format!("{url} is rate-limiting requests ({status})"),
+            "try again later, or raise the key's limits",
         ),
-        _ => Finding::warning(MODEL, format!("{url} answers something unexpected ({status})"), base),
+        _ => Finding::warning(MODEL, format!("{url} returns an unexpected status ({status})"), base),
     }
 }

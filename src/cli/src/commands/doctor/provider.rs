@@ -29,20 +29,20 @@ pub(super) async fn probe(oidc: &Oidc, web: &Web) -> Probed {
 }
 
 pub(super) fn judge(probed: &Probed, has_base: bool) -> Vec<Finding> {
-    let issuer = "put the issuer into SERVICE_OIDC_ISSUER as the provider's own page writes it";
+    let issuer = "set SERVICE_OIDC_ISSUER to the issuer exactly as the provider documents it";
     let mut findings = vec![match probed {
-        Probed::Good(issuer) => Finding::ok(PROVIDER, format!("{issuer} can be signed in by")),
+        Probed::Good(issuer) => Finding::ok(PROVIDER, format!("{issuer} is available for sign-in")),
         Probed::Unreached(error) => {
-            Finding::problem(PROVIDER, format!("not reached: {error}"), format!("start it, or {issuer}"))
+            Finding::problem(PROVIDER, format!("not reachable: {error}"), format!("start it, or {issuer}"))
         }
         Probed::Bad(error) => {
-            Finding::problem(PROVIDER, format!("its description is no use: {error}"), issuer)
+            Finding::problem(PROVIDER, format!("its metadata is not valid: {error}"), issuer)
         }
     }];
     if !has_base {
         findings.push(Finding::problem(
             PROVIDER,
-            "it can send nobody back: the service has no public address",
+            "it cannot redirect to the service: the public address is not set",
             "set SERVICE_PUBLIC_BASE_URL to its https address",
         ));
     }

@@ -49,7 +49,7 @@ pub(super) async fn probe(base: &str, web: &Web, clock: &dyn Clock) -> Result<Me
     let url = format!("{base}/api/system/stream?events={PIECES}");
     let mut answer = web.get(&url, HELD_BACK, None).await.map_err(|error| error.to_string())?;
     if answer.status() != 200 {
-        return Err(format!("/api/system/stream answers {} there", answer.status()));
+        return Err(format!("/api/system/stream returns {} there", answer.status()));
     }
     let mut measured = Measured { plain, compressed: is_compressed(answer.headers()), ..Measured::default() };
     let (mut text, mut seen) = (Vec::new(), 0);
@@ -73,30 +73,30 @@ pub(super) fn judge(base: &str, measured: &Result<Measured, String>) -> Finding 
         Err(error) => {
             return Finding::problem(
                 STREAMS,
-                format!("no stream came through {base}: {error}"),
-                "start the service, name its public address, and let the proxy pass every path on to it",
+                format!("no stream was received through {base}: {error}"),
+                "start the service, set its public address, and configure the proxy to forward every path to it",
             );
         }
     };
-    let remedy = "turn response buffering and compression off for text/event-stream in the proxy or CDN (nginx: \
-                  proxy_buffering off; gzip off), or let it heed the header X-Accel-Buffering: no, which is sent";
+    let remedy = "disable response buffering and compression for text/event-stream in the proxy or CDN (nginx: \
+                  proxy_buffering off; gzip off), or let it respect the header X-Accel-Buffering: no, which the service sends";
     let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else {
-        let message = if *compressed { "came compressed" } else { "came empty" };
+        let message = if *compressed { "is compressed" } else { "is empty" };
         return Finding::problem(STREAMS, format!("the stream {message} through {base}"), remedy);
     };
     if pieces.len() < PIECES {
-        let message = format!("only {} of {PIECES} pieces came through {base}", pieces.len());
+        let message = format!("received only {} of {PIECES} pieces through {base}", pieces.len());
         return Finding::problem(
             STREAMS,
             message,
-            "let the proxy keep streams open for as long as they last",
+            "configure the proxy not to close long streams",
         );
     }
     let due = PACE.saturating_mul(u32::try_from(PIECES.saturating_sub(1)).unwrap_or(0));
     let spread = last.saturating_sub(*first);
     if spread < due / 2 {
         let message = format!(
-            "{base} holds streams back: {PIECES} pieces that were sent within {} ms came within {} ms, after {} ms",
+            "{base} buffers streams: {PIECES} pieces sent within {} ms arrived within {} ms, after {} ms",
             due.as_millis(),
             spread.as_millis(),
             first.as_millis()
@@ -108,17 +108,17 @@ pub(super) fn judge(base: &str, measured: &Result<Measured, String>) -> Finding 
     let late = first.saturating_sub(*plain);
     if together > 0 {
         let message =
-            format!("{together} of {PIECES} pieces came together with the one before them through {base}");
+            format!("{together} of {PIECES} pieces arrived together with the previous one through {base}");
         return Finding::warning(STREAMS, message, remedy);
     }
     if late > PACE / 2 {
         let message =
-            format!("through {base} the first piece comes {} ms later than a plain answer", late.as_millis());
+            format!("through {base} the first piece arrives {} ms later than a plain response", late.as_millis());
         return Finding::warning(STREAMS, message, remedy);
     }
     Finding::ok(
         STREAMS,
-        format!("pieces come one by one through {base}, the first after {} ms", first.as_millis()),
+        format!("pieces arrive one by one through {base}, the first after {} ms", first.as_millis()),
     )
 }
 

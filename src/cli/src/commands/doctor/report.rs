@@ -128,7 +128,7 @@ impl Report {
         }
         let (problems, warnings) = (self.problems(), self.count(Level::Warning));
         let _ = match (problems, warnings) {
-            (0, 0) => writeln!(text, "\nAll is well."),
+            (0, 0) => writeln!(text, "\nNo problems found."),
             _ => writeln!(text, "\n{}, {}.", counted(problems, "problem"), counted(warnings, "warning")),
         };
         text
@@ -169,7 +169,7 @@ mod tests {
         );
         assert_eq!(
             Report(vec![Finding::ok("a", "b")]).text(Paint::plain()).lines().last(),
-            Some("All is well.")
+            Some("No problems found.")
         );
     }
 }

@@ -8,15 +8,15 @@ const VAULT: &str = "vault";
 
 pub(super) fn judge(config: &Config) -> Finding {
     match &config.vault.keys {
-        Some(keys) => Finding::ok(VAULT, format!("new secrets are sealed under the key {}", keys.active)),
+        Some(keys) => Finding::ok(VAULT, format!("new secrets are encrypted with the key {}", keys.active)),
         None if config.database.dsn.is_none() => {
-            Finding::ok(VAULT, "its key is a file in the data folder; whoever backs up the one backs up both")
+            Finding::ok(VAULT, "its key is a file in the data folder, so a backup of the folder contains both")
         }
         None => Finding::warning(
             VAULT,
-            "there is no key: with a database of its own the service keeps none in a file, so credentials answer 503",
+            "no key is configured: with an external database the service creates no key file, so credential requests return 503",
             "set SERVICE_VAULT_KEYS to {\"active\": \"1\", \"keys\": {\"1\": \"<base64 of 32 random bytes>\"}}, the same on \
-             every instance; `openssl rand -base64 32` makes such bytes",
+             every instance; `openssl rand -base64 32` generates a key",
         ),
     }
 }

@@ -16,12 +16,12 @@ pub(super) async fn sign_in(place: &Place, client: &Client, output: Output) -> R
             place.api_url.trim_end_matches('/')
         ));
     }
-    let code = ask::secret("Code (it is not shown): ")?;
+    let code = ask::secret("Code (hidden): ")?;
     let signed_in = client.refresh(&code).await.map_err(|error| match error.code() {
-        Some("auth.refresh_invalid") => Complaint::failed("This code is not good.")
+        Some("auth.refresh_invalid") => Complaint::failed("This code is not valid.")
             .coded("auth.refresh_invalid")
             .refused()
-            .hint("A code is good once and for 10 minutes: let the page show another one."),
+            .hint("A code is valid once, for 10 minutes. Request another one on the page."),
         _ => Complaint::of(error, &place.api_url),
     })?;
     finish(place, client, signed_in, output).await

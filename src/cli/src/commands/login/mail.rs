@@ -21,21 +21,21 @@ pub(super) async fn sign_in(
     output: Output,
 ) -> Result<(), Failure> {
     if !code_stdin && !ask::can_ask() {
-        let told = "nobody can be asked for the code here; `callboard login <EMAIL> --code-stdin` reads it";
+        let told = "cannot prompt for the code without a terminal; `callboard login <EMAIL> --code-stdin` reads it";
         return Err(Failure::usage(told));
     }
     // Before a mail is sent for nothing.
     Held::lock()?.draft(&place.name)?;
     let email = match email {
         Some(email) => email.to_owned(),
-        None => ask::line("Mail address: ")?,
+        None => ask::line("Email address: ")?,
     };
     let failed = |error| Failure::from(Complaint::of(error, &place.api_url));
     let start = StartSignIn { email: email.clone(), return_to: None };
     let started = client.start_sign_in(&start).await.map_err(failed)?;
     if output == Output::Human {
         complain(format_args!(
-            "If {} may sign in at {}, a mail with a code is on its way, good for 10 minutes. After five there is none for a quarter of an hour.",
+            "If {} may sign in at {}, an email with a code is on its way, valid for 10 minutes. At most five are sent within 15 minutes.",
             harmless(&email),
             place.api_url
         ));
@@ -66,14 +66,14 @@ async fn show_code(
     loop {
         shown.code = if code_stdin {
             let code = ask::first_line().map_err(Shown::Left)?.filter(|code| !code.is_empty());
-            code.ok_or_else(|| Shown::Left(Failure::usage("there is no code on standard input")))?
+            code.ok_or_else(|| Shown::Left(Failure::usage("no code on standard input")))?
         } else {
             ask::line("Code: ").map_err(Shown::Left)?
         };
         match client.verify_code(&shown).await {
             Ok(signed_in) => return Ok(signed_in),
             Err(error) if error.code() == Some("auth.code_invalid") && !code_stdin && tries < TRIES => {
-                complain("This is not the code of the newest mail, or it is too old. Ctrl-C leaves.");
+                complain("This is not the code of the newest email, or it has expired. Ctrl-C exits.");
             }
             Err(error) => return Err(Shown::Refused(error)),
         }

@@ -24,20 +24,20 @@ use crate::terminal::{Paint, harmless};
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A mail brings a code of six digits, which is asked for. What is got for it is kept in the profile file, \
-                  which\nonly you may read, and is renewed by the commands that use it; `callboard logout` ends it."
+    after_help = "Sends an email with a six-digit code and prompts for it. The tokens are kept in the profile file, \
+                  which\nonly you can read, and commands renew them; `callboard logout` ends the sign-in."
 )]
 pub(crate) struct Login {
-    /// Mail address to sign in with; asked for unless given.
+    /// Email address to sign in with; prompted for unless given.
     email: Option<String>,
-    /// Read the code from standard input, where nobody can be asked.
+    /// Read the code from standard input instead of a prompt.
     #[arg(long, requires = "email")]
     code_stdin: bool,
-    /// Sign in with a code that the service's page /login shows in a browser, for whoever signs in by a provider. Asked
-    /// for, or read from standard input.
+    /// Sign in with a code from the service's page /login, for example after a sign-in with a provider. Prompted for, or
+    /// read from standard input.
     #[arg(long, conflicts_with_all = ["email", "code_stdin", "token"])]
     browser: bool,
-    /// Keep a service token instead, read from standard input: what is an argument can be seen by other users.
+    /// Store a service token instead, read from standard input, because other users can see arguments.
     #[arg(long, conflicts_with_all = ["email", "code_stdin"])]
     token: bool,
     #[command(flatten)]
@@ -56,7 +56,7 @@ impl Login {
             if place.profile.service_token.is_some() {
                 let name = &place.name;
                 return Err(Failure::usage(format!(
-                    "the profile [{name}] has a service token; `callboard logout` takes it out, --profile names another"
+                    "the profile [{name}] has a service token; `callboard logout` removes it, --profile selects another profile"
                 )));
             }
             if self.browser {
@@ -71,12 +71,12 @@ impl Login {
 /// Keeps a service token that the service takes.
 async fn keep_token(place: &Place, client: &Client, output: Output) -> Result<(), Failure> {
     Held::lock()?.draft(&place.name)?;
-    let token = ask::secret("Service token (it is not shown): ")?;
+    let token = ask::secret("Service token (hidden): ")?;
     let failed = |error| Failure::from(Complaint::of(error, &place.api_url));
     let sender = Client::builder(&place.api_url).keep_cookies(false).service_token(token.clone());
     let identity = Identity::of(&sender.build().map_err(failed)?, &token).await.map_err(failed)?;
     let Some(identity) = identity else {
-        let told = format!("{} does not know this token.", place.api_url);
+        let told = format!("{} does not accept this token.", place.api_url);
         return Err(Complaint::failed(told).coded("client.unknown_token").refused().into());
     };
     let path = keep(place, client, |draft| draft.keep_token(&place.api_url, &token)).await?;
@@ -84,7 +84,7 @@ async fn keep_token(place: &Place, client: &Client, output: Output) -> Result<()
     if output == Output::Json {
         return say(pretty(&json!({"api_url": place.api_url, "profile": place.name, "identity": identity}))?);
     }
-    say(format_args!("Kept a token for {}: {}.", place.api_url, harmless(&identity.title())))?;
+    say(format_args!("Stored a token for {}: {}.", place.api_url, harmless(&identity.title())))?;
     told_where(place, &path);
     Ok(())
 }
@@ -133,8 +133,8 @@ async fn keep(
 
 fn told_where(place: &Place, path: &Path) {
     let told = match place.name.as_str() {
-        profile::DEFAULT => format!("Kept in {}.", path.display()),
-        name => format!("Kept in {}; --profile {name} uses it.", path.display()),
+        profile::DEFAULT => format!("Stored in {}.", path.display()),
+        name => format!("Stored in {}; --profile {name} uses it.", path.display()),
     };
     complain(Paint::stderr().dim(told));
 }
@@ -142,7 +142,7 @@ fn told_where(place: &Place, path: &Path) {
 /// What is kept is not what is sent as long as the environment has a token.
 fn warn_of_environment(place: &Place) {
     if place.environment.is_some() {
-        let told = "SERVICE_SERVICE_TOKEN is set: commands send that token, not what is kept here.";
+        let told = "SERVICE_SERVICE_TOKEN is set: commands send that token instead of the stored one.";
         complain(Paint::stderr().warning(told));
     }
 }
@@ -151,11 +151,11 @@ fn warn_of_environment(place: &Place) {
 fn token_of(text: &str) -> Result<Secret, Failure> {
     let token = text.trim();
     if token.is_empty() {
-        return Err(Failure::usage("there is nothing on standard input"));
+        return Err(Failure::usage("standard input is empty"));
     }
     if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(Failure::usage(
-            "what is on standard input is no token or code: it has blanks or other letters in it",
+            "standard input is not a token or code: it contains white space or characters that are not allowed",
         ));
     }
     Ok(token.to_owned().into())

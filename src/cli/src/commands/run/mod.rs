@@ -27,25 +27,25 @@ const PAUSE: Duration = Duration::from_millis(500);
 // `--version` is the workflow's here.
 #[command(
     disable_version_flag = true,
-    after_help = "Ctrl-C cancels the run; a second one leaves it.\n\
-                        What the run comes to goes to standard output; everything else goes to standard error."
+    after_help = "Ctrl-C cancels the run; a second Ctrl-C stops waiting.\n\
+                        The result of the run goes to standard output; everything else goes to standard error."
 )]
 pub(crate) struct Run {
     /// Handle or id of the workflow.
     workflow: String,
-    /// An input. The value is JSON where it reads as JSON and the graph does not ask for a text, else the text as it is.
+    /// An input. The value is parsed as JSON unless it is not JSON or the graph requires a string.
     #[arg(long = "input", value_name = "KEY=VALUE")]
     pairs: Vec<String>,
-    /// A file with a JSON object of inputs; `-` is standard input. What --input gives wins.
+    /// A file with a JSON object of inputs; `-` is standard input. --input takes precedence.
     #[arg(long = "inputs", value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The version to run; the newest unless given.
+    /// The version to run (default: newest).
     #[arg(long, value_name = "N")]
     version: Option<i32>,
     /// Seconds until the run fails.
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<f64>,
-    /// Show nothing but what the run comes to.
+    /// Print only the result of the run.
     #[arg(long)]
     quiet: bool,
     #[command(flatten)]
@@ -128,7 +128,7 @@ fn conclude(session: &Session, run: &RunRecord, quiet: bool, cancelled: bool) ->
         RunState::Succeeded => Ok(()),
         RunState::Cancelled if cancelled => {
             if human {
-                complain(format_args!("Cancelled. Every step until then: {trace}"));
+                complain(format_args!("Cancelled. Steps so far: {trace}"));
             }
             Err(Failure::Interrupted)
         }
@@ -166,7 +166,7 @@ async fn watch(
 ) -> Result<bool, Failure> {
     let mut events = session.client.follow_run(id, None);
     let mut cancelled = false;
-    let look = format!("The run goes on without us: {}/api/runs/{id}", session.base());
+    let look = format!("The run continues: {}/api/runs/{id}", session.base());
     loop {
         let told = tokio::select! {
             event = events.next() => Some(event),

@@ -59,7 +59,7 @@ impl Watcher {
                 self.line(format_args!("{mark} {:NAME$} {took} {}", name(node, *visit), harmless(&wrong)));
             }
             RunEvent::RunWaiting(question) => {
-                self.line(format_args!("Waits for somebody: {}", answer::line(question)));
+                self.line(format_args!("Waiting for an answer: {}", answer::line(question)));
                 let run = &frame.run_id;
                 self.note(&format!("Answer with: callboard answer {run} '<JSON>' --key {}", question.key));
             }

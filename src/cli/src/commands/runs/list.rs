@@ -30,7 +30,7 @@ pub(crate) struct List {
     /// Only created before this time.
     #[arg(long, value_name = "TIME")]
     to: Option<String>,
-    /// Only those with an open question.
+    /// Only runs that wait for an answer.
     #[arg(long)]
     waits: bool,
     /// Maximum number of runs to print.

@@ -14,7 +14,7 @@ use crate::output::{Failure, Output};
 /// What can be done with runs. A run is named by its id; chat turns are runs too.
 #[derive(Debug, Subcommand)]
 pub(crate) enum RunsCommand {
-    /// List runs, the newest first.
+    /// List runs, newest first.
     List(list::List),
     /// Show a run: its state, what it waits for, and how it ended.
     Show(show::Show),

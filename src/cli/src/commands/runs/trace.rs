@@ -14,7 +14,7 @@ use crate::terminal::harmless;
 pub(crate) struct Trace {
     /// Id of the run.
     run: String,
-    /// Shows what this node was given and what it returned, in each of its attempts.
+    /// Show the input and the result of each attempt of this node.
     #[arg(long)]
     node: Option<String>,
     #[command(flatten)]
@@ -40,7 +40,7 @@ impl Trace {
             let (node, at) = (harmless(&cut.node), second(&cut.started_at));
             let (attempt, noticed) = (cut.attempt, second(&cut.noticed_at));
             say(format_args!(
-                "A restart of the service cut off {node} (attempt {attempt}, begun {at}); the run went on {noticed}."
+                "A restart of the service interrupted {node} (attempt {attempt}, started {at}); the run resumed {noticed}."
             ))?;
         }
         Ok(())
@@ -69,7 +69,7 @@ fn values(trace: &wire::Trace, node: &str) -> Result<(), Failure> {
 fn row(step: TraceStep, run_ended: bool) -> [String; 8] {
     let took = step.finished_at.as_deref().and_then(|end| took(&step.started_at, end));
     // An attempt without an end was cut: by a crash, or by the end of its run.
-    let status = if step.status == "started" && run_ended { "cut off".to_owned() } else { step.status };
+    let status = if step.status == "started" && run_ended { "interrupted".to_owned() } else { step.status };
     [
         step.step.to_string(),
         step.node,

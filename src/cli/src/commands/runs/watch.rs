@@ -8,11 +8,11 @@ use crate::options::{ClientOptions, Session};
 use crate::output::Failure;
 
 #[derive(Debug, Args)]
-#[command(after_help = "Ctrl-C cancels the run; a second one leaves it.")]
+#[command(after_help = "Ctrl-C cancels the run; a second Ctrl-C stops waiting.")]
 pub(crate) struct Watch {
     /// Id of the run.
     run: String,
-    /// Show nothing but the output.
+    /// Print only the output.
     #[arg(long)]
     quiet: bool,
     #[command(flatten)]

@@ -12,15 +12,15 @@ use crate::terminal::{Paint, harmless};
 
 #[derive(Debug, Args)]
 #[command(after_help = "In a script: TOKEN=$(callboard token create --scope workflows:read)\n\
-                  docs/ACCESS.md lists the scopes. Nobody makes a token with a scope that they lack.")]
+                  docs/ACCESS.md lists the scopes. A token cannot have a scope that its creator lacks.")]
 pub(crate) struct Create {
     /// A label for people; need not be unique.
     #[arg(long)]
     name: Option<String>,
-    /// What it may do, such as `workflows:execute`; may be given several times.
+    /// A scope of the token, such as `workflows:execute`; may be given several times.
     #[arg(long = "scope", value_name = "SCOPE")]
     scopes: Vec<String>,
-    /// Slug or id of a workspace that it is good for; may be given several times. Without any it is good for all.
+    /// Slug or id of a workspace that it is valid for; may be given several times (default: all workspaces).
     #[arg(long = "workspace", value_name = "WORKSPACE")]
     workspaces: Vec<String>,
     /// Seconds until it expires, such as 86400 for a day; without it, never.
@@ -34,7 +34,7 @@ pub(crate) struct Create {
 pub(crate) struct Rotate {
     /// Id of the token.
     id: String,
-    /// Seconds for which the secret before stays good beside the new one.
+    /// Seconds for which the previous secret stays valid.
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     overlap: i64,
     #[command(flatten)]
@@ -56,9 +56,9 @@ impl Create {
         let made = session.client.create_service_token(&wanted).await;
         let made = made.map_err(|error| self.refused(session.complaint(error)))?;
         if session.output == Output::Human {
-            complain(format_args!("Made the service token {}.", named(&made.token)));
+            complain(format_args!("Created service token {}.", named(&made.token)));
             if made.token.scopes.is_empty() {
-                let told = "It has no scope, so it may do nothing: --scope gives one, and none can be added.";
+                let told = "It has no scopes, so it has no permissions, and scopes cannot be added later: create one with --scope.";
                 complain(Paint::stderr().warning(told));
             }
         }
@@ -70,7 +70,7 @@ impl Create {
         let everywhere = self.workspaces.is_empty();
         match complaint.code() {
             Some("auth.workspace_forbidden") if everywhere => {
-                complaint.hint("Your own reach is not all workspaces, so a token's must be said: name it with --workspace.").into()
+                complaint.hint("Your access does not include all workspaces: choose the token's workspaces with --workspace.").into()
             }
             _ => complaint.into(),
         }
@@ -84,10 +84,10 @@ impl Rotate {
         let rotated = rotated.map_err(|error| session.failed(error))?;
         if session.output == Output::Human {
             let before = match self.overlap {
-                0 => "the one before is refused from now on".to_owned(),
-                seconds => format!("the one before is good for another {seconds} s"),
+                0 => "the previous one is no longer valid".to_owned(),
+                seconds => format!("the previous one stays valid for {seconds} s"),
             };
-            complain(format_args!("The service token {} has a new secret; {before}.", named(&rotated.token)));
+            complain(format_args!("Rotated service token {}; {before}.", named(&rotated.token)));
         }
         hand_out(session, &rotated)
     }
@@ -102,6 +102,6 @@ fn hand_out(session: &Session, issued: &IssuedServiceToken) -> Result<(), Failur
         Some(at) => format!("It expires at {}.", second(at)),
         None => "It does not expire.".to_owned(),
     };
-    complain(format_args!("{} Its secret is shown this once:", harmless(&until)));
+    complain(format_args!("{} The secret is shown only once:", harmless(&until)));
     say(&issued.secret)
 }

@@ -10,7 +10,7 @@ use crate::table::{self, minute};
 
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    /// Only those that stand so.
+    /// Only tokens with this status.
     #[arg(long, value_parser = ["active", "revoked", "expired"])]
     status: Option<String>,
     #[command(flatten)]
@@ -25,8 +25,8 @@ impl List {
         }
         if tokens.is_empty() {
             complain(match &self.status {
-                Some(status) => format!("No service token is {status}."),
-                None => "There is no service token yet. `callboard token create` makes one.".to_owned(),
+                Some(status) => format!("No {status} service tokens found."),
+                None => "No service tokens found. `callboard token create` creates one.".to_owned(),
             });
             return Ok(());
         }

@@ -14,15 +14,15 @@ use crate::output::{Failure, Output};
 /// What can be done with service tokens.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenCommand {
-    /// Make a token. Its secret alone goes to standard output, this once.
+    /// Create a token. Only its secret goes to standard output; it is shown only once.
     Create(issue::Create),
-    /// List the tokens, the newest first.
+    /// List tokens, newest first.
     List(list::List),
-    /// Show a token: all but its secret, which nobody can be shown again.
+    /// Show a token without its secret.
     Show(show::Show),
-    /// Give a token another secret. It alone goes to standard output, this once.
+    /// Replace the secret of a token. Only the new secret goes to standard output; it is shown only once.
     Rotate(issue::Rotate),
-    /// Have a token refused from now on.
+    /// Revoke a token.
     Revoke(revoke::Revoke),
 }
 

@@ -10,7 +10,7 @@ use crate::output::{Failure, Output, pretty, say};
 pub(crate) struct Revoke {
     /// Id of the token.
     id: String,
-    /// Why; it is kept in the audit trail.
+    /// The reason, for the audit trail.
     #[arg(long, value_name = "TEXT")]
     reason: String,
     #[command(flatten)]
@@ -24,6 +24,6 @@ impl Revoke {
         if session.output == Output::Json {
             return say(pretty(&revoked)?);
         }
-        say(format_args!("The service token {} is revoked.", named(&revoked)))
+        say(format_args!("Revoked service token {}.", named(&revoked)))
     }
 }

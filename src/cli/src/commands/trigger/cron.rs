@@ -8,23 +8,23 @@ use crate::options::{ClientOptions, InWorkspace, Session};
 use crate::output::{Failure, Output, pretty, say};
 
 #[derive(Debug, Args)]
-#[command(after_help = "Each working day at half past eight in Berlin, summer and winter:\n\
+#[command(after_help = "Every working day at 08:30 Berlin time:\n\
                         callboard trigger cron digest \"30 8 * * MON-FRI\" --timezone Europe/Berlin")]
 pub(crate) struct Cron {
     /// Handle or id of the workflow.
     workflow: String,
     /// Minute, hour, day of the month, month, day of the week; or six fields with seconds first.
     expression: String,
-    /// The zone of these times, as IANA names it.
+    /// IANA time zone of the schedule.
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     timezone: String,
-    /// What becomes of times at which the service was down.
+    /// How to handle times at which the service was down.
     #[arg(long, value_enum, default_value_t = Missed::Skip)]
     missed: Missed,
-    /// Begin a run even while the last one goes on.
+    /// Start a run even if the previous one has not ended.
     #[arg(long)]
     overlap: bool,
-    /// Keep the schedule, but begin nothing for now.
+    /// Keep the schedule, but pause it.
     #[arg(long)]
     off: bool,
     #[command(flatten)]
@@ -35,9 +35,9 @@ pub(crate) struct Cron {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Missed {
-    /// They are left out.
+    /// Skip them.
     Skip,
-    /// One run makes up for all of them.
+    /// Start one run for all of them.
     Once,
 }
 

@@ -15,11 +15,11 @@ use crate::output::{Failure, Output};
 pub(crate) enum TriggerCommand {
     /// Show the schedule and the webhook of a workflow.
     Show(show::Show),
-    /// Begin runs at set times.
+    /// Start runs on a schedule.
     Cron(cron::Cron),
-    /// Begin a run whenever the webhook's address is called.
+    /// Start a run for each call of the webhook's address.
     Webhook(webhook::Webhook),
-    /// Remove the schedule or the webhook. Runs that it has begun go on.
+    /// Remove the schedule or the webhook. Runs that it started continue.
     Remove(remove::Remove),
 }
 

@@ -37,6 +37,6 @@ impl Remove {
         if session.output == Output::Json {
             return Ok(());
         }
-        say(format_args!("The {what} of {} is gone.", harmless(&self.workflow)))
+        say(format_args!("Removed the {what} of {}.", harmless(&self.workflow)))
     }
 }

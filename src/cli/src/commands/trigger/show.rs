@@ -51,7 +51,7 @@ impl Show {
         }
         if cron.is_none() && webhook.is_none() {
             complain(
-                "It has no trigger yet. `callboard trigger cron` and `callboard trigger webhook` make one.",
+                "No triggers found. `callboard trigger cron` and `callboard trigger webhook` create one.",
             );
             return Ok(());
         }
@@ -96,7 +96,7 @@ pub(super) fn cron(record: &CronRecord) -> Result<(), Failure> {
         say("overlap    yes")?;
     }
     if config.missed == MissedFires::Once {
-        say("missed     one run makes up for all")?;
+        say("missed     one run for all")?;
     }
     if let (Some(run), Some(at)) = (&record.last_run_id, &record.last_scheduled_for) {
         say(format_args!("last run   {} {}", second(at), harmless(run)))?;
@@ -120,7 +120,7 @@ pub(super) fn webhook(record: &WebhookRecord, address: &str) -> Result<(), Failu
     if let Some(header) = &config.hmac_header {
         let header = harmless(header);
         let signed = match (&config.hmac_timestamp_header, config.signature_scheme) {
-            (_, SignatureScheme::Slack) => "as Slack signs".to_owned(),
+            (_, SignatureScheme::Slack) => "in Slack's format".to_owned(),
             (Some(time), SignatureScheme::Plain) => {
                 format!("HMAC-SHA-256 of \"<time>.<body>\", the time in {}", harmless(time))
             }
@@ -129,10 +129,10 @@ pub(super) fn webhook(record: &WebhookRecord, address: &str) -> Result<(), Failu
         say(format_args!("signature  in the header {header}: {signed}"))?;
     }
     if config.shared_secret_header.is_none() && config.hmac_header.is_none() {
-        say("open       anybody who knows the address begins runs")?;
+        say("open       the address alone starts runs")?;
     }
     if let Some(header) = &config.delivery_id_header {
-        say(format_args!("delivery   {} names it: twice the same is one run", harmless(header)))?;
+        say(format_args!("delivery   {} identifies it: repeated deliveries start one run", harmless(header)))?;
     }
     match &config.rate_limit {
         Some(rate) => say(format_args!("at most    {} calls in {} s", rate.limit, rate.interval_seconds)),

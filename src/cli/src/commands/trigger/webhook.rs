@@ -10,27 +10,27 @@ use crate::options::{ClientOptions, InWorkspace, Session};
 use crate::output::{Failure, Output, pretty, say};
 
 #[derive(Debug, Args)]
-#[command(after_help = "Calls are signed with a secret, which comes from standard input or is asked for:\n\
+#[command(after_help = "Calls are signed with a secret from standard input or a prompt:\n\
                   printf %s \"$SECRET\" | callboard trigger webhook orders --sender github")]
 pub(crate) struct Webhook {
     /// Handle or id of the workflow.
     workflow: String,
-    /// Who calls, and so how calls are signed.
+    /// The sender, which determines how calls are signed.
     #[arg(long, value_enum, default_value_t = Sender::Plain)]
     sender: Sender,
-    /// Ask for the secret itself in this header, not for a signature.
+    /// Require the secret itself in this header instead of a signature.
     #[arg(long, value_name = "NAME", conflicts_with = "sender")]
     secret_header: Option<String>,
-    /// Take calls of anybody who knows the address.
+    /// Accept calls without a secret or signature.
     #[arg(long, conflicts_with_all = ["sender", "secret_header", "from_env"])]
     anybody: bool,
-    /// A verb that begins a run, such as PUT; may be given again. POST unless one is given.
+    /// A method that starts a run, such as PUT; may be given several times (default: POST).
     #[arg(long = "method", value_name = "VERB")]
     methods: Vec<String>,
-    /// The header in which the sender names a delivery; what comes again under its name begins no second run.
+    /// The header with the sender's delivery id; a repeated delivery starts no second run.
     #[arg(long, value_name = "NAME")]
     delivery_header: Option<String>,
-    /// Take so many calls in so many seconds at most, such as 60/60.
+    /// Maximum number of calls per seconds, such as 60/60.
     #[arg(long, value_name = "CALLS/SECONDS", value_parser = rate)]
     rate: Option<WebhookRate>,
     #[command(flatten)]
@@ -45,7 +45,7 @@ pub(crate) struct Webhook {
 enum Sender {
     /// As the node webhook_send: X-Signature signs the time in X-Timestamp, a dot and the body.
     Plain,
-    /// X-Hub-Signature-256 signs the body, X-GitHub-Delivery names the delivery.
+    /// X-Hub-Signature-256 signs the body, X-GitHub-Delivery is the delivery id.
     Github,
     /// X-Slack-Signature signs the time and the body.
     Slack,

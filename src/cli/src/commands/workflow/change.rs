@@ -13,7 +13,7 @@ pub(crate) struct Rename {
     workflow: String,
     /// The new name, shown to people
     name: String,
-    /// The new handle; the old one stays unless given
+    /// The new handle (default: unchanged)
     #[arg(long)]
     handle: Option<String>,
     #[command(flatten)]
@@ -35,7 +35,7 @@ pub(crate) struct Describe {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Its chat ends, and it runs no more. Its runs and versions stay.")]
+#[command(after_help = "Its chat closes, and no runs start. Its runs and versions are kept.")]
 pub(crate) struct Archive {
     /// Handle or id of the workflow
     workflow: String,

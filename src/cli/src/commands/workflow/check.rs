@@ -15,13 +15,13 @@ use crate::terminal::Paint;
 
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// A graph, or an object with `graph` and, if wanted, `runnable_config`; `-` is standard input.
+    /// A graph, or an object with `graph` and optionally `runnable_config`; `-` is standard input.
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// A file with the runnable config.
     #[arg(long, value_name = "FILE", requires = "service")]
     config: Option<PathBuf>,
-    /// Ask the service, which also looks at the runnable config and at the workflows that the graph names.
+    /// Ask the service, which also checks the runnable config and the sub-workflows.
     #[arg(long)]
     service: bool,
     #[command(flatten)]
@@ -58,16 +58,16 @@ impl Check {
             (Output::Human, true) => {
                 if !self.service && file.runnable_config.is_some() {
                     let told =
-                        "The runnable config was not looked at; --service asks the service, which does.";
+                        "The runnable config was not checked; --service asks the service, which checks it.";
                     complain(Paint::stderr().dim(told));
                 }
-                say(format_args!("{}: {}", file.name(), Paint::stdout().good("the graph is good.")))
+                say(format_args!("{}: {}", file.name(), Paint::stdout().good("the graph is valid.")))
             }
             (Output::Human, false) => {
                 let count = checked.errors.len();
                 let message = match count {
-                    1 => "The graph does not check: 1 problem.".to_owned(),
-                    _ => format!("The graph does not check: {count} problems."),
+                    1 => "The graph is not valid: 1 problem.".to_owned(),
+                    _ => format!("The graph is not valid: {count} problems."),
                 };
                 let complaint = Complaint::failed(message).coded("graph.invalid").problems(checked.errors);
                 Err(complaint.located(&file).into())

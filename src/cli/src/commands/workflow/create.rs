@@ -11,13 +11,13 @@ use crate::terminal::{Paint, harmless};
 pub(crate) struct Create {
     /// Shown to people.
     name: String,
-    /// Names it in commands and addresses: small letters, digits and single hyphens; made from the name unless given.
+    /// Name for commands and addresses: lowercase letters, digits and single hyphens (default: derived from the name).
     #[arg(long)]
     handle: Option<String>,
     /// What it does.
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
-    /// For finding it; may be given several times.
+    /// A tag for searches; may be given several times.
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
     #[command(flatten)]
@@ -39,7 +39,7 @@ impl Create {
             return say(pretty(&made)?);
         }
         let (paint, name) = (Paint::stdout(), harmless(&made.name));
-        say(format_args!("Made the workflow \"{name}\"; its handle is {}.", paint.bold(&made.handle)))?;
+        say(format_args!("Created workflow \"{name}\" with the handle {}.", paint.bold(&made.handle)))?;
         complain(
             Paint::stderr().dim(format_args!("Next: callboard workflow upload {} <graph.json>", made.handle)),
         );

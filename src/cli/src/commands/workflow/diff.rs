@@ -14,7 +14,7 @@ pub(crate) struct Diff {
     workflow: String,
     /// The version to start from.
     base: i32,
-    /// The version that it became.
+    /// The version to compare with it.
     target: i32,
     #[command(flatten)]
     pub(super) place: InWorkspace,

@@ -96,10 +96,10 @@ impl GraphFile {
                 }
                 ("metadata", value) => file.metadata = Some(object(&name, "`metadata`", value)?),
                 ("notes", Value::String(notes)) => file.notes = Some(notes),
-                ("notes", _) => return Err(format!("{name}: `notes` must be a text").into()),
+                ("notes", _) => return Err(format!("{name}: `notes` must be a string").into()),
                 (other, _) => {
                     let wrong = format!(
-                        "{name}: `{other}` is not known; beside `graph` there may be `runnable_config`, `metadata` and `notes`"
+                        "{name}: unknown member `{other}`; besides `graph`, `runnable_config`, `metadata` and `notes` are allowed"
                     );
                     return Err(wrong.into());
                 }

@@ -26,7 +26,7 @@ impl List {
             return say(pretty(&workflows)?);
         }
         if workflows.is_empty() {
-            complain("There is no workflow yet. `callboard workflow create <name>` makes one.");
+            complain("No workflows found. `callboard workflow create <name>` creates one.");
             return Ok(());
         }
         let width = workflows.iter().map(|one| one.handle.len()).max().unwrap_or_default().max(6);

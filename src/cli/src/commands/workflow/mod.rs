@@ -24,29 +24,29 @@ use crate::terminal::Paint;
 /// What can be done with workflows. A workflow is named by its handle or its id.
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkflowCommand {
-    /// Make a workflow, without any version yet.
+    /// Create a workflow without a version.
     Create(create::Create),
     /// Save a graph as the workflow's newest version.
     Upload(upload::Upload),
-    /// Open the workflow's chat to everybody who knows its address, and print the address.
+    /// Publish the workflow's chat and print its address.
     Publish(publish::Publish),
-    /// Close the workflow's chat again.
+    /// Close the workflow's chat.
     Unpublish(publish::Unpublish),
-    /// List the workflows, the newest first.
+    /// List workflows, newest first.
     List(list::List),
     /// Show a workflow and its versions.
     Show(show::Show),
-    /// Say everything that is wrong with a graph. Needs no service.
+    /// Check a graph and print every problem. Needs no service.
     Check(check::Check),
-    /// Show what differs between two versions.
+    /// Show the differences between two versions.
     Diff(diff::Diff),
     /// Rename a workflow
     Rename(change::Rename),
-    /// Change what a workflow says it does
+    /// Change the description of a workflow
     Describe(change::Describe),
     /// Archive a workflow
     Archive(change::Archive),
-    /// Make an earlier version live: that of the chat, of triggers and of sub-workflows
+    /// Make an earlier version live for the chat, triggers and sub-workflows
     Rollback(rollback::Rollback),
 }
 

@@ -11,7 +11,7 @@ use crate::terminal::{Paint, harmless};
 pub(crate) struct Publish {
     /// Handle or id of the workflow.
     workflow: String,
-    /// Ask whoever chats for a login; `--require-login=false` asks no longer. Unless given it stays as it is.
+    /// Require visitors to sign in; `--require-login=false` removes the requirement (default: unchanged).
     #[arg(
         long,
         value_name = "BOOL",
@@ -54,7 +54,7 @@ impl Publish {
         if workflow.latest_version.is_none() {
             let handle = &workflow.handle;
             let told = format!(
-                "It cannot answer before it has a version: callboard workflow upload {handle} <graph.json>"
+                "It cannot answer until it has a version: callboard workflow upload {handle} <graph.json>"
             );
             complain(Paint::stderr().warning(told));
         }
@@ -68,6 +68,6 @@ impl Unpublish {
         if session.output == Output::Json {
             return say(pretty(&closed)?);
         }
-        say(format_args!("The chat of \"{}\" is closed.", harmless(&closed.name)))
+        say(format_args!("Closed the chat of \"{}\".", harmless(&closed.name)))
     }
 }

@@ -11,7 +11,7 @@ use crate::terminal::harmless;
 pub(crate) struct Rollback {
     /// Handle or id of the workflow
     workflow: String,
-    /// The version to make live; the one before the live version unless given
+    /// The version to make live (default: the one before the live version)
     #[arg(long, value_name = "NUMBER")]
     to: Option<i32>,
     #[command(flatten)]

@@ -20,7 +20,7 @@ const VERSIONS: u32 = 20;
 pub(crate) struct Show {
     /// Handle or id of the workflow.
     workflow: String,
-    /// Print this version whole, as `callboard workflow upload` takes it.
+    /// Print this version in the format of `callboard workflow upload`.
     #[arg(long, value_name = "N")]
     version: Option<i32>,
     #[command(flatten)]
@@ -59,7 +59,7 @@ impl Show {
             line(&workflow, version)?;
         }
         match versions.next_cursor {
-            Some(_) => say(format_args!("           and older ones; these are the newest {VERSIONS}")),
+            Some(_) => say(format_args!("           and older ones; only the newest {VERSIONS} are shown")),
             None => Ok(()),
         }?;
         if let Some(number) = workflow.latest_version {

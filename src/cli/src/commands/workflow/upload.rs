@@ -17,16 +17,16 @@ use crate::terminal::Paint;
 pub(crate) struct Upload {
     /// Handle or id of the workflow.
     workflow: String,
-    /// A graph, or an object with `graph` and, if wanted, `runnable_config`, `metadata` and `notes`; `-` is standard input.
+    /// A graph, or an object with `graph` and optionally `runnable_config`, `metadata` and `notes`; `-` is standard input.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// What is new in this version.
+    /// Notes on the changes in this version.
     #[arg(long, value_name = "TEXT")]
     notes: Option<String>,
     /// A file with the runnable config: prompts and settings.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Make the workflow first when there is none with this handle.
+    /// Create the workflow if none has this handle.
     #[arg(long)]
     create: bool,
     #[command(flatten)]
@@ -63,14 +63,14 @@ impl Upload {
         }
         warn(session, &saved.warnings, &file);
         if let Some(name) = made {
-            say(format_args!("Made the workflow \"{name}\"."))?;
+            say(format_args!("Created workflow \"{name}\"."))?;
         }
         let (number, paint) = (saved.version.version.unwrap_or_default(), Paint::stdout());
         let workflow = paint.bold(&self.workflow);
         if new {
             say(format_args!("Saved version {number} of {workflow}."))?;
         } else {
-            say(format_args!("Nothing new: version {number} of {workflow} is the same already."))?;
+            say(format_args!("Nothing changed: version {number} of {workflow} is identical."))?;
         }
         if new && number == 1 {
             let inputs = suggest::inputs(&file.graph);
@@ -84,7 +84,7 @@ impl Upload {
     fn refused(&self, complaint: Complaint, file: &GraphFile) -> Failure {
         let complaint = complaint.located(file).about(&self.workflow);
         match complaint.code() {
-            Some("workflow.not_found") if !self.create => complaint.hint("--create makes it on the way."),
+            Some("workflow.not_found") if !self.create => complaint.hint("--create creates it."),
             _ => complaint,
         }
         .into()
@@ -99,7 +99,7 @@ impl Upload {
         }
         if let Some(better) = handle_like(&self.workflow) {
             return Err(Failure::usage(format!(
-                "`{}` cannot be a handle: small letters, digits and single hyphens only; write `{better}`",
+                "`{}` is not a valid handle: use lowercase letters, digits and single hyphens; for example `{better}`",
                 self.workflow
             )));
         }
@@ -107,7 +107,7 @@ impl Upload {
         let checked = session.client.check(&check).await.map_err(|error| session.failed(error))?;
         if !checked.valid {
             let complaint =
-                Complaint::failed("The graph does not check; nothing was made.").coded("graph.invalid");
+                Complaint::failed("The graph is not valid; nothing was created.").coded("graph.invalid");
             return Err(complaint.problems(checked.errors).located(file).into());
         }
         let name = name_of(&self.workflow);

@@ -11,9 +11,9 @@ use crate::terminal::harmless;
 
 #[derive(Debug, Args)]
 pub(crate) struct Create {
-    /// How requests name it, for good: words of a-z and 0-9 with hyphens between them.
+    /// Permanent name in requests: words of a-z and 0-9, separated by hyphens.
     slug: String,
-    /// What people see; the slug unless given.
+    /// Display name (default: the slug).
     #[arg(long)]
     name: Option<String>,
     #[command(flatten)]
@@ -30,7 +30,7 @@ pub(crate) struct List {
 pub(crate) struct Rename {
     /// Slug or id.
     workspace: String,
-    /// What people will see.
+    /// The new display name.
     name: String,
     #[command(flatten)]
     pub(super) options: ClientOptions,
@@ -40,7 +40,7 @@ pub(crate) struct Rename {
 pub(crate) struct Delete {
     /// Slug or id.
     workspace: String,
-    /// Do it: nobody can take it back.
+    /// Confirm; this cannot be undone.
     #[arg(long)]
     yes: bool,
     #[command(flatten)]
@@ -54,9 +54,9 @@ impl Create {
         if session.output == Output::Json {
             return say(pretty(&made)?);
         }
-        say(format_args!("Made the workspace {}.", named(&made)))?;
+        say(format_args!("Created workspace {}.", named(&made)))?;
         complain(format!(
-            "Next: callboard workspace invite {0} somebody@example.org --role editor, or any command with --workspace {0}",
+            "Next: callboard workspace invite {0} person@example.org --role editor, or any command with --workspace {0}",
             harmless(&made.slug)
         ));
         Ok(())
@@ -91,7 +91,7 @@ impl Rename {
         if session.output == Output::Json {
             return say(pretty(&renamed)?);
         }
-        say(format_args!("The workspace is {} now.", named(&renamed)))
+        say(format_args!("Renamed the workspace to {}.", named(&renamed)))
     }
 }
 
@@ -100,14 +100,14 @@ impl Delete {
         let name = harmless(&self.workspace);
         if !self.yes {
             return Err(Failure::usage(format!(
-                "this archives every workflow of {name} and shuts its members out, for good; say --yes to do it"
+                "this archives every workflow of {name} and removes its members, permanently; confirm with --yes"
             )));
         }
         session.client.delete_workspace(&self.workspace).await.map_err(|error| session.failed(error))?;
         if session.output == Output::Json {
             return Ok(());
         }
-        say(format_args!("The workspace {name} is gone; its workflows are archived."))
+        say(format_args!("Deleted workspace {name}; its workflows are archived."))
     }
 }
 

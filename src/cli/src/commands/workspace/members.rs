@@ -21,9 +21,9 @@ pub(crate) struct List {
 pub(crate) struct Invite {
     /// Slug or id.
     workspace: String,
-    /// Their mail address.
+    /// The person's email address.
     email: String,
-    /// What they may do there.
+    /// The role in the workspace.
     #[arg(long, value_enum, default_value_t = Role::Viewer)]
     role: Role,
     #[command(flatten)]
@@ -34,9 +34,9 @@ pub(crate) struct Invite {
 pub(crate) struct ChangeRole {
     /// Slug or id.
     workspace: String,
-    /// Their mail address, or the id of their account.
+    /// The member's email address or account id.
     member: String,
-    /// What they may do there from now on.
+    /// The new role.
     #[arg(value_enum)]
     role: Role,
     #[command(flatten)]
@@ -47,7 +47,7 @@ pub(crate) struct ChangeRole {
 pub(crate) struct Remove {
     /// Slug or id.
     workspace: String,
-    /// Their mail address, or the id of their account.
+    /// The member's email address or account id.
     member: String,
     #[command(flatten)]
     pub(super) options: ClientOptions,
@@ -86,7 +86,7 @@ impl List {
         }
         if all.is_empty() {
             let name = harmless(&self.workspace);
-            complain(format!("Nobody belongs to {name} yet. `callboard workspace invite` asks somebody in."));
+            complain(format!("{name} has no members yet. `callboard workspace invite` invites one."));
             return Ok(());
         }
         table::print(["MEMBER", "ROLE", "STATUS", "USER ID"], all.into_iter().map(row).collect())
@@ -104,7 +104,7 @@ impl Invite {
         let (who, place) = (name(&added), harmless(&self.workspace));
         say(match &added.invited_until {
             Some(until) => format!(
-                "{who} is invited to {place} as {}: signing in at {}/login before {} takes it up.",
+                "Invited {who} to {place} as {}: signing in at {}/login before {} accepts the invitation.",
                 harmless(&added.role),
                 session.base(),
                 minute(until)
@@ -126,9 +126,9 @@ impl ChangeRole {
         let place = harmless(&self.workspace);
         let (who, role) = (name(&changed), harmless(&changed.role));
         say(if changed.invited_until.is_some() {
-            format!("{who} is invited to {place} as {role} now.")
+            format!("Changed the invitation of {who} to {place}: {role}.")
         } else {
-            format!("{who} is {role} in {place} now.")
+            format!("Changed the role of {who} in {place}: {role}.")
         })
     }
 }
@@ -142,7 +142,7 @@ impl Remove {
             return Ok(());
         }
         let (who, place) = (harmless(&self.member), harmless(&self.workspace));
-        say(format!("{who} does not belong to {place} any more."))
+        say(format!("Removed {who} from {place}."))
     }
 }
 
@@ -160,14 +160,14 @@ async fn found(session: &Session, workspace: &str, member: &str) -> Result<Strin
     match (all.iter().find(exact), others.next(), others.next()) {
         (Some(found), _, _) | (None, Some(found), None) => Ok(found.user_id.clone()),
         (None, Some(_), Some(_)) => Err(Failure::from(format!(
-            "several members of {} have this address but for capitals; name one by id",
+            "several members of {} have addresses that differ only in case; give the id",
             harmless(workspace)
         ))),
         (None, None, _) => {
             let known = all.iter().filter_map(|found| found.email.as_deref());
             let way = match wire::nearest(member, known) {
                 Some(near) => format!("did you mean {}?", harmless(near)),
-                None => "`callboard workspace members` lists who does".to_owned(),
+                None => "`callboard workspace members` lists its members".to_owned(),
             };
             let (member, workspace) = (harmless(member), harmless(workspace));
             Err(Failure::from(format!("{member} does not belong to {workspace}; {way}")))

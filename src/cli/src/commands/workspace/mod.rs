@@ -12,23 +12,23 @@ use crate::output::{Failure, Output};
 /// What can be done with workspaces. A workspace is named by its slug or its id, a member by mail address or id.
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkspaceCommand {
-    /// Make a workspace. Whoever is signed in owns it.
+    /// Create a workspace that you own.
     Create(manage::Create),
-    /// List the workspaces that one may see, the newest first.
+    /// List the workspaces that you may see, newest first.
     List(manage::List),
-    /// Show a workspace: what one is there, and how much it keeps of how much it may keep.
+    /// Show a workspace: your role, its storage use and its quota.
     Show(show::Show),
-    /// Give a workspace another name for people. Its slug stays.
+    /// Change the display name of a workspace. Its slug stays.
     Rename(manage::Rename),
-    /// Take a workspace away, and archive its workflows. Its slug never names another one.
+    /// Delete a workspace and archive its workflows. Its slug cannot be reused.
     Delete(manage::Delete),
-    /// List the members of a workspace, and those who are invited.
+    /// List the members and invitations of a workspace.
     Members(members::List),
-    /// Make somebody a member, and tell them by mail. Without an account they are invited for 7 days.
+    /// Add a member and notify them by email. A person without an account receives an invitation for 7 days.
     Invite(members::Invite),
-    /// Give a member another role.
+    /// Change the role of a member.
     Role(members::ChangeRole),
-    /// Remove a member, or take an invitation back.
+    /// Remove a member or withdraw an invitation.
     Remove(members::Remove),
 }
 

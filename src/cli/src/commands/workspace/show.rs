@@ -24,7 +24,7 @@ impl Show {
         if session.output == Output::Json {
             return say(pretty(&found)?);
         }
-        say(format_args!("{}, made {}, id {}", named(&found), second(&found.created_at), found.id))?;
+        say(format_args!("{}, created {}, id {}", named(&found), second(&found.created_at), found.id))?;
         if let Some(role) = &found.role {
             say(format_args!("You are its {role}."))?;
         }
@@ -34,12 +34,12 @@ impl Show {
 
 fn kept(storage: Option<&WorkspaceStorage>) -> String {
     let Some(WorkspaceStorage { bytes, limit, measured_at }) = storage else {
-        return "What it keeps has not been measured yet.".to_owned();
+        return "Its storage use has not been measured yet.".to_owned();
     };
     let at = second(measured_at);
     match limit {
-        Some(limit) => format!("It keeps about {} and may keep {}, as of {at}.", size(*bytes), size(*limit)),
-        None => format!("It keeps about {}, as of {at}; there is no limit.", size(*bytes)),
+        Some(limit) => format!("It uses about {} of {}, as of {at}.", size(*bytes), size(*limit)),
+        None => format!("It uses about {}, as of {at}; there is no limit.", size(*bytes)),
     }
 }
 

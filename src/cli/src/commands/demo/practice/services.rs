@@ -82,7 +82,7 @@ async fn slack(channel: Path<String>, body: web::Json<Value>) -> HttpResponse {
 }
 
 async fn release(body: Bytes) -> HttpResponse {
-    told(&format!("The deployer is told: {}", String::from_utf8_lossy(&body)));
+    told(&format!("The deployer receives: {}", String::from_utf8_lossy(&body)));
     HttpResponse::Ok().json(json!({"ok": true}))
 }
 
