@@ -20,9 +20,9 @@ test('what went wrong is said in plain words', async (t) => {
   const detail = (code, more) => JSON.stringify({ detail: { code, message: 'M', ...more } });
   const text = async () => (await ask('x', {})).text;
   answers(401, detail('auth.code_invalid'));
-  assert.match(await text(), /^This code is not good/);
+  assert.match(await text(), /^This code is not valid/);
   answers(422, detail('request.invalid', { errors: [{ pointer: '/email' }] }));
-  assert.match(await text(), /^This is not a mail address/);
+  assert.match(await text(), /^This is not an email address/);
   answers(503, '<html>');
   assert.match(await text(), /Try again in a moment/);
   answers(418, detail('else'));

@@ -101,7 +101,7 @@ async fn a_body_over_the_limit_is_413_however_it_is_announced() {
     let mut raw = t.raw().await;
     raw.write("POST /api/chat HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n").await;
     let broken = raw.answer().await.whole().await;
-    assert_eq!(broken.message(), "The request body broke off before its end.");
+    assert_eq!(broken.message(), "The request body ended early.");
     let lying = [JSON, ("content-length", "99999999999999999999999")];
     let mut raw = t.raw().await;
     raw.write(format!("POST /api/chat HTTP/1.1\r\nHost: x\r\n{}: {}\r\n\r\n{{}}", lying[1].0, lying[1].1))
@@ -197,7 +197,7 @@ async fn a_compressed_body_is_refused_as_such() {
     assert_snapshot!(shown_alike(&refused), @r#"
     415
     content-type: application/json
-    {"detail":{"message":"The request body must not be compressed: leave out the header Content-Encoding.","code":"request.unsupported_media_type"}}
+    {"detail":{"message":"The request body must not be compressed: omit the header Content-Encoding.","code":"request.unsupported_media_type"}}
     "#);
     let plain =
         t.send("POST", "/api/workflows", &[JSON, ("content-encoding", "identity")], r#"{"name": "x"}"#).await;

@@ -69,7 +69,7 @@ async fn readiness_is_red_while_the_database_refuses() {
     until("readiness to go red", async || t.get("/readyz").await.status == 503).await;
     let red = t.get("/readyz").await;
     assert_eq!(red.header("retry-after"), Some("1"));
-    assert!(red.text().contains("the database does not answer"), "{}", red.text());
+    assert!(red.text().contains("the database does not respond"), "{}", red.text());
     assert_eq!(t.get("/healthz").await.status, 200, "the process lives");
     let refused = t.chat(&chat::create(&workflow, "hi")).await;
     assert_eq!(refused.status, 503, "{}", refused.text());

@@ -29,7 +29,7 @@ async fn two_versions_are_compared_by_node_and_field() {
         assert_eq!(t.get(&format!("{path}/{missing}")).await.refusal(), "404 version.not_found", "{missing}");
     }
     let message = t.get(&format!("{path}/1/diff/3")).await.message();
-    assert_eq!(message, "There is no version '3'; the newest is 2.");
+    assert_eq!(message, "Version '3' not found; the newest is 2.");
     assert_eq!(t.get("/api/workflows/none/versions/1/diff/2").await.refusal(), "404 workflow.not_found");
     assert_eq!(t.get(&format!("{path}/1/diff/2?full=1")).await.refusal(), "422 request.invalid");
     assert_eq!(t.get(&format!("{path}/1/diff")).await.refusal(), "404 request.not_found");

@@ -27,7 +27,7 @@ async fn a_body_is_judged_as_a_whole() {
     assert_eq!(answer.refusal(), "422 request.invalid");
     assert_snapshot!(told(&answer), @r"
     /name | length | must have 1 to 200 characters; it has 0 | -
-    /handle | format | is no handle | 'my-desk' would do; lower-case letters and digits in words joined by -, at most 64, no UUID
+    /handle | format | is no handle | for example 'my-desk'; use at most 64 lowercase letters, digits and single hyphens; not a UUID
     /description | type | must be a string | -
     /tags/1 | type | must be a string | -
     /tags/2 | length | must have 1 to 64 characters; it has 0 | -
@@ -54,7 +54,7 @@ async fn a_body_is_judged_as_a_whole() {
     /runnable_config | type | must be an object | -
     /config | unknown_field | unknown field 'config' | known here: graph, runnable_config
     ");
-    assert_snapshot!(told(&t.post(&format!("{path}/publish/revoke"), r#"{"reason": "x"}"#).await), @"/reason | unknown_field | unknown field 'reason' | leave it out; none is known here");
+    assert_snapshot!(told(&t.post(&format!("{path}/publish/revoke"), r#"{"reason": "x"}"#).await), @"/reason | unknown_field | unknown field 'reason' | omit it; no members are allowed here");
     assert_eq!(t.get(&path).await.value()["is_public"], false);
     t.assert_no_rows("workflow_versions").await;
 }
@@ -75,7 +75,7 @@ async fn a_query_is_judged_as_a_whole_and_with_the_body() {
     let open = t.workflow().create().await;
     let publish = format!("/api/workflows/{}/publish?require_login=true", open.id);
     assert_snapshot!(told(&t.post(&publish, r#"{"require_login": 1}"#).await), @r"
-    /require_login | unknown_parameter | unknown query parameter 'require_login' | leave it out; none is known here
+    /require_login | unknown_parameter | unknown query parameter 'require_login' | omit it; no members are allowed here
     /require_login | type | must be true or false | -
     ");
     assert_eq!(t.post(&publish, "").await.refusal(), "422 request.invalid");
@@ -108,19 +108,19 @@ async fn a_chat_request_of_an_unknown_type_is_told_the_near_one() {
         lines.push(format!("{kind}: {}", told(&answer)));
     }
     assert_snapshot!(lines.join("\n"), @r"
-    thread.create: /type | unknown | is no request type of the chat | did you mean `threads.create`?
-    threads.add_message: /type | unknown | is no request type of the chat | did you mean `threads.add_user_message`?
-    threads.lists: /type | unknown | is no request type of the chat | did you mean `threads.list`?
+    thread.create: /type | unknown | is not a chat request type | did you mean `threads.create`?
+    threads.add_message: /type | unknown | is not a chat request type | did you mean `threads.add_user_message`?
+    threads.lists: /type | unknown | is not a chat request type | did you mean `threads.list`?
     threads.custom_action: /type | unsupported | `threads.custom_action` is not served by this version | -
-    hello: /type | unknown | is no request type of the chat | `threads.create` or `threads.add_user_message`
-    : /type | unknown | is no request type of the chat | `threads.create` or `threads.add_user_message`
+    hello: /type | unknown | is not a chat request type | `threads.create` or `threads.add_user_message`
+    : /type | unknown | is not a chat request type | `threads.create` or `threads.add_user_message`
     ");
     let mut body = chat::create(&workflow, "hi");
     body["params"]["input"]["content"] = json!([{"text": "hi"}, {"type": 1, "text": "hi"}, {"type": "text"}]);
     assert_snapshot!(told(&t.chat(&body).await), @r"
     /params/input/content/0/type | required | is required | `input_text` or `input_tag`
     /params/input/content/1/type | type | must be a string | -
-    /params/input/content/2/type | unknown | is no kind of message content | `input_text` or `input_tag`
+    /params/input/content/2/type | unknown | is not a type of message content | `input_text` or `input_tag`
     ");
 }
 

@@ -61,7 +61,7 @@ async fn tokens_do_not_outlive_the_rights_of_their_maker() {
     let shown = root.get(&format!("/api/admin/service-tokens/{id}")).await.value();
     assert_eq!(
         (&shown["status"], &shown["revoked_reason"]),
-        (&json!("revoked"), &json!("its maker is editor now"))
+        (&json!("revoked"), &json!("the creator's role is now editor"))
     );
     let rows = root.get("/api/admin/audit?action=service_token.revoked").await.value();
     assert_eq!(rows["data"].as_array().unwrap().len(), 2);
@@ -117,7 +117,7 @@ async fn what_a_members_tokens_have_made_ends_with_the_member() {
         assert_eq!(list(&others).await, "200", "its holder did not get it from Bob");
         assert_eq!(list(&before).await, "200", "made before, with another secret");
         let shown = root.get(&format!("/api/admin/service-tokens/{third_id}")).await.value();
-        let reason = if removed { "its maker has left the workspace" } else { "its maker is viewer now" };
+        let reason = if removed { "the creator has left the workspace" } else { "the creator's role is now viewer" };
         assert_eq!(shown["revoked_reason"], reason);
         let rows = root.get("/api/admin/audit?action=service_token.secret_ended").await.value();
         assert_eq!(rows["data"].as_array().unwrap().len(), 2);

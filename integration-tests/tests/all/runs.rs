@@ -111,7 +111,7 @@ async fn inputs_that_do_not_fit_begin_no_run() {
         assert_eq!(begin(&t, &workflow, query, body).await.refusal(), expected);
     }
     let missing = begin(&t, &workflow, "", json!({"version": 2})).await;
-    assert_eq!(missing.message(), "There is no version '2'; the newest is 1.");
+    assert_eq!(missing.message(), "Version '2' not found; the newest is 1.");
     let empty = t.workflow().without_version().create().await;
     assert_eq!(begin(&t, &empty, "", json!({})).await.refusal(), "409 workflow.no_version");
     assert_eq!(t.post("/api/workflows/none/runs", "{}").await.refusal(), "404 workflow.not_found");

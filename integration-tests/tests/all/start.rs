@@ -98,7 +98,7 @@ async fn a_second_service_on_the_same_folder_or_port_is_refused() {
     assert_eq!(
         text,
         format!(
-            "cannot listen on 127.0.0.1:{port}: another program listens on port {port} already; stop it, or set \
+            "cannot listen on 127.0.0.1:{port}: another program already listens on port {port}; stop it, or set \
              SERVICE_PORT to another port (0 picks a free one)"
         )
     );
@@ -111,9 +111,9 @@ async fn an_address_that_is_none_of_this_machine_is_named() {
         .set("SERVICE_HOST", "192.0.2.1")
         .set("SERVICE_AUTH_MODE", "disabled")
         .set("SERVICE_ALLOW_INSECURE", "true");
-    assert_snapshot!(refusal(elsewhere).await, @"cannot listen on 192.0.2.1:0: this machine has no such address; set SERVICE_HOST to one of its own, such as 127.0.0.1");
+    assert_snapshot!(refusal(elsewhere).await, @"cannot listen on 192.0.2.1:0: this machine does not have this address; set SERVICE_HOST to one of its addresses, such as 127.0.0.1");
     let unknown = refusal(TestService::builder().set("SERVICE_HOST", "callboard.invalid")).await;
-    assert_snapshot!(unknown, @"SERVICE_HOST: no address is known for the name callboard.invalid; write an address, such as 127.0.0.1");
+    assert_snapshot!(unknown, @"SERVICE_HOST: the name callboard.invalid does not resolve; use an address, such as 127.0.0.1");
 }
 
 #[tokio::test]

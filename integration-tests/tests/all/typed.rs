@@ -99,7 +99,7 @@ async fn a_workflow_that_is_not_there_yet_is_warned_of() {
     assert_eq!(
         warned(call("refund", json!({"version": 9}))).await,
         [
-            "/nodes/0/version unknown_version: the workflow 'refund' has no version 9 now (its newest is 1; without 'version' the newest is run)"
+            "/nodes/0/version unknown_version: the workflow 'refund' has no version 9 (its newest is 1; without 'version' the newest is used)"
         ]
     );
     assert_eq!(warned(call("refund", json!({"version": 4_000_000_000_u32}))).await.len(), 1);

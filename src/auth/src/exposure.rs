@@ -57,13 +57,13 @@ pub fn check(exposure: Exposure<'_>) -> Result<Asks, String> {
         (Some(Mode::Optional), Some(_)) => Ok(Asks::WhoGivesOne),
         (Some(Mode::Disabled), _) if public && !allow_insecure => {
             Err("SERVICE_AUTH_MODE=disabled on an address that others can reach: set SERVICE_HOST to \
-                 127.0.0.1, or SERVICE_ALLOW_INSECURE=true if everybody may do everything"
+                 127.0.0.1, or SERVICE_ALLOW_INSECURE=true if every caller may do everything"
                 .to_owned())
         }
         (_, None) if public && !allow_insecure => {
             Err("nothing protects the service on an address that others can reach: set \
                  SERVICE_AUTH_MODE=required with SERVICE_AUTH_BOOTSTRAP_SERVICE_TOKEN, or SERVICE_HOST to \
-                 127.0.0.1, or SERVICE_ALLOW_INSECURE=true if everybody may do everything"
+                 127.0.0.1, or SERVICE_ALLOW_INSECURE=true if every caller may do everything"
                 .to_owned())
         }
         (Some(Mode::Disabled), _) => Ok(Asks::Nobody),

@@ -15,10 +15,10 @@ pub enum KeyringError {
     #[error("the vault keys are not valid: {0}")]
     Invalid(String),
     /// The value was sealed under a key that is not there.
-    #[error("the vault key \"{0}\" is missing; put it back into SERVICE_VAULT_KEYS")]
+    #[error("the vault key \"{0}\" is missing; add it to SERVICE_VAULT_KEYS again")]
     Missing(String),
     /// The value was changed, or belongs somewhere else.
-    #[error("a sealed value does not open: it was changed or moved")]
+    #[error("an encrypted value cannot be decrypted: it was changed or moved")]
     Tampered,
     /// No random bytes.
     #[error("no random bytes for sealing")]

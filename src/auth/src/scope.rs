@@ -40,7 +40,7 @@ scopes! {
     WorkflowsRead, "workflows:read", "List and view workflows and their runs.";
     WorkflowsWrite, "workflows:write", "Create, change, publish and archive workflows.";
     WorkflowsExecute, "workflows:execute", "Start and stop runs.";
-    VaultRead, "vault:read", "View what the credential vault holds.";
+    VaultRead, "vault:read", "List the credentials of the vault.";
     VaultWrite, "vault:write", "Manage the credential vault.";
     TokensRead, "admin:tokens:read", "View service tokens and the audit trail.";
     TokensWrite, "admin:tokens:write", "Create, rotate and revoke service tokens.";

@@ -68,7 +68,7 @@ impl Answer {
     pub(crate) fn ok_secret<T: DeserializeOwned>(&self) -> Result<T, ClientError> {
         self.ok().map_err(|error| match error {
             ClientError::Protocol { status: Some(status), .. } if self.is_success() => {
-                let what = format!("the answer (HTTP {status}) is not the JSON that was expected");
+                let what = format!("the response (HTTP {status}) is not the expected JSON");
                 ClientError::Protocol { what, status: Some(status) }
             }
             other => other,
@@ -77,7 +77,7 @@ impl Answer {
 
     fn parse<T: DeserializeOwned>(&self) -> Result<T, ClientError> {
         serde_json::from_slice(&self.body).map_err(|error| ClientError::Protocol {
-            what: format!("the answer (HTTP {}) is not the JSON that was expected: {error}", self.status),
+            what: format!("the response (HTTP {}) is not the expected JSON: {error}", self.status),
             status: Some(self.status),
         })
     }
@@ -93,7 +93,7 @@ impl Answer {
             _ => {
                 let what = match self.header("location") {
                     Some(to) => format!("HTTP {status} points to {to}; use that address"),
-                    None => format!("HTTP {status} came without an error body of this service"),
+                    None => format!("HTTP {status} without an error body of this service"),
                 };
                 ClientError::Protocol { what, status: Some(status) }
             }

@@ -133,7 +133,7 @@ impl Client {
         body: impl Into<Bytes>,
     ) -> Result<Answer, ClientError> {
         let method = Method::from_bytes(method.as_bytes())
-            .map_err(|_| ClientError::Usage(format!("`{method}` is no method")))?;
+            .map_err(|_| ClientError::Usage(format!("`{method}` is not a method")))?;
         let mut own = HeaderMap::new();
         for (name, value) in headers {
             match (name.parse::<HeaderName>(), value.parse::<HeaderValue>()) {
@@ -235,7 +235,7 @@ impl Client {
     pub(crate) fn url(&self, segments: &[&str]) -> Result<Url, ClientError> {
         // An empty segment would name another route, and a dot is dropped on the way.
         if let Some(bad) = segments.iter().find(|segment| matches!(**segment, "" | "." | "..")) {
-            return Err(ClientError::Usage(format!("`{bad}` names nothing")));
+            return Err(ClientError::Usage(format!("`{bad}` is not a valid name")));
         }
         let mut url = self.parts.base.clone();
         url.path_segments_mut()

@@ -58,8 +58,8 @@ impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Connect => "the service cannot be reached",
-            Self::Timeout => "the service did not answer in time",
-            Self::Cut => "the connection broke before the end of the answer",
+            Self::Timeout => "the service did not respond in time",
+            Self::Cut => "the connection broke before the end of the response",
             Self::Reconnect => "the service is shutting down and asked to connect again",
         })
     }
@@ -161,7 +161,7 @@ impl ClientError {
 impl From<reqwest::Error> for ClientError {
     fn from(error: reqwest::Error) -> Self {
         if error.is_builder() {
-            return Self::Usage(format!("the request cannot be made: {error}"));
+            return Self::Usage(format!("the request cannot be built: {error}"));
         }
         let fault = if error.is_timeout() {
             Fault::Timeout

@@ -60,14 +60,14 @@ impl Client {
         let kind = header(CONTENT_TYPE.as_str()).unwrap_or_default();
         let essence = kind.split(';').next().unwrap_or_default().trim();
         if !essence.eq_ignore_ascii_case(EVENT_STREAM) {
-            return Err(ClientError::protocol(format!("the answer is no event stream but `{kind}`")));
+            return Err(ClientError::protocol(format!("the response is not an event stream but `{kind}`")));
         }
         let stream_id = match (header(STREAM_ID), expected) {
             (Some(named), Some(expected)) if named != expected => {
-                return Err(ClientError::protocol(format!("stream {named} was answered for {expected}")));
+                return Err(ClientError::protocol(format!("received stream {named} instead of {expected}")));
             }
             (Some(id), _) | (None, Some(id)) => id.to_owned(),
-            (None, None) => return Err(ClientError::protocol("the answer lacks X-Chat-Stream-Id")),
+            (None, None) => return Err(ClientError::protocol("the response lacks X-Chat-Stream-Id")),
         };
         let parts = self.parts();
         let body = response.bytes_stream().map_err(|error| -> Cause { Box::new(error) });

@@ -98,13 +98,13 @@ pub(crate) fn web_url(text: &str) -> Result<Url, Invalid> {
         return Err(Invalid::new("is not an http or https address", instead));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(Invalid::new("holds a user or a password", instead).hidden());
+        return Err(Invalid::new("contains a user or a password", instead).hidden());
     }
     if url.fragment().is_some() {
-        return Err(Invalid::new("holds a fragment (#)", "leave out everything from the # on"));
+        return Err(Invalid::new("contains a fragment (#)", "remove everything from the # on"));
     }
     if text.chars().any(|letter| letter.is_whitespace() || letter.is_control()) {
-        return Err(Invalid::new("holds a blank or a line break", instead));
+        return Err(Invalid::new("contains a space or a line break", instead));
     }
     Ok(url)
 }
@@ -125,8 +125,8 @@ pub(crate) fn issuer(text: &str) -> Result<Url, Invalid> {
     let url = trusted_url(text)?;
     if url.query().is_some() {
         return Err(Invalid::new(
-            "holds a query (?)",
-            "write the issuer as the provider's own page names it",
+            "contains a query (?)",
+            "write the issuer exactly as the provider documents it",
         ));
     }
     Ok(url)
@@ -136,10 +136,10 @@ pub(crate) fn issuer(text: &str) -> Result<Url, Invalid> {
 pub(crate) fn base_url(text: &str) -> Result<BaseUrl, Invalid> {
     let url = web_url(text)?;
     if url.query().is_some() {
-        return Err(Invalid::new("holds a query (?)", "leave out everything from the ? on"));
+        return Err(Invalid::new("contains a query (?)", "remove everything from the ? on"));
     }
     if url.path().trim_end_matches('/').contains("//") {
-        return Err(Invalid::new("holds two slashes in a row within its path", "write single slashes"));
+        return Err(Invalid::new("contains two slashes in a row within its path", "write single slashes"));
     }
     let text = url.as_str().trim_end_matches('/').to_owned();
     Ok(BaseUrl { url, text })
@@ -191,11 +191,11 @@ fn check_origin(origin: &str) -> Result<(), Invalid> {
     let what = if !origin.is_ascii() {
         "with a letter outside ASCII"
     } else if origin.strip_prefix(&exact) == Some("/") {
-        "with a slash at its end"
+        "with a trailing slash"
     } else if url.path() != "/" || url.query().is_some() || url.fragment().is_some() {
         "with more than scheme, host and port"
     } else {
-        "that browsers spell otherwise"
+        "that browsers spell differently"
     };
     wrong(what, &format!("write {exact}"))
 }
@@ -210,7 +210,7 @@ pub(crate) fn networks(text: &str) -> Result<Vec<IpNet>, Invalid> {
         let Ok(network) = network else {
             let place = index.saturating_add(1);
             return Err(Invalid::new(
-                format!("is no network or address at place {place}"),
+                format!("has an entry that is not a network or address, number {place}"),
                 format!("write JSON such as {example}"),
             ));
         };
@@ -227,7 +227,7 @@ pub(crate) fn host_ports(text: &str) -> Result<Vec<HostPort>, Invalid> {
         let Some(host) = host_port(item.trim()) else {
             let place = index.saturating_add(1);
             return Err(Invalid::new(
-                format!("is no host:port at place {place}"),
+                format!("has an entry that is not host:port, number {place}"),
                 format!("write JSON such as {example}"),
             ));
         };
@@ -259,7 +259,7 @@ pub(crate) fn listen_host(text: &str) -> Result<String, Invalid> {
         return Err(refused("is a URL, not a host"));
     }
     if text.contains(':') {
-        return Err(Invalid::new("holds a port", "write the host alone and the port into SERVICE_PORT"));
+        return Err(Invalid::new("contains a port", "write the host alone and the port into SERVICE_PORT"));
     }
     domain(text).map_err(|_| refused("is neither an address nor a host name"))
 }

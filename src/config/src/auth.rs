@@ -207,13 +207,13 @@ fn key_set(text: &str) -> Result<Value, Invalid> {
         return refused("is not an object with a list `keys`");
     };
     if keys.is_empty() || keys.len() > 100 {
-        return refused("holds no key, or more than 100");
+        return refused("has no key, or more than 100");
     }
     if keys.iter().any(|key| key.get("kty").and_then(Value::as_str).is_none()) {
-        return refused("holds a key without `kty`");
+        return refused("has a key without `kty`");
     }
     if keys.iter().any(|key| PRIVATE.iter().any(|member| key.get(member).is_some())) {
-        return refused("holds a private or symmetric key");
+        return refused("has a private or symmetric key");
     }
     Ok(set)
 }

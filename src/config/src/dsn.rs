@@ -110,8 +110,8 @@ fn read(text: &str) -> Result<Read, Invalid> {
 fn read_url(scheme: &str, rest: &str) -> Result<Read, Invalid> {
     if rest.contains(|letter: char| letter.is_whitespace() || letter.is_control()) {
         return Err(Invalid::new(
-            "holds a blank or a line break",
-            "leave it out, or write a blank that is meant as %20",
+            "contains a space or a line break",
+            "remove it, or write an intended space as %20",
         ));
     }
     let mut read = Read { shown: scheme.to_owned(), ..Read::default() };
@@ -119,7 +119,7 @@ fn read_url(scheme: &str, rest: &str) -> Result<Read, Invalid> {
         Some((credentials, rest)) => {
             let (user, password) = credentials.split_once(':').unwrap_or((credentials, ""));
             if user.contains(['/', '?']) {
-                return Err(Invalid::new("has an @ behind its host", AT_SIGN));
+                return Err(Invalid::new("has an @ after its host", AT_SIGN));
             }
             read.shown.push_str(user);
             if !password.is_empty() {
@@ -150,7 +150,7 @@ fn read_url(scheme: &str, rest: &str) -> Result<Read, Invalid> {
     while !rest.is_empty() {
         let (pair, next) = rest.split_once('&').unwrap_or((rest, ""));
         let Some((key, value)) = pair.split_once('=') else {
-            return Err(Invalid::new("has an option without a value behind its ?", EXAMPLE));
+            return Err(Invalid::new("has an option without a value after its ?", EXAMPLE));
         };
         let name = read.option(&decoded(key), &decoded(value))?;
         let value = if name == "password" { kernel::mask(value) } else { value };
@@ -169,7 +169,7 @@ fn port_of(host: &str) -> Result<Option<&str>, Invalid> {
     match rest.split_once(']') {
         Some((_, "")) => Ok(None),
         Some((_, behind)) if behind.starts_with(':') => Ok(behind.get(1..)),
-        _ => Err(Invalid::new("has a host with a bracket too few", EXAMPLE)),
+        _ => Err(Invalid::new("has a host with a missing bracket", EXAMPLE)),
     }
 }
 
@@ -236,7 +236,7 @@ fn decoded(text: &str) -> String {
 }
 
 fn no_address() -> Invalid {
-    Invalid::new("is no PostgreSQL address", EXAMPLE)
+    Invalid::new("is not a PostgreSQL address", EXAMPLE)
 }
 
 impl Read {
@@ -245,11 +245,11 @@ impl Read {
         let Some((name, kind)) = OPTIONS.iter().find(|(name, _)| *name == key) else {
             return Err(match OF_LIBPQ.iter().find(|name| **name == key) {
                 Some(name) => {
-                    Invalid::new(format!("has the option {name}, which does not work here"), "leave it out")
+                    Invalid::new(format!("has the option {name}, which is not supported here"), "leave it out")
                 }
                 None => Invalid::new(
-                    "has an option that is none",
-                    "quote a value that holds blanks, as in password='two words', and write none but PostgreSQL's options",
+                    "has an unknown option",
+                    "quote a value that contains spaces, as in password='two words', and use only PostgreSQL's options",
                 ),
             });
         };
@@ -287,7 +287,7 @@ fn port_number(text: &str) -> Result<(), Invalid> {
         Ok(1..) => Ok(()),
         _ => Err(Invalid::new(
             "has a port that is not a number from 1 to 65535",
-            "write it behind the host, as in host:5432, or as port=5432",
+            "write it after the host, as in host:5432, or as port=5432",
         )),
     }
 }

@@ -47,7 +47,7 @@ fn filter(text: &str) -> Result<String, Invalid> {
     let filter = pieces.join(",");
     if filter.is_empty() || !pieces.iter().all(plausible) || EnvFilter::try_new(&filter).is_err() {
         return Err(Invalid::new(
-            "is no log filter",
+            "is not a log filter",
             "write error, warn, info, debug, trace or off, or a list such as info,store=debug",
         ));
     }

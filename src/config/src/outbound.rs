@@ -80,7 +80,7 @@ fn read_tape(reader: &mut Reader<'_>) -> Result<Option<ModelTape>, Refused> {
     match (record?, replay?) {
         (Some(_), Some(_)) => {
             let instead = "set one of them: record first, then replay";
-            reader.refuse("SERVICE_MODEL_REPLAY", "does not go together with SERVICE_MODEL_RECORD", instead);
+            reader.refuse("SERVICE_MODEL_REPLAY", "cannot be combined with SERVICE_MODEL_RECORD", instead);
             Err(Refused)
         }
         (Some(path), None) => Ok(Some(ModelTape::Record(path))),

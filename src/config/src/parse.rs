@@ -62,7 +62,7 @@ pub(crate) fn choice<T: Copy>(choices: &[(&str, T)]) -> impl Fn(&str) -> Result<
             let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
             let (wrong, instead) = match words.as_slice() {
                 [only] => ("is not possible", format!("write {only}")),
-                _ => ("is not one of the possible words", format!("write one of {}", words.join(", "))),
+                _ => ("is not an allowed value", format!("write one of {}", words.join(", "))),
             };
             Invalid::new(wrong, instead)
         })
@@ -72,7 +72,7 @@ pub(crate) fn choice<T: Copy>(choices: &[(&str, T)]) -> impl Fn(&str) -> Result<
 /// Any text on one line.
 pub(crate) fn line(text: &str) -> Result<String, Invalid> {
     if text.chars().any(char::is_control) {
-        return Err(Invalid::new("holds a line break or another control character", "write it on one line"));
+        return Err(Invalid::new("contains a line break or another control character", "write it on one line"));
     }
     Ok(text.to_owned())
 }
@@ -80,7 +80,7 @@ pub(crate) fn line(text: &str) -> Result<String, Invalid> {
 /// A path as the system understands it; only a shell replaces `~`.
 pub(crate) fn path(text: &str) -> Result<PathBuf, Invalid> {
     if text == "~" || text.starts_with("~/") {
-        return Err(Invalid::new("begins with ~, which only a shell replaces", "write the whole path"));
+        return Err(Invalid::new("begins with ~, which only a shell expands", "write the whole path"));
     }
     if text.contains("://") {
         return Err(Invalid::new("is a URL, not a path", "write the path of a file or folder"));
@@ -94,8 +94,8 @@ pub(crate) fn header_secret(text: &str) -> Result<(), Invalid> {
         return Ok(());
     }
     Err(Invalid::new(
-        "holds a blank, a line break or a letter outside ASCII, which no header can carry",
-        "write it in visible ASCII without blanks",
+        "contains a space, a line break or a non-ASCII character, which a header cannot contain",
+        "use visible ASCII characters without spaces",
     ))
 }
 
@@ -135,7 +135,7 @@ fn list(text: &str, separator: impl Fn(char) -> bool) -> Result<Vec<String>, Inv
 /// A JSON list of texts.
 pub(crate) fn json_list(text: &str, example: &str) -> Result<Vec<String>, Invalid> {
     serde_json::from_str(text)
-        .map_err(|_| Invalid::new("is not a JSON list of texts", format!("write JSON such as {example}")))
+        .map_err(|_| Invalid::new("is not a JSON list of strings", format!("write JSON such as {example}")))
 }
 
 /// ISO 8601 (UTC where it names no offset), or seconds since 1970.
@@ -145,13 +145,13 @@ pub(crate) fn instant(text: &str) -> Result<DateTime<Utc>, Invalid> {
     let instead = "write for example 2030-01-31T12:00:00Z, or seconds since 1970";
     if let Ok(number) = text.parse::<f64>() {
         if !(0.0..LATEST).contains(&number) {
-            return Err(Invalid::new("is no plausible number of seconds since 1970", instead));
+            return Err(Invalid::new("is not a plausible number of seconds since 1970", instead));
         }
         let since =
             Duration::try_from_secs_f64(number).ok().and_then(|since| i64::try_from(since.as_secs()).ok());
         return since
             .and_then(|seconds| DateTime::from_timestamp(seconds, 0))
-            .ok_or_else(|| Invalid::new("is no point in time", instead));
+            .ok_or_else(|| Invalid::new("is not a point in time", instead));
     }
     let zoned = ["%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%d %H:%M:%S%.f%#z", "%Y-%m-%dT%H:%M%#z"];
     let naive = ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M"];
@@ -169,12 +169,12 @@ pub(crate) fn instant(text: &str) -> Result<DateTime<Utc>, Invalid> {
             let date = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?;
             Some(date.and_time(NaiveTime::MIN).and_utc())
         })
-        .ok_or_else(|| Invalid::new("is no point in time", instead))
+        .ok_or_else(|| Invalid::new("is not a point in time", instead))
 }
 
 /// A mail address: just enough to catch a slip, the mail server is the judge.
 pub(crate) fn mail_address(text: &str) -> Result<String, Invalid> {
-    let refused = || Invalid::new("is not a mail address", "write for example someone@example.com");
+    let refused = || Invalid::new("is not an email address", "write for example someone@example.com");
     let (local, domain) = text.rsplit_once('@').ok_or_else(refused)?;
     let plain = |letter: char| !letter.is_whitespace() && !letter.is_control() && !"<>,;\"".contains(letter);
     let good = !local.is_empty() && !domain.is_empty() && text.len() <= 254 && text.chars().all(plain);

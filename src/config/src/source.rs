@@ -180,7 +180,7 @@ impl Source {
                 Err(dotenvy::Error::LineParse(line, _)) => {
                     let at = line_number(text, &line).map_or_else(String::new, |number| format!(" {number}"));
                     self.problems.push(file_problem(
-                        format!("line{at} cannot be understood"),
+                        format!("line{at} cannot be parsed"),
                         "write NAME='value', with single quotes where there are spaces or quotes in the value",
                     ));
                 }

@@ -61,7 +61,7 @@ fn vault_keys(text: &str) -> Result<VaultKeys, Invalid> {
     const INSTEAD: &str = r#"write JSON {"active": id, "keys": {id: base64 of 32 random bytes}}"#;
     let given: Given = serde_json::from_str(text).map_err(|_| {
         Invalid::new(
-            "is not JSON with a text `active` and an object `keys` of texts, and nothing else",
+            "is not JSON with only a string `active` and an object `keys` of strings",
             INSTEAD,
         )
     })?;
@@ -72,7 +72,7 @@ fn vault_keys(text: &str) -> Result<VaultKeys, Invalid> {
     let mut keys = BTreeMap::new();
     for (id, key) in given.keys {
         if id.is_empty() || id.len() > 64 || id.chars().any(char::is_control) {
-            return Err(Invalid::new("holds a key whose id is empty, too long or not one line", INSTEAD));
+            return Err(Invalid::new("has a key whose id is empty, too long or not one line", INSTEAD));
         }
         let Some(key) = decode(&key) else {
             return Err(Invalid::new(

@@ -37,11 +37,11 @@ pub fn warnings(source: &Source, config: &Config) -> Vec<String> {
     warnings.extend(config.model.tape.as_ref().map(|tape| {
         match tape {
         ModelTape::Record(_) => {
-            "SERVICE_MODEL_RECORD is for development: what is asked and answered is kept in a file, unsealed"
+            "SERVICE_MODEL_RECORD is for development: requests and responses are kept in a file, unencrypted"
                 .to_owned()
         }
         ModelTape::Replay(_) => {
-            "SERVICE_MODEL_REPLAY is for development: models are not called, their answers come from a file"
+            "SERVICE_MODEL_REPLAY is for development: models are not called, responses are read from a file"
                 .to_owned()
         }
     }

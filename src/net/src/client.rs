@@ -58,7 +58,7 @@ impl Client {
     pub async fn addresses(&self, host: &Host<String>, port: u16) -> Result<Vec<SocketAddr>, NetError> {
         match &self.parts.face {
             Face::Guarded { guard, .. } => guard.open(host, port).await,
-            Face::Operator { .. } => Err(NetError::refused("this client knows no guard")),
+            Face::Operator { .. } => Err(NetError::refused("this client has no guard")),
         }
     }
 
@@ -108,7 +108,7 @@ impl Client {
             Face::Guarded { guard, pool } => {
                 if !url.username().is_empty() || url.password().is_some() {
                     return Err(NetError::refused(format!(
-                        "{place}: the address holds a user or a password"
+                        "{place}: the address contains a user or a password"
                     )));
                 }
                 let addresses = guard.open_url(url).await?;

@@ -28,8 +28,8 @@ pub(crate) fn target(status: StatusCode, headers: &HeaderMap, from: &Url) -> Res
     let moved = matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308);
     let Some(location) = headers.get(LOCATION).filter(|_| moved) else { return Ok(None) };
     let bad = |what: &str| NetError::refused(format!("a redirect {what}"));
-    let location = location.to_str().map_err(|_| bad("to what is no address"))?;
-    let to = from.join(location).map_err(|_| bad("to what is no address"))?;
+    let location = location.to_str().map_err(|_| bad("to an address that is not valid"))?;
+    let to = from.join(location).map_err(|_| bad("to an address that is not valid"))?;
     if from.scheme() == "https" && to.scheme() != "https" {
         return Err(bad("from https to plain http"));
     }

@@ -68,7 +68,7 @@ impl Request {
     /// [`crate::NetErrorKind::Refused`] when it cannot stand in a head; it is not repeated.
     pub fn bearer(mut self, secret: &Secret) -> Result<Self, NetError> {
         let value = HeaderValue::try_from(format!("Bearer {}", secret.expose_secret()));
-        let mut value = value.map_err(|_| NetError::refused("the key cannot stand in a header"))?;
+        let mut value = value.map_err(|_| NetError::refused("the key is not allowed in a header"))?;
         value.set_sensitive(true);
         self.headers.insert(AUTHORIZATION, value);
         Ok(self)
@@ -81,7 +81,7 @@ impl Request {
     pub fn secret(mut self, name: &str, secret: &Secret) -> Result<Self, NetError> {
         let name = HeaderName::try_from(name).map_err(|_| NetError::refused("no name of a header"))?;
         let value = HeaderValue::try_from(secret.expose_secret());
-        let mut value = value.map_err(|_| NetError::refused("the key cannot stand in a header"))?;
+        let mut value = value.map_err(|_| NetError::refused("the key is not allowed in a header"))?;
         value.set_sensitive(true);
         self.headers.insert(name, value);
         Ok(self)
@@ -93,7 +93,7 @@ impl Request {
     /// [`crate::NetErrorKind::Refused`] when they cannot stand in a head; they are not repeated.
     pub fn basic(mut self, credentials: &Secret) -> Result<Self, NetError> {
         let value = HeaderValue::try_from(format!("Basic {}", credentials.expose_secret()));
-        let mut value = value.map_err(|_| NetError::refused("the credentials cannot stand in a header"))?;
+        let mut value = value.map_err(|_| NetError::refused("the credentials are not allowed in a header"))?;
         value.set_sensitive(true);
         self.headers.insert(AUTHORIZATION, value);
         Ok(self)

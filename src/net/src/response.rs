@@ -34,7 +34,7 @@ impl Response {
     ) -> Result<Self, NetError> {
         let size: usize = inner.headers().iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
         if size > limits.head_bytes {
-            let message = format!("{place}: the answer's head is larger than {} bytes", limits.head_bytes);
+            let message = format!("{place}: the response's head is larger than {} bytes", limits.head_bytes);
             return Err(NetError::new(NetErrorKind::TooLarge, message));
         }
         let announced = inner.content_length();
@@ -87,7 +87,7 @@ impl Response {
         let left = self.limits.total.map(|total| total.saturating_sub(passed));
         let limit = left.map_or(self.limits.idle, |left| left.min(self.limits.idle));
         let came = timeout(&*self.clock, limit, self.inner.chunk()).await;
-        let came = came.ok_or_else(|| self.slow("nothing more came in time"))?;
+        let came = came.ok_or_else(|| self.slow("the rest did not arrive in time"))?;
         let came = came.map_err(|error| NetError::of(error, &self.place))?;
         if let Some(piece) = &came {
             let length = u64::try_from(piece.len()).unwrap_or(u64::MAX);
@@ -128,7 +128,7 @@ impl Response {
         let Some(rate) = self.limits.rate else { return Ok(()) };
         let taken = self.clock.monotonic().saturating_sub(self.head_at);
         let due = taken.saturating_sub(rate.grace).as_secs().saturating_mul(rate.bytes_per_second.into());
-        if self.received < due { Err(self.slow("the answer comes too slowly")) } else { Ok(()) }
+        if self.received < due { Err(self.slow("the response arrives too slowly")) } else { Ok(()) }
     }
 
     fn slow(&self, what: &str) -> NetError {
@@ -139,7 +139,7 @@ impl Response {
         let most = self.limits.body_bytes;
         NetError::new(
             NetErrorKind::TooLarge,
-            format!("{}: the answer is larger than {most} bytes", self.place),
+            format!("{}: the response is larger than {most} bytes", self.place),
         )
     }
 }

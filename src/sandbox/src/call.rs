@@ -135,7 +135,7 @@ pub enum SandboxError {
     #[error("the code ran longer than {} s", .0.as_secs_f64())]
     Timeout(Duration),
     /// It wanted more memory than it may have.
-    #[error("the code wanted more memory than {} MiB", .0 >> 20)]
+    #[error("the code used more memory than {} MiB", .0 >> 20)]
     Memory(usize),
     /// Its result is too large.
     #[error("the result is larger than {0} bytes")]
@@ -152,13 +152,13 @@ pub enum SandboxError {
         held: usize,
     },
     /// Too many calls wait already.
-    #[error("too many calls wait for a worker already (queue time 0 s{})", share(*held))]
+    #[error("too many calls are waiting for a worker (queue time 0 s{})", share(*held))]
     QueueFull {
         /// Workers that ran other calls of the same workspace.
         held: usize,
     },
     /// No worker can be started.
-    #[error("no worker for code can be started: {0}")]
+    #[error("a worker for code cannot be started: {0}")]
     Unavailable(String),
 }
 

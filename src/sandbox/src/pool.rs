@@ -281,7 +281,7 @@ fn raw(value: &Value) -> Result<Box<RawValue>, SandboxError> {
 fn read(value: &RawValue) -> Result<Value, SandboxError> {
     // Numbers and texts are as JSON has them: what is left is depth.
     serde_json::from_str(value.get())
-        .map_err(|_| failed("the result has too many lists and objects inside one another"))
+        .map_err(|_| failed("the result has too many nested lists and objects"))
 }
 
 fn start_thread() -> Option<Thread> {
@@ -350,7 +350,7 @@ impl Pool {
                 tracing::error!(%error, "a worker for code does not start");
                 Err(SandboxError::Unavailable(error.to_string()))
             }
-            None => Err(SandboxError::Unavailable("it does not become ready".to_owned())),
+            None => Err(SandboxError::Unavailable("it did not become ready".to_owned())),
         }
     }
 

@@ -142,8 +142,8 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
     let asks = exposure::allowed(config).map_err(StartError::Exposure)?;
     if asks == Asks::WhoGivesOne && !config.http.is_loopback() {
         tracing::warn!(
-            "SERVICE_AUTH_MODE=optional on an address that others can reach: a caller without a credential may do \
-             everything"
+            "SERVICE_AUTH_MODE=optional on an address that others can reach: a caller without a credential has all \
+             permissions"
         );
     }
     let listener = listen(config)?;
@@ -305,15 +305,15 @@ fn listen(config: &Config) -> Result<TcpListener, StartError> {
 fn not_listening(port: u16, error: &std::io::Error) -> String {
     match error.kind() {
         ErrorKind::AddrInUse => format!(
-            "another program listens on port {port} already; stop it, or set SERVICE_PORT to another port (0 picks a \
+            "another program already listens on port {port}; stop it, or set SERVICE_PORT to another port (0 picks a \
              free one)"
         ),
         ErrorKind::AddrNotAvailable => {
-            "this machine has no such address; set SERVICE_HOST to one of its own, such as 127.0.0.1"
+            "this machine does not have this address; set SERVICE_HOST to one of its addresses, such as 127.0.0.1"
                 .to_owned()
         }
         ErrorKind::PermissionDenied => format!(
-            "port {port} is one of the low ports that only root may take; set SERVICE_PORT to 1024 or higher (0 picks a \
+            "only root may use port {port}; set SERVICE_PORT to 1024 or higher (0 picks a \
              free one)"
         ),
         _ => format!("{error}; check SERVICE_HOST and SERVICE_PORT"),
@@ -335,7 +335,7 @@ async fn database(config: &Config) -> Result<(Option<Embedded>, kernel::Secret),
     let started = tokio::task::spawn_blocking(move || Embedded::start(&options)).await;
     let embedded = started.map_err(std::io::Error::other)??;
     if embedded.taken_over() {
-        tracing::info!("took over the embedded database that an earlier life left running");
+        tracing::info!("took over the embedded database of an earlier process");
     }
     let dsn = embedded.dsn().to_owned().into();
     Ok((Some(embedded), dsn))
@@ -386,8 +386,8 @@ impl Running {
         if let Some(embedded) = self.embedded {
             match tokio::task::spawn_blocking(move || embedded.stop()).await {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::warn!(%error, "the embedded database did not stop in order"),
-                Err(error) => tracing::warn!(%error, "the embedded database did not stop in order"),
+                Ok(Err(error)) => tracing::warn!(%error, "failed to stop the embedded database cleanly"),
+                Err(error) => tracing::warn!(%error, "failed to stop the embedded database cleanly"),
             }
         }
     }

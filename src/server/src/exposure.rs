@@ -13,7 +13,7 @@ pub(crate) fn allowed(config: &Config) -> Result<Asks, String> {
     let host = config.http.host.as_str();
     let resolved = (host, config.http.port).to_socket_addrs();
     let resolved = resolved.map_err(|_| {
-        format!("SERVICE_HOST: no address is known for the name {host}; write an address, such as 127.0.0.1")
+        format!("SERVICE_HOST: the name {host} does not resolve; use an address, such as 127.0.0.1")
     })?;
     let listen: Vec<IpAddr> = resolved.map(|address| address.ip()).collect();
     check_links(config, &listen)?;
@@ -33,15 +33,15 @@ pub(crate) fn allowed(config: &Config) -> Result<Asks, String> {
 /// Where others reach the service, a request does not choose where a link leads that leaves it.
 fn check_links(config: &Config, listen: &[IpAddr]) -> Result<(), String> {
     let leaves = match (&config.mail.smtp_url, &config.sign_in.oidc) {
-        (Some(_), _) => "sign-in by mail (SERVICE_SMTP_URL)",
-        (None, Some(_)) => "sign-in by a provider (SERVICE_OIDC_ISSUER)",
+        (Some(_), _) => "sign-in by email (SERVICE_SMTP_URL)",
+        (None, Some(_)) => "sign-in with a provider (SERVICE_OIDC_ISSUER)",
         (None, None) => return Ok(()),
     };
     if config.http.public_base_url.is_some() || !is_reachable(listen) {
         return Ok(());
     }
     Err(format!(
-        "{leaves} on an address that others can reach needs SERVICE_PUBLIC_BASE_URL, which its links begin with: set it to \
-         the address under which people open the service, such as https://desk.example.com"
+        "{leaves} on an address that others can reach needs SERVICE_PUBLIC_BASE_URL for its links: set it to the address at \
+         which people open the service, such as https://desk.example.com"
     ))
 }

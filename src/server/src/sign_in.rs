@@ -71,13 +71,13 @@ pub async fn try_mail_server(config: &Config) -> Option<Result<(), String>> {
 fn warn_public(config: &Config) {
     if config.offers_mail_sign_in() && config.mail.smtp_url.is_none() {
         tracing::warn!(
-            "others can reach this service and SERVICE_SMTP_URL is not set: codes that sign people in go to this log, and \
-             only its readers can sign in"
+            "others can reach this service and SERVICE_SMTP_URL is not set: sign-in codes are written to this log, and only \
+             its readers can sign in"
         );
     }
     if !config.offers_mail_sign_in() && config.sign_in.oidc.is_none() {
         tracing::warn!(
-            "sign-in is off: others can reach this service, and SERVICE_PUBLIC_BASE_URL, which links in mail begin with, \
+            "sign-in is disabled: others can reach this service, and SERVICE_PUBLIC_BASE_URL, needed for links in mail, \
              is not set"
         );
     }

@@ -47,12 +47,12 @@ async fn from_nothing_to_a_published_workflow() {
     let published = terminal.run(&["workflow", "publish", "order-desk"]).await;
     let record = json_of(&terminal.does(&["workflow", "show", "order-desk", "--output", "json"]).await);
     assert_eq!(published.out, format!("{}\n", record["share_url"].as_str().unwrap()));
-    assert!(published.err.contains("Everybody who has this address may chat:"));
+    assert!(published.err.contains("Visitors with this address may chat:"));
     let list = terminal.does(&["workflow", "list"]).await;
     assert_eq!(list, "HANDLE      VERSION  CHAT      NAME\norder-desk  1        open      Order desk\n");
 
     let login = terminal.run(&["workflow", "publish", "order-desk", "--require-login"]).await;
-    assert!(login.err.contains("Everybody who is signed in"), "{}", login.err);
+    assert!(login.err.contains("Signed-in users"), "{}", login.err);
     assert!(terminal.does(&["workflow", "list"]).await.contains("  login  "));
     terminal.does(&["workflow", "publish", "order-desk", "--require-login=false"]).await;
     assert!(terminal.does(&["workflow", "list"]).await.contains("  open  "));

@@ -121,7 +121,7 @@ async fn a_conversation_that_was_deleted_elsewhere_goes_on_as_a_new_one() {
     let thread = t.scalar("SELECT 'thr_' || replace(id::text, '-', '') FROM threads").await;
     t.anonymous().delete_thread(&workflow.id, &thread).await.unwrap();
     say(&browser, "Second").await;
-    failed(&browser, "This conversation is not there any more.").await;
+    failed(&browser, "This conversation no longer exists.").await;
     browser.click(".failure button").await;
     replied(&browser, "You said: Second").await;
     idle(&browser).await;

@@ -45,9 +45,9 @@ async fn a_chat_that_is_not_there_says_so_in_plain_words() {
     let mut browser = Browser::start().await;
     browser.network_may_fail();
     browser.goto(&format!("http://{}/chat/{}", t.address(), workflow.id)).await;
-    assert_eq!(browser.text("h1").await, "This chat is not open");
+    assert_eq!(browser.text("h1").await, "This chat is not published");
     browser.assert_accessible("the page of a closed chat").await;
     browser.goto(&format!("http://{}/chat/nonsense", t.address())).await;
-    assert_eq!(browser.text("h1").await, "There is no chat here");
+    assert_eq!(browser.text("h1").await, "Chat not found");
     browser.finish().await;
 }

@@ -67,12 +67,12 @@ async fn with_both_ways_somebody_chooses() {
     let browser = Browser::start().await;
     browser.goto(&format!("http://{}/login", t.address())).await;
     browser.until("document.querySelector('#address-form') && document.querySelector('#provider a')").await;
-    assert_eq!(browser.texts("h1, h2").await, ["Sign in", "Sign in by mail"]);
+    assert_eq!(browser.texts("h1, h2").await, ["Sign in", "Sign in by email"]);
     browser.assert_accessible("the page with both ways").await;
     browser.write("#address", "ada@example.org").await;
     browser.press("\u{E007}").await;
     browser.until("document.activeElement.id === 'code'").await;
-    assert_eq!(browser.texts("h1, h2, #provider").await, ["Type the code"]);
+    assert_eq!(browser.texts("h1, h2, #provider").await, ["Enter the code"]);
     browser.assert_accessible("the page for the code").await;
     browser.click("#other").await;
     browser.until("document.querySelector('#provider').checkVisibility()").await;

@@ -104,7 +104,7 @@ async fn a_page_without_a_database_is_still_a_page() {
     let text = answer.text();
     assert_eq!(answer.status, 500, "{text}");
     assert!(
-        text.contains("The chat cannot be shown right now") && text.contains("service.internal"),
+        text.contains("The chat is not available right now") && text.contains("service.internal"),
         "{text}"
     );
     let id = answer.header("x-request-id").unwrap();

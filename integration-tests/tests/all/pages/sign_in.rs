@@ -38,7 +38,7 @@ async fn a_chat_behind_a_login_is_reached_by_a_code_and_left_again() {
 
     browser.write("#address", "nobody").await;
     browser.press("\u{E007}").await;
-    told(&browser, "This is not a mail address").await;
+    told(&browser, "This is not an email address").await;
     browser.assert_accessible("the sign-in page with a wrong address").await;
     browser.js("document.querySelector('#address').value = ''").await;
     browser.write("#address", "ada@example.org").await;
@@ -49,7 +49,7 @@ async fn a_chat_behind_a_login_is_reached_by_a_code_and_left_again() {
     let wrong = if first == "000000" { "000001" } else { "000000" };
     browser.press(wrong).await;
     browser.press("\u{E007}").await;
-    told(&browser, "This code is not good").await;
+    told(&browser, "This code is not valid").await;
     browser.assert_accessible("the page for the code, after a wrong one").await;
     browser.be_dark().await;
     browser.be_a_phone().await;
@@ -97,7 +97,7 @@ async fn a_link_signs_in_where_it_was_asked_for_and_says_so_elsewhere() {
     let mut other = Browser::start().await;
     other.network_may_fail();
     other.goto(&link).await;
-    assert_eq!(other.text("h1").await, "Open it where you asked");
+    assert_eq!(other.text("h1").await, "Open it in the same browser");
     other.assert_accessible("the page of a link in another browser").await;
     other.finish().await;
 
@@ -112,7 +112,7 @@ async fn a_link_signs_in_where_it_was_asked_for_and_says_so_elsewhere() {
     shows(&browser, "address-form").await;
 
     browser.goto(&link).await;
-    assert_eq!(browser.text("h1").await, "This link is not good any more");
+    assert_eq!(browser.text("h1").await, "This link is no longer valid");
     browser.assert_accessible("the page of a link that was used").await;
     browser.finish().await;
 }

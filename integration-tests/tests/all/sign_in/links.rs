@@ -22,7 +22,7 @@ async fn a_link_signs_in_by_a_click_in_the_browser_that_asked() {
     for _ in 0..3 {
         let page = get(&other, &link).await;
         assert_eq!((page.status, page.header("cache-control")), (200, Some("no-store")));
-        assert!(page.text().contains("Open it where you asked") && !page.text().contains("<button"));
+        assert!(page.text().contains("Open it in the same browser") && !page.text().contains("<button"));
         assert!(!page.text().contains(ADA), "whoever has the link only is told nothing");
         assert_eq!(other.send("HEAD", &link, &[], "").await.unwrap().status, 200);
         let refused = post(&other, &link, &json!({})).await;
@@ -49,7 +49,7 @@ async fn a_link_signs_in_by_a_click_in_the_browser_that_asked() {
     assert_eq!(get(&browser, "/api/auth/me").await.value()["user"]["email"], ADA);
     assert_eq!(post(&browser, &link, &json!({})).await.refusal(), "401 auth.code_invalid");
     let page = get(&browser, &link).await;
-    assert!(page.status == 404 && page.text().contains("not good any more"));
+    assert!(page.status == 404 && page.text().contains("no longer valid"));
 }
 
 #[tokio::test]

@@ -45,7 +45,7 @@ impl<'de> Visitor<'de> for Level {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON without a name twice")
+        f.write_str("JSON without duplicate names")
     }
 
     fn visit_unit<E>(self) -> Result<Value, E> {
@@ -87,7 +87,7 @@ impl<'de> Visitor<'de> for Level {
         while let Some(name) = members.next_key_seed(Name)? {
             let value = members.next_value_seed(inner)?;
             if object.insert(name, value).is_some() {
-                return Err(Error::custom("a name twice"));
+                return Err(Error::custom("a duplicate name"));
             }
         }
         Ok(Value::Object(object))

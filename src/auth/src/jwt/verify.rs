@@ -68,7 +68,7 @@ pub enum Refusal {
     #[error("the token is of another issuer")]
     InvalidIssuer,
     /// The key set could not be had. 503 `auth.key_unavailable`.
-    #[error("the token's key cannot be had")]
+    #[error("the token's key cannot be fetched")]
     KeyUnavailable,
 }
 

@@ -39,19 +39,19 @@ pub enum NoIdentity {
     #[error("the identity token is malformed or not signed with RS256")]
     Malformed,
     /// No key of the provider made its signature.
-    #[error("the identity token's signature is of no key of the provider")]
+    #[error("the identity token's signature matches no key of the provider")]
     Signature,
     /// A claim is missing or is not what it must be.
     #[error("the identity token's {0} is missing or wrong")]
     Claim(&'static str),
     /// The provider does not vouch for a mail address.
-    #[error("the provider vouches for no mail address: email or email_verified is missing or false")]
+    #[error("the provider has not verified an email address: email or email_verified is missing or false")]
     Unverified,
     /// The userinfo endpoint describes another subject, or none.
-    #[error("the userinfo endpoint's answer is not about the subject of the identity token")]
+    #[error("the userinfo endpoint's response is not about the subject of the identity token")]
     OtherSubject,
     /// The provider's keys could not be had.
-    #[error("the provider's keys cannot be had")]
+    #[error("the provider's keys cannot be fetched")]
     KeysUnavailable,
 }
 

@@ -41,7 +41,7 @@ pub enum BadMetadata {
     #[error("it is not a JSON object")]
     NotJson,
     /// It describes another issuer.
-    #[error("its issuer is not letter by letter SERVICE_OIDC_ISSUER")]
+    #[error("its issuer differs from SERVICE_OIDC_ISSUER")]
     OtherIssuer,
     /// An address is missing, or a browser or a secret would go there in the clear.
     #[error("its {0} is not an https address (or http on loopback)")]

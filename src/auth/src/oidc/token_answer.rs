@@ -11,7 +11,7 @@ use crate::jwt::json;
 
 /// An answer without an identity token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the token endpoint's answer holds no identity token")]
+#[error("the token endpoint's response has no identity token")]
 pub struct BadTokenAnswer;
 
 /// What stands behind `Basic` in the header `Authorization`. Both are form-encoded first, so that a colon in the id

@@ -9,7 +9,7 @@ const LONGEST: usize = 254;
 
 /// Not a mail address that a sign-in can be sent to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("is not a mail address such as someone@example.com")]
+#[error("is not an email address such as someone@example.com")]
 pub struct AddressError;
 
 /// A mail address: composed (NFC), its domain in lower case. What stands before the `@` is left as it is: whether two

@@ -109,32 +109,32 @@ impl Letter {
 fn code_text(service: &str, code: &str, link: Option<&str>) -> String {
     let (both, link) = match link {
         Some(link) => {
-            ("Each works once", format!("Or open this link in the browser where you asked:\n\n{link}\n\n"))
+            ("Each works once", format!("Or open this link in the browser where you requested it:\n\n{link}\n\n"))
         }
         None => ("It works once", String::new()),
     };
     format!(
-        "Your code to sign in to {service}:\n\n{code}\n\n{link}{both}, within 10 minutes, in the browser where you asked.\n\
-         If you did not ask, do nothing: nobody gets in without this mail.\n"
+        "Your code to sign in to {service}:\n\n{code}\n\n{link}{both}, within 10 minutes, in the browser where you requested it.\n\
+         If you did not request it, ignore this email: without it, sign-in is not possible.\n"
     )
 }
 
 fn link_text(service: &str, link: &str) -> String {
     format!(
         "Many codes were requested for this address today, so this mail has none. To sign in to {service}, open this link \
-         in the browser where you asked:\n\n{link}\n\nIt works once, within 10 minutes.\nIf you did not ask, do \
-         nothing: this link is of no use in another browser.\n"
+         in the browser where you requested it:\n\n{link}\n\nIt works once, within 10 minutes.\nIf you did not request \
+         it, ignore this email: the link does not work in another browser.\n"
     )
 }
 
 fn invitation_text(service: &str, workspace: &str, role: &str, login: Option<&str>) -> String {
     let place = match login {
-        Some(login) => format!("with this mail address, within 7 days:\n\n{login}\n"),
-        None => format!("to {service} with this mail address, within 7 days.\n"),
+        Some(login) => format!("with this email address, within 7 days:\n\n{login}\n"),
+        None => format!("to {service} with this email address, within 7 days.\n"),
     };
     format!(
-        "You are invited to the workspace \"{workspace}\" on {service}, as {role}.\n\nTo take it up, sign in {place}\n\
-         If you do not know what this is about, do nothing.\n"
+        "You are invited to the workspace \"{workspace}\" on {service}, as {role}.\n\nTo accept, sign in {place}\n\
+         If you did not expect this invitation, ignore this email.\n"
     )
 }
 

@@ -26,7 +26,7 @@ fn every_problem_is_told_at_once_and_the_status_is_1() {
         assert_eq!(told.lines().count(), 4, "{told}");
     }
     let told = text(&run(&["serve"], &[("SERVICE_LOG", "loud")]).stderr);
-    assert!(told.starts_with("error: SERVICE_LOG: \"loud\" is no log filter; write "), "{told}");
+    assert!(told.starts_with("error: SERVICE_LOG: \"loud\" is not a log filter; write "), "{told}");
     assert_eq!(told.lines().count(), 1, "{told}");
 }
 
@@ -45,7 +45,7 @@ fn the_configuration_is_shown_also_when_it_cannot_be_used_and_never_with_its_pas
         let (shown, told) = (text(&bad.stdout), text(&bad.stderr));
         assert_eq!(bad.status.code(), Some(1));
         assert!(
-            shown.contains("is no log filter") && told.starts_with("error: 2 problems in the configuration:"),
+            shown.contains("is not a log filter") && told.starts_with("error: 2 problems in the configuration:"),
             "{told}"
         );
         assert!(!shown.contains("hunter2") && !told.contains("hunter2"), "{shown}{told}");

@@ -203,7 +203,7 @@ fn a_port_that_somebody_else_has_is_no_service_of_ours() {
     let told = doctor(&folder, &[], &[("SERVICE_PORT", port)]);
     told.assert_problem(
         "address",
-        &format!("another program listens on port {port} already"),
+        &format!("another program already listens on port {port}"),
         "set SERVICE_PORT",
     );
     let open = doctor(&folder, &[], &[("SERVICE_HOST", "0.0.0.0")]);

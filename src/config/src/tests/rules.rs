@@ -153,7 +153,7 @@ fn origins_are_exact() {
     let slash = &bad(&[("SERVICE_CORS_ALLOW_ORIGINS", r#"["https://a.example/"]"#)])[0];
     assert_eq!(
         (slash.wrong.as_str(), slash.instead.as_str()),
-        ("lists an origin with a slash at its end", "write https://a.example")
+        ("lists an origin with a trailing slash", "write https://a.example")
     );
 }
 

@@ -157,7 +157,7 @@ impl<'a> Fields<'a> {
             let problem = FieldError::new(self.at(name), "unknown_field", format!("unknown field '{name}'"));
             problems.push(match nearest(name, self.known.iter().copied()) {
                 Some(known) => problem.suggest(format!("did you mean '{known}'?")),
-                None => problem.suggest(format!("known here: {}", self.known.join(", "))),
+                None => problem.suggest(format!("allowed: {}", self.known.join(", "))),
             });
         }
     }

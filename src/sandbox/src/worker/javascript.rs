@@ -63,7 +63,7 @@ impl Resolver for Names {
         let names: Vec<&str> =
             self.0.keys().map(String::as_str).filter(|name| name.ends_with(".js")).collect();
         let shown: String = name.chars().take(80).collect();
-        let message = format!("there is no module '{shown}'; the graph has: {}", names.join(", "));
+        let message = format!("module '{shown}' not found; the graph has: {}", names.join(", "));
         Err(rquickjs::Exception::throw_reference(ctx, &message))
     }
 }
@@ -189,7 +189,7 @@ fn options() -> EvalOptions {
 fn load<'js>(ctx: &Ctx<'js>, modules: &Modules, name: &str) -> rquickjs::Result<Module<'js, Evaluated>> {
     let source = modules
         .get(name)
-        .ok_or_else(|| rquickjs::Exception::throw_reference(ctx, &format!("there is no module '{name}'")))?;
+        .ok_or_else(|| rquickjs::Exception::throw_reference(ctx, &format!("module '{name}' not found")))?;
     let (module, loaded) = Module::declare(ctx.clone(), name, &**source)?.eval()?;
     loaded.finish::<Value>()?;
     Ok(module)
@@ -233,7 +233,7 @@ fn failure(error: &CaughtError<'_>, modules: &Modules, surveyed: bool) -> Answer
                 text.to_string().ok()
             });
             (
-                format!("it threw {}", shown.unwrap_or_else(|| "something that is no error".to_owned())),
+                format!("it threw {}", shown.unwrap_or_else(|| "a value that is not an error".to_owned())),
                 String::new(),
             )
         }

@@ -35,7 +35,7 @@ pub(super) fn value(object: Object) -> Result<Value, String> {
 
 fn within(object: Object, depth: usize) -> Result<Value, String> {
     if depth > DEEPEST {
-        return Err(format!("more than {DEEPEST} lists and dicts inside one another"));
+        return Err(format!("more than {DEEPEST} nested lists and dicts"));
     }
     Ok(match object {
         Object::None => Value::Null,
@@ -43,12 +43,12 @@ fn within(object: Object, depth: usize) -> Result<Value, String> {
         Object::Int(whole) => whole.into(),
         Object::BigInt(whole) => {
             let whole =
-                u64::try_from(whole).map_err(|_| "an integer of more than 64 bits; make a str of it")?;
+                u64::try_from(whole).map_err(|_| "an integer of more than 64 bits; convert it to str")?;
             whole.into()
         }
         Object::Float(number) => Value::Number(
             Number::from_f64(number)
-                .ok_or_else(|| format!("the float {number}, which is no number in JSON"))?,
+                .ok_or_else(|| format!("the float {number}, which is not a number in JSON"))?,
         ),
         Object::String(text) => Value::String(text),
         Object::List(items) | Object::Tuple(items) | Object::NamedTuple { values: items, .. } => {
@@ -63,14 +63,14 @@ fn within(object: Object, depth: usize) -> Result<Value, String> {
             Value::Object(members)
         }
         Object::Set(_) | Object::FrozenSet(_) => {
-            return Err("a set; make a list of it, as sorted(…)".to_owned());
+            return Err("a set; convert it to a list, such as sorted(…)".to_owned());
         }
-        Object::Bytes(_) => return Err("bytes; make a str of them, as .decode() or base64".to_owned()),
+        Object::Bytes(_) => return Err("bytes; convert them to str, such as .decode() or base64".to_owned()),
         Object::Date(_) | Object::DateTime(_) | Object::Time(_) => {
-            return Err("a date or a time; make a str of it, as .isoformat()".to_owned());
+            return Err("a date or a time; convert it to str, such as .isoformat()".to_owned());
         }
-        Object::Cycle(..) => return Err("a value that holds itself".to_owned()),
-        Object::ClassInstance(_) => return Err("an instance of a class; make a dict of it".to_owned()),
+        Object::Cycle(..) => return Err("a value that contains itself".to_owned()),
+        Object::ClassInstance(_) => return Err("an instance of a class; convert it to a dict".to_owned()),
         other => {
             let shown: String = other.to_string().chars().take(80).collect();
             return Err(shown);
@@ -84,7 +84,7 @@ fn key(name: Object) -> Result<String, String> {
         Object::String(name) => Ok(name),
         Object::Int(whole) => Ok(whole.to_string()),
         Object::Bool(value) => Ok(value.to_string()),
-        other => Err(format!("a dict with the key {other}; its keys have to be str")),
+        other => Err(format!("a dict with the key {other}; its keys must be str")),
     }
 }
 

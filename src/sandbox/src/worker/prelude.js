@@ -35,7 +35,7 @@
   };
   return (key, value) => {
     switch (typeof value) {
-      case "number": if (!finite(value)) refuse(key, `${value}, which is no number in JSON`); break;
+      case "number": if (!finite(value)) refuse(key, `${value}, which is not a number in JSON`); break;
       case "bigint": refuse(key, "a BigInt; make a Number or a String of it"); break;
       case "function": refuse(key, "a function"); break;
       case "symbol": refuse(key, "a symbol"); break;

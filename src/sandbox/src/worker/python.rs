@@ -34,7 +34,7 @@ pub(super) fn call(entry: &Entry, modules: &Modules, args: &RawValue, bounds: Bo
     let (source, name, function) = match entry {
         Entry::Function { module, function } => match modules.get(module) {
             Some(source) => (&**source, Some(module.as_str()), Some(function.as_str())),
-            None => return Answer::failed(format!("there is no module '{module}'")),
+            None => return Answer::failed(format!("module '{module}' not found")),
         },
         Entry::Source(source) => (source.as_str(), None, None),
     };

@@ -76,7 +76,7 @@ async fn what_is_not_json_is_refused_with_what_it_is() {
         (Python, "{'a': {1, 2}}", "a set"),
         (Python, "b'x'", "bytes"),
         (Python, "def main(args):\n    return main\n", "not JSON"),
-        (Python, "a = []\na.append(a)\na", "holds itself"),
+        (Python, "a = []\na.append(a)\na", "contains itself"),
         (Python, "2 ** 200", "64 bits"),
         (Javascript, "({a: NaN})", "'a' is NaN"),
         (Javascript, "(() => 1)", "a function"),

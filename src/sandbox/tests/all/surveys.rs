@@ -31,7 +31,7 @@ async fn a_mistake_has_a_line_and_a_column() {
         ("a.js", "export function f(a) {\n  return a + ;\n}", "SyntaxError", Some(2), Some(14)),
         ("a.py", "import json\nimport b\n", "cannot import", Some(2), None),
         ("a.py", "from b import y\n", "'b.py'", Some(1), None),
-        ("a.js", "import {x} from './none.js';", "no module './none.js'", None, None),
+        ("a.js", "import {x} from './none.js';", "module './none.js' not found", None, None),
         ("a.js", "import {x} from './b.js';", "x", None, None),
         ("a.js", "export const a = nothing;", "ReferenceError", Some(1), Some(18)),
     ] {

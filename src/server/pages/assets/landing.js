@@ -18,7 +18,7 @@ async function showHealth(element) {
 
 async function showWorkflows(element) {
   const { status, body } = await read('api/workflows').catch(() => ({ status: 0, body: null }));
-  if (status === 401 || status === 403) return replace(element, 'The workflows are listed for those who may read them.');
+  if (status === 401 || status === 403) return replace(element, 'Sign in to see the workflows that you may read.');
   if (!Array.isArray(body)) return replace(element, 'The list cannot be read right now. Load the page again in a moment.');
   if (body.length === 0) return replace(element, 'No workflow yet. The commands below make the first one; callboard demo brings examples.');
   return element.replaceChildren(h('ul', { class: 'workflows' }, ...body.map(card)));

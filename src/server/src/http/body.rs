@@ -29,7 +29,7 @@ pub(super) async fn read(
 ) -> ApiResult<Bytes> {
     let encoding = request.headers().get(header::CONTENT_ENCODING).map(|name| name.as_bytes());
     if encoding.is_some_and(|name| !name.is_empty() && !name.eq_ignore_ascii_case(b"identity")) {
-        let message = "The request body must not be compressed: leave out the header Content-Encoding.";
+        let message = "The request body must not be compressed: omit the header Content-Encoding.";
         return Err(ApiError::new(ErrorCode::UnsupportedMediaType).with_message(message));
     }
     let declared = request.headers().get(header::CONTENT_LENGTH);
@@ -42,7 +42,7 @@ pub(super) async fn read(
         while let Some(chunk) = payload.next().await {
             let chunk = chunk.map_err(|error| {
                 ApiError::new(ErrorCode::InvalidJson)
-                    .with_message("The request body broke off before its end.")
+                    .with_message("The request body ended early.")
                     .with_cause(error)
             })?;
             if body.len() + chunk.len() > limit {

@@ -53,7 +53,7 @@ impl ApiError {
         if errors.len() > MOST_PROBLEMS {
             errors.truncate(MOST_PROBLEMS);
             let message = code.message();
-            error = error.with_message(format!("{message} The first {MOST_PROBLEMS} problems are listed."));
+            error = error.with_message(format!("{message} Only the first {MOST_PROBLEMS} problems are listed."));
         }
         Self { errors, ..error }
     }
@@ -117,7 +117,7 @@ impl ApiError {
             let (code, cause) = (self.code.as_str(), self.cause.as_deref().unwrap_or("none given"));
             // Anybody who comes to a full workspace is answered so: it is not the service's own trouble.
             if self.code == ErrorCode::WorkspaceFull {
-                tracing::info!(code, cause, "a full workspace begins nothing more");
+                tracing::info!(code, cause, "rejected a start: the workspace is full");
             } else {
                 tracing::error!(code, cause, "answered with a server error");
             }

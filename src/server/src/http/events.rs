@@ -85,7 +85,7 @@ async fn serve_from(
     // Readers receive an event only after it is stored. A client that asks for more than there is would wait for the
     // end and miss everything until then.
     if !app.chat().reaches(stream, place.after).await? {
-        let message = "the stream has not got that far; go on behind an event that it has sent";
+        let message = "the stream has no event with this id yet; resume after an event that you received";
         let problem = FieldError::new(place.pointer, "range", message);
         return Err(ApiError::problems(ErrorCode::InvalidRequest, vec![problem]));
     }
@@ -126,7 +126,7 @@ pub(super) fn body(
                 Some(Ok(Readout::End)) => None,
                 Some(Err(error)) => {
                     // The client resumes behind the last event it has seen.
-                    tracing::warn!(%error, stream = %reader.stream(), "a stream was broken off");
+                    tracing::warn!(%error, stream = %reader.stream(), "a stream was interrupted");
                     Some((Err(error), None))
                 }
                 None => Some((Ok(Bytes::from_static(RECONNECT.as_bytes())), None)),

@@ -28,7 +28,7 @@ async fn live() -> impl Responder {
 async fn ready(app: Anyone) -> HttpResponse {
     let database = app.store().ping().await.map_err(|error| {
         tracing::warn!(%error, "not ready: the database");
-        "the database does not answer".to_owned()
+        "the database does not respond".to_owned()
     });
     let actors = app.system().health().fatal().map_or(Ok(()), Err);
     let lifecycle =
@@ -36,7 +36,7 @@ async fn ready(app: Anyone) -> HttpResponse {
     let vault = vault(&app).await;
     let lanes = match app.system().writes_failing_for() {
         Some(failing) if failing > WRITES_LATE => {
-            Err(format!("writes have not been committed for {} s; the log has the cause", failing.as_secs()))
+            Err(format!("no writes were committed for {} s; the log has the cause", failing.as_secs()))
         }
         _ => Ok(()),
     };

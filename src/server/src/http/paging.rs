@@ -30,7 +30,7 @@ impl<K: FromStr> Part<K> {
         let cursor = params.text("cursor").filter(|cursor| !cursor.is_empty());
         let after = cursor.as_deref().and_then(|cursor| read(list, cursor));
         if cursor.is_some() && after.is_none() {
-            params.note("cursor", "format", "is no cursor of this list; take next_cursor as it was answered");
+            params.note("cursor", "format", "is not a cursor of this list; use next_cursor unchanged");
         }
         Self { after, limit }
     }

@@ -53,7 +53,7 @@ fn read(request: &HttpRequest, stream: Uuid, unknown: Unknown) -> Result<Place, 
             let id = id.to_str().unwrap_or("?").trim();
             (!id.is_empty()).then(|| event_of(id, stream, false, LAST_EVENT_ID))
         }
-        _ => Some(Err(FieldError::new(LAST_EVENT_ID, "repeated", "may be given once"))),
+        _ => Some(Err(FieldError::new(LAST_EVENT_ID, "repeated", "may be given only once"))),
     };
     let mut query = Params::of(request);
     let after = query.text("after").filter(|after| !after.is_empty());

@@ -37,7 +37,7 @@ impl Params {
         let mut given = self.given.iter().filter(|(known, _)| known == name);
         let text = given.next().map(|(_, text)| text.clone());
         if given.next().is_some() {
-            self.note(name, "repeated", "may be given once");
+            self.note(name, "repeated", "may be given only once");
             return None;
         }
         text
@@ -173,7 +173,7 @@ mod tests {
         }
         assert_eq!(
             Params::parse("require_login=true").finish()[0].suggestion.as_deref(),
-            Some("leave it out; none is known here")
+            Some("omit it; no members are allowed here")
         );
     }
 }

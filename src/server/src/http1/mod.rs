@@ -64,7 +64,7 @@ pub(crate) fn serve(app: &App, listener: TcpListener, options: &Options) -> io::
 fn note(error: &DispatchError, unparsable: &AtomicU64) {
     if let DispatchError::Parse(error) = error {
         let total = unparsable.fetch_add(1, Ordering::Relaxed).saturating_add(1);
-        tracing::debug!(%error, total, "refused an unparsable request");
+        tracing::debug!(%error, total, "rejected a malformed request");
     } else {
         tracing::debug!(%error, "a connection broke");
     }

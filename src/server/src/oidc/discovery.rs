@@ -99,7 +99,7 @@ impl Discovery {
                 state.failed_at = None;
             }
             Err(why) => {
-                tracing::warn!(error = why, "the OpenID provider's description was not fetched");
+                tracing::warn!(error = why, "failed to fetch the OpenID provider's metadata");
                 state.failed_at = Some(self.clock.monotonic());
             }
         }
@@ -111,7 +111,7 @@ impl Discovery {
         let request = request.map_err(|error| error.message)?;
         let answer = self.client.send(request, &limits()).await.map_err(|error| error.message)?;
         if answer.status() != StatusCode::OK {
-            return Err(format!("the answer is {}", answer.status()));
+            return Err(format!("the response is {}", answer.status()));
         }
         let body = answer.bytes().await.map_err(|error| error.message)?;
         Metadata::parse(&body, &self.issuer).map_err(|error| error.to_string())

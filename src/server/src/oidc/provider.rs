@@ -144,9 +144,9 @@ impl Provider {
             }
             StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
                 let error = error_of(&answer.bytes().await?);
-                Err(NotKnown::Failed(format!("the token endpoint refuses: {error}")))
+                Err(NotKnown::Failed(format!("the token endpoint rejects the request: {error}")))
             }
-            _ => Err(NotKnown::Unavailable(format!("the token endpoint's answer is {status}"))),
+            _ => Err(NotKnown::Unavailable(format!("the token endpoint returned {status}"))),
         }
     }
 
@@ -155,7 +155,7 @@ impl Provider {
         let answer = self.client.send(request.header("accept", "application/json")?, &limits()).await?;
         match answer.status() {
             StatusCode::OK => Ok(answer.bytes().await?),
-            status => Err(NotKnown::Unavailable(format!("the userinfo endpoint's answer is {status}"))),
+            status => Err(NotKnown::Unavailable(format!("the userinfo endpoint returned {status}"))),
         }
     }
 }

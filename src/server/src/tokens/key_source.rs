@@ -64,7 +64,7 @@ impl KeySource for HttpKeySource {
             request.header("accept", "application/jwk-set+json, application/json").map_err(failed)?;
         let answer = self.client.send(request, &self.limits).await.map_err(failed)?;
         if answer.status() != StatusCode::OK {
-            return Err(FetchFailed(format!("the answer is {}", answer.status())));
+            return Err(FetchFailed(format!("the response is {}", answer.status())));
         }
         answer.bytes().await.map(Into::into).map_err(failed)
     }

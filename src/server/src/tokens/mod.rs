@@ -24,7 +24,7 @@ pub(crate) enum TokensError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Client(#[from] ClientError),
-    #[error("SERVICE_AUTH_JWKS_STATIC is no key set: {0}")]
+    #[error("SERVICE_AUTH_JWKS_STATIC is not a valid key set: {0}")]
     KeySet(#[from] BadKeySet),
 }
 

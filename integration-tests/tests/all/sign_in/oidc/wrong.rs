@@ -188,7 +188,7 @@ async fn a_provider_that_says_no_is_repeated_nowhere() {
         let text = page.text();
         assert_eq!(said(&page), "401 auth.oidc_failed");
         assert!(
-            text.contains("did not let you through") && text.contains("login?return_to=%2Fchat%2Fx"),
+            text.contains("rejected the sign-in") && text.contains("login?return_to=%2Fchat%2Fx"),
             "{text}"
         );
         assert!(

@@ -46,10 +46,10 @@ impl Publish {
             return say(pretty(&published)?);
         }
         let workflow = &published.workflow;
-        let who = if workflow.require_login { "who is signed in and has" } else { "who has" };
+        let who = if workflow.require_login { "Signed-in users" } else { "Visitors" };
         let name = harmless(&workflow.name);
         // The address alone goes to standard output, so that a script may take it.
-        complain(format_args!("Published \"{name}\". Everybody {who} this address may chat:"));
+        complain(format_args!("Published \"{name}\". {who} with this address may chat:"));
         say(&published.share_url)?;
         if workflow.latest_version.is_none() {
             let handle = &workflow.handle;

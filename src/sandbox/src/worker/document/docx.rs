@@ -18,7 +18,7 @@ const PIECE: usize = 4 << 20;
 
 pub(super) fn read(bytes: &[u8], limits: DocumentLimits) -> Result<DocumentText, DocumentProblem> {
     let archive = ZipArchive::new(Cursor::new(bytes));
-    let mut archive = archive.map_err(|error| damaged(format!("it is no archive: {error}")))?;
+    let mut archive = archive.map_err(|error| damaged(format!("it is not an archive: {error}")))?;
     let part = archive.by_name(MAIN).map_err(|error| match error {
         zip::result::ZipError::FileNotFound => damaged(format!("it has no {MAIN}")),
         zip::result::ZipError::UnsupportedArchive(why) if why.contains("assword") => {
@@ -30,7 +30,7 @@ pub(super) fn read(bytes: &[u8], limits: DocumentLimits) -> Result<DocumentText,
     let mut limited = part.take(UNPACKED);
     let walked = walk(BufReader::new(&mut limited), &mut text);
     if limited.limit() == 0 {
-        return Err(DocumentProblem::TooLarge(format!("{MAIN} is larger than {UNPACKED} bytes, unpacked")));
+        return Err(DocumentProblem::TooLarge(format!("{MAIN} is larger than {UNPACKED} bytes after decompression")));
     }
     walked?;
     Ok(text.done(None))
@@ -89,7 +89,7 @@ fn walk(part: impl std::io::BufRead, text: &mut Text) -> Result<(), DocumentProb
             _ => {}
         }
         if buffer.capacity() > PIECE {
-            return Err(DocumentProblem::TooLarge(format!("a piece of {MAIN} is larger than {PIECE} bytes")));
+            return Err(DocumentProblem::TooLarge(format!("a part of {MAIN} is larger than {PIECE} bytes")));
         }
     }
 }

@@ -37,7 +37,7 @@ fn reading<T>(
         drop(data);
         read(&bytes)
     });
-    reading.unwrap_or_else(|_| Err(damaged("its reader gave up on it")))
+    reading.unwrap_or_else(|_| Err(damaged("the parser failed")))
 }
 
 fn damaged(why: impl Into<String>) -> DocumentProblem {

@@ -58,7 +58,7 @@ fn problem(error: &Error) -> DocumentProblem {
         | Error::UnsupportedSecurityHandler(_)
         | Error::AlreadyEncrypted => DocumentProblem::Protected,
         Error::Decompress(DecompressError::MemoryLimitExceeded { limit }) => {
-            DocumentProblem::TooLarge(format!("a part of it is larger than {limit} bytes, unpacked"))
+            DocumentProblem::TooLarge(format!("a part of it is larger than {limit} bytes after decompression"))
         }
         other => damaged(
             other.to_string().chars().filter(|letter| !letter.is_control()).take(200).collect::<String>(),

@@ -1,13 +1,13 @@
 // What went wrong, in plain words.
 
 const WORDS = {
-  network: 'There is no connection to the service.',
+  network: 'The service cannot be reached.',
   'chat.not_published': 'This chat was closed by its owner.',
-  'workflow.not_found': 'This chat was taken down.',
-  'chat.login_required': 'You are not signed in, or no longer. Load the page again to sign in.',
-  'chat.session_invalid': 'You are not signed in any more.',
+  'workflow.not_found': 'This chat was removed.',
+  'chat.login_required': 'You are not signed in. Reload the page to sign in.',
+  'chat.session_invalid': 'You are no longer signed in.',
   'workflow.no_version': 'This chat is not ready yet: its workflow has no version.',
-  'thread.not_found': 'This conversation is not there any more.',
+  'thread.not_found': 'This conversation no longer exists.',
   'request.too_large': 'The message is too long. Shorten it and send it again.',
   'stream.error': 'Something went wrong while answering.',
 };

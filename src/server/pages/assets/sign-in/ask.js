@@ -3,8 +3,8 @@
 const BASE = new URL('../../', import.meta.url);
 
 const WORDS = {
-  network: 'There is no connection to the service. Try again in a moment.',
-  'auth.code_invalid': 'This code is not good: mistyped, older than 10 minutes, or replaced by a newer one. After five wrong ones you need another code.',
+  network: 'The service cannot be reached. Try again in a moment.',
+  'auth.code_invalid': 'This code is not valid: mistyped, older than 10 minutes, or replaced by a newer one. After five wrong ones you need another code.',
   'auth.rate_limited': 'That was tried too often. Wait a minute and try again.',
   'auth.origin_mismatch': 'This page is not known to the service under this address.',
   'auth.tls_required': 'Signing in needs https.',
@@ -34,7 +34,7 @@ export async function ask(path, body) {
 }
 
 function plain(code, pointer, message) {
-  if (pointer === '/email') return 'This is not a mail address such as someone@example.com.';
+  if (pointer === '/email') return 'This is not an email address such as someone@example.com.';
   return WORDS[code] ?? (message || 'Something went wrong. Try again in a moment.');
 }
 

@@ -46,7 +46,7 @@ function begin() {
   async function start(field) {
     const returnTo = page.dataset.returnTo;
     const email = address.value.trim();
-    if (email === '') return say('Type your mail address.', address);
+    if (email === '') return say('Enter your email address.', address);
     const answer = await ask('api/auth/email/start', { email, ...(returnTo ? { return_to: returnTo } : {}) });
     if (!answer.ok) return say(answer.text, field);
     ({ challenge } = answer.body);
@@ -65,7 +65,7 @@ function begin() {
   codeForm.addEventListener('submit', (event) => {
     event.preventDefault();
     once(codeForm, async () => {
-      if (code.value.trim() === '') return say('Type the six digits of the mail.', code);
+      if (code.value.trim() === '') return say('Enter the six digits from the email.', code);
       const answer = await ask('api/auth/email/verify', { challenge, email: address.value.trim(), code: code.value });
       if (!answer.ok) return say(answer.text, code);
       say('');

@@ -43,7 +43,7 @@ fn either<T>(
 ) -> Option<T> {
     let (first, second) = (read(fields, name), read(fields, alias));
     if first.is_some() && second.is_some() {
-        let message = format!("says the same as {name}; give one of them");
+        let message = format!("means the same as {name}; give one of them");
         fields.note(FieldError::new(format!("/{alias}"), "repeated", message));
     }
     first.or(second)

@@ -56,4 +56,4 @@ pub(super) async fn use_up(
 }
 
 const OTHER_BROWSER: &str =
-    "Open the link in the browser where it was asked for, or type the code of the mail there.";
+    "Open the link in the browser that requested it, or enter the code from the email there.";

@@ -60,7 +60,7 @@ pub(super) async fn start(app: Anyone, request: HttpRequest, payload: Payload) -
         app.system().mail().committed();
     } else {
         // The caller is not told: the answer would reveal a sign-in that is in progress at this address.
-        tracing::info!(client, "no sign-in mail: too much was asked for");
+        tracing::info!(client, "sign-in mail not sent: too many requests");
     }
     let started = SignInStarted { challenge: asked.expose().to_owned() };
     let (challenge, browser) = (binding::cookie(&asked), browser.cookie());

@@ -92,7 +92,7 @@ pub(super) async fn feedback(
 async fn page_of_items(app: &App, thread: ThreadId, page: &PageRequest) -> ApiResult<Page<ThreadItem>> {
     // Where an item stands is in its id, whether it is still there or not.
     let after = page.after.as_deref().map(ItemKey::parse).transpose().map_err(|_| {
-        let problem = FieldError::new("/params/after", "format", "is no item's id");
+        let problem = FieldError::new("/params/after", "format", "is not the id of an item");
         ApiError::problems(ErrorCode::ChatInvalidRequest, vec![problem])
     })?;
     let items = app.chat().items(thread, slice(page, after)).await?;

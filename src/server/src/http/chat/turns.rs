@@ -141,7 +141,7 @@ async fn message(app: &App, thread: ThreadId, id: &str) -> ApiResult<(ItemKey, U
             Ok((key, UserMessageInput { content, attachments, quoted_text, inference_options }))
         }
         Some(_) => {
-            let problem = FieldError::new("/params/item_id", "kind", "is no user's message");
+            let problem = FieldError::new("/params/item_id", "kind", "is not a user message");
             Err(ApiError::problems(ErrorCode::ChatInvalidRequest, vec![problem]))
         }
         None => Err(not_found()),

@@ -38,9 +38,9 @@ pub(super) fn create(body: &Map<String, Value>) -> Read<Wanted> {
     fields.require("name");
     let name = fields.text("name").unwrap_or_default().to_owned();
     if body.get("name").is_some_and(Value::is_string) && !is_credential_name(&name) {
-        let form = "must begin with a letter and go on with letters, digits, blanks, '_', '.' and '-', at most 64 of \
-                    them and no blank at the end";
-        fields.note(FieldError::new("/name", "format", form).suggest("graphs say [[name]]"));
+        let form = "must begin with a letter and contain only letters, digits, spaces, '_', '.' and '-', at most 64 \
+                    characters, without a space at the end";
+        fields.note(FieldError::new("/name", "format", form).suggest("graphs refer to it as [[name]]"));
     }
     fields.require("secret");
     let secret = secret(&mut fields);
@@ -59,15 +59,15 @@ pub(super) fn update(body: &Map<String, Value>) -> Read<Changed> {
     let provider = fields.line("provider", 1, LONGEST_PROVIDER);
     let description = fields.line("description", 0, LONGEST_DESCRIPTION);
     if body.is_empty() {
-        fields.note(FieldError::new("", "required", "says nothing to change").suggest("{\"secret\": …}"));
+        fields.note(FieldError::new("", "required", "has nothing to change").suggest("{\"secret\": …}"));
     }
     if body.get("secret").is_some_and(Value::is_null) {
-        fields.note(FieldError::new("/secret", "type", "must be a string").suggest("DELETE takes it away"));
+        fields.note(FieldError::new("/secret", "type", "must be a string").suggest("use DELETE to remove it"));
     }
     if body.contains_key("name") {
         fields.pass_over(&["name"]);
-        let problem = FieldError::new("/name", "unchangeable", "the name stays: graphs say [[name]]");
-        fields.note(problem.suggest("make another one, and delete this one"));
+        let problem = FieldError::new("/name", "unchangeable", "the name cannot change, because graphs refer to it as [[name]]");
+        fields.note(problem.suggest("create another one, and delete this one"));
     }
     let problems = fields.finish();
     if !problems.is_empty() {

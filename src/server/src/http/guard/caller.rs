@@ -109,7 +109,7 @@ impl<S: Asked> Caller<S> {
             return Ok(());
         }
         Err(ApiError::new(ErrorCode::MissingScope)
-            .with_message("Missing required scopes: publishing asks for the role admin or owner"))
+            .with_message("Missing required scopes: publishing requires the role admin or owner"))
     }
 }
 

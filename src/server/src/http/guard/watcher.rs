@@ -59,7 +59,7 @@ impl<S: Asked> Watcher<S> {
                 let code = refused.code();
                 // A database that does not answer is no reason: it is asked again.
                 if matches!(code.status(), 401 | 403) {
-                    tracing::debug!(code = code.as_str(), "a reader is shut out");
+                    tracing::debug!(code = code.as_str(), "disconnected a reader that lost its access");
                     return;
                 }
             }

@@ -26,7 +26,7 @@ impl<S: Asked> Caller<S> {
         let Some(names) = self.principal().workspaces() else {
             let found = self.store().workspace_id(DEFAULT_WORKSPACE).await?;
             return found.ok_or_else(|| {
-                ApiError::new(ErrorCode::Internal).with_cause("the default workspace is gone")
+                ApiError::new(ErrorCode::Internal).with_cause("the default workspace does not exist")
             });
         };
         match self.store().workspaces_named(&names).await?.as_slice() {

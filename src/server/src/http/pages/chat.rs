@@ -55,16 +55,16 @@ fn closed(error: &ApiError) -> ApiResult<HttpResponse> {
     let answer = error.error_response();
     let (title, text) = match error.code() {
         ErrorCode::WorkflowNotFound => (
-            "There is no chat here",
-            "The address may be mistyped, or the chat may have been taken down. Ask whoever sent it to you for a new one.",
+            "Chat not found",
+            "The address may be wrong, or the chat was removed. Ask the person who sent it to you for a new one.",
         ),
         ErrorCode::ChatNotPublished => (
-            "This chat is not open",
-            "It exists, but it is not published at the moment. Ask whoever sent you the address.",
+            "This chat is not published",
+            "It is not published at the moment. Ask the person who sent you the address.",
         ),
         _ => (
-            "The chat cannot be shown right now",
-            "Something here does not answer. Nothing is lost; try again in a moment.",
+            "The chat is not available right now",
+            "The service is not available. Nothing is lost; try again in a moment.",
         ),
     };
     let again = answer.status().is_server_error();

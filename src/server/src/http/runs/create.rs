@@ -89,7 +89,7 @@ pub(super) async fn answer(runs: &Runs, begun: StartedRun, wait: Option<u64>) ->
     let (run, version) = runs
         .run(begun.run)
         .await?
-        .ok_or_else(|| ApiError::new(ErrorCode::Internal).with_cause("a run that was begun is not there"))?;
+        .ok_or_else(|| ApiError::new(ErrorCode::Internal).with_cause("a started run was not found"))?;
     // A caller does not wait for a parked run: it can also ask again.
     let ended = run.status.is_terminal() || run.status == RunStatus::Waiting;
     let record = match wait {

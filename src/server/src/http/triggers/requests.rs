@@ -29,8 +29,8 @@ pub(super) fn cron(
     if let Some((given, None)) = &missed {
         fields.note(FieldError::new("/missed", "choice", "must be skip or once").suggest(
             match given.as_str() {
-                "all" => "once begins one run for all that were missed",
-                _ => "skip leaves missed fires out; once begins one run for all of them",
+                "all" => "once starts one run for all missed fires",
+                _ => "skip ignores missed fires; once starts one run for all of them",
             },
         ));
     }
@@ -40,8 +40,8 @@ pub(super) fn cron(
     });
     let next = schedule.as_ref().map(|schedule| schedule.next_after(now));
     if next == Some(None) {
-        let never = FieldError::new("/expression", "never", "fires at no time that there is");
-        fields.note(never.suggest("look at the day and the month: 30 February does not come"));
+        let never = FieldError::new("/expression", "never", "never fires");
+        fields.note(never.suggest("check the day and the month: 30 February does not exist"));
     }
     let problems = fields.finish();
     match (expression, next.flatten()) {
@@ -59,7 +59,7 @@ fn problem(error: ScheduleError) -> FieldError {
         ScheduleError::Expression(text) => FieldError::new("/expression", "cron", text)
             .suggest("minute hour day-of-month month day-of-week, such as \"0 9 * * MON-FRI\""),
         ScheduleError::Zone(near) => {
-            let problem = FieldError::new("/timezone", "timezone", "is no IANA time zone");
+            let problem = FieldError::new("/timezone", "timezone", "is not an IANA time zone");
             match near {
                 Some(near) => problem.suggest(format!("did you mean '{near}'?")),
                 None => problem.suggest("such as \"Europe/Berlin\" or \"UTC\""),
@@ -109,12 +109,12 @@ pub(super) fn webhook(body: &Map<String, Value>, known: &Secrets) -> Read<(Webho
     pair(&mut fields, "shared_secret", shared_secret_header.is_some(), shared.is_some());
     pair(&mut fields, "hmac_secret", hmac_header.is_some(), hmac.is_some());
     if hmac_timestamp_header.is_some() && hmac_header.is_none() {
-        let alone = "is of no use without hmac_header";
+        let alone = "has no effect without hmac_header";
         fields.note(FieldError::new("/hmac_timestamp_header", "incomplete", alone));
     }
     if shared_secret_header.is_none() && hmac_header.is_none() && !allow_unsigned {
-        let open = FieldError::new("", "unsigned", "would begin runs for anybody who knows the address");
-        fields.note(open.suggest("configure hmac_header and hmac_secret, or say \"allow_unsigned\": true"));
+        let open = FieldError::new("", "unsigned", "would start runs for any caller who knows the address");
+        fields.note(open.suggest("configure hmac_header and hmac_secret, or set \"allow_unsigned\": true"));
     }
     let problems = fields.finish();
     if !problems.is_empty() {
@@ -144,7 +144,7 @@ fn methods(fields: &mut Fields<'_>) -> Vec<String> {
     let Some(given) = fields.texts("allowed_methods") else { return vec!["POST".to_owned()] };
     let mut methods: Vec<String> = Vec::new();
     if given.is_empty() {
-        fields.note(FieldError::new("/allowed_methods", "length", "must name a method at least"));
+        fields.note(FieldError::new("/allowed_methods", "length", "must name at least one method"));
     }
     for (pointer, method) in given {
         let method = method.to_ascii_uppercase();
@@ -185,7 +185,7 @@ fn pair(fields: &mut Fields<'_>, name: &'static str, header: bool, secret: bool)
     if header && !secret {
         fields.note(FieldError::new(format!("/{name}"), "required", "is required with its header"));
     } else if !header && fields.has(name) {
-        let alone = "is of no use without its header";
+        let alone = "has no effect without its header";
         fields.note(FieldError::new(format!("/{name}"), "incomplete", alone));
     }
 }

@@ -35,7 +35,7 @@ impl Secrets {
             .open(key.active(), &context(workflow), sealed)
             .map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;
         let plain: Value = serde_json::from_slice(&plain).map_err(|_| {
-            ApiError::new(ErrorCode::Internal).with_cause("a webhook's secrets are not readable")
+            ApiError::new(ErrorCode::Internal).with_cause("failed to decrypt a webhook's secrets")
         })?;
         let text =
             |name: &str| plain.get(name).and_then(Value::as_str).map(|text| Secret::from(text.to_owned()));

@@ -38,9 +38,9 @@ pub(super) async fn of_graph<S: Asked>(
     let errors = unknown.map(|one| of_name(one, shown)).collect();
     let mut warnings = Vec::new();
     if caller.app().vault().is_none() {
-        let message = "the vault has no key, so a run that comes here fails";
+        let message = "the vault has no key, so a run that reaches this node fails";
         let warning = FieldError::new(first.pointer.clone(), "vault_key_missing", message);
-        warnings.push(warning.suggest("whoever runs the service sets SERVICE_VAULT_KEYS"));
+        warnings.push(warning.suggest("the operator sets SERVICE_VAULT_KEYS"));
     }
     Ok(Named { errors, warnings })
 }
@@ -54,7 +54,7 @@ fn of_name(one: &CredentialUse, known: &[String]) -> FieldError {
     match near {
         Some(near) => problem.suggest(format!("did you mean '{near}'?")),
         None => problem.suggest(format!(
-            "make it first: `callboard credential create \"{name}\"`; text that names none stands in {{{{ \"[[{name}]]\" }}}}"
+            "create it first: `callboard credential create \"{name}\"`; write literal text as {{{{ \"[[{name}]]\" }}}}"
         )),
     }
 }

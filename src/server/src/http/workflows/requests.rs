@@ -55,7 +55,7 @@ fn name(fields: &mut Fields<'_>) -> Option<String> {
 fn handle(fields: &mut Fields<'_>) -> Option<String> {
     let handle = fields.text("handle")?;
     if !handle::is_valid(handle) {
-        fields.note(FieldError::new("/handle", "format", "is no handle").suggest(better_handle(handle)));
+        fields.note(FieldError::new("/handle", "format", "is not a valid handle").suggest(better_handle(handle)));
     }
     Some(handle.to_owned())
 }
@@ -95,9 +95,9 @@ fn not_nul(fields: &mut Fields<'_>, pointer: &str, text: &str) {
 }
 
 fn better_handle(handle: &str) -> String {
-    let form = "lower-case letters and digits in words joined by -, at most 64, no UUID";
+    let form = "use at most 64 lowercase letters, digits and single hyphens; not a UUID";
     match handle::near(handle) {
-        Some(near) => format!("'{near}' would do; {form}"),
+        Some(near) => format!("for example '{near}'; {form}"),
         None => form.to_owned(),
     }
 }

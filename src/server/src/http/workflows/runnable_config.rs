@@ -126,7 +126,7 @@ fn lookalikes(
             let warning = FieldError::new(
                 format!("{at}/{}", escape(name)),
                 "lookalike",
-                format!("'{}' is taken as plain data", shortened(name)),
+                format!("'{}' is treated as plain data", shortened(name)),
             );
             warnings.push(warning.suggest(format!("did you mean '{near}'?")));
         }

@@ -207,7 +207,7 @@ pub(super) async fn find<S>(
 /// That the workflow has no version of this number, and which it has.
 pub(in crate::http) fn no_version(workflow: &StoredWorkflow, number: &str) -> ApiError {
     let message = match workflow.latest_version {
-        Some(latest) => format!("There is no version '{}'; the newest is {latest}.", shortened(number)),
+        Some(latest) => format!("Version '{}' not found; the newest is {latest}.", shortened(number)),
         None => "The workflow has no version yet.".to_owned(),
     };
     ApiError::new(ErrorCode::VersionNotFound).with_message(message)

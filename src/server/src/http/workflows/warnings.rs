@@ -62,12 +62,12 @@ fn is_next(reference: &Reference, workflow: &StoredWorkflow) -> bool {
 
 fn of_workflow(reference: &Reference, handles: &[String]) -> FieldError {
     let name = shortened(&reference.workflow);
-    let message = format!("this workspace has no workflow '{name}' now");
+    let message = format!("this workspace has no workflow '{name}'");
     let warning = FieldError::new(format!("{}/workflow", reference.pointer), "unknown_workflow", message);
     let near = nearest(&reference.workflow.to_lowercase(), handles.iter().map(String::as_str));
     match near {
         Some(near) => warning.suggest(format!("did you mean '{near}'?")),
-        None => warning.suggest("make it before this one is run; a run that comes here fails until then"),
+        None => warning.suggest("create it before you run this one; until then a run that reaches this node fails"),
     }
 }
 
@@ -90,7 +90,7 @@ async fn of_version<S: Asked>(
     if there {
         return Ok(None);
     }
-    let message = format!("the workflow '{name}' has no version {wanted} now");
+    let message = format!("the workflow '{name}' has no version {wanted}");
     let warning = FieldError::new(format!("{}/version", reference.pointer), "unknown_version", message);
-    Ok(Some(warning.suggest(format!("its newest is {latest}; without 'version' the newest is run"))))
+    Ok(Some(warning.suggest(format!("its newest is {latest}; without 'version' the newest is used"))))
 }

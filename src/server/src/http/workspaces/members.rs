@@ -244,7 +244,7 @@ async fn check_owned(
 
 fn lacking(role: Role) -> ApiError {
     let message =
-        format!("Missing required scopes: to give or take the role {role} asks for all that it may do");
+        format!("Missing required scopes: to assign or remove the role {role} you need all its scopes");
     ApiError::new(ErrorCode::MissingScope).with_message(message)
 }
 

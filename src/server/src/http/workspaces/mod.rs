@@ -128,7 +128,7 @@ async fn delete(change: Change<WorkspacesWrite>, name: Path<String>) -> ApiResul
     let workspace = caller.workspace_called(&name).await?;
     if !caller.principal().may_delete_workspace(workspace.id) {
         let refused = ApiError::new(ErrorCode::MissingScope)
-            .with_message("Missing required scopes: deleting a workspace asks for the role owner");
+            .with_message("Missing required scopes: deleting a workspace requires the role owner");
         return Err(caller.denied(refused).await);
     }
     change.wants_no_more()?;

@@ -26,7 +26,7 @@ pub(super) fn create(body: &Map<String, Value>) -> Read<CreateWorkspace> {
     fields.require("slug");
     let slug = fields.text("slug").unwrap_or_default().to_owned();
     if fields.has("slug") && !slug::is_valid(&slug) {
-        let form = "must be words of a-z and 0-9 with single hyphens between them, at most 64 characters";
+        let form = "must be words of a-z and 0-9, separated by single hyphens, at most 64 characters";
         let problem = FieldError::new("/slug", "format", form);
         fields.note(match slug::near(&slug) {
             Some(near) => problem.suggest(format!("write '{near}'")),

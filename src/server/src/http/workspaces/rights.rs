@@ -19,8 +19,8 @@ pub(super) async fn end<S: Asked>(
 ) -> ApiResult<()> {
     let held = now.map_or(ScopeSet::NONE, Role::scopes);
     let reason = match now {
-        Some(role) => format!("its maker is {role} now"),
-        None => "its maker has left the workspace".to_owned(),
+        Some(role) => format!("the creator's role is now {role}"),
+        None => "the creator has left the workspace".to_owned(),
     };
     let ends = |token: &StoredServiceToken| {
         let made = ScopeSet::of_texts(&token.scopes).union([Scope::TokensWrite].into_iter().collect());

@@ -104,7 +104,7 @@ impl Conversation {
             Some(closing) => Err(Some(closing)),
             None => {
                 // Once the database answers again.
-                tracing::warn!(code = refused.code().as_str(), "a caller could not be judged again");
+                tracing::warn!(code = refused.code().as_str(), "failed to check a caller's access again");
                 Ok(())
             }
         }
@@ -215,7 +215,7 @@ impl Conversation {
         let stream = found.stream_id.ok_or_else(no_stream)?;
         if found.thread_id.is_some() {
             let message =
-                format!("The run is a turn of the chat; GET /api/chat/streams/{stream} has its events.");
+                format!("The run is a chat turn; GET /api/chat/streams/{stream} has its events.");
             return Err(no_stream().with_message(message));
         }
         let app = self.caller.app();

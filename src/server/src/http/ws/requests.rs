@@ -110,13 +110,13 @@ fn run(fields: &mut Fields<'_>) -> Uuid {
 fn no_such_type(kind: &str) -> ApiError {
     if LATER.contains(&kind) {
         return ApiError::new(ErrorCode::SocketTypeUnsupported)
-            .with_message(format!("This version of the service does not serve '{kind}' yet."));
+            .with_message(format!("This version of the service does not support '{kind}' yet."));
     }
     let near = nearest(kind, TYPES.into_iter().chain(LATER));
     let hint =
         near.map_or_else(|| format!("known: {}", TYPES.join(", ")), |near| format!("did you mean '{near}'?"));
     ApiError::new(ErrorCode::SocketTypeUnknown)
-        .with_message(format!("There is no type of message '{}'; {hint}", shortened(kind)))
+        .with_message(format!("Unknown message type '{}'; {hint}", shortened(kind)))
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ pub(super) fn parse_input(
         problems.push(FieldError::new(
             pointer,
             "empty",
-            "must hold some text, or there must be an attachment",
+            "must contain text, unless there is an attachment",
         ));
         return None;
     }
@@ -83,7 +83,7 @@ fn parse_part(part: &Value, index: usize, problems: &mut Vec<FieldError>) -> Opt
             None
         }
         Some(_) => {
-            let problem = FieldError::new(format!("{at}/type"), "unknown", "is no kind of message content");
+            let problem = FieldError::new(format!("{at}/type"), "unknown", "is not a type of message content");
             problems.push(problem.suggest("`input_text` or `input_tag`"));
             None
         }

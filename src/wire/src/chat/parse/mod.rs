@@ -83,12 +83,12 @@ fn operation(body: &Map<String, Value>, problems: &mut Vec<FieldError>) -> Optio
         }
     };
     if LATER_TYPES.contains(&kind) {
-        let message = format!("`{kind}` is not served by this version");
+        let message = format!("`{kind}` is not supported by this version");
         problems.push(FieldError::new("/type", UNSUPPORTED, message));
         return None;
     }
     if !SERVED_TYPES.contains(&kind) {
-        let problem = FieldError::new("/type", "unknown", "is no request type of the chat");
+        let problem = FieldError::new("/type", "unknown", "is not a chat request type");
         problems.push(problem.suggest(match nearest(kind, SERVED_TYPES.into_iter().chain(LATER_TYPES)) {
             Some(near) => format!("did you mean `{near}`?"),
             None => USUAL_TYPES.to_owned(),

@@ -126,7 +126,7 @@ fn kind_of_feedback(params: &Map<String, Value>, problems: &mut Vec<FieldError>)
         "positive" => Some(FeedbackKind::Positive),
         "negative" => Some(FeedbackKind::Negative),
         _ => {
-            let problem = FieldError::new("/params/kind", "unknown", "is no kind of feedback");
+            let problem = FieldError::new("/params/kind", "unknown", "is not a kind of feedback");
             problems.push(problem.suggest("`positive` or `negative`"));
             None
         }
@@ -154,7 +154,7 @@ fn page(params: &Map<String, Value>, problems: &mut Vec<FieldError>) -> Option<P
         Some("asc") => Some(Order::Asc),
         Some("desc") => Some(Order::Desc),
         Some(_) => {
-            let problem = FieldError::new("/params/order", "unknown", "is no order");
+            let problem = FieldError::new("/params/order", "unknown", "is not a valid order");
             problems.push(problem.suggest("`asc` or `desc`"));
             None
         }

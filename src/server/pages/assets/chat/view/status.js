@@ -7,8 +7,8 @@ import { plain } from '../words.js';
 /** How long a message stays that asks for nothing, in ms. */
 const TOLD = 4000;
 const TROUBLE = {
-  network: 'The connection is lost, and nothing else: it goes on when the connection is back.',
-  service: 'The service is busy or starting again. It goes on in a moment.',
+  network: 'The connection is lost. The chat resumes when the connection is back.',
+  service: 'The service is busy or restarting. The chat resumes in a moment.',
 };
 const DOING = { loading: 'Loading …', sending: '', replying: '', parked: '', stopping: 'Stopping …' };
 

@@ -16,10 +16,10 @@ use crate::http::guard::Anyone;
 use crate::http::query::Params;
 use crate::oidc::{Known, NotKnown, Provider};
 
-const OTHER_BROWSER: &str = "You came back in another browser than you left in, or it does not keep cookies. Begin again where you want to be \
-     signed in.";
+const OTHER_BROWSER: &str = "This is not the browser that started the sign-in, or it does not store cookies. Start again in the browser in \
+     which you want to sign in.";
 const SAID_NO: &str =
-    "The provider did not let you through, or you went back there. Nothing has changed here.";
+    "The provider rejected the sign-in, or you cancelled it there. Nothing has changed here.";
 
 /// What the browser brings with it. Nothing of it is repeated anywhere.
 struct Brought {
@@ -110,7 +110,7 @@ async fn identify(
     kept: &Kept,
     redirect_uri: &str,
 ) -> Result<Identity, Refused> {
-    let unknown = || NotKnown::Unavailable("its description cannot be had".to_owned());
+    let unknown = || NotKnown::Unavailable("its metadata cannot be fetched".to_owned());
     let known: &Known = &*provider.known().await.ok_or_else(unknown)?;
     // An answer from another issuer is not believed, whatever it says (RFC 9207).
     let is_ours = match brought.issuer.as_deref() {
@@ -118,14 +118,14 @@ async fn identify(
         None => !known.metadata.sends_issuer,
     };
     if !is_ours {
-        let why = "the answer is of another issuer, or does not say of which";
+        let why = "the response is from another issuer, or has no issuer";
         return Err(NotKnown::Failed(why.to_owned()).into());
     }
     if let Some(error) = &brought.error {
         return Err(Refused::SaidNo(known_error(error)));
     }
     let code = brought.code.as_deref().filter(|code| !code.is_empty());
-    let code = code.ok_or_else(|| NotKnown::Failed("the answer has no code".to_owned()))?;
+    let code = code.ok_or_else(|| NotKnown::Failed("the response has no code".to_owned()))?;
     Ok(provider.identity(known, code, kept, redirect_uri).await?)
 }
 
@@ -147,7 +147,7 @@ async fn refuse(
             (ErrorCode::OidcFailed, Some(SAID_NO))
         }
         Refused::NotKnown(why) => {
-            tracing::warn!(%why, "a sign-in by the OpenID provider was refused");
+            tracing::warn!(%why, "a sign-in with the OpenID provider was rejected");
             let unverified = matches!(why, NotKnown::Unverified(_));
             (if unverified { ErrorCode::OidcUnverified } else { ErrorCode::OidcFailed }, None)
         }

@@ -52,23 +52,23 @@ fn text(code: ErrorCode) -> &'static str {
     match code {
         ErrorCode::OidcOff => "Sign-in with a provider is not enabled.",
         ErrorCode::TlsRequired => {
-            "Your browser would not keep you signed in over plain http. Ask whoever runs this service for its https \
+            "Your browser cannot keep you signed in over plain http. Ask the operator of this service for its https \
              address."
         }
         ErrorCode::OidcUnavailable => {
-            "The provider that you sign in with does not answer right now. Try again in a moment."
+            "The provider does not respond right now. Try again in a moment."
         }
         ErrorCode::OidcUnverified => {
-            "The provider has not verified your email address. Verify it there, then begin again."
+            "The provider has not verified your email address. Verify it there, then start again."
         }
         ErrorCode::OidcRefused => {
-            "You are known to the provider, and this account may not sign in here. Ask whoever runs this service to \
-             invite you."
+            "The provider knows you, but this account may not sign in here. Ask the operator of this service for an \
+             invitation."
         }
-        ErrorCode::AuthRateLimited => "That was tried too often. Wait a minute and begin again.",
+        ErrorCode::AuthRateLimited => "Too many attempts. Wait a minute and start again.",
         ErrorCode::OidcFailed => {
-            "You came back from the provider too late, a second time, or not with what it should have sent. Begin again."
+            "You came back from the provider too late, a second time, or with unexpected parameters. Start again."
         }
-        _ => "Something here does not answer. Try again in a moment.",
+        _ => "The service is not available. Try again in a moment.",
     }
 }
