@@ -27,7 +27,7 @@ async fn a_body_is_judged_as_a_whole() {
     assert_eq!(answer.refusal(), "422 request.invalid");
     assert_snapshot!(told(&answer), @r"
     /name | length | must have 1 to 200 characters; it has 0 | -
-    /handle | format | is no handle | for example 'my-desk'; use at most 64 lowercase letters, digits and single hyphens; not a UUID
+    /handle | format | is not a valid handle | for example 'my-desk'; use at most 64 lowercase letters, digits and single hyphens; not a UUID
     /description | type | must be a string | -
     /tags/1 | type | must be a string | -
     /tags/2 | length | must have 1 to 64 characters; it has 0 | -
@@ -111,7 +111,7 @@ async fn a_chat_request_of_an_unknown_type_is_told_the_near_one() {
     thread.create: /type | unknown | is not a chat request type | did you mean `threads.create`?
     threads.add_message: /type | unknown | is not a chat request type | did you mean `threads.add_user_message`?
     threads.lists: /type | unknown | is not a chat request type | did you mean `threads.list`?
-    threads.custom_action: /type | unsupported | `threads.custom_action` is not served by this version | -
+    threads.custom_action: /type | unsupported | `threads.custom_action` is not supported by this version | -
     hello: /type | unknown | is not a chat request type | `threads.create` or `threads.add_user_message`
     : /type | unknown | is not a chat request type | `threads.create` or `threads.add_user_message`
     ");

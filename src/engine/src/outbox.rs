@@ -34,7 +34,7 @@ const LIMITS: Limits = Limits {
 pub struct Mail {
     /// Who gets it.
     pub to: Vec<String>,
-    /// Who gets a copy.
+    /// Recipients of a copy.
     pub cc: Vec<String>,
     /// Where answers go.
     pub reply_to: Option<String>,

@@ -59,7 +59,7 @@ fn fields(text: &mut String, title: &str, rows: &[FieldRow]) {
             Needed::OneOf => "one of",
             Needed::No => "",
         };
-        let default = row.default.as_ref().map(|value| format!("; {value} unless given")).unwrap_or_default();
+        let default = row.default.as_ref().map(|value| format!("; default {value}")).unwrap_or_default();
         let described =
             if row.description.is_empty() { String::new() } else { format!(" {}", row.description) };
         let words = format!("{}{default}.{described}", row.kind);

@@ -235,8 +235,8 @@ fn index_names<'a>(graph: &'a Graph, problems: &mut Problems) -> BTreeMap<&'a st
             let problem = FieldError::new(pointer, "reserved", format!("'{}' is reserved", node.name));
             problems.push(problem.suggest(format!("another name, as '{}_1'", node.name.to_lowercase())));
         } else if names.contains_key(node.name.as_str()) {
-            let problem = FieldError::new(pointer, "duplicate", format!("'{}' stands twice", node.name));
-            problems.push(problem.suggest(format!("another name, as '{}_2'", node.name)));
+            let problem = FieldError::new(pointer, "duplicate", format!("duplicate '{}'", node.name));
+            problems.push(problem.suggest(format!("another name, such as '{}_2'", node.name)));
         } else if !node.name.is_empty() {
             names.insert(node.name.as_str(), index);
         }

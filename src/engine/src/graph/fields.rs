@@ -141,7 +141,7 @@ impl<'a> Fields<'a> {
         for name in later {
             if self.value(name).is_some() {
                 let problem = FieldError::new(self.at(name), "not_yet", not_yet(name));
-                problems.push(problem.suggest(format!("leave '{name}' out")));
+                problems.push(problem.suggest(format!("remove '{name}'")));
             }
         }
     }

@@ -175,7 +175,7 @@ impl Models {
             .filter(|(_, model)| !model.is_empty());
         found.ok_or_else(|| ModelError {
             kind: ModelErrorKind::NotConfigured,
-            message: format!("'{name}' is no model; write one of {}", self.forms()),
+            message: format!("'{name}' is not a valid model; write one of {}", self.forms()),
             retry_after: None,
         })
     }

@@ -45,10 +45,10 @@ pub(super) fn schema(required: &[&str], own: Value) -> Value {
     let shared = json!({
         "temperature": {"type": "number", "minimum": 0, "maximum": 2},
         "max_tokens": {"type": "integer", "minimum": 1, "maximum": MAX_TOKENS},
-        "seed": {"type": "integer", "minimum": 0, "description": "Sent where the endpoint takes one."},
+        "seed": {"type": "integer", "minimum": 0, "description": "Sent if the endpoint supports it."},
         "repair": {"type": "integer", "minimum": 0, "maximum": REPAIRS_MAX, "default": 1,
-                   "description": "How often the model is shown an answer that does not fit its schema, with what is \
-                                   wrong, and asked again."}});
+                   "description": "Number of retries if an answer does not match the schema; the model receives the \
+                                   answer and the problem."}});
     properties.extend(shared.as_object().cloned().unwrap_or_default());
     json!({"type": "object", "required": required, "properties": properties})
 }
@@ -166,7 +166,7 @@ impl Asking<'_> {
             if left == 0 || matches!(ended, "length" | "content_filter") {
                 let why = wrong.into_iter().next().unwrap_or_default();
                 let why =
-                    if ended == "length" { format!("{why}; it was cut off at max_tokens") } else { why };
+                    if ended == "length" { format!("{why}; it was truncated at max_tokens") } else { why };
                 return Err(NodeError::retryable(ErrorCode::ModelBadAnswer, why).into());
             }
             left = left.saturating_sub(1);
@@ -190,7 +190,7 @@ fn fitting(text: &str, schema: &Schema) -> Result<Value, Vec<String>> {
         return Ok(json);
     }
     let told = |problem: FieldError| {
-        format!("the answer does not fit the schema: {} {}", problem.pointer, problem.message)
+        format!("the answer does not match the schema: {} {}", problem.pointer, problem.message)
     };
     Err(problems.into_iter().take(TOLD).map(told).collect())
 }
@@ -208,7 +208,7 @@ fn read_json(text: &str) -> Result<Value, String> {
     let trimmed = text.trim();
     let fenced = trimmed.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
     let inner = fenced.map_or(trimmed, |inner| inner.trim_start_matches(|c: char| c.is_ascii_alphabetic()));
-    serde_json::from_str(inner).map_err(|error| format!("the answer is no JSON: {error}"))
+    serde_json::from_str(inner).map_err(|error| format!("the answer is not JSON: {error}"))
 }
 
 /// What calls have cost. A sum is unknown if a part of it is.

@@ -34,7 +34,7 @@ struct Assert {
 fn schema() -> Value {
     json!({"type": "object", "required": ["when"], "properties": {
         "when": {"type": "string", "description": "The condition."},
-        "message": {"type": "string", "description": "What the failure says; a template."}}})
+        "message": {"type": "string", "description": "The error message; a template."}}})
 }
 
 fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
@@ -51,7 +51,7 @@ impl Node for Assert {
         }
         let message = self.message.as_ref().map(|message| fill(message, scope)).transpose()?;
         let message =
-            message.map_or_else(|| format!("it does not hold that {}", self.when), |text| as_text(&text));
+            message.map_or_else(|| format!("the condition is false: {}", self.when), |text| as_text(&text));
         Ok(json!({"ok": false, "message": message}))
     }
 

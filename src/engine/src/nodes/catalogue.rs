@@ -29,11 +29,11 @@ pub fn find(name: &str) -> Result<&'static NodeType, Unknown> {
     let shown: String = name.chars().filter(|letter| !letter.is_control()).take(60).collect();
     let later = nearest(&name.to_lowercase(), TYPES_LATER.iter().copied());
     let message = match (near, later) {
-        (Some(near), _) => format!("there is no node type '{shown}'; did you mean '{near}'?"),
-        (None, Some(later)) => format!("there is no node type '{shown}', and {}", not_yet(later)),
+        (Some(near), _) => format!("unknown node type '{shown}'; did you mean '{near}'?"),
+        (None, Some(later)) => format!("unknown node type '{shown}'; {}", not_yet(later)),
         (None, None) => {
             let known: Vec<&str> = CATALOGUE.iter().map(|kind| kind.name).collect();
-            format!("there is no node type '{shown}'; there are {}", known.join(", "))
+            format!("unknown node type '{shown}'; known types: {}", known.join(", "))
         }
     };
     Err(Unknown { message, near })
@@ -58,17 +58,17 @@ impl Effect {
     #[must_use]
     pub const fn meaning(self) -> &'static str {
         match self {
-            Self::Pure => "The same input gives the same result; nothing outside changes.",
+            Self::Pure => "The same input returns the same result, without external effects.",
             Self::Wait => "It only waits.",
-            Self::Speaks => "It says something to whoever watches the run.",
-            Self::Reads => "It reads what others may change meanwhile; nothing outside changes.",
+            Self::Speaks => "It sends a message to the readers of the run.",
+            Self::Reads => "It reads external data that may change; it has no external effects.",
             Self::Model => {
-                "It asks a language model, which may cost money and answers differently each time."
+                "It calls a language model, which may cost money and return a different result each time."
             }
             Self::Outbound => {
-                "It may change something outside. Where a crash leaves open whether it has, it fails and is not done again, unless the node says `idempotent: true`."
+                "It may have external effects. If a crash makes the outcome unknown, it fails and is not retried, unless the node has `idempotent: true`."
             }
-            Self::Nested => "It does what the nodes inside it do.",
+            Self::Nested => "It has the effects of the nodes inside it.",
         }
     }
 }

@@ -25,11 +25,11 @@ const WAYS: [&str; 4] = ["paragraphs", "sentences", "words", "characters"];
 pub(super) const TYPE: NodeType = NodeType {
     name: "chunk",
     group: "data",
-    summary: "Cuts a text into chunks of whole paragraphs, sentences, words or characters, as an index takes them.",
+    summary: "Splits a text into chunks of whole paragraphs, sentences, words or characters for a search index.",
     effect: Effect::Pure,
     schema,
-    result: "`{chunks: [{text, index, start, end, metadata}], count}`; `start` and `end` are places in the text, counted in \
-             characters, `metadata` only where it was given.",
+    result: "`{chunks: [{text, index, start, end, metadata}], count}`; `start` and `end` are positions in the text, in \
+             characters; `metadata` only if it was given.",
     members: &["chunks", "count"],
     example: || {
         json!({"name": "parts", "type": "chunk", "text": "{{ inputs.text }}", "by": "sentences", "size": 1200,
@@ -50,12 +50,12 @@ fn schema() -> Value {
     json!({"type": "object", "required": ["text", "size"], "properties": {
         "text": {"type": "string", "description": "The text; a template."},
         "by": {"enum": WAYS, "default": "sentences",
-               "description": "What is kept whole where it fits into a chunk; what does not is cut by the next smaller."},
+               "description": "The unit that is kept whole if it fits into a chunk; larger units are split into the next smaller unit."},
         "size": {"type": "integer", "minimum": 1, "maximum": LARGEST,
-                 "description": "Most of a chunk: words where it is cut by words, else characters."},
+                 "description": "Maximum size of a chunk: in words if `by` is words, else in characters."},
         "overlap": {"type": "integer", "minimum": 0, "maximum": LARGEST / 2, "default": 0,
-                    "description": "How much of a chunk's end the next one may begin with; at most half of `size`."},
-        "metadata": {"type": "object", "description": "Given to every chunk; texts inside are templates."}}})
+                    "description": "Maximum overlap between a chunk and the next one; at most half of `size`."},
+        "metadata": {"type": "object", "description": "Metadata for every chunk; strings inside are templates."}}})
 }
 
 fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
@@ -97,7 +97,7 @@ impl Node for Chunk {
         let text = match fill(&self.text, scope)? {
             Value::String(text) => text,
             other => {
-                return Err(NodeError::failed(format!("the text must be a text, not {}", kind(&other))));
+                return Err(NodeError::failed(format!("the text must be a string, not {}", kind(&other))));
             }
         };
         let mut input = Map::new();
@@ -119,7 +119,7 @@ impl Node for Chunk {
         } else {
             let work = move || written(&text, how, input.get("metadata"));
             let done = tokio::task::spawn_blocking(work).await;
-            done.unwrap_or_else(|_| Err(NodeError::new(ErrorCode::Internal, "cutting a text panicked")))
+            done.unwrap_or_else(|_| Err(NodeError::new(ErrorCode::Internal, "splitting a text panicked")))
         };
         Ok(made?)
     }
@@ -128,7 +128,7 @@ impl Node for Chunk {
 fn written(text: &str, how: Cut, metadata: Option<&Value>) -> Result<Value, NodeError> {
     let pieces = cut(text, how, MOST_CHUNKS).ok_or_else(|| {
         NodeError::failed(format!(
-            "the text makes more than {MOST_CHUNKS} chunks; raise 'size' or lower 'overlap'"
+            "the text has more than {MOST_CHUNKS} chunks; raise 'size' or lower 'overlap'"
         ))
     })?;
     let chunks: Vec<Value> = pieces

@@ -23,11 +23,11 @@ const LONGEST: usize = 100;
 pub(super) const TYPE: NodeType = NodeType {
     name: "classify",
     group: "models",
-    summary: "Lets a language model choose one of a few labels, or several.",
+    summary: "Chooses one or several labels for a text with a language model.",
     effect: Effect::Model,
     schema,
-    result: "`{label, reason, usage: {calls, input_tokens, output_tokens, cost_usd}, model}`; with `multiple` \
-             `labels`, a list, in place of `label`.",
+    result: "`{label, reason, usage: {calls, input_tokens, output_tokens, cost_usd}, model}`; with `multiple`, \
+             a list `labels` instead of `label`.",
     members: &["label", "labels", "reason", "usage", "model"],
     example: || {
         json!({"name": "kind", "type": "classify", "model": "openai/gpt-4.1-mini", "input": "{{ inputs.message }}",
@@ -56,11 +56,11 @@ fn schema() -> Value {
         {"type": "object", "required": ["name"], "additionalProperties": false,
          "properties": {"name": {"type": "string", "minLength": 1, "maxLength": LONGEST}, "description": {"type": "string"}}}]});
     let own = json!({
-        "input": {"type": "string", "description": "What is classified; a template."},
+        "input": {"type": "string", "description": "The text to classify; a template."},
         "labels": {"type": "array", "minItems": 2, "maxItems": MOST_LABELS, "items": label,
-                   "description": "Names, or `{name, description}`; of two with one name none is chosen."},
-        "multiple": {"type": "boolean", "default": false, "description": "Every label that fits, also none."},
-        "instructions": {"type": "string", "description": "What else the model has to know; a template."}});
+                   "description": "Names, or objects `{name, description}`; names must be unique."},
+        "multiple": {"type": "boolean", "default": false, "description": "Return every label that fits, possibly none."},
+        "instructions": {"type": "string", "description": "Additional instructions for the model; a template."}});
     asking::schema(&["model", "input", "labels"], own)
 }
 
@@ -121,10 +121,10 @@ fn read_labels(fields: &mut Fields<'_>, check: &mut Check) -> Vec<Label> {
         };
         let Some(label) = label else { continue };
         if label.name.trim().is_empty() || label.name.chars().count() > LONGEST {
-            let problem = FieldError::new(at, "label", format!("a label has 1 to {LONGEST} letters"));
+            let problem = FieldError::new(at, "label", format!("a label must have 1 to {LONGEST} characters"));
             check.note(problem.suggest(SUGGESTION));
         } else if labels.iter().any(|known| known.name == label.name) {
-            let problem = FieldError::new(at, "duplicate", format!("'{}' stands twice", label.name));
+            let problem = FieldError::new(at, "duplicate", format!("duplicate '{}'", label.name));
             check.note(problem.suggest("name it once"));
         } else {
             labels.push(label);

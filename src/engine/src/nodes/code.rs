@@ -20,7 +20,7 @@ use crate::template::fill;
 pub(super) const TYPE: NodeType = NodeType {
     name: "code",
     group: "code",
-    summary: "Runs Python or JavaScript apart from the service: a function of one of the graph's modules, or a short piece of code.",
+    summary: "Runs Python or JavaScript in a sandbox: a function of one of the graph's modules, or a short piece of code.",
     effect: Effect::Pure,
     schema,
     result: "The value that the code returned.",
@@ -42,11 +42,11 @@ struct Code {
 
 fn schema() -> Value {
     json!({"type": "object", "properties": {
-        "module": {"type": "string", "description": "A module of the graph, with its ending: `metrics.py`, `shape.js`."},
-        "function": {"type": "string", "description": "The function of `module` that is called, with `args` as its one argument."},
-        "source": {"type": "string", "description": "Code that stands alone; at most 256 KiB. Its result is what its function `main` returns for `args`, or, without one, the value of its last expression, which may name `args`."},
+        "module": {"type": "string", "description": "A module of the graph, with its extension: `metrics.py`, `shape.js`."},
+        "function": {"type": "string", "description": "The function of `module` to call, with `args` as its only argument."},
+        "source": {"type": "string", "description": "Standalone code, at most 256 KiB. The result is the return value of its function `main` for `args`, or, without `main`, the value of its last expression, which may use `args`."},
         "language": {"enum": Language::NAMES, "description": "The language of `source`."},
-        "args": {"description": "What the code is given; texts inside are templates.", "default": {}}},
+        "args": {"description": "The argument of the code; strings inside are templates.", "default": {}}},
         "oneOf": [{"required": ["module", "function"]}, {"required": ["source", "language"]}]})
 }
 

@@ -20,7 +20,7 @@ const LONGEST: f64 = 31_536_000.0;
 pub(super) const TYPE: NodeType = NodeType {
     name: "delay",
     group: "logic",
-    summary: "Waits for a time; after a restart of the service, only for the rest of it.",
+    summary: "Waits for a given time; after a restart of the service, only for the rest of it.",
     effect: Effect::Wait,
     schema,
     result: "`{seconds}`",
@@ -36,7 +36,7 @@ struct Delay {
 fn schema() -> Value {
     json!({"type": "object", "required": ["seconds"], "properties": {
         "seconds": {"type": ["number", "string"], "minimum": 0, "maximum": LONGEST,
-                    "description": "How long, or a template of it."}}})
+                    "description": "Number of seconds, or a template."}}})
 }
 
 fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
@@ -73,7 +73,7 @@ impl Node for Delay {
 
     async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
         let seconds = length(&input)
-            .ok_or_else(|| NodeError::failed(format!("{input} is no delay from 0 to {LONGEST} seconds")))?;
+            .ok_or_else(|| NodeError::failed(format!("{input} is not a delay from 0 to {LONGEST} seconds")))?;
         let now = call.clock().now();
         let passed = (now - call.started_at).to_std().unwrap_or(Duration::ZERO);
         call.wait_until(now + Duration::from_secs_f64(seconds).saturating_sub(passed)).await;

@@ -30,7 +30,7 @@ const API: &str = "https://discord.com/api/v10";
 pub(super) const TYPE: NodeType = NodeType {
     name: "discord_message",
     group: "network",
-    summary: "Posts a message to Discord: by a webhook, or as a bot with a token.",
+    summary: "Posts a message to Discord with a webhook, or as a bot with a token.",
     effect: Effect::Outbound,
     schema,
     result: "`{ok, message_id, channel}`; `channel` is the id of the channel.",
@@ -55,15 +55,15 @@ struct DiscordMessage {
 
 fn schema() -> Value {
     json!({"type": "object", "required": ["text"], "properties": {
-        "webhook_url": {"type": "string", "description": "Of a channel's webhook, such as `[[discord webhook]]`."},
-        "token": {"type": "string", "description": "Of a bot, such as `[[discord bot]]`; with `channel`."},
-        "channel": {"type": ["string", "integer"], "description": "Id of the channel, for a bot; a template."},
-        "text": {"type": "string", "description": "The message, of which Discord takes at most 2,000 letters; a template."},
+        "webhook_url": {"type": "string", "description": "URL of a channel's webhook, such as `[[discord webhook]]`."},
+        "token": {"type": "string", "description": "Token of a bot, such as `[[discord bot]]`; requires `channel`."},
+        "channel": {"type": ["string", "integer"], "description": "Id of the channel, only for a bot; a template."},
+        "text": {"type": "string", "description": "The message, at most 2,000 characters; a template."},
         "embeds": {"type": ["array", "string"], "description": "Discord's embeds, or a template of them."},
         "reply_to": {"type": ["string", "integer"],
-                     "description": "Id of the message that it answers, for a bot; a template."},
+                     "description": "Id of the message to reply to, only for a bot; a template."},
         "allowed_mentions": {"type": ["object", "string"], "default": {"parse": []},
-                             "description": "Whom the text may call by `@`: nobody unless given. A template makes an object."},
+                             "description": "Mentions that the text may contain (default: none); an object, or a template of one."},
         "base_url": {"type": "string", "default": API, "description": "Where bots post."}},
         "oneOf": [{"required": ["webhook_url"]}, {"required": ["token", "channel"]}]})
 }
@@ -83,7 +83,7 @@ fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option
     let base_url = messaging::base_url(fields, API, webhook_url.is_none(), check);
     check_way(fields, "discord webhook", ("discord bot", "1234567890"), check);
     if webhook_url.is_some() && reply_to.is_some() {
-        let problem = FieldError::new(fields.at("reply_to"), "reply_to", "a webhook answers no message");
+        let problem = FieldError::new(fields.at("reply_to"), "reply_to", "a webhook cannot reply to a message");
         check.note(problem.suggest("\"token\": \"[[discord bot]]\", \"channel\": \"1234567890\""));
     }
     let text = text?;
@@ -160,7 +160,7 @@ fn mentions(given: Option<&Value>) -> Result<Value, NodeError> {
         Some(other) => {
             let made = kind(other);
             Err(NodeError::failed(format!(
-                "'allowed_mentions' must be an object, and its template made {made}"
+                "'allowed_mentions' must be an object; its template returned {made}"
             )))
         }
     }

@@ -22,12 +22,12 @@ const TIMEOUT: Duration = Duration::from_secs(90);
 pub(super) const TYPE: NodeType = NodeType {
     name: "document_read",
     group: "data",
-    summary: "Fetches a document and yields its text: plain text, Markdown, CSV, HTML, PDF or DOCX of at most 10 MiB. \
+    summary: "Fetches a document and returns its text: plain text, Markdown, CSV, HTML, PDF or DOCX of at most 10 MiB. \
               `[[name]]` in url and headers is a secret of the vault.",
     effect: Effect::Reads,
     schema,
-    result: "`{text}`, of a PDF `{text, pages}`: how many it has; in the text a form feed stands between them. Markdown and \
-             CSV stay as they are written, of HTML and DOCX there are the words, paragraph by paragraph.",
+    result: "`{text}`, for a PDF `{text, pages}`: the number of pages; the text has a form feed between pages. Markdown and \
+             CSV are returned unchanged, HTML and DOCX as plain text by paragraph.",
     members: &["text", "pages"],
     example: || {
         json!({"name": "handbook", "type": "document_read", "url": "https://example.com/handbook.pdf",
@@ -44,7 +44,7 @@ struct DocumentRead {
 
 fn schema() -> Value {
     let pages = format!(
-        "What it is written in; found out by itself unless given. A PDF has at most {MOST_PAGES} pages."
+        "Format of the document (default: detected). A PDF may have at most {MOST_PAGES} pages."
     );
     json!({"type": "object", "required": ["url"], "properties": {
         "url": {"type": "string", "description": "An http or https address of a public host; a template."},

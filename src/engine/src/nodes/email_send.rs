@@ -26,7 +26,7 @@ const MOST_TEXT: usize = 256 * 1024;
 pub(super) const TYPE: NodeType = NodeType {
     name: "email_send",
     group: "network",
-    summary: "Sends a mail through the service's mail server (SERVICE_SMTP_URL), from SERVICE_MAIL_FROM.",
+    summary: "Sends an email through the service's mail server (SERVICE_SMTP_URL), from SERVICE_MAIL_FROM.",
     effect: Effect::Outbound,
     schema,
     result: "`{delivery_id, status, recipients}`; the status is `queued`: the run does not wait for the mail server.",
@@ -53,12 +53,12 @@ fn schema() -> Value {
                "description": format!("{what}: an address, a list of addresses, or a template of either.")})
     };
     json!({"type": "object", "required": ["to", "subject", "text"], "properties": {
-        "to": list("Who gets it; with `cc` at most 50"),
-        "cc": list("Who gets a copy"),
-        "reply_to": {"type": "string", "description": "Where answers go; a template."},
-        "subject": {"type": "string", "description": "One line of at most 200 letters; a template."},
-        "text": {"type": "string", "description": "The mail as plain text, at most 256 KiB; a template."},
-        "html": {"type": "string", "description": "The same as HTML, shown in its place where that can be shown; a template."}}})
+        "to": list("Recipients; at most 50 together with `cc`"),
+        "cc": list("Recipients of a copy"),
+        "reply_to": {"type": "string", "description": "Address for replies; a template."},
+        "subject": {"type": "string", "description": "One line of at most 200 characters; a template."},
+        "text": {"type": "string", "description": "The email as plain text, at most 256 KiB; a template."},
+        "html": {"type": "string", "description": "The email as HTML, for mail clients that display HTML; a template."}}})
 }
 
 fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
@@ -132,7 +132,7 @@ impl Node for EmailSend {
         let recipients = to.len() + cc.len();
         if to.is_empty() || recipients > MOST_RECIPIENTS {
             let message = format!(
-                "the mail has {recipients} recipients; it needs one in 'to' and has at most {MOST_RECIPIENTS}"
+                "the email has {recipients} recipients; it needs at least one in 'to' and at most {MOST_RECIPIENTS}"
             );
             return Err(NodeError::failed(message).into());
         }
@@ -145,7 +145,7 @@ impl Node for EmailSend {
             || subject.chars().count() > MOST_SUBJECT
             || subject.chars().any(char::is_control)
         {
-            let message = format!("'subject' must be one line of 1 to {MOST_SUBJECT} letters");
+            let message = format!("'subject' must be one line of 1 to {MOST_SUBJECT} characters");
             return Err(NodeError::failed(message).into());
         }
         let (plain, html) = (text("text").unwrap_or_default(), text("html"));
@@ -190,7 +190,7 @@ fn address(field: &str, text: &str) -> Result<String, NodeError> {
     let text = text.trim_matches(' ');
     let bad = || {
         let shown: String = text.chars().filter(|letter| !letter.is_control()).take(60).collect();
-        NodeError::failed(format!("'{field}': '{shown}' is no address, such as ada@example.com"))
+        NodeError::failed(format!("'{field}': '{shown}' is not an address such as ada@example.com"))
     };
     let (local, domain) = text.rsplit_once('@').ok_or_else(bad)?;
     // A dot-atom of RFC 5322, with the letters of RFC 6531.

@@ -29,8 +29,8 @@ pub(super) const TYPE: NodeType = NodeType {
     summary: "Computes embeddings of texts: related texts have vectors that are close.",
     effect: Effect::Model,
     schema,
-    result: "`{vector, usage: {calls, input_tokens, output_tokens, cost_usd}, model}`; for a list of texts `vectors`, in \
-             their order, in place of `vector`.",
+    result: "`{vector, usage: {calls, input_tokens, output_tokens, cost_usd}, model}`; for a list of texts a list `vectors`, \
+             in the same order, instead of `vector`.",
     members: &["vector", "vectors", "usage", "model"],
     example: || {
         json!({"name": "vectors", "type": "embed", "model": "openai/text-embedding-3-small",
@@ -51,7 +51,7 @@ fn schema() -> Value {
         "input": {"type": ["string", "array"], "items": {"type": "string"},
                   "description": "A text, a list of at most 2,000, or a template of either."},
         "dimensions": {"type": "integer", "minimum": 1, "maximum": MOST_DIMENSIONS,
-                       "description": "Numbers of a vector, where the model lets one choose."}});
+                       "description": "Number of dimensions, if the model supports it."}});
     properties.extend(own.as_object().cloned().unwrap_or_default());
     json!({"type": "object", "required": ["model", "input"], "properties": properties})
 }
@@ -91,7 +91,7 @@ impl Embed {
             },
             other => {
                 let written = self.input.as_str().is_some_and(has_holes);
-                let hint = if written { "; `| string` makes a text of it" } else { "" };
+                let hint = if written { "; `| string` converts it to a string" } else { "" };
                 Err(NodeError::failed(format!(
                     "the input must be a text or a list of texts, not {}{hint}",
                     kind(&other)

@@ -22,10 +22,10 @@ const SYSTEM: &str = "Take the data out of the text, as JSON that fits the schem
 pub(super) const TYPE: NodeType = NodeType {
     name: "extract",
     group: "models",
-    summary: "Extracts data from a text with a language model, as a schema describes it.",
+    summary: "Extracts data from a text with a language model according to a schema.",
     effect: Effect::Model,
     schema,
-    result: "`{data, usage: {calls, input_tokens, output_tokens, cost_usd}, model}`; `data` fits the schema.",
+    result: "`{data, usage: {calls, input_tokens, output_tokens, cost_usd}, model}`; `data` matches the schema.",
     members: &["data", "usage", "model"],
     example: || {
         json!({"name": "order", "type": "extract", "model": "openai/gpt-4.1-mini", "input": "{{ inputs.letter }}",
@@ -46,7 +46,7 @@ fn schema() -> Value {
     let own = json!({
         "input": {"type": "string", "description": "The text; a template."},
         "schema": {"type": "object", "description": "JSON Schema of the data."},
-        "instructions": {"type": "string", "description": "What else the model has to know; a template."}});
+        "instructions": {"type": "string", "description": "Additional instructions for the model; a template."}});
     asking::schema(&["model", "input", "schema"], own)
 }
 

@@ -33,7 +33,7 @@ struct Filter {
 fn schema() -> Value {
     json!({"type": "object", "required": ["items", "when"], "properties": {
         "items": {"type": ["string", "array"], "description": "The list, or a template of it."},
-        "when": {"type": "string", "description": "The condition; `item` and `index` are the entry and its place."}}})
+        "when": {"type": "string", "description": "The condition; `item` and `index` are the entry and its index."}}})
 }
 
 fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {

@@ -27,10 +27,10 @@ const CONCURRENCY_MAX: u32 = 32;
 pub(super) const TYPE: NodeType = NodeType {
     name: "for_each",
     group: "logic",
-    summary: "Runs one node for every entry of a list, several at the same time.",
+    summary: "Runs one node for every entry of a list, several concurrently.",
     effect: Effect::Nested,
     schema,
-    result: "`{items, errors}`: results in the order of the list, null where one failed; `errors` lists \
+    result: "`{items, errors}`: results in the order of the list, null if an entry failed; `errors` lists \
              `{index, code, message}`.",
     members: &["items", "errors"],
     example: || {
@@ -51,12 +51,12 @@ struct ForEach {
 fn schema() -> Value {
     json!({"type": "object", "required": ["items", "body"], "properties": {
         "items": {"type": ["string", "array"], "description": "The list, or a template of it; at most 10,000 entries."},
-        "body": {"type": "object", "description": "A node without a name; `item` and `index` are the entry and its place.",
+        "body": {"type": "object", "description": "A node without a name; `item` and `index` are the entry and its index.",
                  "required": ["type"]},
         "concurrency": {"type": "integer", "minimum": 1, "maximum": CONCURRENCY_MAX, "default": 4,
-                        "description": "Entries at the same time."},
+                        "description": "Maximum number of entries in progress at the same time."},
         "on_item_error": {"enum": ["fail", "continue"], "default": "fail",
-                          "description": "Whether an entry that fails ends it, or is listed in `errors`."}}})
+                          "description": "Whether a failed entry fails the node, or is listed in `errors`."}}})
 }
 
 fn build(fields: &mut Fields<'_>, spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
@@ -77,7 +77,7 @@ fn read(fields: &mut Fields<'_>, spec: &NodeSpec, check: &mut Check) -> Option<P
     let body = fields.required("body", &mut check.problems)?;
     let body = read_inner(pointer, body, &spec.name, "the body of a for_each", &mut check.problems)?;
     if body.kind == "for_each" {
-        let message = "a for_each does not stand inside a for_each";
+        let message = "a for_each inside a for_each is not allowed";
         let problem = FieldError::new(format!("{}/type", body.pointer), "nested", message);
         check.note(problem.suggest("put the inner one into a workflow and call it with sub_workflow"));
         return None;

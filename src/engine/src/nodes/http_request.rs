@@ -31,8 +31,8 @@ pub(super) const TYPE: NodeType = NodeType {
     summary: "Sends an HTTP request. `[[name]]` in url, headers, query, json and body is a secret of the vault.",
     effect: Effect::Outbound,
     schema,
-    result: "`{status, headers, json}` of an answer in JSON, else `{status, headers, text}`; bytes that are no text as \
-             `base64`.",
+    result: "`{status, headers, json}` for a JSON response, else `{status, headers, text}`; bytes that are not text are \
+             in `base64`.",
     members: &["status", "headers", "json", "text", "base64"],
     example: || {
         json!({"name": "charge", "type": "http_request", "method": "POST", "url": "https://api.example.com/v1/charges",
@@ -54,18 +54,18 @@ struct HttpRequest {
 
 fn schema() -> Value {
     json!({"type": "object", "required": ["url"], "properties": {
-        "method": {"enum": METHODS, "default": "GET", "description": "How it is sent."},
+        "method": {"enum": METHODS, "default": "GET", "description": "HTTP method."},
         "url": {"type": "string",
-                "description": "An http or https address of a public host; a template. A `[[name]]` at its beginning is an \
-                                address, one behind it is escaped for its place."},
+                "description": "An http or https address of a public host; a template. A `[[name]]` at the beginning is used \
+                                as an address; after it a secret is escaped for its position."},
         "headers": {"type": "object", "additionalProperties": {"type": "string"},
-                    "description": "Texts; templates. `Idempotency-Key` is added unless it is given."},
+                    "description": "Headers; values are templates. `Idempotency-Key` is added unless given."},
         "query": {"type": "object",
-                  "description": "Parameters behind those of `url`; texts are templates, of a list each entry is one."},
-        "json": {"description": "The body as JSON; texts inside are templates."},
+                  "description": "Query parameters, appended to those of `url`; strings are templates; each entry of a list becomes a parameter."},
+        "json": {"description": "The body as JSON; strings inside are templates."},
         "body": {"type": "string", "description": "The body as text; a template."},
         "fail_on_status": {"type": "boolean", "default": true,
-                           "description": "Whether a status of 400 or more is a failure of the node."}},
+                           "description": "Whether a status of 400 or more fails the node."}},
         "not": {"required": ["json", "body"]}})
 }
 
@@ -86,8 +86,8 @@ fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option
         }
     }
     if json.is_some() && body.is_some() {
-        let problem = FieldError::new(fields.at("body"), "body", "there is one body: json or body");
-        check.note(problem.suggest("leave one of them out"));
+        let problem = FieldError::new(fields.at("body"), "body", "only one body is allowed: json or body");
+        check.note(problem.suggest("remove one of them"));
     }
     let fail_on_status = fields.boolean("fail_on_status", &mut check.problems).unwrap_or(true);
     let method = Method::from_bytes(method.as_bytes()).ok()?;

@@ -17,7 +17,7 @@ use crate::ports::{ChunkPlace, Ranked};
 use crate::search::{Fused, fused, terms};
 use crate::template::{as_text, fill, has_holes};
 
-/// Most hits.
+/// Maximum number of hits.
 const MOST_HITS: u32 = 50;
 /// How far down each ranking counts.
 const DEPTH: usize = 200;
@@ -30,11 +30,11 @@ const MODES: [&str; 3] = ["hybrid", "text", "vector"];
 pub(super) const TYPE: NodeType = NodeType {
     name: "index_search",
     group: "data",
-    summary: "Finds the chunks of a search index that match a query best: by words, by a vector, or by both.",
+    summary: "Finds the chunks of a search index that best match a query: by words, by a vector, or by both.",
     effect: Effect::Reads,
     schema,
-    result: "`{hits: [{document, chunk, text, score, rank_text, rank_vector, metadata}]}`, the best first; `score` is BM25, \
-             the cosine, or of `hybrid` 1 / (60 + rank), of both rankings added up; a rank only where that ranking has the chunk.",
+    result: "`{hits: [{document, chunk, text, score, rank_text, rank_vector, metadata}]}`, best first; `score` is BM25, the \
+             cosine, or, for `hybrid`, the sum of 1 / (60 + rank) of both rankings; a rank is present only if that ranking has the chunk.",
     members: &["hits"],
     example: || {
         json!({"name": "found", "type": "index_search", "index": "handbook", "query": "{{ inputs.question }}",
@@ -61,16 +61,16 @@ struct IndexSearch {
 
 fn schema() -> Value {
     json!({"type": "object", "required": ["index"], "properties": {
-        "index": {"type": "string", "description": "Its name in the workspace; a template."},
-        "query": {"type": "string", "description": "Words to look for; a template. Needed unless the mode is `vector`."},
+        "index": {"type": "string", "description": "Name of the index in the workspace; a template."},
+        "query": {"type": "string", "description": "Words to search for; a template. Required unless the mode is `vector`."},
         "vector": {"type": ["string", "array"],
-                   "description": "The query's vector, made by the same model as those of the chunks, or a template of it; \
-                                   needed for the mode `vector`."},
-        "limit": {"type": "integer", "minimum": 1, "maximum": MOST_HITS, "default": 10, "description": "Most hits."},
-        "mode": {"enum": MODES, "default": "hybrid", "description": "What is compared; `hybrid` without a vector is the words alone."},
+                   "description": "The query's vector, from the same model as those of the chunks, or a template of it; \
+                                   required for the mode `vector`."},
+        "limit": {"type": "integer", "minimum": 1, "maximum": MOST_HITS, "default": 10, "description": "Maximum number of hits."},
+        "mode": {"enum": MODES, "default": "hybrid", "description": "Search mode; `hybrid` without a vector searches only by words."},
         "filter": {"type": "object",
-                   "description": "Members that a chunk's metadata must have: texts, numbers, true, false or null; texts are \
-                                   templates."}},
+                   "description": "Members that a chunk's metadata must have: strings, numbers, true, false or null; strings \
+                                   are templates."}},
         "anyOf": [{"required": ["query"]}, {"required": ["vector", "mode"]}]})
 }
 
@@ -149,7 +149,7 @@ impl Node for IndexSearch {
             Some(given) if self.mode != Mode::Text => {
                 vector = call.search().vector(&index, read_vector(given)?, filter, DEPTH).await?;
             }
-            None if self.mode == Mode::Vector => return Err(NodeError::failed("there is no vector").into()),
+            None if self.mode == Mode::Vector => return Err(NodeError::failed("the vector is missing").into()),
             _ => {}
         }
         let mut found = self.ranked(&text, &vector);
@@ -196,14 +196,14 @@ fn read_filter(filter: &Value) -> Result<&Map<String, Value>, NodeError> {
     for (name, value) in members {
         if value.is_array() || value.is_object() {
             let message = format!(
-                "the filter's '{name}' must be a text, a number, true, false or null, not {}",
+                "the filter's '{name}' must be a string, a number, true, false or null, not {}",
                 kind(value)
             );
             return Err(NodeError::failed(message));
         }
     }
     if filter.to_string().contains("\\u0000") {
-        return Err(NodeError::failed("the filter holds U+0000"));
+        return Err(NodeError::failed("the filter contains U+0000"));
     }
     Ok(members)
 }

@@ -26,10 +26,10 @@ const MOST_CHUNKS: usize = 10_000;
 pub(super) const TYPE: NodeType = NodeType {
     name: "index_upsert",
     group: "data",
-    summary: "Writes a document's chunks to a search index of the workspace, and replaces its earlier ones.",
+    summary: "Writes a document's chunks to a search index of the workspace and replaces its previous chunks.",
     effect: Effect::Outbound,
     schema,
-    result: "`{index, document, chunks, replaced}`: how many chunks it has now, and how many it had.",
+    result: "`{index, document, chunks, replaced}`: the number of chunks now and before.",
     members: &["index", "document", "chunks", "replaced"],
     example: || {
         json!({"name": "keep", "type": "index_upsert", "index": "handbook", "document": "{{ inputs.path }}",
@@ -47,14 +47,14 @@ struct IndexUpsert {
 
 fn schema() -> Value {
     json!({"type": "object", "required": ["index", "document", "chunks"], "properties": {
-        "index": {"type": "string", "description": "Its name in the workspace; a template. It is made when it is not there."},
-        "document": {"type": "string", "description": "By which the document is found again; a template."},
+        "index": {"type": "string", "description": "Name of the index in the workspace; a template. It is created if it does not exist."},
+        "document": {"type": "string", "description": "Id of the document; a template."},
         "chunks": {"type": ["string", "array"],
-                   "description": "Texts, or objects `{text, metadata, vector}` as `chunk` leaves them; a template. An empty \
+                   "description": "Strings, or objects `{text, metadata, vector}` as `chunk` returns them; a template. An empty \
                                    list deletes the document. At most 50,000 in an index."},
         "vectors": {"type": ["string", "array"],
-                    "description": "A vector for each chunk, as `embed` leaves them, where the chunks have none themselves; \
-                                    a template."}}})
+                    "description": "A vector for each chunk, as `embed` returns them, if the chunks contain none; a \
+                                    template."}}})
 }
 
 fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
@@ -111,7 +111,7 @@ pub(super) fn name_of(field: &str, input: &Value) -> Result<String, NodeError> {
     let is_bad = matches!(name.as_str(), "" | "." | "..") || name.chars().any(char::is_control);
     if is_bad || name.chars().count() > MOST_NAME {
         let message = format!(
-            "'{field}' must have 1 to {MOST_NAME} letters, no control characters, and not be '.' or '..'"
+            "'{field}' must have 1 to {MOST_NAME} characters, no control characters, and not be '.' or '..'"
         );
         return Err(NodeError::failed(message));
     }
@@ -157,7 +157,7 @@ fn one(chunk: Value, vector: Option<Value>) -> Result<IndexedChunk, NodeError> {
         Value::String(text) => Map::from_iter([("text".to_owned(), Value::String(text))]),
         Value::Object(members) => members,
         other => {
-            let message = format!("must be a text or {{text, metadata, vector}}, not {}", kind(&other));
+            let message = format!("must be a string or {{text, metadata, vector}}, not {}", kind(&other));
             return Err(NodeError::failed(message));
         }
     };
@@ -177,7 +177,7 @@ fn one(chunk: Value, vector: Option<Value>) -> Result<IndexedChunk, NodeError> {
     }
     // PostgreSQL keeps no NUL.
     if written.contains("\\u0000") {
-        return Err(NodeError::failed("'metadata' holds U+0000"));
+        return Err(NodeError::failed("'metadata' contains U+0000"));
     }
     let text = text.replace('\0', "\u{fffd}");
     let vector = vector.or_else(|| members.remove("vector")).filter(|vector| !vector.is_null());

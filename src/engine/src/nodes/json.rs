@@ -15,10 +15,10 @@ use crate::template::{as_text, fill};
 pub(super) const TYPE: NodeType = NodeType {
     name: "json",
     group: "logic",
-    summary: "Reads JSON from a text, or writes a value as JSON.",
+    summary: "Parses JSON from a string, or converts a value to JSON.",
     effect: Effect::Pure,
     schema,
-    result: "With `parse` the value, with `stringify` the text.",
+    result: "With `parse` the value, with `stringify` the string.",
     members: &[],
     example: || json!({"name": "body", "type": "json", "parse": "{{ inputs.body }}"}),
     build,
@@ -31,8 +31,8 @@ enum Json {
 
 fn schema() -> Value {
     json!({"type": "object", "properties": {
-        "parse": {"type": "string", "description": "A text to read; a template."},
-        "stringify": {"description": "A value to write; texts inside are templates."}},
+        "parse": {"type": "string", "description": "The string to parse; a template."},
+        "stringify": {"description": "The value to convert; strings inside are templates."}},
         "oneOf": [{"required": ["parse"]}, {"required": ["stringify"]}]})
 }
 
@@ -65,7 +65,7 @@ impl Node for Json {
         match self {
             Self::Stringify(_) => Ok(Value::String(input.to_string())),
             Self::Parse(_) => serde_json::from_str(&as_text(&input))
-                .map_err(|error| NodeError::failed(format!("the text is no JSON: {error}")).into()),
+                .map_err(|error| NodeError::failed(format!("the text is not JSON: {error}")).into()),
         }
     }
 }

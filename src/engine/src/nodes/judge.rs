@@ -23,7 +23,7 @@ const SYSTEM: &str = "You judge an answer. Think first and write down your reaso
 pub(super) const TYPE: NodeType = NodeType {
     name: "judge",
     group: "models",
-    summary: "Lets a language model score an answer from 0 to 1, by criteria, by what was expected, or by both.",
+    summary: "Scores an answer from 0 to 1 with a language model, by criteria, by an expected answer, or by both.",
     effect: Effect::Model,
     schema,
     result: "`{score, passed, reasoning, feedback, usage: {calls, input_tokens, output_tokens, cost_usd}, model}`.",
@@ -48,12 +48,12 @@ struct Judge {
 
 fn schema() -> Value {
     let own = json!({
-        "output": {"type": "string", "description": "The answer that is judged; a template."},
-        "input": {"type": "string", "description": "What it answers; a template."},
-        "expected": {"type": "string", "description": "What it should have been; a template."},
-        "criteria": {"type": "string", "description": "What makes an answer good; a template."},
+        "output": {"type": "string", "description": "The answer to score; a template."},
+        "input": {"type": "string", "description": "The question; a template."},
+        "expected": {"type": "string", "description": "The expected answer; a template."},
+        "criteria": {"type": "string", "description": "The criteria for a good answer; a template."},
         "threshold": {"type": "number", "minimum": 0, "maximum": 1, "default": THRESHOLD,
-                      "description": "The least score that passes."}});
+                      "description": "Minimum score that passes."}});
     let mut schema = asking::schema(&["model", "output"], own);
     if let Some(members) = schema.as_object_mut() {
         members.insert("anyOf".to_owned(), json!([{"required": ["criteria"]}, {"required": ["expected"]}]));

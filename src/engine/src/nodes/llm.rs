@@ -21,11 +21,11 @@ use crate::template::{as_text, fill};
 pub(super) const TYPE: NodeType = NodeType {
     name: "llm",
     group: "models",
-    summary: "Asks a language model; with `stream` its answer is the assistant's message while it comes.",
+    summary: "Calls a language model; with `stream` its answer is streamed as the assistant's message.",
     effect: Effect::Model,
     schema,
     result: "`{text, json, usage: {calls, input_tokens, output_tokens, cost_usd}, model, finish_reason}`; `json` only \
-             with a `response_schema`; `cost_usd` is null where the model's price is not known.",
+             with a `response_schema`; `cost_usd` is null if the model's price is unknown.",
     members: &["text", "json", "usage", "model", "finish_reason"],
     example: || {
         json!({"name": "answer", "type": "llm", "model": "openai/gpt-4.1-mini", "system": "Answer in one sentence.",
@@ -54,8 +54,8 @@ pub(super) fn talk_schema(own: Value) -> Value {
         "system": {"type": "string", "description": "The instructions; a template."},
         "messages": {"type": ["string", "array"],
                      "description": "A list of `{role, content}`, or a template of it: `{{ messages }}` is the thread."},
-        "user": {"type": "string", "description": "What to ask, behind `messages`; a template."},
-        "response_schema": {"type": "object", "description": "JSON Schema that the answer has to fit."},
+        "user": {"type": "string", "description": "The user message, appended to `messages`; a template."},
+        "response_schema": {"type": "object", "description": "JSON Schema of the answer."},
         "stream": {"type": "boolean", "default": false, "description": "Write the answer to the assistant's message."}});
     if let (Some(all), Value::Object(mut own)) = (properties.as_object_mut(), own) {
         all.append(&mut own);
@@ -77,9 +77,9 @@ fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option
     let response_schema = schema_field(fields, "response_schema", check);
     let stream = fields.boolean("stream", &mut check.problems).unwrap_or(false);
     if fields.value("tools").is_some() {
-        let problem = FieldError::new(fields.at("tools"), "unknown_field", "an llm calls no tools");
+        let problem = FieldError::new(fields.at("tools"), "unknown_field", "an llm node cannot call tools");
         check
-            .note(problem.suggest("\"type\": \"agent\", which calls them and goes on with what they answer"));
+            .note(problem.suggest("\"type\": \"agent\", which calls tools and continues with their results"));
     }
     Some(Box::new(Llm { asks: asks?, talk, response_schema, stream }))
 }
@@ -167,6 +167,6 @@ fn read_message(message: &Value) -> Result<Message, NodeError> {
         .ok_or_else(|| bad(format!("one is {}", kind(message))))?;
     let roles = [Role::System, Role::User, Role::Assistant, Role::Tool];
     let known = roles.into_iter().find(|known| known.as_str() == role);
-    let role = known.ok_or_else(|| bad(format!("'{role}' is no role")))?;
+    let role = known.ok_or_else(|| bad(format!("'{role}' is not a role")))?;
     Ok(Message::text(role, as_text(message.get("content").unwrap_or(&Value::Null))))
 }

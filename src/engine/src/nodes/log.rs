@@ -33,8 +33,8 @@ struct Log {
 
 fn schema() -> Value {
     json!({"type": "object", "required": ["message"], "properties": {
-        "message": {"type": "string", "description": "The line; a template, cut after 4,096 characters."},
-        "level": {"enum": ["debug", "info", "warn", "error"], "default": "info", "description": "How much it matters."}}})
+        "message": {"type": "string", "description": "The line; a template, truncated after 4,096 characters."},
+        "level": {"enum": ["debug", "info", "warn", "error"], "default": "info", "description": "Log level."}}})
 }
 
 fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {

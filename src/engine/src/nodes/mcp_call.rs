@@ -26,8 +26,8 @@ pub(super) const TYPE: NodeType = NodeType {
     summary: "Calls a tool of an MCP server, over streamable HTTP. `[[name]]` in headers is a secret of the vault.",
     effect: Effect::Outbound,
     schema,
-    result: "`{text, json, content}`: the texts of the tool's answer; its structured answer, or the JSON that the text \
-             is, else null; and the parts that are no texts, as they came. A tool that answers with an error fails the node.",
+    result: "`{text, json, content}`: the text of the tool's result; its structured result, or the text parsed as JSON, \
+             else null; and the parts that are not text, unchanged. A tool that returns an error fails the node.",
     members: &["text", "json", "content"],
     example: || {
         json!({"name": "weather", "type": "mcp_call", "url": "https://mcp.example.com/mcp", "tool": "get_weather",
@@ -52,7 +52,7 @@ fn schema() -> Value {
     json!({"type": "object", "required": ["url", "tool"], "properties": {
         "url": {"type": "string", "description": "The server's address, http or https; a template."},
         "tool": {"type": "string", "description": "The tool's name; a template."},
-        "arguments": {"type": ["object", "string"], "default": {}, "description": "What it is called with, or a template of it; texts inside are templates."},
+        "arguments": {"type": ["object", "string"], "default": {}, "description": "The tool's arguments, or a template of them; strings inside are templates."},
         "headers": {"type": "object", "default": {}, "additionalProperties": {"type": "string"},
                     "description": "Headers of every request; their values are templates, and `[[name]]` in them is a secret."}}})
 }
@@ -84,7 +84,7 @@ impl Place {
         let headers = fields.value("headers").cloned().unwrap_or_else(|| json!({}));
         let texts = headers.as_object().is_some_and(|all| all.values().all(Value::is_string));
         if !texts {
-            let problem = FieldError::new(fields.at("headers"), "type", "must be an object of texts");
+            let problem = FieldError::new(fields.at("headers"), "type", "must be an object of strings");
             check.note(problem.suggest(r#""headers": {"X-Team": "support"}"#));
             return None;
         }
@@ -121,7 +121,7 @@ pub(super) async fn server(input: &Value, call: &Call<'_>) -> Result<Server, Nod
 /// What calls MCP servers.
 pub(super) fn mcp<'a>(call: &'a Call<'_>) -> Result<&'a Mcp, NodeError> {
     call.models().mcp().ok_or_else(|| {
-        NodeError::new(ErrorCode::EgressRefused, "this service does not let workflows call MCP servers")
+        NodeError::new(ErrorCode::EgressRefused, "MCP calls are not enabled on this service")
     })
 }
 

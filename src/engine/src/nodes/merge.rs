@@ -19,7 +19,7 @@ pub(super) const TYPE: NodeType = NodeType {
     summary: "Merges several objects into one, or several lists into one.",
     effect: Effect::Pure,
     schema,
-    result: "The object, where later members win, or the list.",
+    result: "The object, in which later members take precedence, or the list.",
     members: &[],
     example: || json!({"name": "all", "type": "merge", "inputs": ["{{ results.defaults }}", "{{ inputs.options }}"]}),
     build,
@@ -31,7 +31,7 @@ struct Merge {
 
 fn schema() -> Value {
     json!({"type": "object", "required": ["inputs"], "properties": {
-        "inputs": {"type": ["array", "string"], "description": "Objects, or lists; texts are templates of them."}}})
+        "inputs": {"type": ["array", "string"], "description": "Objects, or lists; strings are templates of them."}}})
 }
 
 fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {

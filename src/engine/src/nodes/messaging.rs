@@ -84,11 +84,11 @@ pub(super) fn check_way(fields: &mut Fields<'_>, webhook: &str, bot: (&str, &str
     let mut has = |name| fields.value(name).is_some();
     let (by_webhook, as_bot, channel) = (has("webhook_url"), has("token"), has("channel"));
     if by_webhook == as_bot {
-        let message = "needs 'webhook_url', or 'token' and 'channel'; one of the two";
+        let message = "needs either 'webhook_url', or 'token' and 'channel'";
         let problem = FieldError::new(fields.at("webhook_url"), "required", message);
         check.note(problem.suggest(format!("\"webhook_url\": \"[[{webhook}]]\"")));
     } else if as_bot != channel {
-        let message = if as_bot { "a bot needs a channel" } else { "a webhook has its own channel" };
+        let message = if as_bot { "a bot needs a channel" } else { "a webhook already has a channel" };
         let problem = FieldError::new(fields.at("channel"), "required", message);
         let (token, place) = bot;
         check.note(problem.suggest(format!("\"token\": \"[[{token}]]\", \"channel\": \"{place}\"")));
@@ -133,5 +133,5 @@ pub(super) async fn answered(answer: Response, messenger: &str) -> Result<Value,
         NodeError { retryable: fault.retryable && !taken, ..fault }
     })?;
     serde_json::from_slice(&body)
-        .map_err(|_| NodeError::failed(format!("{place} did not answer as {messenger} does")))
+        .map_err(|_| NodeError::failed(format!("{place} did not respond like {messenger}")))
 }

@@ -15,7 +15,7 @@ use crate::template::{as_text, fill};
 pub(super) const TYPE: NodeType = NodeType {
     name: "notice",
     group: "chat",
-    summary: "Shows a message outside the conversation; it is not stored in the thread.",
+    summary: "Shows a message outside the conversation, without storing it in the thread.",
     effect: Effect::Speaks,
     schema,
     result: "`{level, message, title}`",

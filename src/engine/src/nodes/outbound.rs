@@ -66,7 +66,7 @@ pub(super) fn secret(
 ) -> Option<Value> {
     let secret = text(fields, name, check)?;
     if !has_secrets(&segments(secret.as_str().unwrap_or_default())) {
-        let message = "a secret belongs into the vault: a graph can be read by whoever reads the workflow";
+        let message = "store the secret in the vault: every reader of the workflow can read its graph";
         let problem = FieldError::new(fields.at(name), "secret", message);
         let create = format!("callboard credential create \"{example}\", and \"{name}\": \"[[{example}]]\"");
         check.note(problem.suggest(create));
@@ -115,11 +115,11 @@ pub(super) fn check_headers(headers: Option<&Value>, at: &str, check: &mut Check
             check.note(problem.suggest(format!("\"{name}\": \"…\"")));
         }
         if net::header::HeaderName::try_from(name).is_err() {
-            let problem = FieldError::new(pointer, "header", "is no name of a header");
-            check.note(problem.suggest("letters, digits and hyphens, such as X-Request-Source"));
+            let problem = FieldError::new(pointer, "header", "is not a valid header name");
+            check.note(problem.suggest("use letters, digits and hyphens, such as X-Request-Source"));
         } else if Request::is_of_connection(name) {
-            let problem = FieldError::new(pointer, "header", format!("'{name}' belongs to the connection"));
-            check.note(problem.suggest(format!("leave '{name}' out")));
+            let problem = FieldError::new(pointer, "header", format!("'{name}' is set by the connection"));
+            check.note(problem.suggest(format!("remove '{name}'")));
         }
     }
 }
@@ -166,7 +166,7 @@ pub(super) fn no_text(name: &str, value: &Value) -> NodeError {
     if value.is_string() {
         return NodeError::failed(format!("'{name}' is empty"));
     }
-    NodeError::failed(format!("'{name}' must be a text, and its template made {}", kind(value)))
+    NodeError::failed(format!("'{name}' must be a string; its template returned {}", kind(value)))
 }
 
 /// Asks the vault for the secrets of an input, and puts them in. From then on the run says none of them.
@@ -207,7 +207,7 @@ fn spelt(hole: &Hole, secret: &str) -> String {
 /// An address; the error does not repeat it.
 pub(crate) fn address(text: &str) -> Result<Url, NodeError> {
     let refused = |why: String| NodeError::new(ErrorCode::EgressRefused, why);
-    let url = Url::parse(text.trim()).map_err(|error| refused(format!("the url is no address: {error}")))?;
+    let url = Url::parse(text.trim()).map_err(|error| refused(format!("the url is not a valid address: {error}")))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(refused(format!("'{}:' is neither http nor https", url.scheme())));
     }
@@ -242,7 +242,7 @@ pub(super) async fn get(fields: &Revealed, most: u64, call: &Call<'_>) -> Result
 /// Adds a header; the error names it and not what it says.
 pub(crate) fn header(request: Request, name: &str, value: &str) -> Result<Request, NodeError> {
     let bad = |_| {
-        NodeError::failed(format!("the header '{name}' cannot be sent: it has a line break or no letters"))
+        NodeError::failed(format!("the header '{name}' cannot be sent: it has a line break or is empty"))
     };
     request.header(name, value).map_err(bad)
 }

@@ -30,16 +30,16 @@ impl Path {
         if text.len() > LONGEST {
             return Err(format!("is longer than {LONGEST} bytes"));
         }
-        let path = JsonPath::parse(text).map_err(|error| format!("is no JSONPath: {error}"))?;
+        let path = JsonPath::parse(text).map_err(|error| format!("is not a JSONPath: {error}"))?;
         let bare = without_names(text);
         if bare.matches("..").count() > MOST_DESCENTS {
             return Err(format!("has more than {MOST_DESCENTS} '..'"));
         }
         if ways(&bare) > MOST_WAYS {
-            return Err("has too many selectors in brackets behind one another".to_owned());
+            return Err("has too many consecutive selectors in brackets".to_owned());
         }
         if begins_wide_again(&bare) {
-            return Err("looks for more than one place from '$' inside a filter".to_owned());
+            return Err("has a '$' path inside a filter that selects more than one value".to_owned());
         }
         let single = !is_wide(&bare);
         Ok(Self { path: Arc::new(path), single })

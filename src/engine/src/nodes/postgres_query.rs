@@ -35,8 +35,8 @@ pub(super) const TYPE: NodeType = NodeType {
     summary: "Executes one SQL statement in a PostgreSQL database, with parameters. `[[name]]` in dsn is a secret of the vault.",
     effect: Effect::Outbound,
     schema,
-    result: "`{rows, count}`: an object for each row, as PostgreSQL's `to_jsonb` makes it, and how many there are; of a \
-             statement without rows, how many it has changed.",
+    result: "`{rows, count}`: an object for each row, as PostgreSQL's `to_jsonb` returns it, and the number of rows; for \
+             a statement without rows, the number of changed rows.",
     members: &["rows", "count"],
     example: || {
         json!({"name": "orders", "type": "postgres_query", "dsn": "[[orders database]]",
@@ -59,15 +59,15 @@ fn schema() -> Value {
     json!({"type": "object", "required": ["dsn", "query"], "properties": {
         "dsn": {"type": "string",
                 "description": "`postgres://user:password@host:port/database` of a public host, such as `[[orders database]]`; a \
-                                template. The server's certificate is checked unless it says another `sslmode`, as libpq has them."},
+                                template. The server's certificate is verified unless `sslmode` (as in libpq) says otherwise."},
         "query": {"type": "string", "maxLength": MOST_SQL,
-                  "description": "One statement, as it stands: no template. What it works on are its parameters `$1`, `$2`, …."},
+                  "description": "One statement; not a template. Pass values as the parameters `$1`, `$2`, …."},
         "parameters": {"type": ["array", "string"],
-                       "description": "Their values, or a template of a list; they are bound, never written into the statement."},
+                       "description": "Values of the parameters, or a template of a list; they are bound, never inserted into the statement."},
         "mode": {"enum": MODES, "default": "read",
-                 "description": "`read`: in a transaction that may change nothing. `write`: what it changes stays."},
+                 "description": "`read`: in a read-only transaction. `write`: changes are committed."},
         "max_rows": {"type": "integer", "minimum": 1, "maximum": MOST_ROWS, "default": 1_000,
-                     "description": "More rows, or more than 4 MiB of them, are a failure."}}})
+                     "description": "Maximum number of rows; more rows, or more than 4 MiB, fail the node."}}})
 }
 
 fn build(fields: &mut Fields<'_>, spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
@@ -82,7 +82,7 @@ fn build(fields: &mut Fields<'_>, spec: &NodeSpec, check: &mut Check) -> Option<
     let rows = fields.whole("max_rows", 1..=MOST_ROWS, &mut check.problems).unwrap_or(1_000);
     let time = spec.common.timeout.unwrap_or(TIMEOUT);
     if time > LONGEST {
-        let message = format!("a statement may take at most {} s", LONGEST.as_secs());
+        let message = format!("the maximum for a statement is {} s", LONGEST.as_secs());
         let problem = FieldError::new(format!("{}/timeout_seconds", spec.pointer), "range", message);
         check.note(problem.suggest(format!("\"timeout_seconds\": {}", LONGEST.as_secs())));
     }

@@ -14,7 +14,7 @@ use crate::template::{as_text, fill};
 pub(super) const TYPE: NodeType = NodeType {
     name: "progress",
     group: "chat",
-    summary: "Tells the chat what the workflow is doing; not kept in the thread.",
+    summary: "Shows the workflow's progress in the chat, without storing it in the thread.",
     effect: Effect::Speaks,
     schema,
     result: "`{text}`",

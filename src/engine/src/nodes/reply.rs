@@ -21,7 +21,7 @@ const LATER: [&str; 2] = ["annotations", "widget"];
 pub(super) const TYPE: NodeType = NodeType {
     name: "reply",
     group: "chat",
-    summary: "Writes to the assistant's message.",
+    summary: "Writes text to the assistant's message.",
     effect: Effect::Speaks,
     schema,
     result: "`{text}`",
@@ -42,12 +42,12 @@ struct Reply {
 
 fn schema() -> Value {
     json!({"type": "object", "required": ["text"], "properties": {
-        "text": {"type": "string", "description": "What to say; a template."},
-        "pieces": {"enum": ["words", "whole"], "default": "whole", "description": "How to cut it for streaming."},
+        "text": {"type": "string", "description": "The text; a template."},
+        "pieces": {"enum": ["words", "whole"], "default": "whole", "description": "How to split the text for streaming."},
         "pause_ms": {"type": "number", "minimum": 0, "maximum": LONGEST_PAUSE, "default": 0,
-                     "description": "Pause between two pieces, milliseconds."},
+                     "description": "Pause between two pieces, in milliseconds."},
         "new_message": {"type": "boolean", "default": false,
-                        "description": "Begin another message instead of going on with the turn's."}}})
+                        "description": "Start another message instead of continuing the turn's message."}}})
 }
 
 fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {

@@ -28,13 +28,13 @@ const MOST_ITEMS: u32 = 500;
 pub(super) const TYPE: NodeType = NodeType {
     name: "rss_read",
     group: "network",
-    summary: "Fetches a feed (RSS, Atom or JSON Feed) of at most 10 MiB and yields its news. `[[name]]` in url and headers is \
+    summary: "Fetches a feed (RSS, Atom or JSON Feed) of at most 10 MiB and returns its items. `[[name]]` in url and headers is \
               a secret of the vault.",
     effect: Effect::Reads,
     schema,
     result: "`{title, link, items: [{id, title, link, summary, content, authors, categories, published_at, updated_at}]}` in the \
-             feed's order; of HTML there are the words, times are RFC 3339, and what the feed does not say is null. Without an id of its \
-             own an item has one that is the same each time; RSS knows one time alone, which is both.",
+             feed's order; HTML is returned as plain text, times are RFC 3339, and missing values are null. An item without an id receives \
+             a stable one; RSS has only one time, which is used for both.",
     members: &["title", "link", "items"],
     example: || {
         json!({"name": "news", "type": "rss_read", "url": "https://example.com/feed.xml", "limit": 10,
@@ -54,10 +54,10 @@ fn schema() -> Value {
     json!({"type": "object", "required": ["url"], "properties": {
         "url": {"type": "string", "description": "An http or https address of a public host; a template."},
         "headers": {"type": "object", "additionalProperties": {"type": "string"}, "description": "Texts; templates."},
-        "limit": {"type": "integer", "minimum": 1, "maximum": MOST_ITEMS, "default": ITEMS, "description": "Most items."},
+        "limit": {"type": "integer", "minimum": 1, "maximum": MOST_ITEMS, "default": ITEMS, "description": "Maximum number of items."},
         "since": {"type": "string",
-                  "description": "Leaves out what came out and was changed before this time; RFC 3339, a template. Items that \
-                                  say no time stay."}}})
+                  "description": "Omits items published and changed before this time; RFC 3339, a template. Items without a \
+                                  time are kept."}}})
 }
 
 fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
@@ -111,7 +111,7 @@ impl Node for RssRead {
 fn time(text: &str) -> Result<DateTime<Utc>, NodeError> {
     let read = DateTime::parse_from_rfc3339(text.trim());
     read.map(|time| time.to_utc()).map_err(|_| {
-        NodeError::failed(format!("'{text}' in 'since' is no time; write it like 2026-01-31T09:00:00Z"))
+        NodeError::failed(format!("'{text}' in 'since' is not a time; write it like 2026-01-31T09:00:00Z"))
     })
 }
 

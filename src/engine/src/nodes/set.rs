@@ -15,10 +15,10 @@ use crate::template::fill;
 pub(super) const TYPE: NodeType = NodeType {
     name: "set",
     group: "logic",
-    summary: "Names values.",
+    summary: "Sets named values.",
     effect: Effect::Pure,
     schema,
-    result: "The values, filled.",
+    result: "The values after the templates are filled.",
     members: &[],
     example: || json!({"name": "order", "type": "set", "values": {"id": "{{ inputs.id }}", "urgent": true}}),
     build,
@@ -30,7 +30,7 @@ struct Set {
 
 fn schema() -> Value {
     json!({"type": "object", "required": ["values"], "properties": {
-        "values": {"type": "object", "description": "Names and their values; texts are templates."}}})
+        "values": {"type": "object", "description": "Names and their values; strings are templates."}}})
 }
 
 fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {

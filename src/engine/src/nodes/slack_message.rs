@@ -20,10 +20,10 @@ const API: &str = "https://slack.com/api";
 pub(super) const TYPE: NodeType = NodeType {
     name: "slack_message",
     group: "network",
-    summary: "Posts a message to Slack: by an incoming webhook, or as a bot with a token.",
+    summary: "Posts a message to Slack with an incoming webhook, or as a bot with a token.",
     effect: Effect::Outbound,
     schema,
-    result: "`{ok, channel, ts}`; by a webhook `{ok}` alone.",
+    result: "`{ok, channel, ts}`; with a webhook only `{ok}`.",
     members: &["ok", "channel", "ts"],
     example: || {
         json!({"name": "tell", "type": "slack_message", "webhook_url": "[[slack webhook]]",
@@ -44,12 +44,12 @@ struct SlackMessage {
 
 fn schema() -> Value {
     json!({"type": "object", "required": ["text"], "properties": {
-        "webhook_url": {"type": "string", "description": "Of an incoming webhook, such as `[[slack webhook]]`."},
-        "token": {"type": "string", "description": "Of a bot, such as `[[slack bot]]`; with `channel`."},
-        "channel": {"type": "string", "description": "Name or id, for a bot; a template."},
+        "webhook_url": {"type": "string", "description": "URL of an incoming webhook, such as `[[slack webhook]]`."},
+        "token": {"type": "string", "description": "Token of a bot, such as `[[slack bot]]`; requires `channel`."},
+        "channel": {"type": "string", "description": "Name or id of the channel, only for a bot; a template."},
         "text": {"type": "string", "description": "The message; a template."},
         "blocks": {"type": ["array", "string"], "description": "Slack's blocks, or a template of them."},
-        "thread_ts": {"type": "string", "description": "The message that it answers; a template."},
+        "thread_ts": {"type": "string", "description": "The message to reply to; a template."},
         "base_url": {"type": "string", "default": API, "description": "Where bots post."}},
         "oneOf": [{"required": ["webhook_url"]}, {"required": ["token", "channel"]}]})
 }
@@ -113,7 +113,7 @@ fn posted(said: &Value) -> Result<Value, NodeError> {
         return Ok(json!({"ok": true, "channel": member("channel"), "ts": member("ts")}));
     }
     let why = said.get("error").and_then(Value::as_str).unwrap_or("no reason");
-    let error = NodeError::failed(format!("Slack refused the message: {why}"));
+    let error = NodeError::failed(format!("Slack rejected the message: {why}"));
     let retryable = ["ratelimited", "service_unavailable", "internal_error", "fatal_error"].contains(&why);
     Err(NodeError { retryable, ..error })
 }

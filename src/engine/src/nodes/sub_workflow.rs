@@ -35,9 +35,9 @@ struct SubWorkflow {
 
 fn schema() -> Value {
     json!({"type": "object", "required": ["workflow"], "properties": {
-        "workflow": {"type": "string", "description": "Its handle or id."},
-        "version": {"type": "integer", "minimum": 1, "description": "Its version; the latest when it is absent."},
-        "inputs": {"description": "Its inputs; texts inside are templates.", "default": {}}}})
+        "workflow": {"type": "string", "description": "Handle or id of the workflow."},
+        "version": {"type": "integer", "minimum": 1, "description": "Version of the workflow (default: latest)."},
+        "inputs": {"description": "Inputs of the workflow; strings inside are templates.", "default": {}}}})
 }
 
 fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
@@ -87,6 +87,6 @@ async fn resolved(call: &Call<'_>) -> Result<Resolved, NodeError> {
     let noted = call.note.as_ref().and_then(|note| note.get("version_id")).and_then(Value::as_str);
     match noted {
         Some(version) => call.workflows().version(version).await,
-        None => Err(NodeError::failed("the version was not noted")),
+        None => Err(NodeError::failed("the version was not recorded")),
     }
 }

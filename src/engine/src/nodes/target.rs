@@ -31,10 +31,10 @@ pub(super) fn properties() -> Map<String, Value> {
     let fields = json!({
         "model": {"type": "string", "description": "`<provider>/<model>`; a template."},
         "base_url": {"type": "string", "description":
-            "Where it is asked in place of the operator's endpoint; a template. The operator's key is never sent there."},
+            "Endpoint to use instead of the operator's; a template. The operator's key is never sent there."},
         "api_key": {"type": "string", "description":
-            "A key from the vault, such as `[[openai key]]`, in place of the operator's; without `base_url` for the \
-             provider's own address."}});
+            "A key from the vault, such as `[[openai key]]`, instead of the operator's; without `base_url` it is sent \
+             to the provider's own address."}});
     fields.as_object().cloned().unwrap_or_default()
 }
 
@@ -66,13 +66,13 @@ impl Target {
 fn check_name(name: &str, has_endpoint: bool, fields: &Fields<'_>, check: &mut Check) {
     match name.split_once('/') {
         Some((PRACTICE, _)) if has_endpoint => {
-            let message = "practice/<skill> is built in and asked nowhere else";
+            let message = "practice/<skill> is built in and has no endpoint";
             let problem = FieldError::new(fields.at("model"), "model", message);
-            check.note(problem.suggest("leave 'base_url' and 'api_key' out"));
+            check.note(problem.suggest("remove 'base_url' and 'api_key'"));
         }
         Some((provider, model)) if !provider.is_empty() && !model.is_empty() => {}
         _ => {
-            let problem = FieldError::new(fields.at("model"), "model", format!("'{name}' is no model"));
+            let problem = FieldError::new(fields.at("model"), "model", format!("'{name}' is not a valid model"));
             let forms = "<provider>/<model>, for example openai/gpt-4.1-mini or practice/reply";
             check.note(problem.suggest(forms));
         }

@@ -51,12 +51,12 @@ struct TelegramMessage {
 
 fn schema() -> Value {
     json!({"type": "object", "required": ["token", "chat", "text"], "properties": {
-        "token": {"type": "string", "description": "Of the bot, such as `[[telegram bot]]`."},
+        "token": {"type": "string", "description": "Token of the bot, such as `[[telegram bot]]`."},
         "chat": {"type": ["string", "integer"], "description": "Id of the chat, or `@name` of a channel; a template."},
-        "text": {"type": "string", "description": "The message, of which Telegram takes at most 4,096 letters; a template."},
-        "parse_mode": {"enum": MARKUPS, "description": "How the text is marked up; plain unless given."},
-        "silent": {"type": "boolean", "default": false, "description": "Whether it comes without a sound."},
-        "reply_to": {"type": ["string", "integer"], "description": "Id of the message that it answers; a template."},
+        "text": {"type": "string", "description": "The message, at most 4,096 characters; a template."},
+        "parse_mode": {"enum": MARKUPS, "description": "Markup of the text (default: plain)."},
+        "silent": {"type": "boolean", "default": false, "description": "Whether to send it without a sound."},
+        "reply_to": {"type": ["string", "integer"], "description": "Id of the message to reply to; a template."},
         "base_url": {"type": "string", "default": API, "description": "Where bots post."}}})
 }
 
@@ -103,7 +103,7 @@ impl Node for TelegramMessage {
         }
         let token = fields.text("token").unwrap_or_default();
         if !token.chars().all(|letter| letter.is_ascii_alphanumeric() || ":-_".contains(letter)) {
-            return Err(NodeError::failed("'token' is none that Telegram gives").into());
+            return Err(NodeError::failed("'token' is not a Telegram bot token").into());
         }
         let url =
             outbound::under(fields.text("base_url").unwrap_or(API), &format!("bot{token}/sendMessage"))?;
@@ -139,6 +139,6 @@ fn posted(said: &Value, redactor: &Redactor) -> Result<Value, NodeError> {
     let why = said.get("description").and_then(Value::as_str).unwrap_or("no reason");
     let why = outbound::in_short(&redactor.text(why.to_owned()));
     let wait = said.pointer("/parameters/retry_after").and_then(Value::as_u64).map(Duration::from_secs);
-    let error = NodeError::failed(format!("Telegram refused the message: {why}"));
+    let error = NodeError::failed(format!("Telegram rejected the message: {why}"));
     Err(NodeError { retry_after: wait.map(|wait| wait.min(LONGEST)), ..error })
 }

@@ -14,7 +14,7 @@ use crate::template::{as_text, fill};
 pub(super) const TYPE: NodeType = NodeType {
     name: "template",
     group: "logic",
-    summary: "Fills a text.",
+    summary: "Fills a text template.",
     effect: Effect::Pure,
     schema,
     result: "`{text}`",

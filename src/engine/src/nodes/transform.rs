@@ -20,7 +20,7 @@ pub(super) const TYPE: NodeType = NodeType {
     summary: "Transforms a value with an expression or a JSONPath.",
     effect: Effect::Pure,
     schema,
-    result: "The value itself. A path to one place yields what is there or null, any other path the list of matches.",
+    result: "The value. A path to a single location returns its value or null, any other path the list of matches.",
     members: &[],
     example: || {
         json!({"name": "total", "type": "transform", "input": "{{ inputs.lines }}",
@@ -41,7 +41,7 @@ enum How {
 
 fn schema() -> Value {
     json!({"type": "object", "properties": {
-        "input": {"description": "What it works on; texts inside are templates. `input` in the expression."},
+        "input": {"description": "The input; strings inside are templates. The expression refers to it as `input`."},
         "expression": {"type": "string", "description": "An expression of the template language."},
         "path": {"type": "string", "description": "A JSONPath (RFC 9535) into `input`; at most two `..`."}},
         "oneOf": [{"required": ["expression"]}, {"required": ["path", "input"]}]})

@@ -50,13 +50,13 @@ struct WaitForInput {
 fn schema() -> Value {
     json!({"type": "object", "properties": {
         "key": {"type": "string",
-                "description": "By which `POST /api/runs/{id}/inputs/{key}` names it; a template. The node's name unless given."},
-        "message": {"type": "string", "description": "What is asked, for whoever answers; a template."},
-        "schema": {"type": "object", "description": "JSON Schema that an answer has to fit; anything fits unless given."},
+                "description": "Key of the input in `POST /api/runs/{id}/inputs/{key}`; a template (default: the node's name)."},
+        "message": {"type": "string", "description": "The question for the person who answers; a template."},
+        "schema": {"type": "object", "description": "JSON Schema of the answer (default: any value)."},
         "audience": {"type": "array", "items": {"type": "string"},
-                     "description": "Who may answer: `role:<role>` for members with at least that role, or mail addresses of members. Whoever may execute the workflow unless given."},
+                     "description": "Who may answer: `role:<role>` for members with at least that role, or email addresses of members (default: everyone who may execute the workflow)."},
         "expires_seconds": {"type": "number", "minimum": 1, "maximum": LONGEST,
-                            "description": "How long it waits; for ever unless given."}}})
+                            "description": "Seconds to wait (default: without limit)."}}})
 }
 
 fn build(fields: &mut Fields<'_>, spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
@@ -100,7 +100,7 @@ fn read_audience(fields: &mut Fields<'_>, check: &mut Check) -> Vec<String> {
     let Some(value) = fields.value("audience") else { return Vec::new() };
     let entries = value.as_array().filter(|entries| (1..=AUDIENCE).contains(&entries.len()));
     let Some(entries) = entries else {
-        let problem = FieldError::new(pointer, "type", format!("must be a list of 1 to {AUDIENCE} texts"));
+        let problem = FieldError::new(pointer, "type", format!("must be a list of 1 to {AUDIENCE} strings"));
         check.note(problem.suggest(SUGGESTION));
         return Vec::new();
     };
@@ -117,7 +117,7 @@ fn read_audience(fields: &mut Fields<'_>, check: &mut Check) -> Vec<String> {
             audience.push(text.to_owned());
             continue;
         }
-        let message = format!("is neither a mail address nor one of role:{}", ROLES.join(", role:"));
+        let message = format!("is neither an email address nor one of role:{}", ROLES.join(", role:"));
         check.note(FieldError::new(format!("{pointer}/{index}"), "choice", message).suggest(SUGGESTION));
     }
     audience

@@ -43,11 +43,11 @@ fn schema() -> Value {
     json!({"type": "object", "required": ["url"], "properties": {
         "url": {"type": "string", "description": "An http or https address of a public host; a template."},
         "headers": {"type": "object", "additionalProperties": {"type": "string"}, "description": "Texts; templates."},
-        "json": {"description": "The event as JSON; texts inside are templates."},
+        "json": {"description": "The event as JSON; strings inside are templates."},
         "body": {"type": "string", "description": "The event as text; a template."},
         "secret": {"type": "string",
-                   "description": "What the event is signed with, such as `[[hook secret]]`: `X-Signature` is `sha256=` and the \
-                                   HMAC-SHA256 of `<timestamp>.<body>` in hexadecimal, `X-Timestamp` the seconds of its time."}},
+                   "description": "Signing secret, such as `[[hook secret]]`: `X-Signature` is `sha256=` and the HMAC-SHA256 of \
+                                   `<timestamp>.<body>` in hexadecimal, `X-Timestamp` is the time in seconds."}},
         "oneOf": [{"required": ["json"]}, {"required": ["body"]}]})
 }
 
@@ -59,7 +59,7 @@ fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option
     let body = outbound::optional_text(fields, "body", check);
     let secret = outbound::optional_text(fields, "secret", check);
     if fields.value("json").is_some() == fields.value("body").is_some() {
-        let problem = FieldError::new(fields.at("json"), "body", "there is one body: json or body");
+        let problem = FieldError::new(fields.at("json"), "body", "only one body is allowed: json or body");
         check.note(problem.suggest("\"json\": {\"event\": \"…\"}"));
     }
     Some(Box::new(WebhookSend { url: url?, headers, json, body, secret }))

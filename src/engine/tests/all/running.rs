@@ -330,7 +330,7 @@ async fn a_delay_takes_its_length_from_a_template() {
         let nodes = json!([delay("d", "{{ inputs.n }}")]);
         let world = World::new().inputs(json!({"n": wrong}));
         let error = world.run(&plan(&graph(nodes, json!([["START", "d"]])))).await.unwrap_err();
-        assert!(error.message.contains("no delay"), "{error}");
+        assert!(error.message.contains("not a delay"), "{error}");
     }
 }
 

@@ -71,7 +71,7 @@ fn fields(rows: &[FieldRow]) -> String {
             Needed::No => "",
         };
         let default =
-            row.default.as_ref().map(|value| format!("; `{value}` unless given")).unwrap_or_default();
+            row.default.as_ref().map(|value| format!("; default `{value}`")).unwrap_or_default();
         let (kind, text) = (cell(&row.kind), cell(&row.description));
         let _ = writeln!(table, "| `{}` | {needed} | {kind}{default} | {text} |", row.name);
     }

@@ -36,8 +36,8 @@ pub(super) const TYPE: NodeType = NodeType {
     effect: Effect::Nested,
     schema,
     result: "`{text, json, steps, tool_calls: [{tool, arguments, error}], usage: {calls, input_tokens, output_tokens, \
-             cost_usd}, model, finish_reason}`; `json` only with a `response_schema`, `error` is null where the tool \
-             answered.",
+             cost_usd}, model, finish_reason}`; `json` only with a `response_schema`, `error` is null if the tool \
+             succeeded.",
     members: &["text", "json", "steps", "tool_calls", "usage", "model", "finish_reason"],
     example: || {
         json!({"name": "help", "type": "agent", "model": "openai/gpt-4.1-mini", "system": "Help with orders.",
@@ -65,9 +65,9 @@ struct Agent(Arc<Settings>);
 fn schema() -> Value {
     talk_schema(json!({
         "tools": {"type": "array", "maxItems": tools::MOST_TOOLS, "items": tools::schema(),
-                  "description": "What the model may call; see [tools of an agent](#tools-of-an-agent)."},
+                  "description": "Tools that the model may call; see [tools of an agent](#tools-of-an-agent)."},
         "max_steps": {"type": "integer", "minimum": 1, "maximum": STEPS_MAX, "default": STEPS,
-                      "description": "Calls of the model, after which there must be an answer."}}))
+                      "description": "Maximum number of model calls until the answer."}}))
 }
 
 fn build(fields: &mut Fields<'_>, spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {

@@ -123,7 +123,7 @@ impl Steps {
             failed_steps = if all_failed { failed_steps + 1 } else { 0 };
             if let (true, Some(error)) = (failed_steps >= FAILED_STEPS, failure) {
                 let message =
-                    format!("its tools failed in {FAILED_STEPS} steps in a row, at last: {}", error.message);
+                    format!("its tools failed in {FAILED_STEPS} consecutive steps; the last error: {}", error.message);
                 return Err(NodeError::new(error.code, message).into());
             }
             let carry = answer.get("carry").filter(|carry| !carry.is_null()).cloned();
@@ -143,7 +143,7 @@ impl Steps {
             }
         }
         let steps = self.settings.max_steps;
-        Err(NodeError::failed(format!("no answer after {steps} steps; 'max_steps' allows for more")).into())
+        Err(NodeError::failed(format!("no answer after {steps} steps; raise 'max_steps' to allow more")).into())
     }
 
     /// Runs what one answer calls, several at the same time; answers come in the order of the calls.
@@ -172,20 +172,20 @@ impl Steps {
     ) -> Result<Answered, Failure> {
         let Some(tool) = self.tools.iter().find(|tool| tool.told.name == call.name) else {
             let names: Vec<&str> = self.tools.iter().map(|tool| tool.told.name.as_str()).collect();
-            return Ok(Answered::bad(format!("there is no such tool; there are: {}", names.join(", "))));
+            return Ok(Answered::bad(format!("unknown tool; available: {}", names.join(", "))));
         };
         let args = View::from_pairs([("args", View::from(Serde(&call.arguments)))]);
         let ended = match &tool.runs {
             Runs::Node(index) => {
                 let offered = self.settings.tools.get(*index).and_then(super::tools::Offered::node);
                 let Some((node, schema)) = offered else {
-                    return Ok(Answered::bad("the tool is not there".to_owned()));
+                    return Ok(Answered::bad("the tool does not exist".to_owned()));
                 };
                 let problems = schema.problems(&call.arguments, "");
                 if !problems.is_empty() {
                     let told = problems.iter().take(PROBLEMS_TOLD);
                     let told: Vec<String> = told.map(|p| format!("{} {}", p.pointer, p.message)).collect();
-                    return Ok(Answered::bad(format!("the arguments do not fit: {}", told.join("; "))));
+                    return Ok(Answered::bad(format!("the arguments do not match the schema: {}", told.join("; "))));
                 }
                 let ended = nested.tool(node, &path, args, output).await;
                 ended.map(

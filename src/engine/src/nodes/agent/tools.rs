@@ -77,7 +77,7 @@ pub(super) fn schema() -> Value {
         {"type": "object", "required": ["type", "url"], "additionalProperties": false, "properties": {
             "type": {"const": "mcp"}, "url": {"type": "string"},
             "headers": {"type": "object", "additionalProperties": {"type": "string"}},
-            "allow": {"type": "array", "minItems": 1, "items": {"type": "string"}, "description": "Its tools that may be called; all unless given."}}}]})
+            "allow": {"type": "array", "minItems": 1, "items": {"type": "string"}, "description": "Tools of the server that the model may call (default: all)."}}}]})
 }
 
 /// Reads the tools of an agent.
@@ -102,8 +102,8 @@ pub(super) fn read(fields: &mut Fields<'_>, spec: &NodeSpec, check: &mut Check) 
         let Some(tool) = read_tool(&mut fields, spec, check) else { continue };
         if tool.mcp().is_none() && tools.iter().any(|known| known.name == tool.name) {
             let problem =
-                FieldError::new(format!("{at}/name"), "duplicate", format!("'{}' stands twice", tool.name));
-            check.note(problem.suggest(format!("another name, as '{}_2'", tool.name)));
+                FieldError::new(format!("{at}/name"), "duplicate", format!("duplicate '{}'", tool.name));
+            check.note(problem.suggest(format!("another name, such as '{}_2'", tool.name)));
         }
         tools.push(tool);
     }
@@ -145,7 +145,7 @@ fn read_allow(fields: &mut Fields<'_>, check: &mut Check) -> Option<Vec<String>>
     let names = allow.as_array().map(Vec::as_slice).unwrap_or_default();
     let read: Vec<String> = names.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect();
     if read.is_empty() || read.len() < names.len() {
-        let problem = FieldError::new(fields.at("allow"), "type", "must be a list of names of tools");
+        let problem = FieldError::new(fields.at("allow"), "type", "must be a list of tool names");
         check.note(problem.suggest(r#""allow": ["get_weather"]"#));
     }
     Some(read)
@@ -158,8 +158,8 @@ fn is_name(name: &str, pointer: &str, check: &mut Check) -> bool {
     let rest = letters.all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
     let good = begins && rest && name.len() <= 64;
     if !good {
-        let problem = FieldError::new(pointer, "name", format!("'{name}' is no name of a tool"));
-        check.note(problem.suggest("letters, digits, _ and -, beginning with a letter, at most 64"));
+        let problem = FieldError::new(pointer, "name", format!("'{name}' is not a valid tool name"));
+        check.note(problem.suggest("use at most 64 letters, digits, _ and -, beginning with a letter"));
     }
     good
 }
@@ -226,7 +226,7 @@ pub(super) async fn ready(
             Does::Workflow { .. } => {
                 let noted =
                     call.note.as_ref().and_then(|note| note.get("versions")?.get(&tool.name)?.as_str());
-                let version = noted.ok_or_else(|| NodeError::failed("the version was not noted"))?;
+                let version = noted.ok_or_else(|| NodeError::failed("the version was not recorded"))?;
                 let found = call.workflows().version(version).await?;
                 let inputs = found.plan.written_inputs().cloned();
                 (inputs.unwrap_or_else(|| json!({"type": "object"})), Runs::Workflow(found))
@@ -245,7 +245,7 @@ pub(super) async fn ready(
     }
     for (index, tool) in tools.iter().enumerate() {
         if tools.iter().skip(index + 1).any(|other| other.told.name == tool.told.name) {
-            let message = format!("two tools are called '{}'; 'allow' leaves one out", tool.told.name);
+            let message = format!("two tools have the name '{}'; exclude one with 'allow'", tool.told.name);
             return Err(NodeError::failed(message).into());
         }
     }

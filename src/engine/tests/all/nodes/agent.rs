@@ -166,7 +166,7 @@ async fn the_models_mistakes_are_told_to_it_and_end_somewhere() {
     {
         let requests = model.requests.lock();
         let told = told(&requests[1]);
-        assert!(told[2].1.contains("there is no such tool; there are: double"), "{told:?}");
+        assert!(told[2].1.contains("unknown tool; available: double"), "{told:?}");
         assert!(told[3].1.contains("/n") && !told[3].1.contains("two"), "{told:?}");
     }
     let (world, model) = scripted(vec![bad(), bad(), bad()]);
@@ -177,7 +177,7 @@ async fn the_models_mistakes_are_told_to_it_and_end_somewhere() {
     let on = || calls("", &[("c1", "double", json!({"n": 1}))]);
     let (world, _) = scripted(vec![on(), on()]);
     let error = world.run(&plan(&alone(&agent(json!({"max_steps": 2}))))).await.unwrap_err();
-    assert_eq!(error.message, "no answer after 2 steps; 'max_steps' allows for more");
+    assert_eq!(error.message, "no answer after 2 steps; raise 'max_steps' to allow more");
 }
 
 #[tokio::test]

@@ -31,7 +31,7 @@ async fn a_text_is_cut_and_every_chunk_says_where_it_stands() {
 #[tokio::test]
 async fn what_cannot_be_cut_is_said() {
     for (inputs, fields, says) in [
-        (json!({"text": 5}), json!({}), "the text must be a text, not a number"),
+        (json!({"text": 5}), json!({}), "the text must be a string, not a number"),
         (json!({"text": "a ".repeat(50_000)}), json!({"size": 2}), "more than 10000 chunks; raise 'size'"),
     ] {
         let error = result(node(fields), inputs).await.unwrap_err();

@@ -97,7 +97,7 @@ async fn what_an_index_cannot_take_is_said() {
             "the filter's 'b' must be",
         ),
         (json!({"query": "a", "vector": "{{ 5 }}"}), ErrorCode::NodeFailed, "a list of numbers"),
-        (json!({"mode": "vector", "vector": "{{ none }}"}), ErrorCode::NodeFailed, "there is no vector"),
+        (json!({"mode": "vector", "vector": "{{ none }}"}), ErrorCode::NodeFailed, "the vector is missing"),
     ] {
         let error = world().run(&plan(&alone(&node("index_search", fields.clone())))).await.unwrap_err();
         assert_eq!(error.code, code, "{fields}: {error}");

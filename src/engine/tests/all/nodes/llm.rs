@@ -203,7 +203,7 @@ async fn a_history_that_is_none_fails_the_node() {
     for (messages, text) in [
         (json!({}), "a list, not an object"),
         (json!(["hi"]), "one is a string"),
-        (json!([{"role": "robot", "content": ""}]), "'robot' is no role"),
+        (json!([{"role": "robot", "content": ""}]), "'robot' is not a role"),
     ] {
         let world = World::new().inputs(json!({"m": messages}));
         let error = world.run(&plan(&alone(&ask(json!({"messages": "{{ inputs.m }}"}))))).await.unwrap_err();

@@ -326,7 +326,7 @@ async fn an_agent_has_the_tools_of_a_server() {
     let mut node = node;
     node["tools"].as_array_mut().unwrap().push(twice);
     let error = run(&server.world(), &node).await.unwrap_err();
-    assert!(error.message.contains("two tools are called 'shout'"), "{error}");
+    assert!(error.message.contains("two tools have the name 'shout'"), "{error}");
 }
 
 struct StepResult(Value);

@@ -61,13 +61,13 @@ async fn refusals_say_why_and_whether_to_try_again() {
         (
             200,
             format!(r#"{{"ok": false, "error": "not_in_channel {TOKEN}"}}"#),
-            "Slack refused the message: not_in_channel [redacted]",
+            "Slack rejected the message: not_in_channel [redacted]",
             1,
         ),
         (
             200,
             r#"{"ok": false, "error": "ratelimited"}"#.to_owned(),
-            "Slack refused the message: ratelimited",
+            "Slack rejected the message: ratelimited",
             2,
         ),
         (200, "<html>".to_owned(), "did not answer as Slack does", 1),
