@@ -105,7 +105,7 @@ impl Channel {
                 Ok(Value::Number(if less(&a, &b) { b } else { a }))
             }
             (rule, _, write) => {
-                Err(format!("state.{} takes {}, not {}", self.name, rule.wanted(), kind(&write)))
+                Err(format!("state.{} accepts {}, not {}", self.name, rule.wanted(), kind(&write)))
             }
         }
     }
@@ -118,7 +118,7 @@ fn sum(a: &serde_json::Number, b: &serde_json::Number) -> Result<Value, String> 
         return Ok(Value::from(sum));
     }
     let sum = a.as_f64().unwrap_or_default() + b.as_f64().unwrap_or_default();
-    serde_json::Number::from_f64(sum).map(Value::Number).ok_or_else(|| "the sum is no number".to_owned())
+    serde_json::Number::from_f64(sum).map(Value::Number).ok_or_else(|| "the sum is not a number".to_owned())
 }
 
 fn less(a: &serde_json::Number, b: &serde_json::Number) -> bool {

@@ -302,7 +302,7 @@ pub(crate) fn put_in(
     secret: impl Fn(&str) -> Option<kernel::Secret>,
     spelt: impl Fn(&Hole, &str) -> String,
 ) -> Result<(), NodeError> {
-    let gone = || NodeError::failed("a place of a secret is not there any more");
+    let gone = || NodeError::failed("the position of a secret no longer exists");
     // From the last to the first: the places before one stay where they are.
     for hole in holes.iter().rev() {
         let Some(Value::String(text)) = fields.pointer_mut(&hole.pointer) else { return Err(gone()) };

@@ -28,7 +28,7 @@ pub(crate) fn too_large(what: &str) -> NodeError {
 }
 
 pub(crate) fn too_deep() -> NodeError {
-    let message = format!("more than {DEEPEST} lists and objects inside one another");
+    let message = format!("more than {DEEPEST} nested lists and objects");
     NodeError::new(ErrorCode::NodeResultTooLarge, message)
 }
 

@@ -42,7 +42,7 @@ async fn check_code(document: &Value, sandbox: &Sandbox) -> Result<Problems, San
     let stopped = pass.modules().await? || pass.nodes().await?;
     pass.problems.extend(providers::check(&graph));
     if stopped {
-        tracing::debug!("code of a graph was not looked at any further");
+        tracing::debug!("failed to check the code of a graph completely");
     }
     Ok(pass.problems)
 }
@@ -154,7 +154,7 @@ impl<'a> Pass<'a> {
             Err(error) => {
                 let problem = FieldError::new(pointer, "load", format!("it cannot be loaded: {error}"));
                 self.problems
-                    .push(problem.suggest("let functions do the work, and the module only define them"));
+                    .push(problem.suggest("put the work into functions; the module should only define them"));
                 Ok(Found::Stopped)
             }
         }
@@ -170,8 +170,8 @@ fn said(pointer: String, problem: SyntaxProblem, what: &str) -> FieldError {
     };
     let message = message.replace('\n', " ");
     let hint = match line {
-        Some(line) => format!("mend line {line} of {what}"),
-        None => format!("mend {what}"),
+        Some(line) => format!("fix line {line} of {what}"),
+        None => format!("fix {what}"),
     };
     FieldError::new(pointer, "syntax", format!("{message}{place}")).suggest(hint)
 }

@@ -169,7 +169,7 @@ pub(crate) fn plan_body(spec: &NodeSpec, check: &mut Check) -> Option<PlanNode> 
     if spec.common.cache.is_some() && kind.effect != Effect::Pure {
         let message = format!("the result of '{}' is not kept: it depends on more than its input", kind.name);
         let problem = FieldError::new(format!("{}/cache_seconds", spec.pointer), "not_pure", message);
-        check.note(problem.suggest("leave 'cache_seconds' out"));
+        check.note(problem.suggest("remove 'cache_seconds'"));
     }
     let node = build(kind, spec, check)?;
     let fields = Value::Object(spec.fields.clone());
@@ -205,7 +205,7 @@ fn check_diversions(graph: &Graph, names: &BTreeMap<&str, usize>, problems: &mut
         let crate::graph::OnError::To(to) = &node.common.on_error else { continue };
         let pointer = format!("{}/on_error/to", node.pointer);
         if to == &node.name {
-            let problem = FieldError::new(pointer, "self", "a node that failed does not lead to itself");
+            let problem = FieldError::new(pointer, "self", "on_error of a node cannot lead to the node itself");
             problems.push(problem.suggest("\"retry\": {\"max_attempts\": 3}"));
         } else if to != END {
             let _ = destination(to, names, pointer, problems);
@@ -233,7 +233,7 @@ fn index_names<'a>(graph: &'a Graph, problems: &mut Problems) -> BTreeMap<&'a st
         let pointer = format!("{}/name", node.pointer);
         if node.name == START || node.name == END {
             let problem = FieldError::new(pointer, "reserved", format!("'{}' is reserved", node.name));
-            problems.push(problem.suggest(format!("another name, as '{}_1'", node.name.to_lowercase())));
+            problems.push(problem.suggest(format!("another name, such as '{}_1'", node.name.to_lowercase())));
         } else if names.contains_key(node.name.as_str()) {
             let problem = FieldError::new(pointer, "duplicate", format!("duplicate '{}'", node.name));
             problems.push(problem.suggest(format!("another name, such as '{}_2'", node.name)));
@@ -279,7 +279,7 @@ fn sources(edge: &EdgeSpec, names: &BTreeMap<&str, usize>, problems: &mut Proble
     for name in &edge.from {
         let Some(index) = source(name, names, &pointer, problems) else { continue };
         if found.contains(&index) {
-            let problem = FieldError::new(pointer.clone(), "duplicate", format!("'{name}' stands twice"));
+            let problem = FieldError::new(pointer.clone(), "duplicate", format!("duplicate '{name}'"));
             problems.push(problem.suggest("name it once"));
         } else {
             found.push(index);
@@ -297,13 +297,13 @@ fn source(
     let found = names.get(name).copied();
     if found.is_none() {
         let message = match name {
-            START => "START cannot be waited for together with others".to_owned(),
-            END => "nothing leads out of END".to_owned(),
+            START => "START cannot be joined with other nodes".to_owned(),
+            END => "END has no outgoing edges".to_owned(),
             _ => format!("unknown node '{name}'"),
         };
         let problem = FieldError::new(pointer, "unknown_node", message);
         problems.push(if name == START {
-            problem.suggest(r#"an edge of its own: {"from": "START", "to": "<node>"}"#)
+            problem.suggest(r#"a separate edge: {"from": "START", "to": "<node>"}"#)
         } else {
             with_near(problem, name, names)
         });
@@ -323,7 +323,7 @@ fn destination(
     let found = names.get(name).copied().map(Destination::Node);
     if found.is_none() {
         let message = if name == START {
-            "nothing leads to START".to_owned()
+            "no edge can lead to START".to_owned()
         } else {
             format!("unknown node '{name}'")
         };

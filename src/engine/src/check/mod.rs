@@ -197,10 +197,10 @@ impl Check {
             self.calls(part, false, pointer);
             let names = template::names_of_template(part);
             if names.is_err() && has_secrets(&segments) && template::names_of_template(text).is_ok() {
-                let message = "[[name]] stands inside of a block, where it is not replaced";
+                let message = "[[name]] is inside a block, where it is not replaced";
                 let problem = FieldError::new(pointer, "credential_in_block", message);
                 self.note(problem.suggest(
-                    "let an edge choose between two nodes; text that is no secret stands in {{ \"[[…]]\" }}",
+                    "choose between two nodes with an edge; write literal text as {{ \"[[…]]\" }}",
                 ));
                 return false;
             }
@@ -227,9 +227,9 @@ impl Check {
             }
             Err(message) => {
                 let example = if code == "condition" {
-                    "an expression, as results.check.ok and inputs.n > 3"
+                    "an expression, such as results.check.ok and inputs.n > 3"
                 } else {
-                    "text with {{ expressions }}, as Good day, {{ inputs.name }}"
+                    "text with {{ expressions }}, such as Good day, {{ inputs.name }}"
                 };
                 self.note(FieldError::new(pointer, code, message).suggest(example));
                 false

@@ -65,9 +65,9 @@ fn problem(graph: &Graph, before: &mut Before<'_>, named: &Named) -> Option<Fiel
                     format!("results.{node} has {}", members.join(", ")),
                 );
             }
-            let message = format!("results.{node} is not there yet: '{node}' never runs before this");
+            let message = format!("results.{node} is not available: '{node}' never runs before this");
             let known =
-                format!("lead an edge from '{node}' to here, or use the result of a node before this");
+                format!("add an edge from '{node}' to this node, or use the result of an earlier node");
             note("never_ready", message, None, known)
         }
         ("state", Some(channel)) if !graph.channels.iter().any(|known| known.name == channel) => {

@@ -19,10 +19,10 @@ pub(super) fn check(document: &Value, check: &mut Check) {
     texts_with_secrets(document, &mut |pointer, text| {
         if let Some(what) = secret_in(pointer, text) {
             let message =
-                format!("holds {what} in plain text, which everyone reads who may read the workflow");
+                format!("contains {what} in plain text; everyone who may read the workflow can read it");
             let problem = FieldError::new(pointer, "plaintext_secret", message);
             check.note_at_saving(problem.suggest(
-                "store it with `callboard credential create NAME`, and write [[NAME]] in its place",
+                "store it with `callboard credential create NAME`, and write [[NAME]] instead",
             ));
         }
     });

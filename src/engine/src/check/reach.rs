@@ -134,7 +134,7 @@ pub(super) fn check(graph: &Graph, reach: &Reach, check: &mut Check) -> bool {
             let message = format!("waits for '{}', which is never reached", node.name);
             let problem = FieldError::new(format!("{}/from", edge.pointer), "never_met", message);
             problems
-                .push(problem.suggest(format!("lead an edge to '{0}', or do not wait for it", node.name)));
+                .push(problem.suggest(format!("add an edge to '{0}', or do not wait for it", node.name)));
         }
     }
     let mut seen = BTreeSet::new();
@@ -145,7 +145,7 @@ pub(super) fn check(graph: &Graph, reach: &Reach, check: &mut Check) -> bool {
             let problem = FieldError::new(
                 node.pointer.clone(),
                 "unreachable",
-                format!("nothing leads to '{}'", node.name),
+                format!("no edge leads to '{}'", node.name),
             );
             problems
                 .push(problem.suggest(format!(r#"{{"from": "<a node before it>", "to": "{}"}}"#, node.name)));

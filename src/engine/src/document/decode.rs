@@ -23,11 +23,11 @@ pub(super) fn decode(bytes: &[u8], format: Format, charset: Option<&str>) -> Res
         (true, None, Format::Html) => WINDOWS_1252.decode_without_bom_handling(bytes).0,
         // Damaged letters are shown as such where the encoding is declared.
         (true, Some(_), _) if !bytes.contains(&0) => text,
-        _ => return Err(damaged("it is no text in UTF-8, and nobody says what else it is")),
+        _ => return Err(damaged("it is not UTF-8 text, and no other encoding is stated")),
     };
     // PostgreSQL keeps no NUL.
     if text.contains('\0') {
-        return Err(damaged("it is no text: it holds U+0000"));
+        return Err(damaged("it is not text: it contains U+0000"));
     }
     Ok(text.replace("\r\n", "\n").replace('\r', "\n"))
 }

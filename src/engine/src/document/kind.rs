@@ -88,7 +88,7 @@ fn unsupported(what: &str) -> NodeError {
     let known = Format::NAMES.join(", ");
     NodeError::new(
         ErrorCode::DocumentUnsupported,
-        format!("the document is {what}; what can be read is {known}"),
+        format!("the document is {what}; supported are {known}"),
     )
 }
 

@@ -125,7 +125,7 @@ fn unread(error: sandbox::SandboxError) -> NodeError {
         ),
         Sandboxed::Memory(_) => too_large("reading it takes more memory than SERVICE_SANDBOX_MEMORY_BYTES"),
         Sandboxed::OutputTooLarge(limit) => too_large(&format!("its text is larger than {limit} bytes")),
-        Sandboxed::Crashed => damaged("its reader died of it"),
+        Sandboxed::Crashed => damaged("the parser process died"),
         Sandboxed::Failed { message, .. } => damaged(&message),
         busy @ (Sandboxed::Busy { .. } | Sandboxed::QueueFull { .. }) => {
             NodeError::retryable(ErrorCode::CodeBusy, busy.to_string())

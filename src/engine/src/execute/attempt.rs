@@ -433,7 +433,7 @@ impl Visit<'_> {
         if let Err(Failure::Failed(error)) =
             node.say_again(result, &self.call(&record), &self.input().await).await
         {
-            tracing::warn!(node = %self.path, %error, "a finished step could not say again what it had said");
+            tracing::warn!(node = %self.path, %error, "failed to replay the messages of a finished step");
         }
     }
 }

@@ -69,7 +69,7 @@ impl Budget {
     pub(super) fn step(&self, node: &str) -> Result<(), Failure> {
         let steps = self.steps.fetch_add(1, Ordering::Relaxed).saturating_add(1);
         if steps > MAX_STEPS {
-            let message = format!("more than {MAX_STEPS} steps, those of nested nodes included");
+            let message = format!("more than {MAX_STEPS} steps, including those of nested nodes");
             return Err(self.exceed(ErrorCode::RunStepLimit, node, message));
         }
         Ok(())
@@ -90,7 +90,7 @@ impl Budget {
     /// A node that has others inside is in progress.
     pub(super) fn container(&self, node: &str) -> Result<Share<'_>, Failure> {
         self.share(&self.containers, 1, MAX_CONTAINERS).ok_or_else(|| {
-            let message = format!("more than {MAX_CONTAINERS} nodes with others inside at the same time");
+            let message = format!("more than {MAX_CONTAINERS} nodes with nested nodes at the same time");
             self.exceed(ErrorCode::RunNodesLimit, node, message)
         })
     }

@@ -191,7 +191,7 @@ impl Call<'_> {
     /// Runs another workflow inside this node and yields its output.
     pub(crate) async fn run_workflow(&self, workflow: &Resolved, inputs: Value) -> Result<Value, Failure> {
         if self.frame.depth >= DEPTH {
-            let message = format!("more than {DEPTH} workflows inside one another");
+            let message = format!("more than {DEPTH} nested workflows");
             return Err(NodeError::new(ErrorCode::RunRecursionLimit, message).into());
         }
         let problems = workflow.plan.check_inputs(&inputs);

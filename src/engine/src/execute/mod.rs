@@ -127,7 +127,7 @@ pub async fn execute(
         Some(deadline) => {
             let left = (deadline - ports.clock.now()).to_std().unwrap_or_default();
             kernel::timeout(ports.clock, left, running).await.unwrap_or_else(|| {
-                let message = format!("the run was not over at {}", deadline.format("%FT%TZ"));
+                let message = format!("the run had not ended at {}", deadline.format("%FT%TZ"));
                 Err(Stop::Failed(RunError::whole(ErrorCode::RunTimeout, message)))
             })
         }

@@ -93,7 +93,7 @@ impl Scope {
     ) -> Result<(), NodeError> {
         let found = self.channels.iter_mut().find(|held| held.channel.name == channel);
         let Some(held) = found else {
-            return Err(NodeError::failed(format!("there is no channel 'state.{channel}'")));
+            return Err(NodeError::failed(format!("unknown channel 'state.{channel}'")));
         };
         self.bytes += size(&write);
         let before = std::mem::take(&mut held.value);

@@ -91,7 +91,7 @@ impl Execution<'_> {
         while !due.is_empty() {
             number += 1;
             if number > limit {
-                let message = format!("the run is not over after {limit} steps");
+                let message = format!("the run has not ended after {limit} steps");
                 return Err(Stop::Failed(RunError::whole(ErrorCode::RunRecursionLimit, message)));
             }
             for receipt in receipts.drain(..) {

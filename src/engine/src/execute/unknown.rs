@@ -13,7 +13,7 @@ use crate::nodes::{Effect, Failure};
 use crate::ports::{Question, StepKey, StepOutcome, StepRecord};
 
 impl Visit<'_> {
-    /// What is done about an attempt whose outcome a crash left open.
+    /// How to handle an attempt whose outcome is unknown after a crash.
     pub(super) fn on_unknown(&self) -> OnUnknown {
         let common = &self.node.common;
         // A life that ends where only something was waited for, or where others do the work, leaves nothing unknown.
@@ -33,12 +33,12 @@ impl Visit<'_> {
         let error = if again {
             NodeError::retryable(
                 code,
-                "the service ended while the step was at work; it is done again, as somebody has said",
+                "the service stopped while the step was in progress; it is repeated, as requested",
             )
         } else {
             NodeError::new(
                 code,
-                "the service ended while the step was at work, and it must not be done twice",
+                "the service stopped while the step was in progress, and the step must not be repeated",
             )
         };
         let finished_at = self.time();
@@ -58,8 +58,8 @@ impl Visit<'_> {
         let question = Question {
             key: format!("unknown:{}", self.path),
             message: Some(format!(
-                "The service ended while '{}' was at work, and it is not known whether it had done its work. \
-                 Is it to be done again?",
+                "The service stopped while '{}' was in progress, and it is unknown whether it was completed. \
+                 Repeat it?",
                 self.path
             )),
             schema: Some(json!({"enum": ["retry", "fail"]})),

@@ -52,14 +52,14 @@ impl Moment {
             Self::Time(time) => time.naive_utc().date(),
         };
         if !YEARS.contains(&utc.year()) {
-            return Err(invalid(format!("{value} is no time: the year must be from 1 to 9998")));
+            return Err(invalid(format!("{value} is not a time: the year must be from 1 to 9998")));
         }
         Ok(moment)
     }
 
     fn parse(value: &View, zone: Tz) -> Result<Self, Error> {
         let bad =
-            || invalid(format!("{value} is no time; use 2026-11-23T09:00:00Z, 2026-11-23 or Unix seconds"));
+            || invalid(format!("{value} is not a time; use 2026-11-23T09:00:00Z, 2026-11-23 or Unix seconds"));
         if value.kind() == ValueKind::Number {
             let seconds = f64::try_from(value.clone())?;
             let elapsed =
@@ -88,7 +88,7 @@ impl Moment {
         match self {
             Self::Time(time) => Ok(time),
             Self::Date(date) => {
-                local(date.into(), zone).ok_or_else(|| invalid("the date has no such midnight"))
+                local(date.into(), zone).ok_or_else(|| invalid("the date has no midnight in this time zone"))
             }
         }
     }
@@ -114,7 +114,7 @@ fn local(naive: NaiveDateTime, zone: Tz) -> Option<DateTime<Tz>> {
 /// zone, hours and shorter by elapsed time. A date to which whole days are added stays a date.
 pub(super) fn add(value: &View, options: Kwargs) -> Result<String, Error> {
     let zone = zone(&options)?;
-    let too_far = || invalid("the time is beyond the years that there are");
+    let too_far = || invalid("the time is out of range");
     let sum = |parts: &[(&str, i64)]| -> Result<i64, Error> {
         parts.iter().try_fold(0_i64, |sum, (name, length)| {
             let count: i64 = options.get::<Option<i64>>(name)?.unwrap_or_default();
@@ -163,7 +163,7 @@ pub(super) fn format(value: &View, format: Option<&str>, options: Kwargs) -> Res
     let items: Vec<Item<'_>> = StrftimeItems::new(format).collect();
     if items.iter().any(|item| matches!(item, Item::Error)) {
         return Err(invalid(format!(
-            "'{format}' is no format; use letters of strftime, as in '%d.%m.%Y %H:%M'"
+            "'{format}' is not a valid format; use strftime letters, such as '%d.%m.%Y %H:%M'"
         )));
     }
     Ok(time.format_with_items(items.iter()).to_string())

@@ -33,7 +33,7 @@ pub(crate) fn scope(view: &View, life: Option<&Life>, place: &str) -> View {
 pub(crate) fn refused() -> View {
     View::from_function(|| -> Result<String, minijinja::Error> {
         Err(invalid(
-            "uuid() is not available in conditions and prompts; make it in a node and use its result",
+            "uuid() is not available in conditions and prompts; create it in a node and use its result",
         ))
     })
 }

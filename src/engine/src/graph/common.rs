@@ -36,13 +36,13 @@ pub(crate) const NAMES: [&str; 10] = [
 /// What every node has.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Common {
-    /// Limit of one attempt.
+    /// Time limit of one attempt.
     pub(crate) timeout: Option<Duration>,
     /// How often and when it is tried again.
     pub(crate) retry: Option<Retry>,
     /// What becomes of the run when it fails.
     pub(crate) on_error: OnError,
-    /// What is done about an attempt whose outcome a crash left open.
+    /// How to handle an attempt whose outcome is unknown after a crash.
     pub(crate) on_unknown: Option<OnUnknown>,
     /// Whether doing it twice does no harm.
     pub(crate) idempotent: bool,
@@ -97,7 +97,7 @@ pub(crate) enum OnError {
     To(String),
 }
 
-/// What is done about an attempt whose outcome a crash left open.
+/// How to handle an attempt whose outcome is unknown after a crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnUnknown {
     /// It is made again.
@@ -113,24 +113,24 @@ pub(crate) fn schema() -> Value {
     json!({
         "description": {"type": "string", "description": "For people."},
         "timeout_seconds": {"type": "number", "minimum": MIN_TIMEOUT, "maximum": MAX_TIMEOUT,
-                            "description": "Limit of one attempt."},
-        "retry": {"type": "object", "description": "When a failure that may pass is tried again.", "properties": {
+                            "description": "Time limit of one attempt."},
+        "retry": {"type": "object", "description": "When to retry a transient failure.", "properties": {
             "max_attempts": {"type": "integer", "minimum": 1, "maximum": MAX_ATTEMPTS, "default": 3},
             "initial_delay_seconds": {"type": "number", "minimum": 0, "maximum": MAX_DELAY, "default": 0.5},
             "backoff": {"type": "number", "minimum": 1, "maximum": 10, "default": 2},
             "max_delay_seconds": {"type": "number", "minimum": 0, "maximum": MAX_DELAY, "default": 30},
             "jitter": {"type": "boolean", "default": true}}, "additionalProperties": false},
-        "on_error": {"description": "What becomes of the run when the node has failed for good.", "default": "fail",
+        "on_error": {"description": "What happens to the run after the node's last attempt failed.", "default": "fail",
                      "oneOf": [{"enum": ["fail", "continue"]},
                                {"type": "object", "required": ["to"], "properties": {"to": {"type": "string"}},
                                 "additionalProperties": false}]},
         "on_unknown": {"enum": ["retry", "fail", "ask"],
-                       "description": "What is done about an attempt whose outcome a crash left open."},
+                       "description": "How to handle an attempt whose outcome is unknown after a crash."},
         "idempotent": {"type": "boolean", "default": false,
-                       "description": "Says that doing it twice does no harm: `on_unknown` is `retry` then."},
+                       "description": "Declares that the node can safely be repeated: `on_unknown` is then `retry`."},
         "cache_seconds": {"type": "number", "minimum": 1, "maximum": MAX_CACHE,
-                          "description": "How long the result is used again for the same input; pure nodes only."},
-        "state": {"type": "object", "description": "Channels and what to write to them; texts are templates."},
+                          "description": "How long to reuse the result for the same input; pure nodes only."},
+        "state": {"type": "object", "description": "Channels and what to write to them; strings are templates."},
     })
 }
 
@@ -186,7 +186,7 @@ fn read_on_error(fields: &mut Fields<'_>, problems: &mut Problems) -> OnError {
             to.map_or(OnError::Fail, OnError::To)
         }
         Some(_) => {
-            let problem = FieldError::new(pointer, "choice", "is no way to go on after an error");
+            let problem = FieldError::new(pointer, "choice", "is not a valid way to continue after an error");
             problems.push(problem.suggest(SUGGESTION));
             OnError::Fail
         }

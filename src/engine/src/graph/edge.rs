@@ -50,7 +50,7 @@ fn read_target(fields: &mut Fields<'_>, problems: &mut Problems) -> Target {
         (true, true, _) => {
             let message = "an edge has either 'to' or 'cases'";
             let problem = FieldError::new(fields.at("cases"), "exclusive", message);
-            problems.push(problem.suggest("leave 'to' out, and name where it leads in 'else'"));
+            problems.push(problem.suggest("remove 'to', and put its target into 'else'"));
         }
         (true, false, true) => {
             let message = "'else' belongs to 'cases', not to 'to'";

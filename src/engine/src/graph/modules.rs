@@ -50,11 +50,11 @@ pub(super) fn read(fields: &mut Fields<'_>, problems: &mut Problems) -> Modules 
     let size: usize = modules.values().map(|source| source.len()).sum();
     if size > ALL {
         let message = format!("{size} bytes of code; at most {ALL}");
-        problems.push(FieldError::new(&pointer, "size", message).suggest("keep data out of the code"));
+        problems.push(FieldError::new(&pointer, "size", message).suggest("remove data from the code"));
     }
     if members.len() > MOST {
         let message = format!("{} modules; at most {MOST}", members.len());
-        problems.push(FieldError::new(&pointer, "size", message).suggest("put some of them together"));
+        problems.push(FieldError::new(&pointer, "size", message).suggest("combine some of them"));
     }
     modules
 }
@@ -73,7 +73,7 @@ pub(crate) fn one(modules: &Modules, name: &str) -> Arc<Modules> {
 
 pub(crate) fn too_long(pointer: &str, length: usize) -> FieldError {
     let message = format!("{length} bytes of code; at most {LONGEST}");
-    FieldError::new(pointer, "size", message).suggest("put parts of it into modules")
+    FieldError::new(pointer, "size", message).suggest("move parts of it into modules")
 }
 
 /// Modules are named by the code of others, so their names are identifiers.

@@ -63,7 +63,7 @@ fn read_channels(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<Channe
         let rule = Rule::read(fields.word("merge", &Rule::NAMES, problems).unwrap_or("replace"));
         let initial = fields.value("initial").cloned().unwrap_or_else(|| rule.empty());
         if !rule.holds(&initial) {
-            let message = format!("{} does not fit the rule of the channel", kind(&initial));
+            let message = format!("{} does not match the channel's rule", kind(&initial));
             let problem = FieldError::new(fields.at("initial"), "type", message);
             problems.push(problem.suggest(format!("\"initial\": {}", rule.empty())));
         }
@@ -114,12 +114,12 @@ pub(crate) fn read_inner(
     let mut fields = Fields::of(pointer.clone(), node, problems)?;
     for own in ["name", "state", "on_error"] {
         if fields.value(own).is_some() {
-            let message = format!("{what} has no '{own}' of its own");
+            let message = format!("{what} cannot have '{own}'");
             let problem = FieldError::new(fields.at(own), "unknown_field", message);
             problems.push(problem.suggest(if own == "on_error" {
                 r#""on_item_error": "continue" of the for_each"#.to_owned()
             } else {
-                format!("put '{own}' beside 'body'")
+                format!("put '{own}' next to 'body'")
             }));
         }
     }
@@ -152,8 +152,8 @@ fn check_name(what: &str, name: &str, pointer: String, problems: &mut Problems) 
     let begins = letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_');
     let good = begins && letters.all(|c| c.is_ascii_alphanumeric() || c == '_') && name.len() <= 64;
     if !good {
-        let message = format!("'{name}' is no {what} name");
+        let message = format!("'{name}' is not a valid {what} name");
         let problem = FieldError::new(pointer, "name", message);
-        problems.push(problem.suggest("letters, digits and _, beginning with a letter, at most 64"));
+        problems.push(problem.suggest("use at most 64 letters, digits and _, beginning with a letter"));
     }
 }

@@ -100,7 +100,7 @@ impl Mcp {
         let client = Guarded { client: self.client.clone(), fault: Arc::clone(&fault), key };
         let mut config = StreamableHttpClientTransportConfig::with_uri(server.url.as_str());
         for (name, value) in &server.headers {
-            let bad = |what: &str| NodeError::failed(format!("'{name}' is no {what} of a header"));
+            let bad = |what: &str| NodeError::failed(format!("'{name}' is not a valid header {what}"));
             // Other letters than those of ASCII would be left out on the way.
             let value = Some(value).filter(|value| value.is_ascii()).ok_or_else(|| bad("value"))?;
             let mut value = HeaderValue::try_from(value.as_str()).map_err(|_| bad("value"))?;
@@ -132,7 +132,7 @@ impl Session {
             ServiceError::McpError(error) => refused(&error),
             ServiceError::TransportClosed | ServiceError::TransportSend(_) => NodeError::failed(CLOSED),
             other => NodeError::failed(format!(
-                "the MCP server did not answer as the protocol says: {}",
+                "the MCP server violated the protocol: {}",
                 short(&other)
             )),
         })
@@ -149,7 +149,7 @@ fn not_opened(error: ClientInitializeError) -> NodeError {
     match error {
         ClientInitializeError::JsonRpcError(error) => refused(&error),
         ClientInitializeError::NoCompatibleProtocolVersion { .. } => {
-            NodeError::failed("the MCP server has no protocol version that this service knows")
+            NodeError::failed("the MCP server supports no protocol version of this service")
         }
         ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. } => {
             NodeError::failed(CLOSED)
@@ -161,7 +161,7 @@ fn not_opened(error: ClientInitializeError) -> NodeError {
 /// An error of JSON-RPC.
 fn refused(error: &ErrorData) -> NodeError {
     NodeError::failed(format!(
-        "the MCP server refused the request: {} ({})",
+        "the MCP server rejected the request: {} ({})",
         short(&error.message),
         error.code.0
     ))

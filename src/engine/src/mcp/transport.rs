@@ -105,7 +105,7 @@ impl StreamableHttpClient for Guarded {
             *self.fault.lock() = Some(NodeError::retryable(
                 ErrorCode::NodeFailed,
                 format!(
-                    "{place} does not know the session any more; do all of its instances share sessions?"
+                    "{place} no longer knows the session; do all its instances share sessions?"
                 ),
             ));
             return Err(StreamableHttpError::SessionExpired);
@@ -177,7 +177,7 @@ fn of_network(NetError { kind, message }: NetError) -> NodeError {
 fn of_status(place: &str, status: StatusCode) -> NodeError {
     let status = status.as_u16();
     let why = match status {
-        401 | 403 => "; it expects other credentials in 'headers'",
+        401 | 403 => "; check the credentials in 'headers'",
         404..=406 => "; is 'url' the address of its MCP endpoint, with streamable HTTP?",
         _ => "",
     };

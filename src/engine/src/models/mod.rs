@@ -118,7 +118,7 @@ pub trait Model: Send + Sync {
         Err(ModelError {
             kind: ModelErrorKind::Rejected,
             message:
-                "this provider makes no embeddings; openai/<model>, gemini/<model> and practice/embed do"
+                "this provider has no embeddings; use openai/<model>, gemini/<model> or practice/embed"
                     .to_owned(),
             retry_after: None,
         })
@@ -193,7 +193,7 @@ impl Models {
         let provider = name.strip_suffix(model).unwrap_or_default().trim_end_matches('/');
         let found = Dialect::ALL.into_iter().find(|(known, _)| *known == provider);
         let (Some((provider, dialect)), Some((client, clock))) = (found, &self.outbound) else {
-            let message = format!("{provider}/<model> has no endpoint that a graph could name");
+            let message = format!("{provider}/<model> has no endpoint that a graph can set");
             return Err(ModelError { kind: ModelErrorKind::NotConfigured, message, retry_after: None });
         };
         let made = dialect.at(dialect.or_own(settings), client.clone(), Arc::clone(clock))?;

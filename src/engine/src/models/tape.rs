@@ -56,7 +56,7 @@ impl Came {
                 let retry_after = retry_after_seconds.and_then(|wait| Duration::try_from_secs_f64(wait).ok());
                 Err(ModelError { kind, message, retry_after })
             }
-            _ => Err(not_configured("the recorded answer is one of another kind".to_owned())),
+            _ => Err(not_configured("the recorded answer has another type".to_owned())),
         }
     }
 }

@@ -396,25 +396,25 @@ fn every_suggestion_says_something_that_can_be_written() {
 }
 
 const EXPECTED: [&str; 20] = [
-    r#"/edges/0/from: an edge of its own: {"from": "START", "to": "<node>"}"#,
+    r#"/edges/0/from: a separate edge: {"from": "START", "to": "<node>"}"#,
     "/edges/1/from: name it once",
     "/edges/1/to: nodes: a, b, c, d, e",
     r#"/edges/2/else: "cases": [{"when": "<condition>", "to": "<node>"}], "else": "<node>""#,
-    "/edges/3/cases: leave 'to' out, and name where it leads in 'else'",
-    "/edges/3/cases/0/when: an expression, as results.check.ok and inputs.n > 3",
+    "/edges/3/cases: remove 'to', and put its target into 'else'",
+    "/edges/3/cases/0/when: an expression, such as results.check.ok and inputs.n > 3",
     r#"/edges/4/to: "to": "END""#,
     r#"/nodes/0/retry/jitter: "jitter": true"#,
     r#"/nodes/0/retry/max_attempts: "max_attempts": 20"#,
     r#"/nodes/0/template: "template": "5""#,
     "/nodes/1/level: did you mean 'warn'?",
     r#"/nodes/1/timeout_seconds: "timeout_seconds": 30"#,
-    "/nodes/2/body/state: put 'state' beside 'body'",
+    "/nodes/2/body/state: put 'state' next to 'body'",
     r#"/nodes/2/items: "items": "{{ inputs.list }}""#,
     r#"/nodes/3/input: "input": "{{ inputs }}""#,
     r#"/nodes/4/cache_seconds: "cache_seconds": 1"#,
     "/nodes/4/on_error/to: nodes: a, b, c, d, e",
-    "/nodes/5/cache_seconds: leave 'cache_seconds' out",
-    "/nodes/5/name: another name, as 'e_2'",
+    "/nodes/5/cache_seconds: remove 'cache_seconds'",
+    "/nodes/5/name: another name, such as 'e_2'",
     r#"/state/n/initial: "initial": 0"#,
 ];
 

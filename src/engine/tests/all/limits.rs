@@ -79,7 +79,7 @@ async fn a_run_is_over_at_its_deadline() {
     settle().await;
     let error = run.end().await.unwrap_err();
     assert_eq!((error.code, error.node.as_ref(), error.retryable), (ErrorCode::RunTimeout, None, true));
-    assert_eq!(error.message, "the run was not over at 2027-01-15T08:00:05Z");
+    assert_eq!(error.message, "the run had not ended at 2027-01-15T08:00:05Z");
     assert_eq!((world.clock.sleepers(), world.journal.lines().len()), (0, 1));
     world.deadline = Some(noon());
     let late = world.run(&plan(&alone(&delay("d", 60)))).await.unwrap_err();

@@ -145,7 +145,7 @@ impl Answer {
 
     fn fill(&mut self, index: u64, delta: &Delta) -> Result<String, Wrong> {
         let Some(at) = self.blocks.iter().rposition(|block| block.index == index) else {
-            return Err(Wrong::Garbage("the answer fills a part that it has not opened".to_owned()));
+            return Err(Wrong::Garbage("the answer writes to a part that it has not opened".to_owned()));
         };
         let piece = match delta.kind.as_str() {
             "text_delta" => &delta.text,

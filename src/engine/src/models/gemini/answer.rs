@@ -134,7 +134,7 @@ impl Assembly for Answer {
             if let Some(reason) = candidate.finish_reason {
                 if reason.contains("FUNCTION_CALL") || reason.contains("TOOL_CALL") {
                     // Written at random: the next one may be good.
-                    let said = format!("the model wrote a tool's call that cannot be read ({reason})");
+                    let said = format!("the model wrote a tool call that cannot be parsed ({reason})");
                     return Err(Wrong::Error(ModelErrorKind::Unavailable, said));
                 }
                 self.finish_reason = Some(reason);

@@ -18,7 +18,7 @@ const WORD_PART: f64 = 0.4;
 pub(super) fn embeddings(request: &EmbedRequest) -> Result<Embeddings, ModelError> {
     let dimensions = request.dimensions.unwrap_or(DIMENSIONS);
     if !(1..=MOST_DIMENSIONS).contains(&dimensions) {
-        let message = format!("practice/embed makes vectors of 1 to {MOST_DIMENSIONS} numbers");
+        let message = format!("practice/embed supports 1 to {MOST_DIMENSIONS} dimensions");
         return Err(ModelError { kind: ModelErrorKind::Rejected, message, retry_after: None });
     }
     let vectors = request.texts.iter().map(|text| vector(text, dimensions)).collect();

@@ -120,7 +120,7 @@ impl Model for Practice {
 
     async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, ModelError> {
         if request.model != EMBED {
-            let message = format!("practice/{} makes no embeddings; write practice/{EMBED}", request.model);
+            let message = format!("practice/{} has no embeddings; use practice/{EMBED}", request.model);
             return Err(ModelError { kind: ModelErrorKind::Rejected, message, retry_after: None });
         }
         let request = request.clone();
@@ -142,7 +142,7 @@ fn named(model: &str) -> Result<(Skill, Option<Duration>), ModelError> {
     let (name, pace) = match model.split_once('@') {
         Some((name, pace)) => {
             let millis = pace.strip_suffix("ms").and_then(|millis| millis.parse().ok());
-            let millis = millis.ok_or_else(|| unknown(format!("'@{pace}' is no pace such as @40ms")))?;
+            let millis = millis.ok_or_else(|| unknown(format!("'@{pace}' is not a valid pace, such as @40ms")))?;
             (name, Some(Duration::from_millis(millis).min(SLOWEST)))
         }
         None => (model, None),
@@ -155,7 +155,7 @@ fn named(model: &str) -> Result<(Skill, Option<Duration>), ModelError> {
         "rewrite" => Skill::Rewrite,
         "reflect" => Skill::Reflect,
         "judge" => Skill::Judge,
-        EMBED => return Err(unknown("practice/embed makes vectors, and is for the node 'embed'".to_owned())),
+        EMBED => return Err(unknown("practice/embed computes vectors; use it with the node 'embed'".to_owned())),
         _ => return Err(unknown(format!("the practice model has no skill '{name}'"))),
     };
     Ok((skill, pace))
@@ -170,7 +170,7 @@ fn size(request: &ModelRequest) -> usize {
 fn failed() -> ModelError {
     ModelError {
         kind: ModelErrorKind::Unavailable,
-        message: "the practice model broke down".to_owned(),
+        message: "the practice model failed".to_owned(),
         retry_after: None,
     }
 }

@@ -59,7 +59,7 @@ impl Call {
         }
         let arguments = if arguments.trim().is_empty() { "{}" } else { &arguments };
         let arguments = serde_json::from_str(arguments)
-            .map_err(|why| format!("the answer's arguments of the tool '{name}' are no JSON: {why}"))?;
+            .map_err(|why| format!("the arguments of the tool '{name}' in the answer are not JSON: {why}"))?;
         let id = if id.is_empty() { format!("call_{index}") } else { id };
         Ok(ToolCall { id, name, arguments })
     }

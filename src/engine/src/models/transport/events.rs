@@ -55,7 +55,7 @@ impl From<Stop> for Item {
     fn from(stop: Stop) -> Self {
         match stop {
             Stop::Fault(fault) => Self::Fault(fault),
-            Stop::LongLine => Self::Garbage("a line of the answer has no end"),
+            Stop::LongLine => Self::Garbage("a line of the answer does not end"),
             Stop::NoText => Self::Garbage("the answer is not UTF-8"),
         }
     }
@@ -101,7 +101,7 @@ impl Items {
             Some(Ok(event)) => Item::Data(event.data),
             Some(Err(EventStreamError::Transport(stop))) => stop.into(),
             Some(Err(EventStreamError::Utf8(_))) => Stop::NoText.into(),
-            Some(Err(EventStreamError::Parser(_))) => Item::Garbage("the answer is no stream of events"),
+            Some(Err(EventStreamError::Parser(_))) => Item::Garbage("the answer is not an event stream"),
             None => Item::End,
         }
     }

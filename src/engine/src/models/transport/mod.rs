@@ -128,10 +128,10 @@ impl Endpoint {
                 Item::Done => break,
                 Item::End if assembly.is_complete() => break,
                 Item::End if assembly.is_empty() => {
-                    return Err(bad("the answer is neither a stream of events nor JSON".to_owned()));
+                    return Err(bad("the answer is neither an event stream nor JSON".to_owned()));
                 }
                 Item::End => {
-                    let message = format!("{}: the answer broke off", self.place);
+                    let message = format!("{}: the answer was cut short", self.place);
                     return Err(error(ModelErrorKind::Unavailable, message));
                 }
                 Item::Fault(fault) => return Err(self.fault(&fault)),

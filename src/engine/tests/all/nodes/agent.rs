@@ -171,7 +171,7 @@ async fn the_models_mistakes_are_told_to_it_and_end_somewhere() {
     }
     let (world, model) = scripted(vec![bad(), bad(), bad()]);
     let error = world.run(&plan(&alone(&agent(json!({}))))).await.unwrap_err();
-    assert!(error.message.contains("failed in 3 steps in a row"), "{error}");
+    assert!(error.message.contains("failed in 3 consecutive steps"), "{error}");
     assert_eq!(model.requests.lock().len(), 3);
 
     let on = || calls("", &[("c1", "double", json!({"n": 1}))]);

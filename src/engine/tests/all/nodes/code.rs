@@ -162,9 +162,9 @@ async fn code_is_looked_at_before_a_graph_is_taken() {
     assert_eq!(
         told,
         [
-            "/modules/broken.py syntax: mend line 2 of broken.py",
-            "/modules/worse.js syntax: mend line 1 of worse.js",
-            "/nodes/0/source syntax: mend line 1 of the source",
+            "/modules/broken.py syntax: fix line 2 of broken.py",
+            "/modules/worse.js syntax: fix line 1 of worse.js",
+            "/nodes/0/source syntax: fix line 1 of the source",
             "/nodes/1/function unknown_function: did you mean 'exact'?",
             "/nodes/2/body/function unknown_function: did you mean 'tidy'?",
             "/nodes/4/module unknown_module: did you mean 'worse.js'?",

@@ -117,7 +117,7 @@ async fn refusals_say_why_and_whether_to_try_again() {
     for (status, said, message, attempts) in [
         (400, format!(r#"{{"message": "no {TOKEN}"}}"#), r#"answered 400: {"message": "no [redacted]"}"#, 1),
         (429, r#"{"retry_after": 0}"#.to_owned(), r#"answered 429: {"retry_after": 0}"#, 2),
-        (200, "fine".to_owned(), "did not answer as Discord does", 1),
+        (200, "fine".to_owned(), "did not respond like Discord", 1),
     ] {
         let endpoint = Endpoint::answering(status, JSON, &said).await;
         let more = json!({"token": "[[bot]]", "channel": "1/../2", "retry": retry,

@@ -268,7 +268,7 @@ async fn what_is_no_mcp_is_said_in_plain_words() {
     let server = Server::new(false).await;
     let is_it = "is 'url' the address of its MCP endpoint, with streamable HTTP?";
     for (path, text, retryable) in [
-        ("/is/401", " answered 401; it expects other credentials in 'headers'".to_owned(), false),
+        ("/is/401", " answered 401; check the credentials in 'headers'".to_owned(), false),
         ("/is/404", format!(" answered 404; {is_it}"), false),
         ("/is/503", " answered 503".to_owned(), true),
         ("/page", " answered with text/html, which is not MCP; is 'url' the address of an MCP endpoint, with streamable HTTP?".to_owned(), false),
@@ -278,7 +278,7 @@ async fn what_is_no_mcp_is_said_in_plain_words() {
         assert_eq!((error.message, error.retryable), (format!("{}{text}", server.at), retryable), "{path}");
     }
     let error = run(&server.world(), &server.node(json!({"tool": "missing"}))).await.unwrap_err();
-    assert_eq!(error.message, "the MCP server refused the request: Unknown tool: missing (-32602)");
+    assert_eq!(error.message, "the MCP server rejected the request: Unknown tool: missing (-32602)");
 }
 
 #[tokio::test]

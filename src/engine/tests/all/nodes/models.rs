@@ -209,8 +209,8 @@ async fn many_texts_go_in_several_requests_and_too_many_in_none() {
 async fn a_model_of_the_other_kind_is_refused() {
     for (node, text) in [
         (embed(json!({"model": "practice/judge"})), "practice/embed"),
-        (embed(json!({"model": "test/x"})), "makes no embeddings"),
-        (classify(json!({"model": "practice/embed"})), "for the node 'embed'"),
+        (embed(json!({"model": "test/x"})), "has no embeddings"),
+        (classify(json!({"model": "practice/embed"})), "with the node 'embed'"),
     ] {
         let error = practice().inputs(json!({"text": "x"})).run(&plan(&alone(&node))).await.unwrap_err();
         assert_eq!(error.code, ModelErrorKind::Rejected.code());

@@ -70,7 +70,7 @@ async fn refusals_say_why_and_whether_to_try_again() {
             "Slack rejected the message: ratelimited",
             2,
         ),
-        (200, "<html>".to_owned(), "did not answer as Slack does", 1),
+        (200, "<html>".to_owned(), "did not respond like Slack", 1),
         (404, format!("no_service {TOKEN}"), "answered 404: no_service [redacted]", 1),
         (503, "later".to_owned(), "answered 503: later", 2),
     ] {

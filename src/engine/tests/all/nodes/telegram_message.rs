@@ -73,7 +73,7 @@ async fn refusals_say_why_and_how_long_to_wait() {
     let endpoint = Endpoint::answering(502, "", "<html>").await;
     let more = json!({"base_url": format!("http://{}", endpoint.at), "retry": retry});
     let error = world(&endpoint).run_outside(&plan(&alone(&node(more)))).await.unwrap_err();
-    assert!(error.message.ends_with("did not answer as Telegram does"), "{error}");
+    assert!(error.message.ends_with("did not respond like Telegram"), "{error}");
     assert_eq!(endpoint.requests.lock().len(), 2, "a gateway that is tired may be awake soon");
     // A template that makes nothing of where to send it does not send it somewhere else.
     for nothing in [
@@ -81,7 +81,7 @@ async fn refusals_say_why_and_how_long_to_wait() {
         json!({"chat": "{{ inputs.x | default(none) }}"}),
     ] {
         let error = world(&endpoint).run_outside(&plan(&alone(&node(nothing)))).await.unwrap_err();
-        assert!(error.message.contains("its template made null"), "{error}");
+        assert!(error.message.contains("its template returned null"), "{error}");
     }
     for nothing in
         [json!({"base_url": "{{ ' ' }}"}), json!({"chat": "{{ [] }}"}), json!({"base_url": "{{ {} }}"})]
