@@ -26,6 +26,22 @@ pub(super) fn page() -> Result<String> {
     Ok(page)
 }
 
+/// Links to the overview and to the first code of each group.
+fn contents() -> String {
+    let mut groups: Vec<&str> = Vec::new();
+    let mut list = "- [Overview of all codes](#overview)".to_owned();
+    for code in ErrorCode::ALL {
+        let name = code.as_str();
+        let group = name.split('.').next().unwrap_or(name);
+        if !groups.contains(&group) {
+            groups.push(group);
+            // Writing to a String cannot fail.
+            let _ = write!(list, "\n- [`{group}`](#{name})");
+        }
+    }
+    list
+}
+
 fn status(code: ErrorCode) -> String {
     match code.status() {
         200 => "in the stream".to_owned(),
@@ -49,6 +65,8 @@ fn intro() -> Result<String> {
         "<!-- Written by `cargo xtask docs` from src/wire/src/error_code/table.rs. Change it there. -->
 
 # Errors
+
+{contents}
 
 Every error response has the same body: an object `detail` with a `message` for people and a `code`
 for programs. Compare codes, never messages: a code keeps its meaning, the wording of a message may change.
@@ -79,6 +97,7 @@ is the code. `allow_retry` is true only if the same message may succeed a second
 An absent field is not set; clients ignore unknown fields.
 
 ",
+        contents = contents(),
         invalid = serde_json::to_string_pretty(&invalid)?,
         internal = serde_json::to_string_pretty(&internal)?,
         event = serde_json::to_string_pretty(&ChatEvent::failure(ErrorCode::NodeTimeout, true))?,

@@ -9,6 +9,8 @@ mod triggers;
 mod vault;
 mod workflows;
 
+use std::fmt::Write as _;
+
 use anyhow::{Result, ensure};
 use serde::Serialize;
 
@@ -77,8 +79,35 @@ pub(super) fn fill(prose: &str, parts: &[(&str, String)]) -> Result<String> {
         ensure!(page.matches(&marker).count() == 1, "`{{{{{name}}}}}` must stand once, alone in its line");
         page = page.replace(&marker, &format!("\n{}\n", text.trim_end()));
     }
+    let list = contents(&page);
+    page = page.replace("\n{{contents}}\n", &format!("\n{}\n", list.trim_end()));
     ensure!(!page.contains("\n{{"), "a marker of the page has no text");
     Ok(page)
+}
+
+/// Links to the headings of a page, except those of single nodes.
+fn contents(page: &str) -> String {
+    let mut list = String::new();
+    let mut fenced = false;
+    for line in page.lines() {
+        fenced ^= line.starts_with("```");
+        let (indent, title) = match (line.strip_prefix("## "), line.strip_prefix("### ")) {
+            (Some(title), _) => ("", title),
+            (None, Some(title)) => ("  ", title),
+            (None, None) => continue,
+        };
+        if !fenced && !title.starts_with('`') {
+            // Writing to a String cannot fail.
+            let _ = writeln!(list, "{indent}- [{title}](#{})", anchor(title));
+        }
+    }
+    list
+}
+
+/// The anchor that GitHub gives to a heading.
+fn anchor(title: &str) -> String {
+    let kept = title.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    kept.collect::<String>().to_lowercase().replace(' ', "-")
 }
 
 /// A fenced block of indented JSON.
@@ -102,6 +131,14 @@ mod tests {
         assert_eq!(fill("a\n{{p}}\nb\n", &part("p")).unwrap(), "a\nx\nb\n");
         assert!(fill("a\n", &part("p")).is_err());
         assert!(fill("a\n{{p}}\n\n{{q}}\n", &part("p")).is_err());
+    }
+
+    #[test]
+    fn contents_link_to_the_headings_outside_of_blocks() {
+        let page = "# A\n\n{{contents}}\n\n## One of two\n```\n## No heading\n```\n### A run's end\n### `llm`\n";
+        let list = "- [One of two](#one-of-two)\n  - [A run's end](#a-runs-end)\n";
+        assert_eq!(contents(page), list);
+        assert!(fill(page, &[]).unwrap().starts_with(&format!("# A\n\n{list}\n## One of two\n")));
     }
 
     /// The paths that handlers are registered for, as they stand in the sources.

@@ -100,7 +100,7 @@ fn updates() -> Vec<ItemUpdate> {
 fn update_meaning(update: &ItemUpdate) -> (Dialect, &'static str) {
     match update {
         ItemUpdate::PieceAdded { .. } => (Dialect::Interface, "More text; pieces are appended."),
-        ItemUpdate::PartAdded { .. } => (Dialect::Chatkit, "A part of the message begins."),
+        ItemUpdate::PartAdded { .. } => (Dialect::Chatkit, "A part of the message starts."),
         ItemUpdate::TextDelta { .. } => (Dialect::Chatkit, "More text of a part; it is appended."),
         ItemUpdate::AnnotationAdded { .. } => (Dialect::Chatkit, "A mark in the text of a part."),
         ItemUpdate::PartDone { .. } => (Dialect::Chatkit, "A part is complete; this is all of it."),
@@ -132,18 +132,18 @@ fn event_meaning(event: &ChatEvent) -> &'static str {
     match event {
         ChatEvent::ThreadCreated { .. } => "A new thread; keep `thread.id` for the next message.",
         ChatEvent::ThreadUpdated { .. } => "The thread's title or status changed.",
-        ChatEvent::ItemAdded { .. } => "An item begins. It is not stored yet.",
-        ChatEvent::ItemUpdated { .. } => "The begun item goes on; see the next table.",
+        ChatEvent::ItemAdded { .. } => "An item starts. It is not stored yet.",
+        ChatEvent::ItemUpdated { .. } => "The item changes; see the next table.",
         ChatEvent::ItemDone { .. } => {
-            "An item is complete and stored. Its text takes the place of what was streamed."
+            "An item is complete and stored. Its text replaces the streamed text."
         }
         ChatEvent::ItemReplaced { .. } => {
-            "The item now reads so; pieces that follow are appended to this text."
+            "The item has this text now; following pieces are appended to it."
         }
         ChatEvent::ItemRemoved { .. } => "An item was deleted.",
-        ChatEvent::StreamOptions { .. } => "Whether a stop button is of use.",
+        ChatEvent::StreamOptions { .. } => "Whether a stop button has an effect.",
         ChatEvent::ProgressUpdate { .. } => "What the workflow is doing. Not stored.",
-        ChatEvent::ClientEffect { .. } => "Something that the page shall do. Not stored.",
+        ChatEvent::ClientEffect { .. } => "An action for the page. Not stored.",
         ChatEvent::Notice { .. } => "A message outside the conversation, in Markdown. Not stored.",
         ChatEvent::Error { .. } => "The turn failed. Nothing follows.",
     }
@@ -155,8 +155,8 @@ fn items() -> Vec<ThreadItem> {
 
 fn item_meaning(item: &ThreadItem) -> Option<&'static str> {
     match item {
-        ThreadItem::UserMessage { .. } => Some("What the user said."),
-        ThreadItem::AssistantMessage { .. } => Some("What the workflow answered."),
+        ThreadItem::UserMessage { .. } => Some("The user's message."),
+        ThreadItem::AssistantMessage { .. } => Some("The workflow's answer."),
         // Never sent to a client.
         ThreadItem::SdkHiddenContext { .. } => None,
     }
@@ -232,8 +232,8 @@ pub(super) fn stop_table() -> Result<String> {
         let meaning = match status {
             StopStatus::Stopping => "The request is stored and the turn is about to end.",
             StopStatus::Stopped => "The turn was stopped.",
-            StopStatus::Completed => "The turn had ended by itself.",
-            StopStatus::Failed => "The turn had failed.",
+            StopStatus::Completed => "The turn had already ended.",
+            StopStatus::Failed => "The turn had already failed.",
         };
         writeln!(table, "| `{}` | {meaning} |", serde_json::to_string(&StopAnswer { status })?)?;
     }

@@ -117,13 +117,13 @@ pub(super) fn states() -> String {
         RunState::Cancelled,
     ] {
         let meaning = match state {
-            RunState::Queued => "It is accepted and has not begun.",
-            RunState::Running => "It is under way.",
+            RunState::Queued => "It is accepted and has not started.",
+            RunState::Running => "It is in progress.",
             RunState::Waiting => {
-                "It only waits: for a time, or for what `waits_for` lists. The service may be restarted meanwhile."
+                "It waits for a time, or for the inputs in `waits_for`. The service may be restarted meanwhile."
             }
-            RunState::Succeeded => "It has ended well; `output` is what it came to.",
-            RunState::Failed => "It has ended with an error; `error` says where and why.",
+            RunState::Succeeded => "It has succeeded; `output` is its result.",
+            RunState::Failed => "It has failed; `error` says where and why.",
             RunState::Cancelled => "It was stopped; `error` says why.",
         };
         let last = if state.is_terminal() { "yes" } else { "" };
@@ -171,20 +171,20 @@ fn events() -> Vec<RunEvent> {
 fn meaning(event: &RunEvent) -> &'static str {
     match event {
         RunEvent::RunStarted { .. } => {
-            "The run begins, or with `resumed` goes on: after a wait, or after a restart of the service."
+            "The run starts, or with `resumed` resumes after a wait or a restart of the service."
         }
         RunEvent::StepStarted { .. } => {
-            "An attempt of a node begins. What an earlier attempt of the same visit has put out is void."
+            "An attempt of a node starts. Discard the output of earlier attempts of the same visit."
         }
-        RunEvent::OutputDelta { .. } => "A piece of text, to append to what the node's attempt has put out.",
+        RunEvent::OutputDelta { .. } => "A piece of text, to append to the output of the node's attempt.",
         RunEvent::StepCompleted { .. } => {
             "An attempt has a result. One over 64 KiB is null here, with its size in `result_bytes`; the trace has it."
         }
         RunEvent::StepFailed { .. } => "An attempt failed. Another may follow.",
-        RunEvent::RunWaiting(_) => "It waits for somebody, who answers as [below](#answer-a-run).",
-        RunEvent::Progress { .. } => "What the run is doing, in a line.",
-        RunEvent::Notice { .. } => "A message for whoever watches; `level` is `info`, `warning` or `danger`.",
-        RunEvent::RunCompleted { .. } => "It has ended well. The last event.",
+        RunEvent::RunWaiting(_) => "It waits for an answer; see [below](#answer-a-run).",
+        RunEvent::Progress { .. } => "The run's progress, in a line.",
+        RunEvent::Notice { .. } => "A message for readers of the run; `level` is `info`, `warning` or `danger`.",
+        RunEvent::RunCompleted { .. } => "It has succeeded. The last event.",
         RunEvent::RunFailed { .. } => "It has failed. The last event.",
         RunEvent::RunCancelled { .. } => "It was stopped. The last event.",
     }
