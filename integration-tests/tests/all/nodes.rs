@@ -35,7 +35,7 @@ async fn the_catalogue_is_listed_and_each_type_is_there_by_its_name() {
 async fn a_type_that_is_not_there_is_answered_with_the_near_one() {
     let t = TestService::start().await;
     for (name, message) in [
-        ("replay", "There is no node type 'replay'; did you mean 'reply'?"),
+        ("replay", "Unknown node type 'replay'; did you mean 'reply'?"),
         (
             "collection_query",
             "'collection_query' is part of the format, but this version does not execute it yet.",

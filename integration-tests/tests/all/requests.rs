@@ -54,7 +54,7 @@ async fn a_body_is_judged_as_a_whole() {
     /runnable_config | type | must be an object | -
     /config | unknown_field | unknown field 'config' | known here: graph, runnable_config
     ");
-    assert_snapshot!(told(&t.post(&format!("{path}/publish/revoke"), r#"{"reason": "x"}"#).await), @"/reason | unknown_field | unknown field 'reason' | omit it; no members are allowed here");
+    assert_snapshot!(told(&t.post(&format!("{path}/publish/revoke"), r#"{"reason": "x"}"#).await), @"/reason | unknown_field | unknown field 'reason' | omit it; none is allowed here");
     assert_eq!(t.get(&path).await.value()["is_public"], false);
     t.assert_no_rows("workflow_versions").await;
 }
@@ -75,7 +75,7 @@ async fn a_query_is_judged_as_a_whole_and_with_the_body() {
     let open = t.workflow().create().await;
     let publish = format!("/api/workflows/{}/publish?require_login=true", open.id);
     assert_snapshot!(told(&t.post(&publish, r#"{"require_login": 1}"#).await), @r"
-    /require_login | unknown_parameter | unknown query parameter 'require_login' | omit it; no members are allowed here
+    /require_login | unknown_parameter | unknown query parameter 'require_login' | omit it; none is allowed here
     /require_login | type | must be true or false | -
     ");
     assert_eq!(t.post(&publish, "").await.refusal(), "422 request.invalid");

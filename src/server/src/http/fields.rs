@@ -24,7 +24,7 @@ pub(super) fn unknown(pointer: String, code: &str, what: &str, name: &str, known
     let problem = FieldError::new(pointer, code, format!("unknown {what} '{}'", shortened(name)));
     match nearest(name, known.iter().copied()) {
         Some(near) => problem.suggest(format!("did you mean '{near}'?")),
-        None if known.is_empty() => problem.suggest("omit it; no members are allowed here"),
+        None if known.is_empty() => problem.suggest("omit it; none is allowed here"),
         None => problem.suggest(format!("allowed: {}", known.join(", "))),
     }
 }
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(nothing(&Map::new()), Ok(()));
         let body = json!({"reason": "x"});
         let problems = nothing(body.as_object().unwrap()).unwrap_err();
-        let suggestion = "/reason unknown_field: unknown field 'reason' omit it; no members are allowed here";
+        let suggestion = "/reason unknown_field: unknown field 'reason' omit it; none is allowed here";
         assert_eq!(lines(problems), [suggestion]);
     }
 }

@@ -173,7 +173,7 @@ mod tests {
         }
         assert_eq!(
             Params::parse("require_login=true").finish()[0].suggestion.as_deref(),
-            Some("omit it; no members are allowed here")
+            Some("omit it; none is allowed here")
         );
     }
 }
