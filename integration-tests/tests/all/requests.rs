@@ -31,9 +31,9 @@ async fn a_body_is_judged_as_a_whole() {
     /description | type | must be a string | -
     /tags/1 | type | must be a string | -
     /tags/2 | length | must have 1 to 64 characters; it has 0 | -
-    /a~1b | unknown_field | unknown field 'a/b' | known here: name, handle, description, tags
+    /a~1b | unknown_field | unknown field 'a/b' | allowed: name, handle, description, tags
     /nmae | unknown_field | unknown field 'nmae' | did you mean 'name'?
-    /owner | unknown_field | unknown field 'owner' | known here: name, handle, description, tags
+    /owner | unknown_field | unknown field 'owner' | allowed: name, handle, description, tags
     ");
     let workflow = t.workflow().without_version().create().await;
     let path = format!("/api/workflows/{}", workflow.id);
@@ -52,7 +52,7 @@ async fn a_body_is_judged_as_a_whole() {
     ");
     assert_snapshot!(told(&t.post("/api/workflows/check", r#"{"graph": 1, "config": {}, "runnable_config": 1}"#).await), @r"
     /runnable_config | type | must be an object | -
-    /config | unknown_field | unknown field 'config' | known here: graph, runnable_config
+    /config | unknown_field | unknown field 'config' | allowed: graph, runnable_config
     ");
     assert_snapshot!(told(&t.post(&format!("{path}/publish/revoke"), r#"{"reason": "x"}"#).await), @"/reason | unknown_field | unknown field 'reason' | omit it; none is allowed here");
     assert_eq!(t.get(&path).await.value()["is_public"], false);
@@ -69,7 +69,7 @@ async fn a_query_is_judged_as_a_whole_and_with_the_body() {
     assert_snapshot!(told(&answer), @r"
     /include_archived | type | must be true or false | -
     /include_archive | unknown_parameter | unknown query parameter 'include_archive' | did you mean 'include_archived'?
-    /page | unknown_parameter | unknown query parameter 'page' | known here: include_archived, limit, cursor
+    /page | unknown_parameter | unknown query parameter 'page' | allowed: include_archived, limit, cursor
     ");
     // A login that was asked for in the wrong place must not be passed over.
     let open = t.workflow().create().await;

@@ -117,7 +117,8 @@ async fn what_a_members_tokens_have_made_ends_with_the_member() {
         assert_eq!(list(&others).await, "200", "its holder did not get it from Bob");
         assert_eq!(list(&before).await, "200", "made before, with another secret");
         let shown = root.get(&format!("/api/admin/service-tokens/{third_id}")).await.value();
-        let reason = if removed { "the creator has left the workspace" } else { "the creator's role is now viewer" };
+        let reason =
+            if removed { "the creator has left the workspace" } else { "the creator's role is now viewer" };
         assert_eq!(shown["revoked_reason"], reason);
         let rows = root.get("/api/admin/audit?action=service_token.secret_ended").await.value();
         assert_eq!(rows["data"].as_array().unwrap().len(), 2);

@@ -93,7 +93,7 @@ async fn a_workflow_that_is_not_there_yet_is_warned_of() {
     assert_eq!(
         warned(call("refnud", json!({}))).await,
         [
-            "/nodes/0/workflow unknown_workflow: this workspace has no workflow 'refnud' now (did you mean 'refund'?)"
+            "/nodes/0/workflow unknown_workflow: this workspace has no workflow 'refnud' (did you mean 'refund'?)"
         ]
     );
     assert_eq!(

@@ -280,7 +280,7 @@ async fn the_key_is_changed_while_everybody_goes_on() {
     let reason = ready.value()["parts"]["vault"]["reason"].as_str().unwrap().to_owned();
     assert_eq!(
         reason,
-        "the vault key \"gone\" is missing; put it back into SERVICE_VAULT_KEYS; 1 stored secrets need it"
+        "the vault key \"gone\" is missing; add it to SERVICE_VAULT_KEYS again; 1 stored secrets need it"
     );
     let ran = run(&t, &workflow.id, json!({})).await;
     assert_eq!(ran["error"]["code"], "vault.key_missing", "{ran}");

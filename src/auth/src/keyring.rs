@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(ring("b", &[("a", 1), ("b", 2)]).open("a", "x", &sealed).unwrap(), b"plain");
         assert_eq!(
             ring("b", &[("b", 2)]).open("a", "x", &sealed).unwrap_err().to_string(),
-            "the vault key \"a\" is missing; put it back into SERVICE_VAULT_KEYS"
+            "the vault key \"a\" is missing; add it to SERVICE_VAULT_KEYS again"
         );
     }
 

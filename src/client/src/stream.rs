@@ -107,7 +107,10 @@ impl<E: DeserializeOwned> EventStream<E> {
                 Frame::Event { id, data } => (id.unwrap_or_default(), data),
             };
             let seq = wire::sse::parse_event_id(&id, &self.stream_id).ok_or_else(|| {
-                ClientError::protocol(format!("the event id `{id}` does not belong to stream {}", self.stream_id))
+                ClientError::protocol(format!(
+                    "the event id `{id}` does not belong to stream {}",
+                    self.stream_id
+                ))
             })?;
             self.last_event_id = Some(id.clone());
             match serde_json::from_str(&data) {

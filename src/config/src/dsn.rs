@@ -244,9 +244,10 @@ impl Read {
     fn option(&mut self, key: &str, value: &str) -> Result<&'static str, Invalid> {
         let Some((name, kind)) = OPTIONS.iter().find(|(name, _)| *name == key) else {
             return Err(match OF_LIBPQ.iter().find(|name| **name == key) {
-                Some(name) => {
-                    Invalid::new(format!("has the option {name}, which is not supported here"), "leave it out")
-                }
+                Some(name) => Invalid::new(
+                    format!("has the option {name}, which is not supported here"),
+                    "leave it out",
+                ),
                 None => Invalid::new(
                     "has an unknown option",
                     "quote a value that contains spaces, as in password='two words', and use only PostgreSQL's options",

@@ -72,7 +72,10 @@ pub(crate) fn choice<T: Copy>(choices: &[(&str, T)]) -> impl Fn(&str) -> Result<
 /// Any text on one line.
 pub(crate) fn line(text: &str) -> Result<String, Invalid> {
     if text.chars().any(char::is_control) {
-        return Err(Invalid::new("contains a line break or another control character", "write it on one line"));
+        return Err(Invalid::new(
+            "contains a line break or another control character",
+            "write it on one line",
+        ));
     }
     Ok(text.to_owned())
 }

@@ -60,10 +60,7 @@ struct Given {
 fn vault_keys(text: &str) -> Result<VaultKeys, Invalid> {
     const INSTEAD: &str = r#"write JSON {"active": id, "keys": {id: base64 of 32 random bytes}}"#;
     let given: Given = serde_json::from_str(text).map_err(|_| {
-        Invalid::new(
-            "is not JSON with only a string `active` and an object `keys` of strings",
-            INSTEAD,
-        )
+        Invalid::new("is not JSON with only a string `active` and an object `keys` of strings", INSTEAD)
     })?;
     if !given.keys.contains_key(&given.active) {
         let wrong = format!("names {} as active, which is not among its keys", named(&given.active));

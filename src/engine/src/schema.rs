@@ -27,7 +27,7 @@ impl Schema {
         match Self::read(schema) {
             Ok(schema) => Some(schema),
             Err(message) => {
-                let problem = FieldError::new(pointer, "schema", format!("is no JSON Schema: {message}"));
+                let problem = FieldError::new(pointer, "schema", format!("is not a JSON Schema: {message}"));
                 check.note(problem.suggest(r#"{"type": "object", "properties": {…}, "required": […]}"#));
                 None
             }
@@ -38,7 +38,7 @@ impl Schema {
     pub(crate) fn problems_of(schema: &Value, value: &Value, base: &str) -> Problems {
         match Self::read(schema) {
             Ok(schema) => schema.problems(value, base),
-            Err(message) => vec![FieldError::new(base, "schema", format!("is no JSON Schema: {message}"))],
+            Err(message) => vec![FieldError::new(base, "schema", format!("is not a JSON Schema: {message}"))],
         }
     }
 

@@ -93,7 +93,8 @@ impl Request {
     /// [`crate::NetErrorKind::Refused`] when they cannot stand in a head; they are not repeated.
     pub fn basic(mut self, credentials: &Secret) -> Result<Self, NetError> {
         let value = HeaderValue::try_from(format!("Basic {}", credentials.expose_secret()));
-        let mut value = value.map_err(|_| NetError::refused("the credentials are not allowed in a header"))?;
+        let mut value =
+            value.map_err(|_| NetError::refused("the credentials are not allowed in a header"))?;
         value.set_sensitive(true);
         self.headers.insert(AUTHORIZATION, value);
         Ok(self)

@@ -280,8 +280,7 @@ fn raw(value: &Value) -> Result<Box<RawValue>, SandboxError> {
 
 fn read(value: &RawValue) -> Result<Value, SandboxError> {
     // Numbers and texts are as JSON has them: what is left is depth.
-    serde_json::from_str(value.get())
-        .map_err(|_| failed("the result has too many nested lists and objects"))
+    serde_json::from_str(value.get()).map_err(|_| failed("the result has too many nested lists and objects"))
 }
 
 fn start_thread() -> Option<Thread> {

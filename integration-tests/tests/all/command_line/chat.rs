@@ -124,7 +124,11 @@ async fn ctrl_c_stops_the_turn_for_good_and_keeps_what_was_said() {
     chat.interrupt();
     let ran = chat.end().await;
     assert_eq!(ran.status, Some(130), "{}", ran.err);
-    assert!(ran.err.starts_with("Stopped; the text so far is kept.\nTo continue: callboard chat "), "{}", ran.err);
+    assert!(
+        ran.err.starts_with("Stopped; the text so far is kept.\nTo continue: callboard chat "),
+        "{}",
+        ran.err
+    );
     let stopped = "SELECT status || ' ' || (error::json->>'code') || ' ' || (cancel_requested_at IS NOT NULL) FROM runs";
     assert_eq!(t.scalar(stopped).await, "cancelled run.cancelled true");
     assert_eq!(reply_of(&t).await.trim_end(), ran.out.trim_end(), "what was shown is what is kept");

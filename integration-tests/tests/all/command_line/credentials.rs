@@ -12,11 +12,7 @@ async fn secrets_go_in_by_standard_input_or_the_environment_and_never_come_out()
     let t = TestService::builder().with_bootstrap_token().set("SERVICE_VAULT_KEYS", KEYS).start().await;
     let terminal = Terminal::of(&t).with_token(BOOTSTRAP);
     let none = terminal.run(&["credential", "list"]).await;
-    assert!(
-        none.status == Some(0) && none.err.starts_with("No credentials found."),
-        "{}",
-        none.err
-    );
+    assert!(none.status == Some(0) && none.err.starts_with("No credentials found."), "{}", none.err);
     let create = ["credential", "create", "stripe", "--provider", "stripe"];
     let made = terminal.type_in(&create, &format!("{SECRET}\n")).await;
     assert_eq!(

@@ -96,7 +96,11 @@ async fn somebody_signs_in_is_known_and_leaves_again() {
     terminal.does(&["workflow", "create", "One"]).await;
     let everywhere = ["token", "create", "--scope", "workflows:read"];
     let refused = terminal.run(&everywhere).await;
-    assert!(refused.status == Some(3) && refused.err.contains("choose the token's workspaces with --workspace"), "{}", refused.err);
+    assert!(
+        refused.status == Some(3) && refused.err.contains("choose the token's workspaces with --workspace"),
+        "{}",
+        refused.err
+    );
     let made = terminal.does(&[&everywhere[..], &["--workspace", "default"]].concat()).await;
     assert!(made.starts_with("svc_"), "an owner makes tokens");
     // Another service is shown nothing of it.
@@ -252,7 +256,10 @@ async fn a_service_token_is_kept_and_taken_out_again() {
     assert_eq!(member(&terminal, "service_token").as_deref(), Some(secret.as_str()));
     terminal.does(&["workflow", "list"]).await;
     let me = terminal.does(&["whoami"]).await;
-    assert!(me.contains("scopes     unknown: a token can read its own record only with admin:tokens:read"), "{me}");
+    assert!(
+        me.contains("scopes     unknown: a token can read its own record only with admin:tokens:read"),
+        "{me}"
+    );
     let root = terminal.with_token(BOOTSTRAP);
     assert!(root.does(&["whoami"]).await.starts_with("bootstrap token\n"));
     let reader = t.root().token(&["admin:tokens:read"], &[]).await;
@@ -318,11 +325,7 @@ async fn what_makes_no_sense_is_told_before_anything_is_sent() {
     assert_eq!(json_of(last)["detail"]["code"], "auth.code_invalid");
     assert!(!terminal.path(FILE).exists());
     let none = terminal.run(&["login", ADA, "--code-stdin"]).await;
-    assert!(
-        none.status == Some(2) && none.err.contains("no code on standard input"),
-        "{}",
-        none.err
-    );
+    assert!(none.status == Some(2) && none.err.contains("no code on standard input"), "{}", none.err);
     let odd = terminal.type_in(&["login", "nobody", "--code-stdin"], "123456\n").await;
     assert!(odd.status == Some(1) && odd.err.contains("\n  /email: "), "{}", odd.err);
     mail.mail(2).await;
@@ -349,10 +352,9 @@ async fn a_browser_that_is_signed_in_signs_in_a_terminal() {
     assert_ne!(member(&terminal, "refresh_token").unwrap(), first, "the code is worth nothing any more");
     // A second time, as garbage, and not at all.
     let other = Terminal::of(&t);
-    for (input, status, said) in [
-        ("not-a-code\n", 3, "valid once, for 10 minutes"),
-        ("", 2, "standard input is empty"),
-    ] {
+    for (input, status, said) in
+        [("not-a-code\n", 3, "valid once, for 10 minutes"), ("", 2, "standard input is empty")]
+    {
         let ran = other.type_in(&["login", "--browser"], input).await;
         assert_eq!(ran.status, Some(status), "{}", ran.err);
         assert!(ran.err.contains(said), "{}", ran.err);

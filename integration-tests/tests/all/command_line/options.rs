@@ -84,9 +84,9 @@ async fn a_wrong_profile_file_is_one_sentence_without_its_secrets() {
         ("[default]\nservice_token = \"canary\n", "line 2: this is not TOML: "),
         (
             "\n[default]\ntoken = \"canary\"\n",
-            "line 3: [default] has no member `token`; write `api_url`, `service_token` or `workspace`",
+            "line 3: [default] has an unknown member `token`; use `api_url`, `service_token` or `workspace`",
         ),
-        ("service_token = \"canary\"", "line 1: `service_token` must stand in a table, such as [default]"),
+        ("service_token = \"canary\"", "line 1: `service_token` must be in a table, such as [default]"),
     ];
     for (text, expected) in cases {
         terminal.file("config/callboard/config.toml", text);
@@ -103,7 +103,7 @@ async fn a_wrong_profile_file_is_one_sentence_without_its_secrets() {
     let ran = terminal.run(&["workflow", "list", "--profile", "live"]).await;
     assert_eq!(ran.status, Some(2));
     assert!(
-        ran.err.ends_with("config.toml: there is no profile `live`; there are: `staging`\n"),
+        ran.err.ends_with("config.toml: profile `live` not found; existing profiles: `staging`\n"),
         "{}",
         ran.err
     );

@@ -53,11 +53,7 @@ async fn a_token_is_made_used_rotated_and_revoked_and_the_trail_has_it() {
         ])
         .await;
     let (id, secret) = issued(&made);
-    assert!(
-        made.err.starts_with(&format!("Created service token {id} \"build server\".\n")),
-        "{}",
-        made.err
-    );
+    assert!(made.err.starts_with(&format!("Created service token {id} \"build server\".\n")), "{}", made.err);
     assert!(made.err.contains("It expires at 20") && made.err.ends_with(" The secret is shown only once:\n"));
 
     let build = terminal.with_token(&secret);

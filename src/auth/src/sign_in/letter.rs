@@ -108,9 +108,10 @@ impl Letter {
 
 fn code_text(service: &str, code: &str, link: Option<&str>) -> String {
     let (both, link) = match link {
-        Some(link) => {
-            ("Each works once", format!("Or open this link in the browser where you requested it:\n\n{link}\n\n"))
-        }
+        Some(link) => (
+            "Each works once",
+            format!("Or open this link in the browser where you requested it:\n\n{link}\n\n"),
+        ),
         None => ("It works once", String::new()),
     };
     format!(

@@ -54,10 +54,8 @@ impl Answer {
             (Some(question), None, _) | (Some(question), Some(_), Some(_)) => Ok(question),
             (Some(_), Some(_), None) => {
                 let keys: Vec<&str> = run.waits_for.iter().map(|question| question.key.as_str()).collect();
-                let told = format!(
-                    "the run waits for several answers; choose one with --key: {}",
-                    keys.join(", ")
-                );
+                let told =
+                    format!("the run waits for several answers; choose one with --key: {}", keys.join(", "));
                 Err(Failure::usage(harmless(&told).to_string()))
             }
             (None, ..) => {
@@ -77,7 +75,10 @@ fn show(session: &Session, run: &RunRecord) -> Result<(), Failure> {
     }
     if run.waits_for.is_empty() {
         let more = if run.status == RunState::Waiting { ", for a time" } else { "" };
-        return say(format_args!("The run does not wait for an answer; it is {}{more}.", run.status.as_str()));
+        return say(format_args!(
+            "The run does not wait for an answer; it is {}{more}.",
+            run.status.as_str()
+        ));
     }
     for question in &run.waits_for {
         say(line(question))?;

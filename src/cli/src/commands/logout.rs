@@ -11,7 +11,9 @@ use crate::profile::{self, Held};
 use crate::terminal::Paint;
 
 #[derive(Debug, Args)]
-#[command(after_help = "A service token stays valid without the profile; `callboard token revoke` revokes one.")]
+#[command(
+    after_help = "A service token stays valid without the profile; `callboard token revoke` revokes one."
+)]
 pub(crate) struct Logout {
     /// End all your sign-ins, in browsers and terminals
     #[arg(long)]
@@ -42,7 +44,9 @@ async fn leave(options: &ClientOptions, everywhere: bool) -> Result<(), Failure>
             let ended =
                 if everywhere { client.log_out_everywhere(token).await } else { client.log_out(token).await };
             ended.map_err(|error| {
-                Failure::from(Complaint::of(error, base).hint("Nothing was changed: the sign-in is still active."))
+                Failure::from(
+                    Complaint::of(error, base).hint("Nothing was changed: the sign-in is still active."),
+                )
             })?;
             draft.keep_nothing()?;
             if everywhere {

@@ -48,8 +48,7 @@ impl Whoami {
 async fn perform(session: &Session) -> Result<(), Failure> {
     let nobody = |told: String| Complaint::failed(told).coded("client.nobody").refused();
     let Sent::Token { token, from } = &session.sent else {
-        let told =
-            format!("not signed in at {} with the profile [{}]", session.base(), session.profile);
+        let told = format!("not signed in at {} with the profile [{}]", session.base(), session.profile);
         let hint = "Sign in with `callboard login`, or set a token with --service-token, SERVICE_SERVICE_TOKEN or the profile.";
         return Err(nobody(told).hint(hint).into());
     };
@@ -118,7 +117,10 @@ impl Identity {
             Self::User(me) => me.workspaces.iter().map(|place| ("workspace", role(place))).collect(),
             Self::ServiceToken { token: Some(token), .. } => lines(token),
             Self::ServiceToken { token: None, .. } => {
-                vec![("scopes", "unknown: a token can read its own record only with admin:tokens:read".to_owned())]
+                vec![(
+                    "scopes",
+                    "unknown: a token can read its own record only with admin:tokens:read".to_owned(),
+                )]
             }
             Self::Jwt { claims } => {
                 let said = |(label, name)| Some((label, text(claims.get(name)?)));

@@ -177,7 +177,9 @@ fn whole(name: &str, profile: &Profile, table: &DeTable<'_>) -> Result<(), Strin
     match (&profile.sign_in, &profile.service_token) {
         (None, _) if some => {
             let all = parts.map(|part| format!("`{part}`")).join(", ");
-            Err(format!("[{name}] has an incomplete sign-in; remove {all}, and sign in with `callboard login`"))
+            Err(format!(
+                "[{name}] has an incomplete sign-in; remove {all}, and sign in with `callboard login`"
+            ))
         }
         (Some(_), Some(_)) => {
             Err(format!("[{name}] has a sign-in and a `service_token`; remove one of them"))
@@ -214,7 +216,10 @@ mod tests {
         let other = choose(TWO, Some("staging")).unwrap();
         assert_eq!(other.service_token.unwrap().expose_secret(), "t");
         assert!(choose("", None).unwrap().api_url.is_none());
-        assert_eq!(wrong(TWO, Some("live")), ": there is no profile `live`; there are: `default`, `staging`");
+        assert_eq!(
+            wrong(TWO, Some("live")),
+            ": profile `live` not found; existing profiles: `default`, `staging`"
+        );
     }
 
     #[test]
@@ -222,10 +227,10 @@ mod tests {
         let told = wrong("[a]\nservice_token = canary\n", None);
         assert!(told.starts_with(", line 2: this is not TOML: "), "{told}");
         let bad = [
-            ("api_url = \"canary\"", ", line 1: `api_url` must stand in a table, such as [default]"),
+            ("api_url = \"canary\"", ", line 1: `api_url` must be in a table, such as [default]"),
             (
                 "[a]\n\ntoken = \"canary\"",
-                ", line 3: [a] has no member `token`; write `api_url`, `service_token` or `workspace`",
+                ", line 3: [a] has an unknown member `token`; use `api_url`, `service_token` or `workspace`",
             ),
             ("[a]\nservice_token = 73", ", line 2: `service_token` of [a] must be a non-empty string"),
             ("[a]\napi_url = \"\"", ", line 2: `api_url` of [a] must be a non-empty string"),
@@ -250,9 +255,9 @@ mod tests {
         let without =
             |part: &str| all.lines().filter(|line| !line.starts_with(part)).collect::<Vec<_>>().join("\n");
         for part in ["access_token", "refresh_token", "access_expires"] {
-            assert!(wrong(&without(part), None).starts_with(", line 1: [a] has a part of a sign-in; "));
+            assert!(wrong(&without(part), None).starts_with(", line 1: [a] has an incomplete sign-in; "));
         }
-        assert!(wrong(&without("api_url"), None).contains("without the `api_url`"));
+        assert!(wrong(&without("api_url"), None).contains("without its `api_url`"));
         let both = format!("{all}service_token = \"canary\"\n");
         assert_eq!(
             wrong(&both, None),

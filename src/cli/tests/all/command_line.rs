@@ -45,7 +45,8 @@ fn the_configuration_is_shown_also_when_it_cannot_be_used_and_never_with_its_pas
         let (shown, told) = (text(&bad.stdout), text(&bad.stderr));
         assert_eq!(bad.status.code(), Some(1));
         assert!(
-            shown.contains("is not a log filter") && told.starts_with("error: 2 problems in the configuration:"),
+            shown.contains("is not a log filter")
+                && told.starts_with("error: 2 problems in the configuration:"),
             "{told}"
         );
         assert!(!shown.contains("hunter2") && !told.contains("hunter2"), "{shown}{told}");
@@ -244,15 +245,16 @@ fn the_node_catalogue_is_listed_and_described_without_a_service() {
         list.status.success() && listed.starts_with("TYPE             GROUP   WHAT IT DOES\nset "),
         "{listed}"
     );
-    assert!(
-        listed.lines().any(|line| line.starts_with("llm models  Calls a language model;")),
-        "{listed}"
-    );
+    assert!(listed.lines().any(|line| line.starts_with("llm models  Calls a language model;")), "{listed}");
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/QUICKSTART.md");
     let page = std::fs::read_to_string(page).unwrap();
-    let shown = page.split("callboard node list\n```\n\n```text\n").nth(1).unwrap().split("\n…\n```").next().unwrap();
+    let shown =
+        page.split("callboard node list\n```\n\n```text\n").nth(1).unwrap().split("\n…\n```").next().unwrap();
     for line in shown.lines() {
-        assert!(listed.lines().any(|row| row == line), "the quickstart shows another row than this list:\n{line}\n\n{listed}");
+        assert!(
+            listed.lines().any(|row| row == line),
+            "the quickstart shows another row than this list:\n{line}\n\n{listed}"
+        );
     }
     let json: Vec<wire::NodeTypeRecord> =
         serde_json::from_slice(&run(&["node", "list", "--json"], &[]).stdout).unwrap();

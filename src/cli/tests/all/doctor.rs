@@ -158,11 +158,7 @@ fn a_proxy_that_holds_a_stream_back_is_found_out_and_one_that_does_not_is_not() 
         })
     };
     let held = service.doctor(&["--url", &format!("http://{}", forward(true))], &[]);
-    held.assert_problem(
-        "streams",
-        "buffers streams: 5 pieces sent within 2000 ms",
-        "proxy_buffering off",
-    );
+    held.assert_problem("streams", "buffers streams: 5 pieces sent within 2000 ms", "proxy_buffering off");
     let passed = service.doctor(&[], &[("SERVICE_PUBLIC_BASE_URL", &format!("http://{}", forward(false)))]);
     // Where the machine stood still for a moment, two pieces may have come at once.
     assert_ne!(passed.level("streams"), "problem", "{}", passed.human);

@@ -60,10 +60,7 @@ fn what_no_connection_can_be_tried_with_is_refused_in_words_of_ours() {
             "has the option sslrootcert, which is not supported here; leave it out",
         ),
         ("postgres://u@a,b/x?port=1", "names another number of ports than of hosts; "),
-        (
-            "host=db password=hunter2 words=more",
-            "has an unknown option; quote a value that contains spaces",
-        ),
+        ("host=db password=hunter2 words=more", "has an unknown option; quote a value that contains spaces"),
         ("host=db password='hunter2", "has a quote that is not closed; "),
         ("host=db password=hunter2 more", "is not a PostgreSQL address; "),
         ("host=db port=5432x", "has a port that is not a number from 1 to 65535; "),

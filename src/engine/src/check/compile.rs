@@ -205,7 +205,8 @@ fn check_diversions(graph: &Graph, names: &BTreeMap<&str, usize>, problems: &mut
         let crate::graph::OnError::To(to) = &node.common.on_error else { continue };
         let pointer = format!("{}/on_error/to", node.pointer);
         if to == &node.name {
-            let problem = FieldError::new(pointer, "self", "on_error of a node cannot lead to the node itself");
+            let problem =
+                FieldError::new(pointer, "self", "on_error of a node cannot lead to the node itself");
             problems.push(problem.suggest("\"retry\": {\"max_attempts\": 3}"));
         } else if to != END {
             let _ = destination(to, names, pointer, problems);

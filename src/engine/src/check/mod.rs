@@ -199,9 +199,11 @@ impl Check {
             if names.is_err() && has_secrets(&segments) && template::names_of_template(text).is_ok() {
                 let message = "[[name]] is inside a block, where it is not replaced";
                 let problem = FieldError::new(pointer, "credential_in_block", message);
-                self.note(problem.suggest(
-                    "choose between two nodes with an edge; write literal text as {{ \"[[…]]\" }}",
-                ));
+                self.note(
+                    problem.suggest(
+                        "choose between two nodes with an edge; write literal text as {{ \"[[…]]\" }}",
+                    ),
+                );
                 return false;
             }
             good = self.parsed(names, "template", pointer) && good;

@@ -21,9 +21,10 @@ pub(super) fn check(document: &Value, check: &mut Check) {
             let message =
                 format!("contains {what} in plain text; everyone who may read the workflow can read it");
             let problem = FieldError::new(pointer, "plaintext_secret", message);
-            check.note_at_saving(problem.suggest(
-                "store it with `callboard credential create NAME`, and write [[NAME]] instead",
-            ));
+            check.note_at_saving(
+                problem
+                    .suggest("store it with `callboard credential create NAME`, and write [[NAME]] instead"),
+            );
         }
     });
 }

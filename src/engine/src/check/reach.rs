@@ -133,8 +133,7 @@ pub(super) fn check(graph: &Graph, reach: &Reach, check: &mut Check) -> bool {
         if let (false, Some(node), Some(edge)) = (met.is_empty(), waited, edge) {
             let message = format!("waits for '{}', which is never reached", node.name);
             let problem = FieldError::new(format!("{}/from", edge.pointer), "never_met", message);
-            problems
-                .push(problem.suggest(format!("add an edge to '{0}', or do not wait for it", node.name)));
+            problems.push(problem.suggest(format!("add an edge to '{0}', or do not wait for it", node.name)));
         }
     }
     let mut seen = BTreeSet::new();

@@ -21,9 +21,7 @@ const MOST_VERTICES: usize = 20_000;
 
 /// A graph is too large for a picture that anybody could read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the graph is too large to draw: more than {MOST_BOXES} boxes and labels, or too many long lines"
-)]
+#[error("the graph is too large to draw: more than {MOST_BOXES} boxes and labels, or too many long lines")]
 pub struct TooLarge;
 
 /// The graph as a Mermaid flowchart.

@@ -86,10 +86,7 @@ fn has(bytes: &[u8], name: &[u8]) -> bool {
 fn unsupported(what: &str) -> NodeError {
     let what: String = what.chars().filter(|letter| !letter.is_control()).take(100).collect();
     let known = Format::NAMES.join(", ");
-    NodeError::new(
-        ErrorCode::DocumentUnsupported,
-        format!("the document is {what}; supported are {known}"),
-    )
+    NodeError::new(ErrorCode::DocumentUnsupported, format!("the document is {what}; supported are {known}"))
 }
 
 #[cfg(test)]

@@ -58,8 +58,9 @@ impl Moment {
     }
 
     fn parse(value: &View, zone: Tz) -> Result<Self, Error> {
-        let bad =
-            || invalid(format!("{value} is not a time; use 2026-11-23T09:00:00Z, 2026-11-23 or Unix seconds"));
+        let bad = || {
+            invalid(format!("{value} is not a time; use 2026-11-23T09:00:00Z, 2026-11-23 or Unix seconds"))
+        };
         if value.kind() == ValueKind::Number {
             let seconds = f64::try_from(value.clone())?;
             let elapsed =
@@ -250,22 +251,22 @@ mod tests {
     #[test]
     fn what_is_no_time_says_so() {
         for (expression, text) in [
-            ("'soon' | date_format", "soon is no time; use 2026-11-23T09:00:00Z"),
-            ("'2026-02-30' | timestamp", "is no time"),
-            ("[] | timestamp", "is no time"),
-            ("1e300 | timestamp", "is no time"),
+            ("'soon' | date_format", "soon is not a time; use 2026-11-23T09:00:00Z"),
+            ("'2026-02-30' | timestamp", "is not a time"),
+            ("[] | timestamp", "is not a time"),
+            ("1e300 | timestamp", "is not a time"),
             ("8210266876799 | date_format(zone='Asia/Tokyo')", "the year must be from 1 to 9998"),
             ("-8334601228800 | date_format(zone='America/New_York')", "the year must be from 1 to 9998"),
             ("'9998-12-31' | date_add(days=1)", "beyond the years"),
             ("'9998-12-31T23:00:00Z' | date_add(hours=1)", "beyond the years"),
-            ("t | date_format('%Q')", "is no format"),
+            ("t | date_format('%Q')", "is not a valid format"),
             ("t | date_format('%Y' * 200)", "at most 200 characters"),
             ("t | date_format(zone='Berlin')", "unknown time zone 'Berlin'"),
             ("t | date_add(day=1)", "unknown keyword argument 'day'"),
             ("t | date_add(years=9223372036854775807)", "beyond the years"),
             ("t | date_add(days=9223372036854775807)", "beyond the years"),
             ("t | date_add(seconds=9223372036854775807)", "beyond the years"),
-            ("5 | sha256", "sha256 takes a text"),
+            ("5 | sha256", "sha256 requires a string"),
         ] {
             let error = value(expression)["error"].as_str().unwrap_or_default().to_owned();
             assert!(error.contains(text), "{expression}: {error}");

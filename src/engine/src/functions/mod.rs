@@ -21,7 +21,9 @@ pub(crate) fn add_filters(environment: &mut Environment<'_>) {
 
 /// SHA-256 of a text's UTF-8, lower-case hexadecimal.
 fn sha256(text: &View) -> Result<String, Error> {
-    let text = text.as_str().ok_or_else(|| invalid("sha256 requires a string; convert the value with tojson or string"))?;
+    let text = text
+        .as_str()
+        .ok_or_else(|| invalid("sha256 requires a string; convert the value with tojson or string"))?;
     Ok(hex::encode(crate::canonical::sha256(&[text.as_bytes()])))
 }
 

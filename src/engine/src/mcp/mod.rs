@@ -131,10 +131,7 @@ impl Session {
         fault.unwrap_or_else(|| match error {
             ServiceError::McpError(error) => refused(&error),
             ServiceError::TransportClosed | ServiceError::TransportSend(_) => NodeError::failed(CLOSED),
-            other => NodeError::failed(format!(
-                "the MCP server violated the protocol: {}",
-                short(&other)
-            )),
+            other => NodeError::failed(format!("the MCP server violated the protocol: {}", short(&other))),
         })
     }
 

@@ -104,9 +104,7 @@ impl StreamableHttpClient for Guarded {
             let place = answer.place();
             *self.fault.lock() = Some(NodeError::retryable(
                 ErrorCode::NodeFailed,
-                format!(
-                    "{place} no longer knows the session; do all its instances share sessions?"
-                ),
+                format!("{place} no longer knows the session; do all its instances share sessions?"),
             ));
             return Err(StreamableHttpError::SessionExpired);
         }

@@ -117,9 +117,8 @@ pub trait Model: Send + Sync {
     async fn embed(&self, _request: &EmbedRequest) -> Result<Embeddings, ModelError> {
         Err(ModelError {
             kind: ModelErrorKind::Rejected,
-            message:
-                "this provider has no embeddings; use openai/<model>, gemini/<model> or practice/embed"
-                    .to_owned(),
+            message: "this provider has no embeddings; use openai/<model>, gemini/<model> or practice/embed"
+                .to_owned(),
             retry_after: None,
         })
     }

@@ -121,7 +121,8 @@ fn read_labels(fields: &mut Fields<'_>, check: &mut Check) -> Vec<Label> {
         };
         let Some(label) = label else { continue };
         if label.name.trim().is_empty() || label.name.chars().count() > LONGEST {
-            let problem = FieldError::new(at, "label", format!("a label must have 1 to {LONGEST} characters"));
+            let problem =
+                FieldError::new(at, "label", format!("a label must have 1 to {LONGEST} characters"));
             check.note(problem.suggest(SUGGESTION));
         } else if labels.iter().any(|known| known.name == label.name) {
             let problem = FieldError::new(at, "duplicate", format!("duplicate '{}'", label.name));

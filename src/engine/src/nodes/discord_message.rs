@@ -83,7 +83,8 @@ fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option
     let base_url = messaging::base_url(fields, API, webhook_url.is_none(), check);
     check_way(fields, "discord webhook", ("discord bot", "1234567890"), check);
     if webhook_url.is_some() && reply_to.is_some() {
-        let problem = FieldError::new(fields.at("reply_to"), "reply_to", "a webhook cannot reply to a message");
+        let problem =
+            FieldError::new(fields.at("reply_to"), "reply_to", "a webhook cannot reply to a message");
         check.note(problem.suggest("\"token\": \"[[discord bot]]\", \"channel\": \"1234567890\""));
     }
     let text = text?;

@@ -43,9 +43,8 @@ struct DocumentRead {
 }
 
 fn schema() -> Value {
-    let pages = format!(
-        "Format of the document (default: detected). A PDF may have at most {MOST_PAGES} pages."
-    );
+    let pages =
+        format!("Format of the document (default: detected). A PDF may have at most {MOST_PAGES} pages.");
     json!({"type": "object", "required": ["url"], "properties": {
         "url": {"type": "string", "description": "An http or https address of a public host; a template."},
         "headers": {"type": "object", "additionalProperties": {"type": "string"}, "description": "Texts; templates."},

@@ -149,7 +149,9 @@ impl Node for IndexSearch {
             Some(given) if self.mode != Mode::Text => {
                 vector = call.search().vector(&index, read_vector(given)?, filter, DEPTH).await?;
             }
-            None if self.mode == Mode::Vector => return Err(NodeError::failed("the vector is missing").into()),
+            None if self.mode == Mode::Vector => {
+                return Err(NodeError::failed("the vector is missing").into());
+            }
             _ => {}
         }
         let mut found = self.ranked(&text, &vector);

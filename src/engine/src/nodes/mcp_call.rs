@@ -120,9 +120,9 @@ pub(super) async fn server(input: &Value, call: &Call<'_>) -> Result<Server, Nod
 
 /// What calls MCP servers.
 pub(super) fn mcp<'a>(call: &'a Call<'_>) -> Result<&'a Mcp, NodeError> {
-    call.models().mcp().ok_or_else(|| {
-        NodeError::new(ErrorCode::EgressRefused, "MCP calls are not enabled on this service")
-    })
+    call.models()
+        .mcp()
+        .ok_or_else(|| NodeError::new(ErrorCode::EgressRefused, "MCP calls are not enabled on this service"))
 }
 
 #[async_trait]

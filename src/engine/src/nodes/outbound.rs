@@ -207,7 +207,8 @@ fn spelt(hole: &Hole, secret: &str) -> String {
 /// An address; the error does not repeat it.
 pub(crate) fn address(text: &str) -> Result<Url, NodeError> {
     let refused = |why: String| NodeError::new(ErrorCode::EgressRefused, why);
-    let url = Url::parse(text.trim()).map_err(|error| refused(format!("the url is not a valid address: {error}")))?;
+    let url = Url::parse(text.trim())
+        .map_err(|error| refused(format!("the url is not a valid address: {error}")))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(refused(format!("'{}:' is neither http nor https", url.scheme())));
     }
@@ -241,9 +242,8 @@ pub(super) async fn get(fields: &Revealed, most: u64, call: &Call<'_>) -> Result
 
 /// Adds a header; the error names it and not what it says.
 pub(crate) fn header(request: Request, name: &str, value: &str) -> Result<Request, NodeError> {
-    let bad = |_| {
-        NodeError::failed(format!("the header '{name}' cannot be sent: it has a line break or is empty"))
-    };
+    let bad =
+        |_| NodeError::failed(format!("the header '{name}' cannot be sent: it has a line break or is empty"));
     request.header(name, value).map_err(bad)
 }
 

@@ -72,7 +72,8 @@ fn check_name(name: &str, has_endpoint: bool, fields: &Fields<'_>, check: &mut C
         }
         Some((provider, model)) if !provider.is_empty() && !model.is_empty() => {}
         _ => {
-            let problem = FieldError::new(fields.at("model"), "model", format!("'{name}' is not a valid model"));
+            let problem =
+                FieldError::new(fields.at("model"), "model", format!("'{name}' is not a valid model"));
             let forms = "<provider>/<model>, for example openai/gpt-4.1-mini or practice/reply";
             check.note(problem.suggest(forms));
         }

@@ -68,7 +68,7 @@ fn known(kind: &NodeType) -> BTreeSet<String> {
     node["zzzzzzzzzzzzzzzzzzzzzzzzzzzzzz"] = json!(1);
     let problems = engine::check(&around(&node)).err().unwrap_or_default();
     let suggestion = problems[0].suggestion.clone().unwrap();
-    suggestion.trim_start_matches("known here: ").split(", ").map(str::to_owned).collect()
+    suggestion.trim_start_matches("allowed: ").split(", ").map(str::to_owned).collect()
 }
 
 #[test]

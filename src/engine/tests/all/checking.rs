@@ -277,7 +277,7 @@ fn suggestions_say_what_to_write() {
     for (pointer, value, expected) in [
         ("/format", json!("graph/2"), r#"write "graph/1""#),
         ("/outptu", json!(1), "did you mean 'output'?"),
-        ("/zzzzzzzzz", json!(1), "known here: format, modules, inputs, state, nodes, edges, output"),
+        ("/zzzzzzzzz", json!(1), "allowed: format, modules, inputs, state, nodes, edges, output"),
     ] {
         assert_eq!(suggestion(pointer, value).as_deref(), Some(expected));
     }

@@ -53,7 +53,8 @@ impl ApiError {
         if errors.len() > MOST_PROBLEMS {
             errors.truncate(MOST_PROBLEMS);
             let message = code.message();
-            error = error.with_message(format!("{message} Only the first {MOST_PROBLEMS} problems are listed."));
+            error =
+                error.with_message(format!("{message} Only the first {MOST_PROBLEMS} problems are listed."));
         }
         Self { errors, ..error }
     }

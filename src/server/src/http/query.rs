@@ -160,8 +160,8 @@ mod tests {
                 "/include_archived type",
                 "/limit range",
                 "/include_archive unknown_parameter did you mean 'include_archived'?",
-                "/x unknown_parameter known here: include_archived, limit",
-                "/a~1b unknown_parameter known here: include_archived, limit",
+                "/x unknown_parameter allowed: include_archived, limit",
+                "/a~1b unknown_parameter allowed: include_archived, limit",
             ]
         );
         assert_eq!(problems("limit=1&limit=1"), ["/limit repeated"]);

@@ -45,7 +45,7 @@ async fn a_sealed_key_is_readable_as_long_as_its_vault_key_is_kept() {
     for ring in [Some(&gone), None] {
         let error = world.store.service_key("k", ring).await.unwrap_err();
         assert!(matches!(error, StoreError::Key(_)), "{error}");
-        assert_eq!(error.to_string(), "the vault key \"a\" is missing; put it back into SERVICE_VAULT_KEYS");
+        assert_eq!(error.to_string(), "the vault key \"a\" is missing; add it to SERVICE_VAULT_KEYS again");
     }
     // A key cannot be put in another's place.
     world.database.execute("UPDATE service_keys SET name = 'moved'").await.unwrap();

@@ -135,7 +135,8 @@ mod tests {
 
     #[test]
     fn contents_link_to_the_headings_outside_of_blocks() {
-        let page = "# A\n\n{{contents}}\n\n## One of two\n```\n## No heading\n```\n### A run's end\n### `llm`\n";
+        let page =
+            "# A\n\n{{contents}}\n\n## One of two\n```\n## No heading\n```\n### A run's end\n### `llm`\n";
         let list = "- [One of two](#one-of-two)\n  - [A run's end](#a-runs-end)\n";
         assert_eq!(contents(page), list);
         assert!(fill(page, &[]).unwrap().starts_with(&format!("# A\n\n{list}\n## One of two\n")));

@@ -70,8 +70,7 @@ fn fields(rows: &[FieldRow]) -> String {
             Needed::OneOf => "one of these",
             Needed::No => "",
         };
-        let default =
-            row.default.as_ref().map(|value| format!("; default `{value}`")).unwrap_or_default();
+        let default = row.default.as_ref().map(|value| format!("; default `{value}`")).unwrap_or_default();
         let (kind, text) = (cell(&row.kind), cell(&row.description));
         let _ = writeln!(table, "| `{}` | {needed} | {kind}{default} | {text} |", row.name);
     }

@@ -27,7 +27,9 @@ impl Rotate {
             }
             if part.remaining > 0 {
                 let left = part.remaining;
-                return Err(Failure::from(format!("{left} secrets changed meanwhile; run the command again")));
+                return Err(Failure::from(format!(
+                    "{left} secrets changed meanwhile; run the command again"
+                )));
             }
             if session.output == Output::Json {
                 return say(pretty(&wire::VaultRotation { rewrapped, ..part })?);

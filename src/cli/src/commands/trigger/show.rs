@@ -132,7 +132,10 @@ pub(super) fn webhook(record: &WebhookRecord, address: &str) -> Result<(), Failu
         say("open       the address alone starts runs")?;
     }
     if let Some(header) = &config.delivery_id_header {
-        say(format_args!("delivery   {} identifies it: repeated deliveries start one run", harmless(header)))?;
+        say(format_args!(
+            "delivery   {} identifies it: repeated deliveries start one run",
+            harmless(header)
+        ))?;
     }
     match &config.rate_limit {
         Some(rate) => say(format_args!("at most    {} calls in {} s", rate.limit, rate.interval_seconds)),

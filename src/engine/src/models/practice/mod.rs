@@ -142,7 +142,8 @@ fn named(model: &str) -> Result<(Skill, Option<Duration>), ModelError> {
     let (name, pace) = match model.split_once('@') {
         Some((name, pace)) => {
             let millis = pace.strip_suffix("ms").and_then(|millis| millis.parse().ok());
-            let millis = millis.ok_or_else(|| unknown(format!("'@{pace}' is not a valid pace, such as @40ms")))?;
+            let millis =
+                millis.ok_or_else(|| unknown(format!("'@{pace}' is not a valid pace, such as @40ms")))?;
             (name, Some(Duration::from_millis(millis).min(SLOWEST)))
         }
         None => (model, None),
@@ -155,7 +156,9 @@ fn named(model: &str) -> Result<(Skill, Option<Duration>), ModelError> {
         "rewrite" => Skill::Rewrite,
         "reflect" => Skill::Reflect,
         "judge" => Skill::Judge,
-        EMBED => return Err(unknown("practice/embed computes vectors; use it with the node 'embed'".to_owned())),
+        EMBED => {
+            return Err(unknown("practice/embed computes vectors; use it with the node 'embed'".to_owned()));
+        }
         _ => return Err(unknown(format!("the practice model has no skill '{name}'"))),
     };
     Ok((skill, pace))

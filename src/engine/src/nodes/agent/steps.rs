@@ -122,8 +122,10 @@ impl Steps {
             let all_failed = answers.iter().all(|answer| answer.error.is_some());
             failed_steps = if all_failed { failed_steps + 1 } else { 0 };
             if let (true, Some(error)) = (failed_steps >= FAILED_STEPS, failure) {
-                let message =
-                    format!("its tools failed in {FAILED_STEPS} consecutive steps; the last error: {}", error.message);
+                let message = format!(
+                    "its tools failed in {FAILED_STEPS} consecutive steps; the last error: {}",
+                    error.message
+                );
                 return Err(NodeError::new(error.code, message).into());
             }
             let carry = answer.get("carry").filter(|carry| !carry.is_null()).cloned();
@@ -143,7 +145,8 @@ impl Steps {
             }
         }
         let steps = self.settings.max_steps;
-        Err(NodeError::failed(format!("no answer after {steps} steps; raise 'max_steps' to allow more")).into())
+        Err(NodeError::failed(format!("no answer after {steps} steps; raise 'max_steps' to allow more"))
+            .into())
     }
 
     /// Runs what one answer calls, several at the same time; answers come in the order of the calls.
@@ -185,7 +188,10 @@ impl Steps {
                 if !problems.is_empty() {
                     let told = problems.iter().take(PROBLEMS_TOLD);
                     let told: Vec<String> = told.map(|p| format!("{} {}", p.pointer, p.message)).collect();
-                    return Ok(Answered::bad(format!("the arguments do not match the schema: {}", told.join("; "))));
+                    return Ok(Answered::bad(format!(
+                        "the arguments do not match the schema: {}",
+                        told.join("; ")
+                    )));
                 }
                 let ended = nested.tool(node, &path, args, output).await;
                 ended.map(

@@ -255,7 +255,10 @@ async fn json_reads_and_writes() {
 #[tokio::test]
 async fn assert_fails_with_its_message() {
     assert_eq!(of("assert", json!({"when": "inputs.n == 3"})).await, json!({"ok": true}));
-    assert_eq!(fails("assert", json!({"when": "inputs.n > 3"})).await, "the condition is false: inputs.n > 3");
+    assert_eq!(
+        fails("assert", json!({"when": "inputs.n > 3"})).await,
+        "the condition is false: inputs.n > 3"
+    );
     let message = fails("assert", json!({"when": "inputs.n > 3", "message": "only {{ inputs.n }}"})).await;
     assert_eq!(message, "only 3");
     assert_eq!(fails("assert", json!({"when": "false", "message": "{{ inputs.n }}"})).await, "3");

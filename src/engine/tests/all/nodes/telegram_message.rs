@@ -87,7 +87,10 @@ async fn refusals_say_why_and_how_long_to_wait() {
         [json!({"base_url": "{{ ' ' }}"}), json!({"chat": "{{ [] }}"}), json!({"base_url": "{{ {} }}"})]
     {
         let error = world(&endpoint).run_outside(&plan(&alone(&node(nothing)))).await.unwrap_err();
-        assert!(error.message.contains("is empty") || error.message.contains("its template returned"), "{error}");
+        assert!(
+            error.message.contains("is empty") || error.message.contains("its template returned"),
+            "{error}"
+        );
     }
     // Nothing that leads elsewhere on the server is a token.
     let odd = world(&endpoint).credential("bot", "../../x?y");

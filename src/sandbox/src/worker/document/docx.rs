@@ -30,7 +30,9 @@ pub(super) fn read(bytes: &[u8], limits: DocumentLimits) -> Result<DocumentText,
     let mut limited = part.take(UNPACKED);
     let walked = walk(BufReader::new(&mut limited), &mut text);
     if limited.limit() == 0 {
-        return Err(DocumentProblem::TooLarge(format!("{MAIN} is larger than {UNPACKED} bytes after decompression")));
+        return Err(DocumentProblem::TooLarge(format!(
+            "{MAIN} is larger than {UNPACKED} bytes after decompression"
+        )));
     }
     walked?;
     Ok(text.done(None))

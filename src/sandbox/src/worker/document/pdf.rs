@@ -57,9 +57,9 @@ fn problem(error: &Error) -> DocumentProblem {
         | Error::Decryption(_)
         | Error::UnsupportedSecurityHandler(_)
         | Error::AlreadyEncrypted => DocumentProblem::Protected,
-        Error::Decompress(DecompressError::MemoryLimitExceeded { limit }) => {
-            DocumentProblem::TooLarge(format!("a part of it is larger than {limit} bytes after decompression"))
-        }
+        Error::Decompress(DecompressError::MemoryLimitExceeded { limit }) => DocumentProblem::TooLarge(
+            format!("a part of it is larger than {limit} bytes after decompression"),
+        ),
         other => damaged(
             other.to_string().chars().filter(|letter| !letter.is_control()).take(200).collect::<String>(),
         ),

@@ -14,7 +14,7 @@ button.addEventListener('click', async () => {
     return;
   }
   set(button, 'disabled', false);
-  const passed = 'This link is no longer valid: it was used, is too old, or another one was asked for.';
+  const passed = 'This link is no longer valid: it was used, has expired, or was replaced by a newer one.';
   setText(problem, answer.code === 'auth.code_invalid' ? passed : answer.text);
   set(problem, 'hidden', false);
 });

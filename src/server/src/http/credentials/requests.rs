@@ -62,11 +62,16 @@ pub(super) fn update(body: &Map<String, Value>) -> Read<Changed> {
         fields.note(FieldError::new("", "required", "has nothing to change").suggest("{\"secret\": …}"));
     }
     if body.get("secret").is_some_and(Value::is_null) {
-        fields.note(FieldError::new("/secret", "type", "must be a string").suggest("use DELETE to remove it"));
+        fields
+            .note(FieldError::new("/secret", "type", "must be a string").suggest("use DELETE to remove it"));
     }
     if body.contains_key("name") {
         fields.pass_over(&["name"]);
-        let problem = FieldError::new("/name", "unchangeable", "the name cannot change, because graphs refer to it as [[name]]");
+        let problem = FieldError::new(
+            "/name",
+            "unchangeable",
+            "the name cannot change, because graphs refer to it as [[name]]",
+        );
         fields.note(problem.suggest("create another one, and delete this one"));
     }
     let problems = fields.finish();

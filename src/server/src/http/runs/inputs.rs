@@ -81,6 +81,7 @@ async fn check_audience(
     if belongs {
         return Ok(());
     }
-    let problem = FieldError::new("", "audience", format!("may be answered only by {}", question.audience.join(", ")));
+    let problem =
+        FieldError::new("", "audience", format!("may be answered only by {}", question.audience.join(", ")));
     Err(ApiError::problems(ErrorCode::RunInputForbidden, vec![problem]))
 }

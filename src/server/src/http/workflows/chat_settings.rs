@@ -91,7 +91,8 @@ fn content(fields: &mut Fields<'_>, at: &str, part: &Value) {
         Some("input_text") => &["text"],
         Some("input_tag") => &["id", "text"],
         _ => {
-            let problem = FieldError::new(format!("{at}/type"), "unknown", "is not a type of message content");
+            let problem =
+                FieldError::new(format!("{at}/type"), "unknown", "is not a type of message content");
             return fields.note(problem.suggest("`input_text` or `input_tag`"));
         }
     };

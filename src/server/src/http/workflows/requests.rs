@@ -55,7 +55,9 @@ fn name(fields: &mut Fields<'_>) -> Option<String> {
 fn handle(fields: &mut Fields<'_>) -> Option<String> {
     let handle = fields.text("handle")?;
     if !handle::is_valid(handle) {
-        fields.note(FieldError::new("/handle", "format", "is not a valid handle").suggest(better_handle(handle)));
+        fields.note(
+            FieldError::new("/handle", "format", "is not a valid handle").suggest(better_handle(handle)),
+        );
     }
     Some(handle.to_owned())
 }

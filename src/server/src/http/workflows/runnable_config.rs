@@ -273,8 +273,8 @@ mod tests {
         assert_eq!(
             lines(warnings(config.as_object().unwrap())),
             [
-                "/runnable_config/recursionLimit lookalike: 'recursionLimit' is taken as plain data (did you mean 'recursion_limit'?)",
-                "/runnable_config/prompts/a/requires_gard lookalike: 'requires_gard' is taken as plain data (did you mean 'requires_grad'?)",
+                "/runnable_config/recursionLimit lookalike: 'recursionLimit' is treated as plain data (did you mean 'recursion_limit'?)",
+                "/runnable_config/prompts/a/requires_gard lookalike: 'requires_gard' is treated as plain data (did you mean 'requires_grad'?)",
             ]
         );
         let config = json!({"promts": {}});

@@ -67,7 +67,8 @@ fn of_workflow(reference: &Reference, handles: &[String]) -> FieldError {
     let near = nearest(&reference.workflow.to_lowercase(), handles.iter().map(String::as_str));
     match near {
         Some(near) => warning.suggest(format!("did you mean '{near}'?")),
-        None => warning.suggest("create it before you run this one; until then a run that reaches this node fails"),
+        None => warning
+            .suggest("create it before you run this one; until then a run that reaches this node fails"),
     }
 }
 

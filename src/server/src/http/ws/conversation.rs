@@ -214,8 +214,7 @@ impl Conversation {
         let no_stream = || ApiError::new(ErrorCode::StreamNotFound);
         let stream = found.stream_id.ok_or_else(no_stream)?;
         if found.thread_id.is_some() {
-            let message =
-                format!("The run is a chat turn; GET /api/chat/streams/{stream} has its events.");
+            let message = format!("The run is a chat turn; GET /api/chat/streams/{stream} has its events.");
             return Err(no_stream().with_message(message));
         }
         let app = self.caller.app();

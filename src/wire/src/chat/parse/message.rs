@@ -24,11 +24,7 @@ pub(super) fn parse_input(
         content.iter().any(|part| !part.model_text().trim().is_empty()) || !attachments.is_empty();
     if !says_something {
         let pointer = "/params/input/content";
-        problems.push(FieldError::new(
-            pointer,
-            "empty",
-            "must contain text, unless there is an attachment",
-        ));
+        problems.push(FieldError::new(pointer, "empty", "must contain text, unless there is an attachment"));
         return None;
     }
     Some(UserMessageInput { content, attachments, quoted_text, inference_options })
@@ -83,7 +79,8 @@ fn parse_part(part: &Value, index: usize, problems: &mut Vec<FieldError>) -> Opt
             None
         }
         Some(_) => {
-            let problem = FieldError::new(format!("{at}/type"), "unknown", "is not a type of message content");
+            let problem =
+                FieldError::new(format!("{at}/type"), "unknown", "is not a type of message content");
             problems.push(problem.suggest("`input_text` or `input_tag`"));
             None
         }

@@ -134,12 +134,8 @@ fn event_meaning(event: &ChatEvent) -> &'static str {
         ChatEvent::ThreadUpdated { .. } => "The thread's title or status changed.",
         ChatEvent::ItemAdded { .. } => "An item starts. It is not stored yet.",
         ChatEvent::ItemUpdated { .. } => "The item changes; see the next table.",
-        ChatEvent::ItemDone { .. } => {
-            "An item is complete and stored. Its text replaces the streamed text."
-        }
-        ChatEvent::ItemReplaced { .. } => {
-            "The item has this text now; following pieces are appended to it."
-        }
+        ChatEvent::ItemDone { .. } => "An item is complete and stored. Its text replaces the streamed text.",
+        ChatEvent::ItemReplaced { .. } => "The item has this text now; following pieces are appended to it.",
         ChatEvent::ItemRemoved { .. } => "An item was deleted.",
         ChatEvent::StreamOptions { .. } => "Whether a stop button has an effect.",
         ChatEvent::ProgressUpdate { .. } => "What the workflow is doing. Not stored.",

@@ -183,7 +183,9 @@ fn meaning(event: &RunEvent) -> &'static str {
         RunEvent::StepFailed { .. } => "An attempt failed. Another may follow.",
         RunEvent::RunWaiting(_) => "It waits for an answer; see [below](#answer-a-run).",
         RunEvent::Progress { .. } => "The run's progress, in a line.",
-        RunEvent::Notice { .. } => "A message for readers of the run; `level` is `info`, `warning` or `danger`.",
+        RunEvent::Notice { .. } => {
+            "A message for readers of the run; `level` is `info`, `warning` or `danger`."
+        }
         RunEvent::RunCompleted { .. } => "It has succeeded. The last event.",
         RunEvent::RunFailed { .. } => "It has failed. The last event.",
         RunEvent::RunCancelled { .. } => "It was stopped. The last event.",

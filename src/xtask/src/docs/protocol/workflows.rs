@@ -132,12 +132,9 @@ pub(super) fn publish() -> Result<String> {
 pub(super) fn check() -> Result<String> {
     let problem = FieldError::new("/nodes/0/type", "unknown_type", "unknown node type 'replay'")
         .suggest("did you mean 'reply'?");
-    let warning = FieldError::new(
-        "/nodes/1/workflow",
-        "unknown_workflow",
-        "this workspace has no workflow 'refnud' now",
-    )
-    .suggest("did you mean 'refund'?");
+    let warning =
+        FieldError::new("/nodes/1/workflow", "unknown_workflow", "this workspace has no workflow 'refnud'")
+            .suggest("did you mean 'refund'?");
     block(&Checked { valid: false, errors: vec![problem], warnings: vec![warning] })
 }
 

@@ -55,9 +55,7 @@ fn text(code: ErrorCode) -> &'static str {
             "Your browser cannot keep you signed in over plain http. Ask the operator of this service for its https \
              address."
         }
-        ErrorCode::OidcUnavailable => {
-            "The provider does not respond right now. Try again in a moment."
-        }
+        ErrorCode::OidcUnavailable => "The provider does not respond right now. Try again in a moment.",
         ErrorCode::OidcUnverified => {
             "The provider has not verified your email address. Verify it there, then start again."
         }
