@@ -30,7 +30,7 @@ test('what went wrong is said in plain words', async (t) => {
   t.mock.method(globalThis, 'fetch', async () => {
     throw new TypeError('x');
   });
-  assert.match(await text(), /no connection/);
+  assert.match(await text(), /cannot be reached/);
   answers(204, null);
   assert.deepEqual(await ask('x', {}), { ok: true, code: '', text: '', body: null });
 });

@@ -53,7 +53,7 @@ async fn what_is_said_beside_the_reply_goes_to_standard_error() {
     let workflow = t.workflow().graph(graph).published().create().await;
     let said = Terminal::of(&t).run(&["chat", &workflow.handle, "hi"]).await;
     assert_eq!(said.out, "Done.\n");
-    assert!(said.err.starts_with("… Looking …\n! Mind: It is late.\nTo go on: "), "{}", said.err);
+    assert!(said.err.starts_with("… Looking …\n! Mind: It is late.\nTo continue: "), "{}", said.err);
 }
 
 #[tokio::test]

@@ -51,7 +51,7 @@ async fn secrets_go_in_by_standard_input_or_the_environment_and_never_come_out()
     assert_eq!(turned, "Everything is encrypted with the key a now; 0 secrets and keys were re-encrypted.\n");
     assert_eq!(
         terminal.does(&["credential", "delete", "stripe", "--yes"]).await,
-        "The credential stripe is gone.\n"
+        "Deleted credential stripe.\n"
     );
     assert_eq!(terminal.does(&["credential", "list", "--output", "json"]).await, "[]\n");
 }

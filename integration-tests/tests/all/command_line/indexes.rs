@@ -33,7 +33,7 @@ async fn an_index_is_listed_and_deleted() {
     let asked = terminal.run(&["index", "delete", "hand book/ä"]).await;
     assert!(asked.status == Some(2) && asked.err.contains("--yes"), "{:?} {}", asked.status, asked.err);
     let deleted = terminal.does(&["index", "delete", "hand book/ä", "--yes"]).await;
-    assert_eq!(deleted, "The search index hand book/ä is gone.\n");
+    assert_eq!(deleted, "Deleted search index hand book/ä.\n");
     let again = terminal.run(&["index", "delete", "hand book/ä", "--yes"]).await;
     assert!(again.status == Some(1) && again.err.contains("(index.not_found)"), "{}", again.err);
     assert!(again.err.contains("callboard index list"), "{}", again.err);
@@ -62,7 +62,7 @@ async fn a_workspace_is_shown_with_what_it_keeps() {
     until("it is measured", async || t.scalar("SELECT count(*) FROM workspace_usage").await != "0").await;
     let shown = terminal.does(&["workspace", "show", "default"]).await;
     let lines: Vec<&str> = shown.lines().collect();
-    assert!(lines[0].starts_with("default \"") && lines[0].contains("\", made 20"), "{shown}");
+    assert!(lines[0].starts_with("default \"") && lines[0].contains("\", created 20"), "{shown}");
     assert!(lines[1].starts_with("It uses about 0 bytes of 1.5 MiB, as of 20"), "{shown}");
     assert_eq!(t.root().post("/api/workspaces", &json!({"slug": "new"})).await.status, 201);
     let new = terminal.does(&["workspace", "show", "new"]).await;

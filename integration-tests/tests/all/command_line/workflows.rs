@@ -198,7 +198,7 @@ async fn an_upload_makes_the_workflow_when_it_is_told_to() {
     t.assert_no_rows("workflows").await;
     let handle = terminal.run(&["workflow", "upload", "Order desk", &good, "--create"]).await;
     assert_eq!(handle.status, Some(2));
-    assert!(handle.err.contains("write `order-desk`"), "{}", handle.err);
+    assert!(handle.err.contains("for example `order-desk`"), "{}", handle.err);
     let made = terminal.does(&["workflow", "upload", "order-desk", &good, "--create"]).await;
     assert_eq!(made, "Created workflow \"Order desk\".\nSaved version 1 of order-desk.\n");
     let again = terminal.does(&["workflow", "upload", "order-desk", &good, "--create"]).await;

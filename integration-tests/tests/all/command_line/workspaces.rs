@@ -19,7 +19,7 @@ async fn a_workspace_gets_members_who_change_and_go() {
     let invite = ["workspace", "invite", "support", "bob@example.org", "--role", "editor"];
     let invited = terminal.does(&invite).await;
     assert!(
-        invited.starts_with("bob@example.org is invited to support as editor: signing in at http://"),
+        invited.starts_with("Invited bob@example.org to support as editor: signing in at http://"),
         "{invited}"
     );
     assert_eq!(mail.mail(1).await.to, ["bob@example.org"]);
@@ -28,14 +28,14 @@ async fn a_workspace_gets_members_who_change_and_go() {
     assert!(other.err.contains("`callboard workspace role`"), "{}", other.err);
     sign_in(&t, &mail, "bob@example.org").await;
     let changed = terminal.does(&["workspace", "role", "support", "Bob@example.org", "admin"]).await;
-    assert_eq!(changed, "bob@example.org is admin in support now.\n");
+    assert_eq!(changed, "Changed the role of bob@example.org in support: admin.\n");
     let listed = terminal.does(&["workspace", "members", "support"]).await;
     let cells: Vec<&str> = listed.lines().last().unwrap().split_whitespace().collect();
     assert_eq!(cells[..3], ["bob@example.org", "admin", "active"]);
     let near = terminal.run(&["workspace", "remove", "support", "bob@exmaple.org"]).await;
     assert!(near.err.contains("did you mean bob@example.org?"), "{}", near.err);
     let removed = terminal.does(&["workspace", "remove", "support", cells[3]]).await;
-    assert!(removed.ends_with(" does not belong to support any more.\n"), "{removed}");
+    assert!(removed.ends_with(" from support.\n"), "{removed}");
     let gone = terminal.run(&["workspace", "remove", "support", "bob@example.org"]).await;
     assert_eq!(gone.status, Some(1));
     assert!(gone.err.contains("bob@example.org does not belong to support"), "{}", gone.err);

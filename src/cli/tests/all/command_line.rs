@@ -245,7 +245,10 @@ fn the_node_catalogue_is_listed_and_described_without_a_service() {
         list.status.success() && listed.starts_with("TYPE             GROUP   WHAT IT DOES\nset "),
         "{listed}"
     );
-    assert!(listed.lines().any(|line| line.starts_with("llm models  Calls a language model;")), "{listed}");
+    assert!(
+        listed.lines().any(|line| line.starts_with("llm              models  Calls a language model;")),
+        "{listed}"
+    );
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/QUICKSTART.md");
     let page = std::fs::read_to_string(page).unwrap();
     let shown =

@@ -231,7 +231,7 @@ fn a_model_endpoint_is_asked_with_the_key_that_is_never_printed() {
     let base = format!("http://{endpoint}/v1");
     let good = ask(&base, "good-key-8715");
     assert_eq!(good.status, Some(0), "{}", good.human);
-    assert!(good.of("model endpoint").1.contains("names 1 models"), "{}", good.human);
+    assert!(good.of("model endpoint").1.contains("lists 1 models"), "{}", good.human);
     ask(&base, "bad-key-5178").assert_problem(
         "model endpoint",
         "rejects the key (401",

@@ -35,7 +35,7 @@ fn a_bad_line_is_named_by_its_number_and_never_repeated() {
     );
     let problems = Config::load(&given).unwrap_err();
     let text = problems.to_string();
-    assert!(text.contains(".env: line 3 cannot be understood; "), "{text}");
+    assert!(text.contains(".env: line 3 cannot be parsed; "), "{text}");
     assert!(text.contains("SERVICE_HOST (.env file): \"nowhere!\""), "{text}");
     assert!(!text.contains("canary"), "{text}");
 }

@@ -112,7 +112,7 @@ mod tests {
                 .err()
                 .unwrap()
                 .to_string()
-                .contains("and 'collection_query' is part of the format")
+                .contains("; 'collection_query' is part of the format")
         );
         assert!(!find("\u{1b}[31m").err().unwrap().to_string().contains('\u{1b}'));
     }

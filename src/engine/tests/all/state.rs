@@ -68,9 +68,9 @@ async fn a_channel_begins_with_its_initial_value_or_with_nothing() {
 #[tokio::test]
 async fn a_write_that_does_not_fit_fails_its_node() {
     for (rule, write, message) in [
-        ("sum", json!("3"), "state.x takes a number, not a string"),
-        ("merge", json!([]), "state.x takes an object, not a list"),
-        ("min", json!(null), "state.x takes a number, not null"),
+        ("sum", json!("3"), "state.x accepts a number, not a string"),
+        ("merge", json!([]), "state.x accepts an object, not a list"),
+        ("min", json!(null), "state.x accepts a number, not null"),
         ("append", json!("{{ inputs.nobody }}"), "inputs.nobody"),
     ] {
         let error = after(json!({"merge": rule}), &[write]).await.unwrap_err();

@@ -63,7 +63,7 @@ async fn what_an_index_cannot_take_is_said() {
         (json!({"index": ""}), ErrorCode::NodeFailed, "'index' must have 1 to 200 letters"),
         (json!({"index": ".."}), ErrorCode::NodeFailed, "and not be '.' or '..'"),
         (json!({"document": "a\u{0}"}), ErrorCode::NodeFailed, "'document' must have"),
-        (json!({"chunks": [5]}), ErrorCode::NodeFailed, "chunk 0: must be a text or"),
+        (json!({"chunks": [5]}), ErrorCode::NodeFailed, "chunk 0: must be a string or"),
         (json!({"chunks": ["a", {"texts": "b"}]}), ErrorCode::NodeFailed, "chunk 1: has no 'text'"),
         (
             json!({"chunks": [{"text": "a", "metadata": []}]}),

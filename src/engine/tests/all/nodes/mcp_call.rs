@@ -227,8 +227,8 @@ async fn what_goes_wrong_is_told() {
     assert_eq!((error.code, error.retryable), (ErrorCode::NodeFailed, true), "{error}");
     for (more, text) in [
         (json!({"arguments": "{{ inputs.text }}"}), "must be an object, not a string"),
-        (json!({"headers": {"no header": "x"}}), "no name of a header"),
-        (json!({"headers": {"X-Team": "grün"}}), "no value of a header"),
+        (json!({"headers": {"no header": "x"}}), "not a valid header name"),
+        (json!({"headers": {"X-Team": "grün"}}), "not a valid header value"),
         (json!({"url": "{{ inputs.text }}"}), ""),
     ] {
         let error = run(&server.world(), &server.node(more)).await.unwrap_err();

@@ -284,7 +284,8 @@ mod tests {
         {
             let body = json!({"name": "x", "handle": handle});
             let problem = create_workflow(body.as_object().unwrap()).unwrap_err().remove(0);
-            let begins = near.map_or("lower-case".to_owned(), |near| format!("'{near}' would do"));
+            let begins =
+                near.map_or("use at most 64 lowercase".to_owned(), |near| format!("for example '{near}'"));
             assert!(problem.suggestion.unwrap().starts_with(&begins), "{handle}");
         }
     }
