@@ -33,7 +33,7 @@ pub(crate) struct Audit {
 enum Outcome {
     /// It was done.
     Success,
-    /// It was refused.
+    /// It was denied.
     Denied,
 }
 

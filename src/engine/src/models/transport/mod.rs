@@ -72,7 +72,7 @@ impl Endpoint {
     ) -> Result<Self, ModelError> {
         let wrong =
             |why: &str| error(ModelErrorKind::NotConfigured, format!("the model's base address {why}"));
-        let base = Url::parse(base_url).map_err(|why| wrong(&format!("is none: {why}")))?;
+        let base = Url::parse(base_url).map_err(|why| wrong(&format!("is not an address: {why}")))?;
         if !matches!(base.scheme(), "http" | "https") {
             return Err(wrong("is neither http nor https"));
         }
