@@ -41,7 +41,7 @@ use crate::run::quota::Quota;
 use crate::run::recover::Recovery;
 use crate::run::start::Starts;
 use crate::run::sweeper::Sweeper;
-use crate::run::{Reads, RunPorts, Wakeups};
+use crate::run::{Reads, RunPorts, SharedPorts, Wakeups};
 use crate::runtime::{ArbiterPool, Guardian, Health};
 use crate::streams::{ForeignStreams, Topics};
 use crate::triggers::CronRounds;
@@ -136,7 +136,7 @@ impl System {
         let guardian = Guardian::new(pool, children, Arc::clone(&clock), Arc::clone(&random), health.clone());
         let plans = Arc::new(Plans::new(store.clone(), Arc::clone(&clock)));
         let in_flight = InFlight::new(ids.clone());
-        let ports = RunPorts {
+        let ports = RunPorts::from(SharedPorts {
             store: store.clone(),
             db,
             topics,
@@ -157,7 +157,7 @@ impl System {
             others: Arc::new(AtomicBool::new(store.has_others(lease).await?)),
             recovering: Arc::new(Semaphore::new(RECOVERING)),
             refilling: Arc::new(Semaphore::new(REFILLING)),
-        };
+        });
         let actors = Actors::new(&guardian, &ports, grace);
         let delivery = mail.delivery.clone();
         let mail = MailQueue::start(&guardian, mail, store.clone(), instance, Arc::clone(&ports.clock));

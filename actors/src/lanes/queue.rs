@@ -32,9 +32,9 @@ pub(super) struct Queue {
     state: Mutex<State>,
     work: Notify,
     progress: Notify,
-    /// Calls the other lanes when the first one has begun a commit.
-    begun: Notify,
-    /// Commits that the first lane has begun and finished.
+    /// Calls the other lanes when something waits behind a commit of the first one.
+    behind: Notify,
+    /// Commits that the first lane has started and finished.
     started: AtomicU64,
     finished: AtomicU64,
 }
@@ -54,7 +54,7 @@ impl Queue {
             state: Mutex::default(),
             work: Notify::new(),
             progress: Notify::new(),
-            begun: Notify::new(),
+            behind: Notify::new(),
             started: AtomicU64::new(0),
             finished: AtomicU64::new(0),
         }
@@ -67,7 +67,7 @@ impl Queue {
         events: Option<EventFrames>,
         then: Option<Then>,
     ) -> Result<(), WriteError> {
-        {
+        let is_behind = {
             let mut state = self.state.lock();
             if let Some(error) = &state.closed {
                 return Err(error.clone());
@@ -76,8 +76,12 @@ impl Queue {
                 return Err(WriteError::Poisoned(text.clone()));
             }
             state.waiting.push(key, |buffer| buffer.push(batch, events, then));
-        }
+            self.is_behind(&state)
+        };
         self.work.notify_one();
+        if is_behind {
+            self.behind.notify_waiters();
+        }
         Ok(())
     }
 
@@ -95,10 +99,16 @@ impl Queue {
         self.finished.fetch_add(1, Ordering::Release);
     }
 
+    /// Whether something that a lane may take waits behind a commit of the first one.
+    fn is_behind(&self, state: &State) -> bool {
+        state.waiting.has_ready()
+            && self.started.load(Ordering::Acquire) != self.finished.load(Ordering::Acquire)
+    }
+
     async fn take_late(&self, lane: u32, clock: &dyn Clock) -> Option<Vec<(Uuid, Buffer)>> {
         let reserved = self.lanes >= LANES_WITH_RESERVE && lane + 1 == self.lanes;
         loop {
-            let begun = self.begun.notified();
+            let behind = self.behind.notified();
             {
                 let state = self.state.lock();
                 if state.closed.is_some() && state.waiting.is_empty() {
@@ -106,8 +116,9 @@ impl Queue {
                 }
             }
             let finished = self.finished.load(Ordering::Acquire);
-            if self.started.load(Ordering::Acquire) == finished {
-                begun.await;
+            let is_behind = self.is_behind(&self.state.lock());
+            if !is_behind {
+                behind.await;
                 continue;
             }
             clock.sleep(PATIENCE).await;
@@ -145,14 +156,18 @@ impl Queue {
                 let mut state = self.state.lock();
                 let taken = state.waiting.take();
                 if !taken.is_empty() {
-                    drop(state);
+                    // Under the lock: what is pushed from here on waits behind this commit.
                     self.started.fetch_add(1, Ordering::Release);
-                    self.begun.notify_waiters();
+                    let is_behind = self.is_behind(&state);
+                    drop(state);
+                    if is_behind {
+                        self.behind.notify_waiters();
+                    }
                     return Some(taken);
                 }
                 if state.closed.is_some() && state.waiting.is_empty() {
                     drop(state);
-                    self.begun.notify_waiters();
+                    self.behind.notify_waiters();
                     return None;
                 }
             }
@@ -162,11 +177,15 @@ impl Queue {
 
     /// A lane is done with these keys.
     pub(super) fn done(&self, keys: impl Iterator<Item = (Uuid, usize)>) {
-        {
+        let is_behind = {
             let mut state = self.state.lock();
             for (key, bytes) in keys {
                 state.waiting.done(key, bytes);
             }
+            self.is_behind(&state)
+        };
+        if is_behind {
+            self.behind.notify_waiters();
         }
         self.work.notify_one();
         self.progress.notify_waiters();
@@ -218,7 +237,7 @@ impl Queue {
         self.state.lock().closed.get_or_insert(WriteError::Closed);
         self.work.notify_waiters();
         self.work.notify_one();
-        self.begun.notify_waiters();
+        self.behind.notify_waiters();
         self.idle().await;
     }
 
@@ -244,7 +263,7 @@ impl Queue {
             buffer.refused(&WriteError::Fenced);
         }
         self.work.notify_waiters();
-        self.begun.notify_waiters();
+        self.behind.notify_waiters();
         self.progress.notify_waiters();
     }
 }

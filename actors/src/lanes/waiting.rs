@@ -155,6 +155,11 @@ impl Waiting {
         self.keys.is_empty()
     }
 
+    /// Whether a buffer waits that no lane holds.
+    pub(super) fn has_ready(&self) -> bool {
+        !self.turns.is_empty()
+    }
+
     pub(super) fn keys(&self) -> usize {
         self.keys.len()
     }

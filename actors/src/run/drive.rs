@@ -46,10 +46,13 @@ pub(crate) async fn drive<K: Kind>(
         Ok(earlier) => earlier,
         Err(error) => return Driven::Unreadable(error.to_string()),
     };
-    match kind.may_start(&run, &ports, &stop).await {
-        Ok(true) => {}
-        Ok(false) => return Driven::Lost(WriteError::Fenced),
-        Err(error) => return Driven::Unreadable(error.to_string()),
+    // No other instance knows of a run that is not stored.
+    if run.early.lock().is_none() {
+        match kind.may_start(&run, &ports, &stop).await {
+            Ok(true) => {}
+            Ok(false) => return Driven::Lost(WriteError::Fenced),
+            Err(error) => return Driven::Unreadable(error.to_string()),
+        }
     }
     let input = match kind.input(&run, version, &told, &ports).await {
         Ok(input) => input,
@@ -88,7 +91,7 @@ async fn end<K: Kind>(
 ) -> Driven {
     let end = writer.with(|events| K::ended(events, outcome));
     let written = writer.end(end, run.placed).await;
-    settled(kind, run, ports, written, Driven::Ended).await
+    settled(kind, run, ports, writer, written, Driven::Ended).await
 }
 
 /// Gives a run that only waits to the queue.
@@ -104,13 +107,14 @@ async fn park<K: Kind>(
     let parked = writer.park(row, run.parked.saturating_add(1), run.placed).await;
     ports.topics.abandon(run.stream);
     ports.wakeups.parked(run.id, due_at);
-    settled(kind, run, ports, parked, Driven::Parked).await
+    settled(kind, run, ports, writer, parked, Driven::Parked).await
 }
 
 async fn settled<K: Kind>(
     kind: &K,
     run: &Run<K>,
     ports: &RunPorts,
+    writer: &RunWriter<K::Events>,
     written: Result<(), WriteError>,
     done: Driven,
 ) -> Driven {
@@ -122,6 +126,9 @@ async fn settled<K: Kind>(
         Err(WriteError::Poisoned(_)) => {
             // Nothing of this key is accepted any more; what was committed before stays.
             ports.db.forgive(run.id);
+            if writer.start_was_refused().await {
+                return Driven::Ended;
+            }
             Box::pin(fail(kind, run, ports, ErrorCode::Internal)).await
         }
         Err(error) => Driven::Lost(error),
@@ -151,7 +158,8 @@ fn writer<K: Kind>(
     told: K::Told,
 ) -> RunWriter<K::Events> {
     let key = Key { id: run.id, workspace: run.workspace };
-    RunWriter::new(key, run.stream, ports.clone(), next_seq, kind.events(run, told, ports))
+    let early = run.early.lock().take();
+    RunWriter::new(key, run.stream, ports.clone(), next_seq, kind.events(run, told, ports), early)
 }
 
 /// The number of the next event, what readers have received, and the journal of earlier lives.

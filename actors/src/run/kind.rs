@@ -10,6 +10,7 @@ use chrono::{DateTime, Utc};
 use engine::{RunError, RunInput};
 use futures_util::future::BoxFuture;
 use kernel::ThreadId;
+use parking_lot::Mutex;
 use serde_json::Value;
 use store::{LeftRun, RunStatus, StoreError, StoredRun};
 use tokio::sync::watch;
@@ -17,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::lease::RunToken;
+use super::start::EarlyStart;
 use super::writer::{End, RunWriter};
 use super::{EventWriter, RunPorts};
 use crate::plans::LoadedVersion;
@@ -142,6 +144,8 @@ pub(crate) struct Run<K: Kind> {
     /// How often it has gone into the queue.
     pub(crate) parked: i32,
     pub(crate) progress: Progress,
+    /// Its start, if that is not stored yet.
+    pub(crate) early: Mutex<Option<EarlyStart>>,
     /// What its kind knows of it.
     pub(crate) own: K::Own,
 }
@@ -194,6 +198,7 @@ impl<K: Kind> Run<K> {
             placed: left.placed,
             parked: run.parked,
             progress: Progress::stored(run),
+            early: Mutex::default(),
             own: kind.own(left)?,
         })
     }

@@ -67,9 +67,26 @@ use pace::Turn;
 use search::SearchOf;
 use workflows::WorkflowsOf;
 
-/// What every run works with.
+/// What every run works with. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct RunPorts {
+pub(crate) struct RunPorts(Arc<SharedPorts>);
+
+impl std::ops::Deref for RunPorts {
+    type Target = SharedPorts;
+
+    fn deref(&self) -> &SharedPorts {
+        &self.0
+    }
+}
+
+impl From<SharedPorts> for RunPorts {
+    fn from(ports: SharedPorts) -> Self {
+        Self(Arc::new(ports))
+    }
+}
+
+/// See [`RunPorts`].
+pub(crate) struct SharedPorts {
     /// The database.
     pub(crate) store: Store,
     /// The lanes.

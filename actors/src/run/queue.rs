@@ -9,8 +9,8 @@ use parking_lot::Mutex;
 use store::{ClaimFailed, Lease, StoreError};
 use uuid::Uuid;
 
-use crate::run::RunPorts;
 use crate::run::recover::Recovery;
+use crate::run::{RunPorts, SharedPorts};
 
 /// Interval of the polls for due runs without a notification.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -58,7 +58,7 @@ impl RunQueue {
     }
 
     async fn look(&self) -> Result<(), StoreError> {
-        let RunPorts { store, wakeups, clock, writer, others, .. } = self.ports();
+        let SharedPorts { store, wakeups, clock, writer, others, .. } = &**self.ports();
         if others.load(Ordering::Relaxed) {
             for run in store.take_signals(*writer).await? {
                 wakeups.answered(run);
@@ -90,7 +90,7 @@ impl RunQueue {
 
     /// Wakes runs that were answered while they were enqueued: since the last poll, or in the last minutes.
     async fn wake_answered(&self) -> Result<(), StoreError> {
-        let RunPorts { store, clock, .. } = self.ports();
+        let SharedPorts { store, clock, .. } = &**self.ports();
         let (now, last) = (clock.now(), *self.answered.lock());
         store.wake_answered(last.map_or(DateTime::UNIX_EPOCH, |last| last - ANSWERS)).await?;
         *self.answered.lock() = Some(now);

@@ -1,7 +1,8 @@
 //! Starts a run of any kind: admit, claim the request's `Idempotency-Key`, commit, hand over to its actor. A retry with
 //! the same key finds what the first request started.
 
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use kernel::RandomError;
@@ -17,7 +18,7 @@ use super::RunPorts;
 use super::lease::RunToken;
 use super::quota::WorkspaceFull;
 use super::recover::Recovery;
-use crate::lanes::{EventFrames, Key, WriteError};
+use crate::lanes::{Database, EventFrames, Key, Then, WriteError};
 
 /// How long a caller waits for the commit of its start.
 const START_LIMIT: Duration = Duration::from_secs(5);
@@ -115,6 +116,11 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
+    /// Whether the run has the ids of an earlier request.
+    pub(crate) fn is_for_another(&self) -> bool {
+        self.for_another
+    }
+
     /// Gives the right up: nothing was stored.
     pub(crate) fn released(self) {
         self.token.released();
@@ -295,18 +301,95 @@ impl Starts {
             ports.topics.abandon(stream);
             return Err(error.into());
         }
-        match kernel::timeout(&*ports.clock, START_LIMIT, acknowledged).await {
-            Some(Ok(Ok(()))) => {}
-            Some(Ok(Err(error))) => {
-                ports.db.forgive(run);
-                return Err(RunStartError::Write(error));
-            }
-            Some(Err(_)) => return Err(RunStartError::Draining),
-            None => return Err(RunStartError::Unacknowledged),
-        }
+        self.acknowledged(run, acknowledged).await?;
         if for_another {
             self.recovery.adopt(&[run]).await;
         }
         Ok(())
+    }
+
+    /// Hands a run over at once, and its start with it: [`EarlyStart`] stores the start together with the first writes of the
+    /// run, in one commit if the run does not wait. Waits for the acknowledgement of that.
+    ///
+    /// Only for what no other request and no other instance can know before, and that reads nothing of its start from the
+    /// database.
+    pub(crate) async fn commit_early(
+        &self,
+        claim: Claim,
+        rows: StartRows,
+        accept: impl FnOnce(RunToken, EarlyStart),
+    ) -> Result<(), RunStartError> {
+        let Claim { token, .. } = claim;
+        let (run, stream) = (token.run(), rows.stream);
+        let _topic = self.ports.topics.produce(stream);
+        let (acknowledge, acknowledged) = oneshot::channel();
+        let refused = Arc::default();
+        accept(token, EarlyStart { run, rows, acknowledge, refused });
+        let committed = self.acknowledged(run, acknowledged).await;
+        if committed.is_err() {
+            self.ports.topics.abandon(stream);
+        }
+        committed
+    }
+
+    async fn acknowledged(
+        &self,
+        run: Uuid,
+        acknowledged: oneshot::Receiver<Result<(), WriteError>>,
+    ) -> Result<(), RunStartError> {
+        match kernel::timeout(&*self.ports.clock, START_LIMIT, acknowledged).await {
+            Some(Ok(Ok(()))) => Ok(()),
+            Some(Ok(Err(error))) => {
+                self.ports.db.forgive(run);
+                Err(RunStartError::Write(error))
+            }
+            Some(Err(_)) => Err(RunStartError::Draining),
+            None => Err(RunStartError::Unacknowledged),
+        }
+    }
+}
+
+/// A start that is stored together with the first writes of its run.
+pub(crate) struct EarlyStart {
+    run: Uuid,
+    rows: StartRows,
+    acknowledge: oneshot::Sender<Result<(), WriteError>>,
+    refused: Arc<AtomicBool>,
+}
+
+impl EarlyStart {
+    /// Whether the database has refused the start, once [`Self::submit`] is settled: then there is no such run.
+    pub(crate) fn refused(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.refused)
+    }
+
+    /// Hands the start to the lanes. What follows at once under the same key is committed with it. If that cannot be
+    /// written, the start is stored alone.
+    pub(crate) fn submit(self, db: &Database) {
+        let (key, batch, events) = (self.key(), self.rows.batch.clone(), self.rows.events.clone());
+        let again = db.clone();
+        let then: Then = Box::new(move |outcome| match outcome {
+            Err(WriteError::Poisoned(_)) => {
+                again.forgive(key.id);
+                self.submit_alone(&again);
+            }
+            outcome => _ = self.acknowledge.send(outcome),
+        });
+        // A queue that is closed drops the sender, which refuses the start.
+        let _ = db.submit_then(key, batch, events, then);
+    }
+
+    fn submit_alone(self, db: &Database) {
+        let key = self.key();
+        let Self { rows: StartRows { batch, events, .. }, acknowledge, refused, .. } = self;
+        let then: Then = Box::new(move |outcome| {
+            refused.store(outcome.is_err(), Ordering::Release);
+            let _ = acknowledge.send(outcome);
+        });
+        let _ = db.submit_then(key, batch, events, then);
+    }
+
+    fn key(&self) -> Key {
+        Key { id: self.run, workspace: self.rows.workspace }
     }
 }

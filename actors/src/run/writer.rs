@@ -1,8 +1,9 @@
 //! Collects what a run writes and hands it to the lanes: at the end of the first poll, then as it coalesces.
 //!
-//! A run that never waits is one commit: nothing is handed over before it gives way or ends.
+//! A run that never waits is one commit: nothing is handed over before it gives way or ends. Its start may be part of it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -18,6 +19,7 @@ use wire::chat::NoticeLevel;
 
 use super::journal::{outbox_row, question_row, step_row};
 use super::pace::Slice;
+use super::start::EarlyStart;
 use super::{EventWriter, Frames, RunPorts, Urgency};
 use crate::lanes::{EventFrames, Key, Then, WriteError};
 
@@ -42,9 +44,13 @@ struct Inner<T> {
     ports: RunPorts,
     state: Mutex<State<T>>,
     changed: Notify,
+    /// Of a run whose start is stored with its first writes: whether that was refused.
+    refused: Option<Arc<AtomicBool>>,
 }
 
 struct State<T> {
+    /// Goes before everything else.
+    early: Option<EarlyStart>,
     batch: Batch,
     frames: Frames,
     events: T,
@@ -64,8 +70,18 @@ pub(crate) struct End {
 }
 
 impl<T: EventWriter> RunWriter<T> {
-    pub(crate) fn new(key: Key, stream: Uuid, ports: RunPorts, next_seq: u64, events: T) -> Self {
+    /// `early`: the run's start, if that is not stored yet.
+    pub(crate) fn new(
+        key: Key,
+        stream: Uuid,
+        ports: RunPorts,
+        next_seq: u64,
+        events: T,
+        early: Option<EarlyStart>,
+    ) -> Self {
+        let refused = early.as_ref().map(EarlyStart::refused);
         let state = State {
+            early,
             batch: Batch::default(),
             frames: Frames::new(stream.to_string(), next_seq),
             events,
@@ -80,6 +96,7 @@ impl<T: EventWriter> RunWriter<T> {
             ports,
             state: Mutex::new(state),
             changed: Notify::new(),
+            refused,
         };
         Self { inner: Arc::new(inner) }
     }
@@ -100,6 +117,14 @@ impl<T: EventWriter> RunWriter<T> {
 
     pub(super) fn run(&self) -> Uuid {
         self.inner.key.id
+    }
+
+    /// Whether the start of the run was refused, so that there is no such run.
+    pub(super) async fn start_was_refused(&self) -> bool {
+        let Some(refused) = &self.inner.refused else { return false };
+        // It may be on its way once more, alone.
+        let _ = self.inner.ports.db.flush(self.inner.key.id).await;
+        refused.load(Ordering::Acquire)
     }
 
     /// Looks at or changes what will be told.
@@ -219,6 +244,9 @@ impl<T: EventWriter> Inner<T> {
     fn hand_over(&self, state: &mut State<T>, end: bool) {
         state.events.write(&mut state.frames, &mut state.batch.items);
         let told = !state.frames.is_empty();
+        if let Some(early) = state.early.take() {
+            early.submit(&self.ports.db);
+        }
         if state.batch.is_empty() && !told && !end && state.receipts.is_empty() {
             return;
         }

@@ -136,16 +136,21 @@ async fn hide_items(house: &House) {
 async fn a_turn_whose_actor_failed_is_resumed_and_ends_once() {
     let house = House::counting().await;
     let instance = house.instance(1).await;
-    instance.read(instance.begin("one").await.stream()).await.assert_answer("1");
+    let mut threads = Vec::new();
+    for text in ["one", "two"] {
+        let stream = instance.begin(text).await.stream();
+        instance.read(stream).await.assert_answer("1");
+        threads.push(instance.thread_of(stream).await);
+    }
     hide_items(&house).await;
-    let (mut second, mut third) = (instance.begin("a").await, instance.begin("b").await);
+    let (mut second, mut third) = (instance.say(threads[0], "a").await, instance.say(threads[1], "b").await);
     pause(millis(150)).await;
     assert_eq!(house.unfinished().await, "2");
     house.database.execute("GRANT SELECT ON thread_items TO callboard_app").await.unwrap();
     for reader in [&mut second, &mut third] {
         let told = Told::to_the_end(reader).await;
         assert!(told.is_whole());
-        assert_eq!((told.answers(), told.errors()), (vec!["1".to_owned()], Vec::new()));
+        assert_eq!((told.answers(), told.errors()), (vec!["3".to_owned()], Vec::new()));
     }
     until_idle(&instance).await;
 }

@@ -172,7 +172,7 @@ async fn a_small_request_makes_no_large_answer() {
         assert_eq!(answer.status, 422, "{path}: {}", &body[..100]);
         assert!(answer.problems().len() <= 100);
         assert!(answer.body.len() < 20_000 + body.len(), "{path}: {} bytes", answer.body.len());
-        let more = answer.message().ends_with("The first 100 problems are listed.");
+        let more = answer.message().ends_with("Only the first 100 problems are listed.");
         assert_eq!(more, answer.problems().len() == 100, "{}", answer.message());
     }
     let wide =

@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn a_write_that_does_not_fit_says_so() {
         assert_eq!(after("sum", &[json!("3")]).unwrap_err(), "state.x accepts a number, not a string");
-        assert_eq!(after("merge", &[json!([1])]).unwrap_err(), "state.x takes an object, not a list");
+        assert_eq!(after("merge", &[json!([1])]).unwrap_err(), "state.x accepts an object, not a list");
         assert!(after("max", &[json!(1), Value::Null]).is_err());
     }
 }

@@ -3,7 +3,7 @@
 use engine::{RunInfo, RunInput};
 use kernel::{ItemKey, ThreadId};
 use serde_json::Value;
-use store::StoreError;
+use store::{StoreError, StoredItem};
 use uuid::Uuid;
 
 use super::again::{Again, answered_before};
@@ -32,7 +32,11 @@ pub(super) async fn read(
     let turn = &run.own;
     let (mut messages, mut cut) = (Vec::new(), None);
     if version.plan.reads_messages() || turn.again.is_some() {
-        let mut items = ports.store.thread_items(turn.thread).await?;
+        let mut items = match &turn.first {
+            // Its start may not be stored yet.
+            Some(item) => vec![StoredItem { item: item.clone(), answers: None }],
+            None => ports.store.thread_items(turn.thread).await?,
+        };
         if let Some(again) = turn.again {
             let kept = answered_before(&ports.store, turn.thread, again.item, &items).await?;
             let out = items.iter().map(|stored| &stored.item);
@@ -48,7 +52,7 @@ pub(super) async fn read(
         let resumed = (turn.order != run.id).then(|| turn.resumed_at()).flatten();
         messages = history::messages(history::paired(items), own.as_deref(), resumed);
     } else if let Some(item) = user_item
-        && !turn.is_first
+        && turn.first.is_none()
         && !ports.store.has_item(turn.thread, item).await?
     {
         return Ok(None);

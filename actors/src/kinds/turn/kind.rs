@@ -39,7 +39,7 @@ impl Kind for Turns {
             order: run.turn_order.unwrap_or(run.id),
             again: Again::stored(run.options.as_deref(), run.started_at.is_some()),
             user_item: None,
-            is_first: false,
+            first: None,
         })
     }
 

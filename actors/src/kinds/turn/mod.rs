@@ -17,7 +17,7 @@ pub mod thread;
 use chrono::{DateTime, Utc};
 use kernel::{ItemKey, ThreadId};
 use uuid::Uuid;
-use wire::chat::Dialect;
+use wire::chat::{Dialect, ThreadItem};
 
 use again::{Again, answered_before};
 pub use grace::Grace;
@@ -44,8 +44,8 @@ pub(crate) struct Turn {
     again: Option<Again>,
     /// The user's message of a new turn.
     user_item: Option<ItemKey>,
-    /// Whether its start has created the thread, in this life.
-    is_first: bool,
+    /// The message of a turn whose start has created the thread, in this life: the thread has nothing else.
+    first: Option<ThreadItem>,
 }
 
 impl Turn {

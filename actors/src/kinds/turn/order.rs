@@ -7,7 +7,7 @@ use store::{StoreError, TurnStart};
 use tokio_util::sync::CancellationToken;
 
 use super::TurnOf;
-use crate::run::RunPorts;
+use crate::run::{RunPorts, SharedPorts};
 
 /// Interval of the polls whether a turn may start while other instances have turns of its thread.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
@@ -19,7 +19,7 @@ pub(super) async fn in_order(
     ports: &RunPorts,
     stop: &CancellationToken,
 ) -> Result<bool, StoreError> {
-    let RunPorts { store, clock, others, writer, .. } = ports;
+    let SharedPorts { store, clock, others, writer, .. } = &**ports;
     while others.load(Ordering::Relaxed) && !stop.is_cancelled() {
         match store.start_turn(run.own.thread, (run.own.order, run.id), *writer).await? {
             TurnStart::Started => break,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::StoredRun;
@@ -143,6 +144,7 @@ pub(super) fn rows(new: NewRun, id: Uuid, now: DateTime<Utc>) -> (StartRows, Run
         placed: false,
         parked: 0,
         progress,
+        early: Mutex::default(),
         own: new.options,
     };
     (rows, run)

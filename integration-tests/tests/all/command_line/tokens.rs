@@ -221,7 +221,7 @@ async fn who_may_publish_publishes_with_a_login_and_closes_it_again() {
     let published = terminal.run(&["workflow", "publish", "desk", "--require-login"]).await;
     assert_eq!(published.status, Some(0), "{}", published.err);
     assert_eq!(published.out.lines().count(), 1, "{}", published.out);
-    assert!(published.err.contains("signed in"), "{}", published.err);
+    assert!(published.err.contains("Signed-in users"), "{}", published.err);
     let record = json_of(&terminal.does(&["workflow", "show", "desk", "--output", "json"]).await);
     assert_eq!(
         (&record["is_public"], &record["require_login"], &record["share_url"]),

@@ -294,7 +294,7 @@ fn a_provider_is_asked_what_it_is() {
     assert_eq!(told.level(check), "ok", "{}", told.human);
     assert!(!told.human.contains("canary"), "{}", told.human);
     let slash = r#"{"issuer":"[issuer]/","authorization_endpoint":"[issuer]/a","token_endpoint":"[issuer]/t","jwks_uri":"[issuer]/j"}"#;
-    asked(&answers(slash)).assert_problem(check, "letter by letter", "SERVICE_OIDC_ISSUER");
+    asked(&answers(slash)).assert_problem(check, "differs from SERVICE_OIDC_ISSUER", "exactly");
     asked(&closed_port()).assert_problem(check, "not reachable", "SERVICE_OIDC_ISSUER");
     assert!(!service.doctor(&[], &[]).human.contains(check), "what is not configured is not spoken of");
 }
@@ -321,7 +321,11 @@ fn a_key_set_is_fetched_and_its_keys_are_counted() {
     let told = asked(&answering(good));
     assert_eq!(told.of("key set").1, "it has 1 for RS256", "{}", told.human);
     asked(&answering(r#"{"keys":[]}"#.to_owned())).assert_problem("key set", "no key", "RSA");
-    asked(&answering("<html>".to_owned())).assert_problem("key set", "it is none", "SERVICE_AUTH_JWKS_URL");
+    asked(&answering("<html>".to_owned())).assert_problem(
+        "key set",
+        "not a valid key set",
+        "SERVICE_AUTH_JWKS_URL",
+    );
     asked(&closed_port()).assert_problem("key set", "not reachable", "SERVICE_AUTH_JWKS_URL");
     assert!(!service.doctor(&[], &[]).human.contains("key set"), "what is not configured is not spoken of");
 }

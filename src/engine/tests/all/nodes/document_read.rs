@@ -65,7 +65,7 @@ async fn what_cannot_be_read_says_why() {
     for (headers, body, code, says) in [
         ("Content-Type: image/png\r\n", &b"\x89PNG"[..], ErrorCode::DocumentUnsupported, "image/png"),
         ("Content-Type: application/zip\r\n", b"PK\x03\x04", ErrorCode::DocumentUnsupported, "an archive"),
-        ("Content-Type: text/plain\r\n", b"\xff\xfe\x00", ErrorCode::DocumentDamaged, "no text"),
+        ("Content-Type: text/plain\r\n", b"\xff\xfe\x00", ErrorCode::DocumentDamaged, "not UTF-8 text"),
         (
             "Content-Type: application/pdf\r\n",
             b"%PDF-1.4 and no more",

@@ -41,9 +41,9 @@ async fn a_mail_is_queued_with_its_row() {
 async fn what_is_no_mail_is_not_queued() {
     let many: Vec<String> = (0..51).map(|n| format!("a{n}@example.com")).collect();
     for (inputs, more, says) in [
-        (json!({"to": "a@example.com\r\nBcc: eve@example.com", "n": 1}), json!({}), "no address"),
-        (json!({"to": "a@example.com, b@example.com", "n": 1}), json!({}), "no address"),
-        (json!({"to": "Ada <a@example.com>", "n": 1}), json!({}), "no address"),
+        (json!({"to": "a@example.com\r\nBcc: eve@example.com", "n": 1}), json!({}), "is not an address"),
+        (json!({"to": "a@example.com, b@example.com", "n": 1}), json!({}), "is not an address"),
+        (json!({"to": "Ada <a@example.com>", "n": 1}), json!({}), "is not an address"),
         (json!({"to": [], "n": 1}), json!({}), "0 recipients"),
         (json!({"to": many, "n": 1}), json!({}), "51 recipients"),
         (json!({"to": "a@b.de", "n": "1\r\nBcc: eve@example.com"}), json!({}), "'subject' must be one line"),

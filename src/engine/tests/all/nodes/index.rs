@@ -60,7 +60,7 @@ async fn what_is_put_in_is_found_by_words_and_vectors() {
 async fn what_an_index_cannot_take_is_said() {
     for (fields, code, says) in [
         (json!({"index": "full"}), ErrorCode::IndexFull, "full"),
-        (json!({"index": ""}), ErrorCode::NodeFailed, "'index' must have 1 to 200 letters"),
+        (json!({"index": ""}), ErrorCode::NodeFailed, "'index' must have 1 to 200 characters"),
         (json!({"index": ".."}), ErrorCode::NodeFailed, "and not be '.' or '..'"),
         (json!({"document": "a\u{0}"}), ErrorCode::NodeFailed, "'document' must have"),
         (json!({"chunks": [5]}), ErrorCode::NodeFailed, "chunk 0: must be a string or"),

@@ -140,7 +140,7 @@ async fn an_answer_that_does_not_fit_is_shown_to_the_model_with_what_is_wrong() 
         let world = (0..5).fold(World::new(), |world, _| world.answers(&["no"], Ok(())));
         let error = world.run(&asked(json!({"repair": repair}))).await.unwrap_err();
         assert_eq!((error.code, world.model.requests.lock().len()), (ErrorCode::ModelBadAnswer, calls));
-        assert!(error.message.contains("no JSON"), "{error}");
+        assert!(error.message.contains("not JSON"), "{error}");
     }
     // What was said of a bad answer is taken back.
     let world = World::new().answers(&["bad ", "one"], Ok(())).answers(&["{\"kind\": ", "\"a\"}"], Ok(()));

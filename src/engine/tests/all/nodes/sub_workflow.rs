@@ -126,7 +126,7 @@ async fn workflows_that_call_each_other_in_a_circle_end() {
     let error = world.run(&plan(&a)).await.unwrap_err();
     let path = ["call"; 17].join("/");
     assert_eq!((error.code, error.node.as_deref()), (ErrorCode::RunRecursionLimit, Some(path.as_str())));
-    assert!(error.message.contains("16 workflows"), "{error}");
+    assert!(error.message.contains("16 nested workflows"), "{error}");
     let ends = |inputs: &str| {
         let mut graph = graph(
             json!([template("s", ""), call("w", json!({"inputs": {"n": inputs}}))]),
