@@ -27,7 +27,7 @@ async fn a_link_signs_in_by_a_click_in_the_browser_that_asked() {
         assert_eq!(other.send("HEAD", &link, &[], "").await.unwrap().status, 200);
         let refused = post(&other, &link, &json!({})).await;
         assert_eq!(refused.refusal(), "401 auth.code_invalid");
-        assert!(refused.message().contains("in the browser where"), "{}", refused.message());
+        assert!(refused.message().contains("in the browser that requested it"), "{}", refused.message());
     }
     let page = get(&browser, &link).await;
     assert!(page.text().contains("<button") && page.text().contains(ADA), "{}", page.text());

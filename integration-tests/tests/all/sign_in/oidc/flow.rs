@@ -88,13 +88,13 @@ async fn a_way_back_is_good_once_for_ten_minutes_in_the_browser_that_left() {
     for other in [t.visitor(), t.anonymous()] {
         let page = get(&other, &first.back).await;
         assert_eq!(said(&page), "401 auth.oidc_failed");
-        assert!(page.text().contains("another browser"), "{}", page.text());
+        assert!(page.text().contains("not the browser that started"), "{}", page.text());
         assert!(other.cookie(SESSION).is_none());
     }
     // Somebody else's way does not fit into this browser either, whoever led it there.
     let mallory = t.visitor();
     let theirs = way(&mallory, &provider, "/api/auth/oidc/start").await;
-    assert!(get(&browser, &theirs.back).await.text().contains("another browser"));
+    assert!(get(&browser, &theirs.back).await.text().contains("not the browser that started"));
     assert_eq!(provider.asked("/token"), 0, "nobody is asked before that is clear");
 
     assert_eq!(get(&browser, &first.back).await.status, 303, "nobody else has used it up");
