@@ -25,6 +25,17 @@ pub struct EventFrames {
     pub end: bool,
 }
 
+impl EventFrames {
+    /// These events and those that follow them.
+    #[must_use]
+    pub fn followed_by(mut self, more: &Self) -> Self {
+        self.frames.push_str(&more.frames);
+        self.last_seq = more.last_seq;
+        self.end |= more.end;
+        self
+    }
+}
+
 /// Rows, events and those who wait for them.
 #[derive(Default)]
 pub(super) struct Buffer {
@@ -38,14 +49,10 @@ impl Buffer {
     pub(super) fn push(&mut self, batch: Batch, events: Option<EventFrames>, then: Option<Then>) {
         self.batch.append(batch);
         if let Some(new) = events {
-            match &mut self.events {
-                Some(old) => {
-                    old.frames.push_str(&new.frames);
-                    old.last_seq = new.last_seq;
-                    old.end |= new.end;
-                }
-                None => self.events = Some(new),
-            }
+            self.events = Some(match self.events.take() {
+                Some(old) => old.followed_by(&new),
+                None => new,
+            });
         }
         self.then.extend(then);
     }

@@ -102,7 +102,7 @@ impl Database {
     /// # Errors
     /// [`WriteError`] when nothing of this key is taken any more.
     pub fn submit(&self, key: Key, batch: Batch, events: Option<EventFrames>) -> Result<(), WriteError> {
-        self.queue.push(key, batch, events, None)
+        self.queue.push(key, batch, events, None, false)
     }
 
     /// Hands rows over; `then` is called on the database's thread once they are committed or refused.
@@ -116,7 +116,18 @@ impl Database {
         events: Option<EventFrames>,
         then: Then,
     ) -> Result<(), WriteError> {
-        self.queue.push(key, batch, events, Some(then))
+        self.queue.push(key, batch, events, Some(then), false)
+    }
+
+    /// The same for rows of a poisoned key that can be written; the key stays poisoned.
+    pub(crate) fn submit_despite_poison(
+        &self,
+        key: Key,
+        batch: Batch,
+        events: Option<EventFrames>,
+        then: Then,
+    ) -> Result<(), WriteError> {
+        self.queue.push(key, batch, events, Some(then), true)
     }
 
     /// Hands rows over and waits until they are committed. Dropping the future does not take them back.

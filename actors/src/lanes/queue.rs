@@ -32,8 +32,8 @@ pub(super) struct Queue {
     state: Mutex<State>,
     work: Notify,
     progress: Notify,
-    /// Calls the other lanes when something waits behind a commit of the first one.
-    behind: Notify,
+    /// Calls the other lanes when something waits for a commit of the first one to end.
+    late: Notify,
     /// Commits that the first lane has started and finished.
     started: AtomicU64,
     finished: AtomicU64,
@@ -54,7 +54,7 @@ impl Queue {
             state: Mutex::default(),
             work: Notify::new(),
             progress: Notify::new(),
-            behind: Notify::new(),
+            late: Notify::new(),
             started: AtomicU64::new(0),
             finished: AtomicU64::new(0),
         }
@@ -66,21 +66,22 @@ impl Queue {
         batch: Batch,
         events: Option<EventFrames>,
         then: Option<Then>,
+        despite_poison: bool,
     ) -> Result<(), WriteError> {
-        let is_behind = {
+        let is_late = {
             let mut state = self.state.lock();
             if let Some(error) = &state.closed {
                 return Err(error.clone());
             }
-            if let Some(text) = state.poisoned.get(&key.id) {
+            if !despite_poison && let Some(text) = state.poisoned.get(&key.id) {
                 return Err(WriteError::Poisoned(text.clone()));
             }
             state.waiting.push(key, |buffer| buffer.push(batch, events, then));
-            self.is_behind(&state)
+            self.is_late(&state)
         };
         self.work.notify_one();
-        if is_behind {
-            self.behind.notify_waiters();
+        if is_late {
+            self.late.notify_waiters();
         }
         Ok(())
     }
@@ -99,8 +100,8 @@ impl Queue {
         self.finished.fetch_add(1, Ordering::Release);
     }
 
-    /// Whether something that a lane may take waits behind a commit of the first one.
-    fn is_behind(&self, state: &State) -> bool {
+    /// Whether something that a lane may take waits for a commit of the first one to end.
+    fn is_late(&self, state: &State) -> bool {
         state.waiting.has_ready()
             && self.started.load(Ordering::Acquire) != self.finished.load(Ordering::Acquire)
     }
@@ -108,7 +109,7 @@ impl Queue {
     async fn take_late(&self, lane: u32, clock: &dyn Clock) -> Option<Vec<(Uuid, Buffer)>> {
         let reserved = self.lanes >= LANES_WITH_RESERVE && lane + 1 == self.lanes;
         loop {
-            let behind = self.behind.notified();
+            let called = self.late.notified();
             {
                 let state = self.state.lock();
                 if state.closed.is_some() && state.waiting.is_empty() {
@@ -116,9 +117,9 @@ impl Queue {
                 }
             }
             let finished = self.finished.load(Ordering::Acquire);
-            let is_behind = self.is_behind(&self.state.lock());
-            if !is_behind {
-                behind.await;
+            let is_late = self.is_late(&self.state.lock());
+            if !is_late {
+                called.await;
                 continue;
             }
             clock.sleep(PATIENCE).await;
@@ -158,16 +159,16 @@ impl Queue {
                 if !taken.is_empty() {
                     // Under the lock: what is pushed from here on waits behind this commit.
                     self.started.fetch_add(1, Ordering::Release);
-                    let is_behind = self.is_behind(&state);
+                    let is_late = self.is_late(&state);
                     drop(state);
-                    if is_behind {
-                        self.behind.notify_waiters();
+                    if is_late {
+                        self.late.notify_waiters();
                     }
                     return Some(taken);
                 }
                 if state.closed.is_some() && state.waiting.is_empty() {
                     drop(state);
-                    self.behind.notify_waiters();
+                    self.late.notify_waiters();
                     return None;
                 }
             }
@@ -177,15 +178,15 @@ impl Queue {
 
     /// A lane is done with these keys.
     pub(super) fn done(&self, keys: impl Iterator<Item = (Uuid, usize)>) {
-        let is_behind = {
+        let is_late = {
             let mut state = self.state.lock();
             for (key, bytes) in keys {
                 state.waiting.done(key, bytes);
             }
-            self.is_behind(&state)
+            self.is_late(&state)
         };
-        if is_behind {
-            self.behind.notify_waiters();
+        if is_late {
+            self.late.notify_waiters();
         }
         self.work.notify_one();
         self.progress.notify_waiters();
@@ -237,7 +238,7 @@ impl Queue {
         self.state.lock().closed.get_or_insert(WriteError::Closed);
         self.work.notify_waiters();
         self.work.notify_one();
-        self.behind.notify_waiters();
+        self.late.notify_waiters();
         self.idle().await;
     }
 
@@ -263,7 +264,7 @@ impl Queue {
             buffer.refused(&WriteError::Fenced);
         }
         self.work.notify_waiters();
-        self.behind.notify_waiters();
+        self.late.notify_waiters();
         self.progress.notify_waiters();
     }
 }

@@ -125,8 +125,9 @@ async fn settled<K: Kind>(
         Ok(()) => done,
         Err(WriteError::Poisoned(_)) => {
             // Nothing of this key is accepted any more; what was committed before stays.
+            let refused = writer.start_was_refused().await;
             ports.db.forgive(run.id);
-            if writer.start_was_refused().await {
+            if refused {
                 return Driven::Ended;
             }
             Box::pin(fail(kind, run, ports, ErrorCode::Internal)).await
@@ -138,10 +139,12 @@ async fn settled<K: Kind>(
 /// Ends a run that cannot be driven: its readers receive a last event after what is stored.
 pub(crate) async fn fail<K: Kind>(kind: &K, run: &Run<K>, ports: &RunPorts, code: ErrorCode) -> Driven {
     let _topic = ports.topics.produce(run.stream);
+    let permit = ports.recovering.acquire().await;
     let (last_seq, told) = match kind.told(run, ports).await {
         Ok(told) => told,
         Err(error) => return Driven::Unreadable(error.to_string()),
     };
+    drop(permit);
     let writer = writer(kind, run, ports, last_seq + 1, told);
     let end = writer.with(|events| K::ended(events, Outcome::Failed(whole(code))));
     match writer.end(end, run.placed).await {

@@ -17,8 +17,8 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use super::early_start::EarlyStart;
 use super::lease::RunToken;
-use super::start::EarlyStart;
 use super::writer::{End, RunWriter};
 use super::{EventWriter, RunPorts};
 use crate::plans::LoadedVersion;
@@ -128,7 +128,7 @@ pub(crate) trait Kind: Sized + Send + Sync + 'static {
     ) -> impl Future<Output = Result<RunInput, StoreError>> + Send;
 }
 
-/// A run that is stored, as this process executes it.
+/// A run, as this process executes it.
 pub(crate) struct Run<K: Kind> {
     pub(crate) id: Uuid,
     /// Where its readers read.
@@ -204,7 +204,7 @@ impl<K: Kind> Run<K> {
     }
 }
 
-/// A stored run, and the right to execute it.
+/// A run, and the right to execute it.
 pub(crate) struct Accepted<K: Kind> {
     pub(crate) run: Arc<Run<K>>,
     pub(crate) token: RunToken,

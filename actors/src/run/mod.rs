@@ -7,6 +7,7 @@ pub(crate) mod cancel;
 mod credentials;
 mod databases;
 pub(crate) mod drive;
+mod early_start;
 mod event_writer;
 mod frames;
 mod interrupted;

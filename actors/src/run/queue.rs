@@ -68,7 +68,10 @@ impl RunQueue {
         if stops.iter().any(|stop| stop.over) {
             store.forget_stops().await?;
         }
-        for stop in stops.into_iter().filter(|stop| !stop.over) {
+        // A run of a kind that this build lacks is left to a newer one.
+        for stop in
+            stops.into_iter().filter(|stop| !stop.over && self.recovery.kinds.of(&stop.trigger).is_some())
+        {
             if stop.queued {
                 self.take(store.take_queued(self.lease, stop.run)).await?;
             } else {

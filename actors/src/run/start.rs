@@ -1,8 +1,7 @@
-//! Starts a run of any kind: admit, claim the request's `Idempotency-Key`, commit, hand over to its actor. A retry with
-//! the same key finds what the first request started.
+//! Starts a run of any kind: admit, claim the request's `Idempotency-Key`, commit, hand over to its actor; or hand over, and
+//! commit with the first writes. A retry with the same key finds what the first request started.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use kernel::RandomError;
@@ -15,10 +14,11 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::RunPorts;
+use super::early_start::EarlyStart;
 use super::lease::RunToken;
 use super::quota::WorkspaceFull;
 use super::recover::Recovery;
-use crate::lanes::{Database, EventFrames, Key, Then, WriteError};
+use crate::lanes::{EventFrames, Key, WriteError};
 
 /// How long a caller waits for the commit of its start.
 const START_LIMIT: Duration = Duration::from_secs(5);
@@ -301,7 +301,12 @@ impl Starts {
             ports.topics.abandon(stream);
             return Err(error.into());
         }
-        self.acknowledged(run, acknowledged).await?;
+        if let Err(error) = self.acknowledged(acknowledged).await {
+            if matches!(error, RunStartError::Write(_)) {
+                ports.db.forgive(run);
+            }
+            return Err(error);
+        }
         if for_another {
             self.recovery.adopt(&[run]).await;
         }
@@ -320,76 +325,26 @@ impl Starts {
         accept: impl FnOnce(RunToken, EarlyStart),
     ) -> Result<(), RunStartError> {
         let Claim { token, .. } = claim;
-        let (run, stream) = (token.run(), rows.stream);
-        let _topic = self.ports.topics.produce(stream);
-        let (acknowledge, acknowledged) = oneshot::channel();
-        let refused = Arc::default();
-        accept(token, EarlyStart { run, rows, acknowledge, refused });
-        let committed = self.acknowledged(run, acknowledged).await;
-        if committed.is_err() {
-            self.ports.topics.abandon(stream);
+        let run = token.run();
+        let (early, acknowledged) = EarlyStart::new(run, rows, &self.ports.topics);
+        accept(token, early);
+        match self.acknowledged(acknowledged).await {
+            Err(RunStartError::Draining) if !self.draining.is_cancelled() => {
+                Err(RunStartError::Unacknowledged)
+            }
+            committed => committed,
         }
-        committed
     }
 
     async fn acknowledged(
         &self,
-        run: Uuid,
         acknowledged: oneshot::Receiver<Result<(), WriteError>>,
     ) -> Result<(), RunStartError> {
         match kernel::timeout(&*self.ports.clock, START_LIMIT, acknowledged).await {
             Some(Ok(Ok(()))) => Ok(()),
-            Some(Ok(Err(error))) => {
-                self.ports.db.forgive(run);
-                Err(RunStartError::Write(error))
-            }
+            Some(Ok(Err(error))) => Err(RunStartError::Write(error)),
             Some(Err(_)) => Err(RunStartError::Draining),
             None => Err(RunStartError::Unacknowledged),
         }
-    }
-}
-
-/// A start that is stored together with the first writes of its run.
-pub(crate) struct EarlyStart {
-    run: Uuid,
-    rows: StartRows,
-    acknowledge: oneshot::Sender<Result<(), WriteError>>,
-    refused: Arc<AtomicBool>,
-}
-
-impl EarlyStart {
-    /// Whether the database has refused the start, once [`Self::submit`] is settled: then there is no such run.
-    pub(crate) fn refused(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.refused)
-    }
-
-    /// Hands the start to the lanes. What follows at once under the same key is committed with it. If that cannot be
-    /// written, the start is stored alone.
-    pub(crate) fn submit(self, db: &Database) {
-        let (key, batch, events) = (self.key(), self.rows.batch.clone(), self.rows.events.clone());
-        let again = db.clone();
-        let then: Then = Box::new(move |outcome| match outcome {
-            Err(WriteError::Poisoned(_)) => {
-                again.forgive(key.id);
-                self.submit_alone(&again);
-            }
-            outcome => _ = self.acknowledge.send(outcome),
-        });
-        // A queue that is closed drops the sender, which refuses the start.
-        let _ = db.submit_then(key, batch, events, then);
-    }
-
-    fn submit_alone(self, db: &Database) {
-        let key = self.key();
-        let Self { rows: StartRows { batch, events, .. }, acknowledge, refused, .. } = self;
-        let then: Then = Box::new(move |outcome| {
-            refused.store(outcome.is_err(), Ordering::Release);
-            let _ = acknowledge.send(outcome);
-        });
-        let _ = db.submit_then(key, batch, events, then);
-    }
-
-    fn key(&self) -> Key {
-        Key { id: self.run, workspace: self.rows.workspace }
     }
 }

@@ -3,7 +3,6 @@
 //! A run that never waits is one commit: nothing is handed over before it gives way or ends. Its start may be part of it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -17,9 +16,9 @@ use tokio::sync::{Notify, oneshot};
 use uuid::Uuid;
 use wire::chat::NoticeLevel;
 
+use super::early_start::{EarlyStart, StartOutcome};
 use super::journal::{outbox_row, question_row, step_row};
 use super::pace::Slice;
-use super::start::EarlyStart;
 use super::{EventWriter, Frames, RunPorts, Urgency};
 use crate::lanes::{EventFrames, Key, Then, WriteError};
 
@@ -44,12 +43,12 @@ struct Inner<T> {
     ports: RunPorts,
     state: Mutex<State<T>>,
     changed: Notify,
-    /// Of a run whose start is stored with its first writes: whether that was refused.
-    refused: Option<Arc<AtomicBool>>,
+    /// Of a run whose start is stored with its first writes.
+    start: Option<StartOutcome>,
 }
 
 struct State<T> {
-    /// Goes before everything else.
+    /// The start of the run, until it is handed over with the first writes.
     early: Option<EarlyStart>,
     batch: Batch,
     frames: Frames,
@@ -79,7 +78,7 @@ impl<T: EventWriter> RunWriter<T> {
         events: T,
         early: Option<EarlyStart>,
     ) -> Self {
-        let refused = early.as_ref().map(EarlyStart::refused);
+        let start = early.as_ref().map(EarlyStart::outcome);
         let state = State {
             early,
             batch: Batch::default(),
@@ -96,7 +95,7 @@ impl<T: EventWriter> RunWriter<T> {
             ports,
             state: Mutex::new(state),
             changed: Notify::new(),
-            refused,
+            start,
         };
         Self { inner: Arc::new(inner) }
     }
@@ -119,12 +118,12 @@ impl<T: EventWriter> RunWriter<T> {
         self.inner.key.id
     }
 
-    /// Whether the start of the run was refused, so that there is no such run.
+    /// Whether the database has refused the run's start: then there is no run. Waits until that is known.
     pub(super) async fn start_was_refused(&self) -> bool {
-        let Some(refused) = &self.inner.refused else { return false };
-        // It may be on its way once more, alone.
-        let _ = self.inner.ports.db.flush(self.inner.key.id).await;
-        refused.load(Ordering::Acquire)
+        match self.inner.start.clone() {
+            Some(start) => !start.settled().await,
+            None => false,
+        }
     }
 
     /// Looks at or changes what will be told.
@@ -244,10 +243,7 @@ impl<T: EventWriter> Inner<T> {
     fn hand_over(&self, state: &mut State<T>, end: bool) {
         state.events.write(&mut state.frames, &mut state.batch.items);
         let told = !state.frames.is_empty();
-        if let Some(early) = state.early.take() {
-            early.submit(&self.ports.db);
-        }
-        if state.batch.is_empty() && !told && !end && state.receipts.is_empty() {
+        if state.early.is_none() && state.batch.is_empty() && !told && !end && state.receipts.is_empty() {
             return;
         }
         let events = (told || end).then(|| {
@@ -261,6 +257,10 @@ impl<T: EventWriter> Inner<T> {
                 let _ = receipt.send(outcome.clone());
             }
         });
+        let (batch, events, then) = match state.early.take() {
+            Some(early) => early.before(&self.ports.db, batch, events, then),
+            None => (batch, events, then),
+        };
         if let Err(error) = self.ports.db.submit_then(self.key, batch, events, then) {
             state.lost = Some(error);
         }
@@ -303,6 +303,16 @@ impl<T: EventWriter> Journal for RunWriter<T> {
         let Inner { key, slice, ports, .. } = &*self.inner;
         let goes_on = !slice.is_spent(ports.clock.monotonic()) && ports.db.has_room(*key);
         (!goes_on).then(|| RunWriter::room(self).boxed())
+    }
+
+    fn started(&self) -> Option<BoxFuture<'_, Result<(), JournalError>>> {
+        let start = self.inner.start.clone().filter(|start| !start.is_stored())?;
+        self.flush();
+        let stored = async move {
+            let refused = || JournalError("the start of the run was refused".to_owned());
+            if start.settled().await { Ok(()) } else { Err(refused()) }
+        };
+        Some(stored.boxed())
     }
 
     fn record(&self, row: StepRecord) -> BoxFuture<'static, Result<(), JournalError>> {

@@ -19,8 +19,8 @@ use super::topic::{Published, Topics};
 const POLL_EVERY: Duration = Duration::from_millis(50);
 /// Least pause between two polls, however long they take.
 const LEAST_POLL_PAUSE: Duration = Duration::from_millis(10);
-/// The same without other instances: a stream of a parked run has no writer. It finds only what an instance that has joined
-/// meanwhile writes; thousands of readers may wait so for days.
+/// The same without other instances: a stream of a parked run has no writer. Such a poll finds only the events of an instance
+/// that has just joined, and thousands of readers may wait for parked runs.
 const ALONE_POLL_PAUSE: Duration = Duration::from_secs(5);
 /// How often this instance announces its readers; an announcement lasts three times as long.
 const ANNOUNCE_EVERY: Duration = Duration::from_secs(2);

@@ -133,6 +133,18 @@ async fn hide_items(house: &House) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_first_turn_of_a_thread_is_one_commit_if_it_never_waits() {
+    let house = House::echo(0).await;
+    let instance = house.instance(1).await;
+    instance.read(instance.begin("one two").await.stream()).await.assert_answer("one two");
+    // Rows of one transaction have the same `xmin`.
+    let commits = "SELECT count(DISTINCT row::text) FROM (SELECT xmin AS row FROM threads UNION ALL SELECT xmin FROM runs
+                   UNION ALL SELECT xmin FROM thread_items UNION ALL SELECT xmin FROM streams
+                   UNION ALL SELECT xmin FROM run_steps UNION ALL SELECT xmin FROM stream_events) AS rows";
+    assert_eq!(house.database.scalar(commits).await, "1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_turn_whose_actor_failed_is_resumed_and_ends_once() {
     let house = House::counting().await;
     let instance = house.instance(1).await;
@@ -183,8 +195,12 @@ async fn a_thread_that_fails_too_often_fails_its_turns_and_tells_their_readers()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_whose_rows_cannot_be_written_ends_with_an_error_at_once() {
-    // The bad piece is refused long before the turn ends, or with its last rows.
-    for text in ["one two poison three four five six seven eight nine ten", "one two three poison"] {
+    // The bad piece is refused with the start, long before the turn ends, or with its last rows.
+    for text in [
+        "poison one two three four five six",
+        "one two poison three four five six seven eight nine ten",
+        "one two three poison",
+    ] {
         let house = House::saying(text, 60).await;
         let instance = house.instance(1).await;
         refuse_poison(&house.database).await;
@@ -231,8 +247,11 @@ async fn a_turn_whose_start_cannot_be_written_is_refused_and_leaves_nothing() {
     refuse_poison(&house.database).await;
     let refused = instance.chat.start(instance.turn(new_thread(), "poison")).await;
     assert!(matches!(refused, Err(RunStartError::Write(WriteError::Poisoned(_)))));
-    assert_eq!(house.database.scalar("SELECT count(*) FROM runs").await, "0");
-    assert!(instance.system.topics().is_empty() && instance.system.threads().is_empty());
+    until("nothing is left", || instance.system.topics().is_empty() && instance.system.threads().is_empty())
+        .await;
+    let left = "SELECT (SELECT count(*) FROM runs) + (SELECT count(*) FROM threads) + (SELECT count(*) FROM thread_items)
+                    + (SELECT count(*) FROM run_steps) + (SELECT count(*) FROM stream_events)";
+    assert_eq!(house.database.scalar(left).await, "0");
     let mut reader = instance.begin("hello").await;
     Told::to_the_end(&mut reader).await.assert_answer("hello");
 }

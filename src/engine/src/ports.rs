@@ -116,6 +116,11 @@ pub trait Journal: Send + Sync {
         None
     }
 
+    /// Waits until the start of the run is durable; `None` if it is. Nothing outside happens before.
+    fn started(&self) -> Option<BoxFuture<'_, Result<(), JournalError>>> {
+        None
+    }
+
     /// Hands a row over. The order of calls is the order of the rows; the future ends when the row is durable.
     fn record(&self, row: StepRecord) -> BoxFuture<'static, Result<(), JournalError>>;
 }

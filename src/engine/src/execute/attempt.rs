@@ -334,6 +334,10 @@ impl Visit<'_> {
             stored.map_err(|error| Failure::Lost(error.to_string()))?;
             record.begun = true;
         }
+        let is_outside = matches!(self.node.kind.effect, Effect::Reads | Effect::Model | Effect::Outbound);
+        if is_outside && let Some(started) = self.env.ports.journal.started() {
+            started.await.map_err(|error| Failure::Lost(error.to_string()))?;
+        }
         let call = self.call(record);
         let running = self.within_limit(record, resumed, node.run(input, &call));
         let result = if self.node.kind.effect == Effect::Wait {

@@ -5,6 +5,7 @@ mod start;
 mod stop;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use kernel::{ItemKey, ThreadId};
 use parking_lot::Mutex;
@@ -107,7 +108,7 @@ impl Chat {
         ids.item = self.ports.ids.item()?.0;
         let is_new = matches!(new.target, Target::NewThread(_));
         let (rows, mut run) = start::rows(new, ids, seen, self.ports.clock.now());
-        // First the writer: a stream without one here counts as another instance's.
+        // The reader comes second: a stream without a writer here counts as a stream of another instance.
         let _topic = self.ports.topics.produce(ids.stream);
         let reader = self.ports.read(ids.stream, 0, true);
         let threads = self.threads.clone();
@@ -115,8 +116,9 @@ impl Chat {
             let accepted = Accepted { run: Arc::new(run), token, stop: false };
             threads.accept(AcceptedTurn { accepted, slot });
         };
-        // Before its start is stored, only this request knows of a new thread, unless the ids are those of an earlier one.
-        if is_new && !claim.is_for_another() {
+        // Before its start is stored, only this request knows of a new thread; with a key, another instance may start it, too.
+        let is_alone = key.is_none() || !self.ports.others.load(Ordering::Relaxed);
+        if is_new && is_alone && !claim.is_for_another() {
             let accept = move |token, early| {
                 run.early = Mutex::new(Some(early));
                 accept(run, token);

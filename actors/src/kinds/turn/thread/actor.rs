@@ -7,6 +7,7 @@ use actix::fut::ActorFutureExt;
 use actix::{Actor, AsyncContext, Context, Handler, WrapFuture};
 use async_trait::async_trait;
 use kernel::ThreadId;
+use store::StoredRun;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use wire::ErrorCode;
@@ -24,7 +25,7 @@ use crate::runtime::{Blueprint, ChildExit, Envelope, ExitReason, Handle, Life, S
 
 /// Messages to a thread.
 pub(super) enum Message {
-    /// A stored turn.
+    /// A turn that is stored, or whose start is stored with its first writes.
     Accepted(Box<AcceptedTurn>),
     /// A turn's stop was requested.
     Stop(Uuid),
@@ -59,7 +60,8 @@ impl ThreadBlueprint {
     async fn stored(&self) -> Result<Vec<AcceptedTurn>, RecoveryError> {
         let inner = &self.threads.inner;
         let runs = inner.ports.store.unfinished_of_thread(self.thread, inner.ports.writer).await?;
-        let runs = runs.into_iter().map(|run| run.id);
+        let is_turn = |run: &StoredRun| Turns::ROW.triggers.contains(&run.trigger.as_str());
+        let runs = runs.into_iter().filter(is_turn).map(|run| run.id);
         let accepted = recover::accepted_of(&*inner.kind, &inner.ports, runs).await?;
         let placed = |accepted| AcceptedTurn { accepted, slot: self.threads.old_slot(self.thread) };
         Ok(accepted.into_iter().map(placed).collect())

@@ -74,6 +74,7 @@ lane_table! {
         output: Option<&'a str> [Nullable<Text>] = now.and_then(|(update, _)| update.output.as_deref()),
         error: Option<&'a str> [Nullable<Text>] = now.and_then(|(update, _)| update.error.as_deref()),
         finished_at: Option<DateTime<Utc>> [Nullable<Timestamptz>] = now.and_then(|(update, _)| update.finished_at),
+        parked: i32 [Integer] = now.map_or(0, |(update, _)| update.parking),
     } and { "writer_id" = "fence.writer_id" }
 }
 

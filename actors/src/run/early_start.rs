@@ -1,0 +1,117 @@
+//! A start that is stored together with the first writes of its run.
+
+use store::batch::Batch;
+use tokio::sync::{oneshot, watch};
+use uuid::Uuid;
+
+use super::start::StartRows;
+use crate::lanes::{Database, EventFrames, Key, Then, WriteError};
+use crate::streams::Topics;
+
+/// A start that is stored together with the first writes of its run.
+pub(crate) struct EarlyStart {
+    run: Uuid,
+    rows: StartRows,
+    topic: Option<AbandonedUnlessStored>,
+    acknowledge: oneshot::Sender<Result<(), WriteError>>,
+    /// Whether the start is stored, once that is known.
+    stored: watch::Sender<Option<bool>>,
+}
+
+/// Abandons the topic of a start that is dropped or refused: its reader learns that nothing comes.
+struct AbandonedUnlessStored {
+    topics: Topics,
+    stream: Uuid,
+    stored: bool,
+}
+
+impl AbandonedUnlessStored {
+    fn keep(mut self) {
+        self.stored = true;
+    }
+}
+
+impl Drop for AbandonedUnlessStored {
+    fn drop(&mut self) {
+        if !self.stored {
+            self.topics.abandon(self.stream);
+        }
+    }
+}
+
+/// Whether an early start is stored.
+#[derive(Clone)]
+pub(crate) struct StartOutcome(watch::Receiver<Option<bool>>);
+
+impl StartOutcome {
+    /// Whether it is stored by now.
+    pub(crate) fn is_stored(&self) -> bool {
+        *self.0.borrow() == Some(true)
+    }
+
+    /// Waits until the commit is settled; returns whether the start is stored. If it is not, there is no run.
+    pub(crate) async fn settled(mut self) -> bool {
+        self.0.wait_for(Option::is_some).await.is_ok_and(|stored| *stored == Some(true))
+    }
+}
+
+impl EarlyStart {
+    /// The start of a run that is handed over now, and the answer of the database to it.
+    pub(super) fn new(
+        run: Uuid,
+        rows: StartRows,
+        topics: &Topics,
+    ) -> (Self, oneshot::Receiver<Result<(), WriteError>>) {
+        let _topic = topics.produce(rows.stream);
+        let topic = AbandonedUnlessStored { topics: topics.clone(), stream: rows.stream, stored: false };
+        let (acknowledge, acknowledged) = oneshot::channel();
+        (Self { run, rows, topic: Some(topic), acknowledge, stored: watch::Sender::default() }, acknowledged)
+    }
+
+    pub(crate) fn outcome(&self) -> StartOutcome {
+        StartOutcome(self.stored.subscribe())
+    }
+
+    /// Puts the start before the first writes of its run, so that one commit stores both. If that commit is refused because of
+    /// its rows, the start is stored alone; further writes of the run stay refused until its driver has settled that.
+    pub(crate) fn before(
+        self,
+        db: &Database,
+        writes: Batch,
+        events: Option<EventFrames>,
+        then: Then,
+    ) -> (Batch, Option<EventFrames>, Then) {
+        let (mut batch, first) = (self.rows.batch.clone(), self.rows.events.clone());
+        batch.append(writes);
+        let events = match (first, events) {
+            (Some(first), Some(more)) => Some(first.followed_by(&more)),
+            (first, more) => first.or(more),
+        };
+        let db = db.clone();
+        let both: Then = Box::new(move |outcome| {
+            match &outcome {
+                Err(WriteError::Poisoned(_)) => self.submit_alone(&db),
+                _ => self.settle(outcome.clone()),
+            }
+            then(outcome);
+        });
+        (batch, events, both)
+    }
+
+    fn submit_alone(self, db: &Database) {
+        let key = Key { id: self.run, workspace: self.rows.workspace };
+        let (batch, events) = (self.rows.batch.clone(), self.rows.events.clone());
+        // A queue that is closed drops this, which refuses the start.
+        let _ = db.submit_despite_poison(key, batch, events, Box::new(move |outcome| self.settle(outcome)));
+    }
+
+    fn settle(mut self, outcome: Result<(), WriteError>) {
+        if outcome.is_ok()
+            && let Some(topic) = self.topic.take()
+        {
+            topic.keep();
+        }
+        self.stored.send_replace(Some(outcome.is_ok()));
+        let _ = self.acknowledge.send(outcome);
+    }
+}
