@@ -109,6 +109,6 @@ mod tests {
         for _ in 0..=DEEPEST {
             deep = Object::List(vec![deep]);
         }
-        assert!(value(deep).is_err_and(|error| error.contains("inside")));
+        assert!(value(deep).is_err_and(|error| error.contains("nested")));
     }
 }
