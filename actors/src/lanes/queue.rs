@@ -157,7 +157,7 @@ impl Queue {
                 let mut state = self.state.lock();
                 let taken = state.waiting.take();
                 if !taken.is_empty() {
-                    // Under the lock: what is pushed from here on waits behind this commit.
+                    // Under the lock: what is pushed from here on waits for this commit.
                     self.started.fetch_add(1, Ordering::Release);
                     let is_late = self.is_late(&state);
                     drop(state);

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use wire::ErrorCode;
 
-use super::drive::{Driven, drive, fail};
+use super::drive::{Driven, Driver};
 use super::kind::{Accepted, Door, Kind, KindRow, Run};
 use super::lease::RunToken;
 use super::{RunPorts, recover};
@@ -40,11 +40,17 @@ impl<K: Kind> Clone for RunActors<K> {
     }
 }
 
-struct Inner<K> {
+struct Inner<K: Kind> {
     kind: Arc<K>,
     ports: RunPorts,
     guardian: Guardian,
     actors: DashMap<Uuid, Handle<Stop>>,
+}
+
+impl<K: Kind> Inner<K> {
+    fn driver(&self, run: Arc<Run<K>>) -> Driver<K> {
+        Driver { kind: Arc::clone(&self.kind), run, ports: self.ports.clone() }
+    }
 }
 
 impl<K: Kind> RunActors<K> {
@@ -177,8 +183,8 @@ impl<K: Kind> Blueprint for RunBlueprint<K> {
     async fn give_up(&self, _last: &ExitReason) {
         match self.stored().await {
             Ok(Some(Accepted { run, token, .. })) => {
-                let inner = &self.actors.inner;
-                if fail(&*inner.kind, &run, &inner.ports, ErrorCode::ActorFailed).await == Driven::Ended {
+                let driver = self.actors.inner.driver(run);
+                if driver.fail(ErrorCode::ActorFailed).await == Driven::Ended {
                     token.released();
                 }
             }
@@ -223,9 +229,8 @@ impl<K: Kind> Actor for RunActor<K> {
         let span = tracing::info_span!("run", run = %run.id, workflow = %run.workflow);
         let child = {
             let _entered = span.enter();
-            let driving =
-                drive(Arc::clone(&inner.kind), Arc::clone(run), inner.ports.clone(), self.stop.clone());
-            self.life.children().spawn_here(None, driving)
+            let driver = inner.driver(Arc::clone(run));
+            self.life.children().spawn_here(None, driver.drive(self.stop.clone()))
         };
         context.spawn(child.into_actor(self).map(|exit, actor, context| actor.child_ended(exit, context)));
     }

@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use engine::{Activity, RecordedStep};
 use store::batch::QueueRow;
 use store::{RunStatus, StoreError};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use wire::ErrorCode;
 
@@ -30,167 +31,158 @@ pub(crate) enum Driven {
     Unreadable(String),
 }
 
-/// Executes a run to its end, until it only waits, or until `stop` is cancelled.
-pub(crate) async fn drive<K: Kind>(
-    kind: Arc<K>,
-    run: Arc<Run<K>>,
-    ports: RunPorts,
-    stop: CancellationToken,
-) -> Driven {
-    // What happens rarely is boxed: this future lives as long as its run, and there may be thousands.
-    let Some(version) = &run.version else {
-        return Box::pin(fail(&*kind, &run, &ports, ErrorCode::Internal)).await;
-    };
-    let topic = ports.topics.produce(run.stream);
-    let (next_seq, told, recorded) = match earlier(&*kind, &run, &ports).await {
-        Ok(earlier) => earlier,
-        Err(error) => return Driven::Unreadable(error.to_string()),
-    };
-    // No other instance knows of a run that is not stored.
-    if run.early.lock().is_none() {
-        match kind.may_start(&run, &ports, &stop).await {
-            Ok(true) => {}
-            Ok(false) => return Driven::Lost(WriteError::Fenced),
+/// One run, what its kind does about it, and what it works with.
+pub(crate) struct Driver<K: Kind> {
+    pub(crate) kind: Arc<K>,
+    pub(crate) run: Arc<Run<K>>,
+    pub(crate) ports: RunPorts,
+}
+
+impl<K: Kind> Driver<K> {
+    /// Executes the run to its end, until it only waits, or until `stop` is cancelled.
+    pub(crate) async fn drive(self, stop: CancellationToken) -> Driven {
+        let Self { kind, run, ports } = &self;
+        // What happens rarely is boxed: this future lives as long as its run, and there may be thousands.
+        let Some(version) = &run.version else {
+            return Box::pin(self.fail(ErrorCode::Internal)).await;
+        };
+        let topic = ports.topics.produce(run.stream);
+        let (next_seq, told, recorded) = match self.earlier().await {
+            Ok(earlier) => earlier,
             Err(error) => return Driven::Unreadable(error.to_string()),
-        }
-    }
-    let input = match kind.input(&run, version, &told, &ports).await {
-        Ok(input) => input,
-        Err(error) => return Driven::Unreadable(error.to_string()),
-    };
-    let writer = writer(&*kind, &run, &ports, next_seq, told);
-    let Some((input, opening)) = input else {
-        return end(&*kind, &run, &ports, &writer, Outcome::Stopped).await;
-    };
-    kind.open(&run, version, opening, stop.is_cancelled(), &writer, &ports);
-    writer.started();
-    let (activity, deadline) = (Activity::default(), input.deadline);
-    let outcome = tokio::select! {
-        biased;
-        () = stop.cancelled() => Outcome::Stopped,
-        () = kind.abandoned(&run, topic.readers(), &ports) => Outcome::Abandoned,
-        ran = execute(version, run.workspace, input, recorded, &ports, &writer, &activity) => match ran {
-            Ran::Succeeded(output) => Outcome::Succeeded(output),
-            Ran::Failed(error) => Outcome::Failed(error),
-            Ran::Lost(error) => return Driven::Lost(error),
-        },
-        due = only_waits(&activity, deadline, &*ports.clock) => {
-            return Box::pin(park(&*kind, &run, &ports, &writer, due)).await;
-        }
-    };
-    end(&*kind, &run, &ports, &writer, outcome).await
-}
-
-/// Stores a run's end.
-async fn end<K: Kind>(
-    kind: &K,
-    run: &Run<K>,
-    ports: &RunPorts,
-    writer: &RunWriter<K::Events>,
-    outcome: Outcome,
-) -> Driven {
-    let end = writer.with(|events| K::ended(events, outcome));
-    let written = writer.end(end, run.placed).await;
-    settled(kind, run, ports, writer, written, Driven::Ended).await
-}
-
-/// Gives a run that only waits to the queue.
-async fn park<K: Kind>(
-    kind: &K,
-    run: &Run<K>,
-    ports: &RunPorts,
-    writer: &RunWriter<K::Events>,
-    due_at: Option<DateTime<Utc>>,
-) -> Driven {
-    kind.parks(run, due_at, writer, ports).await;
-    let row = QueueRow { run_id: run.id, workflow_id: run.workflow, turn: false, due_at };
-    let parked = writer.park(row, run.parked.saturating_add(1), run.placed).await;
-    ports.topics.abandon(run.stream);
-    ports.wakeups.parked(run.id, due_at);
-    settled(kind, run, ports, writer, parked, Driven::Parked).await
-}
-
-async fn settled<K: Kind>(
-    kind: &K,
-    run: &Run<K>,
-    ports: &RunPorts,
-    writer: &RunWriter<K::Events>,
-    written: Result<(), WriteError>,
-    done: Driven,
-) -> Driven {
-    if run.placed {
-        ports.wakeups.queue();
-    }
-    match written {
-        Ok(()) => done,
-        Err(WriteError::Poisoned(_)) => {
-            // Nothing of this key is accepted any more; what was committed before stays.
-            let refused = writer.start_was_refused().await;
-            ports.db.forgive(run.id);
-            if refused {
-                return Driven::Ended;
+        };
+        // No other instance knows of a run that is not stored.
+        if run.early.lock().is_none() {
+            match kind.may_start(run, ports, &stop).await {
+                Ok(true) => {}
+                Ok(false) => return Driven::Lost(WriteError::Fenced),
+                Err(error) => return Driven::Unreadable(error.to_string()),
             }
-            Box::pin(fail(kind, run, ports, ErrorCode::Internal)).await
         }
-        Err(error) => Driven::Lost(error),
+        let input = match kind.input(run, version, &told, ports).await {
+            Ok(input) => input,
+            Err(error) => return Driven::Unreadable(error.to_string()),
+        };
+        let writer = self.writer(next_seq, told);
+        let Some((input, opening)) = input else {
+            return self.end(&writer, Outcome::Stopped).await;
+        };
+        kind.open(run, version, opening, stop.is_cancelled(), &writer, ports);
+        writer.started();
+        let (activity, deadline) = (Activity::default(), input.deadline);
+        let outcome = tokio::select! {
+            biased;
+            () = stop.cancelled() => Outcome::Stopped,
+            outcome = self.unread(&writer, topic.readers()) => outcome,
+            ran = execute(version, run.workspace, input, recorded, ports, &writer, &activity) => match ran {
+                Ran::Succeeded(output) => Outcome::Succeeded(output),
+                Ran::Failed(error) => Outcome::Failed(error),
+                Ran::Lost(error) => return Driven::Lost(error),
+            },
+            due = only_waits(&activity, deadline, &*ports.clock) => {
+                return Box::pin(self.park(&writer, due)).await;
+            }
+        };
+        self.end(&writer, outcome).await
     }
-}
 
-/// Ends a run that cannot be driven: its readers receive a last event after what is stored.
-pub(crate) async fn fail<K: Kind>(kind: &K, run: &Run<K>, ports: &RunPorts, code: ErrorCode) -> Driven {
-    let _topic = ports.topics.produce(run.stream);
-    let permit = ports.recovering.acquire().await;
-    let (last_seq, told) = match kind.told(run, ports).await {
-        Ok(told) => told,
-        Err(error) => return Driven::Unreadable(error.to_string()),
-    };
-    drop(permit);
-    let writer = writer(kind, run, ports, last_seq + 1, told);
-    let end = writer.with(|events| K::ended(events, Outcome::Failed(whole(code))));
-    match writer.end(end, run.placed).await {
-        Ok(()) => Driven::Ended,
-        Err(error) => Driven::Lost(error),
+    /// Ends when the run has been without readers for too long, or when the database has refused its start. Readers count once
+    /// the start is stored: before that they wait for the acknowledgement.
+    async fn unread(&self, writer: &RunWriter<K::Events>, readers: watch::Receiver<usize>) -> Outcome {
+        if writer.start_was_refused().await {
+            return Outcome::Stopped;
+        }
+        self.kind.abandoned(&self.run, readers, &self.ports).await;
+        Outcome::Abandoned
     }
-}
 
-fn writer<K: Kind>(
-    kind: &K,
-    run: &Run<K>,
-    ports: &RunPorts,
-    next_seq: u64,
-    told: K::Told,
-) -> RunWriter<K::Events> {
-    let key = Key { id: run.id, workspace: run.workspace };
-    let early = run.early.lock().take();
-    RunWriter::new(key, run.stream, ports.clone(), next_seq, kind.events(run, told, ports), early)
-}
-
-/// The number of the next event, what readers have received, and the journal of earlier lives.
-async fn earlier<K: Kind>(
-    kind: &K,
-    run: &Run<K>,
-    ports: &RunPorts,
-) -> Result<(u64, K::Told, Vec<RecordedStep>), StoreError> {
-    match run.progress {
-        Progress::New { next_seq } => Ok((next_seq, kind.fresh(run), Vec::new())),
-        Progress::Recovered { interrupted, .. } => Box::pin(recovered(kind, run, ports, interrupted)).await,
+    /// Stores the run's end.
+    async fn end(&self, writer: &RunWriter<K::Events>, outcome: Outcome) -> Driven {
+        let end = writer.with(|events| K::ended(events, outcome));
+        let written = writer.end(end, self.run.placed).await;
+        self.settled(writer, written, Driven::Ended).await
     }
-}
 
-async fn recovered<K: Kind>(
-    kind: &K,
-    run: &Run<K>,
-    ports: &RunPorts,
-    interrupted: bool,
-) -> Result<(u64, K::Told, Vec<RecordedStep>), StoreError> {
-    let permit = ports.recovering.acquire().await;
-    let (last_seq, told) = kind.told(run, ports).await?;
-    let recorded = read_journal(&ports.store, run.id).await?;
-    drop(permit);
-    if interrupted {
-        interrupted::keep(run.id, K::ROW.tells_attempts.then_some(last_seq), &recorded, ports).await;
+    /// Gives a run that only waits to the queue.
+    async fn park(&self, writer: &RunWriter<K::Events>, due_at: Option<DateTime<Utc>>) -> Driven {
+        let Self { kind, run, ports } = self;
+        kind.parks(run, due_at, writer, ports).await;
+        let row = QueueRow { run_id: run.id, workflow_id: run.workflow, turn: false, due_at };
+        let parked = writer.park(row, run.parked.saturating_add(1), run.placed).await;
+        ports.topics.abandon(run.stream);
+        ports.wakeups.parked(run.id, due_at);
+        self.settled(writer, parked, Driven::Parked).await
     }
-    Ok((last_seq + 1, told, recorded))
+
+    async fn settled(
+        &self,
+        writer: &RunWriter<K::Events>,
+        written: Result<(), WriteError>,
+        done: Driven,
+    ) -> Driven {
+        if self.run.placed {
+            self.ports.wakeups.queue();
+        }
+        match written {
+            Ok(()) => done,
+            Err(WriteError::Poisoned(_)) => {
+                // Nothing of this key is accepted any more; what was committed before stays.
+                let refused = writer.start_was_refused().await;
+                self.ports.db.forgive(self.run.id);
+                if refused {
+                    return Driven::Ended;
+                }
+                Box::pin(self.fail(ErrorCode::Internal)).await
+            }
+            Err(error) => Driven::Lost(error),
+        }
+    }
+
+    /// Ends a run that cannot be driven: its readers receive a last event after what is stored.
+    pub(crate) async fn fail(&self, code: ErrorCode) -> Driven {
+        let Self { kind, run, ports } = self;
+        let _topic = ports.topics.produce(run.stream);
+        let permit = ports.recovering.acquire().await;
+        let (last_seq, told) = match kind.told(run, ports).await {
+            Ok(told) => told,
+            Err(error) => return Driven::Unreadable(error.to_string()),
+        };
+        drop(permit);
+        let writer = self.writer(last_seq + 1, told);
+        let end = writer.with(|events| K::ended(events, Outcome::Failed(whole(code))));
+        match writer.end(end, run.placed).await {
+            Ok(()) => Driven::Ended,
+            Err(error) => Driven::Lost(error),
+        }
+    }
+
+    fn writer(&self, next_seq: u64, told: K::Told) -> RunWriter<K::Events> {
+        let Self { kind, run, ports } = self;
+        let key = Key { id: run.id, workspace: run.workspace };
+        let early = run.early.lock().take();
+        RunWriter::new(key, run.stream, ports.clone(), next_seq, kind.events(run, told, ports), early)
+    }
+
+    /// The number of the next event, what readers have received, and the journal of earlier lives.
+    async fn earlier(&self) -> Result<(u64, K::Told, Vec<RecordedStep>), StoreError> {
+        match self.run.progress {
+            Progress::New { next_seq } => Ok((next_seq, self.kind.fresh(&self.run), Vec::new())),
+            Progress::Recovered { interrupted, .. } => Box::pin(self.recovered(interrupted)).await,
+        }
+    }
+
+    async fn recovered(&self, interrupted: bool) -> Result<(u64, K::Told, Vec<RecordedStep>), StoreError> {
+        let Self { kind, run, ports } = self;
+        let permit = ports.recovering.acquire().await;
+        let (last_seq, told) = kind.told(run, ports).await?;
+        let recorded = read_journal(&ports.store, run.id).await?;
+        drop(permit);
+        if interrupted {
+            let events = K::ROW.tells_attempts.then_some(last_seq);
+            interrupted::keep(run.id, events, &recorded, ports).await;
+        }
+        Ok((last_seq + 1, told, recorded))
+    }
 }
 
 /// The end of a run with an output.

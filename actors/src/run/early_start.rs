@@ -49,14 +49,14 @@ impl StartOutcome {
         *self.0.borrow() == Some(true)
     }
 
-    /// Waits until the commit is settled; returns whether the start is stored. If it is not, there is no run.
+    /// Waits until the commit is settled; returns whether the start is stored. If it is not, the run does not exist.
     pub(crate) async fn settled(mut self) -> bool {
         self.0.wait_for(Option::is_some).await.is_ok_and(|stored| *stored == Some(true))
     }
 }
 
 impl EarlyStart {
-    /// The start of a run that is handed over now, and the answer of the database to it.
+    /// The start of a run that is handed over now, and the channel of its acknowledgement.
     pub(super) fn new(
         run: Uuid,
         rows: StartRows,

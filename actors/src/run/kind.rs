@@ -56,7 +56,7 @@ pub(crate) trait Kind: Sized + Send + Sync + 'static {
     /// Reads its part of a stored run. Pure.
     ///
     /// # Errors
-    /// A text, if the row is no run of this kind.
+    /// A text, if the row does not describe a run of this kind.
     fn own(&self, left: &LeftRun) -> Result<Self::Own, String>;
 
     /// What readers of a new run have received with its start. Pure.
@@ -179,7 +179,7 @@ impl<K: Kind> Run<K> {
     /// The run that an earlier life left.
     ///
     /// # Errors
-    /// A text, if the row is no run of this kind.
+    /// A text, if the row does not describe a run of this kind.
     pub(crate) fn stored(
         kind: &K,
         left: &LeftRun,
@@ -232,7 +232,7 @@ pub(crate) trait Door: Send + Sync {
     /// Hands a run of an earlier life to its actor.
     ///
     /// # Errors
-    /// A text, if the row is no run of this kind.
+    /// A text, if the row does not describe a run of this kind.
     fn take_up(
         &self,
         left: &LeftRun,

@@ -118,7 +118,7 @@ impl<T: EventWriter> RunWriter<T> {
         self.inner.key.id
     }
 
-    /// Whether the database has refused the run's start: then there is no run. Waits until that is known.
+    /// Whether the database has refused the run's start, so that the run does not exist. Waits until that is known.
     pub(super) async fn start_was_refused(&self) -> bool {
         match self.inner.start.clone() {
             Some(start) => !start.settled().await,

@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use secrecy::ExposeSecret as _;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, VecDeque};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, oneshot, watch};
 use wire::chat::NoticeLevel;
 
 type Waiting = (StepRecord, oneshot::Sender<Result<(), JournalError>>);
@@ -31,6 +31,9 @@ pub(crate) struct MemoryJournal {
     by_hand: bool,
     waiting: Mutex<Vec<Waiting>>,
     refuse: Option<&'static str>,
+    /// Whether the start of the run is not stored from the beginning, and what becomes of it.
+    early: bool,
+    start: watch::Sender<Option<Result<(), JournalError>>>,
 }
 
 impl MemoryJournal {
@@ -41,6 +44,16 @@ impl MemoryJournal {
     /// Refuses every row of `node`.
     pub(crate) fn refusing(node: &'static str) -> Self {
         Self { refuse: Some(node), ..Self::default() }
+    }
+
+    /// Of a run whose start is not stored yet.
+    pub(crate) fn early() -> Self {
+        Self { early: true, ..Self::default() }
+    }
+
+    /// Says whether the start is stored.
+    pub(crate) fn start_is(&self, stored: Result<(), JournalError>) {
+        self.start.send_replace(Some(stored));
     }
 
     /// Acknowledges the rows of `node`.
@@ -72,6 +85,13 @@ fn line(row: &StepRecord) -> String {
 }
 
 impl Journal for MemoryJournal {
+    fn started(&self) -> Option<BoxFuture<'_, Result<(), JournalError>>> {
+        let mut start = self.start.subscribe();
+        self.early.then(|| -> BoxFuture<'_, _> {
+            Box::pin(async move { start.wait_for(Option::is_some).await.unwrap().clone().unwrap() })
+        })
+    }
+
     fn record(&self, row: StepRecord) -> BoxFuture<'static, Result<(), JournalError>> {
         if self.refuse == Some(row.node.as_str()) {
             return Box::pin(async { Err(JournalError("the lease is gone".into())) });

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use engine::models::{ModelError, ModelErrorKind};
-use engine::ports::StepOutcome;
+use engine::ports::{JournalError, StepOutcome};
 use kernel::Clock;
 use serde_json::{Value, json};
 use wire::ErrorCode;
 
-use crate::ports::{MemoryJournal, delay, graph, noon, plan, reply, template};
+use crate::ports::{MemoryJournal, alone, delay, graph, noon, plan, reply, template};
 use crate::world::{World, settle};
 
 /// Runs nodes and edges to the end and yields output and journal.
@@ -43,6 +43,34 @@ async fn nothing_depends_on_a_row_that_is_not_acknowledged() {
     assert_eq!(world.sink.text(), "said");
     assert!(run.over(), "nothing depends on the last row, so nothing waits for it");
     assert_eq!(run.end().await, Ok(json!({"b": {"text": "said"}})));
+}
+
+/// A run may execute before its start is stored, as long as only its own rows know of it.
+#[tokio::test]
+async fn nothing_outside_happens_before_the_start_is_stored() {
+    let outside = [
+        json!({"name": "out", "type": "llm", "model": "test/x", "user": "why?"}),
+        json!({"name": "out", "type": "http_request", "method": "POST", "url": "http://127.0.0.1:1/", "idempotent": true}),
+        json!({"name": "out", "type": "index_search", "index": "notes", "query": "why"}),
+    ];
+    for node in outside {
+        let nodes = json!([reply("said", "first"), node]);
+        let plan = plan(&graph(nodes, json!([["START", "said"], ["said", "out"], ["out", "END"]])));
+        let world = World::with(MemoryJournal::early()).answers(&["so"], Ok(()));
+        let run = world.begin(&plan);
+        settle().await;
+        assert_eq!(world.sink.text(), "first", "what is not outside does not wait");
+        assert!(!run.over() && world.model.requests.lock().is_empty());
+        world.journal.start_is(Err(JournalError("refused".into())));
+        settle().await;
+        assert!(run.over() && world.model.requests.lock().is_empty());
+        assert_eq!(run.end().await.unwrap_err().code, ErrorCode::Internal);
+    }
+    let node = json!({"name": "out", "type": "llm", "model": "test/x", "user": "why?"});
+    let world = World::with(MemoryJournal::early()).answers(&["so"], Ok(()));
+    world.journal.start_is(Ok(()));
+    world.run(&plan(&alone(&node))).await.unwrap();
+    assert_eq!(world.model.requests.lock().len(), 1);
 }
 
 #[tokio::test]

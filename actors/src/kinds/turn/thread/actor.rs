@@ -17,7 +17,7 @@ use super::slots::Slot;
 use super::state::{Effect, Event, State};
 use crate::kinds::turn::{TurnOf, Turns};
 use crate::run::actor::settle;
-use crate::run::drive::{Driven, drive, fail};
+use crate::run::drive::Driven;
 use crate::run::kind::{Accepted, Kind};
 use crate::run::lease::RunToken;
 use crate::run::recover::{self, RecoveryError};
@@ -88,9 +88,8 @@ impl Blueprint for ThreadBlueprint {
                 return tracing::error!(%thread, %error, "failed to end the turns of a thread; retrying later");
             }
         };
-        let inner = &self.threads.inner;
         for AcceptedTurn { accepted: Accepted { run, token, .. }, slot: _slot } in unfinished {
-            if fail(&*inner.kind, &run, &inner.ports, ErrorCode::ActorFailed).await == Driven::Ended {
+            if self.threads.driver(run).fail(ErrorCode::ActorFailed).await == Driven::Ended {
                 token.released();
             }
         }
@@ -182,10 +181,8 @@ impl ThreadActor {
         let span = tracing::info_span!("turn", %run, thread = %turn.own.thread, stream = %turn.stream);
         let child = {
             let _entered = span.enter();
-            let inner = &self.threads.inner;
-            let driving =
-                drive(Arc::clone(&inner.kind), Arc::clone(turn), inner.ports.clone(), held.stop.clone());
-            self.life.children().spawn_here(None, driving)
+            let driver = self.threads.driver(Arc::clone(turn));
+            self.life.children().spawn_here(None, driver.drive(held.stop.clone()))
         };
         context.spawn(
             child.into_actor(self).map(move |exit, actor, context| actor.child_ended(run, exit, context)),

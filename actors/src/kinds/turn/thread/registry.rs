@@ -14,9 +14,10 @@ use uuid::Uuid;
 
 use super::actor::{Message, ThreadBlueprint};
 use super::slots::{Busy, Slot, Slots};
-use crate::kinds::turn::Turns;
+use crate::kinds::turn::{TurnOf, Turns};
 use crate::plans::LoadedVersion;
 use crate::run::RunPorts;
+use crate::run::drive::Driver;
 use crate::run::kind::{Accepted, Door, Kind, KindRow, Run};
 use crate::run::lease::RunToken;
 use crate::runtime::{ActorKind, Guardian, Handle, TellError};
@@ -48,6 +49,10 @@ impl Threads {
         Self { inner: Arc::new(Inner { kind, ports, guardian, actors, slots }) }
     }
 
+    pub(super) fn driver(&self, run: Arc<TurnOf>) -> Driver<Turns> {
+        Driver { kind: Arc::clone(&self.inner.kind), run, ports: self.inner.ports.clone() }
+    }
+
     /// A place for one more turn.
     pub(crate) fn slot(&self, thread: ThreadId) -> Result<Slot, Busy> {
         self.inner.slots.take(thread)
@@ -58,7 +63,7 @@ impl Threads {
         self.inner.slots.take_stored(thread)
     }
 
-    /// Hands a stored turn to its thread, whose actor is created if there is none.
+    /// Hands a turn to its thread, whose actor is created if there is none.
     pub(crate) fn accept(&self, mut turn: AcceptedTurn) {
         turn.slot.stored();
         let thread = turn.accepted.run.own.thread;
@@ -89,7 +94,7 @@ impl Threads {
             Entry::Vacant(_) => Ok(()),
         };
         if let Err(error) = told {
-            // It is stored: its run becomes an orphan, which the sweeper hands over again.
+            // A stored run becomes an orphan, which the sweeper hands over again. An early start is dropped, and so refused.
             tracing::warn!(%thread, %error, "failed to notify a thread; the sweeper will");
         }
     }
