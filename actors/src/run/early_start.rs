@@ -61,11 +61,13 @@ impl EarlyStart {
         run: Uuid,
         rows: StartRows,
         topics: &Topics,
-    ) -> (Self, oneshot::Receiver<Result<(), WriteError>>) {
+    ) -> (Box<Self>, oneshot::Receiver<Result<(), WriteError>>) {
         let _topic = topics.produce(rows.stream);
         let topic = AbandonedUnlessStored { topics: topics.clone(), stream: rows.stream, stored: false };
         let (acknowledge, acknowledged) = oneshot::channel();
-        (Self { run, rows, topic: Some(topic), acknowledge, stored: watch::Sender::default() }, acknowledged)
+        let early = Self { run, rows, topic: Some(topic), acknowledge, stored: watch::Sender::default() };
+        // Boxed: a run has it for a moment, and room for it for its whole life.
+        (Box::new(early), acknowledged)
     }
 
     pub(crate) fn outcome(&self) -> StartOutcome {
@@ -75,7 +77,7 @@ impl EarlyStart {
     /// Puts the start before the first writes of its run, so that one commit stores both. If that commit is refused because of
     /// its rows, the start is stored alone; further writes of the run stay refused until its driver has settled that.
     pub(crate) fn before(
-        self,
+        self: Box<Self>,
         db: &Database,
         writes: Batch,
         events: Option<EventFrames>,
@@ -98,14 +100,14 @@ impl EarlyStart {
         (batch, events, both)
     }
 
-    fn submit_alone(self, db: &Database) {
+    fn submit_alone(self: Box<Self>, db: &Database) {
         let key = Key { id: self.run, workspace: self.rows.workspace };
         let (batch, events) = (self.rows.batch.clone(), self.rows.events.clone());
         // A queue that is closed drops this, which refuses the start.
         let _ = db.submit_despite_poison(key, batch, events, Box::new(move |outcome| self.settle(outcome)));
     }
 
-    fn settle(mut self, outcome: Result<(), WriteError>) {
+    fn settle(mut self: Box<Self>, outcome: Result<(), WriteError>) {
         if outcome.is_ok()
             && let Some(topic) = self.topic.take()
         {

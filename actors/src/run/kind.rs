@@ -145,7 +145,7 @@ pub(crate) struct Run<K: Kind> {
     pub(crate) parked: i32,
     pub(crate) progress: Progress,
     /// Its start, if that is not stored yet.
-    pub(crate) early: Mutex<Option<EarlyStart>>,
+    pub(crate) early: Mutex<Option<Box<EarlyStart>>>,
     /// What its kind knows of it.
     pub(crate) own: K::Own,
 }

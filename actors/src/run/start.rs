@@ -322,7 +322,7 @@ impl Starts {
         &self,
         claim: Claim,
         rows: StartRows,
-        accept: impl FnOnce(RunToken, EarlyStart),
+        accept: impl FnOnce(RunToken, Box<EarlyStart>),
     ) -> Result<(), RunStartError> {
         let Claim { token, .. } = claim;
         let run = token.run();

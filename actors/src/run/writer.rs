@@ -49,7 +49,7 @@ struct Inner<T> {
 
 struct State<T> {
     /// The start of the run, until it is handed over with the first writes.
-    early: Option<EarlyStart>,
+    early: Option<Box<EarlyStart>>,
     batch: Batch,
     frames: Frames,
     events: T,
@@ -76,9 +76,9 @@ impl<T: EventWriter> RunWriter<T> {
         ports: RunPorts,
         next_seq: u64,
         events: T,
-        early: Option<EarlyStart>,
+        early: Option<Box<EarlyStart>>,
     ) -> Self {
-        let start = early.as_ref().map(EarlyStart::outcome);
+        let start = early.as_deref().map(EarlyStart::outcome);
         let state = State {
             early,
             batch: Batch::default(),
