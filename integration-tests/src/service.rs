@@ -5,7 +5,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use client::{Answer, Client};
+use client::{Answer, Client, Seen};
 use kernel::{Clock, ManualClock, SystemClock};
 use serde_json::Value;
 use server::Load;
@@ -13,7 +13,7 @@ use store::testing::TestDatabase;
 use tempfile::TempDir;
 
 use crate::process::{Process, Stopping};
-use crate::{BOOTSTRAP, Bearer, Raw, RawAnswer, WorkflowBuilder, pause, until, within};
+use crate::{BOOTSTRAP, Bearer, Raw, RawAnswer, WorkflowBuilder, described, pause, until, within};
 
 /// How a test's service is configured.
 pub struct Builder {
@@ -80,7 +80,8 @@ impl Builder {
         }
         let process = Process::start(&variables, self.clock.clone()).await?;
         variables.insert("SERVICE_PORT".to_owned(), process.address.port().to_string());
-        let client = Client::new(&format!("http://{}", process.address)).expect("an address");
+        let base = format!("http://{}", process.address);
+        let client = Client::builder(&base).observer(described::check).build().expect("an address");
         let clock = self.clock;
         Ok(TestService {
             process: Some(process),
@@ -158,7 +159,7 @@ impl TestService {
     #[must_use]
     pub fn anonymous(&self) -> Client {
         let base = self.client.base();
-        Client::builder(base).keep_cookies(false).build().expect("an address")
+        Client::builder(base).observer(described::check).keep_cookies(false).build().expect("an address")
     }
 
     /// Somebody who sends this token.
@@ -181,7 +182,7 @@ impl TestService {
     pub fn workflow(&self) -> WorkflowBuilder {
         let client = match self.variables.get("SERVICE_AUTH_BOOTSTRAP_SERVICE_TOKEN") {
             Some(token) => {
-                let builder = Client::builder(self.client.base());
+                let builder = Client::builder(self.client.base()).observer(described::check);
                 builder.service_token(token.clone().into()).build().expect("an address")
             }
             None => self.client.new_visitor(),
@@ -229,7 +230,11 @@ impl TestService {
         headers: &[(&str, &str)],
         body: impl AsRef<[u8]>,
     ) -> Answer {
-        self.open(method, path, headers, body).await.whole().await
+        let answer = self.open(method, path, headers, body).await.whole().await;
+        let path = path.split('?').next().unwrap_or_default();
+        let Answer { status, headers, body } = &answer;
+        described::check(&Seen { method, path, status: *status, headers, body: Some(body) });
+        answer
     }
 
     /// Sends anything without cookies and reads the answer piece by piece.

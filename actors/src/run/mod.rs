@@ -37,11 +37,11 @@ use std::sync::atomic::AtomicBool;
 
 use auth::keyring::KeyRing;
 use chrono::DateTime;
-use engine::models::Models;
 use engine::ports::{Journal, Outbound, Output, Ports};
 use engine::{Activity, Cache, Life, RecordedStep, RunError, RunInput};
 use futures_util::FutureExt;
 use kernel::{Clock, Ids, Random};
+use models::Models;
 use sandbox::Sandbox;
 use serde_json::{Value, json};
 use store::Store;

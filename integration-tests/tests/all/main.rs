@@ -38,6 +38,7 @@ mod members;
 mod models;
 mod nodes;
 mod once;
+mod openapi;
 mod order;
 mod pages;
 mod parked_turns;

@@ -11,7 +11,7 @@ pub mod oidc;
 pub mod peer;
 pub mod principal;
 pub mod role;
-pub mod scope;
+pub use wire::scope;
 pub mod service_token;
 pub mod sign_in;
 pub mod visitor;

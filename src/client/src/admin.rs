@@ -1,6 +1,7 @@
 //! Service tokens and the audit trail.
 
 use serde_json::json;
+use wire::operations::tokens;
 use wire::{
     AuditRecord, CreateServiceToken, IssuedServiceToken, Listed, RotateServiceToken, ServiceTokenRecord,
 };
@@ -28,7 +29,7 @@ impl Client {
         &self,
         new: &CreateServiceToken,
     ) -> Result<IssuedServiceToken, ClientError> {
-        self.post(&["api", "admin", "service-tokens"], Some(new)).await?.ok_secret()
+        self.change(&tokens::CREATE, &[], Some(new)).await?.ok_secret()
     }
 
     /// `GET /api/admin/service-tokens`: part of the list, the newest first; a status leaves the others out.
@@ -42,7 +43,7 @@ impl Client {
     ) -> Result<Listed<ServiceTokenRecord>, ClientError> {
         let mut query = part.query();
         query.extend(status.map(|status| ("status", status.to_owned())));
-        self.get(&["api", "admin", "service-tokens"], &query).await?.ok()
+        self.read(&tokens::LIST, &[], &query).await?.ok()
     }
 
     /// `GET /api/admin/service-tokens/{id}`: one of them.
@@ -50,7 +51,7 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn service_token(&self, id: &str) -> Result<ServiceTokenRecord, ClientError> {
-        self.get(&["api", "admin", "service-tokens", id], &[]).await?.ok()
+        self.read(&tokens::READ, &[id], &[]).await?.ok()
     }
 
     /// `POST /api/admin/service-tokens/{id}/rotate`: gives it another secret, shown this once.
@@ -62,7 +63,7 @@ impl Client {
         id: &str,
         rotate: &RotateServiceToken,
     ) -> Result<IssuedServiceToken, ClientError> {
-        self.post(&["api", "admin", "service-tokens", id, "rotate"], Some(rotate)).await?.ok_secret()
+        self.change(&tokens::ROTATE, &[id], Some(rotate)).await?.ok_secret()
     }
 
     /// `POST /api/admin/service-tokens/{id}/revoke`: it is refused from then on. May be said again.
@@ -75,7 +76,7 @@ impl Client {
         reason: &str,
     ) -> Result<ServiceTokenRecord, ClientError> {
         let body = json!({"reason": reason});
-        self.post(&["api", "admin", "service-tokens", id, "revoke"], Some(&body)).await?.ok()
+        self.change(&tokens::REVOKE, &[id], Some(&body)).await?.ok()
     }
 
     /// `GET /api/admin/audit`: part of the audit trail, the newest first.
@@ -90,6 +91,6 @@ impl Client {
         let mut query = part.query();
         let given = [("action", &filter.action), ("actor", &filter.actor), ("outcome", &filter.outcome)];
         query.extend(given.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))));
-        self.get(&["api", "admin", "audit"], &query).await?.ok()
+        self.read(&tokens::AUDIT, &[], &query).await?.ok()
     }
 }

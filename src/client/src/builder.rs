@@ -10,7 +10,7 @@ use reqwest::redirect::Policy;
 use secrecy::ExposeSecret as _;
 use url::{Host, Url};
 
-use crate::client::{Client, Parts};
+use crate::client::{Client, Observer, Parts, Seen};
 use crate::cookies::Cookies;
 use crate::{ClientError, Fault};
 
@@ -25,6 +25,7 @@ pub struct ClientBuilder {
     answer_limit: Duration,
     idle_limit: Duration,
     resume_limit: Duration,
+    observer: Option<Observer>,
 }
 
 impl ClientBuilder {
@@ -39,6 +40,7 @@ impl ClientBuilder {
             answer_limit: Duration::from_secs(60),
             idle_limit: Duration::from_secs(35),
             resume_limit: Duration::from_secs(60),
+            observer: None,
         }
     }
 
@@ -98,6 +100,13 @@ impl ClientBuilder {
         self
     }
 
+    /// A function that sees every answer, before its caller does.
+    #[must_use]
+    pub fn observer(mut self, observer: impl Fn(&Seen<'_>) + Send + Sync + 'static) -> Self {
+        self.observer = Some(Arc::new(observer));
+        self
+    }
+
     /// The client.
     ///
     /// # Errors
@@ -116,6 +125,7 @@ impl ClientBuilder {
                 answer_limit: self.answer_limit,
                 idle_limit: self.idle_limit,
                 resume_limit: self.resume_limit,
+                observer: self.observer,
             },
             self.keep_cookies.then(Cookies::default),
         ))

@@ -1,10 +1,10 @@
 //! The chat: a turn, its resumption, its stop.
 
-use reqwest::Method;
 use reqwest::header::ACCEPT;
 use serde_json::{Map, Value};
 use wire::StopAnswer;
 use wire::chat::{ChatOperation, ChatRequest, Dialect, UserMessageInput};
+use wire::operations::chat;
 
 use crate::client::{Bearer, Client};
 use crate::events::{EVENT_STREAM, LAST_EVENT_ID};
@@ -45,7 +45,7 @@ impl Client {
             Some(Dialect::Chatkit) => "text/event-stream;dialect=chatkit",
             Some(Dialect::Interface) | None => EVENT_STREAM,
         };
-        let mut request = self.request(Method::POST, self.url(&["api", "chat"])?, Bearer::Session);
+        let mut request = self.operation(&chat::CHAT, &[], Bearer::Session)?;
         request = request.header(ACCEPT, accept).json(body);
         if let Some(key) = &options.idempotency_key {
             request = request.header("idempotency-key", key);
@@ -79,8 +79,8 @@ impl Client {
         thread_id: &str,
         last_event_id: Option<&str>,
     ) -> Result<Option<ChatStream>, ClientError> {
-        let url = self.url(&["api", "chat", "threads", thread_id, "stream"])?;
-        let mut request = self.request(Method::GET, url, Bearer::Session).header(ACCEPT, EVENT_STREAM);
+        let mut request =
+            self.operation(&chat::JOIN, &[thread_id], Bearer::Session)?.header(ACCEPT, EVENT_STREAM);
         if let Some(last) = last_event_id {
             request = request.header(LAST_EVENT_ID, last);
         }
@@ -92,8 +92,7 @@ impl Client {
     /// # Errors
     /// As [`crate::Answer::ok`].
     pub async fn stop(&self, stream_id: &str) -> Result<StopAnswer, ClientError> {
-        let url = self.url(&["api", "chat", "streams", stream_id, "stop"])?;
-        self.answer(self.request(Method::POST, url, Bearer::Session)).await?.ok()
+        self.answer(self.operation(&chat::STOP, &[stream_id], Bearer::Session)?).await?.ok()
     }
 
     /// Begins a turn and follows it to its end over broken connections.

@@ -31,7 +31,30 @@ pub(crate) struct Parts {
     pub(crate) answer_limit: Duration,
     pub(crate) idle_limit: Duration,
     pub(crate) resume_limit: Duration,
+    pub(crate) observer: Option<Observer>,
 }
+
+/// What sees every answer.
+pub(crate) type Observer = Arc<dyn Fn(&Seen<'_>) + Send + Sync>;
+
+/// An answer, and the request that it belongs to.
+#[derive(Debug)]
+pub struct Seen<'a> {
+    /// The method of the request.
+    pub method: &'a str,
+    /// The path of the request.
+    pub path: &'a str,
+    /// The status.
+    pub status: u16,
+    /// The headers.
+    pub headers: &'a HeaderMap,
+    /// The whole body; `None` for a stream that is read as it comes.
+    pub body: Option<&'a [u8]>,
+}
+
+/// The method of the request that a response belongs to.
+#[derive(Clone)]
+struct Asked(Method);
 
 /// Whose token a request carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -189,7 +212,10 @@ impl Client {
 
     /// Sends a request and waits for the head of its answer; cookies are taken over.
     pub(crate) async fn head(&self, request: RequestBuilder) -> Result<Response, ClientError> {
-        let response = request.send().await?;
+        let request = request.build()?;
+        let asked = Asked(request.method().clone());
+        let mut response = self.parts.http.execute(request).await?;
+        response.extensions_mut().insert(asked);
         if let Some(cookies) = &self.cookies {
             cookies.learn(response.headers());
         }
@@ -200,8 +226,22 @@ impl Client {
     pub(crate) async fn whole(&self, mut response: Response) -> Result<Answer, ClientError> {
         let status = response.status().as_u16();
         let headers = std::mem::take(response.headers_mut());
+        let (path, asked) = (response.url().path().to_owned(), response.extensions_mut().remove());
         let body = response.bytes().await.map_err(|error| ClientError::cut(Box::new(error)))?;
+        if let (Some(observer), Some(Asked(method))) = (&self.parts.observer, &asked) {
+            let (method, body) = (method.as_str(), Some(&*body));
+            observer(&Seen { method, path: &path, status, headers: &headers, body });
+        }
         Ok(Answer { status, headers, body })
+    }
+
+    /// Shows the head of a stream that is read as it comes.
+    pub(crate) fn show_head(&self, response: &Response) {
+        if let (Some(observer), Some(Asked(method))) = (&self.parts.observer, response.extensions().get()) {
+            let (status, headers) = (response.status().as_u16(), response.headers());
+            let path = response.url().path();
+            observer(&Seen { method: method.as_str(), path, status, headers, body: None });
+        }
     }
 
     /// Holds a request to the limit of an answer.

@@ -1,6 +1,7 @@
 //! The vault.
 
 use serde_json::json;
+use wire::operations::vault;
 use wire::{CreateCredential, CredentialRecord, Listed, UpdateCredential, VaultRotation};
 
 use crate::{Client, ClientError, Part};
@@ -12,7 +13,7 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn credentials(&self, part: &Part) -> Result<Listed<CredentialRecord>, ClientError> {
-        self.get(&["api", "credentials"], &part.query()).await?.ok()
+        self.read(&vault::LIST, &[], &part.query()).await?.ok()
     }
 
     /// `POST /api/credentials`: makes one.
@@ -20,7 +21,7 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn create_credential(&self, new: &CreateCredential) -> Result<CredentialRecord, ClientError> {
-        self.post(&["api", "credentials"], Some(new)).await?.ok()
+        self.change(&vault::CREATE, &[], Some(new)).await?.ok()
     }
 
     /// `PATCH /api/credentials/{id}`: gives it another secret, or changes its description.
@@ -32,7 +33,7 @@ impl Client {
         id: &str,
         change: &UpdateCredential,
     ) -> Result<CredentialRecord, ClientError> {
-        self.patch(&["api", "credentials", id], change).await?.ok()
+        self.change(&vault::UPDATE, &[id], Some(change)).await?.ok()
     }
 
     /// `DELETE /api/credentials/{id}`: deletes it for good.
@@ -40,7 +41,7 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn delete_credential(&self, id: &str) -> Result<(), ClientError> {
-        self.delete(&["api", "credentials", id]).await?.done()
+        self.change(&vault::DELETE, &[id], None::<&()>).await?.done()
     }
 
     /// `POST /api/admin/vault/rotate`: puts a part of what is sealed under the active key. Ask again while some remain.
@@ -48,6 +49,6 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn rotate_vault(&self) -> Result<VaultRotation, ClientError> {
-        self.post(&["api", "admin", "vault", "rotate"], Some(&json!({}))).await?.ok()
+        self.change(&vault::ROTATE, &[], Some(&json!({}))).await?.ok()
     }
 }

@@ -40,7 +40,10 @@ impl Client {
         let head = async {
             let response = self.head(request).await?;
             match response.status().as_u16() {
-                200 => Ok(Some(response)),
+                200 => {
+                    self.show_head(&response);
+                    Ok(Some(response))
+                }
                 204 => Ok(None),
                 _ => Err(self.whole(response).await?.error()),
             }

@@ -6,6 +6,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use wire::RunFrame;
 use wire::chat::ChatEvent;
+use wire::operation::Operation;
+use wire::operations::chat;
 
 use crate::client::Bearer;
 use crate::turn::{Collector, Turn};
@@ -31,8 +33,8 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    pub(crate) fn new(path: &[&str], bearer: Bearer) -> Self {
-        Self { path: path.iter().map(|&segment| segment.to_owned()).collect(), bearer }
+    pub(crate) fn new(operation: &Operation, values: &[&str], bearer: Bearer) -> Self {
+        Self { path: operation.segments(values).into_iter().map(str::to_owned).collect(), bearer }
     }
 }
 
@@ -110,7 +112,7 @@ impl ResumingChat {
 
 /// Where a stream of the chat is read.
 pub(crate) fn chat_source(stream_id: &str) -> Source {
-    Source::new(&["api", "chat", "streams", stream_id], Bearer::Session)
+    Source::new(&chat::RESUME, &[stream_id], Bearer::Session)
 }
 
 impl<E: DeserializeOwned> Resuming<E> {

@@ -1,5 +1,6 @@
 //! Search indexes.
 
+use wire::operations::indexes;
 use wire::{IndexRecord, Listed};
 
 use crate::{Client, ClientError, Part};
@@ -11,7 +12,7 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn indexes(&self, part: &Part) -> Result<Listed<IndexRecord>, ClientError> {
-        self.get(&["api", "indexes"], &part.query()).await?.ok()
+        self.read(&indexes::LIST, &[], &part.query()).await?.ok()
     }
 
     /// `DELETE /api/indexes/{name}`: deletes it with all that it holds.
@@ -19,6 +20,6 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn delete_index(&self, name: &str) -> Result<(), ClientError> {
-        self.delete(&["api", "indexes", name]).await?.done()
+        self.change(&indexes::DELETE, &[name], None::<&()>).await?.done()
     }
 }

@@ -9,6 +9,7 @@
 mod admin;
 mod answer;
 mod builder;
+mod call;
 mod chat;
 mod client;
 mod cookies;
@@ -31,7 +32,7 @@ pub use admin::AuditFilter;
 pub use answer::Answer;
 pub use builder::ClientBuilder;
 pub use chat::ChatOptions;
-pub use client::Client;
+pub use client::{Client, Seen};
 pub use error::{ClientError, ErrorKind, Fault};
 pub use follow::{Resuming, ResumingChat, ResumingRun};
 pub use reqwest::header::HeaderMap;

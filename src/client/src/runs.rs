@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::Value;
+use wire::operations::runs;
 use wire::{CreateRun, Listed, Rerun, RunRecord, RunState, RunSummary, Trace};
 
+use crate::call::with_json;
 use crate::client::{Bearer, Client};
 use crate::follow::Source;
-use crate::workflows::with_json;
 use crate::{ClientError, Part, ResumingRun, RunStream};
 
 /// How a run is begun.
@@ -58,7 +59,7 @@ impl Client {
         run: &CreateRun,
         options: &RunOptions,
     ) -> Result<StartedRun, ClientError> {
-        let mut url = self.url(&["api", "workflows", workflow, "runs"])?;
+        let mut url = self.place(&runs::START_RUN, &[workflow])?;
         if let Some(wait) = options.wait {
             url.query_pairs_mut().append_pair("wait", &wait.as_secs().to_string());
         }
@@ -85,7 +86,7 @@ impl Client {
         if let Some(status) = status {
             query.push(("status", status.as_str().to_owned()));
         }
-        self.get(&["api", "workflows", workflow, "runs"], &query).await?.ok()
+        self.read(&runs::LIST_OF_WORKFLOW, &[workflow], &query).await?.ok()
     }
 
     /// `GET /api/runs`: a page of the runs of a workspace, the newest first. A page may be empty and still have a cursor.
@@ -107,7 +108,7 @@ impl Client {
             query.extend(text.clone().map(|text| (name, text)));
         }
         query.extend(filter.waits.map(|waits| ("waits", waits.to_string())));
-        self.get(&["api", "runs"], &query).await?.ok()
+        self.read(&runs::LIST, &[], &query).await?.ok()
     }
 
     /// `GET /api/runs/{id}`: one run.
@@ -115,7 +116,7 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn run(&self, id: &str) -> Result<RunRecord, ClientError> {
-        self.get(&["api", "runs", id], &[]).await?.ok()
+        self.read(&runs::READ, &[id], &[]).await?.ok()
     }
 
     /// `GET /api/runs/{id}/trace`: a run with every attempt of its nodes; reads all pages.
@@ -138,7 +139,7 @@ impl Client {
     /// See above.
     pub async fn trace_page(&self, id: &str, cursor: Option<&str>) -> Result<Trace, ClientError> {
         let query: Vec<_> = cursor.map(|cursor| ("cursor", cursor.to_owned())).into_iter().collect();
-        self.get(&["api", "runs", id, "trace"], &query).await?.ok()
+        self.read(&runs::TRACE, &[id], &query).await?.ok()
     }
 
     /// `POST /api/runs/{id}/cancel`: stops a run; one that has ended stays as it is.
@@ -146,7 +147,7 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn cancel_run(&self, id: &str) -> Result<RunRecord, ClientError> {
-        self.post(&["api", "runs", id, "cancel"], None::<&()>).await?.ok()
+        self.change(&runs::CANCEL, &[id], None::<&()>).await?.ok()
     }
 
     /// `POST /api/runs/{id}/inputs/{key}`: answers what a run waits for, with any JSON.
@@ -154,7 +155,7 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn answer_run(&self, id: &str, key: &str, answer: &Value) -> Result<RunRecord, ClientError> {
-        self.post(&["api", "runs", id, "inputs", key], Some(answer)).await?.ok()
+        self.change(&runs::ANSWER, &[id, key], Some(answer)).await?.ok()
     }
 
     /// `POST /api/runs/{id}/rerun`: begins a run that repeats another from a step on.
@@ -162,7 +163,7 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn rerun(&self, id: &str, wanted: &Rerun) -> Result<RunRecord, ClientError> {
-        self.post(&["api", "runs", id, "rerun"], Some(wanted)).await?.ok()
+        self.change(&runs::RERUN, &[id], Some(wanted)).await?.ok()
     }
 
     /// `GET /api/runs/{id}/events`: a run's events behind one of them, or from the first. `None` when all was seen.
@@ -185,5 +186,5 @@ impl Client {
 }
 
 fn source(id: &str) -> Source {
-    Source::new(&["api", "runs", id, "events"], Bearer::Service)
+    Source::new(&runs::EVENTS, &[id], Bearer::Service)
 }

@@ -1,10 +1,11 @@
 //! Sign-in by e-mail.
 
 use kernel::Secret;
-use reqwest::Method;
 use secrecy::ExposeSecret as _;
 use serde::Serialize;
 use serde_json::json;
+use wire::operation::Operation;
+use wire::operations::sign_in;
 use wire::{Me, Refresh, SignInStarted, SignedIn, StartSignIn, VerifyCode};
 
 use crate::client::{Bearer, Client};
@@ -18,7 +19,7 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn start_sign_in(&self, start: &StartSignIn) -> Result<SignInStarted, ClientError> {
-        self.sign(&["api", "auth", "email", "start"], start).await?.ok_secret()
+        self.sign(&sign_in::START, start).await?.ok_secret()
     }
 
     /// `POST /api/auth/email/verify`: shows the code.
@@ -26,7 +27,7 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn verify_code(&self, shown: &VerifyCode) -> Result<SignedIn, ClientError> {
-        self.sign(&["api", "auth", "email", "verify"], shown).await?.ok_secret()
+        self.sign(&sign_in::VERIFY, shown).await?.ok_secret()
     }
 
     /// `POST /api/auth/refresh`: another pair of tokens. The one before is good no longer, and shown again it ends the
@@ -36,7 +37,7 @@ impl Client {
     /// See above.
     pub async fn refresh(&self, refresh_token: &Secret) -> Result<SignedIn, ClientError> {
         let refresh = Refresh { refresh_token: refresh_token.expose_secret().to_owned() };
-        self.sign(&["api", "auth", "refresh"], &refresh).await?.ok_secret()
+        self.sign(&sign_in::REFRESH, &refresh).await?.ok_secret()
     }
 
     /// `POST /api/auth/logout`: ends the sign-in that a refresh token belongs to.
@@ -45,7 +46,7 @@ impl Client {
     /// See above.
     pub async fn log_out(&self, refresh_token: &Secret) -> Result<(), ClientError> {
         let body = json!({"refresh_token": refresh_token.expose_secret()});
-        let answer = self.sign(&["api", "auth", "logout"], &body).await?;
+        let answer = self.sign(&sign_in::LOG_OUT, &body).await?;
         if answer.is_success() { Ok(()) } else { Err(answer.error()) }
     }
 
@@ -55,8 +56,8 @@ impl Client {
     /// See above.
     pub async fn log_out_everywhere(&self, refresh_token: &Secret) -> Result<(), ClientError> {
         let tokens = self.refresh(refresh_token).await?;
-        let url = self.url(&["api", "auth", "sessions"])?;
-        let request = self.request(Method::DELETE, url, Bearer::None).bearer_auth(tokens.access_token);
+        let request =
+            self.operation(&sign_in::END_SESSIONS, &[], Bearer::None)?.bearer_auth(tokens.access_token);
         let answer = self.answer(request).await?;
         if answer.is_success() { Ok(()) } else { Err(answer.error()) }
     }
@@ -66,10 +67,10 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn me(&self) -> Result<Me, ClientError> {
-        self.get(&["api", "auth", "me"], &[]).await?.ok()
+        self.read(&sign_in::ME, &[], &[]).await?.ok()
     }
 
-    async fn sign(&self, segments: &[&str], body: &impl Serialize) -> Result<Answer, ClientError> {
-        self.answer(self.request(Method::POST, self.url(segments)?, Bearer::None).json(body)).await
+    async fn sign(&self, operation: &Operation, body: &impl Serialize) -> Result<Answer, ClientError> {
+        self.answer(self.operation(operation, &[], Bearer::None)?.json(body)).await
     }
 }

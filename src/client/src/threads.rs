@@ -1,9 +1,9 @@
 //! The chat's threads: read part by part, renamed, deleted, judged.
 
-use reqwest::Method;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Map;
 use wire::chat::{ChatOperation, ChatRequest, FeedbackKind, Page, PageRequest, Thread, ThreadItem};
+use wire::operations::chat;
 
 use crate::ClientError;
 use crate::chat::chat_body;
@@ -86,7 +86,7 @@ impl Client {
         operation: ChatOperation,
     ) -> Result<T, ClientError> {
         let body = chat_body(workflow_id, &ChatRequest { operation, metadata: Map::new() })?;
-        let request = self.request(Method::POST, self.url(&["api", "chat"])?, Bearer::Session).json(&body);
+        let request = self.operation(&chat::CHAT, &[], Bearer::Session)?.json(&body);
         self.answer(request).await?.ok()
     }
 }

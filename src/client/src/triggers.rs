@@ -1,5 +1,6 @@
 //! What begins runs of a workflow by itself.
 
+use wire::operations::triggers;
 use wire::{CronConfig, CronRecord, SetWebhook, WebhookRecord};
 
 use crate::{Client, ClientError};
@@ -11,7 +12,7 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn cron(&self, workflow: &str) -> Result<CronRecord, ClientError> {
-        self.get(&["api", "workflows", workflow, "triggers", "cron"], &[]).await?.ok()
+        self.read(&triggers::READ_CRON, &[workflow], &[]).await?.ok()
     }
 
     /// `PUT /api/workflows/{ref}/triggers/cron`: sets the schedule, whatever it was before.
@@ -19,7 +20,7 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn set_cron(&self, workflow: &str, cron: &CronConfig) -> Result<CronRecord, ClientError> {
-        self.put(&["api", "workflows", workflow, "triggers", "cron"], cron).await?.ok()
+        self.change(&triggers::SET_CRON, &[workflow], Some(cron)).await?.ok()
     }
 
     /// `DELETE /api/workflows/{ref}/triggers/cron`: removes the schedule; its runs go on.
@@ -27,7 +28,7 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn remove_cron(&self, workflow: &str) -> Result<(), ClientError> {
-        self.delete(&["api", "workflows", workflow, "triggers", "cron"]).await?.done()
+        self.change(&triggers::DELETE_CRON, &[workflow], None::<&()>).await?.done()
     }
 
     /// `GET /api/workflows/{ref}/triggers/webhook/config`: what the webhook asks of its callers.
@@ -35,7 +36,7 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn webhook(&self, workflow: &str) -> Result<WebhookRecord, ClientError> {
-        self.get(&["api", "workflows", workflow, "triggers", "webhook", "config"], &[]).await?.ok()
+        self.read(&triggers::READ_WEBHOOK, &[workflow], &[]).await?.ok()
     }
 
     /// `PUT /api/workflows/{ref}/triggers/webhook/config`: sets the webhook; a secret that is not given stays.
@@ -47,7 +48,7 @@ impl Client {
         workflow: &str,
         webhook: &SetWebhook,
     ) -> Result<WebhookRecord, ClientError> {
-        self.put(&["api", "workflows", workflow, "triggers", "webhook", "config"], webhook).await?.ok()
+        self.change(&triggers::SET_WEBHOOK, &[workflow], Some(webhook)).await?.ok()
     }
 
     /// `DELETE /api/workflows/{ref}/triggers/webhook/config`: its address no longer answers.
@@ -55,6 +56,6 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn remove_webhook(&self, workflow: &str) -> Result<(), ClientError> {
-        self.delete(&["api", "workflows", workflow, "triggers", "webhook", "config"]).await?.done()
+        self.change(&triggers::DELETE_WEBHOOK, &[workflow], None::<&()>).await?.done()
     }
 }

@@ -1,15 +1,14 @@
 //! Workflows and their versions.
 
-use reqwest::{Method, RequestBuilder};
-use serde::Serialize;
+use wire::operation::Operation;
+use wire::operations::{nodes, workflows};
 use wire::{
     CheckVersion, Checked, CreateVersion, CreateWorkflow, Listed, NodeTypeRecord, PublicWorkflow,
     PublishRequest, Published, SavedVersion, UpdateWorkflow, VersionDiff, VersionRecord, VersionSummary,
     WorkflowRecord,
 };
 
-use crate::client::{Bearer, Client};
-use crate::{Answer, ClientError};
+use crate::{Client, ClientError};
 
 /// Which part of a list to answer; the service chooses what is not said.
 #[derive(Debug, Clone, Default)]
@@ -35,7 +34,7 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn create_workflow(&self, new: &CreateWorkflow) -> Result<WorkflowRecord, ClientError> {
-        self.post(&["api", "workflows"], Some(new)).await?.ok()
+        self.change(&workflows::CREATE, &[], Some(new)).await?.ok()
     }
 
     /// `GET /api/workflows`: the newest workflows, up to 1,000.
@@ -43,7 +42,7 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn workflows(&self) -> Result<Vec<WorkflowRecord>, ClientError> {
-        self.get(&["api", "workflows"], &[]).await?.ok()
+        self.read(&workflows::LIST, &[], &[]).await?.ok()
     }
 
     /// `GET /api/workflows`: part of the list, the newest first. Archived ones are in it only when they are asked for.
@@ -59,7 +58,7 @@ impl Client {
         if include_archived {
             query.push(("include_archived", "true".to_owned()));
         }
-        let answer = self.get(&["api", "workflows"], &query).await?;
+        let answer = self.read(&workflows::LIST, &[], &query).await?;
         let next_cursor = answer.header("x-next-cursor").map(str::to_owned);
         Ok(Listed { data: answer.ok()?, next_cursor })
     }
@@ -69,7 +68,7 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn workflow(&self, workflow: &str) -> Result<WorkflowRecord, ClientError> {
-        self.get(&["api", "workflows", workflow], &[]).await?.ok()
+        self.read(&workflows::READ, &[workflow], &[]).await?.ok()
     }
 
     /// `PUT /api/workflows/{ref}`: changes what the request says, and nothing else.
@@ -81,8 +80,7 @@ impl Client {
         workflow: &str,
         change: &UpdateWorkflow,
     ) -> Result<WorkflowRecord, ClientError> {
-        let url = self.url(&["api", "workflows", workflow])?;
-        self.answer(self.request(Method::PUT, url, Bearer::Service).json(change)).await?.ok()
+        self.change(&workflows::UPDATE, &[workflow], Some(change)).await?.ok()
     }
 
     /// `DELETE /api/workflows/{ref}`: archives a workflow and takes its publication back.
@@ -90,8 +88,7 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn archive(&self, workflow: &str) -> Result<WorkflowRecord, ClientError> {
-        let url = self.url(&["api", "workflows", workflow])?;
-        self.answer(self.request(Method::DELETE, url, Bearer::Service)).await?.ok()
+        self.change(&workflows::ARCHIVE, &[workflow], None::<&()>).await?.ok()
     }
 
     /// `GET /api/workflows/{ref}/public`: what anybody may know of a published workflow.
@@ -99,7 +96,7 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn public_workflow(&self, workflow: &str) -> Result<PublicWorkflow, ClientError> {
-        self.get(&["api", "workflows", workflow, "public"], &[]).await?.ok()
+        self.read(&workflows::READ_PUBLIC, &[workflow], &[]).await?.ok()
     }
 
     /// `POST /api/workflows/{ref}/versions`: saves a version. The flag is false when the newest was the same already.
@@ -111,7 +108,7 @@ impl Client {
         workflow: &str,
         version: &CreateVersion,
     ) -> Result<(SavedVersion, bool), ClientError> {
-        let answer = self.post(&["api", "workflows", workflow, "versions"], Some(version)).await?;
+        let answer = self.change(&workflows::SAVE_VERSION, &[workflow], Some(version)).await?;
         Ok((answer.ok()?, answer.status == 201))
     }
 
@@ -120,7 +117,7 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn version(&self, workflow: &str, number: i32) -> Result<VersionRecord, ClientError> {
-        self.get(&["api", "workflows", workflow, "versions", &number.to_string()], &[]).await?.ok()
+        self.read(&workflows::READ_VERSION, &[workflow, &number.to_string()], &[]).await?.ok()
     }
 
     /// `GET /api/workflows/{ref}/versions`: part of the list of versions, the newest first.
@@ -128,7 +125,7 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn versions(&self, workflow: &str, part: &Part) -> Result<Listed<VersionSummary>, ClientError> {
-        self.get(&["api", "workflows", workflow, "versions"], &part.query()).await?.ok()
+        self.read(&workflows::LIST_VERSIONS, &[workflow], &part.query()).await?.ok()
     }
 
     /// `POST /api/workflows/{ref}/publish`: opens the chat to the public, or changes whether it asks for a login.
@@ -137,7 +134,7 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn publish(&self, workflow: &str, request: &PublishRequest) -> Result<Published, ClientError> {
-        self.post(&["api", "workflows", workflow, "publish"], Some(request)).await?.ok()
+        self.change(&workflows::PUBLISH, &[workflow], Some(request)).await?.ok()
     }
 
     /// `POST /api/workflows/{ref}/versions/{number}/live`: makes a version live.
@@ -146,7 +143,7 @@ impl Client {
     /// See above.
     pub async fn set_live(&self, workflow: &str, number: i32) -> Result<WorkflowRecord, ClientError> {
         let number = number.to_string();
-        self.post(&["api", "workflows", workflow, "versions", &number, "live"], None::<&()>).await?.ok()
+        self.change(&workflows::SET_LIVE, &[workflow, &number], None::<&()>).await?.ok()
     }
 
     /// `POST /api/workflows/{ref}/publish/revoke`: closes the chat again.
@@ -154,7 +151,7 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn unpublish(&self, workflow: &str) -> Result<WorkflowRecord, ClientError> {
-        self.post(&["api", "workflows", workflow, "publish", "revoke"], None::<&()>).await?.ok()
+        self.change(&workflows::UNPUBLISH, &[workflow], None::<&()>).await?.ok()
     }
 
     /// `POST /api/workflows/check`: says what is wrong with a graph, and saves nothing.
@@ -162,7 +159,7 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn check(&self, version: &CheckVersion) -> Result<Checked, ClientError> {
-        self.post(&["api", "workflows", "check"], Some(version)).await?.ok()
+        self.change(&workflows::CHECK, &[], Some(version)).await?.ok()
     }
 
     /// `GET /api/workflows/{ref}/versions/{a}/diff/{b}`: what differs between two versions.
@@ -171,7 +168,7 @@ impl Client {
     /// See above.
     pub async fn diff(&self, workflow: &str, base: i32, target: i32) -> Result<VersionDiff, ClientError> {
         let (base, target) = (base.to_string(), target.to_string());
-        self.get(&["api", "workflows", workflow, "versions", &base, "diff", &target], &[]).await?.ok()
+        self.read(&workflows::DIFF, &[workflow, &base, &target], &[]).await?.ok()
     }
 
     /// `GET /api/workflows/{ref}/versions/{n}/diagram.svg`: a version as a picture.
@@ -179,7 +176,7 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn diagram_svg(&self, workflow: &str, number: i32) -> Result<String, ClientError> {
-        self.diagram(workflow, number, "diagram.svg").await
+        self.diagram(&workflows::DIAGRAM_SVG, workflow, number).await
     }
 
     /// `GET /api/workflows/{ref}/versions/{n}/diagram.mmd`: a version as a Mermaid flowchart.
@@ -187,12 +184,16 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn diagram_mermaid(&self, workflow: &str, number: i32) -> Result<String, ClientError> {
-        self.diagram(workflow, number, "diagram.mmd").await
+        self.diagram(&workflows::DIAGRAM_MERMAID, workflow, number).await
     }
 
-    async fn diagram(&self, workflow: &str, number: i32, name: &str) -> Result<String, ClientError> {
-        let number = number.to_string();
-        let answer = self.get(&["api", "workflows", workflow, "versions", &number, name], &[]).await?;
+    async fn diagram(
+        &self,
+        operation: &Operation,
+        workflow: &str,
+        number: i32,
+    ) -> Result<String, ClientError> {
+        let answer = self.read(operation, &[workflow, &number.to_string()], &[]).await?;
         if answer.is_success() { Ok(answer.text()) } else { Err(answer.error()) }
     }
 
@@ -201,7 +202,7 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn nodes(&self, part: &Part) -> Result<Listed<NodeTypeRecord>, ClientError> {
-        self.get(&["api", "nodes"], &part.query()).await?.ok()
+        self.read(&nodes::LIST, &[], &part.query()).await?.ok()
     }
 
     /// `GET /api/nodes/{type}`: one type of node.
@@ -209,54 +210,6 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn node(&self, name: &str) -> Result<NodeTypeRecord, ClientError> {
-        self.get(&["api", "nodes", name], &[]).await?.ok()
-    }
-
-    pub(crate) async fn get(
-        &self,
-        segments: &[&str],
-        query: &[(&str, String)],
-    ) -> Result<Answer, ClientError> {
-        let mut url = self.url(segments)?;
-        if !query.is_empty() {
-            url.query_pairs_mut().extend_pairs(query);
-        }
-        self.answer(self.request(Method::GET, url, Bearer::Service)).await
-    }
-
-    pub(crate) async fn post(
-        &self,
-        segments: &[&str],
-        body: Option<&impl Serialize>,
-    ) -> Result<Answer, ClientError> {
-        let request = self.request(Method::POST, self.url(segments)?, Bearer::Service);
-        self.answer(with_json(request, body)).await
-    }
-}
-
-impl Client {
-    pub(crate) async fn patch(
-        &self,
-        segments: &[&str],
-        body: &impl Serialize,
-    ) -> Result<Answer, ClientError> {
-        let request = self.request(Method::PATCH, self.url(segments)?, Bearer::Service);
-        self.answer(with_json(request, Some(body))).await
-    }
-
-    pub(crate) async fn put(&self, segments: &[&str], body: &impl Serialize) -> Result<Answer, ClientError> {
-        let request = self.request(Method::PUT, self.url(segments)?, Bearer::Service);
-        self.answer(with_json(request, Some(body))).await
-    }
-
-    pub(crate) async fn delete(&self, segments: &[&str]) -> Result<Answer, ClientError> {
-        self.answer(self.request(Method::DELETE, self.url(segments)?, Bearer::Service)).await
-    }
-}
-
-pub(crate) fn with_json(request: RequestBuilder, body: Option<&impl Serialize>) -> RequestBuilder {
-    match body {
-        Some(body) => request.json(body),
-        None => request,
+        self.read(&nodes::READ, &[name], &[]).await?.ok()
     }
 }

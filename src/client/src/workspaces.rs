@@ -1,5 +1,6 @@
 //! Workspaces and their members.
 
+use wire::operations::workspaces;
 use wire::{
     AddMember, CreateWorkspace, Listed, MemberRecord, UpdateMember, UpdateWorkspace, WorkspaceRecord,
 };
@@ -13,7 +14,7 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn workspaces(&self, part: &Part) -> Result<Listed<WorkspaceRecord>, ClientError> {
-        self.get(&["api", "workspaces"], &part.query()).await?.ok()
+        self.read(&workspaces::LIST, &[], &part.query()).await?.ok()
     }
 
     /// `GET /api/workspaces/{id}`: one, with what it keeps.
@@ -21,7 +22,7 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn workspace(&self, workspace: &str) -> Result<WorkspaceRecord, ClientError> {
-        self.get(&["api", "workspaces", workspace], &[]).await?.ok()
+        self.read(&workspaces::READ, &[workspace], &[]).await?.ok()
     }
 
     /// `POST /api/workspaces`: makes one.
@@ -29,7 +30,7 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn create_workspace(&self, new: &CreateWorkspace) -> Result<WorkspaceRecord, ClientError> {
-        self.post(&["api", "workspaces"], Some(new)).await?.ok()
+        self.change(&workspaces::CREATE, &[], Some(new)).await?.ok()
     }
 
     /// `PATCH /api/workspaces/{id}`: gives it another name.
@@ -41,7 +42,7 @@ impl Client {
         workspace: &str,
         change: &UpdateWorkspace,
     ) -> Result<WorkspaceRecord, ClientError> {
-        self.patch(&["api", "workspaces", workspace], change).await?.ok()
+        self.change(&workspaces::RENAME, &[workspace], Some(change)).await?.ok()
     }
 
     /// `DELETE /api/workspaces/{id}`: takes it away and archives its workflows.
@@ -49,7 +50,7 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn delete_workspace(&self, workspace: &str) -> Result<(), ClientError> {
-        self.delete(&["api", "workspaces", workspace]).await?.done()
+        self.change(&workspaces::DELETE, &[workspace], None::<&()>).await?.done()
     }
 
     /// `GET /api/workspaces/{id}/members`: part of the list, in the order of their accounts.
@@ -57,7 +58,7 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn members(&self, workspace: &str, part: &Part) -> Result<Listed<MemberRecord>, ClientError> {
-        self.get(&["api", "workspaces", workspace, "members"], &part.query()).await?.ok()
+        self.read(&workspaces::LIST_MEMBERS, &[workspace], &part.query()).await?.ok()
     }
 
     /// `POST /api/workspaces/{id}/members`: adds or invites a member.
@@ -65,7 +66,7 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn add_member(&self, workspace: &str, new: &AddMember) -> Result<MemberRecord, ClientError> {
-        self.post(&["api", "workspaces", workspace, "members"], Some(new)).await?.ok()
+        self.change(&workspaces::ADD_MEMBER, &[workspace], Some(new)).await?.ok()
     }
 
     /// `PATCH /api/workspaces/{id}/members/{user_id}`: gives them another role.
@@ -78,7 +79,7 @@ impl Client {
         user_id: &str,
         change: &UpdateMember,
     ) -> Result<MemberRecord, ClientError> {
-        self.patch(&["api", "workspaces", workspace, "members", user_id], change).await?.ok()
+        self.change(&workspaces::CHANGE_MEMBER, &[workspace, user_id], Some(change)).await?.ok()
     }
 
     /// `DELETE /api/workspaces/{id}/members/{user_id}`: removes them, or takes their invitation back.
@@ -86,6 +87,6 @@ impl Client {
     /// # Errors
     /// See above.
     pub async fn remove_member(&self, workspace: &str, user_id: &str) -> Result<(), ClientError> {
-        self.delete(&["api", "workspaces", workspace, "members", user_id]).await?.done()
+        self.change(&workspaces::REMOVE_MEMBER, &[workspace, user_id], None::<&()>).await?.done()
     }
 }

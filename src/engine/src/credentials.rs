@@ -16,29 +16,9 @@ use wire::is_credential_name;
 use crate::NodeError;
 use crate::graph::NodeSpec;
 use crate::graph::fields::escape;
+use crate::nodes::CATALOGUE;
 use crate::tags;
 use crate::template::Filling;
-
-/// Those of the nodes that ask models.
-const MODEL: &[&str] = &["base_url", "api_key"];
-/// Fields in which `[[name]]` is a secret, by the type of their node. Everywhere else it is text.
-const FIELDS: &[(&str, &[&str])] = &[
-    ("agent", MODEL),
-    ("classify", MODEL),
-    ("discord_message", &["webhook_url", "token"]),
-    ("document_read", &["url", "headers"]),
-    ("embed", MODEL),
-    ("extract", MODEL),
-    ("http_request", &["url", "headers", "query", "json", "body"]),
-    ("judge", MODEL),
-    ("llm", MODEL),
-    ("mcp_call", &["headers"]),
-    ("postgres_query", &["dsn"]),
-    ("rss_read", &["url", "headers"]),
-    ("slack_message", &["webhook_url", "token"]),
-    ("telegram_message", &["token"]),
-    ("webhook_send", &["url", "headers", "json", "body", "secret"]),
-];
 
 /// A secret that a graph names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,8 +62,8 @@ fn of_fields<'a>(
     pointer: &str,
     visit: &mut dyn FnMut(&str, &'a str),
 ) {
-    let fields = FIELDS.iter().find(|(known, _)| *known == kind).map(|(_, fields)| *fields);
-    for field in fields.into_iter().flatten() {
+    let kind_of_node = CATALOGUE.iter().find(|known| known.name == kind);
+    for field in kind_of_node.map_or(&[][..], |known| known.secrets) {
         if let Some(value) = members.get(*field) {
             of_value(value, &format!("{pointer}/{field}"), visit);
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use wire::ErrorCode;
 
-use crate::models::ModelError;
+use models::ModelError;
 
 /// A node's failure; the engine adds which node it was.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

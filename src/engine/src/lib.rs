@@ -9,7 +9,6 @@ mod channel;
 mod check;
 mod credentials;
 mod cut;
-pub mod diagram;
 mod diff;
 mod document;
 mod error;
@@ -18,7 +17,6 @@ mod functions;
 mod graph;
 mod limits;
 mod mcp;
-pub mod models;
 pub mod nodes;
 pub mod outbox;
 pub mod ports;
@@ -41,8 +39,7 @@ pub use execute::{
     Activity, FilledInput, Idle, Life, Patch, RecordedStep, RunInfo, RunInput, execute, refill,
 };
 pub use graph::parse::parse;
-pub use graph::{Case, EdgeSpec, Graph, NodeSpec, Target};
-pub use mcp::Mcp;
+pub use graph::{Case, END, EdgeSpec, Graph, NodeSpec, OnError, START, Target};
 pub use references::{Reference, references};
 
 use serde_json::Value;

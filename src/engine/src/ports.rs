@@ -14,10 +14,10 @@ use wire::chat::NoticeLevel;
 pub use net::{Client as Outbound, Host};
 
 use crate::cache::Cache;
-use crate::models::Models;
 use crate::outbox::Delivery;
 use crate::search::IndexedChunk;
 use crate::{Activity, NodeError, Plan};
+use models::Models;
 
 /// Everything that a run works with.
 #[derive(Clone, Copy)]

@@ -20,6 +20,7 @@ mod redirect;
 mod request;
 mod resolve;
 mod response;
+mod retry_after;
 
 pub use address::not_public;
 pub use client::{Client, ClientError};
@@ -31,4 +32,5 @@ pub use reqwest::header;
 pub use reqwest::{Method, StatusCode};
 pub use resolve::{Resolver, SystemResolver};
 pub use response::Response;
+pub use retry_after::retry_after;
 pub use url::{Host, Url};

@@ -13,9 +13,9 @@ use auth::exposure::Asks;
 use auth::keyring::KeyringError;
 use auth::visitor::VisitorKey;
 use config::Config;
-use engine::Mcp;
-use engine::models::{EndpointSettings, ModelSettings, Models};
 use kernel::{Clock, Ids, Random, RandomError, SystemClock, SystemRandom};
+use models::{EndpointSettings, ModelSettings, Models, PRACTICE};
+use practice::Practice;
 use sandbox::{Options, Sandbox};
 use store::data_dir::{DataDir, DataDirError};
 use store::embedded::{Embedded, EmbeddedError, Options as EmbeddedOptions};
@@ -266,8 +266,8 @@ fn models(config: &Config, outbound: &net::Client, clock: &Arc<dyn Clock>) -> Re
     };
     let refused = |error: &dyn std::fmt::Display| StartError::Models(error.to_string());
     let models = Models::configured(settings, &operator, clock).map_err(|error| refused(&error))?;
-    let models =
-        models.with_endpoints(outbound.clone(), Arc::clone(clock)).with_mcp(Mcp::new(outbound.clone()));
+    let practice = Arc::new(Practice::new(Arc::clone(clock)));
+    let models = models.with(PRACTICE, practice).with_endpoints(outbound.clone(), Arc::clone(clock));
     let taped = match tape {
         None => return Ok(models),
         Some(config::ModelTape::Record(path)) => models.recorded(path),

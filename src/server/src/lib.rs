@@ -12,6 +12,5 @@ mod tokens;
 mod ws;
 
 pub use boot::{Load, Parts, Running, StartError, may_listen, sandbox, start};
-pub use http::PATHS;
 pub use logging::init as init_logging;
 pub use sign_in::try_mail_server;

@@ -6,6 +6,7 @@ use crate::Timestamp;
 
 /// `POST /api/admin/service-tokens`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateServiceToken {
     /// A label of at most 200 characters; need not be unique.
@@ -23,6 +24,7 @@ pub struct CreateServiceToken {
 
 /// A service token, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServiceTokenRecord {
     /// UUIDv7.
     pub id: String,
@@ -50,6 +52,7 @@ pub struct ServiceTokenRecord {
 
 /// A service token with its secret, which is shown this once.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IssuedServiceToken {
     /// `svc_…`: what goes behind `Bearer`.
     pub secret: String,
@@ -60,6 +63,7 @@ pub struct IssuedServiceToken {
 
 /// `POST /api/admin/service-tokens/{id}/rotate`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RotateServiceToken {
     /// Seconds for which the secrets before this one stay good, 0 (unless given) to 604800.
@@ -67,8 +71,19 @@ pub struct RotateServiceToken {
     pub overlap_seconds: i64,
 }
 
+/// `POST /api/admin/service-tokens/{id}/revoke`, and the optional body of its `DELETE`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct RevokeServiceToken {
+    /// Why; at most 500 characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
 /// Who did something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AuditActor {
     /// `anonymous`, `bootstrap`, `service_token`, `jwt`, `user` or `system`.
     pub kind: String,
@@ -78,6 +93,7 @@ pub struct AuditActor {
 
 /// What something was done to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AuditObject {
     /// `service_token`, `workflow`, `workspace`, `route`, …
     pub kind: String,
@@ -87,6 +103,7 @@ pub struct AuditObject {
 
 /// A row of the audit trail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AuditRecord {
     /// UUIDv7.
     pub id: String,

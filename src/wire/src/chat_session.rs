@@ -6,6 +6,7 @@ use crate::Timestamp;
 
 /// `POST /api/chat/session`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateChatSession {
     /// The one workflow that the token is for.
@@ -21,6 +22,7 @@ pub struct CreateChatSession {
 
 /// A session token.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChatSessionAnswer {
     /// What goes behind `Bearer` on the chat's routes.
     pub client_secret: String,

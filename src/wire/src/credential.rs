@@ -23,6 +23,7 @@ pub fn is_credential_name(name: &str) -> bool {
 
 /// `POST /api/credentials`.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateCredential {
     /// How graphs name it, as `[[name]]`; unique in the workspace.
@@ -39,6 +40,7 @@ pub struct CreateCredential {
 
 /// `PATCH /api/credentials/{id}`: what is not given stays; `provider` and `description` that are null go.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct UpdateCredential {
     /// The next secret.
@@ -71,6 +73,7 @@ impl fmt::Debug for UpdateCredential {
 
 /// A credential.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CredentialRecord {
     /// UUIDv7.
     pub id: String,
@@ -90,6 +93,7 @@ pub struct CredentialRecord {
 
 /// Answer to `POST /api/admin/vault/rotate`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VaultRotation {
     /// Id of the key that everything will be under.
     pub active: String,
@@ -101,6 +105,7 @@ pub struct VaultRotation {
 
 /// Whether a workflow's newest version has what it needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Readiness {
     /// Nothing is missing.
     pub ready: bool,

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 /// `GET /api/workflows/{ref}/versions/{a}/diff/{b}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VersionDiff {
     /// The number of the version that is compared with; null for a draft.
     pub base: Option<i32>,
@@ -16,6 +17,7 @@ pub struct VersionDiff {
 
 /// One difference.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Change {
     /// The node; null for what belongs to the graph as a whole and for the runnable config.
     pub node: Option<String>,

@@ -6,6 +6,7 @@ use crate::ErrorCode;
 
 /// `{"detail": {…}}`, the body of every answer that is not a success.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ErrorBody {
     /// What went wrong.
     pub detail: ErrorDetail,
@@ -13,6 +14,7 @@ pub struct ErrorBody {
 
 /// What went wrong, for a person and for a program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ErrorDetail {
     /// One plain sentence.
     pub message: String,
@@ -28,6 +30,7 @@ pub struct ErrorDetail {
 
 /// One problem at one place of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FieldError {
     /// JSON pointer (RFC 6901) to the place.
     pub pointer: String,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A search index of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IndexRecord {
     /// As `index_upsert` and `index_search` name it.
     pub name: String,

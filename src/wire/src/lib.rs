@@ -9,10 +9,16 @@ mod credential;
 mod diff;
 mod error;
 mod error_code;
+mod health;
 mod index;
 mod near;
 mod node;
+pub mod operation;
+pub mod operations;
 mod run;
+#[cfg(feature = "schema")]
+mod schema;
+pub mod scope;
 mod sign_in;
 mod socket;
 pub mod sse;
@@ -21,8 +27,8 @@ mod workflow;
 mod workspace;
 
 pub use admin::{
-    AuditActor, AuditObject, AuditRecord, CreateServiceToken, IssuedServiceToken, RotateServiceToken,
-    ServiceTokenRecord,
+    AuditActor, AuditObject, AuditRecord, CreateServiceToken, IssuedServiceToken, RevokeServiceToken,
+    RotateServiceToken, ServiceTokenRecord,
 };
 pub use chat_session::{ChatSessionAnswer, CreateChatSession};
 pub use credential::{
@@ -32,26 +38,28 @@ pub use credential::{
 pub use diff::{Change, VersionDiff};
 pub use error::{ErrorBody, ErrorDetail, FieldError, MOST_PROBLEMS};
 pub use error_code::ErrorCode;
+pub use health::{Health, Readied, ReadyPart, TestEvent};
 pub use index::IndexRecord;
 pub use near::nearest;
 pub use node::NodeTypeRecord;
 pub use run::{
-    CreateRun, DeliveryRecord, DeliveryState, InterruptedAttempt, Rerun, RunEvent, RunFrame, RunProblem,
-    RunRecord, RunState, RunSummary, RunUsage, Trace, TraceStep, WaitsFor,
+    CreateRun, DeliveryRecord, DeliveryState, InterruptedAttempt, Rerun, RunEvent, RunFrame, RunInput,
+    RunProblem, RunRecord, RunState, RunSummary, RunUsage, Trace, TraceStep, WaitsFor,
 };
+pub use scope::Scope;
 pub use sign_in::{
-    Me, Refresh, SessionRecord, SignInStarted, SignedIn, StartSignIn, TerminalCode, UserRecord, VerifyCode,
-    WorkspaceRole,
+    LogOut, Me, Refresh, SessionRecord, SignInStarted, SignedIn, StartSignIn, TerminalCode, UserRecord,
+    VerifyCode, WorkspaceRole,
 };
 pub use socket::{SocketFrame, SocketMessage, SocketProblem, SocketRequest};
 pub use trigger::{
     CronConfig, CronRecord, MissedFires, SetWebhook, SignatureScheme, TriggerError, TriggerSkip,
-    WebhookBegun, WebhookConfig, WebhookRate, WebhookRecord,
+    WebhookAnswer, WebhookBegun, WebhookConfig, WebhookRate, WebhookRecord,
 };
 pub use workflow::{
     BusyThread, ChatSettings, CheckVersion, Checked, CreateVersion, CreateWorkflow, Listed, PromoteDraft,
-    PublicWorkflow, PublishRequest, Published, SavedVersion, SetLive, ShownWorkflow, StopAnswer, StopStatus,
-    UpdateChatSettings, UpdateWorkflow, VersionRecord, VersionSummary, WorkflowRecord,
+    PublicWorkflow, PublishRequest, Published, SaveVersion, SavedVersion, SetLive, ShownWorkflow, StopAnswer,
+    StopStatus, UpdateChatSettings, UpdateWorkflow, VersionRecord, VersionSummary, WorkflowRecord,
 };
 
 /// An instant on the wire: RFC 3339, UTC, with `Z`.

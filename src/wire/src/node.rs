@@ -5,6 +5,7 @@ use serde_json::Value;
 
 /// A type of node: `GET /api/nodes/{type}`, and an entry of `GET /api/nodes`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NodeTypeRecord {
     /// Its name: the `type` of a node in a graph.
     pub name: String,

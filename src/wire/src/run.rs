@@ -8,6 +8,7 @@ use crate::chat::NoticeLevel;
 
 /// `POST /api/workflows/{ref}/runs`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateRun {
     /// What the graph's `inputs` schema asks for; `{}` unless given.
@@ -29,6 +30,7 @@ pub struct CreateRun {
 
 /// State of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum RunState {
     /// Accepted, not begun.
@@ -68,6 +70,7 @@ impl RunState {
 
 /// Why a run failed or was stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunProblem {
     /// Stable dotted code.
     pub code: String,
@@ -80,6 +83,7 @@ pub struct RunProblem {
 
 /// A run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunRecord {
     /// UUIDv7.
     pub id: String,
@@ -120,6 +124,7 @@ pub struct RunRecord {
 
 /// A run in a list of a workspace: without its inputs, output and metadata.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunSummary {
     /// UUIDv7.
     pub id: String,
@@ -155,6 +160,7 @@ pub struct RunSummary {
 
 /// The answer that a run waits for; `POST /api/runs/{id}/inputs/{key}` gives it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WaitsFor {
     /// By which an answer names it.
     pub key: String,
@@ -168,8 +174,12 @@ pub struct WaitsFor {
     pub expires_at: Option<Timestamp>,
 }
 
+/// `POST /api/runs/{id}/inputs/{key}`: the answer itself, any JSON.
+pub type RunInput = Value;
+
 /// `POST /api/runs/{id}/rerun`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Rerun {
     /// The super-step that is run first, from 1; what is before it is copied.
@@ -181,6 +191,7 @@ pub struct Rerun {
 
 /// `GET /api/runs/{id}/trace`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Trace {
     /// The run.
     pub run: RunRecord,
@@ -204,6 +215,7 @@ pub struct Trace {
 
 /// An attempt of a node that was in progress when a crash or a restart of the service cut its run off.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InterruptedAttempt {
     /// The node, as in [`TraceStep::node`].
     pub node: String,
@@ -219,6 +231,7 @@ pub struct InterruptedAttempt {
 
 /// An event of `webhook_send` or a mail of `email_send`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeliveryRecord {
     /// As `delivery_id` in the step's result.
     pub id: String,
@@ -238,6 +251,7 @@ pub struct DeliveryRecord {
 
 /// What has become of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DeliveryState {
     /// It waits for an attempt.
@@ -250,6 +264,7 @@ pub enum DeliveryState {
 
 /// What the models of a run have used, failed attempts included.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunUsage {
     /// Calls that were answered.
     pub calls: u64,
@@ -263,6 +278,7 @@ pub struct RunUsage {
 
 /// An attempt of a node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TraceStep {
     /// The super-step, from 1.
     pub step: i32,
@@ -293,6 +309,7 @@ pub struct TraceStep {
 
 /// An event of a run, as SSE and the websocket send it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunFrame {
     /// What happened: `type` and `payload`.
     #[serde(flatten)]
@@ -307,6 +324,7 @@ pub struct RunFrame {
 
 /// What happens in a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "payload", rename_all = "snake_case")]
 pub enum RunEvent {
     /// It begins, or resumes: after a wait, or after a restart of the service.

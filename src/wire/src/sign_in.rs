@@ -6,6 +6,7 @@ use crate::Timestamp;
 
 /// Asks for a mail with a link and a code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StartSignIn {
     /// Whose mail address.
     pub email: String,
@@ -16,6 +17,7 @@ pub struct StartSignIn {
 
 /// The same for every address.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SignInStarted {
     /// Goes with the code, where no cookie does. A secret of the caller.
     pub challenge: String,
@@ -23,6 +25,7 @@ pub struct SignInStarted {
 
 /// Shows the code.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VerifyCode {
     /// What the start was answered with; absent where the cookie comes along.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -35,6 +38,7 @@ pub struct VerifyCode {
 
 /// A user has signed in.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SignedIn {
     /// Goes into the header `Authorization`.
     pub access_token: String,
@@ -53,6 +57,7 @@ pub struct SignedIn {
 
 /// A code that signs in a terminal.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TerminalCode {
     /// What `POST /api/auth/refresh` takes, once.
     pub code: String,
@@ -62,6 +67,7 @@ pub struct TerminalCode {
 
 /// Puts a new pair of tokens in the place of the old one.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Refresh {
     /// The latest one.
     pub refresh_token: String,
@@ -69,6 +75,7 @@ pub struct Refresh {
 
 /// A person with an account.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UserRecord {
     /// Their id.
     pub id: String,
@@ -80,6 +87,7 @@ pub struct UserRecord {
 
 /// Who the caller is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Me {
     /// The person.
     pub user: UserRecord,
@@ -92,6 +100,7 @@ pub struct Me {
 
 /// A sign-in of a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionRecord {
     /// Its id.
     pub id: String,
@@ -111,6 +120,7 @@ pub struct SessionRecord {
 
 /// A workspace and the user's role in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkspaceRole {
     /// Its id.
     pub id: String,
@@ -118,4 +128,14 @@ pub struct WorkspaceRole {
     pub slug: String,
     /// `viewer`, `editor`, `admin` or `owner`.
     pub role: String,
+}
+
+/// `POST /api/auth/logout`.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct LogOut {
+    /// Ends the sign-in of this token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refresh_token: Option<String>,
 }

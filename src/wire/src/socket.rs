@@ -7,6 +7,7 @@ use crate::{FieldError, Timestamp};
 
 /// What a client says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum SocketRequest {
     /// Is answered with `pong`.
@@ -53,6 +54,7 @@ pub enum SocketRequest {
 
 /// What the service says that is no event of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SocketFrame {
     /// `type` and `payload`.
     #[serde(flatten)]
@@ -70,6 +72,7 @@ pub struct SocketFrame {
 
 /// The answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "payload", rename_all = "snake_case")]
 pub enum SocketMessage {
     /// To `ping`.
@@ -80,6 +83,7 @@ pub enum SocketMessage {
 
 /// What went wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SocketProblem {
     /// One plain sentence.
     pub message: String,

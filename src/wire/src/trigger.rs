@@ -8,6 +8,7 @@ use crate::Timestamp;
 
 /// What becomes of fires whose time has passed while no instance ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MissedFires {
     /// They are left out; the next one is in the future.
@@ -36,6 +37,7 @@ impl MissedFires {
 
 /// `PUT /api/workflows/{ref}/triggers/cron`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CronConfig {
     /// Five fields (minute, hour, day of the month, month, day of the week), or six with seconds first.
     pub expression: String,
@@ -63,6 +65,7 @@ fn yes() -> bool {
 
 /// A fire that began no run because it was not to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TriggerSkip {
     /// The time that it stood for.
     pub scheduled_for: Timestamp,
@@ -72,6 +75,7 @@ pub struct TriggerSkip {
 
 /// A fire that began no run though it was to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TriggerError {
     /// The time that it stood for.
     pub scheduled_for: Timestamp,
@@ -83,6 +87,7 @@ pub struct TriggerError {
 
 /// A cron trigger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CronRecord {
     /// What it was told.
     #[serde(flatten)]
@@ -105,6 +110,7 @@ pub struct CronRecord {
 
 /// What a signature is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SignatureScheme {
     /// `<timestamp>.<body>`, or the body alone.
@@ -116,6 +122,7 @@ pub enum SignatureScheme {
 
 /// How many calls a webhook takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WebhookRate {
     /// So many at once, and then one for each part of the interval.
     pub limit: u32,
@@ -125,6 +132,7 @@ pub struct WebhookRate {
 
 /// A webhook's configuration, without its secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WebhookConfig {
     /// Verbs that begin a run.
     pub allowed_methods: Vec<String>,
@@ -151,6 +159,7 @@ pub struct WebhookConfig {
 
 /// `PUT /api/workflows/{ref}/triggers/webhook/config`. What is not given is as usual; a secret that is not given stays.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct SetWebhook {
     /// Verbs that begin a run; `POST` where none is given.
@@ -199,6 +208,7 @@ impl fmt::Debug for SetWebhook {
 
 /// A webhook. Its secrets are masked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WebhookRecord {
     /// What it was told.
     #[serde(flatten)]
@@ -215,9 +225,24 @@ pub struct WebhookRecord {
 
 /// Answer to a webhook's call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WebhookBegun {
     /// The run.
     pub run_id: String,
     /// `queued`.
     pub status: crate::RunState,
+}
+
+/// Answer to a call of a webhook.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub enum WebhookAnswer {
+    /// The run.
+    Begun(WebhookBegun),
+    /// The challenge of a verification.
+    Challenge {
+        /// As it was sent.
+        challenge: String,
+    },
 }

@@ -7,6 +7,7 @@ use crate::{FieldError, Readiness, Timestamp};
 
 /// `POST /api/workflows`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateWorkflow {
     /// Shown to people; 1 to 200 characters.
@@ -24,6 +25,7 @@ pub struct CreateWorkflow {
 
 /// `PUT /api/workflows/{ref}`: what is not said stays as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct UpdateWorkflow {
     /// Shown to people; 1 to 200 characters.
@@ -55,6 +57,7 @@ fn stated<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(
 
 /// What to change about what a chat shows.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct UpdateChatSettings {
     /// At most 20 objects `{label, prompt, icon?}`.
@@ -70,6 +73,7 @@ pub struct UpdateChatSettings {
 
 /// What becomes of a message while another is being answered in its thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum BusyThread {
     /// It waits for its turn.
@@ -98,6 +102,7 @@ impl BusyThread {
 
 /// A workflow's record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkflowRecord {
     /// UUIDv7.
     pub id: String,
@@ -139,6 +144,7 @@ pub struct WorkflowRecord {
 
 /// `GET /api/workflows/{ref}`: the record, and whether it can run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ShownWorkflow {
     /// The record.
     #[serde(flatten)]
@@ -150,6 +156,7 @@ pub struct ShownWorkflow {
 
 /// What the chat of a workflow shows.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChatSettings {
     /// Prompts to start with.
     #[serde(default)]
@@ -164,6 +171,7 @@ pub struct ChatSettings {
 
 /// What anybody may know of a published workflow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PublicWorkflow {
     /// UUIDv7.
     pub id: String,
@@ -181,6 +189,7 @@ pub struct PublicWorkflow {
 
 /// `POST /api/workflows/{ref}/versions` of a draft.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PromoteDraft {
     /// The draft's id.
@@ -195,6 +204,7 @@ pub struct PromoteDraft {
 
 /// `POST /api/workflows/{ref}/versions/{n}/live`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SetLive {
     /// Also a version that did not pass a gate.
@@ -204,6 +214,7 @@ pub struct SetLive {
 
 /// `POST /api/workflows/{ref}/versions`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateVersion {
     /// A graph of format `graph/1`.
@@ -219,8 +230,20 @@ pub struct CreateVersion {
     pub notes: Option<String>,
 }
 
+/// `POST /api/workflows/{ref}/versions`: a graph, or a draft to save.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub enum SaveVersion {
+    /// A graph.
+    Graph(CreateVersion),
+    /// A draft.
+    Draft(PromoteDraft),
+}
+
 /// A frozen version.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VersionRecord {
     /// UUIDv7.
     pub id: String,
@@ -248,6 +271,7 @@ pub struct VersionRecord {
 
 /// Answer to saving a version.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SavedVersion {
     /// The version.
     #[serde(flatten)]
@@ -259,6 +283,7 @@ pub struct SavedVersion {
 
 /// `POST /api/workflows/check`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CheckVersion {
     /// A graph of format `graph/1`.
@@ -270,6 +295,7 @@ pub struct CheckVersion {
 
 /// What is wrong with a graph and its config.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Checked {
     /// Whether they would be saved.
     pub valid: bool,
@@ -281,6 +307,7 @@ pub struct Checked {
 
 /// A version in a list: everything that is small. The whole is read by its number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VersionSummary {
     /// UUIDv7.
     pub id: String,
@@ -302,6 +329,8 @@ pub struct VersionSummary {
 
 /// A part of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "{T}List"))]
 pub struct Listed<T> {
     /// The entries.
     pub data: Vec<T>,
@@ -311,6 +340,7 @@ pub struct Listed<T> {
 
 /// `POST /api/workflows/{ref}/publish`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PublishRequest {
     /// Whether chatting asks for a login; absent: as it is, and not at the first publication.
@@ -320,6 +350,7 @@ pub struct PublishRequest {
 
 /// Answer to publishing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Published {
     /// The workflow as it is now.
     pub workflow: WorkflowRecord,
@@ -329,6 +360,7 @@ pub struct Published {
 
 /// Answer to stopping a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StopAnswer {
     /// How the turn stands.
     pub status: StopStatus,
@@ -336,6 +368,7 @@ pub struct StopAnswer {
 
 /// How a turn stands after a request to stop it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum StopStatus {
     /// The request is stored and the turn is about to end.

@@ -6,6 +6,7 @@ use crate::Timestamp;
 
 /// `POST /api/workspaces`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateWorkspace {
     /// How requests name it: words of a-z and 0-9 with hyphens between them, at most 64 characters, for good.
@@ -17,6 +18,7 @@ pub struct CreateWorkspace {
 
 /// `PATCH /api/workspaces/{id}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct UpdateWorkspace {
     /// Shown to people, at most 100 characters.
@@ -25,6 +27,7 @@ pub struct UpdateWorkspace {
 
 /// A workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkspaceRecord {
     /// UUIDv7.
     pub id: String,
@@ -43,6 +46,7 @@ pub struct WorkspaceRecord {
 
 /// What a workspace keeps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkspaceStorage {
     /// Bytes of its runs, events, messages and search indexes; about, where it is much.
     pub bytes: i64,
@@ -54,6 +58,7 @@ pub struct WorkspaceStorage {
 
 /// `POST /api/workspaces/{id}/members`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct AddMember {
     /// Their mail address; an invitation goes there.
@@ -64,6 +69,7 @@ pub struct AddMember {
 
 /// `PATCH /api/workspaces/{id}/members/{user_id}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct UpdateMember {
     /// `viewer`, `editor`, `admin` or `owner`.
@@ -72,6 +78,7 @@ pub struct UpdateMember {
 
 /// A person who belongs to a workspace, or is invited to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemberRecord {
     /// Id of their account.
     pub user_id: String,

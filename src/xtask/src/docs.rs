@@ -1,6 +1,7 @@
 //! `cargo xtask docs`: pages that are written from tables of the code, so that they cannot say something else.
 
 mod errors;
+mod openapi;
 mod protocol;
 mod workflows;
 
@@ -16,6 +17,7 @@ const GENERATORS: &[Generator] = &[
     ("docs/ERRORS.md", errors::page),
     ("docs/PROTOCOL.md", protocol::page),
     ("docs/WORKFLOWS.md", workflows::page),
+    ("docs/openapi.json", openapi::document),
 ];
 
 /// Writes every generated page, or only compares them.

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use anyhow::{Context, Result, ensure};
 use cargo_metadata::{DependencyKind, Metadata};
 
-use crate::rules::{ARROWS, BANS, FORBIDDEN, From, ONLY, TOP};
-use crate::sources;
+use crate::rules::{ARROWS, BANS, FOR_TESTS, FORBIDDEN, From, ONLY, TOP};
+use crate::{named, sources};
 
 /// What the checks look at; small enough that a test can write one down.
 #[derive(Default)]
@@ -35,6 +35,7 @@ pub(crate) fn run(workspace: &Metadata) -> Result<()> {
     let (found, words) = sources::check(workspace.workspace_root.as_std_path())?;
     findings.extend(found);
     findings.extend(words.findings());
+    findings.extend(named::check(workspace.workspace_root.as_std_path())?);
     for finding in &findings {
         println!("{finding}");
     }
@@ -89,8 +90,9 @@ fn arrows(member: &Member, findings: &mut Vec<String>) {
     let allowed = reach(name);
     for need in member.needs.iter().filter(|need| need.inside) {
         // A package may ask itself for a feature such as test-util in its own tests.
-        let itself = need.name == name && need.kind == DependencyKind::Development;
-        if !itself && !allowed.contains(need.name.as_str()) {
+        let for_tests = need.name == name || FOR_TESTS.contains(&need.name.as_str());
+        let by_tests = for_tests && need.kind == DependencyKind::Development;
+        if !by_tests && !allowed.contains(need.name.as_str()) {
             findings.push(format!(
                 "{name} -> {}{}: no such arrow in src/xtask/src/rules.rs",
                 need.name,
@@ -225,12 +227,12 @@ mod tests {
 
     #[test]
     fn wire_lives_on_serde_alone() {
-        for good in ["serde", "serde_json", "utoipa"] {
+        for good in ["serde", "serde_json", "schemars"] {
             assert!(uses("wire", good, Normal).is_empty());
         }
         assert_eq!(
             uses("wire", "chrono", Normal),
-            ["wire uses chrono: it may use only serde, serde_json, utoipa"]
+            ["wire uses chrono: it may use only serde, serde_json, schemars"]
         );
         assert_eq!(uses("wire", "cc", Build).len(), 1);
         assert!(uses("wire", "insta", Development).is_empty());

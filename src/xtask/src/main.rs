@@ -5,6 +5,7 @@ mod bench;
 mod cluster;
 mod docs;
 mod layers;
+mod named;
 mod needs;
 mod rules;
 mod run;

@@ -11,10 +11,14 @@ pub(crate) const ARROWS: &[(&str, &[&str])] = &[
     ("sandbox", &["kernel"]),
     ("net", &["kernel", "wire"]),
     ("store", &["auth", "kernel", "wire"]),
-    ("engine", &["sandbox", "net", "kernel", "wire"]),
+    ("models", &["net", "kernel", "wire"]),
+    ("practice", &["models", "kernel"]),
+    ("engine", &["models", "sandbox", "net", "kernel", "wire"]),
+    ("diagram", &["engine"]),
     ("training", &["engine"]),
     ("actors", &["store", "engine", "training"]),
-    ("server", &["actors", "auth", "bundle", "config", "net"]),
+    ("control", &["actors", "auth", "store"]),
+    ("server", &["actors", "auth", "bundle", "config", "control", "diagram", "net", "practice"]),
     ("client", &["kernel", "wire"]),
     ("callboard", &["client", "server"]),
 ];
@@ -42,8 +46,11 @@ pub(crate) const MODULES: &[(&str, &[&str])] = &[(
 /// Packages that may import any other, and that none may import.
 pub(crate) const TOP: &[&str] = &["integration-tests", "xtask"];
 
+/// Packages that the tests of every package may use.
+pub(crate) const FOR_TESTS: &[&str] = &["practice"];
+
 /// Packages that live on a fixed list of outside crates (tests may use more).
-pub(crate) const ONLY: &[(&str, &[&str])] = &[("wire", &["serde", "serde_json", "utoipa"])];
+pub(crate) const ONLY: &[(&str, &[&str])] = &[("wire", &["serde", "serde_json", "schemars"])];
 
 /// An outside crate (`*` at the end stands for any ending) and the packages it is kept out of.
 pub(crate) struct Ban {
@@ -59,12 +66,17 @@ pub(crate) enum From {
 }
 
 /// Packages that are told of HTTP, actors and SQL only through traits of their own.
-const PURE: &[&str] = &["engine", "training", "auth", "bundle"];
+const PURE: &[&str] = &["models", "practice", "engine", "diagram", "training", "auth", "bundle"];
 
 pub(crate) const BANS: &[Ban] = &[
     Ban { crates: "actix*", from: From::These(PURE), why: "it knows no actors and no HTTP" },
     Ban { crates: "tokio-postgres*", from: From::These(PURE), why: "it knows no database" },
     Ban { crates: "diesel*", from: From::AllBut(&["store"]), why: "SQL lives in `store` alone" },
+    Ban {
+        crates: "actix*",
+        from: From::These(&["control"]),
+        why: "decisions know no HTTP and no actors' runtime",
+    },
     Ban { crates: "actix-web*", from: From::These(&["actors"]), why: "HTTP lives in `server`" },
     Ban {
         crates: "actix-web-actors",

@@ -111,7 +111,7 @@ impl House {
                     random,
                     ids,
                     grace: actors::Grace { interface: None, chatkit: None },
-                    models: engine::models::Models::default(),
+                    models: models::Models::default(),
                     sandbox: sandbox::Sandbox::new(sandbox::Options::own()),
                     vault: None,
                     outbound,

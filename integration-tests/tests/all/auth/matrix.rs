@@ -1,136 +1,11 @@
-//! Every route with every kind of caller. A route that is missing here fails the test.
-
-use std::collections::BTreeSet;
+//! Every operation with every kind of caller: who may call it is what its declaration says.
 
 use auth::scope::Scope;
 use integration_tests::{AnswerExt, MailServer, TestService};
 use serde_json::{Value, json};
+use wire::operation::Access;
 
 use super::support::{SECRET, browser, jwt, other_workspace, seconds_from_now, sign_in};
-
-/// What a route asks for.
-#[derive(Clone, Copy, PartialEq)]
-enum Asks {
-    /// A scope; what the path names is in a workspace.
-    Scope(Scope),
-    /// A scope; nothing of the route is in a workspace.
-    Anywhere(Scope),
-    /// An access mode of its own.
-    Own,
-}
-
-use Asks::{Anywhere, Own, Scope as Needs};
-use Scope::{
-    ChatSession, TokensRead, TokensWrite, VaultRead, VaultWrite, WorkflowsExecute, WorkflowsRead,
-    WorkflowsWrite, WorkspacesRead, WorkspacesWrite,
-};
-
-const ROWS: &[(&str, &str, Asks)] = &[
-    ("GET", "/", Own),
-    ("GET", "/chat/*", Own),
-    ("GET", "/login", Own),
-    ("GET", "/assets/*", Own),
-    ("GET", "/healthz", Own),
-    ("GET", "/readyz", Own),
-    ("GET", "/api/system/health", Own),
-    ("GET", "/api/system/stream", Own),
-    ("POST", "/api/chat", Own),
-    ("POST", "/api/chat/session", Needs(ChatSession)),
-    ("GET", "/api/chat/threads/*/stream", Own),
-    ("GET", "/api/chat/streams/*", Own),
-    ("POST", "/api/chat/streams/*/stop", Own),
-    ("POST", "/api/auth/email/start", Own),
-    ("POST", "/api/auth/email/verify", Own),
-    ("GET", "/api/auth/magic/*", Own),
-    ("POST", "/api/auth/magic/*", Own),
-    ("GET", "/api/auth/oidc/start", Own),
-    ("GET", "/api/auth/oidc/callback", Own),
-    ("POST", "/api/auth/refresh", Own),
-    ("POST", "/api/auth/logout", Own),
-    ("POST", "/api/auth/terminal", Own),
-    ("GET", "/api/auth/me", Own),
-    ("DELETE", "/api/auth/sessions", Own),
-    ("DELETE", "/api/auth/sessions/*", Own),
-    ("GET", "/api/workflows", Needs(WorkflowsRead)),
-    ("POST", "/api/workflows", Needs(WorkflowsWrite)),
-    ("POST", "/api/workflows/check", Anywhere(WorkflowsRead)),
-    ("GET", "/api/workflows/*", Needs(WorkflowsRead)),
-    ("PUT", "/api/workflows/*", Needs(WorkflowsWrite)),
-    ("DELETE", "/api/workflows/*", Needs(WorkflowsWrite)),
-    ("GET", "/api/workflows/*/public", Own),
-    ("POST", "/api/workflows/*/publish", Needs(WorkflowsWrite)),
-    ("POST", "/api/workflows/*/versions/*/live", Needs(WorkflowsWrite)),
-    ("POST", "/api/workflows/*/publish/revoke", Needs(WorkflowsWrite)),
-    ("POST", "/api/workflows/*/chat/session", Needs(WorkflowsExecute)),
-    ("GET", "/api/workflows/*/versions", Needs(WorkflowsRead)),
-    ("POST", "/api/workflows/*/versions", Needs(WorkflowsWrite)),
-    ("GET", "/api/workflows/*/versions/*", Needs(WorkflowsRead)),
-    ("GET", "/api/workflows/*/versions/*/diff/*", Needs(WorkflowsRead)),
-    ("GET", "/api/workflows/*/versions/*/diagram.svg", Needs(WorkflowsRead)),
-    ("GET", "/api/workflows/*/versions/*/diagram.mmd", Needs(WorkflowsRead)),
-    ("GET", "/api/workflows/*/runs", Needs(WorkflowsRead)),
-    ("POST", "/api/workflows/*/runs", Needs(WorkflowsExecute)),
-    ("GET", "/api/workflows/*/triggers/cron", Needs(WorkflowsRead)),
-    ("PUT", "/api/workflows/*/triggers/cron", Needs(WorkflowsWrite)),
-    ("DELETE", "/api/workflows/*/triggers/cron", Needs(WorkflowsWrite)),
-    ("GET", "/api/workflows/*/triggers/webhook", Own),
-    ("POST", "/api/workflows/*/triggers/webhook", Own),
-    ("PUT", "/api/workflows/*/triggers/webhook", Own),
-    ("PATCH", "/api/workflows/*/triggers/webhook", Own),
-    ("DELETE", "/api/workflows/*/triggers/webhook", Own),
-    ("GET", "/api/workflows/*/triggers/webhook/config", Needs(WorkflowsRead)),
-    ("PUT", "/api/workflows/*/triggers/webhook/config", Needs(WorkflowsWrite)),
-    ("DELETE", "/api/workflows/*/triggers/webhook/config", Needs(WorkflowsWrite)),
-    ("GET", "/api/runs", Needs(WorkflowsRead)),
-    ("GET", "/api/runs/*", Needs(WorkflowsRead)),
-    ("GET", "/api/runs/*/events", Needs(WorkflowsRead)),
-    ("GET", "/api/runs/*/trace", Needs(WorkflowsRead)),
-    ("POST", "/api/runs/*/cancel", Needs(WorkflowsExecute)),
-    ("POST", "/api/runs/*/rerun", Needs(WorkflowsExecute)),
-    ("POST", "/api/runs/*/inputs/*", Needs(WorkflowsExecute)),
-    ("GET", "/api/indexes", Needs(WorkflowsRead)),
-    ("DELETE", "/api/indexes/*", Needs(WorkflowsWrite)),
-    ("GET", "/api/credentials", Needs(VaultRead)),
-    ("POST", "/api/credentials", Needs(VaultWrite)),
-    ("PATCH", "/api/credentials/*", Needs(VaultWrite)),
-    ("DELETE", "/api/credentials/*", Needs(VaultWrite)),
-    ("POST", "/api/admin/vault/rotate", Needs(VaultWrite)),
-    ("GET", "/api/workspaces", Anywhere(WorkspacesRead)),
-    ("POST", "/api/workspaces", Needs(WorkspacesWrite)),
-    ("GET", "/api/workspaces/*", Needs(WorkspacesRead)),
-    ("PATCH", "/api/workspaces/*", Needs(WorkspacesWrite)),
-    ("DELETE", "/api/workspaces/*", Needs(WorkspacesWrite)),
-    ("GET", "/api/workspaces/*/members", Needs(WorkspacesRead)),
-    ("POST", "/api/workspaces/*/members", Needs(WorkspacesWrite)),
-    ("PATCH", "/api/workspaces/*/members/*", Needs(WorkspacesWrite)),
-    ("DELETE", "/api/workspaces/*/members/*", Needs(WorkspacesWrite)),
-    ("GET", "/api/admin/service-tokens", Anywhere(TokensRead)),
-    ("POST", "/api/admin/service-tokens", Needs(TokensWrite)),
-    ("GET", "/api/admin/service-tokens/*", Needs(TokensRead)),
-    ("DELETE", "/api/admin/service-tokens/*", Needs(TokensWrite)),
-    ("POST", "/api/admin/service-tokens/*/revoke", Needs(TokensWrite)),
-    ("POST", "/api/admin/service-tokens/*/rotate", Needs(TokensWrite)),
-    ("GET", "/api/admin/audit", Anywhere(TokensRead)),
-    ("GET", "/ws/workflow/*", Own),
-    ("GET", "/api/nodes", Anywhere(WorkflowsRead)),
-    ("GET", "/api/nodes/*", Anywhere(WorkflowsRead)),
-];
-
-#[test]
-fn every_route_and_method_has_a_row() {
-    let rows: BTreeSet<(&str, &str)> = ROWS.iter().map(|(method, path, _)| (*path, *method)).collect();
-    let methods = |(path, allow): &(&'static str, &'static str)| {
-        let path = *path;
-        // HEAD is GET without the body.
-        allow
-            .split(", ")
-            .filter(|method| *method != "HEAD")
-            .map(move |method| (path, method))
-            .collect::<Vec<_>>()
-    };
-    let routes: BTreeSet<(&str, &str)> = server::PATHS.iter().flat_map(methods).collect();
-    assert_eq!(rows, routes);
-}
 
 /// What the paths name.
 struct Things {
@@ -247,24 +122,26 @@ async fn every_route_judges_every_kind_of_caller() {
     assert_eq!(t.root().post("/api/workspaces/other/members", &bob).await.status, 201);
     let bob = sign_in(&t, &mail, "bob@example.org").await;
     let eve = browser(&t, &mail, "eve@example.org").await;
-    for (method, path, asks) in ROWS {
+    for operation in wire::operations::all() {
+        let (method, path) = (operation.method.as_str(), operation.pattern());
+        let path = path.as_str();
         let things = Things::of(&t, path).await;
         let (address, body) = things.request(method, path);
         let row = format!("{method} {path}");
         let content = [("content-type", "application/json")];
-        let mut body_text = if *method == "GET" { String::new() } else { body.to_string() };
+        let mut body_text = if method == "GET" { String::new() } else { body.to_string() };
         let plain = t.send(method, &address, &content, &body_text).await;
-        let (scope, bound) = match asks {
-            Own => {
+        let (scope, bound) = match operation.access {
+            Access::Own => {
                 // Who is signed in is asked of who it is.
                 let asks =
                     ["/api/auth/me", "/api/auth/terminal", "/api/auth/sessions", "/api/auth/sessions/*"]
-                        .contains(path);
+                        .contains(&path);
                 assert_eq!(plain.code() == "auth.missing_token", asks, "{row}");
                 continue;
             }
-            Needs(scope) => (scope, true),
-            Anywhere(scope) => (scope, false),
+            Access::Scope(scope) => (scope, true),
+            Access::Anywhere(scope) => (scope, false),
         };
         assert_eq!(plain.refusal(), "401 auth.missing_token", "{row}");
         let cookie = eve.send(method, &address, &content, body_text.clone()).await.unwrap();
@@ -272,11 +149,11 @@ async fn every_route_judges_every_kind_of_caller() {
         let without: Vec<&str> = texts.iter().copied().filter(|text| *text != scope.as_str()).collect();
         let weak = t.root().token(&without, &[]).await;
         let lacking = t.bearer(&weak).send(method, &address, &content, &body_text).await;
-        let status = if *path == "/api/chat/session" { 401 } else { 403 };
+        let status = if path == "/api/chat/session" { 401 } else { 403 };
         assert_eq!((lacking.status, lacking.code().as_str()), (status, "auth.missing_scope"), "{row}");
         assert_eq!(lacking.message(), format!("Missing required scopes: {scope}"), "{row}");
         for (who, token) in [("nowhere", &nowhere), ("elsewhere", &elsewhere), ("bob", &bob)] {
-            let own = match *path {
+            let own = match path {
                 // Whatever is made goes to the caller's own workspace, which is the other one here.
                 "/api/workflows" | "/api/credentials" | "/api/indexes" | "/api/indexes/*" | "/api/runs" => {
                     who != "nowhere"

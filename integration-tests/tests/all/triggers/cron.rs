@@ -104,7 +104,9 @@ async fn it_fires_on_time_again_and_again_with_what_it_stands_for() {
         .while_time_passes(async {
             until("it is noted", async || {
                 let record = shown(&t, &workflow).await;
-                !record["last_run_id"].is_null() && record["next_fire_at"] != made["next_fire_at"]
+                let next = record["next_fire_at"].as_str().unwrap().parse::<DateTime<Utc>>().unwrap();
+                // The second fire is noted a little after its run has ended.
+                !record["last_run_id"].is_null() && next > t.clock().now()
             })
             .await;
             shown(&t, &workflow).await
@@ -114,8 +116,6 @@ async fn it_fires_on_time_again_and_again_with_what_it_stands_for() {
     assert_eq!(first, made["next_fire_at"].as_str().unwrap().replace(".000000", ""));
     assert_eq!(t.scalar("SELECT DISTINCT inputs::json->>'timezone' FROM runs").await, "Asia/Kolkata");
     assert_eq!((&record["last_error"], &record["last_skipped"]), (&Value::Null, &Value::Null));
-    let next = record["next_fire_at"].as_str().unwrap().parse::<DateTime<Utc>>().unwrap();
-    assert!(next > t.clock().now());
 }
 
 #[tokio::test]

@@ -6,8 +6,8 @@ use wire::FieldError;
 use crate::Problems;
 use crate::graph::Graph;
 use crate::graph::fields::nearest;
-use crate::models::PROVIDERS;
 use crate::template::has_holes;
+use models::PROVIDERS;
 
 /// A problem for each `model` of an unknown provider, also in bodies and tools; templates are not looked at.
 pub(super) fn check(graph: &Graph) -> Problems {

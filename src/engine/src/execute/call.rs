@@ -21,13 +21,13 @@ use super::output::{SlotOutput, StepOutput};
 use super::reuse::Finished;
 use super::{RunInfo, RunInput, Stop, steps};
 use crate::check::PlanNode;
-use crate::models::{Models, Pieces};
 use crate::nodes::Failure;
 use crate::outbox::Delivery;
 use crate::ports::{Answer, Credentials, Databases, Ports, Resolved, SearchIndex, StepKey, Workflows};
 use crate::redact::Redactor;
 use crate::template::overlay;
 use crate::{NodeError, RunError};
+use models::{Models, Pieces};
 
 /// Most sub-workflows inside one another.
 const DEPTH: u32 = 16;

@@ -87,7 +87,7 @@ impl Retry {
 
 /// What becomes of the run when a node has failed for good.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) enum OnError {
+pub enum OnError {
     /// The run fails.
     #[default]
     Fail,

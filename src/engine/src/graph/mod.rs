@@ -8,14 +8,15 @@ pub(crate) mod parse;
 
 use serde_json::{Map, Value};
 
-pub(crate) use common::{Common, OnError, OnUnknown, Retry};
+pub use common::OnError;
+pub(crate) use common::{Common, OnUnknown, Retry};
 
 use crate::channel::Channel;
 
 /// The fixed entry.
-pub(crate) const START: &str = "START";
+pub const START: &str = "START";
 /// The fixed exit.
-pub(crate) const END: &str = "END";
+pub const END: &str = "END";
 
 /// A graph of format `graph/1`.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,6 +67,14 @@ pub struct NodeSpec {
     pub fields: Map<String, Value>,
     /// JSON pointer to it.
     pub pointer: String,
+}
+
+impl NodeSpec {
+    /// What becomes of the run when it has failed for good.
+    #[must_use]
+    pub fn on_error(&self) -> &OnError {
+        &self.common.on_error
+    }
 }
 
 /// An edge as it was written.

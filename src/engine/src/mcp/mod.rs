@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 
 use self::transport::Guarded;
 use crate::NodeError;
-use crate::models::Tool;
+use models::Tool;
 
 const CLOSED: &str = "the MCP server closed the connection before it answered";
 /// Most tools of one server that are looked at.
@@ -27,7 +27,7 @@ const MOST_TOOLS: usize = 500;
 
 /// Calls MCP servers. Cheap to clone.
 #[derive(Clone)]
-pub struct Mcp {
+pub(crate) struct Mcp {
     client: Client,
 }
 
@@ -49,8 +49,7 @@ impl Server {
 
 impl Mcp {
     /// Calls through this client, which says what addresses may be called.
-    #[must_use]
-    pub fn new(client: Client) -> Self {
+    pub(crate) fn new(client: Client) -> Self {
         Self { client }
     }
 

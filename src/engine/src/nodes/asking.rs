@@ -12,9 +12,9 @@ use super::{Call, Failure};
 use crate::NodeError;
 use crate::check::Check;
 use crate::graph::fields::Fields;
-use crate::models::{Message, ModelAnswer, ModelRequest, NoPieces, Pieces, Role, Usage, cost, rounded};
 use crate::redact::Masked;
 use crate::schema::Schema;
+use models::{Message, ModelAnswer, ModelRequest, NoPieces, Pieces, Role, Usage, cost, rounded};
 
 /// Limit of one attempt unless the graph says otherwise.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(600);

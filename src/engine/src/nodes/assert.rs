@@ -16,6 +16,7 @@ pub(super) const TYPE: NodeType = NodeType {
     group: "logic",
     summary: "Fails unless a condition holds.",
     effect: Effect::Pure,
+    secrets: &[],
     schema,
     result: "`{ok: true}`",
     members: &["ok"],

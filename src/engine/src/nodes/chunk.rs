@@ -27,6 +27,7 @@ pub(super) const TYPE: NodeType = NodeType {
     group: "data",
     summary: "Splits a text into chunks of whole paragraphs, sentences, words or characters for a search index.",
     effect: Effect::Pure,
+    secrets: &[],
     schema,
     result: "`{chunks: [{text, index, start, end, metadata}], count}`; `start` and `end` are positions in the text, in \
              characters; `metadata` only if it was given.",

@@ -25,6 +25,7 @@ pub(super) const TYPE: NodeType = NodeType {
     group: "models",
     summary: "Chooses one or several labels for a text with a language model.",
     effect: Effect::Model,
+    secrets: super::target::SECRETS,
     schema,
     result: "`{label, reason, usage: {calls, input_tokens, output_tokens, cost_usd}, model}`; with `multiple`, \
              a list `labels` instead of `label`.",

@@ -22,6 +22,7 @@ pub(super) const TYPE: NodeType = NodeType {
     group: "code",
     summary: "Runs Python or JavaScript in a sandbox: a function of one of the graph's modules, or a short piece of code.",
     effect: Effect::Pure,
+    secrets: &[],
     schema,
     result: "The value that the code returned.",
     members: &[],

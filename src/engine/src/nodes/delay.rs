@@ -22,6 +22,7 @@ pub(super) const TYPE: NodeType = NodeType {
     group: "logic",
     summary: "Waits for a given time; after a restart of the service, only for the rest of it.",
     effect: Effect::Wait,
+    secrets: &[],
     schema,
     result: "`{seconds}`",
     members: &["seconds"],

@@ -32,6 +32,7 @@ pub(super) const TYPE: NodeType = NodeType {
     group: "network",
     summary: "Posts a message to Discord with a webhook, or as a bot with a token.",
     effect: Effect::Outbound,
+    secrets: &["webhook_url", "token"],
     schema,
     result: "`{ok, message_id, channel}`; `channel` is the id of the channel.",
     members: &["ok", "message_id", "channel"],

@@ -25,6 +25,7 @@ pub(super) const TYPE: NodeType = NodeType {
     summary: "Fetches a document and returns its text: plain text, Markdown, CSV, HTML, PDF or DOCX of at most 10 MiB. \
               `[[name]]` in url and headers is a secret of the vault.",
     effect: Effect::Reads,
+    secrets: &["url", "headers"],
     schema,
     result: "`{text}`, for a PDF `{text, pages}`: the number of pages; the text has a form feed between pages. Markdown and \
              CSV are returned unchanged, HTML and DOCX as plain text by paragraph.",

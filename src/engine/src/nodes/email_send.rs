@@ -28,6 +28,7 @@ pub(super) const TYPE: NodeType = NodeType {
     group: "network",
     summary: "Sends an email through the service's mail server (SERVICE_SMTP_URL), from SERVICE_MAIL_FROM.",
     effect: Effect::Outbound,
+    secrets: &[],
     schema,
     result: "`{delivery_id, status, recipients}`; the status is `queued`: the run does not wait for the mail server.",
     members: &["delivery_id", "status", "recipients"],

@@ -15,8 +15,8 @@ use crate::channel::kind;
 use crate::check::Check;
 use crate::graph::fields::Fields;
 use crate::graph::{NodeSpec, Retry};
-use crate::models::EmbedRequest;
 use crate::template::{as_text, fill, has_holes};
+use models::EmbedRequest;
 
 /// Most texts of one node, and of one request: what endpoints take at once.
 const MOST_TEXTS: usize = 2_000;
@@ -28,6 +28,7 @@ pub(super) const TYPE: NodeType = NodeType {
     group: "models",
     summary: "Computes embeddings of texts: related texts have vectors that are close.",
     effect: Effect::Model,
+    secrets: target::SECRETS,
     schema,
     result: "`{vector, usage: {calls, input_tokens, output_tokens, cost_usd}, model}`; for a list of texts a list `vectors`, \
              in the same order, instead of `vector`.",

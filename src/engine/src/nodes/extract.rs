@@ -24,6 +24,7 @@ pub(super) const TYPE: NodeType = NodeType {
     group: "models",
     summary: "Extracts data from a text with a language model according to a schema.",
     effect: Effect::Model,
+    secrets: super::target::SECRETS,
     schema,
     result: "`{data, usage: {calls, input_tokens, output_tokens, cost_usd}, model}`; `data` matches the schema.",
     members: &["data", "usage", "model"],

@@ -18,6 +18,7 @@ pub(super) const TYPE: NodeType = NodeType {
     group: "logic",
     summary: "Keeps the entries of a list for which a condition holds.",
     effect: Effect::Pure,
+    secrets: &[],
     schema,
     result: "The list of the kept entries.",
     members: &[],

@@ -29,6 +29,7 @@ pub(super) const TYPE: NodeType = NodeType {
     group: "logic",
     summary: "Runs one node for every entry of a list, several concurrently.",
     effect: Effect::Nested,
+    secrets: &[],
     schema,
     result: "`{items, errors}`: results in the order of the list, null if an entry failed; `errors` lists \
              `{index, code, message}`.",

@@ -30,6 +30,7 @@ pub(super) const TYPE: NodeType = NodeType {
     group: "network",
     summary: "Sends an HTTP request. `[[name]]` in url, headers, query, json and body is a secret of the vault.",
     effect: Effect::Outbound,
+    secrets: &["url", "headers", "query", "json", "body"],
     schema,
     result: "`{status, headers, json}` for a JSON response, else `{status, headers, text}`; bytes that are not text are \
              in `base64`.",

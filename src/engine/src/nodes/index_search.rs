@@ -32,6 +32,7 @@ pub(super) const TYPE: NodeType = NodeType {
     group: "data",
     summary: "Finds the chunks of a search index that best match a query: by words, by a vector, or by both.",
     effect: Effect::Reads,
+    secrets: &[],
     schema,
     result: "`{hits: [{document, chunk, text, score, rank_text, rank_vector, metadata}]}`, best first; `score` is BM25, the \
              cosine, or, for `hybrid`, the sum of 1 / (60 + rank) of both rankings; a rank is present only if that ranking has the chunk.",

@@ -28,6 +28,7 @@ pub(super) const TYPE: NodeType = NodeType {
     group: "data",
     summary: "Writes a document's chunks to a search index of the workspace and replaces its previous chunks.",
     effect: Effect::Outbound,
+    secrets: &[],
     schema,
     result: "`{index, document, chunks, replaced}`: the number of chunks now and before.",
     members: &["index", "document", "chunks", "replaced"],

@@ -17,6 +17,7 @@ pub(super) const TYPE: NodeType = NodeType {
     group: "logic",
     summary: "Parses JSON from a string, or converts a value to JSON.",
     effect: Effect::Pure,
+    secrets: &[],
     schema,
     result: "With `parse` the value, with `stringify` the string.",
     members: &[],

@@ -25,6 +25,7 @@ pub(super) const TYPE: NodeType = NodeType {
     group: "models",
     summary: "Scores an answer from 0 to 1 with a language model, by criteria, by an expected answer, or by both.",
     effect: Effect::Model,
+    secrets: super::target::SECRETS,
     schema,
     result: "`{score, passed, reasoning, feedback, usage: {calls, input_tokens, output_tokens, cost_usd}, model}`.",
     members: &["score", "passed", "reasoning", "feedback", "usage", "model"],

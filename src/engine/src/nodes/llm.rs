@@ -14,15 +14,16 @@ use crate::channel::kind;
 use crate::check::Check;
 use crate::graph::fields::Fields;
 use crate::graph::{NodeSpec, Retry};
-use crate::models::{Message, Role};
 use crate::schema::Schema;
 use crate::template::{as_text, fill};
+use models::{Message, Role};
 
 pub(super) const TYPE: NodeType = NodeType {
     name: "llm",
     group: "models",
     summary: "Calls a language model; with `stream` its answer is streamed as the assistant's message.",
     effect: Effect::Model,
+    secrets: super::target::SECRETS,
     schema,
     result: "`{text, json, usage: {calls, input_tokens, output_tokens, cost_usd}, model, finish_reason}`; `json` only \
              with a `response_schema`; `cost_usd` is null if the model's price is unknown.",

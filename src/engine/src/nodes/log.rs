@@ -19,6 +19,7 @@ pub(super) const TYPE: NodeType = NodeType {
     group: "logic",
     summary: "Writes a line to the service's log.",
     effect: Effect::Speaks,
+    secrets: &[],
     schema,
     result: "`{message, level}`",
     members: &["message", "level"],

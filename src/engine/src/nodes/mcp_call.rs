@@ -5,17 +5,18 @@ use std::time::Duration;
 use async_trait::async_trait;
 use minijinja::Value as View;
 use serde_json::{Map, Value, json};
-use wire::{ErrorCode, FieldError};
+use wire::FieldError;
 
 use super::{Call, Effect, Failure, Node, NodeType, outbound, text_field};
+use crate::NodeError;
 use crate::channel::kind;
 use crate::check::Check;
 use crate::credentials::fill_fields;
 use crate::graph::NodeSpec;
 use crate::graph::fields::Fields;
+use crate::mcp::Mcp;
 use crate::mcp::Server;
 use crate::template::{as_text, fill};
-use crate::{Mcp, NodeError};
 
 /// Limit of one attempt unless the graph says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(300);
@@ -25,6 +26,7 @@ pub(super) const TYPE: NodeType = NodeType {
     group: "network",
     summary: "Calls a tool of an MCP server, over streamable HTTP. `[[name]]` in headers is a secret of the vault.",
     effect: Effect::Outbound,
+    secrets: &["headers"],
     schema,
     result: "`{text, json, content}`: the text of the tool's result; its structured result, or the text parsed as JSON, \
              else null; and the parts that are not text, unchanged. A tool that returns an error fails the node.",
@@ -119,10 +121,8 @@ pub(super) async fn server(input: &Value, call: &Call<'_>) -> Result<Server, Nod
 }
 
 /// What calls MCP servers.
-pub(super) fn mcp<'a>(call: &'a Call<'_>) -> Result<&'a Mcp, NodeError> {
-    call.models()
-        .mcp()
-        .ok_or_else(|| NodeError::new(ErrorCode::EgressRefused, "MCP calls are not enabled on this service"))
+pub(super) fn mcp(call: &Call<'_>) -> Mcp {
+    Mcp::new(call.outbound().clone())
 }
 
 #[async_trait]
@@ -145,7 +145,7 @@ impl Node for McpCall {
         let tool = input.get("tool").and_then(Value::as_str).unwrap_or_default();
         let arguments = input.get("arguments").and_then(Value::as_object).cloned().unwrap_or_default();
         let answered =
-            mcp(call)?.call(&server(&input, call).await?, tool, arguments, call.idempotency_key()).await?;
+            mcp(call).call(&server(&input, call).await?, tool, arguments, call.idempotency_key()).await?;
         Ok(answered)
     }
 

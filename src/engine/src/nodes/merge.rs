@@ -18,6 +18,7 @@ pub(super) const TYPE: NodeType = NodeType {
     group: "logic",
     summary: "Merges several objects into one, or several lists into one.",
     effect: Effect::Pure,
+    secrets: &[],
     schema,
     result: "The object, in which later members take precedence, or the list.",
     members: &[],

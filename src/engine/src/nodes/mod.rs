@@ -200,6 +200,8 @@ pub struct NodeType {
     pub summary: &'static str,
     /// What it does to the world.
     pub effect: Effect,
+    /// Fields in which `[[name]]` is a secret; everywhere else it is text.
+    pub secrets: &'static [&'static str],
     /// JSON Schema of its own fields.
     pub schema: fn() -> Value,
     /// What `results.<node>` is.

@@ -17,6 +17,7 @@ pub(super) const TYPE: NodeType = NodeType {
     group: "chat",
     summary: "Shows a message outside the conversation, without storing it in the thread.",
     effect: Effect::Speaks,
+    secrets: &[],
     schema,
     result: "`{level, message, title}`",
     members: &["level", "message", "title"],

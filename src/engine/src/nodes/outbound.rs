@@ -11,10 +11,10 @@ use crate::channel::kind;
 use crate::check::Check;
 use crate::credentials::{Hole, has_secrets, put_in, read_input, segments};
 use crate::graph::fields::{Fields, escape};
-use crate::models::transport::refusal::retry_after;
 use crate::ports::Credentials;
 use crate::redact::{Redactor, percent_encoded};
 use crate::template::{as_text, has_holes};
+use net::retry_after;
 
 /// Who calls.
 pub(crate) const USER_AGENT: &str = concat!("Callboard/", env!("CARGO_PKG_VERSION"));

@@ -34,6 +34,7 @@ pub(super) const TYPE: NodeType = NodeType {
     group: "data",
     summary: "Executes one SQL statement in a PostgreSQL database, with parameters. `[[name]]` in dsn is a secret of the vault.",
     effect: Effect::Outbound,
+    secrets: &["dsn"],
     schema,
     result: "`{rows, count}`: an object for each row, as PostgreSQL's `to_jsonb` returns it, and the number of rows; for \
              a statement without rows, the number of changed rows.",

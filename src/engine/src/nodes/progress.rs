@@ -16,6 +16,7 @@ pub(super) const TYPE: NodeType = NodeType {
     group: "chat",
     summary: "Shows the workflow's progress in the chat, without storing it in the thread.",
     effect: Effect::Speaks,
+    secrets: &[],
     schema,
     result: "`{text}`",
     members: &["text"],

@@ -23,6 +23,7 @@ pub(super) const TYPE: NodeType = NodeType {
     group: "chat",
     summary: "Writes text to the assistant's message.",
     effect: Effect::Speaks,
+    secrets: &[],
     schema,
     result: "`{text}`",
     members: &["text"],

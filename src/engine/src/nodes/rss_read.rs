@@ -31,6 +31,7 @@ pub(super) const TYPE: NodeType = NodeType {
     summary: "Fetches a feed (RSS, Atom or JSON Feed) of at most 10 MiB and returns its items. `[[name]]` in url and headers is \
               a secret of the vault.",
     effect: Effect::Reads,
+    secrets: &["url", "headers"],
     schema,
     result: "`{title, link, items: [{id, title, link, summary, content, authors, categories, published_at, updated_at}]}` in the \
              feed's order; HTML is returned as plain text, times are RFC 3339, and missing values are null. An item without an id receives \

@@ -17,6 +17,7 @@ pub(super) const TYPE: NodeType = NodeType {
     group: "logic",
     summary: "Sets named values.",
     effect: Effect::Pure,
+    secrets: &[],
     schema,
     result: "The values after the templates are filled.",
     members: &[],

@@ -22,6 +22,7 @@ pub(super) const TYPE: NodeType = NodeType {
     group: "network",
     summary: "Posts a message to Slack with an incoming webhook, or as a bot with a token.",
     effect: Effect::Outbound,
+    secrets: &["webhook_url", "token"],
     schema,
     result: "`{ok, channel, ts}`; with a webhook only `{ok}`.",
     members: &["ok", "channel", "ts"],

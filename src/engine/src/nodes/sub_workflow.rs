@@ -17,6 +17,7 @@ pub(super) const TYPE: NodeType = NodeType {
     group: "logic",
     summary: "Runs another workflow of the workspace as a part of this run.",
     effect: Effect::Nested,
+    secrets: &[],
     schema,
     result: "Its output.",
     members: &[],

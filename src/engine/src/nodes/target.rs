@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use minijinja::Value as View;
+use models::{EndpointSettings, Model, PRACTICE};
 use serde_json::{Map, Value, json};
 use wire::FieldError;
 
@@ -12,11 +13,13 @@ use crate::NodeError;
 use crate::check::Check;
 use crate::credentials::fill_fields;
 use crate::graph::fields::Fields;
-use crate::models::{EndpointSettings, Model, PRACTICE};
 use crate::template::{as_text, fill, has_holes};
 
 /// Bytes of an answer of an endpoint that a graph names.
 const MOST_BODY: u64 = 32 * 1024 * 1024;
+
+/// Those of the fields that may name secrets.
+pub(super) const SECRETS: &[&str] = &["base_url", "api_key"];
 
 /// The fields `model`, `base_url` and `api_key`.
 #[derive(Clone)]

@@ -15,8 +15,8 @@ use crate::NodeError;
 use crate::check::Check;
 use crate::graph::NodeSpec;
 use crate::graph::fields::Fields;
-use crate::models::transport::refusal::retry_after;
 use crate::redact::Redactor;
+use net::retry_after;
 
 /// Where bots post.
 const API: &str = "https://api.telegram.org";
@@ -29,6 +29,7 @@ pub(super) const TYPE: NodeType = NodeType {
     group: "network",
     summary: "Posts a message to a Telegram chat, as a bot.",
     effect: Effect::Outbound,
+    secrets: &["token"],
     schema,
     result: "`{ok, message_id, chat}`; `chat` is the id of the chat.",
     members: &["ok", "message_id", "chat"],

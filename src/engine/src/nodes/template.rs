@@ -16,6 +16,7 @@ pub(super) const TYPE: NodeType = NodeType {
     group: "logic",
     summary: "Fills a text template.",
     effect: Effect::Pure,
+    secrets: &[],
     schema,
     result: "`{text}`",
     members: &["text"],

@@ -19,6 +19,7 @@ pub(super) const TYPE: NodeType = NodeType {
     group: "logic",
     summary: "Transforms a value with an expression or a JSONPath.",
     effect: Effect::Pure,
+    secrets: &[],
     schema,
     result: "The value. A path to a single location returns its value or null, any other path the list of matches.",
     members: &[],

@@ -28,6 +28,7 @@ pub(super) const TYPE: NodeType = NodeType {
     group: "logic",
     summary: "Waits for a person's answer, across restarts of the service.",
     effect: Effect::Wait,
+    secrets: &[],
     schema,
     result: "`{value, answered_by, answered_at}`; without an answer in time it fails with `node.input_expired`.",
     members: &["value", "answered_by", "answered_at"],

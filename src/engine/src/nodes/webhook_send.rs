@@ -21,6 +21,7 @@ pub(super) const TYPE: NodeType = NodeType {
     group: "network",
     summary: "Delivers a signed event to a webhook, with retries.",
     effect: Effect::Outbound,
+    secrets: &["url", "headers", "json", "body", "secret"],
     schema,
     result: "`{delivery_id, status}`; the status is `queued`: the run does not wait for the receiver.",
     members: &["delivery_id", "status"],

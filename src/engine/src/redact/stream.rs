@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 
 use super::forms::Effort;
 use super::{Known, MASK, Redactor};
-use crate::models::Pieces;
+use models::Pieces;
 
 /// Bytes that are held back before it is given up to find out where a secret ends.
 const LONGEST_HELD: usize = 4 << 10;

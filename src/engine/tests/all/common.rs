@@ -1,8 +1,8 @@
 //! The fields that every node has: limits, attempts, what a failure leads to, what a crash leaves open, caching.
 
 use chrono::TimeDelta;
-use engine::models::{ModelError, ModelErrorKind};
 use engine::ports::StepOutcome;
+use models::{ModelError, ModelErrorKind};
 use serde_json::{Value, json};
 use wire::ErrorCode;
 

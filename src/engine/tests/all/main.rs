@@ -6,19 +6,12 @@ mod catalogue;
 mod checking;
 mod common;
 mod diffing;
+#[path = "../../../models/tests/all/endpoint.rs"]
+#[allow(dead_code, reason = "shared with other tests")]
+mod endpoint;
 mod examples;
 mod functions;
 mod limits;
-mod models_anthropic;
-mod models_configured;
-mod models_dialects;
-mod models_endpoint;
-mod models_gemini;
-mod models_openai;
-mod models_openai_faults;
-mod models_practice;
-mod models_practice_learning;
-mod models_tape;
 mod nodes;
 mod panics;
 mod ports;

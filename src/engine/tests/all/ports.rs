@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-use engine::models::{Model, ModelAnswer, ModelError, ModelRequest, Pieces};
 use engine::ports::{
     Answer, Answers, ChunkPlace, Credentials, DatabaseQuery, DatabaseRows, Databases, FoundChunk, Journal,
     JournalError, Output, Ranked, Resolved, SearchIndex, StepKey, StepOutcome, StepRecord, Workflows,
@@ -15,6 +14,7 @@ use engine::search::IndexedChunk;
 use engine::{NodeError, Plan};
 use futures_util::future::BoxFuture;
 use kernel::{Clock, ManualClock};
+use models::{Model, ModelAnswer, ModelError, ModelRequest, Pieces};
 use parking_lot::Mutex;
 use secrecy::ExposeSecret as _;
 use serde_json::{Map, Value, json};

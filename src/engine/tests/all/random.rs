@@ -37,7 +37,7 @@ fn run(plan: &Arc<Plan>, answers: u64, timing: u64, rows: &[StepRecord]) -> Ran 
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let mut world = world(timing, rows);
     let oracle = Arc::new(Oracle::new(answers, timing, rows, &world.clock));
-    world.models = engine::models::Models::default().with("say", oracle.clone());
+    world.models = models::Models::default().with("say", oracle.clone());
     let end = runtime.block_on(world.run(plan));
     let rows = world.journal.rows.lock().clone();
     Ran { end, text: world.sink.text(), rows, asked: oracle.asked() }

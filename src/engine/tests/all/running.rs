@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use engine::models::{ModelError, ModelErrorKind};
 use engine::ports::{JournalError, StepOutcome};
 use kernel::Clock;
+use models::{ModelError, ModelErrorKind};
 use serde_json::{Value, json};
 use wire::ErrorCode;
 

@@ -5,12 +5,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use engine::models::{Model, ModelError, Models};
 use engine::ports::{Ports, StepOutcome, StepRecord};
 use engine::{
     Activity, Cache, Life, Patch, Plan, RecordedStep, RunError, RunInfo, RunInput, execute, refill,
 };
 use kernel::{Clock, ManualClock, SeededRandom};
+use models::{Model, ModelError, Models};
 use sandbox::{Options, Sandbox};
 use serde_json::{Map, Value, json};
 

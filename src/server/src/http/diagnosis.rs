@@ -6,17 +6,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::web::{Bytes, ServiceConfig};
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse};
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wire::ErrorCode;
+use wire::operations::health as operations;
 
 use super::error::{ApiError, ApiResult};
 use super::guard::Anyone;
 use super::query::Params;
-use super::{App, events, resource};
+use super::routes::Routes;
+use super::{App, events};
 
 /// Between two events.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -26,7 +28,7 @@ const MOST_EVENTS: i64 = 20;
 const MOST_STREAMS: usize = 16;
 
 pub(super) fn routes(config: &mut ServiceConfig) {
-    config.service(resource("/api/system/stream", "GET").route(web::get().to(stream)));
+    Routes::default().on(&operations::STREAM, stream).register(config);
 }
 
 /// The places of open streams.

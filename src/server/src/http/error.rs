@@ -2,6 +2,7 @@
 //!
 //! A 5xx never carries inner text: it carries the request's id, under which the log has the cause.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::num::{NonZeroU16, NonZeroU32};
 
@@ -23,7 +24,7 @@ pub(crate) struct ApiError {
     code: ErrorCode,
     message: Option<String>,
     errors: Vec<FieldError>,
-    header: Option<(&'static str, &'static str)>,
+    header: Option<(&'static str, Cow<'static, str>)>,
     status: Option<NonZeroU16>,
     retry_after: Option<NonZeroU32>,
     cause: Option<String>,
@@ -89,8 +90,8 @@ impl ApiError {
         }
     }
 
-    pub(crate) fn with_header(mut self, name: &'static str, value: &'static str) -> Self {
-        self.header = Some((name, value));
+    pub(crate) fn with_header(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Self {
+        self.header = Some((name, value.into()));
         self
     }
 
@@ -149,8 +150,8 @@ impl ResponseError for ApiError {
         let status = self.status_code();
         let body = self.body();
         let mut response = HttpResponse::build(status);
-        if let Some(header) = self.header {
-            response.insert_header(header);
+        if let Some((name, value)) = &self.header {
+            response.insert_header((*name, &**value));
         }
         if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
             response.insert_header((
@@ -181,6 +182,17 @@ fn challenge(code: ErrorCode, status: StatusCode) -> Option<&'static str> {
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         Self::new(error.code()).with_cause(error)
+    }
+}
+
+impl From<control::Refused> for ApiError {
+    fn from(refused: control::Refused) -> Self {
+        let control::Refused { code, message, retry_after, cause } = refused;
+        let mut error = Self { message, cause, ..Self::new(code) };
+        if let Some(seconds) = retry_after {
+            error = error.retry_after(seconds);
+        }
+        error
     }
 }
 

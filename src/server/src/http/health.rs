@@ -7,17 +7,21 @@ use actix_web::{HttpResponse, Responder};
 use auth::keyring::KeyringError;
 use serde_json::{Value, json};
 
+use wire::operations::health as operations;
+
+use super::App;
 use super::guard::Anyone;
-use super::{App, get, resource};
+use super::routes::Routes;
 
 /// How long writes may wait for the database.
 const WRITES_LATE: Duration = Duration::from_secs(5);
 
 pub(super) fn routes(config: &mut ServiceConfig) {
-    config
-        .service(resource("/healthz", "GET, HEAD").route(get().to(live)))
-        .service(resource("/readyz", "GET, HEAD").route(get().to(ready)))
-        .service(resource("/api/system/health", "GET, HEAD").route(get().to(live)));
+    Routes::default()
+        .on(&operations::LIVE, live)
+        .on(&operations::READY, ready)
+        .on(&operations::HEALTH, live)
+        .register(config);
 }
 
 async fn live() -> impl Responder {

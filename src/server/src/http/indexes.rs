@@ -1,8 +1,9 @@
 //! Search indexes of a workspace: what there is, and taking one away. Documents come and go by workflows.
 
-use actix_web::web::{self, Json, Path, ServiceConfig};
+use actix_web::web::{Json, Path, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};
 use store::{AuditTarget, NamedIndex};
+use wire::operations::indexes as operations;
 use wire::{ErrorCode, IndexRecord, Listed};
 
 use super::change::Change;
@@ -11,15 +12,13 @@ use super::guard::{Caller, WorkflowsRead, WorkflowsWrite};
 use super::idempotency::Reply;
 use super::paging::Part;
 use super::query::Params;
-use super::{get, resource};
+use super::routes::Routes;
 
 /// In a cursor.
 const LIST: &str = "indexes";
 
 pub(super) fn routes(config: &mut ServiceConfig) {
-    config
-        .service(resource("/api/indexes", "GET, HEAD").route(get().to(list)))
-        .service(resource("/api/indexes/{name}", "DELETE").route(web::delete().to(delete)));
+    Routes::default().on(&operations::LIST, list).on(&operations::DELETE, delete).register(config);
 }
 
 /// In the order of their names.

@@ -26,6 +26,7 @@ mod paths;
 mod place;
 mod query;
 mod request_id;
+mod routes;
 mod runs;
 mod session;
 mod slug;
@@ -38,14 +39,13 @@ use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
 use actix_web::middleware::from_fn;
 use actix_web::web::PathConfig;
-use actix_web::{HttpRequest, HttpResponse, Route, guard as on, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use chrono::{DateTime, SecondsFormat, Utc};
 
 pub(crate) use app::{App, AppParts};
 pub(crate) use auth::Keys as SignInKeys;
 use error::{ApiError, ApiResult};
 pub(crate) use guard::{Gate, GateParts};
-pub use paths::PATHS;
 use wire::{ErrorCode, Timestamp};
 
 /// Every route.
@@ -88,20 +88,6 @@ async fn not_found(request: HttpRequest) -> ApiResult<HttpResponse> {
         Some(near) => error.with_message(format!("There is nothing at this path; did you mean {near}?")),
         None => error,
     })
-}
-
-/// A route for GET, and for HEAD, which is GET without the body.
-fn get() -> Route {
-    web::route().guard(on::Any(on::Get()).or(on::Head()))
-}
-
-/// A resource that answers other methods with 405 and says which it takes.
-fn resource(path: &str, allow: &'static str) -> actix_web::Resource {
-    debug_assert!(paths::knows(path, allow), "{path} is missing in `paths`, or with other methods");
-    web::resource(path).default_service(web::to(move || async move {
-        let refused = ApiError::new(ErrorCode::MethodNotAllowed).with_header("Allow", allow);
-        ApiResult::<HttpResponse>::Err(refused)
-    }))
 }
 
 /// An instant on the wire.

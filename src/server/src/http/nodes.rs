@@ -3,21 +3,20 @@
 use actix_web::HttpRequest;
 use actix_web::web::{Json, Path, ServiceConfig};
 use engine::nodes::{CATALOGUE, find};
+use wire::operations::nodes as operations;
 use wire::{ErrorCode, Listed, NodeTypeRecord};
 
 use super::error::{ApiError, ApiResult};
 use super::guard::{Caller, WorkflowsRead};
 use super::paging::Part;
 use super::query::Params;
-use super::{get, resource};
+use super::routes::Routes;
 
 /// In a cursor.
 const LIST: &str = "nodes";
 
 pub(super) fn routes(config: &mut ServiceConfig) {
-    config
-        .service(resource("/api/nodes", "GET, HEAD").route(get().to(list)))
-        .service(resource("/api/nodes/{type}", "GET, HEAD").route(get().to(show)));
+    Routes::default().on(&operations::LIST, list).on(&operations::READ, show).register(config);
 }
 
 /// In the order of the documentation.

@@ -1,75 +1,13 @@
 //! The path that a caller most likely meant when the requested one is not found.
 
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
 use wire::nearest;
 
-/// Every path, a parameter as `*`, and the methods that it takes.
-pub const PATHS: &[(&str, &str)] = &[
-    ("/", "GET, HEAD"),
-    ("/chat/*", "GET, HEAD"),
-    ("/login", "GET, HEAD"),
-    ("/assets/*", "GET, HEAD"),
-    ("/healthz", "GET, HEAD"),
-    ("/readyz", "GET, HEAD"),
-    ("/api/system/health", "GET, HEAD"),
-    ("/api/system/stream", "GET"),
-    ("/api/chat", "POST"),
-    ("/api/chat/session", "POST"),
-    ("/api/chat/threads/*/stream", "GET"),
-    ("/api/chat/streams/*", "GET"),
-    ("/api/chat/streams/*/stop", "POST"),
-    ("/api/auth/email/start", "POST"),
-    ("/api/auth/email/verify", "POST"),
-    ("/api/auth/magic/*", "GET, HEAD, POST"),
-    ("/api/auth/oidc/start", "GET"),
-    ("/api/auth/oidc/callback", "GET"),
-    ("/api/auth/refresh", "POST"),
-    ("/api/auth/logout", "POST"),
-    ("/api/auth/terminal", "POST"),
-    ("/api/auth/me", "GET, HEAD"),
-    ("/api/auth/sessions", "DELETE"),
-    ("/api/auth/sessions/*", "DELETE"),
-    ("/api/workflows", "GET, HEAD, POST"),
-    ("/api/workflows/check", "POST"),
-    ("/api/workflows/*", "DELETE, GET, HEAD, PUT"),
-    ("/api/workflows/*/public", "GET, HEAD"),
-    ("/api/workflows/*/publish", "POST"),
-    ("/api/workflows/*/publish/revoke", "POST"),
-    ("/api/workflows/*/chat/session", "POST"),
-    ("/api/workflows/*/versions", "GET, HEAD, POST"),
-    ("/api/workflows/*/versions/*", "GET, HEAD"),
-    ("/api/workflows/*/versions/*/live", "POST"),
-    ("/api/workflows/*/versions/*/diff/*", "GET, HEAD"),
-    ("/api/workflows/*/versions/*/diagram.svg", "GET, HEAD"),
-    ("/api/workflows/*/versions/*/diagram.mmd", "GET, HEAD"),
-    ("/api/workflows/*/runs", "GET, HEAD, POST"),
-    ("/api/workflows/*/triggers/cron", "DELETE, GET, HEAD, PUT"),
-    ("/api/workflows/*/triggers/webhook", "DELETE, GET, HEAD, PATCH, POST, PUT"),
-    ("/api/workflows/*/triggers/webhook/config", "DELETE, GET, HEAD, PUT"),
-    ("/api/runs", "GET, HEAD"),
-    ("/api/runs/*", "GET, HEAD"),
-    ("/api/runs/*/events", "GET"),
-    ("/api/runs/*/trace", "GET, HEAD"),
-    ("/api/runs/*/cancel", "POST"),
-    ("/api/runs/*/rerun", "POST"),
-    ("/api/runs/*/inputs/*", "POST"),
-    ("/api/indexes", "GET, HEAD"),
-    ("/api/indexes/*", "DELETE"),
-    ("/api/credentials", "GET, HEAD, POST"),
-    ("/api/credentials/*", "DELETE, PATCH"),
-    ("/api/workspaces", "GET, HEAD, POST"),
-    ("/api/workspaces/*", "DELETE, GET, HEAD, PATCH"),
-    ("/api/workspaces/*/members", "GET, HEAD, POST"),
-    ("/api/workspaces/*/members/*", "DELETE, PATCH"),
-    ("/api/admin/service-tokens", "GET, HEAD, POST"),
-    ("/api/admin/service-tokens/*", "DELETE, GET, HEAD"),
-    ("/api/admin/service-tokens/*/revoke", "POST"),
-    ("/api/admin/service-tokens/*/rotate", "POST"),
-    ("/api/admin/audit", "GET, HEAD"),
-    ("/api/admin/vault/rotate", "POST"),
-    ("/api/nodes", "GET, HEAD"),
-    ("/api/nodes/*", "GET, HEAD"),
-    ("/ws/workflow/*", "GET"),
-];
+/// Every path, a parameter as `*`.
+static PATHS: LazyLock<BTreeSet<String>> =
+    LazyLock::new(|| wire::operations::all().map(|operation| operation.pattern()).collect());
 
 /// Incomplete paths, and how they continue.
 const UNFINISHED: [(&str, &str); 5] = [
@@ -79,13 +17,6 @@ const UNFINISHED: [(&str, &str); 5] = [
     ("/api/workflows/*/diagram", "/versions/{n}/diagram.svg"),
     ("/api/workflows/*/diagram.svg", "/versions/{n}/diagram.svg"),
 ];
-
-/// Whether a route stands in the table, with the same methods.
-pub(super) fn knows(path: &str, allow: &str) -> bool {
-    let segments: Vec<&str> =
-        path.split('/').map(|segment| if segment.starts_with('{') { "*" } else { segment }).collect();
-    PATHS.contains(&(segments.join("/").as_str(), allow))
-}
 
 /// The path that was most likely meant: other slashes, other capitals, or a letter or two in a word.
 pub(super) fn near(path: &str) -> Option<String> {
@@ -104,8 +35,8 @@ pub(super) fn near(path: &str) -> Option<String> {
     if unfinished.is_some() {
         return unfinished;
     }
-    let all = PATHS.iter().filter(|(known, _)| *known != "/");
-    let candidates: Vec<String> = all.filter_map(|(known, _)| meant(&given, known)).collect();
+    let all = PATHS.iter().filter(|known| *known != "/");
+    let candidates: Vec<String> = all.filter_map(|known| meant(&given, known)).collect();
     let clean = format!("/{}", given.join("/")).to_lowercase();
     let near = nearest(&clean, candidates.iter().map(String::as_str))?;
     (near != path).then(|| near.to_owned())
@@ -168,7 +99,7 @@ mod tests {
         {
             assert_eq!(near(path), None, "{path}");
         }
-        for (path, _) in PATHS {
+        for path in PATHS.iter() {
             assert_eq!(near(path), None, "{path} is there");
         }
     }

@@ -7,6 +7,7 @@ use super::item::{Annotation, ContentPart, OutputText, Thread, ThreadItem};
 
 /// One event of a chat stream.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type")]
 pub enum ChatEvent {
     /// A new thread.
@@ -106,6 +107,7 @@ pub enum ChatEvent {
 
 /// What is new in a begun item.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type")]
 pub enum ItemUpdate {
     /// The interface's piece of text; pieces are appended.
@@ -152,6 +154,8 @@ pub enum ItemUpdate {
 
 /// A piece of text in the interface's dialect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "PieceText", transform = crate::schema::tagged("output_text")))]
 #[serde(tag = "type", rename = "output_text")]
 pub struct PiecePart {
     /// The text to append.
@@ -173,6 +177,7 @@ impl ItemUpdate {
 
 /// What the client may do with a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StreamOptions {
     /// Whether to show a stop button.
     pub allow_cancel: bool,
@@ -180,6 +185,7 @@ pub struct StreamOptions {
 
 /// How urgent a notice is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum NoticeLevel {
     /// To know.
@@ -192,6 +198,7 @@ pub enum NoticeLevel {
 
 /// The two codes that the widget's parser takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum StreamErrorCode {
     /// An unexpected failure, without a message.
     #[serde(rename = "stream.error")]

@@ -8,6 +8,7 @@ use crate::Timestamp;
 
 /// A conversation, as clients see it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Thread {
     /// `thr_…`.
     pub id: String,
@@ -27,6 +28,7 @@ pub struct Thread {
 
 /// Whether a thread takes messages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum ThreadStatus {
     /// It does.
@@ -47,6 +49,8 @@ pub enum ThreadStatus {
 
 /// One page of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "{T}Page"))]
 pub struct Page<T> {
     /// The records.
     pub data: Vec<T>,
@@ -65,6 +69,7 @@ impl<T> Default for Page<T> {
 
 /// One entry of a thread.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ThreadItem {
     /// What the user said.
@@ -153,6 +158,7 @@ impl ThreadItem {
 
 /// What a message says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MessageStatus {
     /// It ended before it was complete.
@@ -161,6 +167,7 @@ pub enum MessageStatus {
 
 /// Why a message is not complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum IncompleteReason {
     /// The visitor stopped it, or the thread was deleted.
@@ -173,6 +180,7 @@ pub enum IncompleteReason {
 
 /// A file in a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Attachment {
     /// `atc_…`.
     pub id: String,
@@ -193,6 +201,7 @@ pub struct Attachment {
 
 /// A part of an assistant message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ContentPart {
     /// Text.
@@ -201,6 +210,7 @@ pub enum ContentPart {
 
 /// Text with its annotations.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OutputText {
     /// The text.
     pub text: String,
@@ -219,6 +229,8 @@ impl ContentPart {
 
 /// A mark in a text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Annotation", transform = crate::schema::tagged("annotation")))]
 #[serde(tag = "type", rename = "annotation")]
 pub struct Annotation {
     /// What it points at.
@@ -230,6 +242,7 @@ pub struct Annotation {
 
 /// What an annotation points at.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Source {
     /// A file.

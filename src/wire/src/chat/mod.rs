@@ -13,14 +13,15 @@ pub use item::{
 };
 pub use parse::refusal;
 pub use request::{
-    AttachmentRef, ChatOperation, ChatRequest, FeedbackKind, InferenceOptions, Order, PageRequest,
-    ToolChoice, UserMessageContent, UserMessageInput,
+    AttachmentRef, ChatAnswer, ChatCall, ChatOperation, ChatRequest, FeedbackKind, InferenceOptions, Order,
+    PageRequest, ToolChoice, UserMessageContent, UserMessageInput,
 };
 
 pub use title::{LONGEST_TITLE, title_of, title_of_message};
 
 /// Who a stream's pieces of text are written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Dialect {
     /// `thread.item.updated` with `content_part_added`, as `interface.md` has it.

@@ -3,8 +3,11 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::item::{Page, Thread, ThreadItem};
+
 /// A chat request after its `workflow_id` and its access were settled.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChatRequest {
     /// What to do.
     #[serde(flatten)]
@@ -14,8 +17,35 @@ pub struct ChatRequest {
     pub metadata: Map<String, Value>,
 }
 
+/// `POST /api/chat`: a request with its workflow.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ChatCall {
+    /// The workflow's UUID.
+    pub workflow_id: String,
+    /// What to do.
+    #[serde(flatten)]
+    pub request: ChatRequest,
+}
+
+/// Answer to a request that starts no turn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub enum ChatAnswer {
+    /// A thread.
+    Thread(Box<Thread>),
+    /// A page of threads.
+    Threads(Page<Thread>),
+    /// A page of items.
+    Items(Page<ThreadItem>),
+    /// It is done.
+    Done {},
+}
+
 /// What a chat request asks for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "params")]
 pub enum ChatOperation {
     /// A new thread with a first message.
@@ -103,6 +133,7 @@ impl ChatOperation {
 
 /// A visitor's rating of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum FeedbackKind {
     /// Well done.
@@ -124,6 +155,7 @@ impl FeedbackKind {
 
 /// Which part of a list to answer.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PageRequest {
     /// Most records to answer; 20 when nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -157,6 +189,7 @@ impl PageRequest {
 
 /// Which records come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Order {
     /// The oldest.
@@ -167,6 +200,7 @@ pub enum Order {
 
 /// A user's message.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UserMessageInput {
     /// Texts and tags.
     pub content: Vec<UserMessageContent>,
@@ -197,6 +231,7 @@ impl UserMessageInput {
 
 /// A part of a user's message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum UserMessageContent {
     /// Text.
@@ -235,6 +270,7 @@ impl UserMessageContent {
 
 /// An uploaded file, named by its id or by the object that the upload answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum AttachmentRef {
     /// `atc_…`.
@@ -258,6 +294,7 @@ impl AttachmentRef {
 
 /// Model and tool the user chose.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InferenceOptions {
     /// A tool of the composer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -269,6 +306,7 @@ pub struct InferenceOptions {
 
 /// A tool of the composer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolChoice {
     /// Its id.
     pub id: String,

@@ -1,13 +1,11 @@
-//! `docs/PROTOCOL.md`: the prose of `protocol/page.md`, with examples that serde writes from the wire types.
+//! `docs/PROTOCOL.md`: the prose of `protocol/page.md`, with tables and examples of the declared operations.
 
 mod chat;
+mod nodes;
+mod operations;
 mod runs;
-mod sign_in;
 mod socket;
 mod threads;
-mod triggers;
-mod vault;
-mod workflows;
 
 use std::fmt::Write as _;
 
@@ -18,8 +16,9 @@ use serde::Serialize;
 const PROSE: &str = include_str!("protocol/page.md");
 
 pub(super) fn page() -> Result<String> {
+    let page = operations::fill(PROSE)?;
     fill(
-        PROSE,
+        &page,
         &[
             ("create_thread", chat::create_thread()?),
             ("add_user_message", chat::add_user_message()?),
@@ -33,39 +32,12 @@ pub(super) fn page() -> Result<String> {
             ("failure", chat::failures()?),
             ("list_items", threads::list_items()?),
             ("page_of_items", threads::page_of_items()?),
-            ("create_workflow", workflows::create_workflow()?),
-            ("workflow", workflows::workflow()?),
-            ("update_workflow", workflows::update_workflow()?),
-            ("public_workflow", workflows::public_workflow()?),
-            ("create_version", workflows::create_version()?),
-            ("version", workflows::version()?),
-            ("versions", workflows::versions()?),
-            ("publish", workflows::publish()?),
-            ("check", workflows::check()?),
-            ("diff", workflows::diff()?),
-            ("node", workflows::node()?),
-            ("create_run", runs::create()?),
-            ("run", runs::record()?),
-            ("run_list", runs::list()?),
+            ("node", nodes::node()?),
             ("run_waiting", runs::waiting()?),
-            ("rerun", runs::rerun()?),
             ("run_states", runs::states()),
             ("run_stream", runs::stream()?),
             ("run_events", runs::event_table()?),
             ("trace", runs::trace()?),
-            ("cron_config", triggers::cron_config()?),
-            ("cron", triggers::cron()?),
-            ("webhook_config", triggers::webhook_config()?),
-            ("webhook", triggers::webhook()?),
-            ("webhook_begun", triggers::webhook_begun()?),
-            ("create_credential", vault::create()?),
-            ("credential", vault::record()?),
-            ("start_sign_in", sign_in::start()?),
-            ("sign_in_started", sign_in::started()?),
-            ("verify_code", sign_in::verify()?),
-            ("signed_in", sign_in::signed_in()?),
-            ("refresh", sign_in::refresh()?),
-            ("me", sign_in::me()?),
             ("socket_requests", socket::requests()?),
             ("socket_answers", socket::answers()?),
         ],
@@ -142,42 +114,12 @@ mod tests {
         assert!(fill(page, &[]).unwrap().starts_with(&format!("# A\n\n{list}\n## One of two\n")));
     }
 
-    /// The paths that handlers are registered for, as they stand in the sources.
-    fn routes(folder: &std::path::Path, found: &mut Vec<String>) {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                routes(&path, found);
-                continue;
-            }
-            let text = std::fs::read_to_string(&path).unwrap();
-            let calls = text.split("resource(").skip(1).map(|rest| rest.trim_start());
-            let paths = calls.filter_map(|rest| rest.strip_prefix('"')?.split('"').next());
-            found.extend(paths.map(str::to_owned));
-        }
-    }
-
-    /// A path with its parameters as `*`.
-    fn bare(path: &str) -> String {
-        let segment = |one: &str| if one.starts_with('{') { "*".to_owned() } else { one.to_owned() };
-        path.split('/').map(segment).collect::<Vec<_>>().join("/")
-    }
-
     #[test]
-    fn every_route_is_on_the_page_and_known_to_a_slip() {
-        let http = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../server/src/http");
-        let mut found = Vec::new();
-        routes(&http, &mut found);
-        assert!(found.len() > 20, "{found:?}");
-        let known = std::fs::read_to_string(http.join("paths.rs")).unwrap();
+    fn every_operation_is_on_the_page() {
         let page = page().unwrap();
-        let words =
-            page.split(|c: char| c.is_whitespace() || matches!(c, '`' | '?' | '|' | '"' | '\'' | ','));
-        let told: std::collections::BTreeSet<String> =
-            words.filter(|word| word.starts_with('/')).map(bare).collect();
-        for path in found.iter().map(|path| bare(path)) {
-            assert!(known.contains(&format!("\"{path}\"")), "{path} is missing in PATHS of http/paths.rs");
-            assert!(told.contains(&path), "{path} is missing in docs/protocol/page.md; it has {told:?}");
+        for operation in wire::operations::all() {
+            let row = format!("| `{} {}` |", operation.method.as_str(), operation.path);
+            assert_eq!(page.matches(&row).count(), 1, "{row}");
         }
     }
 

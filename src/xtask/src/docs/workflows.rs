@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use anyhow::Result;
-use engine::models::Prices;
 use engine::nodes::{CATALOGUE, FieldRow, Needed, NodeType, common_fields};
 use engine::{TEMPLATE_FILTERS, TEMPLATE_TESTS};
+use models::Prices;
 
 use super::protocol::fill;
 

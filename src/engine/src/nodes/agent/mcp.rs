@@ -8,10 +8,10 @@ use super::steps::{SILENT, inner, made};
 use crate::NodeError;
 use crate::execute::{Nested, StepOutput};
 use crate::graph::Retry;
-use crate::models::Tool;
 use crate::nodes::asking;
 use crate::nodes::mcp_call::{mcp, server};
 use crate::nodes::{Call, Effect, Failure, Node, NodeType};
+use models::Tool;
 
 /// Asking a server what it has does no harm.
 static LISTING: NodeType = inner("the list of a server's tools", Effect::Model);
@@ -52,7 +52,7 @@ impl Node for List {
     }
 
     async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
-        let tools = mcp(call)?.tools(&server(&input, call).await?).await?;
+        let tools = mcp(call).tools(&server(&input, call).await?).await?;
         Ok(json!({"tools": tools}))
     }
 
@@ -73,6 +73,6 @@ impl Node for CallTool {
         let tool = input.get("tool").and_then(Value::as_str).unwrap_or_default();
         let arguments = input.get("arguments").and_then(Value::as_object).cloned().unwrap_or_default();
         let server = server(&input, call).await?;
-        Ok(mcp(call)?.call(&server, tool, arguments, call.idempotency_key()).await?)
+        Ok(mcp(call).call(&server, tool, arguments, call.idempotency_key()).await?)
     }
 }

@@ -34,6 +34,7 @@ pub(super) const TYPE: NodeType = NodeType {
     group: "models",
     summary: "Lets a language model call tools, with their results as its next input, until it answers.",
     effect: Effect::Nested,
+    secrets: super::target::SECRETS,
     schema,
     result: "`{text, json, steps, tool_calls: [{tool, arguments, error}], usage: {calls, input_tokens, output_tokens, \
              cost_usd}, model, finish_reason}`; `json` only with a `response_schema`, `error` is null if the tool \

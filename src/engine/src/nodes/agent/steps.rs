@@ -17,12 +17,12 @@ use crate::NodeError;
 use crate::check::PlanNode;
 use crate::execute::{Nested, StepOutput};
 use crate::graph::{Common, Retry};
-use crate::models::{Message, ModelRequest, Role, ToolCall};
 use crate::nodes::asking::{self, Asked, Spent};
 use crate::nodes::target::Chosen;
 use crate::nodes::{Call, Effect, Failure, Node, NodeType};
 use crate::ports::Resolved;
 use crate::template::as_text;
+use models::{Message, ModelRequest, Role, ToolCall};
 
 /// Tools that run at the same time.
 const AT_ONCE: usize = 8;
@@ -47,6 +47,7 @@ pub(super) const fn inner(summary: &'static str, effect: Effect) -> NodeType {
         group,
         summary,
         effect,
+        secrets: &[],
         schema: || json!({}),
         result,
         members: &[],

@@ -13,9 +13,9 @@ use crate::execute::{Nested, StepOutput};
 use crate::graph::NodeSpec;
 use crate::graph::fields::Fields;
 use crate::graph::parse::read_inner;
-use crate::models::Tool;
 use crate::ports::Resolved;
 use crate::schema::Schema;
+use models::Tool;
 
 pub(super) const MOST_TOOLS: usize = 64;
 /// Kinds of tools.

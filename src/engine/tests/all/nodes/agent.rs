@@ -4,13 +4,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use engine::models::{
-    Message, Model, ModelAnswer, ModelError, ModelErrorKind, ModelRequest, Models, Pieces, Practice, Role,
-    ToolCall, Usage,
-};
 use engine::ports::StepOutcome;
 use kernel::SystemClock;
+use models::{
+    Message, Model, ModelAnswer, ModelError, ModelErrorKind, ModelRequest, Models, Pieces, Role, ToolCall,
+    Usage,
+};
 use parking_lot::Mutex;
+use practice::Practice;
 use serde_json::{Value, json};
 use wire::ErrorCode;
 

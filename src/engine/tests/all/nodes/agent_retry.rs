@@ -1,6 +1,6 @@
 //! `agent` with `retry`: what an earlier attempt has finished is not executed again.
 
-use engine::models::{ModelAnswer, ModelError, ModelErrorKind};
+use models::{ModelAnswer, ModelError, ModelErrorKind};
 use serde_json::{Value, json};
 
 use super::agent::{agent, calls, says, scripted, told};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use engine::models::{ModelError, ModelErrorKind};
+use models::{ModelError, ModelErrorKind};
 use serde_json::{Value, json};
 use wire::ErrorCode;
 

@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use wire::ErrorCode;
 
-use crate::models_endpoint::{Act, Endpoint};
+use crate::endpoint::{Act, Endpoint};
 use crate::ports::{alone, graph, plan};
 use crate::world::{World, recorded, refused};
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use engine::models::{ModelError, ModelErrorKind, Role};
+use models::{ModelError, ModelErrorKind, Role};
 use serde_json::{Value, json};
 use wire::ErrorCode;
 

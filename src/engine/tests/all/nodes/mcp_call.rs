@@ -3,11 +3,11 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use engine::Mcp;
-use engine::models::{Models, Practice};
 use kernel::SystemClock;
-use net::{Client, Egress, Guard, Host, HostPort, SystemResolver};
+use models::Models;
+use net::{Host, HostPort};
 use parking_lot::Mutex;
+use practice::Practice;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -149,11 +149,10 @@ async fn read(stream: &mut TcpStream) -> Option<(String, String)> {
 
 fn world(allow: Vec<HostPort>) -> World {
     let clock = Arc::new(SystemClock::new());
-    let guard = Guard::new(Egress { allow, ..Egress::default() }, Arc::new(SystemResolver));
-    let client = Client::guarded(Arc::new(guard), clock.clone()).unwrap();
     let practice = Arc::new(Practice::new(clock));
     let mut world = World::new().inputs(json!({"text": "hello"}));
-    world.models = Models::default().with("practice", practice).with_mcp(Mcp::new(client));
+    world.models = Models::default().with("practice", practice);
+    world.allow = allow;
     world
 }
 

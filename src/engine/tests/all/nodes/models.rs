@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use engine::models::{
-    EmbedRequest, Embeddings, Model, ModelAnswer, ModelError, ModelErrorKind, ModelRequest, Models, Pieces,
-    Practice, Usage,
-};
 use kernel::SystemClock;
+use models::{
+    EmbedRequest, Embeddings, Model, ModelAnswer, ModelError, ModelErrorKind, ModelRequest, Models, Pieces,
+    Usage,
+};
 use parking_lot::Mutex;
+use practice::Practice;
 use serde_json::{Value, json};
 use wire::ErrorCode;
 

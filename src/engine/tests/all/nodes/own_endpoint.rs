@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use engine::models::{EndpointSettings, ModelSettings, Models};
 use kernel::{Clock, Secret, SystemClock};
+use models::{EndpointSettings, ModelSettings, Models};
 use net::Client;
 use serde_json::{Value, json};
 use wire::ErrorCode;
 
-use crate::models_endpoint::{DONE, Endpoint, KEY, says};
+use crate::endpoint::{DONE, Endpoint, KEY, says};
 use crate::ports::{alone, plan};
 use crate::world::{World, outbound, refused};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use wire::ErrorCode;
 
-use crate::models_endpoint::Endpoint;
+use crate::endpoint::Endpoint;
 use crate::ports::{alone, plan};
 use crate::world::{World, refused};
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use wire::ErrorCode;
 
-use crate::models_endpoint::Endpoint;
+use crate::endpoint::Endpoint;
 use crate::ports::{alone, plan};
 use crate::world::{World, refused};
 

@@ -154,8 +154,8 @@ async fn what_waits_inside_other_nodes_is_idle_too_and_their_limits_count() {
 
 #[tokio::test]
 async fn the_wait_between_two_attempts_is_idle() {
-    let busy = engine::models::ModelError {
-        kind: engine::models::ModelErrorKind::RateLimited,
+    let busy = models::ModelError {
+        kind: models::ModelErrorKind::RateLimited,
         message: "later".into(),
         retry_after: Some(Duration::from_secs(300)),
     };

@@ -5,7 +5,7 @@ use kernel::SystemClock;
 use ring::hmac::{HMAC_SHA256, Key, verify};
 use serde_json::{Value, json};
 
-use crate::models_endpoint::Endpoint;
+use crate::endpoint::Endpoint;
 use crate::ports::{alone, plan};
 use crate::world::{World, outbound, refused};
 

@@ -5,9 +5,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use engine::models::{Model, ModelAnswer, ModelError, ModelErrorKind, ModelRequest, Pieces};
 use engine::ports::{StepOutcome, StepRecord};
 use kernel::{Clock, ManualClock};
+use models::{Model, ModelAnswer, ModelError, ModelErrorKind, ModelRequest, Pieces};
 use parking_lot::Mutex;
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -1,32 +1,24 @@
 //! Service tokens and the audit trail.
 
 mod audit;
-mod reach;
 mod records;
 mod requests;
 mod tokens;
 
-use actix_web::web::{self, ServiceConfig};
+use actix_web::web::ServiceConfig;
 
-use super::{get, resource};
+use wire::operations::tokens as operations;
+
+use super::routes::Routes;
 
 pub(super) fn routes(config: &mut ServiceConfig) {
-    config
-        .service(
-            resource("/api/admin/service-tokens", "GET, HEAD, POST")
-                .route(get().to(tokens::list))
-                .route(web::post().to(tokens::create)),
-        )
-        .service(
-            resource("/api/admin/service-tokens/{id}", "DELETE, GET, HEAD")
-                .route(get().to(tokens::show))
-                .route(web::delete().to(tokens::delete)),
-        )
-        .service(
-            resource("/api/admin/service-tokens/{id}/revoke", "POST").route(web::post().to(tokens::revoke)),
-        )
-        .service(
-            resource("/api/admin/service-tokens/{id}/rotate", "POST").route(web::post().to(tokens::rotate)),
-        )
-        .service(resource("/api/admin/audit", "GET, HEAD").route(get().to(audit::list)));
+    Routes::default()
+        .on(&operations::LIST, tokens::list)
+        .on(&operations::CREATE, tokens::create)
+        .on(&operations::READ, tokens::show)
+        .on(&operations::DELETE, tokens::delete)
+        .on(&operations::REVOKE, tokens::revoke)
+        .on(&operations::ROTATE, tokens::rotate)
+        .on(&operations::AUDIT, audit::list)
+        .register(config);
 }

@@ -11,16 +11,18 @@ mod threads;
 mod turns;
 
 use actix_web::http::header;
-use actix_web::web::{self, Payload, ServiceConfig};
+use actix_web::web::{Payload, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use kernel::ThreadId;
 use uuid::Uuid;
 use wire::ErrorCode;
 use wire::chat::{ChatOperation, ChatRequest, Dialect, refusal};
+use wire::operations::chat as operations;
 
 use super::error::{ApiError, ApiResult};
 use super::guard::Anyone;
-use super::{App, body, events, resource};
+use super::routes::Routes;
+use super::{App, body, events};
 use access::Access;
 pub(super) use access::check_published;
 pub(super) use limits::{Limits, StreamPlace};
@@ -30,16 +32,14 @@ use turns::{Asked, Said};
 const FRAME_HEADER: &str = "chatkit-frame-instance-id";
 
 pub(super) fn routes(config: &mut ServiceConfig) {
-    config
-        .service(resource("/api/chat", "POST").route(web::post().to(chat)))
-        .service(resource("/api/chat/session", "POST").route(web::post().to(session_tokens::create)))
-        .service(
-            resource("/api/workflows/{ref}/chat/session", "POST")
-                .route(web::post().to(session_tokens::create_own)),
-        )
-        .service(resource("/api/chat/threads/{id}/stream", "GET").route(web::get().to(streams::running)))
-        .service(resource("/api/chat/streams/{id}", "GET").route(web::get().to(streams::read)))
-        .service(resource("/api/chat/streams/{id}/stop", "POST").route(web::post().to(streams::stop)));
+    Routes::default()
+        .on(&operations::CHAT, chat)
+        .on(&operations::CREATE_SESSION, session_tokens::create)
+        .on(&operations::CREATE_OWN_SESSION, session_tokens::create_own)
+        .on(&operations::JOIN, streams::running)
+        .on(&operations::RESUME, streams::read)
+        .on(&operations::STOP, streams::stop)
+        .register(config);
 }
 
 /// JSON, then `workflow_id`, then access, then the request itself: in this order, whatever else is wrong.

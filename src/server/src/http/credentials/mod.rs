@@ -3,16 +3,13 @@
 mod requests;
 mod rotation;
 
-use actix_web::web::{self, Json, Path, ServiceConfig};
+use actix_web::web::{Json, Path, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};
-use auth::envelope::{Place, preview, seal};
-use auth::keyring::{KeyRing, KeyringError};
-use kernel::Secret;
-use secrecy::ExposeSecret;
-use store::{
-    AuditEntry, AuditTarget, CredentialChange, NewCredential, SealedSecret, StoredCredential, first_place,
-};
+use auth::keyring::KeyRing;
+use control::vault::{self, Vault};
+use store::StoredCredential;
 use uuid::Uuid;
+use wire::operations::vault as operations;
 use wire::{CredentialRecord, ErrorCode, Listed};
 
 use super::change::Change;
@@ -21,29 +18,29 @@ use super::guard::{Asked, Caller, VaultRead, VaultWrite};
 use super::idempotency::Reply;
 use super::paging::Part;
 use super::query::Params;
-use super::{App, get, resource, time};
+use super::routes::Routes;
+use super::{App, time};
 
 /// In a cursor.
 const LIST: &str = "credentials";
 
 pub(super) fn routes(config: &mut ServiceConfig) {
-    config
-        .service(
-            resource("/api/credentials", "GET, HEAD, POST")
-                .route(get().to(list))
-                .route(web::post().to(create)),
-        )
-        .service(
-            resource("/api/credentials/{id}", "DELETE, PATCH")
-                .route(web::patch().to(update))
-                .route(web::delete().to(delete)),
-        )
-        .service(resource("/api/admin/vault/rotate", "POST").route(web::post().to(rotation::rotate)));
+    Routes::default()
+        .on(&operations::LIST, list)
+        .on(&operations::CREATE, create)
+        .on(&operations::UPDATE, update)
+        .on(&operations::DELETE, delete)
+        .on(&operations::ROTATE, rotation::rotate)
+        .register(config);
 }
 
 /// The keys, without which there is no vault.
 fn ring(app: &App) -> ApiResult<&KeyRing> {
     app.vault().ok_or_else(|| ApiError::new(ErrorCode::VaultKeyMissing))
+}
+
+fn keys(app: &App) -> ApiResult<Vault<'_>> {
+    Ok(Vault { ring: ring(app)?, random: app.random() })
 }
 
 /// The newest first.
@@ -61,26 +58,21 @@ async fn list(caller: Caller<VaultRead>, request: HttpRequest) -> ApiResult<Json
 /// 201 with everything but the secret.
 async fn create(change: Change<VaultWrite>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
-    ring(caller.app())?;
+    let keys = keys(caller.app())?;
     let workspace = caller.workspace().await?;
     let wanted = change.wanted(requests::create)?;
-    let id = caller.app().new_id()?;
-    let new = NewCredential {
-        id,
-        workspace_id: workspace,
+    let new = vault::New {
+        id: caller.app().new_id()?,
+        workspace,
         name: wanted.name,
         provider: wanted.provider,
         description: wanted.description,
-        secret: sealed(caller.app(), first_place(workspace, id), &wanted.secret)?,
+        secret: wanted.secret,
         created_by: caller.name(),
     };
     change
         .make(async |changes| {
-            if !changes.hold_workspace(workspace).await? {
-                return Err(ApiError::new(ErrorCode::WorkspaceForbidden));
-            }
-            let made = changes.create_credential(new).await?;
-            changes.audit(&entry(caller, "credential.created", &made)).await?;
+            let made = vault::create(changes, caller.by(), keys, new).await?;
             Reply::made(true, &record(made))
         })
         .await
@@ -89,23 +81,12 @@ async fn create(change: Change<VaultWrite>) -> ApiResult<HttpResponse> {
 /// Updates a credential: its secret, and the fields that describe it.
 async fn update(change: Change<VaultWrite>, id: Path<String>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
-    ring(caller.app())?;
+    let keys = keys(caller.app())?;
     let known = find(caller, &id).await?;
     let wanted = change.wanted(requests::update)?;
     change
         .make(async |changes| {
-            let gone = || ApiError::new(ErrorCode::CredentialNotFound);
-            let locked = changes.lock_credential(known.id).await?.ok_or_else(gone)?;
-            let action = match &wanted.secret {
-                Some(_) => "credential.rotated",
-                None => "credential.changed",
-            };
-            let place = locked.place(locked.version.saturating_add(1));
-            let secret = wanted.secret.map(|secret| sealed(caller.app(), place, &secret)).transpose()?;
-            let changed =
-                CredentialChange { provider: wanted.provider, description: wanted.description, secret };
-            let changed = changes.change_credential(&locked, changed).await?;
-            changes.audit(&entry(caller, action, &changed)).await?;
+            let changed = vault::change(changes, caller.by(), keys, known.id, wanted).await?;
             Reply::ok(&record(changed))
         })
         .await
@@ -119,10 +100,7 @@ async fn delete(change: Change<VaultWrite>, id: Path<String>) -> ApiResult<HttpR
     change.wants_no_more()?;
     change
         .make(async |changes| {
-            if !changes.delete_credential(known.id).await? {
-                return Err(ApiError::new(ErrorCode::CredentialNotFound));
-            }
-            changes.audit(&entry(caller, "credential.deleted", &known)).await?;
+            vault::delete(changes, caller.by(), &known).await?;
             Ok(Reply::nothing())
         })
         .await
@@ -135,28 +113,6 @@ async fn find<S: Asked>(caller: &Caller<S>, id: &str) -> ApiResult<StoredCredent
     let found = caller.store().credential(id).await?.ok_or_else(not_found)?;
     caller.enter_workspace_of(found.workspace_id).await?;
     Ok(found)
-}
-
-fn sealed(app: &App, place: Place<'_>, secret: &Secret) -> ApiResult<SealedSecret> {
-    let text = secret.expose_secret();
-    let envelope = seal(ring(app)?, place, text.as_bytes(), app.random()).map_err(unsealed)?;
-    Ok(SealedSecret { envelope, preview: preview(text) })
-}
-
-/// A missing key is named; nothing else is told.
-fn unsealed(error: KeyringError) -> ApiError {
-    match error {
-        KeyringError::Missing(_) => {
-            let message = format!("The vault cannot be read: {error}.");
-            ApiError::new(ErrorCode::VaultKeyMissing).with_message(message).with_cause(error)
-        }
-        other => ApiError::new(ErrorCode::Internal).with_cause(other),
-    }
-}
-
-fn entry<S>(caller: &Caller<S>, action: &'static str, of: &StoredCredential) -> AuditEntry {
-    let target = AuditTarget { kind: "credential", id: of.id.to_string() };
-    caller.audit(action, target, Some(of.workspace_id), Some(of.name.clone()))
 }
 
 fn record(row: StoredCredential) -> CredentialRecord {

@@ -1,5 +1,6 @@
 //! The bodies of requests about credentials, read and checked. What they hold is never repeated.
 
+use control::vault::Change;
 use kernel::Secret;
 use secrecy::ExposeSecret;
 use serde_json::{Map, Value};
@@ -25,13 +26,6 @@ pub(super) struct Wanted {
     pub(super) description: Option<String>,
 }
 
-/// What is to change.
-pub(super) struct Changed {
-    pub(super) secret: Option<Secret>,
-    pub(super) provider: Option<Option<String>>,
-    pub(super) description: Option<Option<String>>,
-}
-
 /// `POST /api/credentials`.
 pub(super) fn create(body: &Map<String, Value>) -> Read<Wanted> {
     let mut fields = Fields::of(body);
@@ -53,7 +47,7 @@ pub(super) fn create(body: &Map<String, Value>) -> Read<Wanted> {
 }
 
 /// `PATCH /api/credentials/{id}`.
-pub(super) fn update(body: &Map<String, Value>) -> Read<Changed> {
+pub(super) fn update(body: &Map<String, Value>) -> Read<Change> {
     let mut fields = Fields::of(body);
     let secret = secret(&mut fields);
     let provider = fields.line("provider", 1, LONGEST_PROVIDER);
@@ -79,7 +73,7 @@ pub(super) fn update(body: &Map<String, Value>) -> Read<Changed> {
         return Err(problems);
     }
     let given = |name: &str, value| body.contains_key(name).then_some(value);
-    Ok(Changed {
+    Ok(Change {
         secret,
         provider: given("provider", provider),
         description: given("description", description),

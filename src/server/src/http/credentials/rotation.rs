@@ -6,10 +6,11 @@
 use actix_web::HttpResponse;
 use auth::envelope::rewrap;
 use auth::keyring::KeyRing;
+use control::vault::unsealed;
 use store::AuditTarget;
 use wire::{ErrorCode, VaultRotation};
 
-use super::{ring, unsealed};
+use super::ring;
 use crate::http::App;
 use crate::http::change::Change;
 use crate::http::error::{ApiError, ApiResult};
@@ -29,7 +30,7 @@ pub(super) async fn rotate(change: Change<VaultWrite>) -> ApiResult<HttpResponse
     change.wants_no_more()?;
     let mut rewrapped = rewrap_part(caller.app(), ring).await?;
     rewrapped += caller.store().reseal_service_keys(ring).await.map_err(|error| match error {
-        store::StoreError::Key(error) => unsealed(error),
+        store::StoreError::Key(error) => ApiError::from(unsealed(error)),
         other => other.into(),
     })?;
     let remaining = remaining(caller.app(), ring).await?;

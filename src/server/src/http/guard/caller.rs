@@ -9,7 +9,8 @@ use actix_web::dev::Payload;
 use actix_web::{FromRequest, HttpRequest};
 use auth::principal::{Place, Principal};
 use auth::scope::Scope;
-use store::{AuditEntry, AuditTarget, Outcome, Store, StoredWorkspace};
+use control::By;
+use store::{AuditEntry, AuditTarget, Store, StoredWorkspace};
 use uuid::Uuid;
 use wire::ErrorCode;
 
@@ -25,6 +26,7 @@ pub(in crate::http) struct Caller<S> {
     principal: Principal,
     address: IpAddr,
     route: String,
+    request_id: Option<String>,
     /// `X-Workspace`.
     named: Option<String>,
     scope: PhantomData<S>,
@@ -55,7 +57,15 @@ impl<S: Asked> Caller<S> {
         }
         let named = request.headers().get("x-workspace").map(|slug| slug.to_str().unwrap_or("\0").to_owned());
         let route = denial::route(request);
-        let caller = Self { app, principal, address, route, named, scope: PhantomData };
+        let caller = Self {
+            app,
+            principal,
+            address,
+            route,
+            request_id: request_id::current(),
+            named,
+            scope: PhantomData,
+        };
         caller.check().await?;
         Ok(caller)
     }
@@ -165,6 +175,11 @@ impl<S> Caller<S> {
         (!self.principal.is_anonymous()).then(|| self.principal.actor().name())
     }
 
+    /// The caller as decisions know them.
+    pub(in crate::http) fn by(&self) -> By<'_> {
+        By { principal: &self.principal, address: self.address, request_id: self.request_id.as_deref() }
+    }
+
     /// A row of the audit trail for something that the caller does.
     pub(in crate::http) fn audit(
         &self,
@@ -173,16 +188,7 @@ impl<S> Caller<S> {
         workspace: Option<Uuid>,
         reason: Option<String>,
     ) -> AuditEntry {
-        AuditEntry {
-            actor: self.principal.actor().clone(),
-            action,
-            target: Some(target),
-            workspace,
-            outcome: Outcome::Success,
-            reason,
-            address: Some(self.address.to_string()),
-            request_id: request_id::current(),
-        }
+        self.by().audit(action, target, workspace, reason)
     }
 }
 

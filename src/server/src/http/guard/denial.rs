@@ -3,6 +3,7 @@
 use actix_web::HttpRequest;
 use auth::principal::Denied;
 use auth::scope::ScopeSet;
+use control::Decided;
 use store::{AuditEntry, AuditTarget, Outcome, StoreError};
 use uuid::Uuid;
 use wire::ErrorCode;
@@ -37,6 +38,14 @@ impl<S: Asked> Caller<S> {
         match answer {
             Err(refused) if refused.code() == ErrorCode::MissingScope => Err(self.denied(refused).await),
             answer => answer,
+        }
+    }
+
+    /// The refusal of a caller who may not, noted in the audit trail.
+    pub(in crate::http) async fn allowed<T>(&self, decided: Decided<T>) -> ApiResult<T> {
+        match decided {
+            Ok(allowed) => Ok(allowed),
+            Err(refused) => Err(self.denied(refused.into()).await),
         }
     }
 

@@ -7,17 +7,22 @@ mod assets;
 mod chat;
 mod html;
 mod landing;
+mod openapi;
 mod sign_in;
 
 use actix_web::web::ServiceConfig;
 
-use super::{get, resource};
+use wire::operations::pages as operations;
+
+use super::routes::Routes;
 pub(super) use sign_in::{link, sign_in_failed};
 
 pub(super) fn routes(config: &mut ServiceConfig) {
-    config
-        .service(resource("/", "GET, HEAD").route(get().to(landing::page)))
-        .service(resource("/chat/{id}", "GET, HEAD").route(get().to(chat::page)))
-        .service(resource("/login", "GET, HEAD").route(get().to(sign_in::login)))
-        .service(resource("/assets/{path:.*}", "GET, HEAD").route(get().to(assets::file)));
+    Routes::default()
+        .on(&operations::LANDING, landing::page)
+        .on(&operations::CHAT, chat::page)
+        .on(&operations::LOGIN, sign_in::login)
+        .on(&operations::ASSET, assets::file)
+        .on(&operations::OPENAPI, openapi::document)
+        .register(config);
 }

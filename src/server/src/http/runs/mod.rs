@@ -11,10 +11,11 @@ mod usage;
 
 pub(super) use create::{new_run, new_run_of};
 
-use actix_web::web::{self, Json, Path, ServiceConfig};
+use actix_web::web::{Json, Path, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};
 use store::{RunFilter, RunStatus, StoredRun};
 use uuid::Uuid;
+use wire::operations::runs as operations;
 use wire::{ErrorCode, Listed, RunRecord};
 
 use super::change::Change;
@@ -23,25 +24,24 @@ use super::guard::{Asked, Caller, Watcher, WorkflowsExecute, WorkflowsRead};
 use super::idempotency::Reply;
 use super::paging::Part;
 use super::query::Params;
-use super::{events, get, resource, time};
+use super::routes::Routes;
+use super::{events, time};
 
 /// In a cursor.
 const LIST: &str = "runs";
 
 pub(super) fn routes(config: &mut ServiceConfig) {
-    config
-        .service(
-            resource("/api/workflows/{ref}/runs", "GET, HEAD, POST")
-                .route(get().to(of_workflow))
-                .route(web::post().to(create::create)),
-        )
-        .service(resource("/api/runs", "GET, HEAD").route(get().to(list::list)))
-        .service(resource("/api/runs/{id}", "GET, HEAD").route(get().to(show)))
-        .service(resource("/api/runs/{id}/events", "GET").route(web::get().to(watch)))
-        .service(resource("/api/runs/{id}/trace", "GET, HEAD").route(get().to(trace::trace)))
-        .service(resource("/api/runs/{id}/cancel", "POST").route(web::post().to(cancel)))
-        .service(resource("/api/runs/{id}/rerun", "POST").route(web::post().to(rerun::rerun)))
-        .service(resource("/api/runs/{id}/inputs/{key}", "POST").route(web::post().to(inputs::answer)));
+    Routes::default()
+        .on(&operations::LIST_OF_WORKFLOW, of_workflow)
+        .on(&operations::START_RUN, create::create)
+        .on(&operations::LIST, list::list)
+        .on(&operations::READ, show)
+        .on(&operations::EVENTS, watch)
+        .on(&operations::TRACE, trace::trace)
+        .on(&operations::CANCEL, cancel)
+        .on(&operations::RERUN, rerun::rerun)
+        .on(&operations::ANSWER, inputs::answer)
+        .register(config);
 }
 
 /// The newest first.

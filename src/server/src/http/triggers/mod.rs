@@ -7,26 +7,21 @@ mod requests;
 mod secrets;
 mod webhook;
 
-use actix_web::web::{self, ServiceConfig};
+use actix_web::web::ServiceConfig;
 
-use super::{get, resource};
+use wire::operations::triggers as operations;
+
+use super::routes::Routes;
 
 pub(super) fn routes(config: &mut ServiceConfig) {
-    config
-        .service(
-            resource("/api/workflows/{ref}/triggers/cron", "DELETE, GET, HEAD, PUT")
-                .route(get().to(cron::show))
-                .route(web::put().to(cron::set))
-                .route(web::delete().to(cron::remove)),
-        )
-        .service(
-            resource("/api/workflows/{ref}/triggers/webhook/config", "DELETE, GET, HEAD, PUT")
-                .route(get().to(webhook::show))
-                .route(web::put().to(webhook::set))
-                .route(web::delete().to(webhook::remove)),
-        )
-        .service(
-            resource("/api/workflows/{ref}/triggers/webhook", "DELETE, GET, HEAD, PATCH, POST, PUT")
-                .route(web::route().to(call::call)),
-        );
+    Routes::default()
+        .on(&operations::READ_CRON, cron::show)
+        .on(&operations::SET_CRON, cron::set)
+        .on(&operations::DELETE_CRON, cron::remove)
+        .on(&operations::READ_WEBHOOK, webhook::show)
+        .on(&operations::SET_WEBHOOK, webhook::set)
+        .on(&operations::DELETE_WEBHOOK, webhook::remove)
+        // The trigger itself determines its verbs.
+        .on_every_method(&operations::CALL, call::call)
+        .register(config);
 }

@@ -3,7 +3,6 @@
 use actix_web::http::header::{ContentType, ETAG};
 use actix_web::web::{self, Path};
 use actix_web::{HttpRequest, HttpResponse};
-use engine::diagram;
 use ring::digest::{Context, SHA256};
 use store::{StoredVersion, StoredWorkflow};
 use wire::ErrorCode;

@@ -14,10 +14,11 @@ mod update;
 mod versions;
 mod warnings;
 
-use actix_web::web::{self, Json, Path, ServiceConfig};
+use actix_web::web::{Json, Path, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};
 use store::{Changes, NewWorkflow, StoreError, StoredWorkflow, WorkflowRef};
 use uuid::Uuid;
+use wire::operations::workflows as operations;
 use wire::{CreateWorkflow, ErrorCode, PublicWorkflow, ShownWorkflow, WorkflowRecord};
 
 use super::change::Change;
@@ -26,7 +27,7 @@ use super::guard::{Anyone, Caller, WorkflowsRead, WorkflowsWrite};
 use super::idempotency::Reply;
 use super::paging::Part;
 use super::query::Params;
-use super::{get, resource};
+use super::routes::Routes;
 pub(super) use records::public as public_record;
 pub(super) use versions::{draft_of_graph, no_version};
 
@@ -36,45 +37,24 @@ const LIST: &str = "workflows";
 const LIST_LIMIT: i64 = 1000;
 
 pub(super) fn routes(config: &mut ServiceConfig) {
-    config
-        .service(
-            resource("/api/workflows", "GET, HEAD, POST").route(get().to(list)).route(web::post().to(create)),
-        )
-        .service(resource("/api/workflows/check", "POST").route(web::post().to(versions::check)))
-        .service(
-            resource("/api/workflows/{ref}", "DELETE, GET, HEAD, PUT")
-                .route(get().to(show))
-                .route(web::put().to(update::update))
-                .route(web::delete().to(archive)),
-        )
-        .service(resource("/api/workflows/{ref}/public", "GET, HEAD").route(get().to(public)))
-        .service(
-            resource("/api/workflows/{ref}/versions", "GET, HEAD, POST")
-                .route(get().to(versions::list))
-                .route(web::post().to(versions::create)),
-        )
-        .service(
-            resource("/api/workflows/{ref}/versions/{number}", "GET, HEAD").route(get().to(versions::show)),
-        )
-        .service(
-            resource("/api/workflows/{ref}/versions/{number}/live", "POST").route(web::post().to(live::set)),
-        )
-        .service(
-            resource("/api/workflows/{ref}/versions/{base}/diff/{target}", "GET, HEAD")
-                .route(get().to(diff::diff)),
-        )
-        .service(
-            resource("/api/workflows/{ref}/versions/{number}/diagram.svg", "GET, HEAD")
-                .route(get().to(diagram::svg)),
-        )
-        .service(
-            resource("/api/workflows/{ref}/versions/{number}/diagram.mmd", "GET, HEAD")
-                .route(get().to(diagram::mermaid)),
-        )
-        .service(resource("/api/workflows/{ref}/publish", "POST").route(web::post().to(publish::publish)))
-        .service(
-            resource("/api/workflows/{ref}/publish/revoke", "POST").route(web::post().to(publish::revoke)),
-        );
+    Routes::default()
+        .on(&operations::LIST, list)
+        .on(&operations::CREATE, create)
+        .on(&operations::CHECK, versions::check)
+        .on(&operations::READ, show)
+        .on(&operations::UPDATE, update::update)
+        .on(&operations::ARCHIVE, archive)
+        .on(&operations::READ_PUBLIC, public)
+        .on(&operations::LIST_VERSIONS, versions::list)
+        .on(&operations::SAVE_VERSION, versions::create)
+        .on(&operations::READ_VERSION, versions::show)
+        .on(&operations::SET_LIVE, live::set)
+        .on(&operations::DIFF, diff::diff)
+        .on(&operations::DIAGRAM_SVG, diagram::svg)
+        .on(&operations::DIAGRAM_MERMAID, diagram::mermaid)
+        .on(&operations::PUBLISH, publish::publish)
+        .on(&operations::UNPUBLISH, publish::revoke)
+        .register(config);
 }
 
 /// A bare array, the newest first; where more follows, a header says how to go on.

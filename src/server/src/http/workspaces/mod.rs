@@ -3,14 +3,14 @@
 mod members;
 mod records;
 mod requests;
-mod rights;
 
-use actix_web::web::{self, Json, Path, ServiceConfig};
+use actix_web::web::{Json, Path, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};
 use auth::scope::Scope;
-use store::{AuditTarget, DEFAULT_WORKSPACE, NewWorkspace};
+use control::workspaces;
 use uuid::Uuid;
-use wire::{ErrorCode, Listed, WorkspaceRecord};
+use wire::operations::workspaces as operations;
+use wire::{Listed, WorkspaceRecord};
 
 use super::change::Change;
 use super::error::{ApiError, ApiResult};
@@ -18,34 +18,23 @@ use super::guard::{Caller, WorkspacesRead, WorkspacesWrite, place};
 use super::idempotency::Reply;
 use super::paging::Part;
 use super::query::Params;
-use super::{get, resource};
+use super::routes::Routes;
 
 /// In a cursor.
 const LIST: &str = "workspaces";
 
 pub(super) fn routes(config: &mut ServiceConfig) {
-    config
-        .service(
-            resource("/api/workspaces", "GET, HEAD, POST")
-                .route(get().to(list))
-                .route(web::post().to(create)),
-        )
-        .service(
-            resource("/api/workspaces/{id}", "DELETE, GET, HEAD, PATCH")
-                .route(get().to(show))
-                .route(web::patch().to(rename))
-                .route(web::delete().to(delete)),
-        )
-        .service(
-            resource("/api/workspaces/{id}/members", "GET, HEAD, POST")
-                .route(get().to(members::list))
-                .route(web::post().to(members::add)),
-        )
-        .service(
-            resource("/api/workspaces/{id}/members/{user_id}", "DELETE, PATCH")
-                .route(web::patch().to(members::change_role))
-                .route(web::delete().to(members::remove)),
-        );
+    Routes::default()
+        .on(&operations::LIST, list)
+        .on(&operations::CREATE, create)
+        .on(&operations::READ, show)
+        .on(&operations::RENAME, rename)
+        .on(&operations::DELETE, delete)
+        .on(&operations::LIST_MEMBERS, members::list)
+        .on(&operations::ADD_MEMBER, members::add)
+        .on(&operations::CHANGE_MEMBER, members::change_role)
+        .on(&operations::REMOVE_MEMBER, members::remove)
+        .register(config);
 }
 
 /// Those that the caller may see, the newest first.
@@ -70,20 +59,16 @@ async fn list(
     Ok(Json(Listed { data, next_cursor }))
 }
 
-/// The user who makes a workspace owns it.
+/// The user who creates a workspace owns it.
 async fn create(change: Change<WorkspacesWrite>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
-    if !caller.principal().may_make_workspaces() {
-        return Err(caller.denied(ApiError::new(ErrorCode::WorkspaceForbidden)).await);
-    }
+    caller.allowed(workspaces::check_creates(caller.by())).await?;
     let wanted = change.wanted(requests::create)?;
     let name = wanted.name.as_deref().unwrap_or(&wanted.slug);
     let owner = caller.principal().user_id();
-    let new = NewWorkspace { slug: &wanted.slug, name, owner };
     change
         .make(async |changes| {
-            let made = changes.create_workspace(new).await?;
-            changes.audit(&caller.audit("workspace.created", target(made.id), Some(made.id), None)).await?;
+            let made = workspaces::create(changes, caller.by(), &wanted.slug, name).await?;
             let mut record = records::workspace(made, caller.principal());
             record.role = owner.map(|_| auth::role::Role::Owner.as_str().to_owned());
             Reply::made(true, &record)
@@ -104,50 +89,29 @@ async fn show(
     Ok(Json(WorkspaceRecord { storage, ..records::workspace(workspace, caller.principal()) }))
 }
 
-/// The slug stays: requests and tokens name the workspace by it.
+/// 200 with the record.
 async fn rename(change: Change<WorkspacesWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let workspace = caller.workspace_called(&name).await?;
     let wanted = change.wanted(requests::update)?;
-    let entry = caller.audit("workspace.renamed", target(workspace.id), Some(workspace.id), None);
     change
         .make(async |changes| {
-            let renamed = changes.rename_workspace(workspace.id, &wanted.name).await?;
-            let renamed = renamed.ok_or_else(|| ApiError::new(ErrorCode::WorkspaceNotFound))?;
-            if renamed.name != workspace.name {
-                changes.audit(&entry).await?;
-            }
+            let renamed = workspaces::rename(changes, caller.by(), &workspace, &wanted.name).await?;
             Reply::ok(&records::workspace(renamed, caller.principal()))
         })
         .await
 }
 
-/// Takes the workspace away and archives its workflows; 204. Its owners may, and who may do everything everywhere.
+/// Answers 204.
 async fn delete(change: Change<WorkspacesWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let workspace = caller.workspace_called(&name).await?;
-    if !caller.principal().may_delete_workspace(workspace.id) {
-        let refused = ApiError::new(ErrorCode::MissingScope)
-            .with_message("Missing required scopes: deleting a workspace requires the role owner");
-        return Err(caller.denied(refused).await);
-    }
+    caller.allowed(workspaces::check_deletes(caller.by(), &workspace)).await?;
     change.wants_no_more()?;
-    if workspace.slug == DEFAULT_WORKSPACE {
-        return Err(ApiError::new(ErrorCode::WorkspaceIsDefault));
-    }
-    let entry = caller.audit("workspace.deleted", target(workspace.id), Some(workspace.id), None);
     let mut archived = Vec::new();
     let answer = change
         .make(async |changes| {
-            let deleted = changes.delete_workspace(workspace.id).await?;
-            archived = deleted.ok_or_else(|| ApiError::new(ErrorCode::WorkspaceNotFound))?;
-            for workflow in &archived {
-                let target = AuditTarget { kind: "workflow", id: workflow.to_string() };
-                let reason = Some("its workspace was deleted".to_owned());
-                let entry = caller.audit("workflow.archived", target, Some(workspace.id), reason);
-                changes.audit(&entry).await?;
-            }
-            changes.audit(&entry).await?;
+            archived = workspaces::delete(changes, caller.by(), &workspace).await?;
             Ok(Reply::nothing())
         })
         .await;
@@ -155,8 +119,4 @@ async fn delete(change: Change<WorkspacesWrite>, name: Path<String>) -> ApiResul
         caller.app().chat().forget(workflow);
     }
     answer
-}
-
-fn target(id: Uuid) -> AuditTarget {
-    AuditTarget { kind: "workspace", id: id.to_string() }
 }

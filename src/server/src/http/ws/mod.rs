@@ -7,23 +7,24 @@ mod messages;
 mod requests;
 mod subscriptions;
 
-use actix_web::middleware::DefaultHeaders;
-use actix_web::web::{self, Path, Payload, ServiceConfig};
+use actix_web::web::{Path, Payload, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};
 use tracing::Instrument;
 use wire::ErrorCode;
+use wire::operations::socket as operations;
 
 use super::error::{ApiError, ApiResult};
 use super::guard::SocketCaller;
 use super::query::Params;
-use super::{request_id, resource};
+use super::request_id;
+use super::routes::Routes;
 use conversation::Conversation;
 
 pub(super) fn routes(config: &mut ServiceConfig) {
-    // The address may hold a token: no cache stores it, and no page passes it on.
-    let headers =
-        DefaultHeaders::new().add(("Cache-Control", "no-store")).add(("Referrer-Policy", "no-referrer"));
-    config.service(resource("/ws/workflow/{ref}", "GET").wrap(headers).route(web::get().to(connect)));
+    Routes::default()
+        .on(&operations::OPEN, connect)
+        // The address may hold a token: no cache stores it, and no page passes it on.
+        .register_with_headers(config, &[("Cache-Control", "no-store"), ("Referrer-Policy", "no-referrer")]);
 }
 
 /// Everything that may be wrong is answered here, as over HTTP. Once the socket is open, the conversation continues by

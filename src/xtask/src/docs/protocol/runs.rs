@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use anyhow::Result;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use wire::chat::NoticeLevel;
 use wire::{
-    CreateRun, DeliveryRecord, DeliveryState, ErrorCode, InterruptedAttempt, Listed, Rerun, RunEvent,
-    RunFrame, RunProblem, RunRecord, RunState, RunSummary, RunUsage, Trace, TraceStep, WaitsFor,
+    DeliveryRecord, DeliveryState, ErrorCode, InterruptedAttempt, RunEvent, RunFrame, RunProblem, RunRecord,
+    RunState, RunUsage, Trace, TraceStep, WaitsFor,
 };
 
 use super::chat::WORKFLOW;
@@ -25,17 +25,6 @@ fn inputs() -> Value {
 
 fn output() -> Value {
     json!({"reply": "It is on its way."})
-}
-
-pub(super) fn create() -> Result<String> {
-    let metadata = json!({"ticket": 7}).as_object().cloned();
-    block(&CreateRun {
-        inputs: Some(inputs()),
-        version: Some(1),
-        config: Some(Map::new()),
-        timeout_seconds: Some(60.0),
-        metadata,
-    })
 }
 
 fn ended() -> RunRecord {
@@ -69,41 +58,9 @@ fn waits_for() -> WaitsFor {
     }
 }
 
-/// A page of the runs of a workspace.
-pub(super) fn list() -> Result<String> {
-    let ended = ended();
-    let summary = RunSummary {
-        id: ended.id,
-        workflow_id: ended.workflow_id,
-        workflow_handle: "support".into(),
-        workflow_name: "Support".into(),
-        version: ended.version,
-        version_id: ended.version_id,
-        status: ended.status,
-        trigger: ended.trigger,
-        error: None,
-        waits: false,
-        origin_run_id: None,
-        thread_id: None,
-        created_at: ended.created_at,
-        started_at: ended.started_at,
-        finished_at: ended.finished_at,
-    };
-    block(&Listed { data: vec![summary], next_cursor: None })
-}
-
 /// What the record of a run that waits holds.
 pub(super) fn waiting() -> Result<String> {
     block(&json!({"status": RunState::Waiting, "waits_for": [waits_for()], "resumes_at": LATER, "…": "…"}))
-}
-
-pub(super) fn rerun() -> Result<String> {
-    let patch = json!({"tries": 0}).as_object().cloned().unwrap_or_default();
-    block(&Rerun { from_step: 3, patch })
-}
-
-pub(super) fn record() -> Result<String> {
-    block(&ended())
 }
 
 pub(super) fn states() -> String {

@@ -1,0 +1,67 @@
+//! Calls of declared operations.
+
+use reqwest::{Method, RequestBuilder};
+use serde::Serialize;
+use url::Url;
+use wire::operation::Operation;
+
+use crate::client::{Bearer, Client};
+use crate::{Answer, ClientError};
+
+impl Client {
+    /// The address of an operation, with these values in its path.
+    pub(crate) fn place(&self, operation: &Operation, values: &[&str]) -> Result<Url, ClientError> {
+        self.url(&operation.segments(values))
+    }
+
+    /// A request of an operation.
+    pub(crate) fn operation(
+        &self,
+        operation: &Operation,
+        values: &[&str],
+        bearer: Bearer,
+    ) -> Result<RequestBuilder, ClientError> {
+        Ok(self.request(method(operation), self.place(operation, values)?, bearer))
+    }
+
+    /// The answer of an operation that reads.
+    pub(crate) async fn read(
+        &self,
+        operation: &Operation,
+        values: &[&str],
+        query: &[(&str, String)],
+    ) -> Result<Answer, ClientError> {
+        let mut url = self.place(operation, values)?;
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        self.answer(self.request(method(operation), url, Bearer::Service)).await
+    }
+
+    /// The answer of an operation that changes something.
+    pub(crate) async fn change(
+        &self,
+        operation: &Operation,
+        values: &[&str],
+        body: Option<&impl Serialize>,
+    ) -> Result<Answer, ClientError> {
+        self.answer(with_json(self.operation(operation, values, Bearer::Service)?, body)).await
+    }
+}
+
+fn method(operation: &Operation) -> Method {
+    match operation.method {
+        wire::operation::Method::Delete => Method::DELETE,
+        wire::operation::Method::Get => Method::GET,
+        wire::operation::Method::Patch => Method::PATCH,
+        wire::operation::Method::Post => Method::POST,
+        wire::operation::Method::Put => Method::PUT,
+    }
+}
+
+pub(crate) fn with_json(request: RequestBuilder, body: Option<&impl Serialize>) -> RequestBuilder {
+    match body {
+        Some(body) => request.json(body),
+        None => request,
+    }
+}

@@ -1,0 +1,59 @@
+//! What the service decides: the rules of a change, what ends or begins with it, and its rows of the audit trail.
+//!
+//! A function takes the transaction of the change and who makes it ([`By`]), and returns what was made or why it is refused
+//! ([`Refused`]). It knows neither HTTP nor SQL.
+
+pub mod members;
+mod refused;
+mod rights;
+pub mod tokens;
+pub mod vault;
+pub mod workspaces;
+
+use std::net::IpAddr;
+
+use auth::principal::{Place, Principal};
+use store::{AuditEntry, AuditTarget, Outcome, StoredWorkspace};
+use uuid::Uuid;
+
+pub use refused::{Decided, Refused};
+
+/// Who makes a change.
+#[derive(Clone, Copy)]
+pub struct By<'a> {
+    /// The caller.
+    pub principal: &'a Principal,
+    /// The client's address.
+    pub address: IpAddr,
+    /// The id of the request, if there is one.
+    pub request_id: Option<&'a str>,
+}
+
+impl By<'_> {
+    /// A row of the audit trail for something that the caller does.
+    #[must_use]
+    pub fn audit(
+        &self,
+        action: &'static str,
+        target: AuditTarget,
+        workspace: Option<Uuid>,
+        reason: Option<String>,
+    ) -> AuditEntry {
+        AuditEntry {
+            actor: self.principal.actor().clone(),
+            action,
+            target: Some(target),
+            workspace,
+            outcome: Outcome::Success,
+            reason,
+            address: Some(self.address.to_string()),
+            request_id: self.request_id.map(str::to_owned),
+        }
+    }
+}
+
+/// A workspace as rights name it.
+#[must_use]
+pub fn place(workspace: &StoredWorkspace) -> Place<'_> {
+    Place { id: workspace.id, slug: &workspace.slug }
+}

@@ -1,0 +1,204 @@
+//! The members of a workspace: who may give and take a role, and what ends with it.
+
+use auth::principal::Principal;
+use auth::role::Role;
+use auth::scope::Scope;
+use chrono::{DateTime, TimeDelta, Utc};
+use store::{
+    Added, AddedMember, AuditEntry, AuditTarget, Changes, NewMail, NewMember, StoredMember, StoredWorkspace,
+};
+use uuid::Uuid;
+use wire::ErrorCode;
+
+use crate::{By, Decided, Refused, place, rights};
+
+/// How long the service tries to send an invitation.
+const SENDING: TimeDelta = TimeDelta::days(1);
+/// Mail that a workspace may send within [`COUNTED`].
+const MOST_INVITATIONS: i64 = 100;
+const COUNTED: TimeDelta = TimeDelta::hours(1);
+/// Mail that one account may receive within [`COUNTED`].
+const MOST_RECEIVED: i64 = 5;
+/// Seconds after which an invitation may succeed.
+const TRY_AGAIN: i64 = 600;
+
+/// A person to add.
+pub struct Invited<'a> {
+    /// Their mail address.
+    pub email: &'a str,
+    /// Their role.
+    pub role: Role,
+    /// The mail that tells them, sealed, and its id; `None` where there is no mail server: the inviter tells them.
+    pub letter: Option<(Uuid, Vec<u8>)>,
+    /// The time of the request.
+    pub now: DateTime<Utc>,
+}
+
+/// The caller may give this role.
+///
+/// # Errors
+/// [`ErrorCode::MissingScope`].
+pub fn check_gives(by: By<'_>, workspace: &StoredWorkspace, role: Role) -> Decided<()> {
+    if by.principal.may_give(role, place(workspace)) { Ok(()) } else { Err(lacking(role)) }
+}
+
+/// Adds or invites a person. One who is a member with this role already stays so; one who is invited with it is invited
+/// again.
+///
+/// # Errors
+/// [`ErrorCode::MemberHasOtherRole`], [`ErrorCode::TooManyInvitations`], [`ErrorCode::MissingScope`] if the caller lost the
+/// right meanwhile.
+pub async fn add(
+    changes: &mut Changes,
+    by: By<'_>,
+    workspace: &StoredWorkspace,
+    invited: Invited<'_>,
+) -> Decided<AddedMember> {
+    let Invited { email, role, letter, now } = invited;
+    lock(changes, by, workspace).await?.check(role)?;
+    let new = NewMember { workspace: workspace.id, email, role: role.as_str() };
+    let made = changes.add_member(new).await?;
+    match made.added {
+        Added::OtherRole => return Err(Refused::new(ErrorCode::MemberHasOtherRole)),
+        Added::Known => return Ok(made),
+        Added::New | Added::Again => {}
+    }
+    let member = &made.member;
+    let sent = changes.invitations_since(workspace.id, by.principal.actor(), now - COUNTED).await?;
+    let received = changes.invitations_of(member.user_id, now - COUNTED).await?;
+    if sent >= MOST_INVITATIONS || received >= MOST_RECEIVED {
+        return Err(Refused::new(ErrorCode::TooManyInvitations).retry_after(TRY_AGAIN));
+    }
+    if let Some((id, content)) = letter {
+        let expires_at = now + SENDING;
+        changes.queue_mail(NewMail { id, recipient: email, content, expires_at }).await?;
+    }
+    let action = if member.invited_until.is_some() { "member.invited" } else { "member.added" };
+    changes.audit(&entry(by, action, workspace, member.user_id, format!("as {role}"))).await?;
+    Ok(made)
+}
+
+/// Gives a member another role. It counts from their next request on; tokens that they made there and could not make any
+/// more are revoked.
+///
+/// # Errors
+/// [`ErrorCode::MemberNotFound`], [`ErrorCode::LastOwner`], [`ErrorCode::MissingScope`].
+pub async fn change_role(
+    changes: &mut Changes,
+    by: By<'_>,
+    workspace: &StoredWorkspace,
+    user: Uuid,
+    role: Role,
+) -> Decided<StoredMember> {
+    let giver = lock(changes, by, workspace).await?;
+    let mut member = found(changes, workspace, user).await?;
+    giver.check(role_of(&member))?;
+    giver.check(role)?;
+    if member.role != role.as_str() {
+        check_owned(changes, &member, workspace).await?;
+        if !changes.change_role(workspace.id, user, role.as_str()).await? {
+            return Err(Refused::new(ErrorCode::MemberNotFound));
+        }
+        rights::end(changes, by, workspace, user, Some(role)).await?;
+        let reason = format!("from {} to {role}", member.role);
+        changes.audit(&entry(by, "member.role_changed", workspace, user, reason)).await?;
+        role.as_str().clone_into(&mut member.role);
+    }
+    Ok(member)
+}
+
+/// Removes a member, or withdraws an invitation. Anyone may remove themselves. The member's next request is refused, what they
+/// have open is closed, and tokens that they made there are revoked.
+///
+/// # Errors
+/// [`ErrorCode::MemberNotFound`], [`ErrorCode::LastOwner`], [`ErrorCode::MissingScope`].
+pub async fn remove(
+    changes: &mut Changes,
+    by: By<'_>,
+    workspace: &StoredWorkspace,
+    user: Uuid,
+) -> Decided<()> {
+    let giver = lock(changes, by, workspace).await?;
+    let member = found(changes, workspace, user).await?;
+    if by.principal.user_id() != Some(user) {
+        giver.check(role_of(&member))?;
+    }
+    check_owned(changes, &member, workspace).await?;
+    if !changes.remove_member(workspace.id, user).await? {
+        return Err(Refused::new(ErrorCode::MemberNotFound));
+    }
+    rights::end(changes, by, workspace, user, None).await?;
+    let reason = format!("was {}", member.role);
+    Ok(changes.audit(&entry(by, "member.removed", workspace, user, reason)).await?)
+}
+
+/// A caller who gives and takes roles: as they were when they asked, and as they are now.
+struct Giver<'a> {
+    principal: &'a Principal,
+    workspace: &'a StoredWorkspace,
+    /// What a user is in the workspace now.
+    own: Option<Role>,
+}
+
+impl Giver<'_> {
+    /// A giver cannot give what they lack, and cannot take what they could not have given.
+    fn check(&self, role: Role) -> Decided<()> {
+        let gives = |own: Role| own >= role && own.scopes().contains(Scope::WorkspacesWrite);
+        let still = self.principal.user_id().is_none() || self.own.is_some_and(gives);
+        let may = still && self.principal.may_give(role, place(self.workspace));
+        if may { Ok(()) } else { Err(lacking(role)) }
+    }
+}
+
+/// Keeps the members as they are until the change is done, the caller among them.
+async fn lock<'a>(changes: &mut Changes, by: By<'a>, workspace: &'a StoredWorkspace) -> Decided<Giver<'a>> {
+    if !changes.lock_members(workspace.id).await? {
+        return Err(Refused::new(ErrorCode::WorkspaceNotFound));
+    }
+    let principal = by.principal;
+    let own = match principal.user_id() {
+        Some(user) => changes.member(workspace.id, user).await?.and_then(|own| Role::parse(&own.role)),
+        None => None,
+    };
+    Ok(Giver { principal, workspace, own })
+}
+
+/// Treats an unknown role as the highest.
+fn role_of(member: &StoredMember) -> Role {
+    Role::parse(&member.role).unwrap_or(Role::Owner)
+}
+
+async fn found(changes: &mut Changes, workspace: &StoredWorkspace, user: Uuid) -> Decided<StoredMember> {
+    let member = changes.member(workspace.id, user).await?;
+    member.ok_or_else(|| Refused::new(ErrorCode::MemberNotFound))
+}
+
+/// Once a workspace has an owner, it keeps one.
+async fn check_owned(
+    changes: &mut Changes,
+    member: &StoredMember,
+    workspace: &StoredWorkspace,
+) -> Decided<()> {
+    let owns = member.role == Role::Owner.as_str() && member.invited_until.is_none();
+    if owns && !changes.has_owner_beside(workspace.id, member.user_id).await? {
+        return Err(Refused::new(ErrorCode::LastOwner));
+    }
+    Ok(())
+}
+
+fn lacking(role: Role) -> Refused {
+    let message =
+        format!("Missing required scopes: to assign or remove the role {role} you need all its scopes");
+    Refused::new(ErrorCode::MissingScope).with_message(message)
+}
+
+fn entry(
+    by: By<'_>,
+    action: &'static str,
+    workspace: &StoredWorkspace,
+    user: Uuid,
+    reason: String,
+) -> AuditEntry {
+    let target = AuditTarget { kind: "user", id: user.to_string() };
+    by.audit(action, target, Some(workspace.id), Some(reason))
+}

@@ -1,0 +1,57 @@
+//! Why something is not done.
+
+use std::fmt;
+
+use auth::scope::ScopeSet;
+use store::StoreError;
+use wire::ErrorCode;
+
+/// What was decided, or why nothing is done.
+pub type Decided<T> = Result<T, Refused>;
+
+/// Why something is not done.
+#[derive(Debug)]
+pub struct Refused {
+    /// Its stable code.
+    pub code: ErrorCode,
+    /// A public message other than the table's.
+    pub message: Option<String>,
+    /// Seconds after which the same request may succeed.
+    pub retry_after: Option<i64>,
+    /// For the log; never sent.
+    pub cause: Option<String>,
+}
+
+impl Refused {
+    /// A refusal with the table's message.
+    #[must_use]
+    pub fn new(code: ErrorCode) -> Self {
+        Self { code, message: None, retry_after: None, cause: None }
+    }
+
+    pub(crate) fn with_message(self, message: impl Into<String>) -> Self {
+        Self { message: Some(message.into()), ..self }
+    }
+
+    pub(crate) fn retry_after(self, seconds: i64) -> Self {
+        Self { retry_after: Some(seconds), ..self }
+    }
+
+    /// A caller lacks these scopes.
+    #[must_use]
+    pub fn missing(scopes: ScopeSet) -> Self {
+        Self::new(ErrorCode::MissingScope).with_message(format!("Missing required scopes: {scopes}"))
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.code.as_str())
+    }
+}
+
+impl From<StoreError> for Refused {
+    fn from(error: StoreError) -> Self {
+        Self { cause: Some(error.to_string()), ..Self::new(error.code()) }
+    }
+}

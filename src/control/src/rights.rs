@@ -1,0 +1,52 @@
+//! What ends with a member's rights: the tokens that they made in the workspace, the secrets that they got by rotating
+//! the tokens of others, and whatever was made with one of these.
+
+use auth::role::Role;
+use auth::scope::{Scope, ScopeSet};
+use store::{AuditTarget, CauseSearch, Changes, StoredServiceToken, StoredWorkspace};
+use uuid::Uuid;
+
+use crate::{By, Decided};
+
+/// Ends what the member could not make any more with the role that they have now; `None`: they have left.
+pub(crate) async fn end(
+    changes: &mut Changes,
+    by: By<'_>,
+    workspace: &StoredWorkspace,
+    user: Uuid,
+    now: Option<Role>,
+) -> Decided<()> {
+    let held = now.map_or(ScopeSet::NONE, Role::scopes);
+    let reason = match now {
+        Some(role) => format!("the creator's role is now {role}"),
+        None => "the creator has left the workspace".to_owned(),
+    };
+    let ends = |token: &StoredServiceToken| {
+        let made = ScopeSet::of_texts(&token.scopes).union([Scope::TokensWrite].into_iter().collect());
+        is_for(token, workspace) && !held.missing(made).is_empty()
+    };
+    let audit = |action, token: &StoredServiceToken| {
+        let target = AuditTarget { kind: "service_token", id: token.id.to_string() };
+        by.audit(action, target, Some(workspace.id), Some(reason.clone()))
+    };
+    let mut search = CauseSearch::of(&format!("user:{user}"));
+    while let Some(caused) = changes.next_caused(&mut search).await? {
+        for token in caused.tokens.iter().filter(|token| ends(token)) {
+            if let Some((token, true)) = changes.revoke_service_token(token.id, &reason).await? {
+                changes.audit(&audit("service_token.revoked", &token)).await?;
+            }
+        }
+        for secret in caused.secrets.iter().filter(|secret| ends(&secret.token)) {
+            if changes.end_secret(&secret.digest).await? {
+                changes.audit(&audit("service_token.secret_ended", &secret.token)).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a token is good for this workspace, by its id or its slug.
+fn is_for(token: &StoredServiceToken, workspace: &StoredWorkspace) -> bool {
+    let id = workspace.id.to_string();
+    token.workspaces.iter().any(|name| *name == workspace.slug || name.eq_ignore_ascii_case(&id))
+}

@@ -1,0 +1,132 @@
+//! The vault: credentials that graphs name. Secrets are sealed before they are stored.
+
+use auth::envelope::{Place, preview, seal};
+use auth::keyring::{KeyRing, KeyringError};
+use kernel::{Random, Secret};
+use secrecy::ExposeSecret as _;
+use store::{
+    AuditEntry, AuditTarget, Changes, CredentialChange, NewCredential, SealedSecret, StoredCredential,
+    first_place,
+};
+use uuid::Uuid;
+use wire::ErrorCode;
+
+use crate::{By, Decided, Refused};
+
+/// The keys that secrets are sealed with.
+#[derive(Clone, Copy)]
+pub struct Vault<'a> {
+    /// The service's keys.
+    pub ring: &'a KeyRing,
+    /// Where data keys come from.
+    pub random: &'a dyn Random,
+}
+
+impl Vault<'_> {
+    fn sealed(&self, place: Place<'_>, secret: &Secret) -> Decided<SealedSecret> {
+        let text = secret.expose_secret();
+        let envelope = seal(self.ring, place, text.as_bytes(), self.random).map_err(unsealed)?;
+        Ok(SealedSecret { envelope, preview: preview(text) })
+    }
+}
+
+/// A credential to create.
+pub struct New {
+    /// Its id.
+    pub id: Uuid,
+    /// Its workspace.
+    pub workspace: Uuid,
+    /// How graphs name it.
+    pub name: String,
+    /// Whom it is for.
+    pub provider: Option<String>,
+    /// For people.
+    pub description: Option<String>,
+    /// The secret.
+    pub secret: Secret,
+    /// Who creates it.
+    pub created_by: Option<String>,
+}
+
+/// What to change about a credential; what is `None` stays.
+pub struct Change {
+    /// Whom it is for.
+    pub provider: Option<Option<String>>,
+    /// For people.
+    pub description: Option<Option<String>>,
+    /// The next secret.
+    pub secret: Option<Secret>,
+}
+
+/// Creates a credential.
+///
+/// # Errors
+/// [`ErrorCode::CredentialNameTaken`], [`ErrorCode::WorkspaceForbidden`] if the workspace was deleted meanwhile.
+pub async fn create(
+    changes: &mut Changes,
+    by: By<'_>,
+    vault: Vault<'_>,
+    new: New,
+) -> Decided<StoredCredential> {
+    let New { id, workspace, name, provider, description, secret, created_by } = new;
+    let secret = vault.sealed(first_place(workspace, id), &secret)?;
+    if !changes.hold_workspace(workspace).await? {
+        return Err(Refused::new(ErrorCode::WorkspaceForbidden));
+    }
+    let workspace_id = workspace;
+    let new = NewCredential { id, workspace_id, name, provider, description, secret, created_by };
+    let made = changes.create_credential(new).await?;
+    changes.audit(&entry(by, "credential.created", &made)).await?;
+    Ok(made)
+}
+
+/// Changes a credential: its secret, and the fields that describe it.
+///
+/// # Errors
+/// [`ErrorCode::CredentialNotFound`].
+pub async fn change(
+    changes: &mut Changes,
+    by: By<'_>,
+    vault: Vault<'_>,
+    id: Uuid,
+    wanted: Change,
+) -> Decided<StoredCredential> {
+    let gone = || Refused::new(ErrorCode::CredentialNotFound);
+    let locked = changes.lock_credential(id).await?.ok_or_else(gone)?;
+    let action = if wanted.secret.is_some() { "credential.rotated" } else { "credential.changed" };
+    let place = locked.place(locked.version.saturating_add(1));
+    let secret = wanted.secret.map(|secret| vault.sealed(place, &secret)).transpose()?;
+    let change = CredentialChange { provider: wanted.provider, description: wanted.description, secret };
+    let changed = changes.change_credential(&locked, change).await?;
+    changes.audit(&entry(by, action, &changed)).await?;
+    Ok(changed)
+}
+
+/// Deletes a credential permanently.
+///
+/// # Errors
+/// [`ErrorCode::CredentialNotFound`].
+pub async fn delete(changes: &mut Changes, by: By<'_>, credential: &StoredCredential) -> Decided<()> {
+    if !changes.delete_credential(credential.id).await? {
+        return Err(Refused::new(ErrorCode::CredentialNotFound));
+    }
+    Ok(changes.audit(&entry(by, "credential.deleted", credential)).await?)
+}
+
+/// Why a sealed value is not opened: a missing key is named, nothing else is told.
+#[must_use]
+pub fn unsealed(error: KeyringError) -> Refused {
+    let refused = match &error {
+        KeyringError::Missing(_) => {
+            let message = format!("The vault cannot be read: {error}.");
+            Refused::new(ErrorCode::VaultKeyMissing).with_message(message)
+        }
+        _ => Refused::new(ErrorCode::Internal),
+    };
+    Refused { cause: Some(error.to_string()), ..refused }
+}
+
+fn entry(by: By<'_>, action: &'static str, of: &StoredCredential) -> AuditEntry {
+    let target = AuditTarget { kind: "credential", id: of.id.to_string() };
+    by.audit(action, target, Some(of.workspace_id), Some(of.name.clone()))
+}

@@ -1,0 +1,80 @@
+//! Workspaces: created, renamed, deleted.
+
+use store::{AuditTarget, Changes, DEFAULT_WORKSPACE, NewWorkspace, StoredWorkspace};
+use uuid::Uuid;
+use wire::ErrorCode;
+
+use crate::{By, Decided, Refused};
+
+/// The caller may create workspaces.
+///
+/// # Errors
+/// [`ErrorCode::WorkspaceForbidden`].
+pub fn check_creates(by: By<'_>) -> Decided<()> {
+    if by.principal.may_make_workspaces() { Ok(()) } else { Err(Refused::new(ErrorCode::WorkspaceForbidden)) }
+}
+
+/// Creates a workspace; the user who creates it becomes its owner.
+///
+/// # Errors
+/// [`ErrorCode::WorkspaceSlugTaken`].
+pub async fn create(changes: &mut Changes, by: By<'_>, slug: &str, name: &str) -> Decided<StoredWorkspace> {
+    let made = changes.create_workspace(NewWorkspace { slug, name, owner: by.principal.user_id() }).await?;
+    changes.audit(&by.audit("workspace.created", target(made.id), Some(made.id), None)).await?;
+    Ok(made)
+}
+
+/// Gives a workspace another display name. The slug stays: requests and tokens name the workspace by it.
+///
+/// # Errors
+/// [`ErrorCode::WorkspaceNotFound`].
+pub async fn rename(
+    changes: &mut Changes,
+    by: By<'_>,
+    workspace: &StoredWorkspace,
+    name: &str,
+) -> Decided<StoredWorkspace> {
+    let renamed = changes.rename_workspace(workspace.id, name).await?;
+    let renamed = renamed.ok_or_else(|| Refused::new(ErrorCode::WorkspaceNotFound))?;
+    if renamed.name != workspace.name {
+        let id = workspace.id;
+        changes.audit(&by.audit("workspace.renamed", target(id), Some(id), None)).await?;
+    }
+    Ok(renamed)
+}
+
+/// The caller may delete the workspace: its owners may, and callers who may do everything everywhere.
+///
+/// # Errors
+/// [`ErrorCode::MissingScope`].
+pub fn check_deletes(by: By<'_>, workspace: &StoredWorkspace) -> Decided<()> {
+    if by.principal.may_delete_workspace(workspace.id) {
+        return Ok(());
+    }
+    let message = "Missing required scopes: deleting a workspace requires the role owner";
+    Err(Refused::new(ErrorCode::MissingScope).with_message(message))
+}
+
+/// Deletes a workspace and archives its workflows, whose ids it returns.
+///
+/// # Errors
+/// [`ErrorCode::WorkspaceIsDefault`], [`ErrorCode::WorkspaceNotFound`].
+pub async fn delete(changes: &mut Changes, by: By<'_>, workspace: &StoredWorkspace) -> Decided<Vec<Uuid>> {
+    if workspace.slug == DEFAULT_WORKSPACE {
+        return Err(Refused::new(ErrorCode::WorkspaceIsDefault));
+    }
+    let id = workspace.id;
+    let archived = changes.delete_workspace(id).await?;
+    let archived = archived.ok_or_else(|| Refused::new(ErrorCode::WorkspaceNotFound))?;
+    for workflow in &archived {
+        let target = AuditTarget { kind: "workflow", id: workflow.to_string() };
+        let reason = Some("its workspace was deleted".to_owned());
+        changes.audit(&by.audit("workflow.archived", target, Some(id), reason)).await?;
+    }
+    changes.audit(&by.audit("workspace.deleted", target(id), Some(id), None)).await?;
+    Ok(archived)
+}
+
+fn target(id: Uuid) -> AuditTarget {
+    AuditTarget { kind: "workspace", id: id.to_string() }
+}

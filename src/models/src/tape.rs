@@ -1,0 +1,227 @@
+//! Calls of models kept in a file, and answered from it: for development.
+//!
+//! One JSON line for each call: provider, what was asked and its digest, and what came. Keys are not part of what is
+//! asked, so they are not in it.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use ring::digest::{SHA256, digest};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{
+    EmbedRequest, Embeddings, Model, ModelAnswer, ModelError, ModelErrorKind, ModelRequest, Models, PRACTICE,
+    Pieces,
+};
+
+/// What is put around every provider.
+pub(super) type Wrap = Arc<dyn Fn(&'static str, Arc<dyn Model>) -> Arc<dyn Model> + Send + Sync>;
+
+/// A line of the file.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    provider: String,
+    /// SHA-256 of provider and request, canonical; lower-case hexadecimal.
+    digest: String,
+    request: Value,
+    came: Came,
+}
+
+/// What came.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Came {
+    Answer { pieces: Vec<String>, answer: ModelAnswer },
+    Embeddings(Embeddings),
+    Error { kind: ModelErrorKind, message: String, retry_after_seconds: Option<f64> },
+}
+
+impl From<&ModelError> for Came {
+    fn from(error: &ModelError) -> Self {
+        let retry_after_seconds = error.retry_after.map(|wait| wait.as_secs_f64());
+        Self::Error { kind: error.kind, message: error.message.clone(), retry_after_seconds }
+    }
+}
+
+impl Came {
+    fn failed<T>(self) -> Result<T, ModelError> {
+        match self {
+            Self::Error { kind, message, retry_after_seconds } => {
+                let retry_after = retry_after_seconds.and_then(|wait| Duration::try_from_secs_f64(wait).ok());
+                Err(ModelError { kind, message, retry_after })
+            }
+            _ => Err(not_configured("the recorded answer has another type".to_owned())),
+        }
+    }
+}
+
+impl Models {
+    /// The same providers, with every call and its answer added to a file; `practice` needs none.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn recorded(self, path: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new().create(true).append(true).open(path).map_err(|why| at(path, &why))?;
+        let file = Arc::new(Mutex::new(file));
+        Ok(self.wrapped(Arc::new(move |provider, inner| {
+            Arc::new(Recorder { provider, inner, file: Arc::clone(&file) })
+        })))
+    }
+
+    /// The same providers, answered from a file; `practice` answers itself.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not a recording.
+    pub fn replayed(self, path: &Path) -> io::Result<Self> {
+        let file = File::open(path).map_err(|why| at(path, &why))?;
+        let mut kept: HashMap<String, Kept> = HashMap::new();
+        for (number, line) in BufReader::new(file).lines().enumerate() {
+            let line = line.map_err(|why| at(path, &why))?;
+            let read: Result<Line, _> = serde_json::from_str(&line);
+            let line = read.map_err(|why| {
+                at(path, &io::Error::other(format!("line {}: {why}", number.saturating_add(1))))
+            })?;
+            kept.entry(line.digest).or_default().came.push(line.came);
+        }
+        let kept = Arc::new(Mutex::new(kept));
+        Ok(self.wrapped(Arc::new(move |provider, _| Arc::new(Replay { provider, kept: Arc::clone(&kept) }))))
+    }
+
+    /// Also those that graphs name; what needs no endpoint needs no tape.
+    fn wrapped(mut self, wrap: Wrap) -> Self {
+        for (provider, model) in self.providers.iter_mut().filter(|(provider, _)| **provider != PRACTICE) {
+            *model = wrap(provider, Arc::clone(model));
+        }
+        self.tape = Some(wrap);
+        self
+    }
+}
+
+fn at(path: &Path, why: &io::Error) -> io::Error {
+    io::Error::new(why.kind(), format!("the file of recorded model calls, {}: {why}", path.display()))
+}
+
+fn not_configured(message: String) -> ModelError {
+    ModelError { kind: ModelErrorKind::NotConfigured, message, retry_after: None }
+}
+
+/// What was asked, and its digest.
+fn asked(provider: &str, kind: &str, request: &impl Serialize) -> (Value, String) {
+    let request = json!({kind: request});
+    let whole = json!({"provider": provider, "request": request});
+    let canonical = serde_json_canonicalizer::to_vec(&whole).unwrap_or_default();
+    (request, hex::encode(digest(&SHA256, &canonical)))
+}
+
+/// Asks, and writes down what came.
+struct Recorder {
+    provider: &'static str,
+    inner: Arc<dyn Model>,
+    file: Arc<Mutex<File>>,
+}
+
+impl Recorder {
+    fn write(&self, (request, digest): (Value, String), came: Came) -> Result<(), ModelError> {
+        let line = Line { provider: self.provider.to_owned(), digest, request, came };
+        let line = serde_json::to_string(&line).map_err(io::Error::other);
+        let written = line.and_then(|line| self.file.lock().write_all(format!("{line}\n").as_bytes()));
+        written.map_err(|why| not_configured(format!("the answer could not be recorded: {why}")))
+    }
+}
+
+/// Hands pieces on and keeps them.
+struct Copied<'a> {
+    to: &'a dyn Pieces,
+    kept: Mutex<Vec<String>>,
+}
+
+#[async_trait]
+impl Pieces for Copied<'_> {
+    async fn piece(&self, text: &str) {
+        self.kept.lock().push(text.to_owned());
+        self.to.piece(text).await;
+    }
+}
+
+#[async_trait]
+impl Model for Recorder {
+    async fn call(&self, request: &ModelRequest, pieces: &dyn Pieces) -> Result<ModelAnswer, ModelError> {
+        let copied = Copied { to: pieces, kept: Mutex::default() };
+        let answer = self.inner.call(request, &copied).await;
+        let came = match &answer {
+            Ok(answer) => Came::Answer { pieces: copied.kept.into_inner(), answer: answer.clone() },
+            Err(error) => error.into(),
+        };
+        self.write(asked(self.provider, "call", request), came)?;
+        answer
+    }
+
+    async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, ModelError> {
+        let embeddings = self.inner.embed(request).await;
+        let came = embeddings.as_ref().map_or_else(Came::from, |found| Came::Embeddings(found.clone()));
+        self.write(asked(self.provider, "embed", request), came)?;
+        embeddings
+    }
+}
+
+/// What came each time that the same was asked.
+#[derive(Default)]
+struct Kept {
+    came: Vec<Came>,
+    told: usize,
+}
+
+/// Answers from what was written down.
+struct Replay {
+    provider: &'static str,
+    kept: Arc<Mutex<HashMap<String, Kept>>>,
+}
+
+impl Replay {
+    /// The first time the first answer, and so on; beyond the last, the last.
+    fn find(&self, model: &str, (_, digest): &(Value, String)) -> Result<Came, ModelError> {
+        let mut kept = self.kept.lock();
+        let found = kept.get_mut(digest).and_then(|kept| {
+            let came = kept.came.get(kept.told).or(kept.came.last())?.clone();
+            kept.told = kept.told.saturating_add(1);
+            Some(came)
+        });
+        found.ok_or_else(|| {
+            let short = digest.get(..12).unwrap_or(digest);
+            not_configured(format!(
+                "no recorded answer to this request to {}/{model} (digest {short}…); record it with \
+                 SERVICE_MODEL_RECORD",
+                self.provider
+            ))
+        })
+    }
+}
+
+#[async_trait]
+impl Model for Replay {
+    async fn call(&self, request: &ModelRequest, pieces: &dyn Pieces) -> Result<ModelAnswer, ModelError> {
+        match self.find(&request.model, &asked(self.provider, "call", request))? {
+            Came::Answer { pieces: kept, answer } => {
+                for piece in &kept {
+                    pieces.piece(piece).await;
+                }
+                Ok(answer)
+            }
+            other => other.failed(),
+        }
+    }
+
+    async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, ModelError> {
+        match self.find(&request.model, &asked(self.provider, "embed", request))? {
+            Came::Embeddings(found) => Ok(found),
+            other => other.failed(),
+        }
+    }
+}

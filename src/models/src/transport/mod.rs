@@ -1,0 +1,236 @@
+//! What all endpoints have in common: a request goes out, documents come back, and what goes wrong is told apart.
+
+mod assembly;
+mod events;
+pub(crate) mod refusal;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::{Clock, Secret};
+use net::{Client, Limits, Method, NetError, NetErrorKind, Request, Response, Url};
+use serde_json::Value;
+
+pub(super) use self::assembly::{Assembly, Call, MOST_CALLS, Wrong};
+use self::events::{Item, Items};
+pub(super) use self::refusal::{kind_of_error, said_in};
+use super::{ModelAnswer, ModelError, ModelErrorKind, Pieces};
+
+/// A model writes while it sends: no least rate, no time in all (that is the node's), but an end of patience.
+const LIMITS: Limits = Limits {
+    head: Duration::from_secs(600),
+    total: None,
+    idle: Duration::from_secs(120),
+    rate: None,
+    head_bytes: 64 * 1024,
+    body_bytes: 64 * 1024 * 1024,
+    redirects: 0,
+    same_origin: true,
+};
+
+/// How an endpoint is told the key.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum KeyAs {
+    /// `Authorization: Bearer`.
+    Bearer,
+    /// A header of its own.
+    Header(&'static str),
+}
+
+/// Where requests go, and the key that goes with them.
+pub(super) struct Endpoint {
+    client: Client,
+    base: Url,
+    place: String,
+    key: Option<Secret>,
+    key_as: KeyAs,
+    clock: Arc<dyn Clock>,
+    limits: Limits,
+}
+
+/// One request.
+pub(super) struct Sending<'a> {
+    /// What goes behind the base address.
+    pub(super) path: &'a [&'a str],
+    pub(super) query: Option<&'a str>,
+    pub(super) headers: &'a [(&'a str, &'a str)],
+    pub(super) body: Value,
+    /// Sent as `Idempotency-Key`.
+    pub(super) idempotency_key: Option<&'a str>,
+}
+
+impl Endpoint {
+    /// The endpoint at `base_url`. Without a key none is sent.
+    ///
+    /// # Errors
+    /// [`ModelErrorKind::NotConfigured`] when `base_url` is no http or https address.
+    pub(super) fn new(
+        client: Client,
+        base_url: &str,
+        (key, key_as): (Option<Secret>, KeyAs),
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, ModelError> {
+        let wrong =
+            |why: &str| error(ModelErrorKind::NotConfigured, format!("the model's base address {why}"));
+        let base = Url::parse(base_url).map_err(|why| wrong(&format!("is not an address: {why}")))?;
+        if !matches!(base.scheme(), "http" | "https") {
+            return Err(wrong("is neither http nor https"));
+        }
+        if base.cannot_be_a_base() {
+            return Err(wrong("has no path"));
+        }
+        let host = base.host_str().unwrap_or_default();
+        let place = base.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+        Ok(Self { client, base, place, key, key_as, clock, limits: LIMITS })
+    }
+
+    /// Puts `version` behind the base address unless a version stands there.
+    pub(super) fn versioned(mut self, version: &str) -> Self {
+        let is_version = |part: &str| {
+            part.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        };
+        let stands = self
+            .base
+            .path_segments()
+            .is_some_and(|mut parts| parts.rfind(|part| !part.is_empty()).is_some_and(is_version));
+        if !stands && let Ok(mut path) = self.base.path_segments_mut() {
+            path.pop_if_empty().push(version);
+        }
+        self
+    }
+
+    /// Another limit for the bytes of an answer.
+    pub(super) fn bounded(mut self, most: Option<u64>) -> Self {
+        self.limits.body_bytes = most.unwrap_or(self.limits.body_bytes);
+        self
+    }
+
+    /// Other limits: until the head, and between two pieces.
+    pub(super) fn patience(&mut self, head: Duration, idle: Duration) {
+        self.limits.head = head;
+        self.limits.idle = idle;
+    }
+
+    /// Asks, and puts the answer together while its text goes to `pieces`.
+    pub(super) async fn converse(
+        &self,
+        sending: Sending<'_>,
+        mut assembly: impl Assembly,
+        pieces: &dyn Pieces,
+    ) -> Result<ModelAnswer, ModelError> {
+        let answer = self.send(sending, "text/event-stream, application/json").await?;
+        let mut items = Items::read(answer).await.map_err(|fault| self.fault(&fault))?;
+        let bad =
+            |what: String| error(ModelErrorKind::BadAnswer, self.hide(format!("{}: {what}", self.place)));
+        while !assembly.is_over() {
+            let data = match items.next().await {
+                Item::Data(data) => data,
+                Item::Done => break,
+                Item::End if assembly.is_complete() => break,
+                Item::End if assembly.is_empty() => {
+                    return Err(bad("the answer is neither an event stream nor JSON".to_owned()));
+                }
+                Item::End => {
+                    let message = format!("{}: the answer was cut short", self.place);
+                    return Err(error(ModelErrorKind::Unavailable, message));
+                }
+                Item::Fault(fault) => return Err(self.fault(&fault)),
+                Item::Garbage(what) => return Err(bad(what.to_owned())),
+            };
+            let text = assembly.take(&data).map_err(|why| match why {
+                Wrong::Garbage(what) => bad(what),
+                Wrong::Error(kind, said) => error(kind, self.hide(format!("{}: {said}", self.place))),
+            })?;
+            if !text.is_empty() {
+                pieces.piece(&text).await;
+            }
+        }
+        items.let_go();
+        assembly.finish().map_err(bad)
+    }
+
+    /// Asks for one JSON document.
+    pub(super) async fn document(&self, sending: Sending<'_>) -> Result<Value, ModelError> {
+        let answer = self.send(sending, "application/json").await?;
+        let body = answer.bytes().await.map_err(|fault| self.fault(&fault))?;
+        let read = serde_json::from_slice(&body);
+        read.map_err(|why| self.bad(&format!("the answer cannot be read: {why}")))
+    }
+
+    /// An answer that cannot be understood.
+    pub(super) fn bad(&self, what: &str) -> ModelError {
+        error(ModelErrorKind::BadAnswer, self.hide(format!("{}: {what}", self.place)))
+    }
+
+    async fn send(&self, sending: Sending<'_>, accept: &str) -> Result<Response, ModelError> {
+        let answer = self.client.send(self.request(sending, accept)?, &self.limits).await;
+        let answer = answer.map_err(|error| self.fault(&error))?;
+        if answer.status().is_success() { Ok(answer) } else { Err(self.refusal(answer).await) }
+    }
+
+    fn request(&self, sending: Sending<'_>, accept: &str) -> Result<Request, ModelError> {
+        let unsendable = |_: NetError| {
+            error(
+                ModelErrorKind::NotConfigured,
+                format!("{}: a header of the request is not valid", self.place),
+            )
+        };
+        let mut url = self.base.clone();
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.pop_if_empty().extend(sending.path);
+        }
+        if sending.query.is_some() {
+            url.set_query(sending.query);
+        }
+        let mut request = Request::new(Method::POST, url.as_str())
+            .header("Content-Type", "application/json")
+            .and_then(|request| request.header("Accept", accept))
+            .map_err(unsendable)?;
+        for (name, value) in sending.headers {
+            request = request.header(name, value).map_err(unsendable)?;
+        }
+        if let Some(key) = sending.idempotency_key {
+            request = request.header("Idempotency-Key", key).map_err(unsendable)?;
+        }
+        if let Some(key) = &self.key {
+            let keyed = match self.key_as {
+                KeyAs::Bearer => request.bearer(key),
+                KeyAs::Header(name) => request.secret(name, key),
+            };
+            request = keyed.map_err(unsendable)?;
+        }
+        Ok(request.body(sending.body.to_string()))
+    }
+
+    async fn refusal(&self, answer: Response) -> ModelError {
+        let status = answer.status().as_u16();
+        let retry_after = net::retry_after(answer.headers(), self.clock.now());
+        let said = refusal::said(&answer.excerpt(refusal::MOST_READ).await);
+        let message = if said.is_empty() { String::new() } else { format!(": {said}") };
+        ModelError {
+            kind: refusal::kind(status),
+            message: self.hide(format!("{} answered {status}{message}", self.place)),
+            retry_after,
+        }
+    }
+
+    fn fault(&self, fault: &NetError) -> ModelError {
+        let kind = match fault.kind {
+            NetErrorKind::Refused => ModelErrorKind::EgressRefused,
+            NetErrorKind::TooLarge => ModelErrorKind::BadAnswer,
+            NetErrorKind::Unreachable | NetErrorKind::TimedOut | NetErrorKind::Broken => {
+                ModelErrorKind::Unavailable
+            }
+        };
+        error(kind, self.hide(fault.message.clone()))
+    }
+
+    /// Takes the key out of a text: endpoints like to repeat it.
+    fn hide(&self, text: String) -> String {
+        refusal::hide(text, self.key.as_ref())
+    }
+}
+
+fn error(kind: ModelErrorKind, message: String) -> ModelError {
+    ModelError { kind, message, retry_after: None }
+}

@@ -1,0 +1,94 @@
+//! The providers that a service has from its configuration.
+
+use std::sync::Arc;
+
+use kernel::{Clock, Secret, SystemClock};
+use models::{EmbedRequest, EndpointSettings, ModelErrorKind, ModelRequest, ModelSettings, Models, NoPieces};
+use net::Client;
+
+use crate::endpoint::{DONE, Endpoint, KEY, request, says};
+
+fn models(base_url: Option<String>) -> Result<Models, ModelErrorKind> {
+    let openai =
+        EndpointSettings { base_url, api_key: Some(Secret::from(KEY)), ..EndpointSettings::default() };
+    built(ModelSettings { openai, ..ModelSettings::default() })
+}
+
+fn built(settings: ModelSettings) -> Result<Models, ModelErrorKind> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let operator = Client::operator(clock.clone()).unwrap();
+    Models::configured(settings, &operator, &clock).map_err(|error| error.kind)
+}
+
+#[tokio::test]
+async fn the_operators_endpoint_may_be_on_this_machine() {
+    let endpoint = Endpoint::streaming(&(says("hello") + DONE)).await;
+    let models = models(Some(endpoint.base())).unwrap();
+    let (provider, model) = models.find("openai/some/model-1").unwrap();
+    let asked = ModelRequest { model: model.to_owned(), ..request() };
+    assert_eq!(provider.call(&asked, &NoPieces).await.unwrap().text, "hello");
+    let seen = endpoint.requests.lock()[0].clone();
+    assert!(
+        seen.contains(&format!("authorization: Bearer {KEY}")) && seen.contains("\"model\":\"some/model-1\"")
+    );
+}
+
+#[tokio::test]
+async fn the_practice_model_is_always_there() {
+    let models = models(None).unwrap();
+    let (provider, model) = models.find("practice/rewrite").unwrap();
+    let asked = ModelRequest { model: model.to_owned(), ..request() };
+    assert_eq!(provider.call(&asked, &NoPieces).await.unwrap().text, "hi");
+}
+
+#[tokio::test]
+async fn what_is_missing_is_said() {
+    let without = models(None).unwrap();
+    let (provider, _) = without.find("openai/gpt-4.1-mini").unwrap();
+    let error = provider.call(&request(), &NoPieces).await.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::NotConfigured);
+    assert!(error.message.contains("SERVICE_MODEL_BASE_URL"), "{error}");
+    assert_eq!(without.find("mistral/x").err().unwrap().kind, ModelErrorKind::NotConfigured);
+    assert_eq!(models(Some("no address".into())).err(), Some(ModelErrorKind::NotConfigured));
+    let settings =
+        EndpointSettings { base_url: None, api_key: Some(Secret::from(KEY)), ..EndpointSettings::default() };
+    assert!(!format!("{settings:?}").contains(KEY));
+    for (name, variable) in
+        [("anthropic/x", "SERVICE_ANTHROPIC_API_KEY"), ("gemini/x", "SERVICE_GEMINI_API_KEY")]
+    {
+        let (provider, _) = without.find(name).unwrap();
+        let error = provider.call(&request(), &NoPieces).await.unwrap_err();
+        assert_eq!(error.kind, ModelErrorKind::NotConfigured);
+        assert!(error.message.contains(variable), "{error}");
+        let embedding = provider.embed(&EmbedRequest::default()).await.unwrap_err();
+        assert_eq!(embedding, error);
+    }
+}
+
+#[tokio::test]
+async fn every_provider_has_an_endpoint_of_its_own() {
+    let endpoint = Endpoint::answering(400, "", "").await;
+    let settings = || EndpointSettings {
+        base_url: Some(format!("http://{}", endpoint.at)),
+        api_key: Some(Secret::from(KEY)),
+        ..EndpointSettings::default()
+    };
+    let models =
+        built(ModelSettings { openai: settings(), anthropic: settings(), gemini: settings() }).unwrap();
+    for (name, path, key) in [
+        ("openai/m", "/chat/completions", "authorization: Bearer "),
+        ("anthropic/m", "/v1/messages", "x-api-key: "),
+        ("gemini/m", "/v1beta/models/m:streamGenerateContent?alt=sse", "x-goog-api-key: "),
+    ] {
+        let (provider, model) = models.find(name).unwrap();
+        let asked = ModelRequest { model: model.to_owned(), ..request() };
+        let error = provider.call(&asked, &NoPieces).await.unwrap_err();
+        assert_eq!(error.kind, ModelErrorKind::Rejected, "{error}");
+        let seen = endpoint.requests.lock().pop().unwrap();
+        assert!(seen.starts_with(&format!("POST {path} HTTP/1.1")), "{seen}");
+        assert!(
+            seen.contains(&format!("{key}{KEY}\r\n")) && seen.contains("idempotency-key: key-1"),
+            "{seen}"
+        );
+    }
+}

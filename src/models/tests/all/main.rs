@@ -1,0 +1,12 @@
+//! Models over a real HTTP server that answers as each test wants it.
+
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+
+mod anthropic;
+mod configured;
+mod dialects;
+mod endpoint;
+mod gemini;
+mod openai;
+mod openai_faults;
+mod tape;

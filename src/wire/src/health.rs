@@ -1,0 +1,44 @@
+//! Health over HTTP.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// `GET /healthz` and `GET /api/system/health`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Health {
+    /// `ok`.
+    pub status: String,
+}
+
+/// `GET /readyz`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Readied {
+    /// `ready` or `not_ready`.
+    pub status: String,
+    /// The state of each part: `database`, `vault`, `lanes`, `actors`, `lifecycle`.
+    pub parts: BTreeMap<String, ReadyPart>,
+}
+
+/// An event of `GET /api/system/stream`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TestEvent {
+    /// Its number, from 1.
+    pub event: u32,
+    /// The number of the last one.
+    pub of: u32,
+}
+
+/// The state of a part of the service.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ReadyPart {
+    /// Whether it works.
+    pub ready: bool,
+    /// Why it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}

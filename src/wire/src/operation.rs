@@ -1,0 +1,402 @@
+//! What an operation of the HTTP interface is: a route, its access, its request and its answers.
+
+use crate::{ErrorCode, Scope};
+
+/// An HTTP method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Method {
+    /// `DELETE`.
+    Delete,
+    /// `GET`.
+    Get,
+    /// `PATCH`.
+    Patch,
+    /// `POST`.
+    Post,
+    /// `PUT`.
+    Put,
+}
+
+impl Method {
+    /// Its name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Delete => "DELETE",
+            Self::Get => "GET",
+            Self::Patch => "PATCH",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+        }
+    }
+}
+
+/// Who may call an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Callers with the scope, in the workspace of what the path names.
+    Scope(Scope),
+    /// Callers with the scope in any workspace.
+    Anywhere(Scope),
+    /// The operation has rules of its own.
+    Own,
+}
+
+/// The JSON Schema and an example of a body. Without the feature `schema` only its media type.
+#[derive(Clone, Copy)]
+pub struct Shape {
+    /// Its media type, such as `application/json`.
+    pub media: &'static str,
+    /// Returns the schema of a body that clients send, or the service sends.
+    #[cfg(feature = "schema")]
+    pub schema: fn(&mut schemars::SchemaGenerator) -> schemars::Schema,
+    /// An example, as indented JSON.
+    #[cfg(feature = "schema")]
+    pub example: Option<&'static str>,
+}
+
+/// Returns the media type; the type is that of the body.
+pub(crate) const fn media<T>(media: &'static str) -> &'static str {
+    let _ = core::marker::PhantomData::<T>;
+    media
+}
+
+/// A JSON body of a type, and an example of it.
+macro_rules! json {
+    ($type:ty) => {
+        $crate::operation::Shape {
+            media: $crate::operation::media::<$type>("application/json"),
+            #[cfg(feature = "schema")]
+            schema: |generator| generator.subschema_for::<$type>(),
+            #[cfg(feature = "schema")]
+            example: None,
+        }
+    };
+    ($type:ty, $example:path) => {
+        $crate::operation::Shape {
+            media: $crate::operation::media::<$type>("application/json"),
+            #[cfg(feature = "schema")]
+            schema: |generator| generator.subschema_for::<$type>(),
+            #[cfg(feature = "schema")]
+            example: Some($example),
+        }
+    };
+}
+
+/// Events of a type, streamed as SSE.
+macro_rules! events {
+    ($type:ty) => {
+        $crate::operation::Shape {
+            media: $crate::operation::media::<$type>("text/event-stream"),
+            #[cfg(feature = "schema")]
+            schema: |generator| generator.subschema_for::<$type>(),
+            #[cfg(feature = "schema")]
+            example: None,
+        }
+    };
+}
+
+/// A body that is text of a media type.
+macro_rules! text {
+    ($media:literal) => {
+        $crate::operation::Shape {
+            media: $media,
+            #[cfg(feature = "schema")]
+            schema: |generator| generator.subschema_for::<String>(),
+            #[cfg(feature = "schema")]
+            example: None,
+        }
+    };
+}
+
+/// Declares operations, and the list of them.
+macro_rules! operations {
+    ($($(#[doc = $doc:literal])? $name:ident = $operation:expr;)*) => {
+        $(
+            $(#[doc = $doc])?
+            pub static $name: $crate::operation::Operation = $operation;
+        )*
+
+        /// All of them, in the order of the documentation.
+        pub(crate) static ALL: &[&$crate::operation::Operation] = &[$(&$name,)*];
+    };
+}
+
+pub(crate) use {events, json, operations, text};
+
+/// The body of a request.
+#[derive(Clone, Copy)]
+pub struct Body {
+    /// Its type.
+    pub shape: Shape,
+    /// Whether the request may have no body.
+    pub optional: bool,
+}
+
+/// A successful answer.
+#[derive(Clone, Copy)]
+pub struct Answer {
+    /// Its status.
+    pub status: u16,
+    /// When the status is this one, if there are several.
+    pub when: &'static str,
+    /// Its body, if it has one.
+    pub shape: Option<Shape>,
+}
+
+impl Answer {
+    /// An answer with a body.
+    #[must_use]
+    pub const fn of(status: u16, shape: Shape) -> Self {
+        Self { status, when: "", shape: Some(shape) }
+    }
+
+    /// An answer without a body.
+    #[must_use]
+    pub const fn empty(status: u16) -> Self {
+        Self { status, when: "", shape: None }
+    }
+
+    /// The same, with the case in which it is sent.
+    #[must_use]
+    pub const fn when(self, when: &'static str) -> Self {
+        Self { when, ..self }
+    }
+}
+
+/// The values of a query parameter.
+#[derive(Debug, Clone, Copy)]
+pub enum Values {
+    /// Any text.
+    Text,
+    /// `true` or `false`.
+    Flag,
+    /// A whole number in this range.
+    Whole(i64, i64),
+    /// A number in this range.
+    Number(f64, f64),
+    /// A time, RFC 3339.
+    Time,
+    /// One of these.
+    One(&'static [&'static str]),
+    /// Some of these, separated by commas.
+    Some(&'static [&'static str]),
+}
+
+/// A query parameter, which may always be absent.
+#[derive(Debug, Clone, Copy)]
+pub struct Parameter {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does.
+    pub about: &'static str,
+    /// Its values.
+    pub values: Values,
+}
+
+/// One operation: a method and a path, and everything that a client has to know of them.
+#[derive(Clone, Copy)]
+pub struct Operation {
+    /// The method. [`Method::Get`] stands for HEAD too, unless [`Operation::head`] is false.
+    pub method: Method,
+    /// The path with its parameters in braces.
+    pub path: &'static str,
+    /// Its name in generated clients.
+    pub id: &'static str,
+    /// What it does, in a sentence or two of Markdown, with links as in `docs/PROTOCOL.md`.
+    pub about: &'static str,
+    /// Who may call it.
+    pub access: Access,
+    /// Whether HEAD is answered like GET.
+    pub head: bool,
+    /// Whether the header `Idempotency-Key` is honoured.
+    pub repeatable: bool,
+    /// The parameters of the query.
+    pub query: &'static [Parameter],
+    /// The body of the request.
+    pub body: Option<Body>,
+    /// The successful answers.
+    pub answers: &'static [Answer],
+    /// The codes of refusals that only this operation has.
+    pub errors: &'static [ErrorCode],
+    /// The codes of refusals that it shares with similar ones.
+    pub shared_errors: &'static [ErrorCode],
+}
+
+/// Refusals of every operation.
+const EVERYWHERE: &[ErrorCode] = &[
+    ErrorCode::InvalidHost,
+    ErrorCode::InvalidRequest,
+    ErrorCode::MethodNotAllowed,
+    ErrorCode::DatabaseUnavailable,
+    ErrorCode::Draining,
+    ErrorCode::StorageFull,
+    ErrorCode::Internal,
+];
+/// Refusals of operations that read a body.
+const WITH_BODY: &[ErrorCode] = &[
+    ErrorCode::InvalidJson,
+    ErrorCode::TooLarge,
+    ErrorCode::UnsupportedMediaType,
+    ErrorCode::RequestTimeout,
+];
+/// Refusals of operations that honour `Idempotency-Key`.
+const REPEATABLE: &[ErrorCode] =
+    &[ErrorCode::IdempotencyKeyInvalid, ErrorCode::IdempotencyKeyReused, ErrorCode::IdempotencyInProgress];
+/// Refusals of operations that need a scope.
+const SCOPED: &[ErrorCode] = &[
+    ErrorCode::OriginMismatch,
+    ErrorCode::HostMismatch,
+    ErrorCode::MissingToken,
+    ErrorCode::InvalidScheme,
+    ErrorCode::InvalidToken,
+    ErrorCode::TokenExpired,
+    ErrorCode::UnsupportedAlgorithm,
+    ErrorCode::InvalidAudience,
+    ErrorCode::InvalidIssuer,
+    ErrorCode::KeyUnavailable,
+    ErrorCode::MissingScope,
+    ErrorCode::WorkspaceForbidden,
+    ErrorCode::AuthRateLimited,
+    ErrorCode::WorkspaceRequired,
+    ErrorCode::WorkspaceNotFound,
+];
+
+const fn operation(method: Method, path: &'static str, id: &'static str, about: &'static str) -> Operation {
+    Operation {
+        method,
+        path,
+        id,
+        about,
+        access: Access::Own,
+        head: matches!(method, Method::Get),
+        repeatable: false,
+        query: &[],
+        body: None,
+        answers: &[],
+        errors: &[],
+        shared_errors: &[],
+    }
+}
+
+pub(crate) const fn get(path: &'static str, id: &'static str, about: &'static str) -> Operation {
+    operation(Method::Get, path, id, about)
+}
+
+pub(crate) const fn post(path: &'static str, id: &'static str, about: &'static str) -> Operation {
+    operation(Method::Post, path, id, about)
+}
+
+pub(crate) const fn put(path: &'static str, id: &'static str, about: &'static str) -> Operation {
+    operation(Method::Put, path, id, about)
+}
+
+pub(crate) const fn patch(path: &'static str, id: &'static str, about: &'static str) -> Operation {
+    operation(Method::Patch, path, id, about)
+}
+
+pub(crate) const fn delete(path: &'static str, id: &'static str, about: &'static str) -> Operation {
+    operation(Method::Delete, path, id, about)
+}
+
+impl Operation {
+    /// For callers with the scope in the workspace of what the path names.
+    pub(crate) const fn needs(self, scope: Scope) -> Self {
+        Self { access: Access::Scope(scope), ..self }
+    }
+
+    /// For callers with the scope in any workspace.
+    pub(crate) const fn needs_anywhere(self, scope: Scope) -> Self {
+        Self { access: Access::Anywhere(scope), ..self }
+    }
+
+    /// HEAD is refused.
+    pub(crate) const fn without_head(self) -> Self {
+        Self { head: false, ..self }
+    }
+
+    /// A repetition with the same `Idempotency-Key` changes nothing more.
+    pub(crate) const fn repeatable(self) -> Self {
+        Self { repeatable: true, ..self }
+    }
+
+    pub(crate) const fn query(self, query: &'static [Parameter]) -> Self {
+        Self { query, ..self }
+    }
+
+    pub(crate) const fn body(self, shape: Shape) -> Self {
+        Self { body: Some(Body { shape, optional: false }), ..self }
+    }
+
+    pub(crate) const fn optional_body(self, shape: Shape) -> Self {
+        Self { body: Some(Body { shape, optional: true }), ..self }
+    }
+
+    pub(crate) const fn answers(self, answers: &'static [Answer]) -> Self {
+        Self { answers, ..self }
+    }
+
+    pub(crate) const fn errors(self, errors: &'static [ErrorCode]) -> Self {
+        Self { errors, ..self }
+    }
+
+    pub(crate) const fn shared_errors(self, shared_errors: &'static [ErrorCode]) -> Self {
+        Self { shared_errors, ..self }
+    }
+
+    /// The codes of all its refusals, in the order of the table of codes.
+    #[must_use]
+    pub fn codes(&self) -> Vec<ErrorCode> {
+        let scoped = !matches!(self.access, Access::Own);
+        let groups = [
+            (true, EVERYWHERE),
+            (self.body.is_some() || self.repeatable, WITH_BODY),
+            (self.repeatable, REPEATABLE),
+            (scoped, SCOPED),
+            (true, self.shared_errors),
+            (true, self.errors),
+        ];
+        let has = |code: &ErrorCode| groups.iter().any(|(applies, codes)| *applies && codes.contains(code));
+        ErrorCode::ALL.iter().copied().filter(has).collect()
+    }
+
+    /// The path with `*` in the place of each parameter.
+    #[must_use]
+    pub fn pattern(&self) -> String {
+        let segment = |one: &'static str| if one.starts_with('{') { "*" } else { one };
+        self.path.split('/').map(segment).collect::<Vec<_>>().join("/")
+    }
+
+    /// The names of the path's parameters, in their order.
+    pub fn parameters(&self) -> impl Iterator<Item = &'static str> {
+        let named = self.path.split('/').filter_map(|one| one.strip_prefix('{')?.strip_suffix('}'));
+        named.map(|name| name.split_once(':').map_or(name, |(name, _)| name))
+    }
+
+    /// The segments of the path, with these values in the place of its parameters.
+    #[must_use]
+    pub fn segments<'a>(&self, values: &[&'a str]) -> Vec<&'a str>
+    where
+        'static: 'a,
+    {
+        let mut values = values.iter().copied();
+        let segments = self.path.split('/').skip(1);
+        segments
+            .map(|one| if one.starts_with('{') { values.next().unwrap_or_default() } else { one })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_has_parameters() {
+        let one = get("/api/workflows/{ref}/versions/{number}", "read_version", "");
+        assert_eq!(one.parameters().collect::<Vec<_>>(), ["ref", "number"]);
+        assert_eq!(one.pattern(), "/api/workflows/*/versions/*");
+        assert_eq!(one.segments(&["desk", "3"]), ["api", "workflows", "desk", "versions", "3"]);
+        assert_eq!(get("/assets/{path:.*}", "read_asset", "").parameters().collect::<Vec<_>>(), ["path"]);
+    }
+}

@@ -1,0 +1,62 @@
+//! The pages for people.
+
+use crate::ErrorCode;
+use serde_json::{Map, Value};
+
+use crate::operation::{Answer, Parameter, Values, get, json, operations, text};
+
+operations! {
+    /// Answers a page.
+    LANDING = get(
+        "/",
+        "show_landing_page",
+        "The status, the workflows and next steps. The list is that of `GET /api/workflows`, for callers who may read it.",
+    )
+    .answers(&[Answer::of(200, text!("text/html"))]);
+
+    /// Answers a page.
+    CHAT = get(
+        "/chat/{id}",
+        "show_chat_page",
+        "The share page of a published workflow. An unknown or unpublished workflow returns an error page with the status of \
+         the chat; one that requires a login redirects to `/login` if the visitor is not signed in.",
+    )
+    .answers(&[
+        Answer::of(200, text!("text/html")),
+        Answer::empty(303).when("the chat requires a login and the visitor is not signed in"),
+    ])
+    .errors(&[ErrorCode::WorkflowNotFound, ErrorCode::ChatNotPublished]);
+
+    /// Answers a page.
+    LOGIN = get(
+        "/login",
+        "show_login_page",
+        "Signs in by email or with the provider and continues to the path in `?return_to=`; signed-in users can sign out there.",
+    )
+    .query(&[Parameter {
+        name: "return_to",
+        about: "A path of the service to continue to.",
+        values: Values::Text,
+    }])
+    .answers(&[Answer::of(200, text!("text/html"))]);
+
+    /// Answers the description.
+    OPENAPI = get(
+        "/openapi.json",
+        "read_openapi",
+        "This interface as OpenAPI 3.1: every operation with its parameters, schemas, examples and error codes.",
+    )
+    .answers(&[
+        Answer::of(200, json!(Map<String, Value>)),
+        Answer::empty(304).when("the client has the description"),
+    ]);
+
+    /// Answers a file.
+    ASSET = get(
+        "/assets/{path:.*}",
+        "read_asset",
+        "The files of these pages. They have an `ETag` and must be revalidated each time.",
+    )
+    .answers(&[Answer::of(200, text!("*/*")), Answer::empty(304).when("the client has the file")])
+    .errors(&[ErrorCode::RouteNotFound]);
+}

@@ -1,0 +1,211 @@
+//! Signing in by email or with a provider.
+
+use crate::operation::{Answer, Parameter, Values, delete, get, json, operations, post, text};
+use crate::{ErrorCode, LogOut, Me, Refresh, SignInStarted, SignedIn, StartSignIn, TerminalCode, VerifyCode};
+
+/// Why a request of a page is refused.
+const PAGE: &[ErrorCode] = &[ErrorCode::OriginMismatch, ErrorCode::HostMismatch, ErrorCode::TlsRequired];
+/// Why a request with a token or a cookie is refused.
+const CALLER: &[ErrorCode] = &[
+    ErrorCode::OriginMismatch,
+    ErrorCode::HostMismatch,
+    ErrorCode::MissingToken,
+    ErrorCode::InvalidScheme,
+    ErrorCode::InvalidToken,
+    ErrorCode::TokenExpired,
+    ErrorCode::UnsupportedAlgorithm,
+    ErrorCode::InvalidAudience,
+    ErrorCode::InvalidIssuer,
+    ErrorCode::KeyUnavailable,
+    ErrorCode::AuthRateLimited,
+    ErrorCode::UnsupportedMediaType,
+];
+
+operations! {
+    /// Answers the challenge.
+    START = post("/api/auth/email/start", "start_sign_in", "Sends an email.")
+        .body(json!(StartSignIn, examples::START))
+        .answers(&[Answer::of(202, json!(SignInStarted, examples::STARTED))])
+        .shared_errors(PAGE)
+        .errors(&[ErrorCode::EmailSignInOff]);
+
+    /// Answers the tokens.
+    VERIFY = post("/api/auth/email/verify", "verify_code", "Verifies the code and signs in.")
+        .body(json!(VerifyCode, examples::VERIFY))
+        .answers(&[Answer::of(200, json!(SignedIn, examples::SIGNED_IN))])
+        .shared_errors(PAGE)
+        .errors(&[ErrorCode::EmailSignInOff, ErrorCode::CodeInvalid, ErrorCode::AuthRateLimited]);
+
+    /// Answers a page.
+    SHOW_LINK = get(
+        "/api/auth/magic/{token}",
+        "show_sign_in_link",
+        "The page of the email's link; opening it changes nothing, because mail scanners open links.",
+    )
+    .answers(&[
+        Answer::of(200, text!("text/html")),
+        Answer::of(404, text!("text/html")).when("the link is not valid, or no longer"),
+    ]);
+
+    /// Answers the tokens.
+    USE_LINK = post(
+        "/api/auth/magic/{token}",
+        "use_sign_in_link",
+        "Consumes the link and signs in, as its page's button does.",
+    )
+    .answers(&[Answer::of(200, json!(SignedIn))])
+    .shared_errors(PAGE)
+    .errors(&[
+        ErrorCode::EmailSignInOff,
+        ErrorCode::CodeInvalid,
+        ErrorCode::AuthRateLimited,
+        ErrorCode::TooLarge,
+        ErrorCode::UnsupportedMediaType,
+        ErrorCode::InvalidJson,
+        ErrorCode::RequestTimeout,
+    ]);
+
+    /// Redirects.
+    START_OIDC = get("/api/auth/oidc/start", "start_oidc_sign_in", "Redirects a browser to the OpenID provider.")
+        .without_head()
+        .query(&[Parameter {
+            name: "return_to",
+            about: "A path of the service to continue to.",
+            values: Values::Text,
+        }])
+        .answers(&[Answer::empty(303)])
+        .shared_errors(PAGE)
+        .errors(&[
+            ErrorCode::OidcOff,
+            ErrorCode::OidcFailed,
+            ErrorCode::OidcUnavailable,
+            ErrorCode::PublicBaseMissing,
+            ErrorCode::AuthRateLimited,
+        ]);
+
+    /// Redirects.
+    FINISH_OIDC = get(
+        "/api/auth/oidc/callback",
+        "finish_oidc_sign_in",
+        "Receives the redirect from the provider: signs the browser in.",
+    )
+    .without_head()
+    .query(&[
+        Parameter { name: "state", about: "Of the redirect to the provider.", values: Values::Text },
+        Parameter { name: "code", about: "Of the provider.", values: Values::Text },
+        Parameter { name: "error", about: "Of the provider.", values: Values::Text },
+    ])
+    .answers(&[Answer::empty(303)])
+    .shared_errors(PAGE)
+    .errors(&[
+        ErrorCode::OidcOff,
+        ErrorCode::OidcFailed,
+        ErrorCode::OidcUnverified,
+        ErrorCode::OidcRefused,
+        ErrorCode::OidcUnavailable,
+        ErrorCode::PublicBaseMissing,
+        ErrorCode::AuthRateLimited,
+    ]);
+
+    /// Answers a code.
+    TERMINAL = post(
+        "/api/auth/terminal",
+        "create_terminal_code",
+        "Returns a code for a terminal to the page of a signed-in browser.",
+    )
+    .answers(&[Answer::of(200, json!(TerminalCode))])
+    .shared_errors(CALLER);
+
+    /// Answers the tokens.
+    REFRESH = post("/api/auth/refresh", "refresh_tokens", "Replaces the pair of tokens.")
+        .body(json!(Refresh, examples::REFRESH))
+        .answers(&[Answer::of(200, json!(SignedIn))])
+        .shared_errors(PAGE)
+        .errors(&[ErrorCode::RefreshInvalid, ErrorCode::AuthRateLimited]);
+
+    /// Has no answer.
+    LOG_OUT = post("/api/auth/logout", "log_out", "Ends the sign-in.")
+        .optional_body(json!(LogOut, examples::REFRESH))
+        .answers(&[Answer::empty(204)])
+        .shared_errors(CALLER);
+
+    /// Answers the user.
+    ME = get("/api/auth/me", "read_user", "Returns the signed-in user, their workspaces and their sign-ins.")
+        .answers(&[Answer::of(200, json!(Me, examples::ME))])
+        .shared_errors(CALLER);
+
+    /// Has no answer.
+    END_SESSION = delete("/api/auth/sessions/{id}", "end_session", "Ends one sign-in of the caller.")
+        .answers(&[Answer::empty(204)])
+        .shared_errors(CALLER)
+        .errors(&[ErrorCode::SessionNotFound]);
+
+    /// Has no answer.
+    END_SESSIONS = delete(
+        "/api/auth/sessions",
+        "end_sessions",
+        "Ends every sign-in of the caller, this one included.",
+    )
+    .answers(&[Answer::empty(204)])
+    .shared_errors(CALLER);
+}
+
+#[cfg(feature = "schema")]
+mod examples {
+    pub(super) const START: &str = r#"{
+  "email": "ada@example.org",
+  "return_to": "/chat/0198c2e7-…"
+}"#;
+
+    pub(super) const STARTED: &str = r#"{
+  "challenge": "fWCY-PT7Hl9v_gjGzcd8MqqIe…"
+}"#;
+
+    pub(super) const VERIFY: &str = r#"{
+  "challenge": "fWCY-PT7Hl9v_gjGzcd8MqqIe…",
+  "email": "ada@example.org",
+  "code": "012345"
+}"#;
+
+    pub(super) const SIGNED_IN: &str = r#"{
+  "access_token": "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9…",
+  "refresh_token": "9nq3vJ0yS2W1m7ZlT4xkQbUe…",
+  "token_type": "bearer",
+  "expires_in": 900,
+  "user": {
+    "id": "0198c2e7-0b1c-7…",
+    "email": "ada@example.org",
+    "name": null
+  }
+}"#;
+
+    pub(super) const REFRESH: &str = r#"{
+  "refresh_token": "9nq3vJ0yS2W1m7ZlT4xkQbUe…"
+}"#;
+
+    pub(super) const ME: &str = r#"{
+  "user": {
+    "id": "0198c2e7-0b1c-7…",
+    "email": "ada@example.org",
+    "name": null
+  },
+  "workspaces": [
+    {
+      "id": "0198c2e7-1a2b-7…",
+      "slug": "default",
+      "role": "editor"
+    }
+  ],
+  "sessions": [
+    {
+      "id": "01930c5e-0000-7000-8000-0000000000aa",
+      "kind": "browser",
+      "user_agent": "Mozilla/5.0 (X11; Linux x86_64)",
+      "created_at": "2026-11-22T09:00:00.000000Z",
+      "last_used_at": "2026-11-22T10:12:00.000000Z",
+      "expires_at": "2026-12-22T09:00:00.000000Z",
+      "current": true
+    }
+  ]
+}"#;
+}
