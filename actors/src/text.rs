@@ -1,9 +1,6 @@
 //! Values as text, on the wire and in rows.
 
-/// An instant in RFC 3339 with microseconds, as on the wire.
-pub(crate) fn timestamp(at: chrono::DateTime<chrono::Utc>) -> String {
-    at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true)
-}
+pub(crate) use kernel::timestamp;
 
 /// Parses JSON that this service has stored, to any depth that it accepted.
 pub(crate) fn stored_json(text: &str) -> serde_json::Result<serde_json::Value> {

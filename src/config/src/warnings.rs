@@ -63,23 +63,8 @@ fn short_key(name: &str, key: Option<&Secret>) -> Option<String> {
 
 /// The known variable with the fewest letters to change.
 fn nearest(name: &str) -> Option<&'static str> {
-    variables().iter().map(|variable| variable.name.as_str()).min_by_key(|known| distance(name, known))
-}
-
-/// Levenshtein's distance, one row at a time.
-fn distance(left: &str, right: &str) -> usize {
-    let right: Vec<char> = right.chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (index, letter) in left.chars().enumerate() {
-        let mut next = Vec::with_capacity(row.len());
-        let mut last = index.saturating_add(1);
-        next.push(last);
-        for ((other, above_left), above) in right.iter().zip(&row).zip(row.iter().skip(1)) {
-            let changed = above_left.saturating_add(usize::from(*other != letter));
-            last = changed.min(above.saturating_add(1)).min(last.saturating_add(1));
-            next.push(last);
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or_default()
+    variables()
+        .iter()
+        .map(|variable| variable.name.as_str())
+        .min_by_key(|known| strsim::levenshtein(name, known))
 }

@@ -3,11 +3,15 @@
 //! A function takes the transaction of the change and who makes it ([`By`]), and returns what was made or why it is refused
 //! ([`Refused`]). It knows neither HTTP nor SQL.
 
+pub mod handle;
 pub mod members;
 mod refused;
 mod rights;
+pub mod slug;
 pub mod tokens;
+pub mod triggers;
 pub mod vault;
+pub mod workflows;
 pub mod workspaces;
 
 use std::net::IpAddr;

@@ -55,11 +55,11 @@ pub fn check_deletes(by: By<'_>, workspace: &StoredWorkspace) -> Decided<()> {
     Err(Refused::new(ErrorCode::MissingScope).with_message(message))
 }
 
-/// Deletes a workspace and archives its workflows, whose ids it returns.
+/// Deletes a workspace and archives its workflows.
 ///
 /// # Errors
 /// [`ErrorCode::WorkspaceIsDefault`], [`ErrorCode::WorkspaceNotFound`].
-pub async fn delete(changes: &mut Changes, by: By<'_>, workspace: &StoredWorkspace) -> Decided<Vec<Uuid>> {
+pub async fn delete(changes: &mut Changes, by: By<'_>, workspace: &StoredWorkspace) -> Decided<()> {
     if workspace.slug == DEFAULT_WORKSPACE {
         return Err(Refused::new(ErrorCode::WorkspaceIsDefault));
     }
@@ -71,8 +71,7 @@ pub async fn delete(changes: &mut Changes, by: By<'_>, workspace: &StoredWorkspa
         let reason = Some("its workspace was deleted".to_owned());
         changes.audit(&by.audit("workflow.archived", target, Some(id), reason)).await?;
     }
-    changes.audit(&by.audit("workspace.deleted", target(id), Some(id), None)).await?;
-    Ok(archived)
+    Ok(changes.audit(&by.audit("workspace.deleted", target(id), Some(id), None)).await?)
 }
 
 fn target(id: Uuid) -> AuditTarget {

@@ -22,6 +22,7 @@ pub mod outbox;
 pub mod ports;
 mod redact;
 mod references;
+pub mod runnable_config;
 mod schema;
 pub mod search;
 mod tags;

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SecondsFormat, Utc};
 
 /// A wait that ends when the clock has moved on.
 pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -161,4 +161,10 @@ mod manual {
             })
         }
     }
+}
+
+/// An instant in RFC 3339 with microseconds and `Z`, as on the wire and in rows.
+#[must_use]
+pub fn timestamp(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Micros, true)
 }

@@ -9,7 +9,7 @@ mod secret;
 
 #[cfg(feature = "test-util")]
 pub use clock::ManualClock;
-pub use clock::{Clock, Sleep, SystemClock, timeout};
+pub use clock::{Clock, Sleep, SystemClock, timeout, timestamp};
 pub use ids::{IdError, Ids, ItemKey, ThreadId, first_id_at, time_of};
 #[cfg(feature = "test-util")]
 pub use random::SeededRandom;

@@ -9,6 +9,7 @@ use diesel::sql_types::BigInt;
 use diesel_async::{AnsiTransactionManager, RunQueryDsl, TransactionManager};
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use crate::error::corrupt;
 use crate::idempotency::{self, Reserved};
@@ -77,6 +78,7 @@ pub struct Changes {
     pub(crate) connection: Pooled,
     pub(crate) store: Store,
     key: Option<RequestKey>,
+    touched: Vec<Uuid>,
 }
 
 impl Store {
@@ -119,7 +121,7 @@ impl Store {
     pub async fn begin(&self) -> Result<Changes, StoreError> {
         let mut connection = self.connection().await?;
         AnsiTransactionManager::begin_transaction(&mut *connection).await?;
-        Ok(Changes { connection, store: self.clone(), key: None })
+        Ok(Changes { connection, store: self.clone(), key: None, touched: Vec::new() })
     }
 
     /// Makes changes that no key stands for, and commits them.
@@ -142,6 +144,17 @@ impl Store {
 }
 
 impl Changes {
+    /// A workflow, or which version of it is live, changes with this.
+    pub(crate) fn touch(&mut self, workflow: Uuid) {
+        self.touched.push(workflow);
+    }
+
+    /// The workflows whose plans are stale after the commit, and also when it may have committed.
+    #[must_use]
+    pub fn touched(&self) -> Vec<Uuid> {
+        self.touched.clone()
+    }
+
     /// Commits, and the answer with it where the request has a key.
     ///
     /// # Errors

@@ -154,6 +154,7 @@ impl Changes {
         }
         let number = latest.unwrap_or(0) + 1;
         let workflow = new.workflow_id;
+        self.touch(workflow);
         let version = self.insert_version(new, Some(number), now).await?;
         diesel::update(workflows::table.find(workflow))
             .set((
@@ -256,6 +257,7 @@ impl Changes {
             ))
             .execute(connection)
             .await?;
+        self.touch(workflow);
         Ok(Some(before))
     }
 }

@@ -119,6 +119,7 @@ impl Changes {
         if new == old {
             return Ok(old);
         }
+        self.touch(id);
         let row: Row = diesel::update(workflows::table.find(id))
             .set((
                 workflows::name.eq(&new.name),
@@ -181,6 +182,7 @@ impl Changes {
             .returning(Row::as_returning())
             .get_result(&mut *self.connection)
             .await?;
+        self.touch(id);
         Ok((row.try_into()?, publication))
     }
 
@@ -249,6 +251,7 @@ impl Changes {
         changed: Option<Row>,
     ) -> Result<(StoredWorkflow, bool), StoreError> {
         let was_changed = changed.is_some();
+        self.touch(id);
         let row = match changed {
             Some(row) => row,
             None => workflows::table.find(id).select(Row::as_select()).first(&mut *self.connection).await?,

@@ -43,6 +43,12 @@ pub struct FieldError {
     pub suggestion: Option<String>,
 }
 
+/// A member's name inside a JSON pointer (RFC 6901).
+#[must_use]
+pub fn escape(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
 /// Most problems that an answer lists. Who finds problems stops soon after, so that a small request makes no large
 /// answer.
 pub const MOST_PROBLEMS: usize = 100;

@@ -227,12 +227,12 @@ mod tests {
 
     #[test]
     fn wire_lives_on_serde_alone() {
-        for good in ["serde", "serde_json", "schemars"] {
+        for good in ["serde", "serde_json", "schemars", "strsim"] {
             assert!(uses("wire", good, Normal).is_empty());
         }
         assert_eq!(
             uses("wire", "chrono", Normal),
-            ["wire uses chrono: it may use only serde, serde_json, schemars"]
+            ["wire uses chrono: it may use only serde, serde_json, schemars, strsim"]
         );
         assert_eq!(uses("wire", "cc", Build).len(), 1);
         assert!(uses("wire", "insta", Development).is_empty());

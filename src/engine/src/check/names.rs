@@ -77,7 +77,7 @@ fn problem(graph: &Graph, before: &mut Before<'_>, named: &Named) -> Option<Fiel
             note("unknown_channel", format!("unknown channel 'state.{channel}'"), near.as_deref(), known)
         }
         ("run", Some(member)) if !RUN.contains(&member) => {
-            let near = nearest(member, RUN.into_iter()).map(|near| format!("run.{near}"));
+            let near = nearest(member, RUN).map(|near| format!("run.{near}"));
             let known = format!("run has {}", RUN.join(", "));
             note("unknown_name", format!("unknown name 'run.{member}'"), near.as_deref(), known)
         }

@@ -40,7 +40,7 @@ fn unknown(name: &str, pointer: String) -> Option<FieldError> {
     }
     let problem =
         FieldError::new(pointer, "unknown_provider", format!("unknown model provider '{provider}'"));
-    Some(match nearest(provider, PROVIDERS.into_iter()) {
+    Some(match nearest(provider, PROVIDERS) {
         Some(near) => problem.suggest(format!("did you mean '{near}/{model}'?")),
         None => problem.suggest(format!(
             "providers: {}; for another endpoint with OpenAI's protocol use openai/<model> and 'base_url'",

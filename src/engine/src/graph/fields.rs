@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 use wire::FieldError;
+pub(crate) use wire::{escape, nearest};
 
 use crate::Problems;
 
@@ -182,11 +183,6 @@ pub(crate) fn not_yet(name: &str) -> String {
     format!("'{name}' is part of the format, but this version does not execute it yet")
 }
 
-/// A member's name inside a JSON pointer (RFC 6901).
-pub(crate) fn escape(name: &str) -> String {
-    name.replace('~', "~0").replace('/', "~1")
-}
-
 /// The known names as a suggestion; of many the first.
 pub(crate) fn listed<'a>(what: &str, known: impl Iterator<Item = &'a str>) -> String {
     const MOST: usize = 20;
@@ -194,67 +190,4 @@ pub(crate) fn listed<'a>(what: &str, known: impl Iterator<Item = &'a str>) -> St
     let first: Vec<&str> = known.by_ref().take(MOST).collect();
     let more = if known.peek().is_some() { ", …" } else { "" };
     format!("{what}: {}{more}", first.join(", "))
-}
-
-/// The known name that `name` most likely means: at most a third of its letters are wrong.
-pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let letters: Vec<char> = name.chars().collect();
-    let allowed = letters.len().div_ceil(3);
-    let mut other = Vec::new();
-    let close = known.filter_map(|candidate| {
-        other.clear();
-        other.extend(candidate.chars());
-        let similar = other.len().abs_diff(letters.len()) <= allowed;
-        similar.then(|| (distance(&letters, &other), candidate))
-    });
-    close
-        .filter(|(distance, _)| *distance <= allowed)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, name)| name)
-}
-
-/// Levenshtein distance.
-fn distance(a: &[char], b: &[char]) -> usize {
-    // What both begin and end with costs nothing, and most names differ in little else.
-    let same = a.iter().zip(b).take_while(|(a, b)| a == b).count();
-    let (a, b) = (a.get(same..).unwrap_or_default(), b.get(same..).unwrap_or_default());
-    let same = a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count();
-    let (a, b) = (a.get(..a.len() - same).unwrap_or_default(), b.get(..b.len() - same).unwrap_or_default());
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, letter) in a.iter().enumerate() {
-        let mut diagonal = i;
-        let mut left = i + 1;
-        if let Some(first) = row.first_mut() {
-            *first = left;
-        }
-        for (other, above) in b.iter().zip(row.iter_mut().skip(1)) {
-            let replaced = diagonal + usize::from(letter != other);
-            left = replaced.min(left + 1).min(*above + 1);
-            diagonal = std::mem::replace(above, left);
-        }
-    }
-    row.last().copied().unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn near_names_are_found() {
-        let known = ["classify", "answer", "refund"];
-        assert_eq!(nearest("clasify", known.into_iter()), Some("classify"));
-        assert_eq!(nearest("anwser", known.into_iter()), Some("answer"));
-        assert_eq!(nearest("zebra", known.into_iter()), None);
-        for (a, b, expected) in [
-            ("kitten", "sitting", 3),
-            ("", "abc", 3),
-            ("aa", "aaa", 1),
-            ("abcd", "acbd", 2),
-            ("same", "same", 0),
-        ] {
-            let letters = |text: &str| text.chars().collect::<Vec<_>>();
-            assert_eq!(distance(&letters(a), &letters(b)), expected, "{a} {b}");
-        }
-    }
 }

@@ -151,7 +151,7 @@ impl Node for WaitForInput {
     async fn run(&self, _input: Value, call: &Call<'_>) -> Result<Value, Failure> {
         match call.answer(self.expires(call.started_at)).await? {
             Some(answer) => {
-                let at: Timestamp = answer.at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
+                let at: Timestamp = kernel::timestamp(answer.at);
                 Ok(json!({"value": answer.value, "answered_by": answer.by, "answered_at": at}))
             }
             None => {

@@ -34,8 +34,10 @@ async fn the_operators_endpoint_may_be_on_this_machine() {
 }
 
 #[tokio::test]
-async fn the_practice_model_is_always_there() {
-    let models = models(None).unwrap();
+async fn another_provider_joins_the_configured_ones() {
+    assert!(models(None).unwrap().find("practice/rewrite").is_err());
+    let practice = Arc::new(practice::Practice::new(Arc::new(SystemClock::new())));
+    let models = models(None).unwrap().with(models::PRACTICE, practice);
     let (provider, model) = models.find("practice/rewrite").unwrap();
     let asked = ModelRequest { model: model.to_owned(), ..request() };
     assert_eq!(provider.call(&asked, &NoPieces).await.unwrap().text, "hi");

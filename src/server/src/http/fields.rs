@@ -4,20 +4,7 @@ use std::ops::RangeInclusive;
 
 use serde_json::{Map, Value};
 use wire::{FieldError, MOST_PROBLEMS, nearest};
-
-/// A member's name inside a JSON pointer (RFC 6901).
-pub(super) fn escape(name: &str) -> String {
-    name.replace('~', "~0").replace('/', "~1")
-}
-
-/// Enough of a text to recognise it by.
-pub(super) fn shortened(text: &str) -> String {
-    let mut short: String = text.chars().take(60).collect();
-    if short.len() < text.len() {
-        short.push('…');
-    }
-    short
-}
+pub(super) use wire::{escape, shortened};
 
 /// What is said of a name that is not known: the near one, or all there are.
 pub(super) fn unknown(pointer: String, code: &str, what: &str, name: &str, known: &[&str]) -> FieldError {

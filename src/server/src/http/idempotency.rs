@@ -107,7 +107,13 @@ impl Once {
         };
         match make(&mut changes).await {
             Ok(reply) => {
-                changes.commit(Some(&reply.stored(&self.app)?)).await?;
+                let touched = changes.touched();
+                let committed = changes.commit(Some(&reply.stored(&self.app)?)).await;
+                // A commit that has failed may have been made all the same.
+                for workflow in touched {
+                    self.app.chat().forget(workflow);
+                }
+                committed?;
                 Ok(head(reply.status).body(reply.body))
             }
             Err(error) => {

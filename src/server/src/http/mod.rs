@@ -29,7 +29,6 @@ mod request_id;
 mod routes;
 mod runs;
 mod session;
-mod slug;
 mod triggers;
 mod workflows;
 mod workspaces;
@@ -40,13 +39,13 @@ use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
 use actix_web::middleware::from_fn;
 use actix_web::web::PathConfig;
 use actix_web::{HttpRequest, HttpResponse, web};
-use chrono::{DateTime, SecondsFormat, Utc};
+use kernel::timestamp as time;
 
 pub(crate) use app::{App, AppParts};
 pub(crate) use auth::Keys as SignInKeys;
 use error::{ApiError, ApiResult};
 pub(crate) use guard::{Gate, GateParts};
-use wire::{ErrorCode, Timestamp};
+use wire::ErrorCode;
 
 /// Every route.
 pub(crate) fn application(
@@ -88,9 +87,4 @@ async fn not_found(request: HttpRequest) -> ApiResult<HttpResponse> {
         Some(near) => error.with_message(format!("There is nothing at this path; did you mean {near}?")),
         None => error,
     })
-}
-
-/// An instant on the wire.
-fn time(at: DateTime<Utc>) -> Timestamp {
-    at.to_rfc3339_opts(SecondsFormat::Micros, true)
 }

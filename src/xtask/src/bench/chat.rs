@@ -34,10 +34,10 @@ pub(super) fn run(target: &Path, turns: usize) -> Result<()> {
 
 async fn measure(target: &Path, cluster: &Cluster, turns: usize) -> Result<()> {
     let floor = start_floor(cluster)?;
-    let (service, ready, workflow) = start_service(target, cluster).await?;
+    let (service, ready, workflows) = start_service(target, cluster).await?;
     println!("\nready on a new database after {:.0} ms", ready.as_secs_f64() * 1e3);
     println!("service at idle: {:.1} MiB resident", resident_mib(service.child.id())?);
-    let request = request(&service.address, &workflow);
+    let [by_words, at_once] = workflows.map(|workflow| request(&service.address, &workflow));
     let postmaster = cluster.pid().context("the database is gone")?;
     println!(
         "\n{:<10} {:>5} {:>9} {:>11} {:>11} {:>11}   accepted / first piece / done, ms (p50 p95 p99)",
@@ -50,18 +50,20 @@ async fn measure(target: &Path, cluster: &Cluster, turns: usize) -> Result<()> {
             _ => turns,
         };
         // The floor before and after: the machine's mood changes.
-        let before = one("floor", &floor, &request, at, turns / 2, postmaster).await?;
-        let ours = one("callboard", &service, &request, at, turns, postmaster).await?;
-        let after = one("floor", &floor, &request, at, turns / 2, postmaster).await?;
+        let before = one("floor", &floor, &by_words, at, turns / 2, postmaster).await?;
+        let ours = one("by words", &service, &by_words, at, turns, postmaster).await?;
+        let whole = one("at once", &service, &at_once, at, turns, postmaster).await?;
+        let after = one("floor", &floor, &by_words, at, turns / 2, postmaster).await?;
         let floor_cpu = (before.service_ms + before.database_ms + after.service_ms + after.database_ms) / 2.0;
         let floor_wall = (before.turns_per_second + after.turns_per_second) / 2.0;
         let commit = percentile(&ours.taken, 50, |taken| taken.accepted);
         let piece = percentile(&ours.taken, 50, |taken| taken.first_piece);
         println!(
-            "{:<10} {at:>5}   turns per core-second {:.2} of the floor, turns/s {:.2}; first piece p50 {piece:.2} ms, \
-             twice acceptance p50 {:.2} ms",
+            "{:<10} {at:>5}   turns per core-second {:.2} of the floor by words, {:.2} at once; turns/s {:.2}; first piece \
+             p50 {piece:.2} ms, twice acceptance p50 {:.2} ms",
             "ratio",
             floor_cpu / (ours.service_ms + ours.database_ms),
+            floor_cpu / (whole.service_ms + whole.database_ms),
             ours.turns_per_second / floor_wall,
             2.0 * commit,
         );
@@ -116,20 +118,25 @@ fn start_floor(cluster: &Cluster) -> Result<Server> {
     Server::start(&mut command)
 }
 
-async fn start_service(target: &Path, cluster: &Cluster) -> Result<(Server, Duration, String)> {
+/// A service with two workflows: one answers word by word, the other at once.
+async fn start_service(target: &Path, cluster: &Cluster) -> Result<(Server, Duration, [String; 2])> {
     let (server, ready) = server::callboard(target, cluster)?;
-    let graph = serde_json::json!({
-        "format": "graph/1",
-        "nodes": [{"name": "echo", "type": "reply", "text": "{{ inputs.message }}", "pieces": "words"}],
-        "edges": [{"from": "START", "to": "echo"}, {"from": "echo", "to": "END"}]
-    });
-    post(&server.address, "/api/workflows", r#"{"name":"Bench"}"#).await?;
-    post(&server.address, "/api/workflows/bench/versions", &serde_json::json!({"graph": graph}).to_string())
-        .await?;
-    let published = post(&server.address, "/api/workflows/bench/publish", "{}").await?;
-    let id =
-        published.pointer("/workflow/id").and_then(|id| id.as_str()).context("no workflow id")?.to_owned();
-    Ok((server, ready, id))
+    let by_words = serde_json::json!({"name": "echo", "type": "reply", "text": "{{ inputs.message }}", "pieces": "words"});
+    let at_once = serde_json::json!({"name": "echo", "type": "reply", "text": "{{ inputs.message }}"});
+    let by_words = publish(&server, "words", &by_words).await?;
+    let at_once = publish(&server, "whole", &at_once).await?;
+    Ok((server, ready, [by_words, at_once]))
+}
+
+/// Publishes a workflow of one node, and returns its id.
+async fn publish(server: &Server, name: &str, node: &serde_json::Value) -> Result<String> {
+    let edges = serde_json::json!([{"from": "START", "to": "echo"}, {"from": "echo", "to": "END"}]);
+    let graph = serde_json::json!({"graph": {"format": "graph/1", "nodes": [node], "edges": edges}});
+    let (address, workflow) = (&server.address, format!("/api/workflows/{name}"));
+    post(address, "/api/workflows", &serde_json::json!({"name": name}).to_string()).await?;
+    post(address, &format!("{workflow}/versions"), &graph.to_string()).await?;
+    let published = post(address, &format!("{workflow}/publish"), "{}").await?;
+    Ok(published.pointer("/workflow/id").and_then(|id| id.as_str()).context("no workflow id")?.to_owned())
 }
 
 pub(super) fn request(address: &str, workflow: &str) -> String {

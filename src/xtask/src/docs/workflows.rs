@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use anyhow::Result;
-use engine::nodes::{CATALOGUE, FieldRow, Needed, NodeType, common_fields};
+use engine::nodes::{CATALOGUE, Effect, FieldRow, Needed, NodeType, common_fields};
 use engine::{TEMPLATE_FILTERS, TEMPLATE_TESTS};
 use models::Prices;
 
@@ -16,6 +16,7 @@ pub(super) fn page() -> Result<String> {
     let parts = [
         ("common", fields(&common_fields())),
         ("prices", prices()),
+        ("cached", cached()),
         ("overview", overview()),
         ("filters", words("Filters", &TEMPLATE_FILTERS)),
         ("tests", words("Tests", &TEMPLATE_TESTS)),
@@ -33,6 +34,12 @@ fn prices() -> String {
     let Prices { as_of, models } = Prices::known();
     let names: Vec<String> = models.keys().map(|name| format!("`{name}`")).collect();
     format!("Prices of {as_of} are known for {}, and their dated versions.", names.join(", "))
+}
+
+fn cached() -> String {
+    let pure = CATALOGUE.iter().filter(|kind| kind.effect == Effect::Pure);
+    let names: Vec<String> = pure.map(|kind| format!("`{}`", kind.name)).collect();
+    format!("- `cache_seconds` is for the pure nodes: {}.", names.join(", "))
 }
 
 fn overview() -> String {

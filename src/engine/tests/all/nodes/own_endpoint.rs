@@ -5,6 +5,7 @@ use std::sync::Arc;
 use kernel::{Clock, Secret, SystemClock};
 use models::{EndpointSettings, ModelSettings, Models};
 use net::Client;
+use practice::Practice;
 use serde_json::{Value, json};
 use wire::ErrorCode;
 
@@ -29,6 +30,7 @@ fn world(operator: &Arc<Endpoint>, own: &Arc<Endpoint>) -> World {
     let mut world = World::new().allowing(own.at).credential("own key", &format!("{OWN}\n"));
     world =
         world.credential("own place", &own.base()).inputs(json!({"place": own.base(), "key": "[[own key]]"}));
+    let models = models.with("practice", Arc::new(Practice::new(Arc::clone(&clock))));
     world.models = models.with_endpoints(outbound(&world.allow), clock);
     world
 }

@@ -107,20 +107,6 @@ impl<S: Asked> Caller<S> {
             Err(denied) => Err(self.denied_in(Some(workspace.id), denial::answer(denied)).await),
         }
     }
-
-    /// Publishing asks for more than its scope: of the members only admins and owners may.
-    pub(in crate::http) async fn check_publishes(&self, workspace: Uuid) -> ApiResult<()> {
-        self.noted(self.may_publish(workspace)).await
-    }
-
-    /// The same inside a change; see [`Caller::noted`].
-    pub(in crate::http) fn may_publish(&self, workspace: Uuid) -> ApiResult<()> {
-        if self.principal.may_publish_in(workspace) {
-            return Ok(());
-        }
-        Err(ApiError::new(ErrorCode::MissingScope)
-            .with_message("Missing required scopes: publishing requires the role admin or owner"))
-    }
 }
 
 /// Checks the host and the origin of a request that needs no credential.

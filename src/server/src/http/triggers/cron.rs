@@ -2,7 +2,8 @@
 
 use actix_web::web::{Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
-use store::{AuditEntry, AuditTarget, CronSettings, StoredCron, StoredWorkflow};
+use control::triggers;
+use store::{CronSettings, StoredCron};
 use wire::{CronConfig, CronRecord, ErrorCode};
 
 use super::requests;
@@ -30,12 +31,9 @@ pub(super) async fn set(change: Change<WorkflowsWrite>, name: Path<String>) -> A
     let workflow = caller.workflow(&name).await?;
     let now = caller.app().clock().now();
     let (settings, next) = change.wanted(|body| requests::cron(body, now))?;
-    let reason = format!("{} {}", settings.expression, settings.timezone);
-    let entry = entry(caller, "trigger.cron_set", &workflow, Some(reason));
     change
         .make(async |changes| {
-            let stored = changes.set_cron_trigger(workflow.id, &settings, next).await?;
-            changes.audit(&entry).await?;
+            let stored = triggers::set_cron(changes, caller.by(), &workflow, &settings, next).await?;
             Reply::ok(&record(stored))
         })
         .await
@@ -46,13 +44,9 @@ pub(super) async fn remove(change: Change<WorkflowsWrite>, name: Path<String>) -
     let caller = &change.caller;
     let workflow = caller.workflow(&name).await?;
     change.wants_no_more()?;
-    let entry = entry(caller, "trigger.cron_removed", &workflow, None);
     change
         .make(async |changes| {
-            if !changes.remove_cron_trigger(workflow.id).await? {
-                return Err(not_found());
-            }
-            changes.audit(&entry).await?;
+            triggers::remove_cron(changes, caller.by(), &workflow).await?;
             Ok(Reply::nothing())
         })
         .await
@@ -60,16 +54,6 @@ pub(super) async fn remove(change: Change<WorkflowsWrite>, name: Path<String>) -
 
 fn not_found() -> ApiError {
     ApiError::new(ErrorCode::TriggerNotFound)
-}
-
-fn entry(
-    caller: &Caller<WorkflowsWrite>,
-    action: &'static str,
-    of: &StoredWorkflow,
-    reason: Option<String>,
-) -> AuditEntry {
-    let target = AuditTarget { kind: "workflow", id: of.id.to_string() };
-    caller.audit(action, target, Some(of.workspace_id), reason)
 }
 
 fn record(stored: StoredCron) -> CronRecord {

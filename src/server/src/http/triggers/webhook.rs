@@ -2,7 +2,8 @@
 
 use actix_web::web::{Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
-use store::{AuditTarget, StoredWebhook};
+use control::triggers;
+use store::StoredWebhook;
 use wire::{ErrorCode, WebhookConfig, WebhookRecord};
 
 use super::requests;
@@ -39,12 +40,9 @@ pub(super) async fn set(change: Change<WorkflowsWrite>, name: Path<String>) -> A
     let internal = |error: serde_json::Error| ApiError::new(ErrorCode::Internal).with_cause(error);
     let config = serde_json::to_value(&config).map_err(internal)?;
     let sealed = secrets.seal(caller.app(), workflow.id)?;
-    let target = AuditTarget { kind: "workflow", id: workflow.id.to_string() };
-    let entry = caller.audit("trigger.webhook_set", target, Some(workflow.workspace_id), None);
     change
         .make(async |changes| {
-            let stored = changes.set_webhook(workflow.id, &config, &sealed).await?;
-            changes.audit(&entry).await?;
+            let stored = triggers::set_webhook(changes, caller.by(), &workflow, &config, &sealed).await?;
             Reply::ok(&record(stored, &secrets)?)
         })
         .await
@@ -55,14 +53,9 @@ pub(super) async fn remove(change: Change<WorkflowsWrite>, name: Path<String>) -
     let caller = &change.caller;
     let workflow = caller.workflow(&name).await?;
     change.wants_no_more()?;
-    let target = AuditTarget { kind: "workflow", id: workflow.id.to_string() };
-    let entry = caller.audit("trigger.webhook_removed", target, Some(workflow.workspace_id), None);
     change
         .make(async |changes| {
-            if !changes.remove_webhook(workflow.id).await? {
-                return Err(ApiError::new(ErrorCode::TriggerNotFound));
-            }
-            changes.audit(&entry).await?;
+            triggers::remove_webhook(changes, caller.by(), &workflow).await?;
             Ok(Reply::nothing())
         })
         .await

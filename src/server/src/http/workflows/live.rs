@@ -2,10 +2,9 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::Path;
-use store::AuditEntry;
+use control::workflows;
 use wire::ErrorCode;
 
-use super::publish::audited;
 use super::{records, requests, versions};
 use crate::http::change::Change;
 use crate::http::error::{ApiError, ApiResult};
@@ -20,7 +19,7 @@ pub(super) async fn set(
     let caller = &change.caller;
     let (name, number) = &*path;
     let workflow = caller.workflow(name).await?;
-    caller.check_publishes(workflow.workspace_id).await?;
+    caller.allowed(workflows::check_publishes(caller.by(), workflow.workspace_id)).await?;
     // Clients may send `force`. It has no effect until a publishing gate exists.
     change.wanted_if_any(requests::set_live)?;
     let version = versions::find(caller, &workflow, number).await?;
@@ -29,24 +28,10 @@ pub(super) async fn set(
             .with_message("A draft cannot be live; save it as a version first, with {\"draft\": id}.")
     })?;
     let base = change.public_base();
-    let entry = audited(caller, "workflow.live_version_set", &workflow);
-    let answer = change
+    change
         .make(async |changes| {
-            let before = changes.set_live_version(workflow.id, number).await?;
-            let before = before.ok_or_else(|| ApiError::new(ErrorCode::VersionNotFound))?;
-            if before != number {
-                let reason = Some(format!("from version {before} to {number}"));
-                changes.audit(&AuditEntry { reason, ..entry.clone() }).await?;
-            }
-            let latest = workflow.latest_version.max(Some(number));
-            let live = store::StoredWorkflow {
-                live_version: Some(number),
-                latest_version: latest,
-                ..workflow.clone()
-            };
+            let live = workflows::set_live(changes, caller.by(), &workflow, number).await?;
             Reply::ok(&records::workflow(live, &base))
         })
-        .await;
-    caller.app().chat().forget(workflow.id);
-    answer
+        .await
 }

@@ -4,22 +4,21 @@ mod chat_settings;
 mod credentials;
 mod diagram;
 mod diff;
-mod handle;
 mod live;
 mod publish;
 mod records;
 mod requests;
-mod runnable_config;
 mod update;
 mod versions;
 mod warnings;
 
 use actix_web::web::{Json, Path, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};
-use store::{Changes, NewWorkflow, StoreError, StoredWorkflow, WorkflowRef};
+use control::workflows;
+use store::WorkflowRef;
 use uuid::Uuid;
 use wire::operations::workflows as operations;
-use wire::{CreateWorkflow, ErrorCode, PublicWorkflow, ShownWorkflow, WorkflowRecord};
+use wire::{ErrorCode, PublicWorkflow, ShownWorkflow, WorkflowRecord};
 
 use super::change::Change;
 use super::error::{ApiError, ApiResult};
@@ -84,38 +83,11 @@ async fn create(change: Change<WorkflowsWrite>) -> ApiResult<HttpResponse> {
     let base = change.public_base();
     let made = change
         .make(async |changes| {
-            if !changes.hold_workspace(workspace).await? {
-                return Err(ApiError::new(ErrorCode::WorkspaceForbidden));
-            }
-            let stored = store_new(changes, workspace, wanted).await?;
+            let stored = workflows::create(changes, workspace, wanted).await?;
             Reply::made(true, &records::workflow(stored, &base))
         })
         .await;
     told_of_handle(caller, made, workspace, handle).await
-}
-
-/// A handle that was asked for is taken or not; one made from the name gets a number when it is.
-async fn store_new(
-    changes: &mut Changes,
-    workspace_id: Uuid,
-    wanted: CreateWorkflow,
-) -> Result<StoredWorkflow, StoreError> {
-    let attempts = if wanted.handle.is_some() { 1 } else { 100 };
-    let base = wanted.handle.unwrap_or_else(|| handle::from_name(&wanted.name));
-    let mut attempt = 1;
-    loop {
-        let new = NewWorkflow {
-            workspace_id,
-            handle: handle::numbered(&base, attempt),
-            name: wanted.name.clone(),
-            description: wanted.description.clone(),
-            tags: wanted.tags.clone(),
-        };
-        match changes.create_workflow(new).await {
-            Err(StoreError::Taken(_)) if attempt < attempts => attempt += 1,
-            other => return other,
-        }
-    }
 }
 
 /// The answer; where a handle is taken that the caller would not see in a list, it says so.
@@ -154,24 +126,16 @@ async fn archive(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResul
     let workflow = caller.workflow(&name).await?;
     if workflow.is_public {
         // It takes the publication back.
-        caller.check_publishes(workflow.workspace_id).await?;
+        caller.allowed(workflows::check_publishes(caller.by(), workflow.workspace_id)).await?;
     }
     change.wants_no_more()?;
     let base = change.public_base();
-    let entry = publish::audited(caller, "workflow.archived", &workflow);
     let answer = change
         .make(async |changes| {
-            if changes.is_public(workflow.id).await? {
-                caller.may_publish(workflow.workspace_id)?;
-            }
-            let (archived, is_new) = changes.archive_workflow(workflow.id).await?;
-            if is_new {
-                changes.audit(&entry).await?;
-            }
+            let archived = workflows::archive(changes, caller.by(), &workflow).await?;
             Reply::ok(&records::workflow(archived, &base))
         })
         .await;
-    caller.app().chat().forget(workflow.id);
     caller.noted(answer).await
 }
 

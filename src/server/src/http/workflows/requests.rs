@@ -1,12 +1,13 @@
 //! The bodies of requests about workflows, read and checked. Pure: every problem at once, and nothing else.
 
+use control::handle;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 use wire::{
     CreateVersion, CreateWorkflow, FieldError, PromoteDraft, PublishRequest, SetLive, UpdateWorkflow,
 };
 
-use super::{chat_settings, handle};
+use super::chat_settings;
 use crate::http::fields::Fields;
 
 /// A request, or every problem of it.

@@ -24,7 +24,6 @@ pub(super) async fn update(change: Change<WorkflowsWrite>, name: Path<String>) -
             Reply::ok(&records::workflow(workflow, &base))
         })
         .await;
-    caller.app().chat().forget(workflow.id);
     told_of_handle(caller, answer, workflow.workspace_id, handle).await
 }
 

@@ -2,7 +2,7 @@
 
 use actix_web::web::{Json, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
-use engine::{Plan, Problems};
+use engine::{Plan, Problems, runnable_config};
 use sandbox::Sandbox;
 use serde_json::{Map, Value};
 use store::{NewVersion, StoredVersion, StoredWorkflow};
@@ -13,7 +13,7 @@ use wire::{
 };
 
 use super::requests::Read;
-use super::{credentials, records, requests, runnable_config, warnings};
+use super::{credentials, records, requests, warnings};
 use crate::http::body::{self, VERSION_LIMIT};
 use crate::http::change::Change;
 use crate::http::error::{ApiError, ApiResult};
@@ -47,14 +47,12 @@ pub(super) async fn create(
     warned.extend(named.warnings);
     warned.extend(wanted.runnable_config.as_ref().map(runnable_config::warnings).unwrap_or_default());
     let new = frozen(caller, workflow.id, wanted)?;
-    let answer = change
+    change
         .make(async |changes| {
             let (version, created) = changes.save_version(new).await?;
             Reply::made(created, &SavedVersion { version: records::version(version), warnings: warned })
         })
-        .await;
-    caller.app().chat().forget(workflow.id);
-    answer
+        .await
 }
 
 /// What a draft holds, as a version to save.

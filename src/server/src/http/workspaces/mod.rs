@@ -108,15 +108,10 @@ async fn delete(change: Change<WorkspacesWrite>, name: Path<String>) -> ApiResul
     let workspace = caller.workspace_called(&name).await?;
     caller.allowed(workspaces::check_deletes(caller.by(), &workspace)).await?;
     change.wants_no_more()?;
-    let mut archived = Vec::new();
-    let answer = change
+    change
         .make(async |changes| {
-            archived = workspaces::delete(changes, caller.by(), &workspace).await?;
+            workspaces::delete(changes, caller.by(), &workspace).await?;
             Ok(Reply::nothing())
         })
-        .await;
-    for workflow in archived {
-        caller.app().chat().forget(workflow);
-    }
-    answer
+        .await
 }

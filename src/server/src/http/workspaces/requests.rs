@@ -2,11 +2,11 @@
 
 use auth::role::Role;
 use auth::sign_in::EmailAddress;
+use control::slug;
 use serde_json::{Map, Value};
 use wire::{CreateWorkspace, FieldError, UpdateWorkspace};
 
 use crate::http::fields::{Fields, unknown};
-use crate::http::slug;
 
 /// A request, or every problem of it.
 type Read<T> = Result<T, Vec<FieldError>>;

@@ -2,16 +2,20 @@
 
 use uuid::Uuid;
 
-pub(super) const LONGEST: usize = 64;
+/// Characters of the longest one.
+pub(crate) const LONGEST: usize = 64;
 
-pub(super) fn is_valid(text: &str) -> bool {
+/// Whether a text is one.
+#[must_use]
+pub fn is_valid(text: &str) -> bool {
     let word =
         |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
     text.len() <= LONGEST && Uuid::parse_str(text).is_err() && text.split('-').all(word)
 }
 
 /// The one that a text comes nearest to, if there is any.
-pub(super) fn near(text: &str) -> Option<String> {
+#[must_use]
+pub fn near(text: &str) -> Option<String> {
     let mut slug = String::new();
     for letter in text.to_lowercase().chars() {
         if letter.is_ascii_alphanumeric() {

@@ -4,9 +4,7 @@
 //! by the service itself, so a wrong type is refused when the version is saved, and not when a visitor chats with it.
 
 use serde_json::{Map, Value, json};
-use wire::{FieldError, MOST_PROBLEMS, nearest};
-
-use crate::http::fields::{escape, shortened};
+use wire::{FieldError, MOST_PROBLEMS, escape, nearest, shortened};
 
 const AT: &str = "/runnable_config";
 
@@ -55,7 +53,8 @@ const PROMPT: [(&str, Kind); 12] = [
 ];
 
 /// Every problem; pointers begin with `/runnable_config`.
-pub(super) fn check(config: &Map<String, Value>) -> Vec<FieldError> {
+#[must_use]
+pub fn check(config: &Map<String, Value>) -> Vec<FieldError> {
     let mut problems = Vec::new();
     members(AT, config, &MEMBERS, &mut problems);
     for (at, prompt) in prompts(config) {
@@ -80,7 +79,8 @@ pub(super) fn check(config: &Map<String, Value>) -> Vec<FieldError> {
 }
 
 /// Names that are plain data here and look like something else was meant.
-pub(super) fn warnings(config: &Map<String, Value>) -> Vec<FieldError> {
+#[must_use]
+pub fn warnings(config: &Map<String, Value>) -> Vec<FieldError> {
     let mut warnings = Vec::new();
     lookalikes(AT, config, &MEMBERS, &mut warnings);
     for (at, prompt) in prompts(config) {

@@ -1,26 +1,29 @@
 //! Handles: slugs that are no path of ours.
 
-use crate::http::slug;
+use crate::slug;
 
 /// Paths beside the workflows, which would hide a workflow of that name.
 const RESERVED: [&str; 1] = ["check"];
 
-pub(super) fn is_valid(handle: &str) -> bool {
+/// Whether a text is one.
+#[must_use]
+pub fn is_valid(handle: &str) -> bool {
     !RESERVED.contains(&handle) && slug::is_valid(handle)
 }
 
 /// A handle that reads like the name.
-pub(super) fn from_name(name: &str) -> String {
+pub(crate) fn from_name(name: &str) -> String {
     near(name).unwrap_or_else(|| "workflow".to_owned())
 }
 
 /// The handle that a text comes nearest to, if there is any.
-pub(super) fn near(text: &str) -> Option<String> {
+#[must_use]
+pub fn near(text: &str) -> Option<String> {
     slug::near(text).filter(|near| is_valid(near))
 }
 
 /// The handle itself, then with -2, -3 and so on.
-pub(super) fn numbered(handle: &str, attempt: usize) -> String {
+pub(crate) fn numbered(handle: &str, attempt: usize) -> String {
     if attempt == 1 { handle.to_owned() } else { format!("{handle}-{attempt}") }
 }
 

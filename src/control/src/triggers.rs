@@ -1,0 +1,68 @@
+//! What starts runs of a workflow automatically: configured and removed.
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+use store::{AuditEntry, AuditTarget, Changes, CronSettings, StoredCron, StoredWebhook, StoredWorkflow};
+use wire::ErrorCode;
+
+use crate::{By, Decided, Refused};
+
+/// Configures the schedule of a workflow, whatever it was before. `next`: when it fires next.
+///
+/// # Errors
+/// [`ErrorCode::WorkflowArchived`].
+pub async fn set_cron(
+    changes: &mut Changes,
+    by: By<'_>,
+    workflow: &StoredWorkflow,
+    settings: &CronSettings,
+    next: Option<DateTime<Utc>>,
+) -> Decided<StoredCron> {
+    let stored = changes.set_cron_trigger(workflow.id, settings, next).await?;
+    let reason = format!("{} {}", settings.expression, settings.timezone);
+    changes.audit(&entry(by, "trigger.cron_set", workflow, Some(reason))).await?;
+    Ok(stored)
+}
+
+/// Removes the schedule of a workflow; its runs continue.
+///
+/// # Errors
+/// [`ErrorCode::TriggerNotFound`].
+pub async fn remove_cron(changes: &mut Changes, by: By<'_>, workflow: &StoredWorkflow) -> Decided<()> {
+    if !changes.remove_cron_trigger(workflow.id).await? {
+        return Err(Refused::new(ErrorCode::TriggerNotFound));
+    }
+    Ok(changes.audit(&entry(by, "trigger.cron_removed", workflow, None)).await?)
+}
+
+/// Configures the webhook of a workflow, whatever it was before. `secrets` are sealed.
+///
+/// # Errors
+/// [`ErrorCode::WorkflowArchived`].
+pub async fn set_webhook(
+    changes: &mut Changes,
+    by: By<'_>,
+    workflow: &StoredWorkflow,
+    config: &Value,
+    secrets: &[u8],
+) -> Decided<StoredWebhook> {
+    let stored = changes.set_webhook(workflow.id, config, secrets).await?;
+    changes.audit(&entry(by, "trigger.webhook_set", workflow, None)).await?;
+    Ok(stored)
+}
+
+/// Removes the webhook of a workflow; its runs continue.
+///
+/// # Errors
+/// [`ErrorCode::TriggerNotFound`].
+pub async fn remove_webhook(changes: &mut Changes, by: By<'_>, workflow: &StoredWorkflow) -> Decided<()> {
+    if !changes.remove_webhook(workflow.id).await? {
+        return Err(Refused::new(ErrorCode::TriggerNotFound));
+    }
+    Ok(changes.audit(&entry(by, "trigger.webhook_removed", workflow, None)).await?)
+}
+
+fn entry(by: By<'_>, action: &'static str, workflow: &StoredWorkflow, reason: Option<String>) -> AuditEntry {
+    let target = AuditTarget { kind: "workflow", id: workflow.id.to_string() };
+    by.audit(action, target, Some(workflow.workspace_id), reason)
+}

@@ -1,0 +1,132 @@
+//! Workflows: created, published, made live, archived.
+
+use store::{AuditEntry, AuditTarget, Changes, NewWorkflow, Publication, StoreError, StoredWorkflow};
+use uuid::Uuid;
+use wire::{CreateWorkflow, ErrorCode};
+
+use crate::{By, Decided, Refused, handle};
+
+/// Numbers that are tried for a handle that is made from a name.
+const ATTEMPTS: usize = 100;
+
+/// Publishing needs more than its scope: of the members only admins and owners may.
+///
+/// # Errors
+/// [`ErrorCode::MissingScope`].
+pub fn check_publishes(by: By<'_>, workspace: Uuid) -> Decided<()> {
+    if by.principal.may_publish_in(workspace) {
+        return Ok(());
+    }
+    let message = "Missing required scopes: publishing requires the role admin or owner";
+    Err(Refused::new(ErrorCode::MissingScope).with_message(message))
+}
+
+/// Creates a workflow. A handle that is given is taken or not; one made from the name gets a number if it is.
+///
+/// # Errors
+/// [`ErrorCode::WorkflowHandleTaken`], [`ErrorCode::WorkspaceForbidden`] if the workspace was deleted meanwhile.
+pub async fn create(
+    changes: &mut Changes,
+    workspace_id: Uuid,
+    wanted: CreateWorkflow,
+) -> Decided<StoredWorkflow> {
+    if !changes.hold_workspace(workspace_id).await? {
+        return Err(Refused::new(ErrorCode::WorkspaceForbidden));
+    }
+    let attempts = if wanted.handle.is_some() { 1 } else { ATTEMPTS };
+    let base = wanted.handle.unwrap_or_else(|| handle::from_name(&wanted.name));
+    let mut attempt = 1;
+    loop {
+        let new = NewWorkflow {
+            workspace_id,
+            handle: handle::numbered(&base, attempt),
+            name: wanted.name.clone(),
+            description: wanted.description.clone(),
+            tags: wanted.tags.clone(),
+        };
+        match changes.create_workflow(new).await {
+            Err(StoreError::Taken(_)) if attempt < attempts => attempt += 1,
+            other => return Ok(other?),
+        }
+    }
+}
+
+/// Publishes a workflow, or changes whether its chat requires a login; `None` leaves that as it is. The flag says whether it was
+/// private until now.
+///
+/// # Errors
+/// [`ErrorCode::WorkflowArchived`].
+pub async fn publish(
+    changes: &mut Changes,
+    by: By<'_>,
+    workflow: &StoredWorkflow,
+    require_login: Option<bool>,
+    author: Option<&str>,
+) -> Decided<(StoredWorkflow, bool)> {
+    let (published, publication) = changes.publish_workflow(workflow.id, require_login, author).await?;
+    if publication != Publication::Same {
+        changes.audit(&entry(by, "workflow.published", workflow)).await?;
+    }
+    Ok((published, publication == Publication::New))
+}
+
+/// Ends the publication of a workflow; a private one stays private.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn unpublish(
+    changes: &mut Changes,
+    by: By<'_>,
+    workflow: &StoredWorkflow,
+) -> Decided<StoredWorkflow> {
+    let (private, was_public) = changes.unpublish_workflow(workflow.id).await?;
+    if was_public {
+        changes.audit(&entry(by, "workflow.unpublished", workflow)).await?;
+    }
+    Ok(private)
+}
+
+/// Makes a numbered version live, also an older one: a rollback.
+///
+/// # Errors
+/// [`ErrorCode::VersionNotFound`], [`ErrorCode::WorkflowArchived`].
+pub async fn set_live(
+    changes: &mut Changes,
+    by: By<'_>,
+    workflow: &StoredWorkflow,
+    number: i32,
+) -> Decided<StoredWorkflow> {
+    let before = changes.set_live_version(workflow.id, number).await?;
+    let before = before.ok_or_else(|| Refused::new(ErrorCode::VersionNotFound))?;
+    if before != number {
+        let reason = Some(format!("from version {before} to {number}"));
+        let entry = entry(by, "workflow.live_version_set", workflow);
+        changes.audit(&AuditEntry { reason, ..entry }).await?;
+    }
+    let latest_version = workflow.latest_version.max(Some(number));
+    Ok(StoredWorkflow { live_version: Some(number), latest_version, ..workflow.clone() })
+}
+
+/// Archives a workflow, which ends its publication; an archived one stays so.
+///
+/// # Errors
+/// [`ErrorCode::MissingScope`] if it was published meanwhile, and the caller may not publish.
+pub async fn archive(
+    changes: &mut Changes,
+    by: By<'_>,
+    workflow: &StoredWorkflow,
+) -> Decided<StoredWorkflow> {
+    if changes.is_public(workflow.id).await? {
+        check_publishes(by, workflow.workspace_id)?;
+    }
+    let (archived, is_new) = changes.archive_workflow(workflow.id).await?;
+    if is_new {
+        changes.audit(&entry(by, "workflow.archived", workflow)).await?;
+    }
+    Ok(archived)
+}
+
+fn entry(by: By<'_>, action: &'static str, workflow: &StoredWorkflow) -> AuditEntry {
+    let target = AuditTarget { kind: "workflow", id: workflow.id.to_string() };
+    by.audit(action, target, Some(workflow.workspace_id), None)
+}
