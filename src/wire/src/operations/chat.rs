@@ -69,7 +69,7 @@ operations! {
     CREATE_OWN_SESSION = post(
         "/api/workflows/{ref}/chat/session",
         "create_own_chat_session",
-        "The same for the caller's own use; the caller needs `workflows:read` too.",
+        "Creates a session token for the caller's own use; the caller needs `workflows:read` too.",
     )
     .needs(Scope::WorkflowsExecute)
     .answers(&[Answer::of(200, json!(ChatSessionAnswer))])

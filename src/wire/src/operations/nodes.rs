@@ -12,7 +12,7 @@ operations! {
         .answers(&[Answer::of(200, json!(Listed<NodeTypeRecord>))]);
 
     /// Answers a record.
-    READ = get("/api/nodes/{type}", "read_node", "Reads one; for a wrong name the error has the most similar one.")
+    READ = get("/api/nodes/{type}", "read_node", "Reads a type of node; for a wrong name the error has the most similar one.")
         .needs_anywhere(Scope::WorkflowsRead)
         .answers(&[Answer::of(200, json!(NodeTypeRecord))])
         .errors(&[ErrorCode::NodeTypeNotFound]);

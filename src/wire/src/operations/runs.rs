@@ -77,13 +77,13 @@ operations! {
     .errors(&[ErrorCode::WorkflowNotFound]);
 
     /// Answers the record.
-    READ = get("/api/runs/{id}", "read_run", "Reads one record.")
+    READ = get("/api/runs/{id}", "read_run", "Reads the record of a run.")
         .needs(Scope::WorkflowsRead)
         .answers(&[Answer::of(200, json!(RunRecord))])
         .errors(&[ErrorCode::RunNotFound]);
 
     /// Answers events.
-    EVENTS = get("/api/runs/{id}/events", "watch_run", "Streams its events.")
+    EVENTS = get("/api/runs/{id}/events", "watch_run", "Streams the events of a run.")
         .needs(Scope::WorkflowsRead)
         .without_head()
         .query(&[AFTER])
@@ -94,21 +94,21 @@ operations! {
         .errors(&[ErrorCode::RunNotFound, ErrorCode::StreamNotFound]);
 
     /// Answers a page of attempts.
-    TRACE = get("/api/runs/{id}/trace", "trace_run", "Reads every attempt of every node.")
+    TRACE = get("/api/runs/{id}/trace", "trace_run", "Reads every attempt of every node of a run.")
         .needs(Scope::WorkflowsRead)
         .query(&[filter("limit", "Attempts of a page (default: 1000).", Values::Whole(1, 5000)), CURSOR])
         .answers(&[Answer::of(200, json!(Trace))])
         .errors(&[ErrorCode::RunNotFound]);
 
     /// Answers the record.
-    CANCEL = post("/api/runs/{id}/cancel", "cancel_run", "Cancels it; returns the record.")
+    CANCEL = post("/api/runs/{id}/cancel", "cancel_run", "Cancels a run; returns the record.")
         .needs(Scope::WorkflowsExecute)
         .repeatable()
         .answers(&[Answer::of(200, json!(RunRecord))])
         .errors(&[ErrorCode::RunNotFound]);
 
     /// Answers the record.
-    ANSWER = post("/api/runs/{id}/inputs/{key}", "answer_run", "Answers an input that it waits for.")
+    ANSWER = post("/api/runs/{id}/inputs/{key}", "answer_run", "Answers an input that a run waits for.")
         .needs(Scope::WorkflowsExecute)
         .repeatable()
         .body(json!(RunInput, examples::ANSWER))
@@ -121,7 +121,7 @@ operations! {
         ]);
 
     /// Answers the record of the new run.
-    RERUN = post("/api/runs/{id}/rerun", "rerun", "Starts a run that repeats it from a step on.")
+    RERUN = post("/api/runs/{id}/rerun", "rerun", "Starts a run that repeats another from a step on.")
         .needs(Scope::WorkflowsExecute)
         .repeatable()
         .body(json!(Rerun, examples::RERUN))

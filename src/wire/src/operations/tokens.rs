@@ -12,7 +12,7 @@ operations! {
     CREATE = post(
         "/api/admin/service-tokens",
         "create_service_token",
-        "Creates one; the response has its secret, which is never shown again.",
+        "Creates a service token; the response has its secret, which is never shown again.",
     )
     .needs(Scope::TokensWrite)
     .repeatable()
@@ -20,7 +20,7 @@ operations! {
     .answers(&[Answer::of(201, json!(IssuedServiceToken, examples::ISSUED))]);
 
     /// Answers a page.
-    LIST = get("/api/admin/service-tokens", "list_service_tokens", "Lists them, the newest first.")
+    LIST = get("/api/admin/service-tokens", "list_service_tokens", "Lists the service tokens, the newest first.")
         .needs_anywhere(Scope::TokensRead)
         .query(&[
             LIMIT,
@@ -34,7 +34,7 @@ operations! {
         .answers(&[Answer::of(200, json!(Listed<ServiceTokenRecord>))]);
 
     /// Answers the token.
-    READ = get("/api/admin/service-tokens/{id}", "read_service_token", "Shows one.")
+    READ = get("/api/admin/service-tokens/{id}", "read_service_token", "Shows a service token.")
         .needs(Scope::TokensRead)
         .answers(&[Answer::of(200, json!(ServiceTokenRecord))])
         .errors(&[ErrorCode::ServiceTokenNotFound]);
@@ -43,7 +43,7 @@ operations! {
     ROTATE = post(
         "/api/admin/service-tokens/{id}/rotate",
         "rotate_service_token",
-        "Replaces its secret; the old one stays valid for `overlap_seconds` (0 to 604800).",
+        "Replaces the secret of a service token; the old one stays valid for `overlap_seconds` (0 to 604800).",
     )
     .needs(Scope::TokensWrite)
     .repeatable()
@@ -52,7 +52,7 @@ operations! {
     .errors(&[ErrorCode::ServiceTokenNotFound, ErrorCode::ServiceTokenNotActive]);
 
     /// Answers the token.
-    REVOKE = post("/api/admin/service-tokens/{id}/revoke", "revoke_service_token", "Revokes it.")
+    REVOKE = post("/api/admin/service-tokens/{id}/revoke", "revoke_service_token", "Revokes a service token.")
         .needs(Scope::TokensWrite)
         .repeatable()
         .body(json!(RevokeServiceToken, examples::REVOKE))
@@ -63,7 +63,7 @@ operations! {
     DELETE = delete(
         "/api/admin/service-tokens/{id}",
         "delete_service_token",
-        "Revokes it like `revoke`, without a record in the response.",
+        "Revokes a service token like `revoke`, without a record in the response.",
     )
     .needs(Scope::TokensWrite)
     .repeatable()

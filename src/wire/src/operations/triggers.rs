@@ -110,18 +110,18 @@ operations! {
     ));
 
     /// Answers the run.
-    CALL_BY_GET = call(get("/api/workflows/{ref}/triggers/webhook", "call_webhook_by_get", "The same."));
+    CALL_BY_GET = call(get("/api/workflows/{ref}/triggers/webhook", "call_webhook_by_get", "Starts a run like the `POST`."));
 
     /// Answers the run.
-    CALL_BY_PUT = call(put("/api/workflows/{ref}/triggers/webhook", "call_webhook_by_put", "The same."));
+    CALL_BY_PUT = call(put("/api/workflows/{ref}/triggers/webhook", "call_webhook_by_put", "Starts a run like the `POST`."));
 
     /// Answers the run.
     CALL_BY_PATCH =
-        call(patch("/api/workflows/{ref}/triggers/webhook", "call_webhook_by_patch", "The same."));
+        call(patch("/api/workflows/{ref}/triggers/webhook", "call_webhook_by_patch", "Starts a run like the `POST`."));
 
     /// Answers the run.
     CALL_BY_DELETE =
-        call(delete("/api/workflows/{ref}/triggers/webhook", "call_webhook_by_delete", "The same."));
+        call(delete("/api/workflows/{ref}/triggers/webhook", "call_webhook_by_delete", "Starts a run like the `POST`."));
 }
 
 #[cfg(feature = "schema")]

@@ -13,7 +13,7 @@ operations! {
         .errors(&[ErrorCode::VaultKeyMissing]);
 
     /// Answers the record.
-    CREATE = post("/api/credentials", "create_credential", "Creates one.")
+    CREATE = post("/api/credentials", "create_credential", "Creates a credential.")
         .needs(Scope::VaultWrite)
         .repeatable()
         .body(json!(CreateCredential, examples::CREATE))
@@ -24,7 +24,7 @@ operations! {
     UPDATE = patch(
         "/api/credentials/{id}",
         "update_credential",
-        "Replaces its secret, or changes `provider` and `description`.",
+        "Replaces the secret of a credential, or changes `provider` and `description`.",
     )
     .needs(Scope::VaultWrite)
     .repeatable()
@@ -33,7 +33,7 @@ operations! {
     .errors(&[ErrorCode::VaultKeyMissing, ErrorCode::CredentialNotFound]);
 
     /// Has no answer.
-    DELETE = delete("/api/credentials/{id}", "delete_credential", "Deletes it permanently.")
+    DELETE = delete("/api/credentials/{id}", "delete_credential", "Deletes a credential permanently.")
         .needs(Scope::VaultWrite)
         .repeatable()
         .answers(&[Answer::empty(204)])

@@ -46,7 +46,7 @@ operations! {
     READ = get(
         "/api/workflows/{ref}",
         "read_workflow",
-        "Reads one record, and in `readiness` `{\"ready\", \"missing_credentials\"}` whether the workspace has the credentials \
+        "Reads the record of a workflow, and in `readiness` `{\"ready\", \"missing_credentials\"}` whether the workspace has the credentials \
          that its live version names, if it names any.",
     )
     .needs(Scope::WorkflowsRead)

@@ -18,7 +18,7 @@ operations! {
     CREATE = post(
         "/api/workspaces",
         "create_workspace",
-        "Creates one; a user who creates it becomes its owner. Not for callers restricted to workspaces by their token.",
+        "Creates a workspace; a user who creates it becomes its owner. Not for callers restricted to workspaces by their token.",
     )
     .needs(Scope::WorkspacesWrite)
     .repeatable()
@@ -30,7 +30,7 @@ operations! {
     READ = get(
         "/api/workspaces/{id}",
         "read_workspace",
-        "Shows one; `{id}` is its id or its slug, here and below. `storage` is `{\"bytes\", \"limit\", \"measured_at\"}`: its \
+        "Shows a workspace; `{id}` is its id or its slug, here and below. `storage` is `{\"bytes\", \"limit\", \"measured_at\"}`: its \
          storage use and quota; null before the first measurement, and in lists.",
     )
     .needs(Scope::WorkspacesRead)
@@ -38,7 +38,7 @@ operations! {
     .errors(&[ErrorCode::WorkspaceNotFound]);
 
     /// Answers the record.
-    RENAME = patch("/api/workspaces/{id}", "rename_workspace", "Changes its display name. The slug stays.")
+    RENAME = patch("/api/workspaces/{id}", "rename_workspace", "Changes the display name of a workspace. The slug stays.")
         .needs(Scope::WorkspacesWrite)
         .repeatable()
         .body(json!(UpdateWorkspace, examples::RENAME))
@@ -49,7 +49,7 @@ operations! {
     DELETE = delete(
         "/api/workspaces/{id}",
         "delete_workspace",
-        "Deletes it and archives its workflows. For owners, and callers with all of an owner's scopes in every workspace.",
+        "Deletes a workspace and archives its workflows. For owners, and callers with all of an owner's scopes in every workspace.",
     )
     .needs(Scope::WorkspacesWrite)
     .repeatable()
@@ -87,7 +87,7 @@ operations! {
     ]);
 
     /// Answers the member.
-    CHANGE_MEMBER = patch("/api/workspaces/{id}/members/{user_id}", "change_member", "Changes their role.")
+    CHANGE_MEMBER = patch("/api/workspaces/{id}/members/{user_id}", "change_member", "Changes the role of a member.")
         .needs(Scope::WorkspacesWrite)
         .repeatable()
         .body(json!(UpdateMember, examples::CHANGE_MEMBER))
@@ -98,7 +98,7 @@ operations! {
     REMOVE_MEMBER = delete(
         "/api/workspaces/{id}/members/{user_id}",
         "remove_member",
-        "Removes them, or withdraws the invitation. With the caller's own id: leaves, for which `admin:workspaces:read` is \
+        "Removes a member, or withdraws the invitation. With the caller's own id: leaves, for which `admin:workspaces:read` is \
          enough, which every role has.",
     )
     .needs(Scope::WorkspacesWrite)

@@ -88,7 +88,7 @@ fn described(part: &str, operation: &Operation, schemas: &mut Schemas, refusals:
     let mut described = json!({
         "operationId": operation.id,
         "tags": [part],
-        "summary": text.split_inclusive(['.', ';', ':']).next().map(|first| first.trim_end_matches([';', ':'])),
+        "summary": summary(operation.id),
         "description": text,
         "security": if scope.is_some() { json!([{"bearer": []}]) } else { json!([]) },
         "parameters": parameters(operation),
@@ -101,6 +101,13 @@ fn described(part: &str, operation: &Operation, schemas: &mut Schemas, refusals:
         members.insert("requestBody".into(), content);
     }
     described
+}
+
+/// The name of an operation as words.
+fn summary(id: &str) -> String {
+    let words = id.replace('_', " ");
+    let mut letters = words.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
 fn parameters(operation: &Operation) -> Vec<Value> {
