@@ -167,7 +167,7 @@ impl Call<'_> {
     }
 
     /// The name that what runs inside this attempt has in the journal: no two attempts share one.
-    fn inside(&self) -> String {
+    pub(super) fn inside(&self) -> String {
         self.inside_of(self.attempt)
     }
 

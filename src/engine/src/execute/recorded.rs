@@ -1,6 +1,7 @@
 //! The journal of an earlier life of a run.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::OnceLock;
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -32,7 +33,11 @@ pub struct RecordedStep {
 
 /// The rows by node and visit, each visit's in the order of its attempts.
 #[derive(Default)]
-pub(super) struct Recorded(HashMap<(String, u32), Vec<RecordedStep>>);
+pub(super) struct Recorded {
+    visits: HashMap<(String, u32), Vec<RecordedStep>>,
+    /// The names of attempts that nodes ran inside of.
+    containers: OnceLock<HashSet<String>>,
+}
 
 impl Recorded {
     pub(super) fn new(rows: Vec<RecordedStep>) -> Self {
@@ -43,18 +48,32 @@ impl Recorded {
         for rows in visits.values_mut() {
             rows.sort_by_key(|row| row.attempt);
         }
-        Self(visits)
+        Self { visits, containers: OnceLock::new() }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.visits.is_empty()
+    }
+
+    /// Whether a node ran inside of an attempt, by the name that the attempt gives to its nodes.
+    pub(super) fn has_inside(&self, attempt: &str) -> bool {
+        let containers = self.containers.get_or_init(|| {
+            let nodes = self.visits.keys().map(|(node, _)| node);
+            let outer = |node: &String| {
+                node.match_indices(['/', '[', '.'])
+                    .map(|(at, _)| node.split_at(at).0.to_owned())
+                    .collect::<Vec<_>>()
+            };
+            nodes.flat_map(outer).collect()
+        });
+        containers.contains(attempt)
     }
 
     /// The attempts of a visit.
     pub(super) fn of(&self, node: &str, visit: u32) -> &[RecordedStep] {
-        if self.0.is_empty() {
+        if self.visits.is_empty() {
             return &[];
         }
-        self.0.get(&(node.to_owned(), visit)).map(Vec::as_slice).unwrap_or_default()
+        self.visits.get(&(node.to_owned(), visit)).map(Vec::as_slice).unwrap_or_default()
     }
 }

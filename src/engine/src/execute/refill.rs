@@ -16,7 +16,7 @@ use super::recorded::{Recorded, RecordedStep};
 use super::{Activity, RunInput, steps};
 use crate::Plan;
 use crate::nodes::{Effect, Failure};
-use crate::ports::{Nowhere, Ports};
+use crate::ports::{Nowhere, Ports, StepRecord};
 use crate::redact::Redactor;
 
 /// What a visit of a node was given.
@@ -91,8 +91,8 @@ impl Visit<'_> {
         let reused = if rows.is_empty() { self.finished_earlier().await } else { None };
         let key = (self.path.clone(), self.visit);
         let is_container = self.node.kind.effect == Effect::Nested;
-        if !rows.is_empty()
-            && (is_container || refill.wanted.contains(&key))
+        let is_wanted = !rows.is_empty() && (is_container || refill.wanted.contains(&key));
+        if (is_wanted || (is_container && self.has_open_attempt(rows)))
             && let Err(stopped) = self.fill_again(refill, key, rows, is_container).await
         {
             return Visited::known(Err(stopped));
@@ -105,6 +105,16 @@ impl Visit<'_> {
         };
         let ended_at = finished.and_then(|row| row.finished_at);
         Visited { ended_at, ..Visited::known(result) }
+    }
+
+    /// The attempt after the recorded ones. A container's is not recorded before it ends, and the run may end first.
+    fn open_attempt(&self, rows: &[RecordedStep]) -> StepRecord {
+        self.record(rows.last().map_or(1, |row| row.attempt + 1))
+    }
+
+    fn has_open_attempt(&self, rows: &[RecordedStep]) -> bool {
+        let record = self.open_attempt(rows);
+        self.env.recorded.has_inside(&self.call(&record).inside())
     }
 
     async fn fill_again(
@@ -134,6 +144,10 @@ impl Visit<'_> {
             record.note.clone_from(&row.note);
             // For what ran inside; what it came to is in its row.
             let _ = self.node.node.run(input.clone(), &self.call(&record)).await;
+        }
+        if self.has_open_attempt(rows) {
+            let record = self.open_attempt(rows);
+            let _ = self.node.node.run(input, &self.call(&record)).await;
         }
         Ok(())
     }

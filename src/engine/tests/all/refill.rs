@@ -48,6 +48,21 @@ async fn what_was_given_otherwise_is_left_out() {
 }
 
 #[tokio::test]
+async fn the_entries_of_a_loop_that_has_no_row_of_its_own_yet_are_filled_too() {
+    let world = World::new()
+        .workflow("inner", &alone(&template("said", "{{ inputs.of }} it is")))
+        .inputs(json!({"n": 2, "word": "sesame"}));
+    let plan = plan(&nested());
+    world.run(&plan).await.unwrap_err();
+    let mut rows = recorded(&world.journal.rows.lock());
+    // Another node has failed meanwhile, or the service was killed.
+    rows.retain(|row| ["a", "each[0]", "each[1]"].contains(&row.node.as_str()));
+    let found = world.recorded(rows).refill(&plan).await;
+    assert_eq!(found.keys().collect::<Vec<_>>(), ["a 1", "each[0] 1", "each[1] 1"]);
+    assert_eq!(found["each[0] 1"], json!("0 of sesame"));
+}
+
+#[tokio::test]
 async fn a_secret_that_came_with_the_inputs_is_taken_out() {
     let calls = json!({"name": "call", "type": "http_request", "url": "https://127.0.0.1:1/{{ inputs.word }}",
                        "headers": {"authorization": "Bearer [[key]]"}, "on_error": "continue"});
