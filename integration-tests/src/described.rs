@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, Mutex};
 
-use client::Seen;
+use client::Exchange;
 use jsonschema::Validator;
 use serde_json::{Map, Value, json};
 
@@ -16,11 +16,10 @@ static VALIDATORS: LazyLock<Mutex<BTreeMap<String, Arc<Validator>>>> = LazyLock:
 
 /// # Panics
 /// When the description does not have the answer.
-pub(crate) fn check(seen: &Seen<'_>) {
-    // A stream that is read as it comes has no body yet.
+pub(crate) fn check(seen: &Exchange<'_>) {
     let media = seen.headers.get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let problems = misfits(seen.method, seen.path, seen.status, media, seen.body.unwrap_or_default());
-    let Seen { method, path, status, .. } = seen;
+    let problems = misfits(seen.method, seen.path, seen.status, media, seen.body);
+    let Exchange { method, path, status, .. } = seen;
     assert!(
         problems.is_empty(),
         "{method} {path} answered {status}, unlike /openapi.json:\n{}",
@@ -28,12 +27,13 @@ pub(crate) fn check(seen: &Seen<'_>) {
     );
 }
 
-/// What of an answer is not described. Empty too for a path that the interface does not have, or not with this method.
+/// What of an answer is not described. `body`: `None` for a stream that is read as it comes. Empty too for a path that the
+/// interface does not have, or not with this method.
 ///
 /// # Panics
 /// When the description is damaged.
 #[must_use]
-pub fn misfits(method: &str, path: &str, status: u16, media: &str, body: &[u8]) -> Vec<String> {
+pub fn misfits(method: &str, path: &str, status: u16, media: &str, body: Option<&[u8]>) -> Vec<String> {
     let named = if method == "HEAD" { "GET" } else { method };
     let operation = operations(path)
         .and_then(|(template, methods)| Some((template, methods.get(&named.to_lowercase())?)));
@@ -41,21 +41,25 @@ pub fn misfits(method: &str, path: &str, status: u16, media: &str, body: &[u8]) 
     let responses = &operation["responses"];
     let Some(response) = responses.get(status.to_string()) else {
         let known: Vec<&String> = responses.as_object().map(|all| all.keys().collect()).unwrap_or_default();
-        return vec![format!("the status is none of {known:?}: {}", excerpt(body))];
+        return vec![format!("the status is none of {known:?}: {}", excerpt(body.unwrap_or_default()))];
     };
     let response = match response["$ref"].as_str().and_then(|place| place.strip_prefix('#')) {
         Some(place) => DOCUMENT.pointer(place).expect("a response"),
         None => response,
     };
-    if body.is_empty() {
+    let content = response["content"].as_object();
+    if method == "HEAD" || (content.is_none() && body.is_none_or(<[u8]>::is_empty)) {
         return Vec::new();
     }
-    let content = response["content"].as_object();
     let sent = media.split(';').next().unwrap_or_default().trim();
     let media = content.and_then(|content| content.get(sent).or_else(|| content.get("*/*")));
     let Some(media) = media else {
-        return vec![format!("the media type '{sent}' is not described: {}", excerpt(body))];
+        return vec![format!(
+            "the media type '{sent}' is not described: {}",
+            excerpt(body.unwrap_or_default())
+        )];
     };
+    let Some(body) = body else { return Vec::new() };
     let name = format!("{named} {template} {status} {sent}");
     match sent {
         "application/json" => match serde_json::from_slice(body) {

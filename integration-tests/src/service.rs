@@ -5,7 +5,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use client::{Answer, Client, Seen};
+use client::{Answer, Client, Exchange};
 use kernel::{Clock, ManualClock, SystemClock};
 use serde_json::Value;
 use server::Load;
@@ -233,7 +233,7 @@ impl TestService {
         let answer = self.open(method, path, headers, body).await.whole().await;
         let path = path.split('?').next().unwrap_or_default();
         let Answer { status, headers, body } = &answer;
-        described::check(&Seen { method, path, status: *status, headers, body: Some(body) });
+        described::check(&Exchange { method, path, status: *status, headers, body: Some(body) });
         answer
     }
 

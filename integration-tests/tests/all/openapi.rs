@@ -48,19 +48,22 @@ fn an_answer_that_is_not_described_is_found() {
         (418, json!({}), false),
     ] {
         let found =
-            misfits("GET", "/api/nodes/reply", status, "application/json", body.to_string().as_bytes());
+            misfits("GET", "/api/nodes/reply", status, "application/json", Some(body.to_string().as_bytes()));
         assert_eq!(found.is_empty(), fits, "{status} {body}: {found:?}");
     }
-    assert!(!misfits("GET", "/api/nodes/reply", 200, "text/html", b"<p>").is_empty());
+    assert!(!misfits("GET", "/api/nodes/reply", 200, "text/html", Some(b"<p>")).is_empty());
+    assert!(!misfits("GET", "/api/nodes/reply", 200, "application/json", Some(b"")).is_empty());
+    assert!(!misfits("GET", "/api/nodes/reply", 200, "text/html", None).is_empty());
+    assert!(!misfits("POST", "/api/runs/1/cancel", 204, "", Some(b"")).is_empty());
     let event = |text: &str| format!("id: 1.1\ndata: {text}\n\n");
     let run = "/api/runs/0198c2f4-6b1e-7c88-9d21-3f4a5b6c7d8e/events";
     let frame = json!({"type": "progress", "payload": {"text": "…"}, "run_id": "1", "seq": 1, "at": "2026-01-01T12:00:00Z"});
     for (frame, fits) in
         [(frame.clone(), true), (json!({"type": "progress"}), false), (json!({"type": "unknown"}), false)]
     {
-        let found = misfits("GET", run, 200, "text/event-stream", event(&frame.to_string()).as_bytes());
+        let found = misfits("GET", run, 200, "text/event-stream", Some(event(&frame.to_string()).as_bytes()));
         assert_eq!(found.is_empty(), fits, "{frame}: {found:?}");
     }
     // What the interface does not have is not described.
-    assert!(misfits("GET", "/api/nowhere", 404, "application/json", b"{}").is_empty());
+    assert!(misfits("GET", "/api/nowhere", 404, "application/json", Some(b"{}")).is_empty());
 }

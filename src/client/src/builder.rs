@@ -10,7 +10,7 @@ use reqwest::redirect::Policy;
 use secrecy::ExposeSecret as _;
 use url::{Host, Url};
 
-use crate::client::{Client, Observer, Parts, Seen};
+use crate::client::{Client, Exchange, Observer, Parts};
 use crate::cookies::Cookies;
 use crate::{ClientError, Fault};
 
@@ -102,7 +102,7 @@ impl ClientBuilder {
 
     /// A function that sees every answer, before its caller does.
     #[must_use]
-    pub fn observer(mut self, observer: impl Fn(&Seen<'_>) + Send + Sync + 'static) -> Self {
+    pub fn observer(mut self, observer: impl Fn(&Exchange<'_>) + Send + Sync + 'static) -> Self {
         self.observer = Some(Arc::new(observer));
         self
     }

@@ -35,11 +35,11 @@ pub(crate) struct Parts {
 }
 
 /// What sees every answer.
-pub(crate) type Observer = Arc<dyn Fn(&Seen<'_>) + Send + Sync>;
+pub(crate) type Observer = Arc<dyn Fn(&Exchange<'_>) + Send + Sync>;
 
 /// An answer, and the request that it belongs to.
 #[derive(Debug)]
-pub struct Seen<'a> {
+pub struct Exchange<'a> {
     /// The method of the request.
     pub method: &'a str,
     /// The path of the request.
@@ -54,7 +54,7 @@ pub struct Seen<'a> {
 
 /// The method of the request that a response belongs to.
 #[derive(Clone)]
-struct Asked(Method);
+struct RequestMethod(Method);
 
 /// Whose token a request carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -213,9 +213,9 @@ impl Client {
     /// Sends a request and waits for the head of its answer; cookies are taken over.
     pub(crate) async fn head(&self, request: RequestBuilder) -> Result<Response, ClientError> {
         let request = request.build()?;
-        let asked = Asked(request.method().clone());
+        let method = RequestMethod(request.method().clone());
         let mut response = self.parts.http.execute(request).await?;
-        response.extensions_mut().insert(asked);
+        response.extensions_mut().insert(method);
         if let Some(cookies) = &self.cookies {
             cookies.learn(response.headers());
         }
@@ -228,19 +228,21 @@ impl Client {
         let headers = std::mem::take(response.headers_mut());
         let (path, asked) = (response.url().path().to_owned(), response.extensions_mut().remove());
         let body = response.bytes().await.map_err(|error| ClientError::cut(Box::new(error)))?;
-        if let (Some(observer), Some(Asked(method))) = (&self.parts.observer, &asked) {
+        if let (Some(observer), Some(RequestMethod(method))) = (&self.parts.observer, &asked) {
             let (method, body) = (method.as_str(), Some(&*body));
-            observer(&Seen { method, path: &path, status, headers: &headers, body });
+            observer(&Exchange { method, path: &path, status, headers: &headers, body });
         }
         Ok(Answer { status, headers, body })
     }
 
     /// Shows the head of a stream that is read as it comes.
     pub(crate) fn show_head(&self, response: &Response) {
-        if let (Some(observer), Some(Asked(method))) = (&self.parts.observer, response.extensions().get()) {
+        if let (Some(observer), Some(RequestMethod(method))) =
+            (&self.parts.observer, response.extensions().get())
+        {
             let (status, headers) = (response.status().as_u16(), response.headers());
             let path = response.url().path();
-            observer(&Seen { method: method.as_str(), path, status, headers, body: None });
+            observer(&Exchange { method: method.as_str(), path, status, headers, body: None });
         }
     }
 

@@ -32,7 +32,7 @@ pub use admin::AuditFilter;
 pub use answer::Answer;
 pub use builder::ClientBuilder;
 pub use chat::ChatOptions;
-pub use client::{Client, Seen};
+pub use client::{Client, Exchange};
 pub use error::{ClientError, ErrorKind, Fault};
 pub use follow::{Resuming, ResumingChat, ResumingRun};
 pub use reqwest::header::HeaderMap;

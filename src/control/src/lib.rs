@@ -1,11 +1,11 @@
 //! What the service decides: the rules of a change, what ends or begins with it, and its rows of the audit trail.
 //!
-//! A function takes the transaction of the change and who makes it ([`By`]), and returns what was made or why it is refused
-//! ([`Refused`]). It knows neither HTTP nor SQL.
+//! A function takes the transaction of the change and who makes it ([`Requester`]), and returns what was made or why it is refused
+//! ([`Refusal`]). It knows neither HTTP nor SQL.
 
 pub mod handle;
 pub mod members;
-mod refused;
+mod refusal;
 mod rights;
 pub mod slug;
 pub mod tokens;
@@ -20,11 +20,11 @@ use auth::principal::{Place, Principal};
 use store::{AuditEntry, AuditTarget, Outcome, StoredWorkspace};
 use uuid::Uuid;
 
-pub use refused::{Decided, Refused};
+pub use refusal::{Decision, Refusal};
 
 /// Who makes a change.
 #[derive(Clone, Copy)]
-pub struct By<'a> {
+pub struct Requester<'a> {
     /// The caller.
     pub principal: &'a Principal,
     /// The client's address.
@@ -33,7 +33,7 @@ pub struct By<'a> {
     pub request_id: Option<&'a str>,
 }
 
-impl By<'_> {
+impl Requester<'_> {
     /// A row of the audit trail for something that the caller does.
     #[must_use]
     pub fn audit(

@@ -10,7 +10,7 @@ use store::{
 use uuid::Uuid;
 use wire::ErrorCode;
 
-use crate::{By, Decided, Refused, place, rights};
+use crate::{Decision, Refusal, Requester, place, rights};
 
 /// How long the service tries to send an invitation.
 const SENDING: TimeDelta = TimeDelta::days(1);
@@ -28,7 +28,7 @@ pub struct Invited<'a> {
     pub email: &'a str,
     /// Their role.
     pub role: Role,
-    /// The mail that tells them, sealed, and its id; `None` where there is no mail server: the inviter tells them.
+    /// The id of the invitation mail and its sealed content; `None` if no mail server is configured.
     pub letter: Option<(Uuid, Vec<u8>)>,
     /// The time of the request.
     pub now: DateTime<Utc>,
@@ -38,7 +38,7 @@ pub struct Invited<'a> {
 ///
 /// # Errors
 /// [`ErrorCode::MissingScope`].
-pub fn check_gives(by: By<'_>, workspace: &StoredWorkspace, role: Role) -> Decided<()> {
+pub fn check_gives(by: Requester<'_>, workspace: &StoredWorkspace, role: Role) -> Decision<()> {
     if by.principal.may_give(role, place(workspace)) { Ok(()) } else { Err(lacking(role)) }
 }
 
@@ -50,16 +50,16 @@ pub fn check_gives(by: By<'_>, workspace: &StoredWorkspace, role: Role) -> Decid
 /// right meanwhile.
 pub async fn add(
     changes: &mut Changes,
-    by: By<'_>,
+    by: Requester<'_>,
     workspace: &StoredWorkspace,
     invited: Invited<'_>,
-) -> Decided<AddedMember> {
+) -> Decision<AddedMember> {
     let Invited { email, role, letter, now } = invited;
     lock(changes, by, workspace).await?.check(role)?;
     let new = NewMember { workspace: workspace.id, email, role: role.as_str() };
     let made = changes.add_member(new).await?;
     match made.added {
-        Added::OtherRole => return Err(Refused::new(ErrorCode::MemberHasOtherRole)),
+        Added::OtherRole => return Err(Refusal::new(ErrorCode::MemberHasOtherRole)),
         Added::Known => return Ok(made),
         Added::New | Added::Again => {}
     }
@@ -67,7 +67,7 @@ pub async fn add(
     let sent = changes.invitations_since(workspace.id, by.principal.actor(), now - COUNTED).await?;
     let received = changes.invitations_of(member.user_id, now - COUNTED).await?;
     if sent >= MOST_INVITATIONS || received >= MOST_RECEIVED {
-        return Err(Refused::new(ErrorCode::TooManyInvitations).retry_after(TRY_AGAIN));
+        return Err(Refusal::new(ErrorCode::TooManyInvitations).retry_after(TRY_AGAIN));
     }
     if let Some((id, content)) = letter {
         let expires_at = now + SENDING;
@@ -85,11 +85,11 @@ pub async fn add(
 /// [`ErrorCode::MemberNotFound`], [`ErrorCode::LastOwner`], [`ErrorCode::MissingScope`].
 pub async fn change_role(
     changes: &mut Changes,
-    by: By<'_>,
+    by: Requester<'_>,
     workspace: &StoredWorkspace,
     user: Uuid,
     role: Role,
-) -> Decided<StoredMember> {
+) -> Decision<StoredMember> {
     let giver = lock(changes, by, workspace).await?;
     let mut member = found(changes, workspace, user).await?;
     giver.check(role_of(&member))?;
@@ -97,7 +97,7 @@ pub async fn change_role(
     if member.role != role.as_str() {
         check_owned(changes, &member, workspace).await?;
         if !changes.change_role(workspace.id, user, role.as_str()).await? {
-            return Err(Refused::new(ErrorCode::MemberNotFound));
+            return Err(Refusal::new(ErrorCode::MemberNotFound));
         }
         rights::end(changes, by, workspace, user, Some(role)).await?;
         let reason = format!("from {} to {role}", member.role);
@@ -114,10 +114,10 @@ pub async fn change_role(
 /// [`ErrorCode::MemberNotFound`], [`ErrorCode::LastOwner`], [`ErrorCode::MissingScope`].
 pub async fn remove(
     changes: &mut Changes,
-    by: By<'_>,
+    by: Requester<'_>,
     workspace: &StoredWorkspace,
     user: Uuid,
-) -> Decided<()> {
+) -> Decision<()> {
     let giver = lock(changes, by, workspace).await?;
     let member = found(changes, workspace, user).await?;
     if by.principal.user_id() != Some(user) {
@@ -125,7 +125,7 @@ pub async fn remove(
     }
     check_owned(changes, &member, workspace).await?;
     if !changes.remove_member(workspace.id, user).await? {
-        return Err(Refused::new(ErrorCode::MemberNotFound));
+        return Err(Refusal::new(ErrorCode::MemberNotFound));
     }
     rights::end(changes, by, workspace, user, None).await?;
     let reason = format!("was {}", member.role);
@@ -142,7 +142,7 @@ struct Giver<'a> {
 
 impl Giver<'_> {
     /// A giver cannot give what they lack, and cannot take what they could not have given.
-    fn check(&self, role: Role) -> Decided<()> {
+    fn check(&self, role: Role) -> Decision<()> {
         let gives = |own: Role| own >= role && own.scopes().contains(Scope::WorkspacesWrite);
         let still = self.principal.user_id().is_none() || self.own.is_some_and(gives);
         let may = still && self.principal.may_give(role, place(self.workspace));
@@ -151,9 +151,13 @@ impl Giver<'_> {
 }
 
 /// Keeps the members as they are until the change is done, the caller among them.
-async fn lock<'a>(changes: &mut Changes, by: By<'a>, workspace: &'a StoredWorkspace) -> Decided<Giver<'a>> {
+async fn lock<'a>(
+    changes: &mut Changes,
+    by: Requester<'a>,
+    workspace: &'a StoredWorkspace,
+) -> Decision<Giver<'a>> {
     if !changes.lock_members(workspace.id).await? {
-        return Err(Refused::new(ErrorCode::WorkspaceNotFound));
+        return Err(Refusal::new(ErrorCode::WorkspaceNotFound));
     }
     let principal = by.principal;
     let own = match principal.user_id() {
@@ -168,9 +172,9 @@ fn role_of(member: &StoredMember) -> Role {
     Role::parse(&member.role).unwrap_or(Role::Owner)
 }
 
-async fn found(changes: &mut Changes, workspace: &StoredWorkspace, user: Uuid) -> Decided<StoredMember> {
+async fn found(changes: &mut Changes, workspace: &StoredWorkspace, user: Uuid) -> Decision<StoredMember> {
     let member = changes.member(workspace.id, user).await?;
-    member.ok_or_else(|| Refused::new(ErrorCode::MemberNotFound))
+    member.ok_or_else(|| Refusal::new(ErrorCode::MemberNotFound))
 }
 
 /// Once a workspace has an owner, it keeps one.
@@ -178,22 +182,22 @@ async fn check_owned(
     changes: &mut Changes,
     member: &StoredMember,
     workspace: &StoredWorkspace,
-) -> Decided<()> {
+) -> Decision<()> {
     let owns = member.role == Role::Owner.as_str() && member.invited_until.is_none();
     if owns && !changes.has_owner_beside(workspace.id, member.user_id).await? {
-        return Err(Refused::new(ErrorCode::LastOwner));
+        return Err(Refusal::new(ErrorCode::LastOwner));
     }
     Ok(())
 }
 
-fn lacking(role: Role) -> Refused {
+fn lacking(role: Role) -> Refusal {
     let message =
         format!("Missing required scopes: to assign or remove the role {role} you need all its scopes");
-    Refused::new(ErrorCode::MissingScope).with_message(message)
+    Refusal::new(ErrorCode::MissingScope).with_message(message)
 }
 
 fn entry(
-    by: By<'_>,
+    by: Requester<'_>,
     action: &'static str,
     workspace: &StoredWorkspace,
     user: Uuid,

@@ -6,16 +6,16 @@ use auth::scope::{Scope, ScopeSet};
 use store::{AuditTarget, CauseSearch, Changes, StoredServiceToken, StoredWorkspace};
 use uuid::Uuid;
 
-use crate::{By, Decided};
+use crate::{Decision, Requester};
 
 /// Ends what the member could not make any more with the role that they have now; `None`: they have left.
 pub(crate) async fn end(
     changes: &mut Changes,
-    by: By<'_>,
+    by: Requester<'_>,
     workspace: &StoredWorkspace,
     user: Uuid,
     now: Option<Role>,
-) -> Decided<()> {
+) -> Decision<()> {
     let held = now.map_or(ScopeSet::NONE, Role::scopes);
     let reason = match now {
         Some(role) => format!("the creator's role is now {role}"),

@@ -9,7 +9,7 @@ use store::{AuditTarget, Cause, Changes, NewServiceToken, ServiceTokenStatus, St
 use uuid::Uuid;
 use wire::ErrorCode;
 
-use crate::{By, Decided, Refused};
+use crate::{Decision, Refusal, Requester};
 
 /// The caller has all of these scopes in all of these workspaces, and the one that the operation needs.
 ///
@@ -17,17 +17,17 @@ use crate::{By, Decided, Refused};
 /// [`ErrorCode::MissingScope`], [`ErrorCode::WorkspaceForbidden`].
 pub async fn check_reach(
     store: &Store,
-    by: By<'_>,
+    by: Requester<'_>,
     needed: Scope,
     scopes: &[String],
     workspaces: &[String],
-) -> Decided<()> {
+) -> Decision<()> {
     let wanted = ScopeSet::of_texts(scopes).union([needed].into_iter().collect());
     refuse_missing(by.principal.scopes().missing(wanted))?;
     if by.principal.workspaces().is_none() {
         return Ok(());
     }
-    let closed = || Refused::new(ErrorCode::WorkspaceForbidden);
+    let closed = || Refusal::new(ErrorCode::WorkspaceForbidden);
     // No workspace means all of them, which is more than a restricted caller has.
     if workspaces.is_empty() {
         return Err(closed());
@@ -44,15 +44,20 @@ pub async fn check_reach(
     Ok(())
 }
 
-fn refuse_missing(missing: ScopeSet) -> Decided<()> {
-    if missing.is_empty() { Ok(()) } else { Err(Refused::missing(missing)) }
+fn refuse_missing(missing: ScopeSet) -> Decision<()> {
+    if missing.is_empty() { Ok(()) } else { Err(Refusal::missing(missing)) }
 }
 
 /// Whether the caller may see the token: they have the scope that the operation needs in all of its workspaces.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn sees(store: &Store, by: By<'_>, needed: Scope, token: &StoredServiceToken) -> Decided<bool> {
+pub async fn sees(
+    store: &Store,
+    by: Requester<'_>,
+    needed: Scope,
+    token: &StoredServiceToken,
+) -> Decision<bool> {
     match check_reach(store, by, needed, &[], &token.workspaces).await {
         Ok(()) => Ok(true),
         Err(refused) if matches!(refused.code, ErrorCode::WorkspaceForbidden | ErrorCode::MissingScope) => {
@@ -68,12 +73,12 @@ pub async fn sees(store: &Store, by: By<'_>, needed: Scope, token: &StoredServic
 /// When the database does not answer.
 pub async fn seen(
     store: &Store,
-    by: By<'_>,
+    by: Requester<'_>,
     needed: Scope,
     status: Option<ServiceTokenStatus>,
     mut before: Option<Uuid>,
     wanted: i64,
-) -> Decided<Vec<StoredServiceToken>> {
+) -> Decision<Vec<StoredServiceToken>> {
     let most = usize::try_from(wanted).unwrap_or(usize::MAX);
     let mut found = Vec::new();
     loop {
@@ -95,7 +100,7 @@ pub async fn seen(
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn only_workspace(store: &Store, workspaces: &[String]) -> Decided<Option<Uuid>> {
+pub async fn only_workspace(store: &Store, workspaces: &[String]) -> Decision<Option<Uuid>> {
     if workspaces.is_empty() {
         return Ok(None);
     }
@@ -111,10 +116,10 @@ pub async fn only_workspace(store: &Store, workspaces: &[String]) -> Decided<Opt
 /// [`ErrorCode::MissingScope`], [`ErrorCode::InvalidToken`] if the caller lost the right meanwhile.
 pub async fn create(
     changes: &mut Changes,
-    by: By<'_>,
+    by: Requester<'_>,
     new: NewServiceToken,
     workspace: Option<Uuid>,
-) -> Decided<StoredServiceToken> {
+) -> Decision<StoredServiceToken> {
     hold(changes, by, &new.scopes, &new.workspaces, None).await?;
     let made = changes.create_service_token(new).await?;
     changes.audit(&by.audit("service_token.created", target(made.id), workspace, None)).await?;
@@ -127,16 +132,16 @@ pub async fn create(
 /// [`ErrorCode::ServiceTokenNotActive`], and as [`create`].
 pub async fn rotate(
     changes: &mut Changes,
-    by: By<'_>,
+    by: Requester<'_>,
     token: &StoredServiceToken,
     secret: TokenDigest,
     old_until: DateTime<Utc>,
     workspace: Option<Uuid>,
-) -> Decided<StoredServiceToken> {
+) -> Decision<StoredServiceToken> {
     hold(changes, by, &token.scopes, &token.workspaces, Some(token.id)).await?;
     let cause = Cause::of(by.principal);
     let rotated = changes.rotate_service_token(token.id, secret, &cause, old_until).await?;
-    let rotated = rotated.ok_or_else(|| Refused::new(ErrorCode::ServiceTokenNotActive))?;
+    let rotated = rotated.ok_or_else(|| Refusal::new(ErrorCode::ServiceTokenNotActive))?;
     changes.audit(&by.audit("service_token.rotated", target(token.id), workspace, None)).await?;
     Ok(rotated)
 }
@@ -147,13 +152,13 @@ pub async fn rotate(
 /// [`ErrorCode::ServiceTokenNotFound`].
 pub async fn revoke(
     changes: &mut Changes,
-    by: By<'_>,
+    by: Requester<'_>,
     id: Uuid,
     reason: &str,
     workspace: Option<Uuid>,
-) -> Decided<StoredServiceToken> {
+) -> Decision<StoredServiceToken> {
     let revoked = changes.revoke_service_token(id, reason).await?;
-    let (revoked, was_good) = revoked.ok_or_else(|| Refused::new(ErrorCode::ServiceTokenNotFound))?;
+    let (revoked, was_good) = revoked.ok_or_else(|| Refusal::new(ErrorCode::ServiceTokenNotFound))?;
     if was_good {
         let reason = Some(reason.to_owned());
         changes.audit(&by.audit("service_token.revoked", target(id), workspace, reason)).await?;
@@ -164,15 +169,15 @@ pub async fn revoke(
 /// Keeps the caller's rights as they are until the change is done: what ends with them then finds what they make here.
 async fn hold(
     changes: &mut Changes,
-    by: By<'_>,
+    by: Requester<'_>,
     scopes: &[String],
     workspaces: &[String],
     rotated: Option<Uuid>,
-) -> Decided<()> {
+) -> Decision<()> {
     // The workspaces first, as what ends with a member does: the two never wait for each other's tokens.
     let locked = changes.lock_members_of(workspaces).await?;
     if !changes.hold_cause(&Cause::of(by.principal), rotated).await? {
-        return Err(Refused::new(ErrorCode::InvalidToken));
+        return Err(Refusal::new(ErrorCode::InvalidToken));
     }
     let Some(user) = by.principal.user_id() else { return Ok(()) };
     let wanted = ScopeSet::of_texts(scopes).union([Scope::TokensWrite].into_iter().collect());

@@ -5,7 +5,7 @@ use serde_json::Value;
 use store::{AuditEntry, AuditTarget, Changes, CronSettings, StoredCron, StoredWebhook, StoredWorkflow};
 use wire::ErrorCode;
 
-use crate::{By, Decided, Refused};
+use crate::{Decision, Refusal, Requester};
 
 /// Configures the schedule of a workflow, whatever it was before. `next`: when it fires next.
 ///
@@ -13,11 +13,11 @@ use crate::{By, Decided, Refused};
 /// [`ErrorCode::WorkflowArchived`].
 pub async fn set_cron(
     changes: &mut Changes,
-    by: By<'_>,
+    by: Requester<'_>,
     workflow: &StoredWorkflow,
     settings: &CronSettings,
     next: Option<DateTime<Utc>>,
-) -> Decided<StoredCron> {
+) -> Decision<StoredCron> {
     let stored = changes.set_cron_trigger(workflow.id, settings, next).await?;
     let reason = format!("{} {}", settings.expression, settings.timezone);
     changes.audit(&entry(by, "trigger.cron_set", workflow, Some(reason))).await?;
@@ -28,9 +28,13 @@ pub async fn set_cron(
 ///
 /// # Errors
 /// [`ErrorCode::TriggerNotFound`].
-pub async fn remove_cron(changes: &mut Changes, by: By<'_>, workflow: &StoredWorkflow) -> Decided<()> {
+pub async fn remove_cron(
+    changes: &mut Changes,
+    by: Requester<'_>,
+    workflow: &StoredWorkflow,
+) -> Decision<()> {
     if !changes.remove_cron_trigger(workflow.id).await? {
-        return Err(Refused::new(ErrorCode::TriggerNotFound));
+        return Err(Refusal::new(ErrorCode::TriggerNotFound));
     }
     Ok(changes.audit(&entry(by, "trigger.cron_removed", workflow, None)).await?)
 }
@@ -41,11 +45,11 @@ pub async fn remove_cron(changes: &mut Changes, by: By<'_>, workflow: &StoredWor
 /// [`ErrorCode::WorkflowArchived`].
 pub async fn set_webhook(
     changes: &mut Changes,
-    by: By<'_>,
+    by: Requester<'_>,
     workflow: &StoredWorkflow,
     config: &Value,
     secrets: &[u8],
-) -> Decided<StoredWebhook> {
+) -> Decision<StoredWebhook> {
     let stored = changes.set_webhook(workflow.id, config, secrets).await?;
     changes.audit(&entry(by, "trigger.webhook_set", workflow, None)).await?;
     Ok(stored)
@@ -55,14 +59,23 @@ pub async fn set_webhook(
 ///
 /// # Errors
 /// [`ErrorCode::TriggerNotFound`].
-pub async fn remove_webhook(changes: &mut Changes, by: By<'_>, workflow: &StoredWorkflow) -> Decided<()> {
+pub async fn remove_webhook(
+    changes: &mut Changes,
+    by: Requester<'_>,
+    workflow: &StoredWorkflow,
+) -> Decision<()> {
     if !changes.remove_webhook(workflow.id).await? {
-        return Err(Refused::new(ErrorCode::TriggerNotFound));
+        return Err(Refusal::new(ErrorCode::TriggerNotFound));
     }
     Ok(changes.audit(&entry(by, "trigger.webhook_removed", workflow, None)).await?)
 }
 
-fn entry(by: By<'_>, action: &'static str, workflow: &StoredWorkflow, reason: Option<String>) -> AuditEntry {
+fn entry(
+    by: Requester<'_>,
+    action: &'static str,
+    workflow: &StoredWorkflow,
+    reason: Option<String>,
+) -> AuditEntry {
     let target = AuditTarget { kind: "workflow", id: workflow.id.to_string() };
     by.audit(action, target, Some(workflow.workspace_id), reason)
 }

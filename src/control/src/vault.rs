@@ -11,7 +11,7 @@ use store::{
 use uuid::Uuid;
 use wire::ErrorCode;
 
-use crate::{By, Decided, Refused};
+use crate::{Decision, Refusal, Requester};
 
 /// The keys that secrets are sealed with.
 #[derive(Clone, Copy)]
@@ -23,7 +23,7 @@ pub struct Vault<'a> {
 }
 
 impl Vault<'_> {
-    fn sealed(&self, place: Place<'_>, secret: &Secret) -> Decided<SealedSecret> {
+    fn sealed(&self, place: Place<'_>, secret: &Secret) -> Decision<SealedSecret> {
         let text = secret.expose_secret();
         let envelope = seal(self.ring, place, text.as_bytes(), self.random).map_err(unsealed)?;
         Ok(SealedSecret { envelope, preview: preview(text) })
@@ -64,14 +64,14 @@ pub struct Change {
 /// [`ErrorCode::CredentialNameTaken`], [`ErrorCode::WorkspaceForbidden`] if the workspace was deleted meanwhile.
 pub async fn create(
     changes: &mut Changes,
-    by: By<'_>,
+    by: Requester<'_>,
     vault: Vault<'_>,
     new: New,
-) -> Decided<StoredCredential> {
+) -> Decision<StoredCredential> {
     let New { id, workspace, name, provider, description, secret, created_by } = new;
     let secret = vault.sealed(first_place(workspace, id), &secret)?;
     if !changes.hold_workspace(workspace).await? {
-        return Err(Refused::new(ErrorCode::WorkspaceForbidden));
+        return Err(Refusal::new(ErrorCode::WorkspaceForbidden));
     }
     let workspace_id = workspace;
     let new = NewCredential { id, workspace_id, name, provider, description, secret, created_by };
@@ -86,12 +86,12 @@ pub async fn create(
 /// [`ErrorCode::CredentialNotFound`].
 pub async fn change(
     changes: &mut Changes,
-    by: By<'_>,
+    by: Requester<'_>,
     vault: Vault<'_>,
     id: Uuid,
     wanted: Change,
-) -> Decided<StoredCredential> {
-    let gone = || Refused::new(ErrorCode::CredentialNotFound);
+) -> Decision<StoredCredential> {
+    let gone = || Refusal::new(ErrorCode::CredentialNotFound);
     let locked = changes.lock_credential(id).await?.ok_or_else(gone)?;
     let action = if wanted.secret.is_some() { "credential.rotated" } else { "credential.changed" };
     let place = locked.place(locked.version.saturating_add(1));
@@ -106,27 +106,27 @@ pub async fn change(
 ///
 /// # Errors
 /// [`ErrorCode::CredentialNotFound`].
-pub async fn delete(changes: &mut Changes, by: By<'_>, credential: &StoredCredential) -> Decided<()> {
+pub async fn delete(changes: &mut Changes, by: Requester<'_>, credential: &StoredCredential) -> Decision<()> {
     if !changes.delete_credential(credential.id).await? {
-        return Err(Refused::new(ErrorCode::CredentialNotFound));
+        return Err(Refusal::new(ErrorCode::CredentialNotFound));
     }
     Ok(changes.audit(&entry(by, "credential.deleted", credential)).await?)
 }
 
 /// Why a sealed value is not opened: a missing key is named, nothing else is told.
 #[must_use]
-pub fn unsealed(error: KeyringError) -> Refused {
+pub fn unsealed(error: KeyringError) -> Refusal {
     let refused = match &error {
         KeyringError::Missing(_) => {
             let message = format!("The vault cannot be read: {error}.");
-            Refused::new(ErrorCode::VaultKeyMissing).with_message(message)
+            Refusal::new(ErrorCode::VaultKeyMissing).with_message(message)
         }
-        _ => Refused::new(ErrorCode::Internal),
+        _ => Refusal::new(ErrorCode::Internal),
     };
-    Refused { cause: Some(error.to_string()), ..refused }
+    Refusal { cause: Some(error.to_string()), ..refused }
 }
 
-fn entry(by: By<'_>, action: &'static str, of: &StoredCredential) -> AuditEntry {
+fn entry(by: Requester<'_>, action: &'static str, of: &StoredCredential) -> AuditEntry {
     let target = AuditTarget { kind: "credential", id: of.id.to_string() };
     by.audit(action, target, Some(of.workspace_id), Some(of.name.clone()))
 }

@@ -4,7 +4,7 @@ use store::{AuditEntry, AuditTarget, Changes, NewWorkflow, Publication, StoreErr
 use uuid::Uuid;
 use wire::{CreateWorkflow, ErrorCode};
 
-use crate::{By, Decided, Refused, handle};
+use crate::{Decision, Refusal, Requester, handle};
 
 /// Numbers that are tried for a handle that is made from a name.
 const ATTEMPTS: usize = 100;
@@ -13,12 +13,12 @@ const ATTEMPTS: usize = 100;
 ///
 /// # Errors
 /// [`ErrorCode::MissingScope`].
-pub fn check_publishes(by: By<'_>, workspace: Uuid) -> Decided<()> {
+pub fn check_publishes(by: Requester<'_>, workspace: Uuid) -> Decision<()> {
     if by.principal.may_publish_in(workspace) {
         return Ok(());
     }
     let message = "Missing required scopes: publishing requires the role admin or owner";
-    Err(Refused::new(ErrorCode::MissingScope).with_message(message))
+    Err(Refusal::new(ErrorCode::MissingScope).with_message(message))
 }
 
 /// Creates a workflow. A handle that is given is taken or not; one made from the name gets a number if it is.
@@ -29,9 +29,9 @@ pub async fn create(
     changes: &mut Changes,
     workspace_id: Uuid,
     wanted: CreateWorkflow,
-) -> Decided<StoredWorkflow> {
+) -> Decision<StoredWorkflow> {
     if !changes.hold_workspace(workspace_id).await? {
-        return Err(Refused::new(ErrorCode::WorkspaceForbidden));
+        return Err(Refusal::new(ErrorCode::WorkspaceForbidden));
     }
     let attempts = if wanted.handle.is_some() { 1 } else { ATTEMPTS };
     let base = wanted.handle.unwrap_or_else(|| handle::from_name(&wanted.name));
@@ -58,11 +58,11 @@ pub async fn create(
 /// [`ErrorCode::WorkflowArchived`].
 pub async fn publish(
     changes: &mut Changes,
-    by: By<'_>,
+    by: Requester<'_>,
     workflow: &StoredWorkflow,
     require_login: Option<bool>,
     author: Option<&str>,
-) -> Decided<(StoredWorkflow, bool)> {
+) -> Decision<(StoredWorkflow, bool)> {
     let (published, publication) = changes.publish_workflow(workflow.id, require_login, author).await?;
     if publication != Publication::Same {
         changes.audit(&entry(by, "workflow.published", workflow)).await?;
@@ -76,9 +76,9 @@ pub async fn publish(
 /// When the database does not answer.
 pub async fn unpublish(
     changes: &mut Changes,
-    by: By<'_>,
+    by: Requester<'_>,
     workflow: &StoredWorkflow,
-) -> Decided<StoredWorkflow> {
+) -> Decision<StoredWorkflow> {
     let (private, was_public) = changes.unpublish_workflow(workflow.id).await?;
     if was_public {
         changes.audit(&entry(by, "workflow.unpublished", workflow)).await?;
@@ -92,12 +92,12 @@ pub async fn unpublish(
 /// [`ErrorCode::VersionNotFound`], [`ErrorCode::WorkflowArchived`].
 pub async fn set_live(
     changes: &mut Changes,
-    by: By<'_>,
+    by: Requester<'_>,
     workflow: &StoredWorkflow,
     number: i32,
-) -> Decided<StoredWorkflow> {
+) -> Decision<StoredWorkflow> {
     let before = changes.set_live_version(workflow.id, number).await?;
-    let before = before.ok_or_else(|| Refused::new(ErrorCode::VersionNotFound))?;
+    let before = before.ok_or_else(|| Refusal::new(ErrorCode::VersionNotFound))?;
     if before != number {
         let reason = Some(format!("from version {before} to {number}"));
         let entry = entry(by, "workflow.live_version_set", workflow);
@@ -113,9 +113,9 @@ pub async fn set_live(
 /// [`ErrorCode::MissingScope`] if it was published meanwhile, and the caller may not publish.
 pub async fn archive(
     changes: &mut Changes,
-    by: By<'_>,
+    by: Requester<'_>,
     workflow: &StoredWorkflow,
-) -> Decided<StoredWorkflow> {
+) -> Decision<StoredWorkflow> {
     if changes.is_public(workflow.id).await? {
         check_publishes(by, workflow.workspace_id)?;
     }
@@ -126,7 +126,7 @@ pub async fn archive(
     Ok(archived)
 }
 
-fn entry(by: By<'_>, action: &'static str, workflow: &StoredWorkflow) -> AuditEntry {
+fn entry(by: Requester<'_>, action: &'static str, workflow: &StoredWorkflow) -> AuditEntry {
     let target = AuditTarget { kind: "workflow", id: workflow.id.to_string() };
     by.audit(action, target, Some(workflow.workspace_id), None)
 }

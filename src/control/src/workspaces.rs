@@ -4,21 +4,26 @@ use store::{AuditTarget, Changes, DEFAULT_WORKSPACE, NewWorkspace, StoredWorkspa
 use uuid::Uuid;
 use wire::ErrorCode;
 
-use crate::{By, Decided, Refused};
+use crate::{Decision, Refusal, Requester};
 
 /// The caller may create workspaces.
 ///
 /// # Errors
 /// [`ErrorCode::WorkspaceForbidden`].
-pub fn check_creates(by: By<'_>) -> Decided<()> {
-    if by.principal.may_make_workspaces() { Ok(()) } else { Err(Refused::new(ErrorCode::WorkspaceForbidden)) }
+pub fn check_creates(by: Requester<'_>) -> Decision<()> {
+    if by.principal.may_make_workspaces() { Ok(()) } else { Err(Refusal::new(ErrorCode::WorkspaceForbidden)) }
 }
 
 /// Creates a workspace; the user who creates it becomes its owner.
 ///
 /// # Errors
 /// [`ErrorCode::WorkspaceSlugTaken`].
-pub async fn create(changes: &mut Changes, by: By<'_>, slug: &str, name: &str) -> Decided<StoredWorkspace> {
+pub async fn create(
+    changes: &mut Changes,
+    by: Requester<'_>,
+    slug: &str,
+    name: &str,
+) -> Decision<StoredWorkspace> {
     let made = changes.create_workspace(NewWorkspace { slug, name, owner: by.principal.user_id() }).await?;
     changes.audit(&by.audit("workspace.created", target(made.id), Some(made.id), None)).await?;
     Ok(made)
@@ -30,12 +35,12 @@ pub async fn create(changes: &mut Changes, by: By<'_>, slug: &str, name: &str) -
 /// [`ErrorCode::WorkspaceNotFound`].
 pub async fn rename(
     changes: &mut Changes,
-    by: By<'_>,
+    by: Requester<'_>,
     workspace: &StoredWorkspace,
     name: &str,
-) -> Decided<StoredWorkspace> {
+) -> Decision<StoredWorkspace> {
     let renamed = changes.rename_workspace(workspace.id, name).await?;
-    let renamed = renamed.ok_or_else(|| Refused::new(ErrorCode::WorkspaceNotFound))?;
+    let renamed = renamed.ok_or_else(|| Refusal::new(ErrorCode::WorkspaceNotFound))?;
     if renamed.name != workspace.name {
         let id = workspace.id;
         changes.audit(&by.audit("workspace.renamed", target(id), Some(id), None)).await?;
@@ -47,25 +52,25 @@ pub async fn rename(
 ///
 /// # Errors
 /// [`ErrorCode::MissingScope`].
-pub fn check_deletes(by: By<'_>, workspace: &StoredWorkspace) -> Decided<()> {
+pub fn check_deletes(by: Requester<'_>, workspace: &StoredWorkspace) -> Decision<()> {
     if by.principal.may_delete_workspace(workspace.id) {
         return Ok(());
     }
     let message = "Missing required scopes: deleting a workspace requires the role owner";
-    Err(Refused::new(ErrorCode::MissingScope).with_message(message))
+    Err(Refusal::new(ErrorCode::MissingScope).with_message(message))
 }
 
 /// Deletes a workspace and archives its workflows.
 ///
 /// # Errors
 /// [`ErrorCode::WorkspaceIsDefault`], [`ErrorCode::WorkspaceNotFound`].
-pub async fn delete(changes: &mut Changes, by: By<'_>, workspace: &StoredWorkspace) -> Decided<()> {
+pub async fn delete(changes: &mut Changes, by: Requester<'_>, workspace: &StoredWorkspace) -> Decision<()> {
     if workspace.slug == DEFAULT_WORKSPACE {
-        return Err(Refused::new(ErrorCode::WorkspaceIsDefault));
+        return Err(Refusal::new(ErrorCode::WorkspaceIsDefault));
     }
     let id = workspace.id;
     let archived = changes.delete_workspace(id).await?;
-    let archived = archived.ok_or_else(|| Refused::new(ErrorCode::WorkspaceNotFound))?;
+    let archived = archived.ok_or_else(|| Refusal::new(ErrorCode::WorkspaceNotFound))?;
     for workflow in &archived {
         let target = AuditTarget { kind: "workflow", id: workflow.to_string() };
         let reason = Some("its workspace was deleted".to_owned());

@@ -49,6 +49,16 @@ pub fn escape(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
+/// Enough of a text to recognise it by.
+#[must_use]
+pub fn shortened(text: &str) -> String {
+    let mut short: String = text.chars().take(60).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    short
+}
+
 /// Most problems that an answer lists. Who finds problems stops soon after, so that a small request makes no large
 /// answer.
 pub const MOST_PROBLEMS: usize = 100;

@@ -15,7 +15,7 @@ pub struct Health {
 /// `GET /readyz`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Readied {
+pub struct ReadinessReport {
     /// `ready` or `not_ready`.
     pub status: String,
     /// The state of each part: `database`, `vault`, `lanes`, `actors`, `lifecycle`.

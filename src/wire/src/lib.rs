@@ -36,11 +36,11 @@ pub use credential::{
     is_credential_name,
 };
 pub use diff::{Change, VersionDiff};
-pub use error::{ErrorBody, ErrorDetail, FieldError, MOST_PROBLEMS, escape};
+pub use error::{ErrorBody, ErrorDetail, FieldError, MOST_PROBLEMS, escape, shortened};
 pub use error_code::ErrorCode;
-pub use health::{Health, Readied, ReadyPart, TestEvent};
+pub use health::{Health, ReadinessReport, ReadyPart, TestEvent};
 pub use index::IndexRecord;
-pub use near::{nearest, shortened};
+pub use near::nearest;
 pub use node::NodeTypeRecord;
 pub use run::{
     CreateRun, DeliveryRecord, DeliveryState, InterruptedAttempt, Rerun, RunEvent, RunFrame, RunInput,

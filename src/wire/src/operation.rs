@@ -38,6 +38,8 @@ pub enum Access {
     Scope(Scope),
     /// Callers with the scope in any workspace.
     Anywhere(Scope),
+    /// Signed-in users, by an access token or by the cookie of their browser.
+    User,
     /// The operation has rules of its own.
     Own,
 }
@@ -111,9 +113,9 @@ macro_rules! text {
 
 /// Declares operations, and the list of them.
 macro_rules! operations {
-    ($($(#[doc = $doc:literal])? $name:ident = $operation:expr;)*) => {
+    ($($name:ident = $operation:expr;)*) => {
         $(
-            $(#[doc = $doc])?
+            #[expect(missing_docs, reason = "the operation's text says what it does")]
             pub static $name: $crate::operation::Operation = $operation;
         )*
 
@@ -170,17 +172,17 @@ pub enum Values {
     /// Any text.
     Text,
     /// `true` or `false`.
-    Flag,
+    Boolean,
     /// A whole number in this range.
-    Whole(i64, i64),
+    Integer(i64, i64),
     /// A number in this range.
     Number(f64, f64),
     /// A time, RFC 3339.
     Time,
     /// One of these.
-    One(&'static [&'static str]),
-    /// Some of these, separated by commas.
-    Some(&'static [&'static str]),
+    OneOf(&'static [&'static str]),
+    /// Any of these, separated by commas.
+    AnyOf(&'static [&'static str]),
 }
 
 /// A query parameter, which may always be absent.
@@ -221,6 +223,8 @@ pub struct Operation {
     pub errors: &'static [ErrorCode],
     /// The codes of refusals that it shares with similar ones.
     pub shared_errors: &'static [ErrorCode],
+    /// A refusal that has another status here than in the table of codes.
+    pub exception: Option<(ErrorCode, u16)>,
 }
 
 /// Refusals of every operation.
@@ -233,7 +237,7 @@ const EVERYWHERE: &[ErrorCode] = &[
     ErrorCode::StorageFull,
     ErrorCode::Internal,
 ];
-/// Refusals of operations that read a body.
+/// Refusals of operations that change something: they read a body, if only to refuse its members.
 const WITH_BODY: &[ErrorCode] = &[
     ErrorCode::InvalidJson,
     ErrorCode::TooLarge,
@@ -243,8 +247,8 @@ const WITH_BODY: &[ErrorCode] = &[
 /// Refusals of operations that honour `Idempotency-Key`.
 const REPEATABLE: &[ErrorCode] =
     &[ErrorCode::IdempotencyKeyInvalid, ErrorCode::IdempotencyKeyReused, ErrorCode::IdempotencyInProgress];
-/// Refusals of operations that need a scope.
-const SCOPED: &[ErrorCode] = &[
+/// Refusals of credentials.
+pub(crate) const CREDENTIAL: &[ErrorCode] = &[
     ErrorCode::OriginMismatch,
     ErrorCode::HostMismatch,
     ErrorCode::MissingToken,
@@ -255,9 +259,12 @@ const SCOPED: &[ErrorCode] = &[
     ErrorCode::InvalidAudience,
     ErrorCode::InvalidIssuer,
     ErrorCode::KeyUnavailable,
+    ErrorCode::AuthRateLimited,
+];
+/// Refusals of operations that need a scope, besides those of credentials.
+const SCOPED: &[ErrorCode] = &[
     ErrorCode::MissingScope,
     ErrorCode::WorkspaceForbidden,
-    ErrorCode::AuthRateLimited,
     ErrorCode::WorkspaceRequired,
     ErrorCode::WorkspaceNotFound,
 ];
@@ -276,6 +283,7 @@ const fn operation(method: Method, path: &'static str, id: &'static str, about: 
         answers: &[],
         errors: &[],
         shared_errors: &[],
+        exception: None,
     }
 }
 
@@ -308,6 +316,16 @@ impl Operation {
     /// For callers with the scope in any workspace.
     pub(crate) const fn needs_anywhere(self, scope: Scope) -> Self {
         Self { access: Access::Anywhere(scope), ..self }
+    }
+
+    /// For signed-in users.
+    pub(crate) const fn needs_user(self) -> Self {
+        Self { access: Access::User, ..self }
+    }
+
+    /// A refusal has another status here than in the table of codes.
+    pub(crate) const fn except(self, code: ErrorCode, status: u16) -> Self {
+        Self { exception: Some((code, status)), ..self }
     }
 
     /// HEAD is refused.
@@ -347,17 +365,36 @@ impl Operation {
     /// The codes of all its refusals, in the order of the table of codes.
     #[must_use]
     pub fn codes(&self) -> Vec<ErrorCode> {
-        let scoped = !matches!(self.access, Access::Own);
+        let scoped = self.scope().is_some();
         let groups = [
             (true, EVERYWHERE),
-            (self.body.is_some() || self.repeatable, WITH_BODY),
+            (!matches!(self.method, Method::Get), WITH_BODY),
             (self.repeatable, REPEATABLE),
+            (scoped || matches!(self.access, Access::User), CREDENTIAL),
             (scoped, SCOPED),
             (true, self.shared_errors),
             (true, self.errors),
         ];
         let has = |code: &ErrorCode| groups.iter().any(|(applies, codes)| *applies && codes.contains(code));
         ErrorCode::ALL.iter().copied().filter(has).collect()
+    }
+
+    /// The status of a refusal.
+    #[must_use]
+    pub fn status_of(&self, code: ErrorCode) -> u16 {
+        match self.exception {
+            Some((exception, status)) if exception == code => status,
+            _ => code.status(),
+        }
+    }
+
+    /// The scope that a caller needs, if any.
+    #[must_use]
+    pub const fn scope(&self) -> Option<Scope> {
+        match self.access {
+            Access::Scope(scope) | Access::Anywhere(scope) => Some(scope),
+            Access::User | Access::Own => None,
+        }
     }
 
     /// The path with `*` in the place of each parameter.

@@ -17,7 +17,7 @@ pub(crate) const ARROWS: &[(&str, &[&str])] = &[
     ("diagram", &["engine"]),
     ("training", &["engine"]),
     ("actors", &["store", "engine", "training"]),
-    ("control", &["actors", "auth", "store"]),
+    ("control", &["auth", "kernel", "store", "wire"]),
     ("server", &["actors", "auth", "bundle", "config", "control", "diagram", "net", "practice"]),
     ("client", &["kernel", "wire"]),
     ("callboard", &["client", "server"]),

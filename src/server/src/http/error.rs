@@ -185,9 +185,9 @@ impl From<StoreError> for ApiError {
     }
 }
 
-impl From<control::Refused> for ApiError {
-    fn from(refused: control::Refused) -> Self {
-        let control::Refused { code, message, retry_after, cause } = refused;
+impl From<control::Refusal> for ApiError {
+    fn from(refused: control::Refusal) -> Self {
+        let control::Refusal { code, message, retry_after, cause } = refused;
         let mut error = Self { message, cause, ..Self::new(code) };
         if let Some(seconds) = retry_after {
             error = error.retry_after(seconds);

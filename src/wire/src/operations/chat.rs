@@ -21,7 +21,6 @@ const ACCESS: &[ErrorCode] = &[
 ];
 
 operations! {
-    /// Answers events, or JSON.
     CHAT = post(
         "/api/chat",
         "chat",
@@ -49,13 +48,13 @@ operations! {
         ErrorCode::IdempotencyInProgress,
     ]);
 
-    /// Answers a token.
     CREATE_SESSION = post(
         "/api/chat/session",
         "create_chat_session",
         "Creates a session token for a page, for servers. A missing scope is 401 here.",
     )
     .needs(Scope::ChatSession)
+    .except(ErrorCode::MissingScope, 401)
     .body(json!(CreateChatSession, examples::CREATE_SESSION))
     .answers(&[Answer::of(200, json!(ChatSessionAnswer, examples::SESSION))])
     .errors(&[
@@ -65,7 +64,6 @@ operations! {
         ErrorCode::WorkflowNotFound,
     ]);
 
-    /// Answers a token.
     CREATE_OWN_SESSION = post(
         "/api/workflows/{ref}/chat/session",
         "create_own_chat_session",
@@ -75,7 +73,6 @@ operations! {
     .answers(&[Answer::of(200, json!(ChatSessionAnswer))])
     .errors(&[ErrorCode::ChatSigningKeyMissing, ErrorCode::WorkflowNotFound]);
 
-    /// Answers events.
     JOIN = get("/api/chat/threads/{id}/stream", "join_turn", "Joins the turn that runs in a thread.")
         .without_head()
         .query(&[AFTER])
@@ -85,7 +82,6 @@ operations! {
         ])
         .shared_errors(ACCESS);
 
-    /// Answers events.
     RESUME = get("/api/chat/streams/{id}", "resume_stream", "Resumes a stream after an event.")
         .without_head()
         .query(&[AFTER])
@@ -96,7 +92,6 @@ operations! {
         .shared_errors(ACCESS)
         .errors(&[ErrorCode::StreamNotFound]);
 
-    /// Answers the state of the turn.
     STOP = post("/api/chat/streams/{id}/stop", "stop_turn", "Stops the turn of a stream.")
         .answers(&[Answer::of(200, json!(StopAnswer, examples::STOPPING))])
         .shared_errors(ACCESS)

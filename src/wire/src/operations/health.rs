@@ -1,25 +1,22 @@
 //! Liveness, readiness and the test stream.
 
 use crate::operation::{Answer, Parameter, Values, events, get, json, operations};
-use crate::{ErrorCode, Health, Readied, TestEvent};
+use crate::{ErrorCode, Health, ReadinessReport, TestEvent};
 
 operations! {
-    /// Answers the status.
     LIVE = get("/healthz", "check_liveness", "Succeeds while the process lives.")
         .answers(&[Answer::of(200, json!(Health, examples::HEALTH))]);
 
-    /// Answers the state of each part.
     READY = get(
         "/readyz",
         "check_readiness",
         "Succeeds if the service accepts requests; the body has a reason for each part.",
     )
     .answers(&[
-        Answer::of(200, json!(Readied, examples::READY)),
-        Answer::of(503, json!(Readied)).when("the service does not accept requests"),
+        Answer::of(200, json!(ReadinessReport, examples::READY)),
+        Answer::of(503, json!(ReadinessReport)).when("the service does not accept requests"),
     ]);
 
-    /// Answers numbered events.
     STREAM = get(
         "/api/system/stream",
         "read_test_stream",
@@ -27,11 +24,10 @@ operations! {
          reads it to check whether a proxy buffers streams.",
     )
     .without_head()
-    .query(&[Parameter { name: "events", about: "Number of events (default: 5).", values: Values::Whole(1, 20) }])
+    .query(&[Parameter { name: "events", about: "Number of events (default: 5).", values: Values::Integer(1, 20) }])
     .answers(&[Answer::of(200, events!(TestEvent))])
     .errors(&[ErrorCode::Overloaded]);
 
-    /// Answers the status.
     HEALTH = get("/api/system/health", "check_health", "The same as `/healthz`.")
         .answers(&[Answer::of(200, json!(Health, examples::HEALTH))]);
 }

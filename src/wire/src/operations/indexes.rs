@@ -5,13 +5,11 @@ use crate::operation::{Answer, delete, get, json, operations};
 use crate::{ErrorCode, IndexRecord, Listed, Scope};
 
 operations! {
-    /// Answers a page.
     LIST = get("/api/indexes", "list_indexes", "Lists the indexes of the workspace by name.")
         .needs(Scope::WorkflowsRead)
         .query(&[LIMIT, CURSOR])
         .answers(&[Answer::of(200, json!(Listed<IndexRecord>, examples::LIST))]);
 
-    /// Has no answer.
     DELETE = delete("/api/indexes/{name}", "delete_index", "Deletes an index with all its documents.")
         .needs(Scope::WorkflowsWrite)
         .repeatable()

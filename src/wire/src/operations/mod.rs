@@ -17,27 +17,46 @@ pub mod workflows;
 pub mod workspaces;
 
 use crate::operation::Operation;
+pub use parameters::in_path;
 
-/// The operations of each part of the interface, with its name.
-pub static PARTS: &[(&str, &[&Operation])] = &[
-    ("chat", chat::ALL),
-    ("workflows", workflows::ALL),
-    ("nodes", nodes::ALL),
-    ("indexes", indexes::ALL),
-    ("runs", runs::ALL),
-    ("triggers", triggers::ALL),
-    ("socket", socket::ALL),
-    ("tokens", tokens::ALL),
-    ("workspaces", workspaces::ALL),
-    ("vault", vault::ALL),
-    ("sign_in", sign_in::ALL),
-    ("health", health::ALL),
-    ("pages", pages::ALL),
+/// A part of the interface.
+pub struct Part {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is about, in a sentence.
+    pub about: &'static str,
+    /// Its operations, in the order of the documentation.
+    pub operations: &'static [&'static Operation],
+}
+
+/// Every part, in the order of the documentation.
+pub static PARTS: &[Part] = &[
+    Part { name: "chat", about: "Turns and threads of published workflows.", operations: chat::ALL },
+    Part {
+        name: "workflows",
+        about: "Workflows, their versions and their publication.",
+        operations: workflows::ALL,
+    },
+    Part { name: "nodes", about: "The catalogue of node types.", operations: nodes::ALL },
+    Part { name: "indexes", about: "Search indexes.", operations: indexes::ALL },
+    Part { name: "runs", about: "Executions of workflows.", operations: runs::ALL },
+    Part { name: "triggers", about: "Schedules and webhooks.", operations: triggers::ALL },
+    Part { name: "socket", about: "The websocket.", operations: socket::ALL },
+    Part { name: "tokens", about: "Service tokens and the audit trail.", operations: tokens::ALL },
+    Part { name: "workspaces", about: "Workspaces and their members.", operations: workspaces::ALL },
+    Part { name: "vault", about: "Credentials of graphs.", operations: vault::ALL },
+    Part { name: "sign_in", about: "Signing in by email or with a provider.", operations: sign_in::ALL },
+    Part { name: "health", about: "Liveness and readiness.", operations: health::ALL },
+    Part {
+        name: "pages",
+        about: "Pages for people, and the description of the interface.",
+        operations: pages::ALL,
+    },
 ];
 
 /// Every operation.
 pub fn all() -> impl Iterator<Item = &'static Operation> {
-    PARTS.iter().flat_map(|(_, operations)| operations.iter().copied())
+    PARTS.iter().flat_map(|part| part.operations.iter().copied())
 }
 
 #[cfg(test)]
@@ -53,6 +72,9 @@ mod tests {
         assert_eq!((ids.len(), routes.len()), (all().count(), all().count()));
         for one in all() {
             assert!(one.about.ends_with('.') && !one.answers.is_empty(), "{}", one.id);
+            for name in one.parameters() {
+                assert!(in_path(one.path, name).is_some(), "{name} of {} has no description", one.path);
+            }
             assert!(one.body.is_none() || !matches!(one.method, crate::operation::Method::Get), "{}", one.id);
         }
     }

@@ -5,13 +5,11 @@ use crate::operation::{Answer, get, json, operations};
 use crate::{ErrorCode, Listed, NodeTypeRecord, Scope};
 
 operations! {
-    /// Answers all records.
     LIST = get("/api/nodes", "list_nodes", "Lists the types of nodes, in the order of the documentation.")
         .needs_anywhere(Scope::WorkflowsRead)
         .query(&[LIMIT, CURSOR])
         .answers(&[Answer::of(200, json!(Listed<NodeTypeRecord>))]);
 
-    /// Answers a record.
     READ = get("/api/nodes/{type}", "read_node", "Reads a type of node; for a wrong name the error has the most similar one.")
         .needs_anywhere(Scope::WorkflowsRead)
         .answers(&[Answer::of(200, json!(NodeTypeRecord))])

@@ -6,7 +6,6 @@ use serde_json::{Map, Value};
 use crate::operation::{Answer, Parameter, Values, get, json, operations, text};
 
 operations! {
-    /// Answers a page.
     LANDING = get(
         "/",
         "show_landing_page",
@@ -14,7 +13,6 @@ operations! {
     )
     .answers(&[Answer::of(200, text!("text/html"))]);
 
-    /// Answers a page.
     CHAT = get(
         "/chat/{id}",
         "show_chat_page",
@@ -27,7 +25,6 @@ operations! {
     ])
     .errors(&[ErrorCode::WorkflowNotFound, ErrorCode::ChatNotPublished]);
 
-    /// Answers a page.
     LOGIN = get(
         "/login",
         "show_login_page",
@@ -40,7 +37,6 @@ operations! {
     }])
     .answers(&[Answer::of(200, text!("text/html"))]);
 
-    /// Answers the description.
     OPENAPI = get(
         "/openapi.json",
         "read_openapi",
@@ -51,7 +47,6 @@ operations! {
         Answer::empty(304).when("the client has the description"),
     ]);
 
-    /// Answers a file.
     ASSET = get(
         "/assets/{path:.*}",
         "read_asset",

@@ -1,10 +1,10 @@
-//! Query parameters that several operations have.
+//! Parameters that several operations have.
 
 use crate::operation::{Parameter, Values};
 
 /// Entries of a page of a list.
 pub(super) const LIMIT: Parameter =
-    Parameter { name: "limit", about: "Entries of a page (default: 50).", values: Values::Whole(1, 200) };
+    Parameter { name: "limit", about: "Entries of a page (default: 50).", values: Values::Integer(1, 200) };
 
 /// Where a page begins.
 pub(super) const CURSOR: Parameter = Parameter {
@@ -19,3 +19,33 @@ pub(super) const AFTER: Parameter = Parameter {
     about: "The id or the number of the event to resume after. The header `Last-Event-ID` takes precedence.",
     values: Values::Text,
 };
+
+/// What the parameter of a path names.
+#[must_use]
+pub fn in_path(path: &str, name: &str) -> Option<&'static str> {
+    const BY_NAME: &[(&str, &str)] = &[
+        ("ref", "A workflow's UUID or handle."),
+        ("number", "A version's number, or the id of a version or a draft."),
+        ("base", "The number or id of the version to compare with."),
+        ("target", "The number or id of the version that is compared."),
+        ("user_id", "The id of the member's account."),
+        ("key", "The key of the input that the run waits for."),
+        ("name", "The index's name."),
+        ("type", "The node type's name."),
+        ("token", "The secret of the link."),
+        ("path", "The file's path."),
+    ];
+    const IDS: &[(&str, &str)] = &[
+        ("/api/workspaces/", "A workspace's id or slug."),
+        ("/api/runs/", "A run's id."),
+        ("/api/credentials/", "A credential's id."),
+        ("/api/admin/service-tokens/", "A service token's id."),
+        ("/api/auth/sessions/", "The id of a sign-in."),
+        ("/api/chat/streams/", "A stream's id."),
+        ("/api/chat/threads/", "A thread's id."),
+        ("/chat/", "A workflow's UUID."),
+    ];
+    let by_name = BY_NAME.iter().find(|(known, _)| *known == name);
+    let of_path = || IDS.iter().find(|(start, _)| name == "id" && path.starts_with(start));
+    by_name.or_else(of_path).map(|(_, about)| *about)
+}

@@ -25,7 +25,6 @@ const fn filter(name: &'static str, about: &'static str, values: Values) -> Para
 }
 
 operations! {
-    /// Answers the record.
     START_RUN = post("/api/workflows/{ref}/runs", "start_run", "Starts a run.")
         .needs(Scope::WorkflowsExecute)
         .repeatable()
@@ -41,18 +40,16 @@ operations! {
         ])
         .shared_errors(START);
 
-    /// Answers a page.
     LIST_OF_WORKFLOW = get(
         "/api/workflows/{ref}/runs",
         "list_runs_of_workflow",
         "Lists the workflow's runs, newest first.",
     )
     .needs(Scope::WorkflowsRead)
-    .query(&[LIMIT, CURSOR, filter("status", "Only runs in this state.", Values::One(STATES))])
+    .query(&[LIMIT, CURSOR, filter("status", "Only runs in this state.", Values::OneOf(STATES))])
     .answers(&[Answer::of(200, json!(Listed<RunRecord>))])
     .errors(&[ErrorCode::WorkflowNotFound]);
 
-    /// Answers a page.
     LIST = get(
         "/api/runs",
         "list_runs",
@@ -62,13 +59,13 @@ operations! {
     .query(&[
         LIMIT,
         CURSOR,
-        filter("status", "Only runs in one of these states.", Values::Some(STATES)),
-        filter("trigger", "Only runs started by one of these.", Values::Some(TRIGGERS)),
+        filter("status", "Only runs in one of these states.", Values::AnyOf(STATES)),
+        filter("trigger", "Only runs started by one of these.", Values::AnyOf(TRIGGERS)),
         filter("workflow", "Only runs of this workflow: its handle or id.", Values::Text),
         filter("thread", "Only runs of this thread.", Values::Text),
         filter("from", "Only runs created at this time or later.", Values::Time),
         filter("to", "Only runs created before this time.", Values::Time),
-        filter("waits", "Whether the runs wait for an answer.", Values::Flag),
+        filter("waits", "Whether the runs wait for an answer.", Values::Boolean),
     ])
     .answers(&[
         Answer::of(200, json!(Listed<RunSummary>, examples::LIST)),
@@ -76,13 +73,11 @@ operations! {
     ])
     .errors(&[ErrorCode::WorkflowNotFound]);
 
-    /// Answers the record.
     READ = get("/api/runs/{id}", "read_run", "Reads the record of a run.")
         .needs(Scope::WorkflowsRead)
         .answers(&[Answer::of(200, json!(RunRecord))])
         .errors(&[ErrorCode::RunNotFound]);
 
-    /// Answers events.
     EVENTS = get("/api/runs/{id}/events", "watch_run", "Streams the events of a run.")
         .needs(Scope::WorkflowsRead)
         .without_head()
@@ -93,21 +88,18 @@ operations! {
         ])
         .errors(&[ErrorCode::RunNotFound, ErrorCode::StreamNotFound]);
 
-    /// Answers a page of attempts.
     TRACE = get("/api/runs/{id}/trace", "trace_run", "Reads every attempt of every node of a run.")
         .needs(Scope::WorkflowsRead)
-        .query(&[filter("limit", "Attempts of a page (default: 1000).", Values::Whole(1, 5000)), CURSOR])
+        .query(&[filter("limit", "Attempts of a page (default: 1000).", Values::Integer(1, 5000)), CURSOR])
         .answers(&[Answer::of(200, json!(Trace))])
         .errors(&[ErrorCode::RunNotFound]);
 
-    /// Answers the record.
     CANCEL = post("/api/runs/{id}/cancel", "cancel_run", "Cancels a run; returns the record.")
         .needs(Scope::WorkflowsExecute)
         .repeatable()
         .answers(&[Answer::of(200, json!(RunRecord))])
         .errors(&[ErrorCode::RunNotFound]);
 
-    /// Answers the record.
     ANSWER = post("/api/runs/{id}/inputs/{key}", "answer_run", "Answers an input that a run waits for.")
         .needs(Scope::WorkflowsExecute)
         .repeatable()
@@ -120,7 +112,6 @@ operations! {
             ErrorCode::RunInputForbidden,
         ]);
 
-    /// Answers the record of the new run.
     RERUN = post("/api/runs/{id}/rerun", "rerun", "Starts a run that repeats another from a step on.")
         .needs(Scope::WorkflowsExecute)
         .repeatable()

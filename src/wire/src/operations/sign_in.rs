@@ -1,42 +1,23 @@
 //! Signing in by email or with a provider.
 
-use crate::operation::{Answer, Parameter, Values, delete, get, json, operations, post, text};
+use crate::operation::{Answer, CREDENTIAL, Parameter, Values, delete, get, json, operations, post, text};
 use crate::{ErrorCode, LogOut, Me, Refresh, SignInStarted, SignedIn, StartSignIn, TerminalCode, VerifyCode};
 
 /// Why a request of a page is refused.
 const PAGE: &[ErrorCode] = &[ErrorCode::OriginMismatch, ErrorCode::HostMismatch, ErrorCode::TlsRequired];
-/// Why a request with a token or a cookie is refused.
-const CALLER: &[ErrorCode] = &[
-    ErrorCode::OriginMismatch,
-    ErrorCode::HostMismatch,
-    ErrorCode::MissingToken,
-    ErrorCode::InvalidScheme,
-    ErrorCode::InvalidToken,
-    ErrorCode::TokenExpired,
-    ErrorCode::UnsupportedAlgorithm,
-    ErrorCode::InvalidAudience,
-    ErrorCode::InvalidIssuer,
-    ErrorCode::KeyUnavailable,
-    ErrorCode::AuthRateLimited,
-    ErrorCode::UnsupportedMediaType,
-];
-
 operations! {
-    /// Answers the challenge.
     START = post("/api/auth/email/start", "start_sign_in", "Sends an email.")
         .body(json!(StartSignIn, examples::START))
         .answers(&[Answer::of(202, json!(SignInStarted, examples::STARTED))])
         .shared_errors(PAGE)
         .errors(&[ErrorCode::EmailSignInOff]);
 
-    /// Answers the tokens.
     VERIFY = post("/api/auth/email/verify", "verify_code", "Verifies the code and signs in.")
         .body(json!(VerifyCode, examples::VERIFY))
         .answers(&[Answer::of(200, json!(SignedIn, examples::SIGNED_IN))])
         .shared_errors(PAGE)
         .errors(&[ErrorCode::EmailSignInOff, ErrorCode::CodeInvalid, ErrorCode::AuthRateLimited]);
 
-    /// Answers a page.
     SHOW_LINK = get(
         "/api/auth/magic/{token}",
         "show_sign_in_link",
@@ -47,7 +28,6 @@ operations! {
         Answer::of(404, text!("text/html")).when("the link is not valid, or no longer"),
     ]);
 
-    /// Answers the tokens.
     USE_LINK = post(
         "/api/auth/magic/{token}",
         "use_sign_in_link",
@@ -59,13 +39,8 @@ operations! {
         ErrorCode::EmailSignInOff,
         ErrorCode::CodeInvalid,
         ErrorCode::AuthRateLimited,
-        ErrorCode::TooLarge,
-        ErrorCode::UnsupportedMediaType,
-        ErrorCode::InvalidJson,
-        ErrorCode::RequestTimeout,
     ]);
 
-    /// Redirects.
     START_OIDC = get("/api/auth/oidc/start", "start_oidc_sign_in", "Redirects a browser to the OpenID provider.")
         .without_head()
         .query(&[Parameter {
@@ -83,7 +58,6 @@ operations! {
             ErrorCode::AuthRateLimited,
         ]);
 
-    /// Redirects.
     FINISH_OIDC = get(
         "/api/auth/oidc/callback",
         "finish_oidc_sign_in",
@@ -107,47 +81,41 @@ operations! {
         ErrorCode::AuthRateLimited,
     ]);
 
-    /// Answers a code.
     TERMINAL = post(
         "/api/auth/terminal",
         "create_terminal_code",
         "Returns a code for a terminal to the page of a signed-in browser.",
     )
     .answers(&[Answer::of(200, json!(TerminalCode))])
-    .shared_errors(CALLER);
+    .needs_user();
 
-    /// Answers the tokens.
     REFRESH = post("/api/auth/refresh", "refresh_tokens", "Replaces the pair of tokens.")
         .body(json!(Refresh, examples::REFRESH))
         .answers(&[Answer::of(200, json!(SignedIn))])
         .shared_errors(PAGE)
         .errors(&[ErrorCode::RefreshInvalid, ErrorCode::AuthRateLimited]);
 
-    /// Has no answer.
     LOG_OUT = post("/api/auth/logout", "log_out", "Ends the sign-in.")
         .optional_body(json!(LogOut, examples::REFRESH))
         .answers(&[Answer::empty(204)])
-        .shared_errors(CALLER);
+        .shared_errors(CREDENTIAL);
 
-    /// Answers the user.
     ME = get("/api/auth/me", "read_user", "Returns the signed-in user, their workspaces and their sign-ins.")
         .answers(&[Answer::of(200, json!(Me, examples::ME))])
-        .shared_errors(CALLER);
+        .needs_user();
 
-    /// Has no answer.
     END_SESSION = delete("/api/auth/sessions/{id}", "end_session", "Ends one sign-in of the caller.")
         .answers(&[Answer::empty(204)])
-        .shared_errors(CALLER)
+        .needs_user()
         .errors(&[ErrorCode::SessionNotFound]);
 
-    /// Has no answer.
     END_SESSIONS = delete(
         "/api/auth/sessions",
         "end_sessions",
         "Ends every sign-in of the caller, this one included.",
     )
     .answers(&[Answer::empty(204)])
-    .shared_errors(CALLER);
+    .needs_user();
 }
 
 #[cfg(feature = "schema")]

@@ -4,7 +4,6 @@ use crate::ErrorCode;
 use crate::operation::{Answer, Parameter, Values, get, operations};
 
 operations! {
-    /// Switches to the websocket's protocol.
     OPEN = get(
         "/ws/workflow/{ref}",
         "open_socket",

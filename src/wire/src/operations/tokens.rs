@@ -8,7 +8,6 @@ use crate::{
 };
 
 operations! {
-    /// Answers the token with its secret.
     CREATE = post(
         "/api/admin/service-tokens",
         "create_service_token",
@@ -19,7 +18,6 @@ operations! {
     .body(json!(CreateServiceToken, examples::CREATE))
     .answers(&[Answer::of(201, json!(IssuedServiceToken, examples::ISSUED))]);
 
-    /// Answers a page.
     LIST = get("/api/admin/service-tokens", "list_service_tokens", "Lists the service tokens, the newest first.")
         .needs_anywhere(Scope::TokensRead)
         .query(&[
@@ -28,18 +26,16 @@ operations! {
             Parameter {
                 name: "status",
                 about: "Only tokens in this state.",
-                values: Values::One(&["active", "revoked", "expired"]),
+                values: Values::OneOf(&["active", "revoked", "expired"]),
             },
         ])
         .answers(&[Answer::of(200, json!(Listed<ServiceTokenRecord>))]);
 
-    /// Answers the token.
     READ = get("/api/admin/service-tokens/{id}", "read_service_token", "Shows a service token.")
         .needs(Scope::TokensRead)
         .answers(&[Answer::of(200, json!(ServiceTokenRecord))])
         .errors(&[ErrorCode::ServiceTokenNotFound]);
 
-    /// Answers the token with its secret.
     ROTATE = post(
         "/api/admin/service-tokens/{id}/rotate",
         "rotate_service_token",
@@ -51,7 +47,6 @@ operations! {
     .answers(&[Answer::of(200, json!(IssuedServiceToken))])
     .errors(&[ErrorCode::ServiceTokenNotFound, ErrorCode::ServiceTokenNotActive]);
 
-    /// Answers the token.
     REVOKE = post("/api/admin/service-tokens/{id}/revoke", "revoke_service_token", "Revokes a service token.")
         .needs(Scope::TokensWrite)
         .repeatable()
@@ -59,7 +54,6 @@ operations! {
         .answers(&[Answer::of(200, json!(ServiceTokenRecord))])
         .errors(&[ErrorCode::ServiceTokenNotFound]);
 
-    /// Has no answer.
     DELETE = delete(
         "/api/admin/service-tokens/{id}",
         "delete_service_token",
@@ -71,7 +65,6 @@ operations! {
     .answers(&[Answer::empty(204)])
     .errors(&[ErrorCode::ServiceTokenNotFound]);
 
-    /// Answers a page.
     AUDIT = get("/api/admin/audit", "list_audit_records", "The audit trail, the newest first.")
         .needs_anywhere(Scope::TokensRead)
         .query(&[
@@ -82,7 +75,7 @@ operations! {
             Parameter {
                 name: "outcome",
                 about: "Only this outcome.",
-                values: Values::One(&["success", "denied"]),
+                values: Values::OneOf(&["success", "denied"]),
             },
         ])
         .answers(&[Answer::of(200, json!(Listed<AuditRecord>, examples::AUDIT))]);

@@ -40,13 +40,11 @@ const fn call(operation: Operation) -> Operation {
 }
 
 operations! {
-    /// Answers the record.
     READ_CRON = get("/api/workflows/{ref}/triggers/cron", "read_schedule", "Reads the schedule.")
         .needs(Scope::WorkflowsRead)
         .answers(&[Answer::of(200, json!(CronRecord, examples::CRON))])
         .shared_errors(TRIGGER);
 
-    /// Answers the record.
     SET_CRON = put(
         "/api/workflows/{ref}/triggers/cron",
         "set_schedule",
@@ -58,7 +56,6 @@ operations! {
     .answers(&[Answer::of(200, json!(CronRecord))])
     .errors(&[ErrorCode::WorkflowNotFound, ErrorCode::WorkflowArchived]);
 
-    /// Has no answer.
     DELETE_CRON = delete(
         "/api/workflows/{ref}/triggers/cron",
         "delete_schedule",
@@ -69,7 +66,6 @@ operations! {
     .answers(&[Answer::empty(204)])
     .shared_errors(TRIGGER);
 
-    /// Answers the record.
     READ_WEBHOOK = get(
         "/api/workflows/{ref}/triggers/webhook/config",
         "read_webhook",
@@ -79,7 +75,6 @@ operations! {
     .answers(&[Answer::of(200, json!(WebhookRecord, examples::WEBHOOK))])
     .shared_errors(TRIGGER);
 
-    /// Answers the record.
     SET_WEBHOOK = put(
         "/api/workflows/{ref}/triggers/webhook/config",
         "set_webhook",
@@ -91,7 +86,6 @@ operations! {
     .answers(&[Answer::of(200, json!(WebhookRecord))])
     .errors(&[ErrorCode::WorkflowNotFound, ErrorCode::WorkflowArchived]);
 
-    /// Has no answer.
     DELETE_WEBHOOK = delete(
         "/api/workflows/{ref}/triggers/webhook/config",
         "delete_webhook",
@@ -102,24 +96,19 @@ operations! {
     .answers(&[Answer::empty(204)])
     .shared_errors(TRIGGER);
 
-    /// Answers the run.
     CALL = call(post(
         "/api/workflows/{ref}/triggers/webhook",
         "call_webhook",
         "Starts a run, if the call is authentic and its verb is allowed.",
     ));
 
-    /// Answers the run.
     CALL_BY_GET = call(get("/api/workflows/{ref}/triggers/webhook", "call_webhook_by_get", "Starts a run like the `POST`."));
 
-    /// Answers the run.
     CALL_BY_PUT = call(put("/api/workflows/{ref}/triggers/webhook", "call_webhook_by_put", "Starts a run like the `POST`."));
 
-    /// Answers the run.
     CALL_BY_PATCH =
         call(patch("/api/workflows/{ref}/triggers/webhook", "call_webhook_by_patch", "Starts a run like the `POST`."));
 
-    /// Answers the run.
     CALL_BY_DELETE =
         call(delete("/api/workflows/{ref}/triggers/webhook", "call_webhook_by_delete", "Starts a run like the `POST`."));
 }

@@ -5,14 +5,12 @@ use crate::operation::{Answer, delete, get, json, operations, patch, post};
 use crate::{CreateCredential, CredentialRecord, ErrorCode, Listed, Scope, UpdateCredential, VaultRotation};
 
 operations! {
-    /// Answers a page.
     LIST = get("/api/credentials", "list_credentials", "Lists the credentials of the workspace, newest first.")
         .needs(Scope::VaultRead)
         .query(&[LIMIT, CURSOR])
         .answers(&[Answer::of(200, json!(Listed<CredentialRecord>))])
         .errors(&[ErrorCode::VaultKeyMissing]);
 
-    /// Answers the record.
     CREATE = post("/api/credentials", "create_credential", "Creates a credential.")
         .needs(Scope::VaultWrite)
         .repeatable()
@@ -20,7 +18,6 @@ operations! {
         .answers(&[Answer::of(201, json!(CredentialRecord, examples::RECORD))])
         .errors(&[ErrorCode::VaultKeyMissing, ErrorCode::CredentialNameTaken]);
 
-    /// Answers the record.
     UPDATE = patch(
         "/api/credentials/{id}",
         "update_credential",
@@ -32,14 +29,12 @@ operations! {
     .answers(&[Answer::of(200, json!(CredentialRecord))])
     .errors(&[ErrorCode::VaultKeyMissing, ErrorCode::CredentialNotFound]);
 
-    /// Has no answer.
     DELETE = delete("/api/credentials/{id}", "delete_credential", "Deletes a credential permanently.")
         .needs(Scope::VaultWrite)
         .repeatable()
         .answers(&[Answer::empty(204)])
         .errors(&[ErrorCode::VaultKeyMissing, ErrorCode::CredentialNotFound]);
 
-    /// Answers how much is left.
     ROTATE = post(
         "/api/admin/vault/rotate",
         "rotate_vault_key",

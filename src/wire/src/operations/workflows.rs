@@ -12,14 +12,13 @@ use crate::{
 const VERSION: &[ErrorCode] = &[ErrorCode::WorkflowNotFound, ErrorCode::VersionNotFound];
 
 operations! {
-    /// Answers a bare array.
     LIST = get("/api/workflows", "list_workflows", "Lists workflows, the newest first, as a bare array of records.")
         .needs(Scope::WorkflowsRead)
         .query(&[
             Parameter {
                 name: "limit",
                 about: "Entries of a page (default: 1000).",
-                values: Values::Whole(1, 1000),
+                values: Values::Integer(1, 1000),
             },
             Parameter {
                 name: "cursor",
@@ -29,12 +28,11 @@ operations! {
             Parameter {
                 name: "include_archived",
                 about: "Whether archived workflows are included.",
-                values: Values::Flag,
+                values: Values::Boolean,
             },
         ])
         .answers(&[Answer::of(200, json!(Vec<WorkflowRecord>))]);
 
-    /// Answers the record.
     CREATE = post("/api/workflows", "create_workflow", "Creates a workflow.")
         .needs(Scope::WorkflowsWrite)
         .repeatable()
@@ -42,7 +40,6 @@ operations! {
         .answers(&[Answer::of(201, json!(WorkflowRecord, examples::WORKFLOW))])
         .errors(&[ErrorCode::WorkflowHandleTaken]);
 
-    /// Answers the record with its readiness.
     READ = get(
         "/api/workflows/{ref}",
         "read_workflow",
@@ -53,7 +50,6 @@ operations! {
     .answers(&[Answer::of(200, json!(ShownWorkflow))])
     .errors(&[ErrorCode::WorkflowNotFound]);
 
-    /// Answers the record.
     UPDATE = put(
         "/api/workflows/{ref}",
         "update_workflow",
@@ -65,14 +61,12 @@ operations! {
     .answers(&[Answer::of(200, json!(WorkflowRecord))])
     .errors(&[ErrorCode::WorkflowNotFound, ErrorCode::WorkflowHandleTaken, ErrorCode::WorkflowArchived]);
 
-    /// Answers the record.
     ARCHIVE = delete("/api/workflows/{ref}", "archive_workflow", "Archives the workflow; returns the record.")
         .needs(Scope::WorkflowsWrite)
         .repeatable()
         .answers(&[Answer::of(200, json!(WorkflowRecord))])
         .errors(&[ErrorCode::WorkflowNotFound]);
 
-    /// Answers the public record.
     READ_PUBLIC = get(
         "/api/workflows/{ref}/public",
         "read_public_workflow",
@@ -81,7 +75,6 @@ operations! {
     .answers(&[Answer::of(200, json!(PublicWorkflow, examples::PUBLIC))])
     .errors(&[ErrorCode::WorkflowNotFound]);
 
-    /// Answers the version.
     SAVE_VERSION = post("/api/workflows/{ref}/versions", "save_version", "Saves a version.")
         .needs(Scope::WorkflowsWrite)
         .repeatable()
@@ -93,7 +86,6 @@ operations! {
         .shared_errors(VERSION)
         .errors(&[ErrorCode::GraphInvalid, ErrorCode::WorkflowArchived, ErrorCode::CodeUnavailable]);
 
-    /// Answers a page.
     LIST_VERSIONS = get("/api/workflows/{ref}/versions", "list_versions", "Lists versions, the newest first.")
         .needs(Scope::WorkflowsRead)
         .query(&[
@@ -102,13 +94,12 @@ operations! {
             Parameter {
                 name: "drafts",
                 about: "Whether drafts are included; then entries are ordered by time.",
-                values: Values::Flag,
+                values: Values::Boolean,
             },
         ])
         .answers(&[Answer::of(200, json!(Listed<VersionSummary>, examples::VERSIONS))])
         .errors(&[ErrorCode::WorkflowNotFound]);
 
-    /// Answers the record.
     SET_LIVE = post(
         "/api/workflows/{ref}/versions/{number}/live",
         "set_live_version",
@@ -121,13 +112,11 @@ operations! {
     .shared_errors(VERSION)
     .errors(&[ErrorCode::WorkflowArchived]);
 
-    /// Answers the version.
     READ_VERSION = get("/api/workflows/{ref}/versions/{number}", "read_version", "Reads a version.")
         .needs(Scope::WorkflowsRead)
         .answers(&[Answer::of(200, json!(VersionRecord, examples::VERSION))])
         .shared_errors(VERSION);
 
-    /// Answers the changes.
     DIFF = get(
         "/api/workflows/{ref}/versions/{base}/diff/{target}",
         "compare_versions",
@@ -137,7 +126,6 @@ operations! {
     .answers(&[Answer::of(200, json!(VersionDiff, examples::DIFF))])
     .shared_errors(VERSION);
 
-    /// Answers a picture.
     DIAGRAM_SVG =
         get("/api/workflows/{ref}/versions/{number}/diagram.svg", "draw_version", "Draws a version.")
             .needs(Scope::WorkflowsRead)
@@ -148,7 +136,6 @@ operations! {
             .shared_errors(VERSION)
             .errors(&[ErrorCode::DiagramTooLarge]);
 
-    /// Answers text.
     DIAGRAM_MERMAID = get(
         "/api/workflows/{ref}/versions/{number}/diagram.mmd",
         "write_version_as_mermaid",
@@ -158,7 +145,6 @@ operations! {
     .answers(&[Answer::of(200, text!("text/plain")), Answer::empty(304).when("the client has the text")])
     .shared_errors(VERSION);
 
-    /// Answers the publication.
     PUBLISH = post(
         "/api/workflows/{ref}/publish",
         "publish_workflow",
@@ -173,7 +159,6 @@ operations! {
     ])
     .errors(&[ErrorCode::WorkflowNotFound, ErrorCode::WorkflowArchived]);
 
-    /// Answers the record.
     UNPUBLISH = post(
         "/api/workflows/{ref}/publish/revoke",
         "unpublish_workflow",
@@ -184,7 +169,6 @@ operations! {
     .answers(&[Answer::of(200, json!(WorkflowRecord))])
     .errors(&[ErrorCode::WorkflowNotFound]);
 
-    /// Answers the problems.
     CHECK = post("/api/workflows/check", "check_graph", "Checks a graph and saves nothing.")
         .needs_anywhere(Scope::WorkflowsRead)
         .body(json!(CheckVersion, examples::CHECK))

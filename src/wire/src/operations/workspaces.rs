@@ -8,13 +8,11 @@ use crate::{
 };
 
 operations! {
-    /// Answers a page.
     LIST = get("/api/workspaces", "list_workspaces", "Lists the workspaces that the caller may see, newest first.")
         .needs_anywhere(Scope::WorkspacesRead)
         .query(&[LIMIT, CURSOR])
         .answers(&[Answer::of(200, json!(Listed<WorkspaceRecord>))]);
 
-    /// Answers the record.
     CREATE = post(
         "/api/workspaces",
         "create_workspace",
@@ -26,7 +24,6 @@ operations! {
     .answers(&[Answer::of(201, json!(WorkspaceRecord))])
     .errors(&[ErrorCode::WorkspaceSlugTaken]);
 
-    /// Answers the record with its storage.
     READ = get(
         "/api/workspaces/{id}",
         "read_workspace",
@@ -37,7 +34,6 @@ operations! {
     .answers(&[Answer::of(200, json!(WorkspaceRecord, examples::WORKSPACE))])
     .errors(&[ErrorCode::WorkspaceNotFound]);
 
-    /// Answers the record.
     RENAME = patch("/api/workspaces/{id}", "rename_workspace", "Changes the display name of a workspace. The slug stays.")
         .needs(Scope::WorkspacesWrite)
         .repeatable()
@@ -45,7 +41,6 @@ operations! {
         .answers(&[Answer::of(200, json!(WorkspaceRecord))])
         .errors(&[ErrorCode::WorkspaceNotFound]);
 
-    /// Has no answer.
     DELETE = delete(
         "/api/workspaces/{id}",
         "delete_workspace",
@@ -56,7 +51,6 @@ operations! {
     .answers(&[Answer::empty(204)])
     .errors(&[ErrorCode::WorkspaceNotFound, ErrorCode::WorkspaceIsDefault]);
 
-    /// Answers a page.
     LIST_MEMBERS = get(
         "/api/workspaces/{id}/members",
         "list_members",
@@ -67,7 +61,6 @@ operations! {
     .answers(&[Answer::of(200, json!(Listed<MemberRecord>))])
     .errors(&[ErrorCode::WorkspaceNotFound]);
 
-    /// Answers the member.
     ADD_MEMBER = post(
         "/api/workspaces/{id}/members",
         "add_member",
@@ -86,7 +79,6 @@ operations! {
         ErrorCode::TooManyInvitations,
     ]);
 
-    /// Answers the member.
     CHANGE_MEMBER = patch("/api/workspaces/{id}/members/{user_id}", "change_member", "Changes the role of a member.")
         .needs(Scope::WorkspacesWrite)
         .repeatable()
@@ -94,7 +86,6 @@ operations! {
         .answers(&[Answer::of(200, json!(MemberRecord))])
         .errors(&[ErrorCode::WorkspaceNotFound, ErrorCode::MemberNotFound, ErrorCode::LastOwner]);
 
-    /// Has no answer.
     REMOVE_MEMBER = delete(
         "/api/workspaces/{id}/members/{user_id}",
         "remove_member",

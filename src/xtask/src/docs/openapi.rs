@@ -14,42 +14,22 @@ use schemas::Schemas;
 const ABOUT: &str = "Stores and runs workflows, publishes them as chats that stream over SSE, and starts them by schedules and \
                      webhooks. `docs/PROTOCOL.md` describes streams, dialects and the websocket in words.";
 
-/// What each part of the interface is about.
-fn about(part: &str) -> &'static str {
-    match part {
-        "chat" => "Turns and threads of published workflows.",
-        "workflows" => "Workflows, their versions and their publication.",
-        "nodes" => "The catalogue of node types.",
-        "indexes" => "Search indexes.",
-        "runs" => "Executions of workflows.",
-        "triggers" => "Schedules and webhooks.",
-        "socket" => "The websocket.",
-        "tokens" => "Service tokens and the audit trail.",
-        "workspaces" => "Workspaces and their members.",
-        "vault" => "Credentials of graphs.",
-        "sign_in" => "Signing in by email or with a provider.",
-        "health" => "Liveness and readiness.",
-        "pages" => "Pages for people.",
-        _ => "",
-    }
-}
-
 pub(super) fn document() -> Result<String> {
     let (mut schemas, mut refusals) = (Schemas::new(), Refusals::default());
     let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
-    for (part, operations) in wire::operations::PARTS {
-        for operation in *operations {
+    for part in wire::operations::PARTS {
+        for operation in part.operations {
             let path = operation.path.replace(":.*}", "}");
             let method = operation.method.as_str().to_lowercase();
             paths
                 .entry(path)
                 .or_default()
-                .insert(method, described(part, operation, &mut schemas, &mut refusals));
+                .insert(method, described(part.name, operation, &mut schemas, &mut refusals));
         }
     }
     let tags: Vec<Value> = wire::operations::PARTS
         .iter()
-        .map(|(part, _)| json!({"name": part, "description": about(part)}))
+        .map(|part| json!({"name": part.name, "description": part.about}))
         .collect();
     let document = json!({
         "openapi": "3.1.0",
@@ -70,6 +50,12 @@ pub(super) fn document() -> Result<String> {
                     "scheme": "bearer",
                     "description": "A service token or a JWT. A service without configured credentials requires none.",
                 },
+                "session": {
+                    "type": "apiKey",
+                    "in": "cookie",
+                    "name": "__Host-svc_session",
+                    "description": "The sign-in of a browser.",
+                },
             },
         },
     });
@@ -77,12 +63,8 @@ pub(super) fn document() -> Result<String> {
 }
 
 fn described(part: &str, operation: &Operation, schemas: &mut Schemas, refusals: &mut Refusals) -> Value {
-    let scope = match operation.access {
-        Access::Scope(scope) | Access::Anywhere(scope) => Some(scope),
-        Access::Own => None,
-    };
     let mut text = plain(operation.about);
-    if let Some(scope) = scope {
+    if let Some(scope) = operation.scope() {
         text.push_str(&format!("\n\nScope: `{scope}`."));
     }
     let mut described = json!({
@@ -90,7 +72,11 @@ fn described(part: &str, operation: &Operation, schemas: &mut Schemas, refusals:
         "tags": [part],
         "summary": summary(operation.id),
         "description": text,
-        "security": if scope.is_some() { json!([{"bearer": []}]) } else { json!([]) },
+        "security": match operation.access {
+            Access::Scope(_) | Access::Anywhere(_) => json!([{"bearer": []}]),
+            Access::User => json!([{"bearer": []}, {"session": []}]),
+            Access::Own => json!([]),
+        },
         "parameters": parameters(operation),
         "responses": responses(operation, schemas, refusals),
     });
@@ -112,7 +98,7 @@ fn summary(id: &str) -> String {
 
 fn parameters(operation: &Operation) -> Vec<Value> {
     let in_path = |name: &str| {
-        let about = path_parameter(operation.path, name);
+        let about = wire::operations::in_path(operation.path, name);
         json!({"name": name, "in": "path", "required": true, "description": about, "schema": {"type": "string"}})
     };
     let header = |name: &str, about: &str| json!({"name": name, "in": "header", "description": about, "schema": {"type": "string"}});
@@ -136,102 +122,97 @@ fn parameters(operation: &Operation) -> Vec<Value> {
 fn in_query(parameter: &Parameter) -> Value {
     let schema = match parameter.values {
         Values::Text => json!({"type": "string"}),
-        Values::Flag => json!({"type": "boolean"}),
-        Values::Whole(from, to) => json!({"type": "integer", "minimum": from, "maximum": to}),
+        Values::Boolean => json!({"type": "boolean"}),
+        Values::Integer(from, to) => json!({"type": "integer", "minimum": from, "maximum": to}),
         Values::Number(from, to) => json!({"type": "number", "minimum": from, "maximum": to}),
         Values::Time => json!({"type": "string", "format": "date-time"}),
-        Values::One(choices) => json!({"type": "string", "enum": choices}),
-        Values::Some(choices) => json!({"type": "array", "items": {"type": "string", "enum": choices}}),
+        Values::OneOf(choices) => json!({"type": "string", "enum": choices}),
+        Values::AnyOf(choices) => json!({"type": "array", "items": {"type": "string", "enum": choices}}),
     };
     let mut described =
         json!({"name": parameter.name, "in": "query", "description": parameter.about, "schema": schema});
-    if let (Values::Some(_), Some(members)) = (parameter.values, described.as_object_mut()) {
+    if let (Values::AnyOf(_), Some(members)) = (parameter.values, described.as_object_mut()) {
         members.insert("style".into(), "form".into());
         members.insert("explode".into(), false.into());
     }
     described
 }
 
-fn path_parameter(path: &str, name: &str) -> &'static str {
-    match name {
-        "ref" => "A workflow's UUID or handle.",
-        "number" | "base" | "target" => "A version's number, or the id of a version or a draft.",
-        "user_id" => "The id of the member's account.",
-        "key" => "The key of the input that the run waits for.",
-        "name" => "The index's name.",
-        "type" => "The node type's name.",
-        "token" => "The secret of the link.",
-        "path" => "The file's path.",
-        _ if path.starts_with("/api/workspaces/") => "A workspace's id or slug.",
-        _ if path.starts_with("/chat/") => "A workflow's UUID.",
-        _ => "Its id.",
+/// A response before it is written: several answers and refusals may have one status.
+#[derive(Default)]
+struct Response {
+    texts: Vec<String>,
+    content: Map<String, Value>,
+}
+
+impl Response {
+    fn add(&mut self, answer: &Answer, schemas: &mut Schemas) {
+        self.texts.push(match (answer.when, answer.shape) {
+            ("", None) => "Done.".to_owned(),
+            ("", Some(_)) => "The answer.".to_owned(),
+            (when, _) => format!("If {when}."),
+        });
+        let Some(shape) = answer.shape else { return };
+        let schema = schemas.of_answer(shape);
+        // OpenAPI 3.1 cannot describe the events of a stream.
+        let mut media = match shape.media {
+            "text/event-stream" => json!({"schema": {"type": "string"}, "x-event-schema": schema}),
+            _ => json!({"schema": schema}),
+        };
+        example(&mut media, shape.example);
+        self.content.insert(shape.media.into(), media);
+    }
+
+    /// Adds a refusal to an answer with the same status.
+    fn add_refusal(&mut self, refusal: Value) {
+        let success = self.content.remove("application/json");
+        let schema = match success.as_ref().and_then(|media| media.get("schema")) {
+            Some(success) => json!({"anyOf": [success, refusal]}),
+            None => refusal,
+        };
+        let mut media = json!({"schema": schema});
+        if let (Some(example), Some(members)) =
+            (success.and_then(|media| media.get("example").cloned()), media.as_object_mut())
+        {
+            members.insert("example".into(), example);
+        }
+        self.content.insert("application/json".into(), media);
+    }
+
+    fn written(self) -> Value {
+        let mut response = json!({"description": self.texts.join("\n")});
+        if let (false, Some(members)) = (self.content.is_empty(), response.as_object_mut()) {
+            members.insert("content".into(), Value::Object(self.content));
+        }
+        response
     }
 }
 
 fn responses(operation: &Operation, schemas: &mut Schemas, refusals: &mut Refusals) -> Map<String, Value> {
-    let mut responses: BTreeMap<u16, Value> = BTreeMap::new();
+    let mut answers: BTreeMap<u16, Response> = BTreeMap::new();
     for answer in operation.answers {
-        let response = responses.entry(answer.status).or_insert_with(|| json!({"description": ""}));
-        succeed(response, answer, schemas);
+        answers.entry(answer.status).or_default().add(answer, schemas);
     }
     let mut codes: BTreeMap<u16, Vec<ErrorCode>> = BTreeMap::new();
     for code in operation.codes() {
-        codes.entry(code.status()).or_default().push(code);
+        codes.entry(operation.status_of(code)).or_default().push(code);
     }
-    // The interface has it so.
-    if operation.id == "create_chat_session" {
-        codes.entry(401).or_default().push(ErrorCode::MissingScope);
-    }
-    let has = |media: &str| {
-        operation.answers.iter().any(|answer| answer.shape.is_some_and(|shape| shape.media == media))
-    };
-    let for_browsers = has("text/html") || operation.answers.iter().any(|answer| answer.status == 303);
+    let for_browsers = operation
+        .answers
+        .iter()
+        .any(|answer| answer.status == 303 || answer.shape.is_some_and(|shape| shape.media == "text/html"));
+    let mut responses = Map::new();
     for (status, codes) in codes {
-        let refusal = refusals.of(status, &codes, for_browsers, schemas);
-        // A status that a success has too keeps its description.
-        let response = match responses.remove(&status) {
-            Some(mut success) => {
-                beside(&mut success, refusals.body(&codes, schemas));
-                success
+        match answers.get_mut(&status) {
+            Some(answer) => answer.add_refusal(refusals.body(&codes, schemas)),
+            None => {
+                let refusal = refusals.of(status, &codes, for_browsers, schemas);
+                responses.insert(status.to_string(), refusal);
             }
-            None => refusal,
-        };
-        responses.insert(status, response);
+        }
     }
-    responses.into_iter().map(|(status, response)| (status.to_string(), response)).collect()
-}
-
-fn succeed(response: &mut Value, answer: &Answer, schemas: &mut Schemas) {
-    let Some(members) = response.as_object_mut() else { return };
-    let text = match (answer.when, answer.shape) {
-        ("", None) => "It is done.".to_owned(),
-        ("", Some(_)) => "The answer.".to_owned(),
-        (when, _) => format!("If {when}."),
-    };
-    describe(members, &text);
-    let Some(shape) = answer.shape else { return };
-    let schema = schemas.of_answer(shape);
-    // OpenAPI 3.1 has no word for the events of a stream.
-    let mut media = match shape.media {
-        "text/event-stream" => json!({"schema": {"type": "string"}, "x-event-schema": schema}),
-        _ => json!({"schema": schema}),
-    };
-    example(&mut media, shape.example);
-    content(members).insert(shape.media.into(), media);
-}
-
-/// Lets a response have another body.
-fn beside(response: &mut Value, schema: Value) {
-    let Some(members) = response.as_object_mut() else { return };
-    if let Some(media) =
-        content(members).entry("application/json").or_insert_with(|| json!({})).as_object_mut()
-    {
-        let schema = match media.remove("schema") {
-            Some(success) => json!({"anyOf": [success, schema]}),
-            None => schema,
-        };
-        media.insert("schema".into(), schema);
-    }
+    responses.extend(answers.into_iter().map(|(status, answer)| (status.to_string(), answer.written())));
+    responses
 }
 
 /// Responses that refuse a request, each described once.
@@ -271,22 +252,6 @@ impl Refusals {
         let code = json!({"properties": {"detail": {"properties": {"code": {"enum": names}}}}});
         json!({"allOf": [schemas.of_type::<ErrorBody>(), code]})
     }
-}
-
-fn describe(response: &mut Map<String, Value>, text: &str) {
-    let before = response.get("description").and_then(Value::as_str).unwrap_or_default();
-    let all = if before.is_empty() { text.to_owned() } else { format!("{before}\n{text}") };
-    response.insert("description".into(), all.into());
-}
-
-fn content(response: &mut Map<String, Value>) -> &mut Map<String, Value> {
-    let content = response.entry("content").or_insert_with(|| json!({}));
-    if !content.is_object() {
-        *content = json!({});
-    }
-    // It is an object now.
-    #[expect(clippy::unwrap_used, reason = "made an object two lines above")]
-    content.as_object_mut().unwrap()
 }
 
 /// Adds an example; that it is JSON, and fits its schema, is tested.

@@ -25,7 +25,7 @@ const LIST: &str = "service-tokens";
 pub(super) async fn create(change: Change<TokensWrite>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let wanted = change.wanted(requests::create)?;
-    let (store, by) = (caller.store(), caller.by());
+    let (store, by) = (caller.store(), caller.requester());
     let reach = tokens::check_reach(store, by, TokensWrite::SCOPE, &wanted.scopes, &wanted.workspaces);
     caller.allowed(reach.await).await?;
     let workspace = tokens::only_workspace(store, &wanted.workspaces).await?;
@@ -77,7 +77,7 @@ pub(super) async fn list(
         query.note("status", "choice", format!("must be one of {names}"));
     }
     ApiError::refuse(query.finish())?;
-    let (store, by, most) = (caller.store(), caller.by(), part.wanted());
+    let (store, by, most) = (caller.store(), caller.requester(), part.wanted());
     let mut found = tokens::seen(store, by, TokensRead::SCOPE, wanted, part.after, most).await?;
     let next_cursor = part.cut(LIST, &mut found, |token| token.id);
     let now = caller.app().clock().now();
@@ -101,7 +101,7 @@ pub(super) async fn rotate(change: Change<TokensWrite>, id: Path<String>) -> Api
     let token = found(caller, &id).await?;
     let wanted = change.wanted_if_any(requests::rotate)?;
     // The caller who receives the secret has what the token has.
-    let (store, by) = (caller.store(), caller.by());
+    let (store, by) = (caller.store(), caller.requester());
     let reach = tokens::check_reach(store, by, TokensWrite::SCOPE, &token.scopes, &token.workspaces);
     caller.allowed(reach.await).await?;
     let secret = fresh(token.id, caller.app().random())?;
@@ -140,7 +140,7 @@ async fn end(
     let now = caller.app().clock().now();
     let answer = change
         .make(async |changes| {
-            let revoked = tokens::revoke(changes, caller.by(), token.id, &reason, workspace).await?;
+            let revoked = tokens::revoke(changes, caller.requester(), token.id, &reason, workspace).await?;
             reply(&records::token(revoked, now))
         })
         .await;
@@ -153,7 +153,7 @@ async fn found<S: Asked>(caller: &Caller<S>, id: &str) -> ApiResult<StoredServic
     let not_found = || ApiError::new(ErrorCode::ServiceTokenNotFound);
     let id = Uuid::parse_str(id).map_err(|_| not_found())?;
     let token = caller.store().service_token(id).await?.ok_or_else(not_found)?;
-    if tokens::sees(caller.store(), caller.by(), S::SCOPE, &token).await? {
+    if tokens::sees(caller.store(), caller.requester(), S::SCOPE, &token).await? {
         return Ok(token);
     }
     Err(caller.denied(ApiError::new(ErrorCode::WorkspaceForbidden)).await)

@@ -72,7 +72,7 @@ async fn create(change: Change<VaultWrite>) -> ApiResult<HttpResponse> {
     };
     change
         .make(async |changes| {
-            let made = vault::create(changes, caller.by(), keys, new).await?;
+            let made = vault::create(changes, caller.requester(), keys, new).await?;
             Reply::made(true, &record(made))
         })
         .await
@@ -86,7 +86,7 @@ async fn update(change: Change<VaultWrite>, id: Path<String>) -> ApiResult<HttpR
     let wanted = change.wanted(requests::update)?;
     change
         .make(async |changes| {
-            let changed = vault::change(changes, caller.by(), keys, known.id, wanted).await?;
+            let changed = vault::change(changes, caller.requester(), keys, known.id, wanted).await?;
             Reply::ok(&record(changed))
         })
         .await
@@ -100,7 +100,7 @@ async fn delete(change: Change<VaultWrite>, id: Path<String>) -> ApiResult<HttpR
     change.wants_no_more()?;
     change
         .make(async |changes| {
-            vault::delete(changes, caller.by(), &known).await?;
+            vault::delete(changes, caller.requester(), &known).await?;
             Ok(Reply::nothing())
         })
         .await

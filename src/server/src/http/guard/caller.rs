@@ -9,7 +9,7 @@ use actix_web::dev::Payload;
 use actix_web::{FromRequest, HttpRequest};
 use auth::principal::{Place, Principal};
 use auth::scope::Scope;
-use control::By;
+use control::Requester;
 use store::{AuditEntry, AuditTarget, Store, StoredWorkspace};
 use uuid::Uuid;
 use wire::ErrorCode;
@@ -162,8 +162,12 @@ impl<S> Caller<S> {
     }
 
     /// The caller as decisions know them.
-    pub(in crate::http) fn by(&self) -> By<'_> {
-        By { principal: &self.principal, address: self.address, request_id: self.request_id.as_deref() }
+    pub(in crate::http) fn requester(&self) -> Requester<'_> {
+        Requester {
+            principal: &self.principal,
+            address: self.address,
+            request_id: self.request_id.as_deref(),
+        }
     }
 
     /// A row of the audit trail for something that the caller does.
@@ -174,7 +178,7 @@ impl<S> Caller<S> {
         workspace: Option<Uuid>,
         reason: Option<String>,
     ) -> AuditEntry {
-        self.by().audit(action, target, workspace, reason)
+        self.requester().audit(action, target, workspace, reason)
     }
 }
 

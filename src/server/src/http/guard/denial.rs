@@ -2,8 +2,7 @@
 
 use actix_web::HttpRequest;
 use auth::principal::Denied;
-use auth::scope::ScopeSet;
-use control::Decided;
+use control::{Decision, Refusal};
 use store::{AuditEntry, AuditTarget, Outcome, StoreError};
 use uuid::Uuid;
 use wire::ErrorCode;
@@ -16,13 +15,9 @@ use crate::http::request_id;
 /// The answer.
 pub(super) fn answer(denied: Denied) -> ApiError {
     match denied {
-        Denied::Scopes(missing) => missing_scopes(missing),
+        Denied::Scopes(missing) => Refusal::missing(missing).into(),
         Denied::Workspace => ApiError::new(ErrorCode::WorkspaceForbidden),
     }
-}
-
-fn missing_scopes(missing: ScopeSet) -> ApiError {
-    ApiError::new(ErrorCode::MissingScope).with_message(format!("Missing required scopes: {missing}"))
 }
 
 /// Method and pattern of the route that was asked for, which holds nothing of anybody.
@@ -42,7 +37,7 @@ impl<S: Asked> Caller<S> {
     }
 
     /// The refusal of a caller who may not, noted in the audit trail.
-    pub(in crate::http) async fn allowed<T>(&self, decided: Decided<T>) -> ApiResult<T> {
+    pub(in crate::http) async fn allowed<T>(&self, decided: Decision<T>) -> ApiResult<T> {
         match decided {
             Ok(allowed) => Ok(allowed),
             Err(refused) => Err(self.denied(refused.into()).await),

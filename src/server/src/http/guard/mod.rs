@@ -23,6 +23,7 @@ use actix_web::web::Data;
 
 pub(super) use anyone::Anyone;
 pub(super) use caller::{Caller, peer};
+pub(super) use control::place;
 pub(super) use credential::{Credential, read as credential};
 pub(super) use gate::token_key;
 pub(crate) use gate::{Gate, GateParts};
@@ -35,7 +36,6 @@ pub(super) use scopes::{
 pub(super) use socket::SocketCaller;
 pub(super) use watcher::Watcher;
 use wire::ErrorCode;
-pub(super) use workspace::place;
 
 use super::App;
 use super::error::ApiError;

@@ -1,6 +1,6 @@
 //! The workspace of a request.
 
-use auth::principal::Place;
+use control::place;
 use store::{DEFAULT_WORKSPACE, StoredWorkflow, StoredWorkspace, WorkflowRef};
 use uuid::Uuid;
 use wire::ErrorCode;
@@ -126,8 +126,4 @@ impl<S: Asked> Caller<S> {
         }
         self.enter(place(&there)).await
     }
-}
-
-pub(in crate::http) fn place(workspace: &StoredWorkspace) -> Place<'_> {
-    Place { id: workspace.id, slug: &workspace.slug }
 }

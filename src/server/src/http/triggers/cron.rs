@@ -33,7 +33,7 @@ pub(super) async fn set(change: Change<WorkflowsWrite>, name: Path<String>) -> A
     let (settings, next) = change.wanted(|body| requests::cron(body, now))?;
     change
         .make(async |changes| {
-            let stored = triggers::set_cron(changes, caller.by(), &workflow, &settings, next).await?;
+            let stored = triggers::set_cron(changes, caller.requester(), &workflow, &settings, next).await?;
             Reply::ok(&record(stored))
         })
         .await
@@ -46,7 +46,7 @@ pub(super) async fn remove(change: Change<WorkflowsWrite>, name: Path<String>) -
     change.wants_no_more()?;
     change
         .make(async |changes| {
-            triggers::remove_cron(changes, caller.by(), &workflow).await?;
+            triggers::remove_cron(changes, caller.requester(), &workflow).await?;
             Ok(Reply::nothing())
         })
         .await

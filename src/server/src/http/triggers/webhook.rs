@@ -42,7 +42,8 @@ pub(super) async fn set(change: Change<WorkflowsWrite>, name: Path<String>) -> A
     let sealed = secrets.seal(caller.app(), workflow.id)?;
     change
         .make(async |changes| {
-            let stored = triggers::set_webhook(changes, caller.by(), &workflow, &config, &sealed).await?;
+            let stored =
+                triggers::set_webhook(changes, caller.requester(), &workflow, &config, &sealed).await?;
             Reply::ok(&record(stored, &secrets)?)
         })
         .await
@@ -55,7 +56,7 @@ pub(super) async fn remove(change: Change<WorkflowsWrite>, name: Path<String>) -
     change.wants_no_more()?;
     change
         .make(async |changes| {
-            triggers::remove_webhook(changes, caller.by(), &workflow).await?;
+            triggers::remove_webhook(changes, caller.requester(), &workflow).await?;
             Ok(Reply::nothing())
         })
         .await

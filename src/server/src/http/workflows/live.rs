@@ -19,7 +19,7 @@ pub(super) async fn set(
     let caller = &change.caller;
     let (name, number) = &*path;
     let workflow = caller.workflow(name).await?;
-    caller.allowed(workflows::check_publishes(caller.by(), workflow.workspace_id)).await?;
+    caller.allowed(workflows::check_publishes(caller.requester(), workflow.workspace_id)).await?;
     // Clients may send `force`. It has no effect until a publishing gate exists.
     change.wanted_if_any(requests::set_live)?;
     let version = versions::find(caller, &workflow, number).await?;
@@ -30,7 +30,7 @@ pub(super) async fn set(
     let base = change.public_base();
     change
         .make(async |changes| {
-            let live = workflows::set_live(changes, caller.by(), &workflow, number).await?;
+            let live = workflows::set_live(changes, caller.requester(), &workflow, number).await?;
             Reply::ok(&records::workflow(live, &base))
         })
         .await

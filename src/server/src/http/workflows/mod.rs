@@ -126,13 +126,13 @@ async fn archive(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResul
     let workflow = caller.workflow(&name).await?;
     if workflow.is_public {
         // It takes the publication back.
-        caller.allowed(workflows::check_publishes(caller.by(), workflow.workspace_id)).await?;
+        caller.allowed(workflows::check_publishes(caller.requester(), workflow.workspace_id)).await?;
     }
     change.wants_no_more()?;
     let base = change.public_base();
     let answer = change
         .make(async |changes| {
-            let archived = workflows::archive(changes, caller.by(), &workflow).await?;
+            let archived = workflows::archive(changes, caller.requester(), &workflow).await?;
             Reply::ok(&records::workflow(archived, &base))
         })
         .await;

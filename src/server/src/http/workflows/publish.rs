@@ -15,12 +15,12 @@ use crate::http::idempotency::Reply;
 pub(super) async fn publish(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let workflow = caller.workflow(&name).await?;
-    caller.allowed(workflows::check_publishes(caller.by(), workflow.workspace_id)).await?;
+    caller.allowed(workflows::check_publishes(caller.requester(), workflow.workspace_id)).await?;
     let wanted = change.wanted_if_any(requests::publish)?;
     let (base, author) = (change.public_base(), caller.name());
     change
         .make(async |changes| {
-            let (by, login) = (caller.by(), wanted.require_login);
+            let (by, login) = (caller.requester(), wanted.require_login);
             let (published, new) =
                 workflows::publish(changes, by, &workflow, login, author.as_deref()).await?;
             let share_url = records::share_url(&base, workflow.id);
@@ -33,12 +33,12 @@ pub(super) async fn publish(change: Change<WorkflowsWrite>, name: Path<String>) 
 pub(super) async fn revoke(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let workflow = caller.workflow(&name).await?;
-    caller.allowed(workflows::check_publishes(caller.by(), workflow.workspace_id)).await?;
+    caller.allowed(workflows::check_publishes(caller.requester(), workflow.workspace_id)).await?;
     change.wants_no_more()?;
     let base = change.public_base();
     change
         .make(async |changes| {
-            let private = workflows::unpublish(changes, caller.by(), &workflow).await?;
+            let private = workflows::unpublish(changes, caller.requester(), &workflow).await?;
             Reply::ok(&records::workflow(private, &base))
         })
         .await

@@ -44,12 +44,12 @@ pub(super) async fn add(change: Change<WorkspacesWrite>, name: Path<String>) -> 
     let caller = &change.caller;
     let workspace = caller.workspace_called(&name).await?;
     let wanted = change.wanted(requests::add_member)?;
-    caller.allowed(members::check_gives(caller.by(), &workspace, wanted.role)).await?;
+    caller.allowed(members::check_gives(caller.requester(), &workspace, wanted.role)).await?;
     let (now, letter) = (caller.app().clock().now(), letter(&change, &workspace, &wanted)?);
     let invited = members::Invited { email: wanted.email.as_str(), role: wanted.role, letter, now };
     let answer = change
         .make(async |changes| {
-            let made = members::add(changes, caller.by(), &workspace, invited).await?;
+            let made = members::add(changes, caller.requester(), &workspace, invited).await?;
             Reply::made(made.added == Added::New, &records::member(made.member, now))
         })
         .await;
@@ -91,7 +91,7 @@ pub(super) async fn change_role(
     let now = caller.app().clock().now();
     let answer = change
         .make(async |changes| {
-            let member = members::change_role(changes, caller.by(), &workspace, user, role).await?;
+            let member = members::change_role(changes, caller.requester(), &workspace, user, role).await?;
             Reply::ok(&records::member(member, now))
         })
         .await;
@@ -113,7 +113,7 @@ pub(super) async fn remove(
     change.wants_no_more()?;
     let answer = change
         .make(async |changes| {
-            members::remove(changes, caller.by(), &workspace, user).await?;
+            members::remove(changes, caller.requester(), &workspace, user).await?;
             Ok(Reply::nothing())
         })
         .await;

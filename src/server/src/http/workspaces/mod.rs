@@ -62,13 +62,13 @@ async fn list(
 /// The user who creates a workspace owns it.
 async fn create(change: Change<WorkspacesWrite>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
-    caller.allowed(workspaces::check_creates(caller.by())).await?;
+    caller.allowed(workspaces::check_creates(caller.requester())).await?;
     let wanted = change.wanted(requests::create)?;
     let name = wanted.name.as_deref().unwrap_or(&wanted.slug);
     let owner = caller.principal().user_id();
     change
         .make(async |changes| {
-            let made = workspaces::create(changes, caller.by(), &wanted.slug, name).await?;
+            let made = workspaces::create(changes, caller.requester(), &wanted.slug, name).await?;
             let mut record = records::workspace(made, caller.principal());
             record.role = owner.map(|_| auth::role::Role::Owner.as_str().to_owned());
             Reply::made(true, &record)
@@ -96,7 +96,7 @@ async fn rename(change: Change<WorkspacesWrite>, name: Path<String>) -> ApiResul
     let wanted = change.wanted(requests::update)?;
     change
         .make(async |changes| {
-            let renamed = workspaces::rename(changes, caller.by(), &workspace, &wanted.name).await?;
+            let renamed = workspaces::rename(changes, caller.requester(), &workspace, &wanted.name).await?;
             Reply::ok(&records::workspace(renamed, caller.principal()))
         })
         .await
@@ -106,11 +106,11 @@ async fn rename(change: Change<WorkspacesWrite>, name: Path<String>) -> ApiResul
 async fn delete(change: Change<WorkspacesWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let workspace = caller.workspace_called(&name).await?;
-    caller.allowed(workspaces::check_deletes(caller.by(), &workspace)).await?;
+    caller.allowed(workspaces::check_deletes(caller.requester(), &workspace)).await?;
     change.wants_no_more()?;
     change
         .make(async |changes| {
-            workspaces::delete(changes, caller.by(), &workspace).await?;
+            workspaces::delete(changes, caller.requester(), &workspace).await?;
             Ok(Reply::nothing())
         })
         .await

@@ -22,15 +22,15 @@ pub(super) fn fill(prose: &str) -> Result<String> {
 
 fn text(kind: &str, name: &str) -> Result<String> {
     if kind == "operations" {
-        let part = wire::operations::PARTS.iter().find(|(part, _)| *part == name);
-        return table(part.context("there is no such part")?.1);
+        let part = wire::operations::PARTS.iter().find(|part| part.name == name);
+        return table(part.context("part not found")?.operations);
     }
     let operation = wire::operations::all().find(|operation| operation.id == name);
-    let operation = operation.context("there is no such operation")?;
+    let operation = operation.context("operation not found")?;
     let example = match kind {
         "request" => operation.body.and_then(|body| body.shape.example),
         "answer" => operation.answers.iter().find_map(|answer| answer.shape?.example),
-        _ => bail!("there is no such marker"),
+        _ => bail!("unknown marker"),
     };
     let example = example.context("it has no example")?;
     Ok(format!("```json\n{example}\n```"))
@@ -41,6 +41,7 @@ fn table(operations: &[&Operation]) -> Result<String> {
     for operation in operations {
         let scope = match operation.access {
             Access::Scope(scope) | Access::Anywhere(scope) => format!("`{scope}`"),
+            Access::User => "a sign-in".to_owned(),
             Access::Own => String::new(),
         };
         let answers: Vec<String> = operation.answers.iter().map(success).collect();

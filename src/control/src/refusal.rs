@@ -7,11 +7,11 @@ use store::StoreError;
 use wire::ErrorCode;
 
 /// What was decided, or why nothing is done.
-pub type Decided<T> = Result<T, Refused>;
+pub type Decision<T> = Result<T, Refusal>;
 
 /// Why something is not done.
 #[derive(Debug)]
-pub struct Refused {
+pub struct Refusal {
     /// Its stable code.
     pub code: ErrorCode,
     /// A public message other than the table's.
@@ -22,7 +22,7 @@ pub struct Refused {
     pub cause: Option<String>,
 }
 
-impl Refused {
+impl Refusal {
     /// A refusal with the table's message.
     #[must_use]
     pub fn new(code: ErrorCode) -> Self {
@@ -44,13 +44,13 @@ impl Refused {
     }
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.code.as_str())
     }
 }
 
-impl From<StoreError> for Refused {
+impl From<StoreError> for Refusal {
     fn from(error: StoreError) -> Self {
         Self { cause: Some(error.to_string()), ..Self::new(error.code()) }
     }
