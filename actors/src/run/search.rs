@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use engine::NodeError;
-use engine::ports::{ChunkPlace, FoundChunk, Ranked, SearchIndex};
+use engine::ports::{FoundChunk, SearchIndex};
 use engine::search::{Best, IndexedChunk, cosine, packed};
+use engine::search::{ChunkPlace, Ranked};
 use serde_json::{Map, Value};
 use store::{IndexRefusal, MOST_INDEXED_CHUNKS, NewChunk, Store, StoreError, StoredIndex};
 use uuid::Uuid;

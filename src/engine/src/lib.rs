@@ -7,19 +7,19 @@ mod cache;
 mod canonical;
 mod channel;
 mod check;
+mod compile;
 mod credentials;
 mod cut;
 mod diff;
 mod document;
 mod error;
 mod execute;
-mod functions;
 mod graph;
 mod limits;
 mod mcp;
 pub mod nodes;
+mod outbound;
 pub mod outbox;
-pub mod ports;
 mod redact;
 mod references;
 pub mod runnable_config;
@@ -27,17 +27,16 @@ mod schema;
 pub mod search;
 mod tags;
 mod template;
-mod undefined;
 
 pub use cache::Cache;
 pub use canonical::{CanonicalError, digest, identity};
 pub use channel::{Channel, Rule};
-pub use check::{Plan, TEMPLATE_FILTERS, TEMPLATE_TESTS, check, check_all, compile};
-pub use credentials::{CredentialUse, credentials};
+pub use check::{TEMPLATE_FILTERS, TEMPLATE_TESTS};
+pub use compile::{CredentialUse, check, check_all, compile, credentials};
 pub use diff::{diff, diff_config};
 pub use error::{NodeError, RunError};
 pub use execute::{
-    Activity, FilledInput, Idle, Life, Patch, RecordedStep, RunInfo, RunInput, execute, refill,
+    Activity, FilledInput, Idle, Life, Patch, Plan, RecordedStep, RunInfo, RunInput, execute, ports, refill,
 };
 pub use graph::parse::parse;
 pub use graph::{Case, END, EdgeSpec, Graph, NodeSpec, OnError, START, Target};

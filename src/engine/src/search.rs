@@ -8,12 +8,22 @@ use serde_json::{Map, Value};
 use unicode_normalization::UnicodeNormalization;
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::ports::{ChunkPlace, Ranked};
-
 /// Letters of a term that count.
 const TERM_LETTERS: usize = 64;
 /// How much a rank further down still counts (reciprocal rank fusion).
 const RRF: f64 = 60.0;
+
+/// A chunk's place in an index: its document's number, and which of the document's it is.
+pub type ChunkPlace = (i64, i32);
+
+/// A chunk in a ranking.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ranked {
+    /// Where it is.
+    pub place: ChunkPlace,
+    /// The more the better.
+    pub score: f64,
+}
 
 /// A chunk as an index takes it.
 #[derive(Debug, Clone, PartialEq)]

@@ -12,8 +12,9 @@ use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::runtime::Handle;
 use tokio_postgres::config::Host;
 
-use crate::connect::{Connector, Session};
-use crate::{Options, Store, migrate, partitions, roles};
+use crate::database::connect::{Connector, Session};
+use crate::system::{migrate, partitions, roles};
+use crate::{Options, Store};
 
 /// Names the cluster that tests may use; `cargo xtask test` starts one.
 pub const TEST_DSN: &str = "CALLBOARD_TEST_DSN";

@@ -4,8 +4,8 @@ use minijinja::ErrorKind;
 use minijinja::machinery::{Token, tokenize};
 use minijinja::syntax::SyntaxConfig;
 
-use crate::functions;
 use crate::graph::fields::nearest;
+use crate::template::functions;
 use crate::template::{ENVIRONMENT, has_holes};
 
 /// Filters of the template language, without their aliases.

@@ -1,12 +1,6 @@
-//! Everything that is asked before a graph is taken: what it means, and what is wrong with it, all at once.
+//! Problems of a graph and names of its templates, collected while it is compiled.
 
 mod calls;
-mod code;
-mod compile;
-mod names;
-mod plain_secrets;
-mod providers;
-mod reach;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,62 +10,21 @@ use serde_json::Value;
 use wire::FieldError;
 
 pub use calls::{FILTERS as TEMPLATE_FILTERS, TESTS as TEMPLATE_TESTS};
-pub use code::check_all;
-pub(crate) use compile::{Destination, PlanNode, PlanTarget, plan_body};
-pub use compile::{Plan, compile};
 
 use crate::Problems;
 use crate::credentials::{Segment, has_secrets, segments};
 use crate::graph::fields::escape;
-use crate::graph::parse::read_graph;
 use crate::template;
-
-/// Reads and compiles a graph: what is asked before one is saved.
-///
-/// # Errors
-/// Every problem of its shape and of its meaning, each with a JSON pointer, a code and, where one can tell, what to
-/// write instead.
-pub fn check(document: &Value) -> Result<Plan, Problems> {
-    let mut check = Check::default();
-    let graph = read_graph(document, &mut check.problems);
-    // An edge that could not be read may have led anywhere.
-    let misread =
-        |problem: &FieldError| problem.pointer.starts_with("/edges") && problem.code != "unknown_field";
-    let edges_are_read = !check.problems.iter().any(misread);
-    let plan = graph.map(|graph| {
-        let plan = compile::plan(&graph, &mut check);
-        let reach = reach::Reach::of(&graph).filter(|_| edges_are_read);
-        // Where nodes cannot be reached at all, it is that which has to be mended first.
-        let sound = reach.filter(|reach| reach::check(&graph, reach, &mut check));
-        names::check(&graph, sound.as_ref(), &mut check);
-        plan
-    });
-    plain_secrets::check(document, &mut check);
-    check.problems.append(&mut check.at_saving);
-    match plan {
-        Some(plan) if check.problems.is_empty() => Ok(plan),
-        _ => {
-            check.problems.sort_by_cached_key(|problem| (place(&problem.pointer), problem.code.clone()));
-            Err(check.problems)
-        }
-    }
-}
-
-/// A pointer by its parts, numbers as numbers, so that problems stand together as their places do.
-fn place(pointer: &str) -> Vec<(u64, String)> {
-    let part = |part: &str| part.parse().map_or_else(|_| (u64::MAX, part.to_owned()), |n| (n, String::new()));
-    pointer.split('/').map(part).collect()
-}
 
 /// What is noted while a graph is compiled.
 #[derive(Default)]
 pub(crate) struct Check {
     pub(crate) problems: Problems,
     /// What is wrong with values that are looked at only when a graph is saved: a version that was taken runs on.
-    at_saving: Problems,
-    names: Vec<Named>,
-    owner: Owner,
-    locals: Locals,
+    pub(crate) at_saving: Problems,
+    pub(crate) names: Vec<Named>,
+    pub(crate) owner: Owner,
+    pub(crate) locals: Locals,
     /// The graph's own code.
     pub(crate) modules: Arc<Modules>,
     /// Those of them that are JavaScript, which may import one another.
@@ -80,25 +33,25 @@ pub(crate) struct Check {
 
 /// What is known here besides what every template sees.
 #[derive(Debug, Clone, Copy, Default)]
-struct Locals {
+pub(crate) struct Locals {
     /// Inside the body of a `for_each`: `item` and `index`.
-    items: bool,
+    pub(crate) items: bool,
     /// Inside the node of a tool: `args`.
-    args: bool,
+    pub(crate) args: bool,
 }
 
 /// A name that a template or a condition uses.
-struct Named {
+pub(crate) struct Named {
     /// Dotted: `results.classify.kind`.
-    name: String,
-    pointer: String,
-    owner: Owner,
-    locals: Locals,
+    pub(crate) name: String,
+    pub(crate) pointer: String,
+    pub(crate) owner: Owner,
+    pub(crate) locals: Locals,
 }
 
 /// Whose template it is: that says which results it may see.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-enum Owner {
+pub(crate) enum Owner {
     /// This node's fields: results of nodes before it.
     Node(String),
     /// What follows these nodes: their results too.
@@ -120,7 +73,7 @@ impl Check {
     }
 
     /// Says whose the next templates are.
-    fn of(&mut self, owner: Owner) {
+    pub(crate) fn of(&mut self, owner: Owner) {
         self.owner = owner;
     }
 

@@ -16,7 +16,7 @@ use wire::ErrorCode;
 pub(crate) use kind::{Format, of};
 
 use crate::NodeError;
-use crate::nodes::outbound;
+use crate::outbound;
 
 /// Bytes of a document.
 pub(crate) const MOST_BYTES: u64 = 10 * 1024 * 1024;

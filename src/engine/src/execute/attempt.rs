@@ -18,11 +18,11 @@ use super::frame::{Env, Frame};
 use super::output::StepOutput;
 use super::recorded::RecordedStep;
 use super::reuse::Finished;
-use crate::check::PlanNode;
-use crate::functions::ids;
+use crate::execute::PlanNode;
+use crate::execute::ports::{JournalError, Ports, StepOutcome, StepRecord};
+use crate::execute::{Effect, Failure};
 use crate::graph::{OnUnknown, Retry};
-use crate::nodes::{Effect, Failure};
-use crate::ports::{JournalError, Ports, StepOutcome, StepRecord};
+use crate::template::functions::ids;
 use crate::{NodeError, limits};
 
 /// Longest wait that the called service may ask for.
@@ -399,7 +399,7 @@ impl Visit<'_> {
             true => {
                 // The same in each attempt of the node around it.
                 let path = self.earlier.last().unwrap_or(&self.path);
-                ids::scope(self.view, self.frame.input.life(self.step), &format!("{path}#{}", self.visit))
+                ids::scope(self.view, self.frame.input.run_of(self.step), &format!("{path}#{}", self.visit))
             }
             false => self.view.clone(),
         };

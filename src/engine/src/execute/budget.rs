@@ -10,8 +10,8 @@ use wire::ErrorCode;
 
 use super::recorded::RecordedStep;
 use crate::RunError;
+use crate::execute::Failure;
 use crate::limits;
-use crate::nodes::Failure;
 
 /// Attempts of nodes, those of earlier lives included.
 const MAX_STEPS: u64 = 100_000;

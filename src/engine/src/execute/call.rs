@@ -16,14 +16,16 @@ use wire::chat::NoticeLevel;
 
 use super::activity::Place;
 use super::attempt::{Visit, Visited};
+use super::delivery::Delivery;
 use super::frame::{Env, Frame};
 use super::output::{SlotOutput, StepOutput};
 use super::reuse::Finished;
 use super::{RunInfo, RunInput, Stop, steps};
-use crate::check::PlanNode;
-use crate::nodes::Failure;
-use crate::outbox::Delivery;
-use crate::ports::{Answer, Credentials, Databases, Ports, Resolved, SearchIndex, StepKey, Workflows};
+use crate::execute::Failure;
+use crate::execute::PlanNode;
+use crate::execute::ports::{
+    Answer, Credentials, Databases, Ports, Resolved, SearchIndex, StepKey, Workflows,
+};
 use crate::redact::Redactor;
 use crate::template::overlay;
 use crate::{NodeError, RunError};

@@ -11,7 +11,7 @@ use super::budget::Budget;
 use super::recorded::Recorded;
 use super::refill::Refill;
 use super::{RunInput, Stop};
-use crate::ports::{JournalError, Ports};
+use crate::execute::ports::{JournalError, Ports};
 use crate::redact::Redactor;
 use crate::{Plan, RunError};
 

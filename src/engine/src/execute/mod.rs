@@ -7,8 +7,12 @@ mod activity;
 mod attempt;
 mod budget;
 mod call;
+mod delivery;
 mod frame;
+mod node;
 mod output;
+mod plan;
+pub mod ports;
 mod recorded;
 mod refill;
 mod reuse;
@@ -23,13 +27,18 @@ use wire::ErrorCode;
 
 pub use activity::{Activity, Idle};
 pub(crate) use call::{Call, Nested};
+pub use delivery::{Delivery, Mail};
+pub use node::{Effect, NodeType};
+pub(crate) use node::{Failure, Node};
 pub(crate) use output::StepOutput;
+pub use plan::Plan;
+pub(crate) use plan::{Destination, PlanEdge, PlanNode, PlanTarget};
 pub use recorded::RecordedStep;
 pub use refill::{FilledInput, refill};
 
-use crate::ports::Ports;
+use crate::execute::ports::Ports;
 use crate::redact::Redactor;
-use crate::{Plan, RunError, limits};
+use crate::{RunError, limits};
 use budget::Budget;
 use frame::{Env, Frame};
 use recorded::Recorded;
@@ -68,6 +77,11 @@ impl RunInput {
     /// The run that has executed a super-step.
     pub(crate) fn life(&self, step: u32) -> Option<&Life> {
         self.lives.iter().rev().find(|life| life.step <= step).or(self.lives.first())
+    }
+
+    /// The id of that run.
+    pub(crate) fn run_of(&self, step: u32) -> Option<&str> {
+        self.life(step).map(|life| life.run.as_str())
     }
 }
 

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use wire::chat::NoticeLevel;
 
-use crate::ports::Output;
+use crate::execute::ports::Output;
 
 /// What one node said while it was held.
 #[derive(Debug, Clone, PartialEq, Eq)]

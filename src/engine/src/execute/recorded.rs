@@ -11,7 +11,7 @@ use crate::NodeError;
 /// A journal row of an earlier life of this run.
 #[derive(Debug, Clone)]
 pub struct RecordedStep {
-    /// The node, as in [`crate::ports::StepRecord::node`].
+    /// The node, as in [`crate::execute::ports::StepRecord::node`].
     pub node: String,
     /// Which visit, from 1.
     pub visit: u32,

@@ -15,8 +15,8 @@ use super::output::StepOutput;
 use super::recorded::{Recorded, RecordedStep};
 use super::{Activity, RunInput, steps};
 use crate::Plan;
-use crate::nodes::{Effect, Failure};
-use crate::ports::{Nowhere, Ports, StepRecord};
+use crate::execute::ports::{Nowhere, Ports, StepRecord};
+use crate::execute::{Effect, Failure};
 use crate::redact::Redactor;
 
 /// What a visit of a node was given.

@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::attempt::Visit;
 use super::recorded::RecordedStep;
 use crate::NodeError;
-use crate::nodes::Effect;
-use crate::ports::StepRecord;
+use crate::execute::Effect;
+use crate::execute::ports::StepRecord;
 
 /// Finished rows inside a visit's attempts, by their names in the journal.
 pub(super) type Finished = Mutex<HashMap<String, RecordedStep>>;

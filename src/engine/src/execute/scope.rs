@@ -11,8 +11,8 @@ use serde_json::{Map, Value};
 
 use super::frame::Frame;
 use crate::channel::Channel;
-use crate::functions::{date, ids};
 use crate::limits::{LARGEST, size, too_large};
+use crate::template::functions::{date, ids};
 use crate::template::{as_text, fill, has_holes, overlay};
 use crate::{NodeError, Plan};
 

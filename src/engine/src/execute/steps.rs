@@ -16,10 +16,10 @@ use super::attempt::{Receipt, Visit, Visited, aside};
 use super::frame::{Env, Frame, lost};
 use super::output::{SlotOutput, StepOutput};
 use super::scope::Scope;
-use crate::check::{Destination, PlanNode, PlanTarget};
-use crate::functions::ids;
+use crate::execute::Failure;
+use crate::execute::{Destination, PlanNode, PlanTarget};
 use crate::graph::{END, OnError};
-use crate::nodes::Failure;
+use crate::template::functions::ids;
 use crate::template::{fill, holds};
 use crate::{NodeError, Plan, RunError};
 
@@ -256,7 +256,7 @@ impl Execution<'_> {
         let view = match node.makes_ids {
             true => {
                 let place = format!("{}#{step}#state", self.frame.path(&node.name));
-                ids::scope(&view, self.frame.input.life(step), &place)
+                ids::scope(&view, self.frame.input.run_of(step), &place)
             }
             false => view,
         };
@@ -345,8 +345,8 @@ impl Execution<'_> {
         if let Some(template) = &self.plan.output {
             let view = match ids::are_made_in(&template.to_string()) {
                 true => {
-                    let life = self.frame.input.life(self.frame.step.unwrap_or(u32::MAX));
-                    ids::scope(&self.scope.view(), life, &self.frame.path("#output"))
+                    let run = self.frame.input.run_of(self.frame.step.unwrap_or(u32::MAX));
+                    ids::scope(&self.scope.view(), run, &self.frame.path("#output"))
                 }
                 false => self.scope.view(),
             };

@@ -8,9 +8,9 @@ use super::attempt::{Visit, Visited};
 use super::call::ask;
 use super::recorded::RecordedStep;
 use crate::NodeError;
+use crate::execute::ports::{Question, StepKey, StepOutcome, StepRecord};
+use crate::execute::{Effect, Failure};
 use crate::graph::OnUnknown;
-use crate::nodes::{Effect, Failure};
-use crate::ports::{Question, StepKey, StepOutcome, StepRecord};
 
 impl Visit<'_> {
     /// How to handle an attempt whose outcome is unknown after a crash.

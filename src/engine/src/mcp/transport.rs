@@ -17,7 +17,7 @@ use sse_stream::{Sse, SseStream};
 use wire::ErrorCode;
 
 use crate::NodeError;
-use crate::nodes::outbound::is_retryable;
+use crate::outbound::is_retryable;
 
 /// A tool may think before it answers, and while it does.
 const LIMITS: Limits = Limits {

@@ -9,15 +9,15 @@ use sandbox::{Entry, Language, Limits, Modules, SandboxError};
 use serde_json::{Value, json};
 use wire::{ErrorCode, FieldError};
 
-use super::{Call, Effect, Failure, Node, NodeType};
 use crate::NodeError;
 use crate::check::Check;
+use crate::execute::{Call, Effect, Failure, Node, NodeType};
 use crate::graph::NodeSpec;
 use crate::graph::fields::{Fields, listed, nearest};
 use crate::graph::modules;
 use crate::template::fill;
 
-pub(super) const TYPE: NodeType = NodeType {
+pub(crate) const TYPE: NodeType = NodeType {
     name: "code",
     group: "code",
     summary: "Runs Python or JavaScript in a sandbox: a function of one of the graph's modules, or a short piece of code.",

@@ -1,360 +1,61 @@
-//! The node catalogue: one file for each type.
+//! The node catalogue: one file for each type, in a folder for each group.
 
-mod agent;
-mod asking;
-mod assert;
+mod build;
 mod catalogue;
-mod chunk;
-mod classify;
+mod chat;
 mod code;
-mod delay;
-mod discord_message;
-mod document_read;
-mod email_send;
-mod embed;
-mod extract;
-mod filter;
-mod for_each;
-mod http_request;
-mod index_search;
-mod index_upsert;
-mod json;
-mod judge;
-mod llm;
-mod log;
-mod mcp_call;
-mod merge;
-mod messaging;
-mod notice;
-pub(crate) mod outbound;
-mod path;
-mod postgres_query;
-mod progress;
-mod reply;
-mod rss_read;
-mod set;
-mod slack_message;
-mod sub_workflow;
+mod data;
+pub(crate) mod fields;
+mod logic;
+mod models;
+mod network;
 mod table;
-mod target;
-mod telegram_message;
-mod template;
-mod transform;
-mod wait_for_input;
-mod webhook_send;
 
-use std::time::Duration;
-
-use async_trait::async_trait;
-use chrono::{DateTime, Utc};
-use minijinja::Value as View;
-use serde_json::{Value, json};
-use wire::FieldError;
-
+pub(crate) use build::plan_body;
 pub use catalogue::{Unknown, find};
 pub use table::{FieldRow, Needed, common_fields};
 
-pub(crate) use crate::execute::Call;
-
-use crate::NodeError;
-use crate::check::Check;
-use crate::graph::common;
-use crate::graph::fields::Fields;
-use crate::graph::{NodeSpec, OnUnknown, Retry};
-use crate::ports::Question;
-use crate::template::has_holes;
-
-/// A node of a compiled graph.
-#[async_trait]
-pub(crate) trait Node: Send + Sync {
-    /// What the node works on: its fields with their templates filled. Pure; its digest goes into the journal.
-    ///
-    /// # Errors
-    /// A template that cannot be filled.
-    fn input(&self, scope: &View) -> Result<Value, NodeError>;
-
-    /// Does the work and yields the node's result.
-    ///
-    /// # Errors
-    /// Whatever made it fail.
-    async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure>;
-
-    /// Whether the node writes to the turn's message.
-    fn streams(&self) -> bool {
-        false
-    }
-
-    /// Says what a finished visit had said.
-    ///
-    /// # Errors
-    /// Whatever made it fail; the visit stays finished.
-    async fn say_again(
-        &self,
-        result: &Value,
-        call: &Call<'_>,
-        _input: &Result<Value, NodeError>,
-    ) -> Result<(), Failure> {
-        if let Some(text) = result.get("text").and_then(Value::as_str) {
-            call.say(text).await;
-        }
-        Ok(())
-    }
-
-    /// Whether the moment it began must be durable before it begins.
-    fn records_start(&self) -> bool {
-        false
-    }
-
-    /// What a resumed attempt will have to know; noted with the start.
-    ///
-    /// # Errors
-    /// Whatever keeps it from beginning.
-    async fn begin(&self, _input: &Value, _call: &Call<'_>) -> Result<Option<Value>, Failure> {
-        Ok(None)
-    }
-
-    /// What a person is asked for; recorded with the start.
-    ///
-    /// # Errors
-    /// A question that cannot be asked.
-    fn question(&self, _input: &Value, _started_at: DateTime<Utc>) -> Result<Option<Question>, NodeError> {
-        Ok(None)
-    }
-
-    /// Whether doing it twice does no harm, where the type of the node alone does not say.
-    fn is_idempotent(&self) -> bool {
-        false
-    }
-
-    /// When it is tried again unless the graph says otherwise.
-    fn retry(&self) -> Retry {
-        Retry::NONE
-    }
-
-    /// Whether it keeps its limit by itself: counted from when its work begins, not from when it waits to begin.
-    fn keeps_time(&self) -> bool {
-        false
-    }
-
-    /// Limit of one attempt unless the graph says otherwise.
-    fn timeout(&self) -> Option<Duration> {
-        None
-    }
-}
-
-/// Why a node has no result.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Failure {
-    /// It failed.
-    Failed(NodeError),
-    /// What it is a part of has failed, and it only waited.
-    Halted,
-    /// The journal did not take a row; the run cannot go on here.
-    Lost(String),
-}
-
-impl From<NodeError> for Failure {
-    fn from(error: NodeError) -> Self {
-        Self::Failed(error)
-    }
-}
-
-/// What a node does to the world.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
-    /// Nothing: the same input gives the same result.
-    Pure,
-    /// It only waits.
-    Wait,
-    /// It says something to the readers of the run.
-    Speaks,
-    /// It reads what others may change meanwhile: twice does no harm.
-    Reads,
-    /// It asks a model: twice costs twice and does no harm.
-    Model,
-    /// It changes something outside, or may: done twice it may be there twice.
-    Outbound,
-    /// What its own nodes do.
-    Nested,
-}
-
-impl Effect {
-    /// What is done about an attempt whose outcome a crash left open, unless the graph says otherwise.
-    pub(crate) fn on_unknown(self) -> OnUnknown {
-        match self {
-            Self::Pure | Self::Wait | Self::Speaks | Self::Reads | Self::Model | Self::Nested => {
-                OnUnknown::Retry
-            }
-            Self::Outbound => OnUnknown::Fail,
-        }
-    }
-}
-
-/// A type of node.
-pub struct NodeType {
-    /// Its name in a graph.
-    pub name: &'static str,
-    /// `logic`, `models`, `chat`, …
-    pub group: &'static str,
-    /// One line.
-    pub summary: &'static str,
-    /// What it does to the world.
-    pub effect: Effect,
-    /// Fields in which `[[name]]` is a secret; everywhere else it is text.
-    pub secrets: &'static [&'static str],
-    /// JSON Schema of its own fields.
-    pub schema: fn() -> Value,
-    /// What `results.<node>` is.
-    pub result: &'static str,
-    /// The members that `results.<node>` may have; none: it may have any.
-    pub members: &'static [&'static str],
-    /// A node of this type.
-    pub example: fn() -> Value,
-    build: Build,
-}
-
-type Build = fn(&mut Fields<'_>, &NodeSpec, &mut Check) -> Option<Box<dyn Node>>;
-
-impl NodeType {
-    /// JSON Schema of a whole node of this type, the common members included.
-    #[must_use]
-    pub fn whole_schema(&self) -> Value {
-        let mut schema = (self.schema)();
-        let mut properties = serde_json::Map::new();
-        let name = json!({"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,63}$",
-                          "description": "Its name in edges and in `results`; unique in the graph."});
-        properties.insert("name".to_owned(), name);
-        properties.insert("type".to_owned(), json!({"const": self.name}));
-        if let Some(own) = schema.get_mut("properties").and_then(Value::as_object_mut) {
-            properties.append(own);
-        }
-        if let Value::Object(mut shared) = common::schema() {
-            properties.append(&mut shared);
-        }
-        let mut required = vec![json!("name"), json!("type")];
-        if let Some(own) = schema.get("required").and_then(Value::as_array) {
-            required.extend(own.iter().cloned());
-        }
-        if let Some(members) = schema.as_object_mut() {
-            members.insert("properties".to_owned(), Value::Object(properties));
-            members.insert("required".to_owned(), Value::Array(required));
-            members.insert("additionalProperties".to_owned(), Value::Bool(false));
-        }
-        schema
-    }
-}
+pub use crate::execute::{Effect, NodeType};
 
 /// Every type there is, in the order of the documentation.
 pub static CATALOGUE: &[NodeType] = &[
-    set::TYPE,
-    template::TYPE,
-    transform::TYPE,
-    filter::TYPE,
-    merge::TYPE,
-    json::TYPE,
-    for_each::TYPE,
-    sub_workflow::TYPE,
-    delay::TYPE,
-    wait_for_input::TYPE,
-    assert::TYPE,
-    log::TYPE,
+    logic::set::TYPE,
+    logic::template::TYPE,
+    logic::transform::TYPE,
+    logic::filter::TYPE,
+    logic::merge::TYPE,
+    logic::json::TYPE,
+    logic::for_each::TYPE,
+    logic::sub_workflow::TYPE,
+    logic::delay::TYPE,
+    logic::wait_for_input::TYPE,
+    logic::assert::TYPE,
+    logic::log::TYPE,
     code::TYPE,
-    llm::TYPE,
-    agent::TYPE,
-    embed::TYPE,
-    classify::TYPE,
-    extract::TYPE,
-    judge::TYPE,
-    mcp_call::TYPE,
-    http_request::TYPE,
-    rss_read::TYPE,
-    slack_message::TYPE,
-    discord_message::TYPE,
-    telegram_message::TYPE,
-    webhook_send::TYPE,
-    email_send::TYPE,
-    postgres_query::TYPE,
-    document_read::TYPE,
-    chunk::TYPE,
-    index_upsert::TYPE,
-    index_search::TYPE,
-    reply::TYPE,
-    progress::TYPE,
-    notice::TYPE,
+    models::llm::TYPE,
+    models::agent::TYPE,
+    models::embed::TYPE,
+    models::classify::TYPE,
+    models::extract::TYPE,
+    models::judge::TYPE,
+    network::mcp_call::TYPE,
+    network::http_request::TYPE,
+    network::rss_read::TYPE,
+    network::slack_message::TYPE,
+    network::discord_message::TYPE,
+    network::telegram_message::TYPE,
+    network::webhook_send::TYPE,
+    network::email_send::TYPE,
+    network::postgres_query::TYPE,
+    data::document_read::TYPE,
+    data::chunk::TYPE,
+    data::index_upsert::TYPE,
+    data::index_search::TYPE,
+    chat::reply::TYPE,
+    chat::progress::TYPE,
+    chat::notice::TYPE,
 ];
 
 /// Types of the format that this version does not execute.
 pub(crate) const TYPES_LATER: &[&str] =
     &["collection_get", "collection_put", "collection_query", "ask", "client_tool", "client_effect"];
-
-/// Makes a node of a known type.
-pub(crate) fn build(kind: &NodeType, spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
-    let document = Value::Object(spec.fields.clone());
-    let mut fields = Fields::of(&spec.pointer, &document, &mut check.problems)?;
-    let node = (kind.build)(&mut fields, spec, check);
-    fields.read_elsewhere(&common::NAMES);
-    fields.refuse_others(&mut check.problems);
-    node
-}
-
-/// A template of a text that must be there and parse.
-fn text_field(fields: &mut Fields<'_>, name: &'static str, check: &mut Check) -> Option<Value> {
-    let text = fields.text(name, &mut check.problems)?;
-    check.template(text, &fields.at(name)).then(|| Value::String(text.to_owned()))
-}
-
-/// A template of a text, where it is there.
-fn optional_text_field(fields: &mut Fields<'_>, name: &'static str, check: &mut Check) -> Option<Value> {
-    if fields.value(name).is_some() { text_field(fields, name, check) } else { None }
-}
-
-/// Any value with templates inside, where it is there.
-fn optional_field(fields: &mut Fields<'_>, name: &'static str, check: &mut Check) -> Option<Value> {
-    let value = fields.value(name)?;
-    check.templates(value, &fields.at(name)).then(|| value.clone())
-}
-
-/// An id that others gave: a whole number, or a template of a text.
-fn id_field(fields: &mut Fields<'_>, name: &'static str, check: &mut Check) -> Option<Value> {
-    match fields.value(name) {
-        Some(id) if id.is_i64() => Some(id.clone()),
-        _ => text_field(fields, name, check),
-    }
-}
-
-/// The same, where it is there.
-fn optional_id_field(fields: &mut Fields<'_>, name: &'static str, check: &mut Check) -> Option<Value> {
-    if fields.value(name).is_some() { id_field(fields, name, check) } else { None }
-}
-
-/// Any value with templates inside, that must be there and parse.
-fn value_field(fields: &mut Fields<'_>, name: &'static str, check: &mut Check) -> Option<Value> {
-    let value = fields.required(name, &mut check.problems)?;
-    check.templates(value, &fields.at(name)).then(|| value.clone())
-}
-
-/// A list, or a template of one, that must be there and parse.
-fn list_field(fields: &mut Fields<'_>, name: &'static str, check: &mut Check) -> Option<Value> {
-    let good = match fields.required(name, &mut check.problems)? {
-        Value::Array(_) => true,
-        Value::String(text) => has_holes(text),
-        _ => false,
-    };
-    if !good {
-        let problem = FieldError::new(fields.at(name), "type", "must be a list, or a template of one");
-        check.note(problem.suggest(format!("\"{name}\": \"{{{{ inputs.list }}}}\"")));
-        return None;
-    }
-    value_field(fields, name, check)
-}
-
-/// A bare expression that must be there and parse; `locals` are names that only it knows.
-fn expression_field(
-    fields: &mut Fields<'_>,
-    name: &'static str,
-    locals: &[&str],
-    check: &mut Check,
-) -> Option<String> {
-    let text = fields.text(name, &mut check.problems)?;
-    check.expression(text, &fields.at(name), locals).then(|| text.to_owned())
-}

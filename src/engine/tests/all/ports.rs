@@ -7,10 +7,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use engine::ports::{
-    Answer, Answers, ChunkPlace, Credentials, DatabaseQuery, DatabaseRows, Databases, FoundChunk, Journal,
-    JournalError, Output, Ranked, Resolved, SearchIndex, StepKey, StepOutcome, StepRecord, Workflows,
+    Answer, Answers, Credentials, DatabaseQuery, DatabaseRows, Databases, FoundChunk, Journal, JournalError,
+    Output, Resolved, SearchIndex, StepKey, StepOutcome, StepRecord, Workflows,
 };
-use engine::search::IndexedChunk;
+use engine::search::{ChunkPlace, IndexedChunk, Ranked};
 use engine::{NodeError, Plan};
 use futures_util::future::BoxFuture;
 use kernel::{Clock, ManualClock};

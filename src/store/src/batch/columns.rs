@@ -10,7 +10,7 @@ use super::tables::{
     Blobs, Chunks, Copies, Cuts, Events, INLINE_RESULT, Items, Latest, Outbox, Questions, Queued, Runs,
     StepRow, Steps, Streams, Threads, Updates,
 };
-use crate::blobs::{address, chunks};
+use crate::blobs::records::{address, chunks};
 
 #[derive(Default)]
 pub(super) struct Columns<'a> {

@@ -9,8 +9,10 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use super::Batch;
 use super::columns::Columns;
 use super::statement::Commit;
-use crate::committed::committed;
-use crate::{Lease, StoreError};
+use crate::database::committed::committed;
+use crate::database::connect::Session;
+use crate::system::partitions::day_of;
+use crate::{Lease, Store, StoreError};
 
 /// A connection that only commits batches.
 pub struct LaneConnection {
@@ -36,11 +38,18 @@ pub enum LaneError {
     Unavailable(StoreError),
 }
 
-impl LaneConnection {
-    pub(crate) fn new(connection: AsyncPgConnection) -> Self {
-        Self { connection }
+impl Store {
+    /// A connection of a lane, apart from the pool.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] when the database cannot be reached.
+    pub async fn lane(&self) -> Result<LaneConnection, StoreError> {
+        let connection = self.connector().open(Session::Lane(self.role())).await?;
+        Ok(LaneConnection { connection })
     }
+}
 
+impl LaneConnection {
     /// Commits a batch in one statement.
     ///
     /// # Errors
@@ -117,7 +126,7 @@ fn is_no_partition(error: &DieselError) -> bool {
 
 /// The days whose partitions a commit writes to.
 fn days(batches: &[&Batch]) -> BTreeSet<NaiveDate> {
-    batches.iter().flat_map(|batch| &batch.events).map(|events| super::day_of(events.stream_id)).collect()
+    batches.iter().flat_map(|batch| &batch.events).map(|events| day_of(events.stream_id)).collect()
 }
 
 #[cfg(test)]
@@ -126,7 +135,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::connect::Session;
+    use crate::database::connect::Session;
     use crate::testing::TestDatabase;
 
     /// The error of a commit on a connection with this setting, while another session holds the lease's row.
@@ -145,7 +154,7 @@ mod tests {
             content: String::new(),
             answers: None,
         });
-        LaneConnection::new(connection).commit(lease, &batch).await.unwrap_err()
+        LaneConnection { connection }.commit(lease, &batch).await.unwrap_err()
     }
 
     #[tokio::test]

@@ -11,7 +11,6 @@ mod connection;
 mod statement;
 mod tables;
 
-use chrono::{DateTime, NaiveDate};
 use uuid::Uuid;
 
 pub use connection::{LaneConnection, LaneError};
@@ -85,12 +84,4 @@ impl Batch {
         let events: usize = self.events.iter().map(|row| row.frames.len()).sum();
         items + runs + steps + outbox + updates + events
     }
-}
-
-/// The UTC day in a UUIDv7: the partition of a stream's events.
-#[must_use]
-pub fn day_of(id: Uuid) -> NaiveDate {
-    let (seconds, nanos) = id.get_timestamp().map_or((0, 0), |time| time.to_unix());
-    let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
-    DateTime::from_timestamp(seconds, nanos).unwrap_or_default().date_naive()
 }

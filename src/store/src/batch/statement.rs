@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::columns::Columns;
 use super::tables::{Chunks, Copies, Queued, Updates};
-use crate::partitions::partition_name;
+use crate::system::partitions::partition_name;
 
 /// An attempt's outcome follows its start; nothing follows an outcome.
 const STEP_AGAIN: &str = "(run_id, node, visit, attempt) DO UPDATE SET status = excluded.status, \

@@ -1,5 +1,6 @@
 //! What begins runs of workflows by itself.
 
+mod clock;
 mod cron;
 mod webhook;
 
@@ -11,6 +12,7 @@ use uuid::Uuid;
 use crate::schema::workflows;
 use crate::{Changes, StoreError};
 
+pub use clock::PlannedFire;
 pub use cron::{CronSettings, FiredCron, StoredCron};
 pub use webhook::StoredWebhook;
 pub use wire::MissedFires;

@@ -239,7 +239,7 @@ async fn events_of_a_day_without_a_partition_wait_for_it() {
     let mut turn = world.turn();
     turn.stream = Ids::new(long_ago, Arc::new(SystemRandom::new())).uuid().unwrap();
     let error = world.commit(lease, &turn.begin()).await.unwrap_err();
-    let day = store::batch::day_of(turn.stream);
+    let day = store::day_of(turn.stream);
     assert!(matches!(&error, LaneError::NoPartition(days) if days.iter().eq([&day])), "{error:?}");
     assert_eq!(world.count("runs").await, "0");
     world.store.ensure_partitions(day).await.unwrap();

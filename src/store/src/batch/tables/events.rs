@@ -4,7 +4,7 @@ use chrono::NaiveDate;
 use diesel::sql_types::{BigInt, Date, Text, Uuid as SqlUuid};
 use uuid::Uuid;
 
-use crate::batch::day_of;
+use crate::system::partitions::day_of;
 
 /// Events of one stream, as the text that is sent.
 #[derive(Debug, Clone)]

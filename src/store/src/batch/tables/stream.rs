@@ -6,8 +6,8 @@ use kernel::ThreadId;
 use uuid::Uuid;
 use wire::chat::Dialect;
 
-use crate::batch::day_of;
-use crate::streams::dialect_name;
+use crate::runs::streams::dialect_name;
+use crate::system::partitions::day_of;
 
 /// A stream to create.
 #[derive(Debug, Clone, Copy)]

@@ -1,0 +1,58 @@
+//! From a document to a plan: every problem of its shape and its meaning at once.
+
+mod code;
+mod names;
+mod plain_secrets;
+mod plan;
+mod providers;
+mod reach;
+mod secret_uses;
+
+use serde_json::Value;
+use wire::FieldError;
+
+pub use code::check_all;
+pub use plan::compile;
+pub use secret_uses::{CredentialUse, credentials};
+
+use crate::Problems;
+use crate::check::Check;
+use crate::execute::Plan;
+use crate::graph::parse::read_graph;
+
+/// Reads and compiles a graph: what is asked before one is saved.
+///
+/// # Errors
+/// Every problem of its shape and of its meaning, each with a JSON pointer, a code and, where one can tell, what to
+/// write instead.
+pub fn check(document: &Value) -> Result<Plan, Problems> {
+    let mut check = Check::default();
+    let graph = read_graph(document, &mut check.problems);
+    // An edge that could not be read may have led anywhere.
+    let misread =
+        |problem: &FieldError| problem.pointer.starts_with("/edges") && problem.code != "unknown_field";
+    let edges_are_read = !check.problems.iter().any(misread);
+    let plan = graph.map(|graph| {
+        let plan = plan::plan(&graph, &mut check);
+        let reach = reach::Reach::of(&graph).filter(|_| edges_are_read);
+        // Where nodes cannot be reached at all, it is that which has to be mended first.
+        let sound = reach.filter(|reach| reach::check(&graph, reach, &mut check));
+        names::check(&graph, sound.as_ref(), &mut check);
+        plan
+    });
+    plain_secrets::check(document, &mut check);
+    check.problems.append(&mut check.at_saving);
+    match plan {
+        Some(plan) if check.problems.is_empty() => Ok(plan),
+        _ => {
+            check.problems.sort_by_cached_key(|problem| (place(&problem.pointer), problem.code.clone()));
+            Err(check.problems)
+        }
+    }
+}
+
+/// A pointer by its parts, numbers as numbers, so that problems stand together as their places do.
+fn place(pointer: &str) -> Vec<(u64, String)> {
+    let part = |part: &str| part.parse().map_or_else(|_| (u64::MAX, part.to_owned()), |n| (n, String::new()));
+    pointer.split('/').map(part).collect()
+}

@@ -1,0 +1,205 @@
+//! From a [`Graph`] to a [`Plan`]: edges become indices, problems are noted.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use wire::FieldError;
+
+use crate::Problems;
+use crate::check::{Check, Owner};
+use crate::execute::{Destination, Plan, PlanEdge, PlanNode, PlanTarget};
+use crate::graph::common::state_pointer;
+use crate::graph::fields::{listed, nearest};
+use crate::graph::{END, EdgeSpec, Graph, NodeSpec, START, Target, modules};
+use crate::nodes::plan_body;
+use crate::schema::Schema;
+
+/// Compiles a graph that was read without problems.
+///
+/// It asks only for what a run needs: a version that was taken once can always be run.
+///
+/// # Errors
+/// Every problem, each with a JSON pointer, a code and, where one can tell, what to write instead.
+pub fn compile(graph: &Graph) -> Result<Plan, Problems> {
+    let mut check = Check::default();
+    let plan = plan(graph, &mut check);
+    if check.problems.is_empty() { Ok(plan) } else { Err(check.problems) }
+}
+
+/// The plan, which is whole when nothing was noted.
+pub(super) fn plan(graph: &Graph, check: &mut Check) -> Plan {
+    check.modules = Arc::new(graph.modules.clone());
+    check.scripts = modules::of(&graph.modules, sandbox::Language::Javascript);
+    let inputs = graph.inputs.as_ref().and_then(|schema| Schema::compile(schema, "/inputs", check));
+    let nodes = graph.nodes.iter().filter_map(|spec| plan_node(graph, spec, check)).map(Arc::new).collect();
+    let names = index_names(graph, &mut check.problems);
+    check_diversions(graph, &names, &mut check.problems);
+    let edges: Vec<PlanEdge> = graph.edges.iter().filter_map(|edge| plan_edge(edge, &names, check)).collect();
+    check.of(Owner::Output);
+    if let Some(output) = &graph.output {
+        check.templates(output, "/output");
+    }
+    let reads_messages =
+        graph.nodes.iter().any(|node| matches!(node.kind.as_str(), "sub_workflow" | "agent"))
+            || graph.nodes.iter().any(|node| node.fields.values().any(crate::names_messages))
+            || graph
+                .nodes
+                .iter()
+                .any(|node| node.common.state.iter().any(|(_, write)| crate::names_messages(write)))
+            || graph.output.as_ref().is_some_and(crate::names_messages)
+            || graph.edges.iter().any(|edge| match &edge.target {
+                Target::To(_) => false,
+                Target::Cases { cases, .. } => cases.iter().any(|case| case.when.contains("messages")),
+            });
+    let (channels, output) = (graph.channels.clone(), graph.output.clone().map(Arc::new));
+    let credentials = super::secret_uses::of_specs(&graph.nodes);
+    let written_inputs = graph.inputs.clone();
+    Plan { inputs, written_inputs, channels, nodes, edges, output, reads_messages, credentials }
+}
+
+fn plan_node(graph: &Graph, spec: &NodeSpec, check: &mut Check) -> Option<PlanNode> {
+    for (channel, write) in &spec.common.state {
+        let pointer = state_pointer(&spec.pointer, channel);
+        if !graph.channels.iter().any(|known| known.name == *channel) {
+            let names = graph.channels.iter().map(|channel| channel.name.as_str());
+            let problem =
+                FieldError::new(pointer.clone(), "unknown_channel", format!("unknown channel '{channel}'"));
+            check.note(match nearest(channel, names) {
+                Some(near) => problem.suggest(format!("did you mean '{near}'?")),
+                None => problem
+                    .suggest(format!("declare it: \"state\": {{\"{channel}\": {{\"merge\": \"replace\"}}}}")),
+            });
+        }
+        check.of(Owner::After(vec![spec.name.clone()]));
+        check.templates(write, &pointer);
+    }
+    check.of(Owner::Node(spec.name.clone()));
+    plan_body(spec, check)
+}
+
+/// `on_error: {to}` has to name a node, and not the failed one itself.
+fn check_diversions(graph: &Graph, names: &BTreeMap<&str, usize>, problems: &mut Problems) {
+    for node in &graph.nodes {
+        let crate::graph::OnError::To(to) = &node.common.on_error else { continue };
+        let pointer = format!("{}/on_error/to", node.pointer);
+        if to == &node.name {
+            let problem =
+                FieldError::new(pointer, "self", "on_error of a node cannot lead to the node itself");
+            problems.push(problem.suggest("\"retry\": {\"max_attempts\": 3}"));
+        } else if to != END {
+            let _ = destination(to, names, pointer, problems);
+        }
+    }
+}
+
+fn index_names<'a>(graph: &'a Graph, problems: &mut Problems) -> BTreeMap<&'a str, usize> {
+    let mut names = BTreeMap::new();
+    for (index, node) in graph.nodes.iter().enumerate() {
+        let pointer = format!("{}/name", node.pointer);
+        if node.name == START || node.name == END {
+            let problem = FieldError::new(pointer, "reserved", format!("'{}' is reserved", node.name));
+            problems.push(problem.suggest(format!("another name, such as '{}_1'", node.name.to_lowercase())));
+        } else if names.contains_key(node.name.as_str()) {
+            let problem = FieldError::new(pointer, "duplicate", format!("duplicate '{}'", node.name));
+            problems.push(problem.suggest(format!("another name, such as '{}_2'", node.name)));
+        } else if !node.name.is_empty() {
+            names.insert(node.name.as_str(), index);
+        }
+    }
+    names
+}
+
+fn plan_edge(edge: &EdgeSpec, names: &BTreeMap<&str, usize>, check: &mut Check) -> Option<PlanEdge> {
+    let starts = edge.from.len() == 1 && edge.from.first().is_some_and(|name| name == START);
+    let from = if starts { Some(Vec::new()) } else { sources(edge, names, &mut check.problems) };
+    check.of(Owner::After(if starts { Vec::new() } else { edge.from.clone() }));
+    let mut destination =
+        |name: &str, pointer: String| destination(name, names, pointer, &mut check.problems);
+    let target = match &edge.target {
+        Target::To(to) => destination(to, format!("{}/to", edge.pointer)).map(PlanTarget::To),
+        Target::Cases { cases, otherwise } => {
+            let planned: Vec<_> = cases
+                .iter()
+                .filter_map(|case| {
+                    Some((case.when.clone(), destination(&case.to, format!("{}/to", case.pointer))?))
+                })
+                .collect();
+            let otherwise = otherwise.as_ref().map(|to| destination(to, format!("{}/else", edge.pointer)));
+            for case in cases {
+                check.expression(&case.when, &format!("{}/when", case.pointer), &[]);
+            }
+            match otherwise {
+                Some(None) => None,
+                other => Some(PlanTarget::Cases { cases: planned, otherwise: other.flatten() }),
+            }
+        }
+    };
+    Some(PlanEdge { from: from?, target: target? })
+}
+
+/// The nodes that an edge comes from; `None` when one is not to be found.
+fn sources(edge: &EdgeSpec, names: &BTreeMap<&str, usize>, problems: &mut Problems) -> Option<Vec<usize>> {
+    let pointer = format!("{}/from", edge.pointer);
+    let mut found = Vec::with_capacity(edge.from.len());
+    for name in &edge.from {
+        let Some(index) = source(name, names, &pointer, problems) else { continue };
+        if found.contains(&index) {
+            let problem = FieldError::new(pointer.clone(), "duplicate", format!("duplicate '{name}'"));
+            problems.push(problem.suggest("name it once"));
+        } else {
+            found.push(index);
+        }
+    }
+    (!found.is_empty() && found.len() == edge.from.len()).then_some(found)
+}
+
+fn source(
+    name: &str,
+    names: &BTreeMap<&str, usize>,
+    pointer: &str,
+    problems: &mut Problems,
+) -> Option<usize> {
+    let found = names.get(name).copied();
+    if found.is_none() {
+        let message = match name {
+            START => "START cannot be joined with other nodes".to_owned(),
+            END => "END has no outgoing edges".to_owned(),
+            _ => format!("unknown node '{name}'"),
+        };
+        let problem = FieldError::new(pointer, "unknown_node", message);
+        problems.push(if name == START {
+            problem.suggest(r#"a separate edge: {"from": "START", "to": "<node>"}"#)
+        } else {
+            with_near(problem, name, names)
+        });
+    }
+    found
+}
+
+fn destination(
+    name: &str,
+    names: &BTreeMap<&str, usize>,
+    pointer: String,
+    problems: &mut Problems,
+) -> Option<Destination> {
+    if name == END {
+        return Some(Destination::End);
+    }
+    let found = names.get(name).copied().map(Destination::Node);
+    if found.is_none() {
+        let message = if name == START {
+            "no edge can lead to START".to_owned()
+        } else {
+            format!("unknown node '{name}'")
+        };
+        problems.push(with_near(FieldError::new(pointer, "unknown_node", message), name, names));
+    }
+    found
+}
+
+fn with_near(problem: FieldError, name: &str, names: &BTreeMap<&str, usize>) -> FieldError {
+    match nearest(name, names.keys().copied()) {
+        Some(near) => problem.suggest(format!("did you mean '{near}'?")),
+        None => problem.suggest(listed("nodes", names.keys().copied())),
+    }
+}

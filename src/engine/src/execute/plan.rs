@@ -1,0 +1,91 @@
+//! The plan of a graph: names are indices, types are nodes.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use wire::FieldError;
+
+use super::node::{Node, NodeType};
+use crate::Problems;
+use crate::channel::Channel;
+use crate::graph::Common;
+use crate::graph::fields::{escape, listed, nearest};
+use crate::schema::Schema;
+
+/// A graph that is ready to run.
+pub struct Plan {
+    pub(crate) inputs: Option<Schema>,
+    pub(crate) written_inputs: Option<Value>,
+    pub(crate) channels: Vec<Channel>,
+    pub(crate) nodes: Vec<Arc<PlanNode>>,
+    pub(crate) edges: Vec<PlanEdge>,
+    pub(crate) output: Option<Arc<Value>>,
+    pub(crate) reads_messages: bool,
+    /// Names of the secrets that its nodes use.
+    pub(crate) credentials: Vec<String>,
+}
+
+impl Plan {
+    /// Whether a template names `messages`, so that a thread's history must be loaded.
+    #[must_use]
+    pub fn reads_messages(&self) -> bool {
+        self.reads_messages
+    }
+
+    /// The graph's `inputs` schema as it was written.
+    pub(crate) fn written_inputs(&self) -> Option<&Value> {
+        self.written_inputs.as_ref()
+    }
+
+    /// What the graph's `inputs` schema has against these inputs; empty when they fit.
+    #[must_use]
+    pub fn check_inputs(&self, inputs: &Value) -> Problems {
+        self.inputs.as_ref().map(|schema| schema.problems(inputs, "")).unwrap_or_default()
+    }
+
+    /// What is wrong with a caller's change of its state, with pointers below `base`: channels that it does not have.
+    #[must_use]
+    pub fn check_patch(&self, patch: &Map<String, Value>, base: &str) -> Problems {
+        let known = || self.channels.iter().map(|channel| channel.name.as_str());
+        let unknown = patch.keys().filter(|name| !known().any(|known| known == name.as_str()));
+        let problem = |name: &String| {
+            let message = format!("the graph has no channel 'state.{name}'");
+            let problem = FieldError::new(format!("{base}/{}", escape(name)), "unknown_channel", message);
+            problem.suggest(match nearest(name, known()) {
+                Some(near) => format!("did you mean '{near}'?"),
+                None => listed("channels", known()),
+            })
+        };
+        unknown.map(problem).collect()
+    }
+}
+
+pub(crate) struct PlanNode {
+    pub(crate) name: String,
+    pub(crate) kind: &'static NodeType,
+    pub(crate) common: Common,
+    pub(crate) node: Box<dyn Node>,
+    /// Whether filling its templates may take long, so that it is done away from the actors.
+    pub(crate) heavy: bool,
+    /// What makes two nodes give the same result for the same input.
+    pub(crate) identity: [u8; 32],
+    /// Whether its templates may call `uuid()`.
+    pub(crate) makes_ids: bool,
+}
+
+pub(crate) struct PlanEdge {
+    /// Empty: START.
+    pub(crate) from: Vec<usize>,
+    pub(crate) target: PlanTarget,
+}
+
+pub(crate) enum PlanTarget {
+    To(Destination),
+    Cases { cases: Vec<(String, Destination)>, otherwise: Option<Destination> },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Destination {
+    Node(usize),
+    End,
+}

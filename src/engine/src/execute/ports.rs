@@ -1,0 +1,355 @@
+//! What the engine needs from outside.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use futures_util::future::BoxFuture;
+use kernel::{Clock, Random, Secret};
+use sandbox::Sandbox;
+use serde_json::{Map, Value};
+use wire::chat::NoticeLevel;
+
+pub use net::{Client as Outbound, Host};
+
+use super::delivery::Delivery;
+use crate::cache::Cache;
+use crate::search::{ChunkPlace, IndexedChunk, Ranked};
+use crate::{Activity, NodeError, Plan};
+use models::Models;
+
+/// Everything that a run works with.
+#[derive(Clone, Copy)]
+pub struct Ports<'a> {
+    /// Where rows go.
+    pub journal: &'a dyn Journal,
+    /// Where texts go.
+    pub output: &'a dyn Output,
+    /// Time.
+    pub clock: &'a dyn Clock,
+    /// Randomness, for the waits between attempts.
+    pub random: &'a dyn Random,
+    /// Language models.
+    pub models: &'a Models,
+    /// Where code of users runs.
+    pub sandbox: &'a Sandbox,
+    /// Other workflows.
+    pub workflows: &'a dyn Workflows,
+    /// What people answer.
+    pub answers: &'a dyn Answers,
+    /// Secrets that graphs name.
+    pub credentials: &'a dyn Credentials,
+    /// Search indexes of the workspace.
+    pub search: &'a dyn SearchIndex,
+    /// Databases that graphs name.
+    pub databases: &'a dyn Databases,
+    /// Sends requests to addresses that graphs name.
+    pub outbound: &'a Outbound,
+    /// Results of pure nodes.
+    pub cache: &'a Cache,
+    /// Who of the run is at work.
+    pub activity: &'a Activity,
+}
+
+/// A row of the journal.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepRecord {
+    /// The super-step, from 1; that of the outermost graph.
+    pub step: u32,
+    /// The node's name; `outer/inner` inside a sub-workflow, `outer[3]` for an item of a `for_each` and for a call of an
+    /// agent's model, `outer[3].tool[0]` for a tool that this call asked for.
+    pub node: String,
+    /// Which visit of the node, from 1.
+    pub visit: u32,
+    /// Which attempt of the visit, from 1.
+    pub attempt: u32,
+    /// Whether the journal has a row of this attempt already: its start.
+    pub begun: bool,
+    /// SHA-256 of what the node was given.
+    pub input_digest: [u8; 32],
+    /// When the attempt began.
+    pub started_at: DateTime<Utc>,
+    /// What a resumed attempt has to know, JSON; of an attempt whose start is recorded.
+    pub note: Option<Value>,
+    /// What a person is asked for, of an attempt that waits for an answer.
+    pub question: Option<Question>,
+    /// What is to be sent once the row is durable, and only then: both are committed together.
+    pub delivery: Option<Delivery>,
+    /// How it ended.
+    pub outcome: StepOutcome,
+}
+
+/// How far an attempt has got.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StepOutcome {
+    /// It was begun and has no end yet.
+    Started,
+    /// It has a result.
+    Succeeded {
+        /// The result, JSON.
+        result: String,
+        /// When.
+        finished_at: DateTime<Utc>,
+    },
+    /// It failed.
+    Failed {
+        /// Why.
+        error: NodeError,
+        /// When.
+        finished_at: DateTime<Utc>,
+    },
+}
+
+/// The journal could not take a row; the run cannot go on here.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("the journal did not take a row: {0}")]
+pub struct JournalError(pub String);
+
+/// Where rows go.
+pub trait Journal: Send + Sync {
+    /// An attempt begins. Nothing depends on this being stored.
+    fn begins(&self, _row: &StepRecord) {}
+
+    /// Waits while the run should give way, or what it has handed over is too much already; `None` if it may go on.
+    fn room(&self) -> Option<BoxFuture<'_, ()>> {
+        None
+    }
+
+    /// Waits until the start of the run is durable; `None` if it is. Nothing outside happens before.
+    fn started(&self) -> Option<BoxFuture<'_, Result<(), JournalError>>> {
+        None
+    }
+
+    /// Hands a row over. The order of calls is the order of the rows; the future ends when the row is durable.
+    fn record(&self, row: StepRecord) -> BoxFuture<'static, Result<(), JournalError>>;
+}
+
+/// Where what a run says goes: to a chat's message, or to the readers of the run.
+///
+/// What is handed over is taken when its future is polled first, and stays taken if that is dropped then: a node may be
+/// given up while it waits for room.
+#[async_trait]
+pub trait Output: Send + Sync {
+    /// Takes the next piece of the current message; waits when the receiver cannot keep up.
+    async fn text(&self, node: &str, piece: &str);
+
+    /// The last `bytes` bytes of the current message are of an attempt that has failed: they do not stand.
+    async fn rewind(&self, node: &str, bytes: usize);
+
+    /// What follows is another message, unless nothing stands in the current one.
+    async fn new_message(&self);
+
+    /// What the run is doing, one line; not kept.
+    async fn progress(&self, text: &str);
+
+    /// A message outside the conversation; not kept.
+    async fn notice(&self, level: NoticeLevel, message: &str, title: Option<&str>);
+}
+
+/// Takes no row and no text: where nothing is executed.
+pub struct Nowhere;
+
+impl Journal for Nowhere {
+    fn record(&self, _row: StepRecord) -> BoxFuture<'static, Result<(), JournalError>> {
+        Box::pin(async { Err(JournalError("nothing is executed".to_owned())) })
+    }
+}
+
+#[async_trait]
+impl Output for Nowhere {
+    async fn text(&self, _node: &str, _piece: &str) {}
+
+    async fn rewind(&self, _node: &str, _bytes: usize) {}
+
+    async fn new_message(&self) {}
+
+    async fn progress(&self, _text: &str) {}
+
+    async fn notice(&self, _level: NoticeLevel, _message: &str, _title: Option<&str>) {}
+}
+
+/// A version of another workflow.
+#[derive(Clone)]
+pub struct Resolved {
+    /// The version's id: the same workflow is found again by it, whatever was saved meanwhile.
+    pub version: String,
+    /// Its workflow's id.
+    pub workflow: String,
+    /// Ready to run.
+    pub plan: Arc<Plan>,
+    /// Its runnable config.
+    pub config: Arc<Map<String, Value>>,
+}
+
+/// What a run asks of people.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Question {
+    /// By which an answer names it.
+    pub key: String,
+    /// For the person who answers.
+    pub message: Option<String>,
+    /// JSON Schema that an answer has to fit.
+    pub schema: Option<Value>,
+    /// Who may answer: `role:<role>` or addresses; empty: every caller who may execute the workflow.
+    pub audience: Vec<String>,
+    /// When it is too late.
+    pub expires_at: Option<DateTime<Utc>>,
+}
+
+/// What a person has answered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// The answer; fits the question's schema.
+    pub value: Value,
+    /// Who, where that is known.
+    pub by: Option<String>,
+    /// When.
+    pub at: DateTime<Utc>,
+}
+
+/// Names one attempt of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StepKey<'a> {
+    /// The node, as in [`StepRecord::node`].
+    pub node: &'a str,
+    /// Which visit, from 1.
+    pub visit: u32,
+    /// Which attempt of the visit, from 1.
+    pub attempt: u32,
+}
+
+/// What people answer.
+#[async_trait]
+pub trait Answers: Send + Sync {
+    /// Ends with the answer to the question of an attempt, whenever it comes.
+    ///
+    /// # Errors
+    /// [`JournalError`] when it will never be known here.
+    async fn answer(&self, step: StepKey<'_>) -> Result<Answer, JournalError>;
+}
+
+/// Other workflows of the same workspace.
+#[async_trait]
+pub trait Workflows: Send + Sync {
+    /// The workflow with this handle or id, at this version or its latest.
+    ///
+    /// # Errors
+    /// [`NodeError`] when there is none, or when it cannot be read now.
+    async fn find(&self, workflow: &str, version: Option<u32>) -> Result<Resolved, NodeError>;
+
+    /// The version with this id.
+    ///
+    /// # Errors
+    /// [`NodeError`] when it cannot be read now.
+    async fn version(&self, id: &str) -> Result<Resolved, NodeError>;
+}
+
+/// The vault of the same workspace.
+#[async_trait]
+pub trait Credentials: Send + Sync {
+    /// The secrets with these names as they are now, in the same order.
+    ///
+    /// # Errors
+    /// [`NodeError`] that names one that is not there, or says why they cannot be read now.
+    async fn resolve(&self, names: &[String]) -> Result<Vec<Secret>, NodeError>;
+
+    /// Those of the secrets with these names that are there and can be opened.
+    ///
+    /// # Errors
+    /// [`NodeError`] when they cannot be read now.
+    async fn those_there(&self, names: &[String]) -> Result<Vec<Secret>, NodeError>;
+}
+
+/// What a database that a graph names is asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DatabaseQuery {
+    /// One statement.
+    pub sql: String,
+    /// Its `$1`, `$2`, ….
+    pub parameters: Vec<Value>,
+    /// Whether it may change anything.
+    pub writes: bool,
+    /// How long it may take.
+    pub time: Duration,
+    /// Most rows.
+    pub rows: usize,
+    /// Bytes of all rows, as JSON.
+    pub bytes: usize,
+}
+
+/// What it answered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DatabaseRows {
+    /// An object for each row.
+    pub rows: Vec<Value>,
+    /// How many rows there are, or were changed.
+    pub count: u64,
+}
+
+/// Databases that graphs name, none of them the service's own.
+#[async_trait]
+pub trait Databases: Send + Sync {
+    /// The password of an address, which a run may never say.
+    fn password(&self, dsn: &Secret) -> Option<Secret>;
+
+    /// Does one statement.
+    ///
+    /// # Errors
+    /// [`NodeError`] when the database may not be called, does not answer or refuses; without any secret.
+    async fn query(&self, dsn: &Secret, query: DatabaseQuery) -> Result<DatabaseRows, NodeError>;
+}
+
+/// A chunk of an index.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FoundChunk {
+    /// Where it is.
+    pub place: ChunkPlace,
+    /// Its document as it was named.
+    pub document: String,
+    /// What it says.
+    pub text: String,
+    /// An object.
+    pub metadata: Value,
+}
+
+/// Search indexes of the same workspace.
+#[async_trait]
+pub trait SearchIndex: Send + Sync {
+    /// Puts these chunks in the place of those that the document had, and yields how many these were. The index is made
+    /// when it is not there; without chunks the document is deleted.
+    ///
+    /// # Errors
+    /// [`NodeError`] when the index is full, holds vectors of another length, or cannot be written now.
+    async fn upsert(&self, index: &str, document: &str, chunks: Vec<IndexedChunk>) -> Result<u64, NodeError>;
+
+    /// The chunks that these terms fit best, by BM25, of those whose metadata has these members.
+    ///
+    /// # Errors
+    /// [`NodeError`] when there is no such index, or it cannot be read now.
+    async fn text(
+        &self,
+        index: &str,
+        terms: &[String],
+        filter: Option<&Map<String, Value>>,
+        most: usize,
+    ) -> Result<Vec<Ranked>, NodeError>;
+
+    /// The chunks whose vectors are nearest to this one, by cosine, of those whose metadata has these members.
+    ///
+    /// # Errors
+    /// [`NodeError`] when there is no such index, it holds vectors of another length, or it cannot be read now.
+    async fn vector(
+        &self,
+        index: &str,
+        vector: Vec<f32>,
+        filter: Option<&Map<String, Value>>,
+        most: usize,
+    ) -> Result<Vec<Ranked>, NodeError>;
+
+    /// The chunks at these places, in any order; one that is gone meanwhile is left out.
+    ///
+    /// # Errors
+    /// [`NodeError`] when they cannot be read now.
+    async fn chunks(&self, index: &str, places: &[ChunkPlace]) -> Result<Vec<FoundChunk>, NodeError>;
+}

@@ -1,0 +1,82 @@
+//! Readers of fields that several types of nodes have.
+
+use serde_json::Value;
+use wire::FieldError;
+
+use crate::check::Check;
+use crate::graph::fields::Fields;
+use crate::template::has_holes;
+
+/// A template of a text that must be there and parse.
+pub(crate) fn text_field(fields: &mut Fields<'_>, name: &'static str, check: &mut Check) -> Option<Value> {
+    let text = fields.text(name, &mut check.problems)?;
+    check.template(text, &fields.at(name)).then(|| Value::String(text.to_owned()))
+}
+
+/// A template of a text, where it is there.
+pub(crate) fn optional_text_field(
+    fields: &mut Fields<'_>,
+    name: &'static str,
+    check: &mut Check,
+) -> Option<Value> {
+    if fields.value(name).is_some() { text_field(fields, name, check) } else { None }
+}
+
+/// Any value with templates inside, where it is there.
+pub(crate) fn optional_field(
+    fields: &mut Fields<'_>,
+    name: &'static str,
+    check: &mut Check,
+) -> Option<Value> {
+    let value = fields.value(name)?;
+    check.templates(value, &fields.at(name)).then(|| value.clone())
+}
+
+/// An id that others gave: a whole number, or a template of a text.
+pub(crate) fn id_field(fields: &mut Fields<'_>, name: &'static str, check: &mut Check) -> Option<Value> {
+    match fields.value(name) {
+        Some(id) if id.is_i64() => Some(id.clone()),
+        _ => text_field(fields, name, check),
+    }
+}
+
+/// The same, where it is there.
+pub(crate) fn optional_id_field(
+    fields: &mut Fields<'_>,
+    name: &'static str,
+    check: &mut Check,
+) -> Option<Value> {
+    if fields.value(name).is_some() { id_field(fields, name, check) } else { None }
+}
+
+/// Any value with templates inside, that must be there and parse.
+pub(crate) fn value_field(fields: &mut Fields<'_>, name: &'static str, check: &mut Check) -> Option<Value> {
+    let value = fields.required(name, &mut check.problems)?;
+    check.templates(value, &fields.at(name)).then(|| value.clone())
+}
+
+/// A list, or a template of one, that must be there and parse.
+pub(crate) fn list_field(fields: &mut Fields<'_>, name: &'static str, check: &mut Check) -> Option<Value> {
+    let good = match fields.required(name, &mut check.problems)? {
+        Value::Array(_) => true,
+        Value::String(text) => has_holes(text),
+        _ => false,
+    };
+    if !good {
+        let problem = FieldError::new(fields.at(name), "type", "must be a list, or a template of one");
+        check.note(problem.suggest(format!("\"{name}\": \"{{{{ inputs.list }}}}\"")));
+        return None;
+    }
+    value_field(fields, name, check)
+}
+
+/// A bare expression that must be there and parse; `locals` are names that only it knows.
+pub(crate) fn expression_field(
+    fields: &mut Fields<'_>,
+    name: &'static str,
+    locals: &[&str],
+    check: &mut Check,
+) -> Option<String> {
+    let text = fields.text(name, &mut check.problems)?;
+    check.expression(text, &fields.at(name), locals).then(|| text.to_owned())
+}

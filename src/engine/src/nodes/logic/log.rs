@@ -1,0 +1,67 @@
+//! `log`: writes a line to the service's log.
+
+use async_trait::async_trait;
+use minijinja::Value as View;
+use serde_json::{Value, json};
+
+use crate::NodeError;
+use crate::check::Check;
+use crate::execute::{Call, Effect, Failure, Node, NodeType};
+use crate::graph::NodeSpec;
+use crate::graph::fields::Fields;
+use crate::nodes::fields::text_field;
+use crate::template::{as_text, fill};
+
+/// Characters of a line.
+const LONGEST: usize = 4_096;
+
+pub(crate) const TYPE: NodeType = NodeType {
+    name: "log",
+    group: "logic",
+    summary: "Writes a line to the service's log.",
+    effect: Effect::Speaks,
+    secrets: &[],
+    schema,
+    result: "`{message, level}`",
+    members: &["message", "level"],
+    example: || json!({"name": "note", "type": "log", "message": "{{ inputs.lines | length }} lines", "level": "info"}),
+    build,
+};
+
+struct Log {
+    message: Value,
+    level: &'static str,
+}
+
+fn schema() -> Value {
+    json!({"type": "object", "required": ["message"], "properties": {
+        "message": {"type": "string", "description": "The line; a template, truncated after 4,096 characters."},
+        "level": {"enum": ["debug", "info", "warn", "error"], "default": "info", "description": "Log level."}}})
+}
+
+fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
+    let level = fields.word("level", &["debug", "info", "warn", "error"], &mut check.problems);
+    let message = text_field(fields, "message", check)?;
+    Some(Box::new(Log { message, level: level.unwrap_or("info") }))
+}
+
+#[async_trait]
+impl Node for Log {
+    fn input(&self, scope: &View) -> Result<Value, NodeError> {
+        let message = as_text(&fill(&self.message, scope)?);
+        Ok(json!({"message": message.chars().take(LONGEST).collect::<String>(), "level": self.level}))
+    }
+
+    async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
+        let message = input.get("message").and_then(Value::as_str).unwrap_or_default();
+        let node = call.path();
+        // As a field: what a graph says cannot break a line of the log.
+        match self.level {
+            "debug" => tracing::debug!(node, text = message, "workflow"),
+            "warn" => tracing::warn!(node, text = message, "workflow"),
+            "error" => tracing::error!(node, text = message, "workflow"),
+            _ => tracing::info!(node, text = message, "workflow"),
+        }
+        Ok(input)
+    }
+}

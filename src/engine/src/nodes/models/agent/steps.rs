@@ -1,0 +1,310 @@
+//! The steps of an agent: the model is asked, the tools that it calls run, and it is asked again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::stream;
+use futures_util::{FutureExt as _, StreamExt as _};
+use minijinja::Value as View;
+use minijinja::value::Serde;
+use serde_json::{Value, json};
+use wire::ErrorCode;
+
+use super::Settings;
+use super::tools::{Ready, Runs};
+use crate::NodeError;
+use crate::execute::PlanNode;
+use crate::execute::ports::Resolved;
+use crate::execute::{Call, Effect, Failure, Node, NodeType};
+use crate::execute::{Nested, StepOutput};
+use crate::graph::{Common, Retry};
+use crate::nodes::models::asking::{self, Asked, Spent};
+use crate::nodes::models::target::Chosen;
+use crate::template::as_text;
+use models::{Message, ModelRequest, Role, ToolCall};
+
+/// Tools that run at the same time.
+const AT_ONCE: usize = 8;
+/// Steps in a row in which no tool answered, after which the model is not asked again.
+const FAILED_STEPS: u32 = 3;
+/// Bytes of a tool's answer that the model is told.
+const TOLD: usize = 64 << 10;
+/// Problems of a call's arguments that the model is told.
+const PROBLEMS_TOLD: usize = 10;
+/// The slot of output that no reader receives.
+pub(super) const SILENT: usize = usize::MAX;
+
+/// A call of the model as a node of its own.
+static MODEL_CALL: NodeType = inner("a call of an agent's model", Effect::Model);
+/// A workflow that a model calls.
+static WORKFLOW_CALL: NodeType = inner("a workflow that an agent calls", Effect::Nested);
+
+pub(super) const fn inner(summary: &'static str, effect: Effect) -> NodeType {
+    let (name, group, result) = ("agent", "models", "");
+    NodeType {
+        name,
+        group,
+        summary,
+        effect,
+        secrets: &[],
+        schema: || json!({}),
+        result,
+        members: &[],
+        example: || json!({}),
+        build: |_, _, _| None,
+    }
+}
+
+pub(super) fn made(kind: &'static NodeType, name: &str, node: Box<dyn Node>) -> Arc<PlanNode> {
+    let (name, common) = (name.to_owned(), Common::default());
+    Arc::new(PlanNode { name, kind, common, node, heavy: false, identity: [0; 32], makes_ids: false })
+}
+
+/// An agent at work.
+pub(super) struct Steps {
+    settings: Arc<Settings>,
+    model: Chosen,
+    tools: Vec<Ready>,
+}
+
+/// What a tool answered.
+struct Answered {
+    content: String,
+    error: Option<NodeError>,
+}
+
+impl Steps {
+    pub(super) fn new(settings: Arc<Settings>, model: Chosen, tools: Vec<Ready>) -> Self {
+        Self { settings, model, tools }
+    }
+
+    pub(super) async fn run(
+        &self,
+        mut request: ModelRequest,
+        call: &Call<'_>,
+        nested: &Nested<'_>,
+        output: &StepOutput<'_>,
+    ) -> Result<Value, Failure> {
+        request.tools = self.tools.iter().map(|tool| tool.told.clone()).collect();
+        let mut spent = Spent::new();
+        let mut called = Vec::new();
+        let mut failed_steps = 0;
+        for step in 0..self.settings.max_steps {
+            let slot = usize::try_from(step).unwrap_or(SILENT);
+            let asking = ModelCall {
+                settings: Arc::clone(&self.settings),
+                model: self.model.clone(),
+                request: request.clone(),
+            };
+            let node = made(&MODEL_CALL, "model", Box::new(asking));
+            let answer = nested.inner(&node, &format!("[{step}]"), View::from(()), output, slot).await?;
+            spent.add_written(answer.get("usage").unwrap_or(&Value::Null));
+            let member = |name: &str| answer.get(name).cloned().unwrap_or_default();
+            let calls: Vec<ToolCall> = serde_json::from_value(member("tool_calls")).unwrap_or_default();
+            let text = as_text(&member("text"));
+            if calls.is_empty() {
+                output.finish(slot).await;
+                let mut result = json!({"text": text, "steps": step + 1, "tool_calls": called, "usage": spent.written(),
+                                        "model": member("model"), "finish_reason": member("finish_reason")});
+                if let (true, Some(members)) =
+                    (self.settings.response_schema.is_some(), result.as_object_mut())
+                {
+                    members.insert("json".to_owned(), member("json"));
+                }
+                return Ok(result);
+            }
+            if self.settings.stream && !text.is_empty() {
+                output.text(slot, call.path(), "\n\n").await;
+            }
+            output.finish(slot).await;
+            let answers = self.call_tools(step, &calls, nested, output).await?;
+            let failure = answers.iter().find_map(|answer| answer.error.clone());
+            let all_failed = answers.iter().all(|answer| answer.error.is_some());
+            failed_steps = if all_failed { failed_steps + 1 } else { 0 };
+            if let (true, Some(error)) = (failed_steps >= FAILED_STEPS, failure) {
+                let message = format!(
+                    "its tools failed in {FAILED_STEPS} consecutive steps; the last error: {}",
+                    error.message
+                );
+                return Err(NodeError::new(error.code, message).into());
+            }
+            let carry = answer.get("carry").filter(|carry| !carry.is_null()).cloned();
+            let said = Message { tool_calls: calls.clone(), carry, ..Message::text(Role::Assistant, text) };
+            request.messages.push(said);
+            for (tool_call, answered) in calls.into_iter().zip(answers) {
+                let error = answered
+                    .error
+                    .map(|error| json!({"code": error.code.as_str(), "message": error.message}));
+                called
+                    .push(json!({"tool": tool_call.name, "arguments": tool_call.arguments, "error": error}));
+                let told = Message {
+                    tool_call_id: Some(tool_call.id),
+                    ..Message::text(Role::Tool, answered.content)
+                };
+                request.messages.push(told);
+            }
+        }
+        let steps = self.settings.max_steps;
+        Err(NodeError::failed(format!("no answer after {steps} steps; raise 'max_steps' to allow more"))
+            .into())
+    }
+
+    /// Runs what one answer calls, several at the same time; answers come in the order of the calls.
+    async fn call_tools(
+        &self,
+        step: u32,
+        calls: &[ToolCall],
+        nested: &Nested<'_>,
+        output: &StepOutput<'_>,
+    ) -> Result<Vec<Answered>, Failure> {
+        let mut running = Vec::with_capacity(calls.len());
+        for (index, call) in calls.iter().enumerate() {
+            let path = format!("[{step}].{}[{index}]", call.name);
+            running.push(self.call_tool(path, call, nested, output).boxed());
+        }
+        let ended: Vec<_> = stream::iter(running).buffered(AT_ONCE).collect().await;
+        ended.into_iter().collect()
+    }
+
+    async fn call_tool(
+        &self,
+        path: String,
+        call: &ToolCall,
+        nested: &Nested<'_>,
+        output: &StepOutput<'_>,
+    ) -> Result<Answered, Failure> {
+        let Some(tool) = self.tools.iter().find(|tool| tool.told.name == call.name) else {
+            let names: Vec<&str> = self.tools.iter().map(|tool| tool.told.name.as_str()).collect();
+            return Ok(Answered::bad(format!("unknown tool; available: {}", names.join(", "))));
+        };
+        let args = View::from_pairs([("args", View::from(Serde(&call.arguments)))]);
+        let ended = match &tool.runs {
+            Runs::Node(index) => {
+                let offered = self.settings.tools.get(*index).and_then(super::tools::Offered::node);
+                let Some((node, schema)) = offered else {
+                    return Ok(Answered::bad("the tool does not exist".to_owned()));
+                };
+                let problems = schema.problems(&call.arguments, "");
+                if !problems.is_empty() {
+                    let told = problems.iter().take(PROBLEMS_TOLD);
+                    let told: Vec<String> = told.map(|p| format!("{} {}", p.pointer, p.message)).collect();
+                    return Ok(Answered::bad(format!(
+                        "the arguments do not match the schema: {}",
+                        told.join("; ")
+                    )));
+                }
+                let ended = nested.tool(node, &path, args, output).await;
+                ended.map(
+                    |result| if node.kind.name == "http_request" { without_headers(result) } else { result },
+                )
+            }
+            Runs::Workflow(workflow) => {
+                let calling = WorkflowCall { workflow: workflow.clone(), inputs: call.arguments.clone() };
+                let node = made(&WORKFLOW_CALL, &call.name, Box::new(calling));
+                nested.tool(&node, &path, args, output).await
+            }
+            Runs::Mcp(place) => {
+                let node = super::mcp::calling(place, &call.name, &call.arguments);
+                let ended = nested.tool(&node, &path, args, output).await;
+                // The text is for the model; with it would come the same once more.
+                ended.map(|result| match result.get("text") {
+                    Some(Value::String(text)) if !text.is_empty() => Value::String(text.clone()),
+                    _ => result,
+                })
+            }
+        };
+        match ended {
+            Ok(result) => Ok(Answered { content: cut(as_text(&result)), error: None }),
+            // An unknown outcome stays a failure: the model must not decide whether the call was done.
+            Err(Failure::Failed(error)) if error.code != ErrorCode::NodeOutcomeUnknown => {
+                // Names of the journal are not for the model.
+                Ok(Answered::failed(NodeError { node: None, ..error }))
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+}
+
+impl Answered {
+    fn failed(error: NodeError) -> Self {
+        Self { content: cut(error.as_result().to_string()), error: Some(error) }
+    }
+
+    /// The model's own mistake.
+    fn bad(message: String) -> Self {
+        Self::failed(NodeError::failed(message))
+    }
+}
+
+/// An answer of a server without its headers: they cost tokens and say nothing to a model. The trace has them.
+fn without_headers(mut answer: Value) -> Value {
+    if let Some(members) = answer.as_object_mut() {
+        members.remove("headers");
+    }
+    answer
+}
+
+/// As much of an answer as the model is told.
+fn cut(mut text: String) -> String {
+    if text.len() > TOLD {
+        let bytes = text.len();
+        text.truncate(text.floor_char_boundary(TOLD));
+        text.push_str(&format!("… (cut off: {bytes} bytes)"));
+    }
+    text
+}
+
+struct ModelCall {
+    settings: Arc<Settings>,
+    model: Chosen,
+    request: ModelRequest,
+}
+
+#[async_trait]
+impl Node for ModelCall {
+    fn input(&self, _scope: &View) -> Result<Value, NodeError> {
+        let mut input = self.model.input();
+        input.insert("request".to_owned(), json!(self.request));
+        Ok(Value::Object(input))
+    }
+
+    async fn run(&self, _input: Value, call: &Call<'_>) -> Result<Value, Failure> {
+        let mut request = self.request.clone();
+        request.idempotency_key = Some(call.idempotency_key());
+        let response = self.settings.response_schema.as_ref();
+        request.response_schema = response.map(|(written, _)| written.clone());
+        let asking = self.settings.asks.asking(&self.model, response.map(|(_, schema)| schema));
+        let Asked { answer, json, spent } = asking.ask(request, call, self.settings.stream).await?;
+        Ok(json!({"text": answer.text, "tool_calls": answer.tool_calls, "json": json, "carry": answer.carry,
+                  "usage": spent.written(), "model": answer.model, "finish_reason": answer.finish_reason}))
+    }
+
+    fn streams(&self) -> bool {
+        self.settings.stream
+    }
+
+    fn retry(&self) -> Retry {
+        Retry::times(asking::ATTEMPTS)
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        Some(asking::TIMEOUT)
+    }
+}
+
+struct WorkflowCall {
+    workflow: Resolved,
+    inputs: Value,
+}
+
+#[async_trait]
+impl Node for WorkflowCall {
+    fn input(&self, _scope: &View) -> Result<Value, NodeError> {
+        Ok(self.inputs.clone())
+    }
+
+    async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
+        call.run_workflow(&self.workflow, input).await
+    }
+}

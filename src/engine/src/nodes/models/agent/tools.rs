@@ -1,0 +1,265 @@
+//! What an agent may call. A tool is a node whose templates see the arguments as `args`.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use wire::FieldError;
+
+use crate::NodeError;
+use crate::check::Check;
+use crate::execute::PlanNode;
+use crate::execute::ports::Resolved;
+use crate::execute::{Call, Failure};
+use crate::execute::{Nested, StepOutput};
+use crate::graph::NodeSpec;
+use crate::graph::fields::Fields;
+use crate::graph::parse::read_inner;
+use crate::nodes::network::mcp_call::Place;
+use crate::nodes::plan_body;
+use crate::schema::Schema;
+use models::Tool;
+
+pub(super) const MOST_TOOLS: usize = 64;
+/// Kinds of tools.
+const KINDS: [&str; 5] = ["node", "workflow", "http", "code", "mcp"];
+
+/// A tool as the graph offers it.
+pub(super) struct Offered {
+    pub(super) name: String,
+    description: String,
+    does: Does,
+}
+
+enum Does {
+    /// Runs this node.
+    Node { parameters: Value, schema: Schema, node: Arc<PlanNode> },
+    /// Runs this workflow, whose inputs are the arguments.
+    Workflow { workflow: String, version: Option<u32> },
+    /// Runs a tool of this MCP server, which says itself what it has.
+    Mcp { place: Place, allow: Option<Vec<String>> },
+}
+
+impl Offered {
+    /// The workflow that it runs.
+    pub(super) fn workflow(&self) -> Option<(&str, Option<u32>)> {
+        match &self.does {
+            Does::Workflow { workflow, version } => Some((workflow, *version)),
+            Does::Node { .. } | Does::Mcp { .. } => None,
+        }
+    }
+
+    /// The MCP server whose tools it stands for.
+    pub(super) fn mcp(&self) -> Option<&Place> {
+        match &self.does {
+            Does::Mcp { place, .. } => Some(place),
+            _ => None,
+        }
+    }
+}
+
+pub(super) fn schema() -> Value {
+    let name = json!({"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_-]{0,63}$"});
+    let text = json!({"type": "string", "minLength": 1});
+    let parameters = json!({"type": "object", "description": "JSON Schema of its arguments."});
+    let tool = |kind: &str, required: &[&str], own: Value| {
+        let mut properties = Map::new();
+        properties.insert("type".to_owned(), json!({"const": kind}));
+        properties.insert("name".to_owned(), name.clone());
+        properties.insert("description".to_owned(), text.clone());
+        properties.extend(own.as_object().cloned().unwrap_or_default());
+        let required = ["type", "name", "description"].iter().chain(required).collect::<Vec<_>>();
+        json!({"type": "object", "required": required, "properties": properties, "additionalProperties": false})
+    };
+    json!({"oneOf": [
+        tool("node", &["parameters", "node"], json!({"parameters": parameters, "node": {"type": "object", "required": ["type"]}})),
+        tool("workflow", &["workflow"], json!({"workflow": {"type": "string"}, "version": {"type": "integer", "minimum": 1}})),
+        tool("http", &["parameters", "request"], json!({"parameters": parameters, "request": {"type": "object"}})),
+        tool("code", &["parameters", "module", "function"],
+             json!({"parameters": parameters, "module": {"type": "string"}, "function": {"type": "string"}})),
+        {"type": "object", "required": ["type", "url"], "additionalProperties": false, "properties": {
+            "type": {"const": "mcp"}, "url": {"type": "string"},
+            "headers": {"type": "object", "additionalProperties": {"type": "string"}},
+            "allow": {"type": "array", "minItems": 1, "items": {"type": "string"}, "description": "Tools of the server that the model may call (default: all)."}}}]})
+}
+
+/// Reads the tools of an agent.
+pub(super) fn read(fields: &mut Fields<'_>, spec: &NodeSpec, check: &mut Check) -> Vec<Offered> {
+    const SUGGESTION: &str =
+        r#""tools": [{"type": "workflow", "name": "refund", "description": "…", "workflow": "refund"}]"#;
+    let pointer = fields.at("tools");
+    let entries = match fields.value("tools") {
+        None => return Vec::new(),
+        Some(Value::Array(entries)) if entries.len() <= MOST_TOOLS => entries,
+        Some(_) => {
+            let problem =
+                FieldError::new(pointer, "type", format!("must be a list of at most {MOST_TOOLS} tools"));
+            check.note(problem.suggest(SUGGESTION));
+            return Vec::new();
+        }
+    };
+    let mut tools: Vec<Offered> = Vec::with_capacity(entries.len());
+    for (index, entry) in entries.iter().enumerate() {
+        let at = format!("{pointer}/{index}");
+        let Some(mut fields) = Fields::of(at.clone(), entry, &mut check.problems) else { continue };
+        let Some(tool) = read_tool(&mut fields, spec, check) else { continue };
+        if tool.mcp().is_none() && tools.iter().any(|known| known.name == tool.name) {
+            let problem =
+                FieldError::new(format!("{at}/name"), "duplicate", format!("duplicate '{}'", tool.name));
+            check.note(problem.suggest(format!("another name, such as '{}_2'", tool.name)));
+        }
+        tools.push(tool);
+    }
+    tools
+}
+
+fn read_tool(fields: &mut Fields<'_>, spec: &NodeSpec, check: &mut Check) -> Option<Offered> {
+    fields.required("type", &mut check.problems);
+    let kind = fields.word("type", &KINDS, &mut check.problems);
+    if kind == Some("mcp") {
+        let place = Place::read(fields, check);
+        let allow = read_allow(fields, check);
+        fields.refuse_others(&mut check.problems);
+        let (name, description) = (String::new(), String::new());
+        return Some(Offered { name, description, does: Does::Mcp { place: place?, allow } });
+    }
+    let name = fields.text("name", &mut check.problems).map(str::to_owned);
+    let name = name.filter(|name| is_name(name, &fields.at("name"), check));
+    let description = fields.text("description", &mut check.problems).map(str::to_owned);
+    let does = match kind? {
+        "workflow" => {
+            let workflow = fields.text("workflow", &mut check.problems).map(str::to_owned);
+            let version = fields.whole("version", 1..=u32::MAX, &mut check.problems);
+            workflow.map(|workflow| Does::Workflow { workflow, version })
+        }
+        kind => {
+            let parameters = read_parameters(fields, check);
+            let node = read_node(kind, fields, spec, check);
+            let (parameters, schema) = parameters?;
+            node.map(|node| Does::Node { parameters, schema, node: Arc::new(node) })
+        }
+    };
+    fields.refuse_others(&mut check.problems);
+    Some(Offered { name: name?, description: description?, does: does? })
+}
+
+fn read_allow(fields: &mut Fields<'_>, check: &mut Check) -> Option<Vec<String>> {
+    let allow = fields.value("allow")?;
+    let names = allow.as_array().map(Vec::as_slice).unwrap_or_default();
+    let read: Vec<String> = names.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect();
+    if read.is_empty() || read.len() < names.len() {
+        let problem = FieldError::new(fields.at("allow"), "type", "must be a list of tool names");
+        check.note(problem.suggest(r#""allow": ["get_weather"]"#));
+    }
+    Some(read)
+}
+
+/// Endpoints take no other names.
+fn is_name(name: &str, pointer: &str, check: &mut Check) -> bool {
+    let mut letters = name.chars();
+    let begins = letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_');
+    let rest = letters.all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
+    let good = begins && rest && name.len() <= 64;
+    if !good {
+        let problem = FieldError::new(pointer, "name", format!("'{name}' is not a valid tool name"));
+        check.note(problem.suggest("use at most 64 letters, digits, _ and -, beginning with a letter"));
+    }
+    good
+}
+
+fn read_parameters(fields: &mut Fields<'_>, check: &mut Check) -> Option<(Value, Schema)> {
+    let parameters = fields.required("parameters", &mut check.problems)?;
+    let schema = Schema::compile(parameters, &fields.at("parameters"), check)?;
+    Some((parameters.clone(), schema))
+}
+
+/// The node that a tool is; `http` and `code` are short for one.
+fn read_node(kind: &str, fields: &mut Fields<'_>, spec: &NodeSpec, check: &mut Check) -> Option<PlanNode> {
+    let (pointer, node) = match kind {
+        "http" => {
+            let mut request = fields.required("request", &mut check.problems)?.clone();
+            if let Some(members) = request.as_object_mut() {
+                members.insert("type".to_owned(), json!("http_request"));
+            }
+            (fields.at("request"), request)
+        }
+        "code" => {
+            let module = fields.text("module", &mut check.problems).map(str::to_owned);
+            let function = fields.text("function", &mut check.problems).map(str::to_owned);
+            let node =
+                json!({"type": "code", "module": module?, "function": function?, "args": "{{ args }}"});
+            (fields.at("module").trim_end_matches("/module").to_owned(), node)
+        }
+        _ => (fields.at("node"), fields.required("node", &mut check.problems)?.clone()),
+    };
+    let body = read_inner(pointer, &node, &spec.name, "the node of a tool", &mut check.problems)?;
+    check.with_args(|check| plan_body(&body, check))
+}
+
+/// A tool that may be called now.
+pub(super) struct Ready {
+    /// The description that the model receives.
+    pub(super) told: Tool,
+    pub(super) runs: Runs,
+}
+
+/// What a call of a tool runs.
+pub(super) enum Runs {
+    /// The agent's tool at this place.
+    Node(usize),
+    /// This version of a workflow.
+    Workflow(Resolved),
+    /// The tool of the same name of this MCP server: its address and headers.
+    Mcp(Map<String, Value>),
+}
+
+/// The tools, with their workflows as they were when the node began, and those of MCP servers as they were listed then.
+/// `places` are the servers' addresses, in their order.
+pub(super) async fn ready(
+    offered: &[Offered],
+    places: &Value,
+    call: &Call<'_>,
+    (nested, output): (&Nested<'_>, &StepOutput<'_>),
+) -> Result<Vec<Ready>, Failure> {
+    let mut tools = Vec::with_capacity(offered.len());
+    let mut places = places.as_array().into_iter().flatten();
+    for (index, tool) in offered.iter().enumerate() {
+        let (parameters, runs) = match &tool.does {
+            Does::Node { parameters, .. } => (parameters.clone(), Runs::Node(index)),
+            Does::Workflow { .. } => {
+                let noted =
+                    call.note.as_ref().and_then(|note| note.get("versions")?.get(&tool.name)?.as_str());
+                let version = noted.ok_or_else(|| NodeError::failed("the version was not recorded"))?;
+                let found = call.workflows().version(version).await?;
+                let inputs = found.plan.written_inputs().cloned();
+                (inputs.unwrap_or_else(|| json!({"type": "object"})), Runs::Workflow(found))
+            }
+            Does::Mcp { allow, .. } => {
+                let place = places.next().and_then(Value::as_object).cloned().unwrap_or_default();
+                let listed = super::mcp::list(index, &place, (nested, output)).await?;
+                let known = |tool: &Tool| allow.as_ref().is_none_or(|allow| allow.contains(&tool.name));
+                let known = listed.into_iter().filter(known);
+                tools.extend(known.map(|told| Ready { told, runs: Runs::Mcp(place.clone()) }));
+                continue;
+            }
+        };
+        let (name, description) = (tool.name.clone(), tool.description.clone());
+        tools.push(Ready { told: Tool { name, description, parameters }, runs });
+    }
+    for (index, tool) in tools.iter().enumerate() {
+        if tools.iter().skip(index + 1).any(|other| other.told.name == tool.told.name) {
+            let message = format!("two tools have the name '{}'; exclude one with 'allow'", tool.told.name);
+            return Err(NodeError::failed(message).into());
+        }
+    }
+    Ok(tools)
+}
+
+impl Offered {
+    /// The node that it runs, and the schema of its arguments.
+    pub(super) fn node(&self) -> Option<(&Arc<PlanNode>, &Schema)> {
+        match &self.does {
+            Does::Node { node, schema, .. } => Some((node, schema)),
+            _ => None,
+        }
+    }
+}

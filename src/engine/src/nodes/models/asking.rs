@@ -1,0 +1,300 @@
+//! What the nodes that ask a model have in common: their fields, the call, an answer that has to fit a schema, and what
+//! it cost.
+
+use std::time::Duration;
+
+use minijinja::Value as View;
+use serde_json::{Value, json};
+use wire::{ErrorCode, FieldError};
+
+use crate::NodeError;
+use crate::check::Check;
+use crate::execute::{Call, Failure};
+use crate::graph::fields::Fields;
+use crate::nodes::models::target::{self, Chosen, Target};
+use crate::redact::Masked;
+use crate::schema::Schema;
+use models::{Message, ModelAnswer, ModelRequest, NoPieces, Pieces, Role, Usage, cost, rounded};
+
+/// Limit of one attempt unless the graph says otherwise.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(600);
+/// Attempts unless the graph says otherwise.
+pub(crate) const ATTEMPTS: u32 = 3;
+/// Most tokens that may be asked for.
+const MAX_TOKENS: u32 = 1_000_000;
+/// Most further calls that mend an answer.
+const REPAIRS_MAX: u32 = 3;
+/// Problems that the model receives at once.
+const TOLD: usize = 10;
+
+/// The fields that say which model is asked, and how.
+#[derive(Clone)]
+pub(crate) struct Asks {
+    target: Target,
+    temperature: Option<f64>,
+    max_tokens: Option<u32>,
+    seed: Option<u32>,
+    repair: u32,
+}
+
+/// JSON Schema of these fields and of those of the node itself.
+pub(crate) fn schema(required: &[&str], own: Value) -> Value {
+    let Value::Object(own) = own else { return own };
+    let mut properties = target::properties();
+    properties.extend(own);
+    let shared = json!({
+        "temperature": {"type": "number", "minimum": 0, "maximum": 2},
+        "max_tokens": {"type": "integer", "minimum": 1, "maximum": MAX_TOKENS},
+        "seed": {"type": "integer", "minimum": 0, "description": "Sent if the endpoint supports it."},
+        "repair": {"type": "integer", "minimum": 0, "maximum": REPAIRS_MAX, "default": 1,
+                   "description": "Number of retries if an answer does not match the schema; the model receives the \
+                                   answer and the problem."}});
+    properties.extend(shared.as_object().cloned().unwrap_or_default());
+    json!({"type": "object", "required": required, "properties": properties})
+}
+
+impl Asks {
+    pub(crate) fn read(fields: &mut Fields<'_>, check: &mut Check) -> Option<Self> {
+        let target = Target::read(fields, check);
+        let problems = &mut check.problems;
+        let temperature = fields.number("temperature", 0.0..=2.0, problems);
+        let max_tokens = fields.whole("max_tokens", 1..=MAX_TOKENS, problems);
+        let seed = fields.whole("seed", 0..=u32::MAX, problems);
+        let repair = fields.whole("repair", 0..=REPAIRS_MAX, problems).unwrap_or(1);
+        Some(Self { target: target?, temperature, max_tokens, seed, repair })
+    }
+
+    /// What goes into the journal as the node's input.
+    pub(crate) fn input(&self, messages: Vec<Message>, scope: &View) -> Result<Value, NodeError> {
+        let messages = serde_json::to_value(messages)
+            .map_err(|error| NodeError::failed(format!("the messages cannot be sent: {error}")))?;
+        let mut input = self.target.input(scope)?;
+        input.insert("messages".to_owned(), messages);
+        Ok(Value::Object(input))
+    }
+
+    /// The request of an input.
+    pub(crate) fn request(&self, input: Value, key: String) -> Result<(Chosen, ModelRequest), NodeError> {
+        let chosen = Chosen::of(&input);
+        let messages = input.get("messages").cloned().unwrap_or_default();
+        let messages: Vec<Message> = serde_json::from_value(messages)
+            .map_err(|error| NodeError::failed(format!("the messages cannot be sent: {error}")))?;
+        let request = ModelRequest {
+            model: String::new(),
+            messages,
+            temperature: self.temperature,
+            max_tokens: self.max_tokens,
+            seed: self.seed.map(u64::from),
+            response_schema: None,
+            tools: Vec::new(),
+            idempotency_key: Some(key),
+        };
+        Ok((chosen, request))
+    }
+
+    /// Asks for an answer that fits `schema`, and yields it as JSON.
+    pub(crate) async fn json(
+        &self,
+        input: Value,
+        (written, schema): (&Value, &Schema),
+        call: &Call<'_>,
+    ) -> Result<Asked, Failure> {
+        let (chosen, mut request) = self.request(input, call.idempotency_key())?;
+        request.response_schema = Some(written.clone());
+        self.asking(&chosen, Some(schema)).ask(request, call, false).await
+    }
+
+    pub(crate) fn asking<'a>(&self, chosen: &'a Chosen, schema: Option<&'a Schema>) -> Asking<'a> {
+        Asking { chosen, schema, repair: self.repair }
+    }
+}
+
+/// A conversation of instructions and what they are about.
+pub(crate) fn messages(system: String, user: String) -> Vec<Message> {
+    vec![Message::text(Role::System, system), Message::text(Role::User, user)]
+}
+
+/// A call that is about to be made.
+pub(crate) struct Asking<'a> {
+    chosen: &'a Chosen,
+    /// What the answer has to fit, unless it calls tools.
+    schema: Option<&'a Schema>,
+    repair: u32,
+}
+
+/// What came of it.
+pub(crate) struct Asked {
+    pub(crate) answer: ModelAnswer,
+    /// The answer, where it has a schema.
+    pub(crate) json: Value,
+    pub(crate) spent: Spent,
+}
+
+impl Asking<'_> {
+    /// Asks; an answer that does not fit is shown to the model with what is wrong, as often as may be.
+    pub(crate) async fn ask(
+        &self,
+        mut request: ModelRequest,
+        call: &Call<'_>,
+        stream: bool,
+    ) -> Result<Asked, Failure> {
+        let (provider, model) = self.chosen.find(call).await?;
+        model.clone_into(&mut request.model);
+        let mut spent = Spent::new();
+        let mut left = self.repair;
+        loop {
+            // An endpoint may repeat the key that it was sent.
+            let masked = stream.then(|| Masked::new(call, call.redactor()));
+            let pieces: &dyn Pieces = masked.as_ref().map_or(&NoPieces, |masked| masked);
+            let answered = provider.call(&request, pieces).await;
+            // Of an answer that breaks off too.
+            if let Some(masked) = masked {
+                masked.finish().await;
+            }
+            let answer = answered.map_err(NodeError::from)?;
+            spent.add(&self.chosen.name, answer.usage);
+            call.note_usage(spent.written());
+            let Some(schema) = self.schema.filter(|_| answer.tool_calls.is_empty()) else {
+                return Ok(Asked { answer, json: Value::Null, spent });
+            };
+            let wrong = match fitting(&answer.text, schema) {
+                Ok(json) => return Ok(Asked { answer, json, spent }),
+                Err(wrong) => wrong,
+            };
+            // What was cut off or held back would be so again.
+            let ended = answer.finish_reason.as_deref().unwrap_or("stop");
+            if left == 0 || matches!(ended, "length" | "content_filter") {
+                let why = wrong.into_iter().next().unwrap_or_default();
+                let why =
+                    if ended == "length" { format!("{why}; it was truncated at max_tokens") } else { why };
+                return Err(NodeError::retryable(ErrorCode::ModelBadAnswer, why).into());
+            }
+            left = left.saturating_sub(1);
+            if stream {
+                call.take_back().await;
+            }
+            let said = Message { carry: answer.carry, ..Message::text(Role::Assistant, answer.text) };
+            request.messages.push(said);
+            request.messages.push(Message::text(Role::User, complaint(&wrong)));
+            let key = call.idempotency_key();
+            request.idempotency_key = Some(format!("{key}-repair-{}", self.repair.saturating_sub(left)));
+        }
+    }
+}
+
+/// The JSON of an answer, or all that is wrong with it.
+fn fitting(text: &str, schema: &Schema) -> Result<Value, Vec<String>> {
+    let json = read_json(text).map_err(|why| vec![why])?;
+    let problems = schema.problems(&json, "");
+    if problems.is_empty() {
+        return Ok(json);
+    }
+    let told = |problem: FieldError| {
+        format!("the answer does not match the schema: {} {}", problem.pointer, problem.message)
+    };
+    Err(problems.into_iter().take(TOLD).map(told).collect())
+}
+
+fn complaint(wrong: &[String]) -> String {
+    let wrong: Vec<String> = wrong.iter().map(|problem| format!("- {problem}")).collect();
+    format!(
+        "That cannot be used:\n{}\n\nGive the whole answer again, as JSON that fits the schema, and nothing else.",
+        wrong.join("\n")
+    )
+}
+
+/// The JSON of an answer, also out of the fence that models like to put around it.
+fn read_json(text: &str) -> Result<Value, String> {
+    let trimmed = text.trim();
+    let fenced = trimmed.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
+    let inner = fenced.map_or(trimmed, |inner| inner.trim_start_matches(|c: char| c.is_ascii_alphabetic()));
+    serde_json::from_str(inner).map_err(|error| format!("the answer is not JSON: {error}"))
+}
+
+/// What calls have cost. A sum is unknown if a part of it is.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Spent {
+    calls: u64,
+    usage: Option<Usage>,
+    dollars: Option<f64>,
+}
+
+impl Spent {
+    pub(crate) fn new() -> Self {
+        Self { calls: 0, usage: Some(Usage::default()), dollars: Some(0.0) }
+    }
+
+    /// A call of this model.
+    pub(crate) fn add(&mut self, model: &str, usage: Option<Usage>) {
+        self.calls = self.calls.saturating_add(1);
+        let dollars = usage.and_then(|usage| cost(model, usage));
+        self.add_sums(usage, dollars);
+    }
+
+    /// What an earlier result has as its usage.
+    pub(crate) fn add_written(&mut self, written: &Value) {
+        self.calls = self.calls.saturating_add(written.get("calls").and_then(Value::as_u64).unwrap_or(1));
+        let usage = serde_json::from_value(written.clone()).ok();
+        self.add_sums(usage, written.get("cost_usd").and_then(Value::as_f64));
+    }
+
+    fn add_sums(&mut self, usage: Option<Usage>, dollars: Option<f64>) {
+        self.dollars = self.dollars.zip(dollars).map(|(sum, more)| rounded(sum + more));
+        self.usage = self.usage.zip(usage).map(|(mut sum, more)| {
+            sum += more;
+            sum
+        });
+    }
+
+    /// As a result has it: `{calls, input_tokens, output_tokens, cached_tokens?, cost_usd}`; what is not known is null.
+    pub(crate) fn written(&self) -> Value {
+        let counts = self
+            .usage
+            .map_or_else(|| json!({"input_tokens": null, "output_tokens": null}), |usage| json!(usage));
+        let mut written = counts;
+        if let Some(members) = written.as_object_mut() {
+            members.insert("calls".to_owned(), json!(self.calls));
+            members.insert("cost_usd".to_owned(), json!(self.dollars));
+        }
+        written
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_found_in_its_fence() {
+        for text in ["{\"a\": 1}", " ```json\n{\"a\": 1}\n``` ", "```\n{\"a\": 1}```"] {
+            assert_eq!(read_json(text).unwrap(), json!({"a": 1}), "{text}");
+        }
+        assert!(read_json("Here you are: {}").unwrap_err().contains("not JSON"));
+    }
+
+    #[test]
+    fn a_sum_is_known_as_long_as_every_price_is() {
+        let used = |input_tokens| Some(Usage { input_tokens, ..Usage::default() });
+        let mut spent = Spent::new();
+        let nothing = json!({"calls": 0, "input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0});
+        assert_eq!(spent.written(), nothing);
+        spent.add("openai/gpt-4.1-mini", used(10));
+        let once = spent.written();
+        assert_eq!(once, json!({"calls": 1, "input_tokens": 10, "output_tokens": 0, "cost_usd": 0.000_004}));
+        spent.add_written(&once);
+        assert_eq!(spent.written()["cost_usd"], 0.000_008);
+        spent.add("openai/other", used(1));
+        assert_eq!(
+            spent.written(),
+            json!({"calls": 3, "input_tokens": 21, "output_tokens": 0, "cost_usd": null})
+        );
+        spent.add("openai/other", None);
+        let unknown = json!({"calls": 4, "input_tokens": null, "output_tokens": null, "cost_usd": null});
+        assert_eq!(spent.written(), unknown);
+        spent.add_written(&once);
+        assert_eq!(
+            spent.written(),
+            json!({"calls": 5, "input_tokens": null, "output_tokens": null, "cost_usd": null})
+        );
+    }
+}

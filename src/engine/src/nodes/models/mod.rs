@@ -1,0 +1,10 @@
+//! Nodes that call language models.
+
+pub(crate) mod agent;
+pub(crate) mod asking;
+pub(crate) mod classify;
+pub(crate) mod embed;
+pub(crate) mod extract;
+pub(crate) mod judge;
+pub(crate) mod llm;
+pub(crate) mod target;

@@ -1,0 +1,137 @@
+//! What the nodes that post to a messenger have in common: their fields, and the call.
+
+use std::time::Duration;
+
+use minijinja::Value as View;
+use net::{Limits, Method, Request, Response, Url};
+use serde_json::{Map, Value};
+use wire::FieldError;
+
+use crate::NodeError;
+use crate::check::Check;
+use crate::credentials::fill_fields;
+use crate::execute::Call;
+use crate::graph::fields::Fields;
+use crate::outbound::{self, Revealed};
+use crate::template::{as_text, fill};
+
+/// Limit of one attempt unless the graph says otherwise.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
+/// Bytes of an answer.
+const MOST_BODY: u64 = 256 * 1024;
+
+/// Fields that a message does not go without.
+const NEEDED: [&str; 3] = ["chat", "channel", "base_url"];
+/// What a message may say: one of them is enough.
+const CONTENT: [&str; 3] = ["text", "blocks", "embeds"];
+
+/// Fields by their names.
+pub(crate) type Named<'a, const N: usize> = [(&'static str, Option<&'a Value>); N];
+
+/// The input of a node: only what may hold secrets is cut at them. What a template makes nothing of is not there, except
+/// for what must be.
+pub(crate) fn input<const S: usize, const P: usize>(
+    secret: Named<'_, S>,
+    plain: Named<'_, P>,
+    scope: &View,
+) -> Result<Value, NodeError> {
+    let mut input = outbound::texts(fill_fields(secret, scope)?)?;
+    let mut no_text = None;
+    if let Some(fields) = input.get_mut("fields").and_then(Value::as_object_mut) {
+        for (name, value) in plain {
+            match value.map(|value| fill(value, scope)).transpose()? {
+                None => {}
+                Some(value @ (Value::Array(_) | Value::Object(_)))
+                    if name == "text" || NEEDED.contains(&name) =>
+                {
+                    return Err(outbound::no_text(name, &value));
+                }
+                Some(value) if outbound::is_nothing(&value) => {
+                    if NEEDED.contains(&name) {
+                        return Err(outbound::no_text(name, &value));
+                    }
+                    if name == "text" {
+                        no_text = Some(outbound::no_text(name, &value));
+                    }
+                }
+                Some(value @ (Value::Array(_) | Value::Object(_))) => {
+                    fields.insert(name.to_owned(), value);
+                }
+                Some(value) => {
+                    fields.insert(name.to_owned(), Value::String(as_text(&value)));
+                }
+            }
+        }
+        let says_something = CONTENT.iter().any(|name| fields.contains_key(*name));
+        if let Some(error) = no_text.filter(|_| !says_something) {
+            return Err(error);
+        }
+    }
+    Ok(input)
+}
+
+/// Where bots post, unless the graph says otherwise.
+pub(crate) fn base_url(fields: &mut Fields<'_>, own: &str, is_bot: bool, check: &mut Check) -> Value {
+    let given = crate::nodes::fields::optional_text_field(fields, "base_url", check);
+    if let Some(given) = given.as_ref().filter(|_| is_bot) {
+        outbound::check_url(given, fields.at("base_url"), check);
+    }
+    given.unwrap_or_else(|| own.into())
+}
+
+/// A message goes by a webhook, or as a bot to a channel.
+pub(crate) fn check_way(fields: &mut Fields<'_>, webhook: &str, bot: (&str, &str), check: &mut Check) {
+    let mut has = |name| fields.value(name).is_some();
+    let (by_webhook, as_bot, channel) = (has("webhook_url"), has("token"), has("channel"));
+    if by_webhook == as_bot {
+        let message = "needs either 'webhook_url', or 'token' and 'channel'";
+        let problem = FieldError::new(fields.at("webhook_url"), "required", message);
+        check.note(problem.suggest(format!("\"webhook_url\": \"[[{webhook}]]\"")));
+    } else if as_bot != channel {
+        let message = if as_bot { "a bot needs a channel" } else { "a webhook already has a channel" };
+        let problem = FieldError::new(fields.at("channel"), "required", message);
+        let (token, place) = bot;
+        check.note(problem.suggest(format!("\"token\": \"[[{token}]]\", \"channel\": \"{place}\"")));
+    }
+}
+
+/// The fields that are there under these names, under other names.
+pub(crate) fn body(fields: &Revealed, names: &[(&str, &str)]) -> Map<String, Value> {
+    let there = names.iter().filter_map(|(name, sent)| Some(((*sent).to_owned(), fields.get(name)?.clone())));
+    there.collect()
+}
+
+/// Posts a message. Whatever the status, the answer is here.
+pub(crate) async fn post(
+    url: &Url,
+    (user_agent, authorization): (&str, Option<String>),
+    body: Map<String, Value>,
+    call: &Call<'_>,
+) -> Result<Response, NodeError> {
+    let mut request = Request::new(Method::POST, url.as_str());
+    for (name, value) in [
+        ("Content-Type", "application/json; charset=utf-8"),
+        ("User-Agent", user_agent),
+        ("Idempotency-Key", &call.idempotency_key()),
+    ] {
+        request = outbound::header(request, name, value)?;
+    }
+    if let Some(authorization) = authorization {
+        request = outbound::header(request, "Authorization", &authorization)?;
+    }
+    let request = request.body(Value::Object(body).to_string());
+    let limits = Limits { body_bytes: MOST_BODY, total: None, redirects: 0, ..Limits::default() };
+    call.outbound().send(request, &limits).await.map_err(|error| outbound::fault(&error))
+}
+
+/// What a messenger answers. Where only the rest of its yes is lost, the message is there, and not posted again.
+pub(crate) async fn answered(answer: Response, messenger: &str) -> Result<Value, NodeError> {
+    let place = answer.place().to_owned();
+    let taken = answer.status().is_success();
+    let body = answer.bytes().await.map_err(|error| {
+        let fault = outbound::fault(&error);
+        NodeError { retryable: fault.retryable && !taken, ..fault }
+    })?;
+    serde_json::from_slice(&body)
+        .map_err(|_| NodeError::failed(format!("{place} did not respond like {messenger}")))
+}

@@ -1,0 +1,38 @@
+//! `uuid()`: identifiers that a resumed run makes again.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use minijinja::Value as View;
+
+use super::invalid;
+use crate::template::overlay;
+
+/// Whether templates in this text may call `uuid()`.
+pub(crate) fn are_made_in(text: &str) -> bool {
+    text.contains("uuid")
+}
+
+/// The scope with a `uuid()` that makes the same identifiers, in the same order, for the same run and place in it. They are
+/// unique, and not secret.
+pub(crate) fn scope(view: &View, run: Option<&str>, place: &str) -> View {
+    let run = run.unwrap_or_default().to_owned();
+    let (place, made) = (place.to_owned(), AtomicU32::new(0));
+    let make = move || {
+        let number = made.fetch_add(1, Ordering::Relaxed);
+        let parts = ["uuid", &run, &place, &number.to_string()].join("\0");
+        let digest = crate::canonical::sha256(&[parts.as_bytes()]);
+        let mut bytes = [0; 16];
+        bytes.iter_mut().zip(digest).for_each(|(to, from)| *to = from);
+        uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()
+    };
+    overlay(view, View::from_pairs([("uuid", View::from_function(make))]))
+}
+
+/// What `uuid` is where nothing says which identifier it would be.
+pub(crate) fn refused() -> View {
+    View::from_function(|| -> Result<String, minijinja::Error> {
+        Err(invalid(
+            "uuid() is not available in conditions and prompts; create it in a node and use its result",
+        ))
+    })
+}

@@ -1,0 +1,8 @@
+//! Binary values, what uses them, and their streams.
+
+pub(crate) mod records;
+mod streams;
+pub(crate) mod uses;
+
+pub use streams::{BlobReader, BlobWriter};
+pub use uses::BlobUse;

@@ -1,0 +1,191 @@
+//! Blobs that are larger than memory should hold: written as their bytes arrive, read chunk by chunk. Between two calls no
+//! connection is held.
+
+use chrono::{DateTime, Utc};
+use diesel::prelude::*;
+use diesel::sql_types::{BigInt, Bytea, Int4, Timestamptz, Uuid as SqlUuid};
+use diesel_async::{AsyncConnection, RunQueryDsl};
+use ring::digest::{Context, SHA256};
+use uuid::Uuid;
+
+use crate::blobs::records::CHUNK;
+use crate::blobs::uses::{BlobUse, insert};
+use crate::schema::{blob_chunks, blobs};
+use crate::{Store, StoreError};
+
+/// A blob that is being written. Dropped, what was written is deleted after an hour.
+pub struct BlobWriter {
+    store: Store,
+    upload: Uuid,
+    number: i32,
+    size: u64,
+    digest: Context,
+    /// Less than a chunk.
+    rest: Vec<u8>,
+}
+
+impl BlobWriter {
+    /// Bytes so far.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Adds bytes. Those that fill a chunk of 256 KiB are stored.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer; the blob cannot be finished then.
+    pub async fn write(&mut self, mut bytes: &[u8]) -> Result<(), StoreError> {
+        self.digest.update(bytes);
+        self.size = self.size.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+        while self.rest.len() + bytes.len() >= CHUNK {
+            let (now, later) = bytes.split_at(CHUNK - self.rest.len());
+            self.rest.extend_from_slice(now);
+            bytes = later;
+            self.store_rest().await?;
+        }
+        self.rest.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    async fn store_rest(&mut self) -> Result<(), StoreError> {
+        let sql = "INSERT INTO upload_chunks (upload_id, number, bytes, created_at) VALUES ($1, $2, $3, $4)";
+        diesel::sql_query(sql)
+            .bind::<SqlUuid, _>(self.upload)
+            .bind::<Int4, _>(self.number)
+            .bind::<Bytea, _>(std::mem::take(&mut self.rest))
+            .bind::<Timestamptz, _>(self.store.now())
+            .execute(&mut *self.store.connection().await?)
+            .await?;
+        self.number += 1;
+        Ok(())
+    }
+
+    /// Makes what was written a blob with a use; returns its SHA-256. The same bytes are stored once.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn finish(mut self, wanted: BlobUse) -> Result<[u8; 32], StoreError> {
+        if !self.rest.is_empty() {
+            self.store_rest().await?;
+        }
+        let mut address = [0_u8; 32];
+        address.copy_from_slice(self.digest.clone().finish().as_ref());
+        let (upload, now) = (self.upload, self.store.now());
+        let size = i64::try_from(self.size).unwrap_or(i64::MAX);
+        let mut connection = self.store.connection().await?;
+        connection
+            .transaction(async |connection| {
+                diesel::sql_query(
+                    "INSERT INTO blobs (digest, size, created_at) VALUES ($1, $2, $3)
+                     ON CONFLICT (digest) DO UPDATE SET created_at = excluded.created_at",
+                )
+                .bind::<Bytea, _>(address.as_slice())
+                .bind::<BigInt, _>(size)
+                .bind::<Timestamptz, _>(now)
+                .execute(connection)
+                .await?;
+                let moved = diesel::sql_query(
+                    "WITH written AS (DELETE FROM upload_chunks WHERE upload_id = $1 RETURNING number, bytes),
+                     kept AS (INSERT INTO blob_chunks (digest, number, bytes)
+                         SELECT $2, number, bytes FROM written ON CONFLICT DO NOTHING)
+                     SELECT FROM written",
+                )
+                .bind::<SqlUuid, _>(upload)
+                .bind::<Bytea, _>(address.as_slice())
+                .execute(connection)
+                .await?;
+                if i32::try_from(moved) != Ok(self.number) {
+                    return Err(StoreError::Corrupt("chunks of an upload are gone".to_owned()));
+                }
+                insert(connection, &address, wanted).await
+            })
+            .await?;
+        Ok(address)
+    }
+}
+
+/// A blob that is being read.
+pub struct BlobReader {
+    store: Store,
+    address: [u8; 32],
+    size: u64,
+    number: i32,
+    read: u64,
+    digest: Context,
+}
+
+impl BlobReader {
+    /// Bytes of the whole blob.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Returns the next chunk; `None` after the last one.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] if the bytes are not those of the address, at the last chunk at the latest.
+    pub async fn next(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
+        let damaged = || StoreError::Corrupt("a blob's bytes are not those of its address".to_owned());
+        if self.read >= self.size {
+            return Ok(None);
+        }
+        let chunk: Option<Vec<u8>> = blob_chunks::table
+            .find((self.address.as_slice(), self.number))
+            .select(blob_chunks::bytes)
+            .first(&mut *self.store.connection().await?)
+            .await
+            .optional()?;
+        let chunk = chunk.filter(|chunk| !chunk.is_empty()).ok_or_else(damaged)?;
+        self.number += 1;
+        self.read = self.read.saturating_add(u64::try_from(chunk.len()).unwrap_or(u64::MAX));
+        self.digest.update(&chunk);
+        let ends = self.read >= self.size;
+        if ends && (self.read > self.size || self.digest.clone().finish().as_ref() != self.address) {
+            return Err(damaged());
+        }
+        Ok(Some(chunk))
+    }
+}
+
+impl Store {
+    /// Begins to write a blob. `upload`: a new id.
+    #[must_use]
+    pub fn write_blob(&self, upload: Uuid) -> BlobWriter {
+        let digest = Context::new(&SHA256);
+        BlobWriter { store: self.clone(), upload, number: 0, size: 0, digest, rest: Vec::new() }
+    }
+
+    /// Begins to read the blob at this address, if there is one.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn read_blob(&self, address: [u8; 32]) -> Result<Option<BlobReader>, StoreError> {
+        let size: Option<i64> = blobs::table
+            .find(address.as_slice())
+            .select(blobs::size)
+            .first(&mut *self.connection().await?)
+            .await
+            .optional()?;
+        let digest = Context::new(&SHA256);
+        let reader = |size| BlobReader { store: self.clone(), address, size, number: 0, read: 0, digest };
+        Ok(size.map(|size| reader(u64::try_from(size).unwrap_or_default())))
+    }
+
+    /// Deletes what is left of uploads whose chunks were all written before then.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn forget_old_uploads(&self, before: DateTime<Utc>) -> Result<(), StoreError> {
+        // An upload that still receives bytes has a young chunk.
+        diesel::sql_query(
+            "DELETE FROM upload_chunks c WHERE created_at < $1 AND NOT EXISTS (
+                 SELECT FROM upload_chunks y WHERE y.upload_id = c.upload_id AND y.created_at >= $1)",
+        )
+        .bind::<Timestamptz, _>(before)
+        .execute(&mut *self.connection().await?)
+        .await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,9 @@
+//! Chat threads, their turns, and what readers think of replies.
+
+mod feedback;
+mod threads;
+pub(crate) mod turns;
+
+pub use feedback::Feedback;
+pub use threads::{Slice, StoredItem, StoredThread, ThreadsOf};
+pub use turns::{TurnStart, TurnsToStop, UnfinishedTurn};

@@ -1,0 +1,300 @@
+//! Threads and their items.
+
+use chrono::{DateTime, Utc};
+use diesel::dsl::{exists, not};
+use diesel::prelude::*;
+use diesel_async::{AsyncConnection, RunQueryDsl};
+use kernel::{ItemKey, ThreadId};
+use uuid::Uuid;
+use wire::chat::ThreadItem;
+
+use crate::chat::turns::{self, UnfinishedTurn};
+use crate::error::corrupt;
+use crate::schema::{thread_cuts, thread_items, threads};
+use crate::{Store, StoreError};
+
+/// A thread and whose it is.
+#[derive(Debug, Clone)]
+pub struct StoredThread {
+    /// Its id.
+    pub id: ThreadId,
+    /// The workflow it belongs to.
+    pub workflow_id: Uuid,
+    /// `visitor`, `session`, `user` or `anyone`.
+    pub owner_kind: String,
+    /// The owner's id, if the kind has one.
+    pub owner_id: Option<String>,
+    /// Its title, once it has one.
+    pub title: Option<String>,
+    /// `active`, `locked` or `closed`.
+    pub status: String,
+    /// When it was begun.
+    pub created_at: DateTime<Utc>,
+}
+
+/// An item of a thread.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredItem {
+    /// The item.
+    pub item: ThreadItem,
+    /// The user's message that it answers; `None` for a user's message, or if it is not known.
+    pub answers: Option<ItemKey>,
+}
+
+/// Whose threads, and of which workflow.
+#[derive(Debug, Clone, Copy)]
+pub struct ThreadsOf<'a> {
+    /// The workflow.
+    pub workflow: Uuid,
+    /// `visitor`, `session` or `user`.
+    pub owner_kind: &'a str,
+    /// Who.
+    pub owner_id: &'a str,
+    /// The user who is signed in on the same browser, if it is not the owner.
+    pub user: Option<&'a str>,
+}
+
+/// Which part of a list to read.
+#[derive(Debug, Clone, Copy)]
+pub struct Slice<K> {
+    /// Behind this record, in the order that is asked for.
+    pub after: Option<K>,
+    /// The oldest first, or the newest.
+    pub ascending: bool,
+    /// Most records.
+    pub limit: i64,
+}
+
+/// How the JSON of a user's message begins, as a pattern.
+const USER_MESSAGE: &str = r#"{"type":"user\_message"%"#;
+
+/// Whether no retry has taken the item out of its thread. Where there is no cut, this costs next to nothing.
+macro_rules! is_shown {
+    () => {
+        not(exists(
+            thread_cuts::table
+                .filter(thread_cuts::thread_id.eq(thread_items::thread_id))
+                .filter(thread_items::id.gt(thread_cuts::behind))
+                .filter(thread_items::id.lt(thread_cuts::id))
+                .filter(
+                    thread_items::content
+                        .like(USER_MESSAGE)
+                        .and(thread_items::id.lt(thread_cuts::messages_from))
+                        .or(thread_items::content
+                            .not_like(USER_MESSAGE)
+                            .and(thread_items::id.gt(thread_cuts::answers_behind))),
+                ),
+        ))
+    };
+}
+
+/// Whether a thread is not deleted.
+macro_rules! not_deleted {
+    ($id:ident) => {
+        not(exists(threads::table.find($id.0).filter(threads::deleted_at.is_not_null())))
+    };
+}
+
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = threads)]
+#[diesel(check_for_backend(diesel::pg::Pg))]
+struct Row {
+    id: Uuid,
+    workflow_id: Uuid,
+    owner_kind: String,
+    owner_id: Option<String>,
+    title: Option<String>,
+    status: String,
+    created_at: DateTime<Utc>,
+}
+
+impl From<Row> for StoredThread {
+    fn from(row: Row) -> Self {
+        let Row { id, workflow_id, owner_kind, owner_id, title, status, created_at } = row;
+        Self { id: ThreadId(id), workflow_id, owner_kind, owner_id, title, status, created_at }
+    }
+}
+
+impl Store {
+    /// A thread by its id; a deleted one is not there.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn thread(&self, id: ThreadId) -> Result<Option<StoredThread>, StoreError> {
+        let row: Option<Row> = threads::table
+            .find(id.0)
+            .filter(threads::deleted_at.is_null())
+            .select(Row::as_select())
+            .first(&mut *self.connection().await?)
+            .await
+            .optional()?;
+        Ok(row.map(Into::into))
+    }
+
+    /// An owner's threads by the time they were started; `None` when the cursor is not one of them. The cursor's thread
+    /// may be deleted: its position is still known.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn threads_of(
+        &self,
+        of: ThreadsOf<'_>,
+        slice: Slice<ThreadId>,
+    ) -> Result<Option<Vec<StoredThread>>, StoreError> {
+        let mut connection = self.connection().await?;
+        let theirs = || {
+            let owners = threads::owner_id.eq(of.owner_id).and(threads::owner_kind.eq(of.owner_kind));
+            let query = threads::table.into_boxed().filter(threads::workflow_id.eq(of.workflow));
+            match of.user {
+                None => query.filter(owners),
+                Some(user) => {
+                    query.filter(owners.or(threads::owner_id.eq(user).and(threads::owner_kind.eq("user"))))
+                }
+            }
+        };
+        let shown = theirs().filter(threads::deleted_at.is_null());
+        let mut query = shown.select(Row::as_select()).limit(slice.limit);
+        if let Some(after) = slice.after {
+            let place: Option<DateTime<Utc>> = theirs()
+                .filter(threads::id.eq(after.0))
+                .select(threads::created_at)
+                .first(&mut *connection)
+                .await
+                .optional()?;
+            let Some(at) = place else { return Ok(None) };
+            query = if slice.ascending {
+                query.filter(threads::created_at.ge(at)).filter(
+                    threads::created_at.gt(at).or(threads::created_at.eq(at).and(threads::id.gt(after.0))),
+                )
+            } else {
+                query.filter(threads::created_at.le(at)).filter(
+                    threads::created_at.lt(at).or(threads::created_at.eq(at).and(threads::id.lt(after.0))),
+                )
+            };
+        }
+        query = if slice.ascending {
+            query.order((threads::created_at.asc(), threads::id.asc()))
+        } else {
+            query.order((threads::created_at.desc(), threads::id.desc()))
+        };
+        let rows: Vec<Row> = query.load(&mut *connection).await?;
+        Ok(Some(rows.into_iter().map(Into::into).collect()))
+    }
+
+    /// Gives a thread another title; `None` when it is not there.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn rename_thread(&self, id: ThreadId, title: &str) -> Result<Option<StoredThread>, StoreError> {
+        let row: Option<Row> = diesel::update(threads::table.find(id.0))
+            .filter(threads::deleted_at.is_null())
+            .set(threads::title.eq(title))
+            .returning(Row::as_returning())
+            .get_result(&mut *self.connection().await?)
+            .await
+            .optional()?;
+        Ok(row.map(Into::into))
+    }
+
+    /// Leaves a tombstone of a thread, and stores that its turns shall end; yields those that have not ended, the
+    /// latest first, and `None` when the thread is not there.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer; nothing has changed then.
+    pub async fn delete_thread(&self, id: ThreadId) -> Result<Option<Vec<UnfinishedTurn>>, StoreError> {
+        let now = self.now();
+        let mut connection = self.connection().await?;
+        connection
+            .transaction(async |connection| {
+                let deleted = diesel::update(threads::table.find(id.0))
+                    .filter(threads::deleted_at.is_null())
+                    .set(threads::deleted_at.eq(now))
+                    .execute(connection)
+                    .await?;
+                if deleted == 0 {
+                    return Ok::<_, StoreError>(None);
+                }
+                turns::request_cancel(connection, id, turns::TurnsToStop::All, now).await.map(Some)
+            })
+            .await
+    }
+
+    /// Those of these items that are in the thread.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn items_named(&self, id: ThreadId, keys: &[ItemKey]) -> Result<Vec<ThreadItem>, StoreError> {
+        let rows: Vec<String> = thread_items::table
+            .filter(thread_items::thread_id.eq(id.0))
+            .filter(thread_items::id.eq_any(keys.iter().map(|key| key.0.to_vec())))
+            .filter(is_shown!())
+            .select(thread_items::content)
+            .load(&mut *self.connection().await?)
+            .await?;
+        items(&rows)
+    }
+
+    /// Whether an item is in the thread, and the thread is not deleted.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn has_item(&self, id: ThreadId, key: ItemKey) -> Result<bool, StoreError> {
+        let item =
+            thread_items::table.find((id.0, key.0.to_vec())).filter(is_shown!()).filter(not_deleted!(id));
+        Ok(diesel::select(exists(item)).get_result(&mut *self.connection().await?).await?)
+    }
+
+    /// Every item of a thread, hidden ones included, in order; none of a deleted one.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn thread_items(&self, id: ThreadId) -> Result<Vec<StoredItem>, StoreError> {
+        let rows: Vec<(String, Option<Vec<u8>>)> = thread_items::table
+            .filter(thread_items::thread_id.eq(id.0))
+            .filter(is_shown!())
+            .filter(not_deleted!(id))
+            .order(thread_items::id)
+            .select((thread_items::content, thread_items::answers))
+            .load(&mut *self.connection().await?)
+            .await?;
+        let key = |key: Vec<u8>| key.try_into().ok().map(ItemKey);
+        let items = rows.into_iter().map(|(content, answers)| {
+            Ok(StoredItem { item: item(&content)?, answers: answers.and_then(key) })
+        });
+        items.collect()
+    }
+
+    /// Part of a thread's items, hidden ones included.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn items_of(&self, id: ThreadId, slice: Slice<ItemKey>) -> Result<Vec<ThreadItem>, StoreError> {
+        let mut query = thread_items::table
+            .filter(thread_items::thread_id.eq(id.0))
+            .filter(is_shown!())
+            .select(thread_items::content)
+            .limit(slice.limit)
+            .into_boxed();
+        let after = slice.after.map(|key| key.0.to_vec());
+        query = match (slice.ascending, after) {
+            (true, Some(after)) => query.filter(thread_items::id.gt(after)),
+            (false, Some(after)) => query.filter(thread_items::id.lt(after)),
+            (_, None) => query,
+        };
+        query = if slice.ascending {
+            query.order(thread_items::id.asc())
+        } else {
+            query.order(thread_items::id.desc())
+        };
+        let rows: Vec<String> = query.load(&mut *self.connection().await?).await?;
+        items(&rows)
+    }
+}
+
+fn items(rows: &[String]) -> Result<Vec<ThreadItem>, StoreError> {
+    rows.iter().map(|row| item(row)).collect()
+}
+
+fn item(row: &str) -> Result<ThreadItem, StoreError> {
+    serde_json::from_str(row).map_err(|e| corrupt("thread item", e))
+}

@@ -1,0 +1,207 @@
+//! The unfinished turns of a thread.
+
+use chrono::{DateTime, Utc};
+use diesel::prelude::*;
+use diesel::sql_types::{Bool, Nullable, Timestamptz, Uuid as SqlUuid};
+use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
+use kernel::{ThreadId, first_id_at};
+use uuid::Uuid;
+
+use crate::runs::records::not_queued;
+use crate::runs::stops;
+use crate::schema::runs;
+use crate::{Store, StoreError};
+
+/// Starts turn `$3` at place `$2` of thread `$1` for writer `$4`. A turn that is marked as running already waits for other marks
+/// alone: it has started before those that come before it. Its first commit stores `started_at`, with what it takes out of the thread.
+const START: &str = "
+    WITH unfinished AS (
+        SELECT r.id, r.writer_id, r.status = 'running' AS executes,
+            (coalesce(r.turn_order, r.id), r.id) AS place
+        FROM runs r WHERE r.thread_id = $1 AND r.finished_at IS NULL
+            AND NOT EXISTS (SELECT FROM run_queue q WHERE q.run_id = r.id)
+    )
+    UPDATE runs SET status = 'running'
+    WHERE id = $3 AND writer_id = $4 AND finished_at IS NULL
+        AND NOT EXISTS (SELECT FROM run_queue q WHERE q.run_id = runs.id) AND NOT EXISTS (
+        SELECT FROM unfinished other WHERE other.writer_id <> $4 AND (other.executes
+            OR other.place < ($2, $3) AND NOT EXISTS (
+                SELECT FROM unfinished own WHERE own.writer_id = $4
+                    AND (own.executes OR own.id <> $3 AND own.place < other.place))))";
+
+#[diesel::declare_sql_function]
+extern "SQL" {
+    /// The first of both that is there.
+    fn coalesce(first: Nullable<Timestamptz>, second: Nullable<Timestamptz>) -> Nullable<Timestamptz>;
+}
+
+#[derive(QueryableByName)]
+struct Unfinished {
+    #[diesel(sql_type = SqlUuid)]
+    id: Uuid,
+    #[diesel(sql_type = SqlUuid)]
+    stream_id: Uuid,
+    #[diesel(sql_type = SqlUuid)]
+    writer_id: Uuid,
+    #[diesel(sql_type = Bool)]
+    parked: bool,
+}
+
+/// Whether a turn has started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TurnStart {
+    /// It executes now.
+    Started,
+    /// Another instance has to finish a turn first.
+    Waits,
+    /// It has ended, is parked, or belongs to another instance.
+    NotOurs,
+}
+
+/// Which unfinished turns of a thread a stop ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TurnsToStop {
+    /// Every one.
+    All,
+    /// Those that execute or wait for their turn in the thread.
+    NotParked,
+}
+
+/// A turn that has not ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnfinishedTurn {
+    /// Its run.
+    pub run: Uuid,
+    /// Its stream.
+    pub stream: Uuid,
+    /// Whose lease it is written under.
+    pub writer: Uuid,
+    /// Whether it is parked: later messages are answered meanwhile.
+    pub parked: bool,
+}
+
+impl Store {
+    /// The turn that executes in a thread: the first unfinished one that is not parked, else the first that is parked.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn running_turn(&self, thread: ThreadId) -> Result<Option<UnfinishedTurn>, StoreError> {
+        let turn: Option<Unfinished> = diesel::sql_query(
+            "SELECT r.id, r.stream_id, r.writer_id, q.run_id IS NOT NULL AS parked
+             FROM runs r LEFT JOIN run_queue q ON q.run_id = r.id
+             WHERE r.thread_id = $1 AND r.finished_at IS NULL AND r.stream_id IS NOT NULL
+             ORDER BY parked, r.status <> 'running', coalesce(r.turn_order, r.id), r.id LIMIT 1",
+        )
+        .bind::<SqlUuid, _>(thread.0)
+        .get_result(&mut *self.connection().await?)
+        .await
+        .optional()?;
+        Ok(turn.map(|turn| UnfinishedTurn {
+            run: turn.id,
+            stream: turn.stream_id,
+            writer: turn.writer_id,
+            parked: turn.parked,
+        }))
+    }
+
+    /// Starts a turn unless another instance executes one of the thread, or has one before it. `order`: its place in the thread,
+    /// its id unless it resumed. Two instances never start turns of one thread at once: both lock the thread.
+    ///
+    /// Turns in the queue are parked and have no place. A turn of another instance does not count if it waits for a turn of
+    /// this one, which is queued after `run` here.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn start_turn(
+        &self,
+        thread: ThreadId,
+        (order, run): (Uuid, Uuid),
+        writer: Uuid,
+    ) -> Result<TurnStart, StoreError> {
+        let mut connection = self.connection().await?;
+        connection
+            .transaction(async |connection| {
+                diesel::sql_query("SELECT FROM threads WHERE id = $1 FOR NO KEY UPDATE")
+                    .bind::<SqlUuid, _>(thread.0)
+                    .execute(connection)
+                    .await?;
+                let started = diesel::sql_query(START)
+                    .bind::<SqlUuid, _>(thread.0)
+                    .bind::<SqlUuid, _>(order)
+                    .bind::<SqlUuid, _>(run)
+                    .bind::<SqlUuid, _>(writer)
+                    .execute(connection)
+                    .await?;
+                if started > 0 {
+                    return Ok::<_, StoreError>(TurnStart::Started);
+                }
+                let ours = runs::table
+                    .find(run)
+                    .filter(runs::writer_id.eq(writer))
+                    .filter(runs::finished_at.is_null())
+                    .filter(not_queued());
+                let ours: bool = diesel::select(diesel::dsl::exists(ours)).get_result(connection).await?;
+                Ok(if ours { TurnStart::Waits } else { TurnStart::NotOurs })
+            })
+            .await
+    }
+
+    /// When the last turn ended that was accepted before `at` and had not ended by then; the end of all time if it
+    /// has not, and `None` if there is no such turn. Turns that were parked at `at` are left out: later ones did not wait for them.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn end_of_turns_before(
+        &self,
+        thread: ThreadId,
+        at: DateTime<Utc>,
+    ) -> Result<Option<DateTime<Utc>>, StoreError> {
+        let ends: Vec<Option<DateTime<Utc>>> = runs::table
+            .filter(runs::thread_id.eq(thread.0))
+            .filter(runs::created_at.lt(at))
+            .filter(runs::parked.eq(0).or(runs::turn_order.le(first_id_at(at))))
+            .filter(runs::finished_at.is_null().or(runs::finished_at.gt(at)))
+            .select(runs::finished_at)
+            .load(&mut *self.connection().await?)
+            .await?;
+        Ok(ends.into_iter().map(|end| end.unwrap_or(DateTime::<Utc>::MAX_UTC)).max())
+    }
+
+    /// Stores a request to stop turns of a thread; returns those that have not ended, the latest first.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn request_cancel_of_thread(
+        &self,
+        thread: ThreadId,
+        which: TurnsToStop,
+    ) -> Result<Vec<UnfinishedTurn>, StoreError> {
+        let now = self.now();
+        let mut connection = self.connection().await?;
+        connection.transaction(async |connection| request_cancel(connection, thread, which, now).await).await
+    }
+}
+
+/// The same in a transaction. The first request's time stays.
+pub(crate) async fn request_cancel(
+    connection: &mut AsyncPgConnection,
+    thread: ThreadId,
+    which: TurnsToStop,
+    now: DateTime<Utc>,
+) -> Result<Vec<UnfinishedTurn>, StoreError> {
+    let mut turns: Vec<(Uuid, Option<Uuid>, Uuid, bool)> = diesel::update(runs::table)
+        .filter(runs::thread_id.eq(thread.0))
+        .filter(runs::finished_at.is_null())
+        .filter(not_queued().or((which == TurnsToStop::All).into_sql::<Bool>()))
+        .set(runs::cancel_requested_at.eq(coalesce(runs::cancel_requested_at, now)))
+        .returning((runs::id, runs::stream_id, runs::writer_id, not_queued()))
+        .get_results(connection)
+        .await?;
+    turns.sort_unstable_by(|a, b| b.cmp(a));
+    let runs: Vec<Uuid> = turns.iter().map(|(run, ..)| *run).collect();
+    stops::ask(connection, &runs).await?;
+    let turn = |(run, stream, writer, not_parked): (Uuid, Option<Uuid>, Uuid, bool)| {
+        Some(UnfinishedTurn { run, stream: stream?, writer, parked: !not_parked })
+    };
+    Ok(turns.into_iter().filter_map(turn).collect())
+}

@@ -1,0 +1,437 @@
+//! A statement in a database that the service does not own: one connection for it alone, over the network, and nothing
+//! of the service's own. The holder of the guard decides beforehand where it may connect.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use futures_util::TryStreamExt as _;
+use secrecy::zeroize::Zeroizing;
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::{FromSql, Kind, Type};
+use tokio_postgres::{Client, Config, Error, Statement};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use crate::database::connect::{Verify, tls_config, verification};
+use crate::database::foreign_rows;
+use crate::database::parameter::Parameter;
+
+/// How long reaching one address may take, and how long the server may take to let us in.
+const CONNECT: Duration = Duration::from_secs(10);
+/// How much longer than the statement the whole may take.
+const GRACE: Duration = Duration::from_secs(5);
+/// Bytes that a server may say before the first row, and beside the rows. What it says is held in memory, message by message, and
+/// each type that it says is made of another takes some stack.
+const TALK: usize = 64 << 10;
+/// Letters of what a server says that are repeated.
+const MOST_SAID: usize = 500;
+
+/// A database that the caller names and the service does not own.
+#[derive(Clone)]
+pub struct Foreign {
+    config: Config,
+    verify: Verify,
+    host: String,
+    port: u16,
+}
+
+/// What is asked of it.
+#[derive(Debug, Clone)]
+pub struct ForeignQuery {
+    /// One statement.
+    pub sql: String,
+    /// Its `$1`, `$2`, ….
+    pub parameters: Vec<Value>,
+    /// Whether it may change anything.
+    pub writes: bool,
+    /// How long the server may work on it.
+    pub time: Duration,
+    /// Most rows.
+    pub rows: usize,
+    /// Bytes of all rows, as JSON.
+    pub bytes: usize,
+}
+
+/// The name of a statement's rows in the statement around it.
+const ROW: &str = "callboard_row_7f3a";
+
+/// What it answered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ForeignRows {
+    /// An object for each row.
+    pub rows: Vec<Value>,
+    /// How many rows there are, or were changed.
+    pub count: u64,
+}
+
+/// Why there is no answer. No text holds a password.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ForeignError {
+    /// The address of the database cannot be used.
+    #[error("{0}")]
+    Address(String),
+    /// The server does not answer, or not in time, or the connection broke.
+    #[error("{0}")]
+    Unreachable(String),
+    /// The server does not let us in.
+    #[error("{0}")]
+    Refused(String),
+    /// The server does not do it.
+    #[error("{message}")]
+    Failed {
+        /// What it says.
+        message: String,
+        /// Whether it may do it the next time.
+        again: bool,
+    },
+    /// It took too long.
+    #[error("the statement took longer than {} s", .0.as_secs_f64())]
+    Timeout(Duration),
+    /// There is more than was asked for.
+    #[error("{0}")]
+    TooLarge(String),
+    /// Whether the change stays is not known: the connection ended while it was to be made to stay.
+    #[error("the connection ended while the change was to be made to stay: {0}")]
+    Unknown(String),
+}
+
+impl Foreign {
+    /// Reads an address, `postgres://user:password@host:port/database?sslmode=…` or `host=… user=…`. Without `sslmode` the
+    /// connection is encrypted and the server's certificate checked.
+    ///
+    /// # Errors
+    /// [`ForeignError::Address`].
+    pub fn read(dsn: &str) -> Result<Self, ForeignError> {
+        let refused = |why: &str| ForeignError::Address(why.to_owned());
+        let dsn = Zeroizing::new(dsn.trim().to_owned());
+        let (plain, verify) = verification(&dsn);
+        let plain = Zeroizing::new(plain);
+        // The parser's own words may hold a piece of the password.
+        let mut config = Config::from_str(&plain).map_err(|_| refused("the dsn cannot be read"))?;
+        let verify = if says_mode(&plain) {
+            verify
+        } else {
+            config.ssl_mode(SslMode::Require);
+            Verify::Full
+        };
+        let host = match config.get_hosts() {
+            _ if !config.get_hostaddrs().is_empty() => return Err(refused("the dsn may not say hostaddr")),
+            [Host::Tcp(host)] if !host.is_empty() => host.clone(),
+            [Host::Unix(_)] => {
+                return Err(refused("the dsn names a Unix socket; only hosts of the network may be called"));
+            }
+            [] => return Err(refused("the dsn names no host")),
+            _ => return Err(refused("the dsn names several hosts; it has to be one")),
+        };
+        let port = config.get_ports().first().copied().unwrap_or(5432);
+        if config.get_application_name().is_none() {
+            config.application_name("callboard");
+        }
+        Ok(Self { config, verify, host, port })
+    }
+
+    /// Its host, as the address spells it.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Its port.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Its password, which must not be disclosed.
+    #[must_use]
+    pub fn password(&self) -> Option<kernel::Secret> {
+        let password = self.config.get_password()?;
+        Some(kernel::Secret::from(String::from_utf8_lossy(password).into_owned()))
+    }
+
+    /// Does one statement over a connection to one of these addresses. Dropped, the connection ends.
+    ///
+    /// # Errors
+    /// [`ForeignError`].
+    pub async fn query(
+        &self,
+        addresses: &[SocketAddr],
+        query: &ForeignQuery,
+    ) -> Result<ForeignRows, ForeignError> {
+        let clock = kernel::SystemClock::new();
+        let place = format!("{}:{}", self.host, self.port);
+        let slow =
+            || ForeignError::Unreachable(format!("{place} did not let us in within {} s", CONNECT.as_secs()));
+        let allowance = Arc::new(AtomicUsize::new(TALK));
+        let opening = self.open(addresses, &place, Arc::clone(&allowance));
+        let (client, connection) =
+            kernel::timeout(&clock, CONNECT, opening).await.unwrap_or_else(|| Err(slow()))?;
+        let committing = AtomicBool::new(false);
+        let (mut connection, mut working) =
+            (pin!(connection), pin!(work(&client, query, &allowance, &committing)));
+        let done = async {
+            tokio::select! {
+                biased;
+                worked = &mut working => worked,
+                ended = &mut connection => match ended {
+                    Err(error) => Err(explain(&error, query.time, &place)),
+                    Ok(()) => Err(ForeignError::Unreachable(format!("{place} has closed the connection"))),
+                },
+            }
+        };
+        let done = kernel::timeout(&clock, query.time.saturating_add(GRACE), done).await;
+        let done = done.unwrap_or(Err(ForeignError::Timeout(query.time)));
+        match done {
+            // The server was told, and has not said what became of it.
+            Err(ForeignError::Unreachable(why)) if query.writes && committing.load(Ordering::Relaxed) => {
+                Err(ForeignError::Unknown(why))
+            }
+            Err(error @ ForeignError::Timeout(_)) if query.writes && committing.load(Ordering::Relaxed) => {
+                Err(ForeignError::Unknown(error.to_string()))
+            }
+            other => other,
+        }
+    }
+
+    async fn open(
+        &self,
+        addresses: &[SocketAddr],
+        place: &str,
+        allowance: Arc<AtomicUsize>,
+    ) -> Result<(Client, impl Future<Output = Result<(), Error>> + use<>), ForeignError> {
+        let unreachable = |why: String| ForeignError::Unreachable(format!("{place}: {why}"));
+        let mut stream = Err(unreachable("it has no address".to_owned()));
+        for address in addresses {
+            stream = TcpStream::connect(address).await.map_err(|error| unreachable(error.kind().to_string()));
+            if stream.is_ok() {
+                break;
+            }
+        }
+        let stream = stream?;
+        let _ = stream.set_nodelay(true);
+        let tls = tls_config(self.verify).map_err(|error| unreachable(error.to_string()))?;
+        let mut tls = MakeRustlsConnect::new(tls);
+        let tls = <MakeRustlsConnect as tokio_postgres::tls::MakeTlsConnect<Metered>>::make_tls_connect(
+            &mut tls, &self.host,
+        );
+        let tls = tls.map_err(|_| ForeignError::Address("the dsn's host is no name for TLS".to_owned()))?;
+        let connected = self.config.connect_raw(Metered { stream, allowance }, tls).await;
+        connected.map_err(|error| explain(&error, CONNECT, place))
+    }
+}
+
+/// Whether an address says `sslmode`, and not only its password.
+fn says_mode(dsn: &str) -> bool {
+    dsn.match_indices("sslmode").any(|(at, _)| {
+        let before = dsn.get(..at).unwrap_or_default();
+        before.is_empty() || before.ends_with([' ', '\t', '\n', '?', '&'])
+    })
+}
+
+impl std::fmt::Debug for Foreign {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "Foreign({}:{})", self.host, self.port)
+    }
+}
+
+/// A connection of which only so many bytes are read.
+struct Metered {
+    stream: TcpStream,
+    allowance: Arc<AtomicUsize>,
+}
+
+impl AsyncRead for Metered {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        let read = buffer.filled().len().saturating_sub(before);
+        let spend = |left: usize| left.checked_sub(read);
+        match self.allowance.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend) {
+            Ok(_) => Poll::Ready(Ok(())),
+            Err(_) => Poll::Ready(Err(io::Error::other("the database says more than is read"))),
+        }
+    }
+}
+
+impl AsyncWrite for Metered {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+async fn work(
+    client: &Client,
+    query: &ForeignQuery,
+    allowance: &AtomicUsize,
+    committing: &AtomicBool,
+) -> Result<ForeignRows, ForeignError> {
+    let failed = |error: Error| explain(&error, query.time, "the database");
+    let mode = if query.writes { "READ WRITE" } else { "READ ONLY" };
+    let millis = query.time.as_millis().clamp(1, 3_600_000);
+    let begin = format!(
+        "BEGIN TRANSACTION {mode}; SET LOCAL statement_timeout = {millis}; SET LOCAL lock_timeout = {millis};
+         SAVEPOINT begun"
+    );
+    client.batch_execute(&begin).await.map_err(failed)?;
+    let plain = client.prepare(&query.sql).await.map_err(failed)?;
+    let known = plain.params().len();
+    if known != query.parameters.len() {
+        let message = format!("the statement has {known} parameters, {} were given", query.parameters.len());
+        return Err(ForeignError::Failed { message, again: false });
+    }
+    let types = plain.params().to_vec();
+    let mut answer = ForeignRows { rows: Vec::new(), count: 0 };
+    if plain.columns().is_empty() {
+        let parameters = bound(&query.parameters, &types)?;
+        answer.count = client.execute_raw(&plain, &parameters).await.map_err(failed)?;
+    } else {
+        let most = query.rows.saturating_add(1);
+        let inner = as_json(client, &query.sql, &types, most).await.map_err(failed)?;
+        let statement = inner.as_ref().unwrap_or(&plain);
+        if let (None, Some((column, kind))) = (&inner, foreign_rows::unread(statement)) {
+            let message =
+                format!("the column '{column}' has the type {kind}; write {column}::text in this statement");
+            return Err(ForeignError::Failed { message, again: false });
+        }
+        let parameters = bound(&query.parameters, statement.params())?;
+        // Each row has a head of its own, and what does not fit any more has to be seen as such.
+        allowance.fetch_add(
+            query.bytes.saturating_mul(2).saturating_add(most.saturating_mul(64)),
+            Ordering::Relaxed,
+        );
+        let mut rows = pin!(client.query_raw(statement, &parameters).await.map_err(failed)?);
+        let mut bytes = 0_usize;
+        while let Some(row) = rows.try_next().await.map_err(failed)? {
+            let (value, length) = if inner.is_some() {
+                row.try_get(0).map(|Json(value, length)| (value, length))
+            } else {
+                foreign_rows::object(&row)
+            }
+            .map_err(failed)?;
+            bytes = bytes.saturating_add(length);
+            if answer.rows.len() >= query.rows {
+                return Err(ForeignError::TooLarge(format!("there are more than {} rows", query.rows)));
+            }
+            if bytes > query.bytes {
+                return Err(ForeignError::TooLarge(format!("the rows have more than {} bytes", query.bytes)));
+            }
+            answer.rows.push(value);
+        }
+        answer.count = u64::try_from(answer.rows.len()).unwrap_or(u64::MAX);
+    }
+    committing.store(true, Ordering::Relaxed);
+    client.batch_execute("COMMIT").await.map_err(failed)?;
+    Ok(answer)
+}
+
+/// Prepares a statement around this one that returns each row as JSON, since the server knows its types best. Returns `None` if this
+/// statement cannot be a part of another one: `EXPLAIN`, `SHOW`, `CALL`, or a `WITH` that changes data.
+async fn as_json(
+    client: &Client,
+    sql: &str,
+    types: &[Type],
+    most: usize,
+) -> Result<Option<Statement>, Error> {
+    const NOT_A_PART: [SqlState; 2] = [SqlState::SYNTAX_ERROR, SqlState::FEATURE_NOT_SUPPORTED];
+    let sql = trimmed(sql);
+    // A name that no column of the statement has: a column would come before the row.
+    let around = format!("WITH {ROW} AS ({sql}\n) SELECT to_jsonb({ROW}) FROM {ROW} LIMIT {most}");
+    match client.prepare_typed(&around, types).await {
+        Ok(around) => Ok(Some(around)),
+        // The statement itself has been prepared, so the error is about its place.
+        Err(error) if error.code().is_some_and(|code| NOT_A_PART.contains(code)) => {
+            client.batch_execute("ROLLBACK TO SAVEPOINT begun").await?;
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// A statement inside another has no semicolon behind it.
+fn trimmed(sql: &str) -> &str {
+    sql.trim_end().trim_end_matches(|letter: char| letter == ';' || letter.is_whitespace())
+}
+
+fn bound(values: &[Value], types: &[Type]) -> Result<Vec<Parameter>, ForeignError> {
+    let bind = |(number, (value, kind)): (usize, (&Value, &Type))| {
+        let is_list = matches!(kind.kind(), Kind::Array(_));
+        let is_json = [Type::JSON, Type::JSONB].contains(kind);
+        Parameter::new(value, is_list, is_json).map_err(|why| {
+            let message = format!("parameter ${}: {why}", number.saturating_add(1));
+            ForeignError::Failed { message, again: false }
+        })
+    };
+    values.iter().zip(types).enumerate().map(bind).collect()
+}
+
+/// A value of `jsonb`, and how many bytes it had.
+struct Json(Value, usize);
+
+impl<'a> FromSql<'a> for Json {
+    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+        // Its first byte is the format's number.
+        let text = raw.strip_prefix(&[1]).unwrap_or(raw);
+        Ok(Self(serde_json::from_slice(text)?, text.len()))
+    }
+
+    fn accepts(kind: &Type) -> bool {
+        *kind == Type::JSONB
+    }
+}
+
+/// What a failure means.
+fn explain(error: &Error, time: Duration, place: &str) -> ForeignError {
+    let Some(said) = error.as_db_error() else {
+        // The library's own words; none of them repeats the address.
+        let mut cause = std::error::Error::source(error);
+        let mut last = error.to_string();
+        while let Some(inner) = cause {
+            last = inner.to_string();
+            cause = inner.source();
+        }
+        if last.contains("says more than is read") {
+            return ForeignError::TooLarge(last);
+        }
+        return ForeignError::Unreachable(format!("{place}: {last}"));
+    };
+    let (state, class) = (said.code(), said.code().code().get(..2).unwrap_or_default());
+    let hint =
+        if *state == SqlState::READ_ONLY_SQL_TRANSACTION { "; \"mode\": \"write\" lets it" } else { "" };
+    let message: String =
+        said.message().chars().filter(|letter| !letter.is_control()).take(MOST_SAID).collect();
+    let message = format!("{message} ({}){hint}", state.code());
+    match class {
+        _ if *state == SqlState::QUERY_CANCELED || *state == SqlState::LOCK_NOT_AVAILABLE => {
+            ForeignError::Timeout(time)
+        }
+        "28" | "3D" => ForeignError::Refused(message),
+        "08" | "57" => ForeignError::Unreachable(format!("{place}: {message}")),
+        "40" | "53" => ForeignError::Failed { message, again: true },
+        _ => ForeignError::Failed { message, again: false },
+    }
+}

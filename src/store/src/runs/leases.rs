@@ -1,0 +1,243 @@
+//! The right to write. Leases of several machines need one clock, so the queries use SQL `now()`. Only
+//! `presence.rs` uses it too.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use diesel::prelude::*;
+use diesel::sql_types::{BigInt, Timestamptz, Uuid as SqlUuid};
+use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
+use uuid::Uuid;
+
+use crate::database::committed::committed;
+use crate::runs::queue::taken;
+use crate::{ClaimFailed, Store, StoreError};
+
+/// Seconds that a lease lasts without renewal.
+pub const LEASE_SECONDS: i32 = 10;
+
+/// The right of one service to write, under one epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lease {
+    /// The service's instance.
+    pub writer_id: Uuid,
+    /// Increases with each owner.
+    pub epoch: i64,
+}
+
+#[derive(QueryableByName)]
+struct Epoch {
+    #[diesel(sql_type = BigInt)]
+    epoch: i64,
+    #[diesel(sql_type = SqlUuid)]
+    oldest_run: Uuid,
+}
+
+#[derive(QueryableByName)]
+struct Renewed {
+    #[diesel(sql_type = Timestamptz)]
+    at: DateTime<Utc>,
+}
+
+#[derive(QueryableByName)]
+struct Other {
+    #[diesel(sql_type = SqlUuid)]
+    #[expect(dead_code, reason = "whether there is a row is all that counts")]
+    writer_id: Uuid,
+}
+
+#[derive(QueryableByName)]
+struct Dead {
+    #[diesel(sql_type = SqlUuid)]
+    writer_id: Uuid,
+    #[diesel(sql_type = SqlUuid)]
+    oldest_run: Uuid,
+}
+
+impl Store {
+    /// Acquires this instance's lease under a new epoch, which fences the previous owner.
+    ///
+    /// The second value is the first run that may be unfinished. `since` is an id of now: ids of an earlier
+    /// life may be later if the clock was set back.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn take_lease(&self, writer_id: Uuid, since: Uuid) -> Result<(Lease, Uuid), StoreError> {
+        let row: Epoch = diesel::sql_query(format!(
+            "INSERT INTO leases (writer_id, epoch, expires_at, oldest_run)
+             VALUES ($1, nextval('lease_epochs'), now() + interval '{LEASE_SECONDS} seconds', $2)
+             ON CONFLICT (writer_id) DO UPDATE
+             SET epoch = excluded.epoch, expires_at = excluded.expires_at, ended_at = NULL,
+                 oldest_run = least(leases.oldest_run, excluded.oldest_run)
+             RETURNING epoch, oldest_run"
+        ))
+        .bind::<SqlUuid, _>(writer_id)
+        .bind::<SqlUuid, _>(since)
+        .get_results(&mut *self.connection().await?)
+        .await
+        .and_then(committed)?;
+        Ok((Lease { writer_id, epoch: row.epoch }, row.oldest_run))
+    }
+
+    /// Renews the lease and returns the database's time; `None` if another owner has acquired the lease.
+    ///
+    /// This writer has only ended runs before `oldest_run`. A lease of another instance that expires later
+    /// than any lease can was renewed before the database's clock was set back: it expires as if renewed now.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn renew_lease(
+        &self,
+        lease: Lease,
+        oldest_run: Uuid,
+    ) -> Result<Option<DateTime<Utc>>, StoreError> {
+        let renewed: Vec<Renewed> = diesel::sql_query(format!(
+            "WITH late AS (UPDATE leases SET expires_at = now() + interval '{LEASE_SECONDS} seconds'
+                           WHERE writer_id <> $1 AND expires_at <> 'infinity'
+                               AND expires_at > now() + interval '{LEASE_SECONDS} seconds' * 3)
+             UPDATE leases SET expires_at = now() + interval '{LEASE_SECONDS} seconds', oldest_run = $3,
+                 round = round + 1
+             WHERE writer_id = $1 AND epoch = $2 RETURNING now() AS at"
+        ))
+        .bind::<SqlUuid, _>(lease.writer_id)
+        .bind::<BigInt, _>(lease.epoch)
+        .bind::<SqlUuid, _>(oldest_run)
+        .get_results(&mut *self.connection().await?)
+        .await?;
+        Ok(renewed.into_iter().next().map(|row| row.at))
+    }
+
+    /// Whether other instances may be at work: they hold a lease, or held one a short time ago. After a failure of the database
+    /// all leases have expired, and each instance renews its own at its own time.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn has_others(&self, lease: Lease) -> Result<bool, StoreError> {
+        let others: Vec<Other> = diesel::sql_query(format!(
+            "SELECT writer_id FROM leases
+             WHERE writer_id <> $1 AND expires_at > now() - interval '{LEASE_SECONDS} seconds' * 3
+                 AND expires_at <> 'infinity' LIMIT 1",
+        ))
+        .bind::<SqlUuid, _>(lease.writer_id)
+        .load(&mut *self.connection().await?)
+        .await?;
+        Ok(!others.is_empty())
+    }
+
+    /// Returns the renewals of each other live instance by now.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn lease_rounds(&self, lease: Lease) -> Result<BTreeMap<Uuid, i64>, StoreError> {
+        #[derive(QueryableByName)]
+        struct Row {
+            #[diesel(sql_type = SqlUuid)]
+            writer_id: Uuid,
+            #[diesel(sql_type = BigInt)]
+            round: i64,
+        }
+        let rows: Vec<Row> = diesel::sql_query(
+            "SELECT writer_id, round FROM leases
+             WHERE writer_id <> $1 AND expires_at > now() AND expires_at <> 'infinity'",
+        )
+        .bind::<SqlUuid, _>(lease.writer_id)
+        .load(&mut *self.connection().await?)
+        .await?;
+        Ok(rows.into_iter().map(|row| (row.writer_id, row.round)).collect())
+    }
+
+    /// Deletes leases that ended a day ago and have no unfinished run; returns their number.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn forget_old_leases(&self) -> Result<usize, StoreError> {
+        let deleted = diesel::sql_query(
+            "DELETE FROM leases l WHERE l.expires_at = 'infinity' AND l.ended_at < now() - interval '24 hours'
+                 AND NOT EXISTS (SELECT FROM runs r WHERE r.id >= l.oldest_run AND r.writer_id = l.writer_id
+                                     AND r.finished_at IS NULL
+                                     AND NOT EXISTS (SELECT FROM run_queue q WHERE q.run_id = r.id))",
+        )
+        .execute(&mut *self.connection().await?)
+        .await?;
+        Ok(deleted)
+    }
+
+    /// Extends this writer's lease back to a run that is older than its oldest run.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn reach_back(&self, writer_id: Uuid, run: Uuid) -> Result<(), StoreError> {
+        diesel::sql_query("UPDATE leases SET oldest_run = least(oldest_run, $2) WHERE writer_id = $1")
+            .bind::<SqlUuid, _>(writer_id)
+            .bind::<SqlUuid, _>(run)
+            .execute(&mut *self.connection().await?)
+            .await?;
+        Ok(())
+    }
+
+    /// Releases the lease after an orderly shutdown, so that other instances need not wait for its expiry.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn release_lease(&self, lease: Lease) -> Result<(), StoreError> {
+        diesel::sql_query("UPDATE leases SET expires_at = now() WHERE writer_id = $1 AND epoch = $2")
+            .bind::<SqlUuid, _>(lease.writer_id)
+            .bind::<BigInt, _>(lease.epoch)
+            .execute(&mut *self.connection().await?)
+            .await?;
+        Ok(())
+    }
+
+    /// Takes over the unfinished runs of writers whose lease has expired, and returns them.
+    ///
+    /// The same transaction increases the dead writer's epoch, which fences a writer that was only slow. The
+    /// lease of `by` is extended back to the oldest of these runs; if `by` has lost its own lease, it takes
+    /// over nothing.
+    ///
+    /// # Errors
+    /// [`ClaimFailed`] when the database does not answer.
+    pub async fn take_over_expired(&self, by: Lease) -> Result<Vec<Uuid>, ClaimFailed> {
+        taken!(self, |connection| take_over(connection, by).await?)
+    }
+}
+
+/// The transaction of [`Store::take_over_expired`].
+async fn take_over(connection: &mut AsyncPgConnection, by: Lease) -> Result<Vec<Uuid>, StoreError> {
+    // Locks its own lease first: two instances that consider each other dead do not wait for each other.
+    let able = diesel::sql_query(
+        "SELECT FROM leases WHERE writer_id = $1 AND epoch = $2
+             AND EXISTS (SELECT FROM leases WHERE expires_at < now() AND writer_id <> $1)
+             FOR UPDATE",
+    )
+    .bind::<SqlUuid, _>(by.writer_id)
+    .bind::<BigInt, _>(by.epoch)
+    .execute(connection)
+    .await?;
+    if able == 0 {
+        return Ok(Vec::new());
+    }
+    let dead: Vec<Dead> = diesel::sql_query(
+        "UPDATE leases SET epoch = nextval('lease_epochs'), expires_at = 'infinity', ended_at = now()
+             WHERE writer_id IN (SELECT writer_id FROM leases
+                                 WHERE expires_at < now() AND writer_id <> $1
+                                 FOR UPDATE SKIP LOCKED)
+             RETURNING writer_id, oldest_run",
+    )
+    .bind::<SqlUuid, _>(by.writer_id)
+    .load(connection)
+    .await?;
+    let mut taken = Vec::new();
+    for writer in dead {
+        taken.extend(
+            crate::runs::records::reassign(connection, writer.writer_id, writer.oldest_run, by).await?,
+        );
+    }
+    if let Some(oldest) = taken.iter().min() {
+        diesel::sql_query("UPDATE leases SET oldest_run = least(oldest_run, $2) WHERE writer_id = $1")
+            .bind::<SqlUuid, _>(by.writer_id)
+            .bind::<SqlUuid, _>(oldest)
+            .execute(connection)
+            .await?;
+    }
+    Ok(taken)
+}

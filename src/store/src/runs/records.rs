@@ -1,0 +1,364 @@
+//! Runs and their journal.
+
+use chrono::{DateTime, Utc};
+use diesel::prelude::*;
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use kernel::ThreadId;
+use uuid::Uuid;
+use wire::chat::Dialect;
+
+use crate::runs::streams::dialect;
+use crate::schema::{runs, streams, workflow_versions};
+use crate::{Lease, Store, StoreError};
+
+/// State of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunStatus {
+    /// Accepted, not begun.
+    Queued,
+    /// Under way.
+    Running,
+    /// Waits for a time or for an answer.
+    Waiting,
+    /// Ended well.
+    Succeeded,
+    /// Ended with an error.
+    Failed,
+    /// Stopped.
+    Cancelled,
+}
+
+impl RunStatus {
+    /// Every state.
+    pub const ALL: [Self; 6] =
+        [Self::Queued, Self::Running, Self::Waiting, Self::Succeeded, Self::Failed, Self::Cancelled];
+
+    /// Its name in rows and on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::Waiting => "waiting",
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// Whether it will not change any more.
+    #[must_use]
+    pub const fn is_terminal(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Failed | Self::Cancelled)
+    }
+
+    /// The state of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == name)
+    }
+
+    fn read(name: &str) -> Result<Self, StoreError> {
+        Self::from_name(name).ok_or_else(|| StoreError::Corrupt(format!("run status {name}")))
+    }
+}
+
+/// A run.
+#[derive(Debug, Clone)]
+pub struct StoredRun {
+    /// UUIDv7.
+    pub id: Uuid,
+    /// Its workspace.
+    pub workspace_id: Uuid,
+    /// Its workflow.
+    pub workflow_id: Uuid,
+    /// The version it runs.
+    pub version_id: Uuid,
+    /// Whose lease it is written under, unless it stands in the queue.
+    pub writer_id: Uuid,
+    /// Its thread.
+    pub thread_id: Option<ThreadId>,
+    /// Its stream.
+    pub stream_id: Option<Uuid>,
+    /// What began it.
+    pub trigger: String,
+    /// Its state.
+    pub status: RunStatus,
+    /// JSON.
+    pub inputs: String,
+    /// What was asked for beside the inputs, JSON.
+    pub options: Option<String>,
+    /// JSON.
+    pub output: Option<String>,
+    /// JSON `{code, message, node}`.
+    pub error: Option<String>,
+    /// Whether a caller requested its end.
+    pub cancel_requested: bool,
+    /// How often it has gone into the queue.
+    pub parked: i32,
+    /// Its place among the turns of its thread after it left the queue; `None`: its id.
+    pub turn_order: Option<Uuid>,
+    /// When it was accepted.
+    pub created_at: DateTime<Utc>,
+    /// When it began.
+    pub started_at: Option<DateTime<Utc>>,
+    /// When it ended.
+    pub finished_at: Option<DateTime<Utc>>,
+}
+
+/// Which of a workflow's runs a list shows.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RunFilter {
+    /// Only those in this state.
+    pub status: Option<RunStatus>,
+    /// Only those before this one.
+    pub before: Option<Uuid>,
+}
+
+/// A run that recovery found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnfinishedRun {
+    /// The run.
+    pub id: Uuid,
+    /// Its thread, for a turn.
+    pub thread_id: Option<ThreadId>,
+}
+
+/// An unfinished run of a writer, as it has to be taken up.
+#[derive(Debug, Clone)]
+pub struct LeftRun {
+    /// The run.
+    pub run: StoredRun,
+    /// Its stream's dialect; `None`: it is no chat's.
+    pub dialect: Option<Dialect>,
+    /// Whether it holds a place among the runs of its workflow.
+    pub placed: bool,
+}
+
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = runs)]
+#[diesel(check_for_backend(diesel::pg::Pg))]
+struct Row {
+    id: Uuid,
+    workspace_id: Uuid,
+    workflow_id: Uuid,
+    version_id: Uuid,
+    writer_id: Uuid,
+    thread_id: Option<Uuid>,
+    stream_id: Option<Uuid>,
+    trigger: String,
+    status: String,
+    inputs: String,
+    options: Option<String>,
+    output: Option<String>,
+    error: Option<String>,
+    cancel_requested_at: Option<DateTime<Utc>>,
+    parked: i32,
+    turn_order: Option<Uuid>,
+    created_at: DateTime<Utc>,
+    started_at: Option<DateTime<Utc>>,
+    finished_at: Option<DateTime<Utc>>,
+}
+
+impl TryFrom<Row> for StoredRun {
+    type Error = StoreError;
+
+    fn try_from(row: Row) -> Result<Self, StoreError> {
+        Ok(Self {
+            id: row.id,
+            workspace_id: row.workspace_id,
+            workflow_id: row.workflow_id,
+            version_id: row.version_id,
+            writer_id: row.writer_id,
+            thread_id: row.thread_id.map(ThreadId),
+            stream_id: row.stream_id,
+            trigger: row.trigger,
+            status: RunStatus::read(&row.status)?,
+            inputs: row.inputs,
+            options: row.options,
+            output: row.output,
+            error: row.error,
+            cancel_requested: row.cancel_requested_at.is_some(),
+            parked: row.parked,
+            turn_order: row.turn_order,
+            created_at: row.created_at,
+            started_at: row.started_at,
+            finished_at: row.finished_at,
+        })
+    }
+}
+
+/// A writer's unfinished runs.
+macro_rules! left {
+    ($writer:expr) => {
+        runs::table
+            .inner_join(streams::table.on(runs::stream_id.eq(streams::id.nullable())))
+            .filter(runs::writer_id.eq($writer))
+            .filter(runs::finished_at.is_null())
+            .filter(not_queued())
+            .select((Row::as_select(), streams::dialect, placed()))
+    };
+}
+
+impl Store {
+    /// A run by its id.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn run(&self, id: Uuid) -> Result<Option<StoredRun>, StoreError> {
+        let row: Option<Row> = runs::table
+            .find(id)
+            .select(Row::as_select())
+            .first(&mut *self.connection().await?)
+            .await
+            .optional()?;
+        row.map(TryInto::try_into).transpose()
+    }
+
+    /// A run by its id, with the number of its version.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn numbered_run(&self, id: Uuid) -> Result<Option<(StoredRun, Option<i32>)>, StoreError> {
+        let row: Option<(Row, Option<i32>)> = runs::table
+            .inner_join(workflow_versions::table.on(workflow_versions::id.eq(runs::version_id)))
+            .filter(runs::id.eq(id))
+            .select((Row::as_select(), workflow_versions::number))
+            .first(&mut *self.connection().await?)
+            .await
+            .optional()?;
+        row.map(|(run, number)| Ok((run.try_into()?, number))).transpose()
+    }
+
+    /// A workflow's runs, newest first, each with the number of its version.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn runs_of_workflow(
+        &self,
+        workflow: Uuid,
+        filter: RunFilter,
+        limit: i64,
+    ) -> Result<Vec<(StoredRun, Option<i32>)>, StoreError> {
+        let mut query = runs::table
+            .inner_join(workflow_versions::table.on(workflow_versions::id.eq(runs::version_id)))
+            .filter(runs::workflow_id.eq(workflow))
+            .order(runs::id.desc())
+            .limit(limit)
+            .select((Row::as_select(), workflow_versions::number))
+            .into_boxed();
+        if let Some(status) = filter.status {
+            query = query.filter(runs::status.eq(status.as_str()));
+        }
+        if let Some(before) = filter.before {
+            query = query.filter(runs::id.lt(before));
+        }
+        let rows: Vec<(Row, Option<i32>)> = query.load(&mut *self.connection().await?).await?;
+        rows.into_iter().map(|(run, number)| Ok((run.try_into()?, number))).collect()
+    }
+
+    /// The unfinished runs of a thread, oldest first, that this writer owns.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn unfinished_of_thread(
+        &self,
+        thread: ThreadId,
+        writer: Uuid,
+    ) -> Result<Vec<StoredRun>, StoreError> {
+        let rows: Vec<Row> = runs::table
+            .filter(runs::thread_id.eq(thread.0))
+            .filter(runs::finished_at.is_null())
+            .filter(runs::writer_id.eq(writer))
+            .filter(not_queued())
+            .order(runs::id)
+            .select(Row::as_select())
+            .load(&mut *self.connection().await?)
+            .await?;
+        rows.into_iter().map(TryInto::try_into).collect()
+    }
+
+    /// This writer's unfinished runs, from `since` on, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn unfinished_of_writer(
+        &self,
+        writer: Uuid,
+        since: Uuid,
+    ) -> Result<Vec<UnfinishedRun>, StoreError> {
+        let rows: Vec<(Uuid, Option<Uuid>)> = runs::table
+            .filter(runs::id.ge(since))
+            .filter(runs::writer_id.eq(writer))
+            .filter(runs::finished_at.is_null())
+            .filter(not_queued())
+            .order(runs::id)
+            .select((runs::id, runs::thread_id))
+            .load(&mut *self.connection().await?)
+            .await?;
+        Ok(rows
+            .into_iter()
+            .map(|(id, thread)| UnfinishedRun { id, thread_id: thread.map(ThreadId) })
+            .collect())
+    }
+
+    /// This writer's unfinished runs, from `since` on, oldest first, at most `limit`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn left_runs(&self, writer: Uuid, since: Uuid, limit: i64) -> Result<Vec<LeftRun>, StoreError> {
+        let query = left!(writer).filter(runs::id.ge(since)).order(runs::id).limit(limit);
+        let rows: Vec<Left> = query.load(&mut *self.connection().await?).await?;
+        rows.into_iter().map(TryInto::try_into).collect()
+    }
+
+    /// A run, if it is unfinished and this writer's.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn left_run(&self, writer: Uuid, run: Uuid) -> Result<Option<LeftRun>, StoreError> {
+        let query = left!(writer).filter(runs::id.eq(run));
+        let row: Option<Left> = query.first(&mut *self.connection().await?).await.optional()?;
+        row.map(TryInto::try_into).transpose()
+    }
+}
+
+/// A run, its stream's dialect, and whether it holds a place.
+type Left = (Row, String, bool);
+
+impl TryFrom<Left> for LeftRun {
+    type Error = StoreError;
+
+    fn try_from((run, name, placed): Left) -> Result<Self, StoreError> {
+        Ok(Self { run: run.try_into()?, dialect: dialect(&name)?, placed })
+    }
+}
+
+/// Whether the run holds a place among those of its workflow.
+fn placed() -> diesel::expression::SqlLiteral<diesel::sql_types::Bool> {
+    diesel::dsl::sql("EXISTS (SELECT FROM run_places WHERE run_places.run_id = runs.id)")
+}
+
+/// A run in the queue has no writer.
+pub(crate) fn not_queued() -> diesel::expression::SqlLiteral<diesel::sql_types::Bool> {
+    diesel::dsl::sql("NOT EXISTS (SELECT FROM run_queue WHERE run_queue.run_id = runs.id)")
+}
+
+/// Gives a dead writer's unfinished runs to another.
+pub(crate) async fn reassign(
+    connection: &mut AsyncPgConnection,
+    dead: Uuid,
+    since: Uuid,
+    to: Lease,
+) -> Result<Vec<Uuid>, StoreError> {
+    let taken = diesel::update(runs::table)
+        .filter(runs::id.ge(since))
+        .filter(runs::writer_id.eq(dead))
+        .filter(runs::finished_at.is_null())
+        .filter(not_queued())
+        .set(runs::writer_id.eq(to.writer_id))
+        .returning(runs::id)
+        .get_results(connection)
+        .await?;
+    Ok(taken)
+}

@@ -1,0 +1,200 @@
+//! A run's journal for people who read it: pages in the order of starts, and what its models used.
+
+use std::fmt;
+use std::str::FromStr;
+
+use chrono::{DateTime, Utc};
+use diesel::prelude::*;
+use diesel::sql_types::{BigInt, Bool, Int4, Nullable, Text, Timestamptz, Uuid as SqlUuid};
+use diesel_async::RunQueryDsl;
+use futures_util::TryStreamExt as _;
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::runs::journal::Row;
+use crate::schema::run_steps;
+use crate::{Store, StoreError, StoredStep};
+
+/// Bytes of results after which a page ends: it has one row at least.
+const PAGE_BYTES: i64 = 16 << 20;
+/// Large results that are read at once.
+const RESULTS_AT_ONCE: usize = 16;
+
+/// The place of an attempt in a journal, ordered by start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepPlace {
+    /// The super-step, from 1.
+    pub step: i32,
+    /// When the attempt began.
+    pub started_at: DateTime<Utc>,
+    /// Which visit, from 1.
+    pub visit: i32,
+    /// Which attempt, from 1.
+    pub attempt: i32,
+    /// The node's name.
+    pub node: String,
+}
+
+impl StepPlace {
+    /// The place of a row.
+    #[must_use]
+    pub fn of(row: &StoredStep) -> Self {
+        let StoredStep { step, started_at, visit, attempt, .. } = *row;
+        Self { step, started_at, visit, attempt, node: row.node.clone() }
+    }
+}
+
+impl fmt::Display for StepPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let micros = self.started_at.timestamp_micros();
+        write!(f, "{}:{micros}:{}:{}:{}", self.step, self.visit, self.attempt, self.node)
+    }
+}
+
+impl FromStr for StepPlace {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let mut parts = text.splitn(5, ':');
+        let mut part = || parts.next().ok_or(());
+        let step = part()?.parse().map_err(drop)?;
+        let micros = part()?.parse().map_err(drop)?;
+        let started_at = DateTime::from_timestamp_micros(micros).ok_or(())?;
+        let visit = part()?.parse().map_err(drop)?;
+        let attempt = part()?.parse().map_err(drop)?;
+        Ok(Self { step, started_at, visit, attempt, node: part()?.to_owned() })
+    }
+}
+
+/// A page of a journal.
+#[derive(Debug)]
+pub struct JournalPage {
+    /// Its rows, in the order of their starts.
+    pub steps: Vec<StoredStep>,
+    /// Whether rows follow.
+    pub more: bool,
+}
+
+#[derive(QueryableByName)]
+struct PageRow {
+    #[diesel(embed)]
+    step: Row,
+    #[diesel(sql_type = Bool)]
+    last: bool,
+}
+
+#[derive(QueryableByName)]
+struct JournalSize {
+    #[diesel(sql_type = BigInt)]
+    attempts: i64,
+    #[diesel(sql_type = BigInt)]
+    bytes: i64,
+}
+
+impl Store {
+    /// Returns at most `limit` rows of a run's journal after a place, in the order of their starts; fewer if their results
+    /// have more than 16 MiB.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer, or if a large result is missing.
+    pub async fn journal_page(
+        &self,
+        run: Uuid,
+        after: Option<&StepPlace>,
+        limit: i64,
+    ) -> Result<JournalPage, StoreError> {
+        const PAGE: &str = "WITH page AS (
+                SELECT s.node, s.visit, s.attempt, s.step, s.started_at,
+                       coalesce(b.size, octet_length(s.result), 0) AS bytes
+                FROM run_steps s LEFT JOIN blobs b ON b.digest = s.result_blob
+                WHERE s.run_id = $1
+                  AND ($2 IS NULL OR (s.step, s.started_at, s.node, s.visit, s.attempt) > ($2, $3, $4, $5, $6))
+                ORDER BY s.step, s.started_at, s.node, s.visit, s.attempt LIMIT $7 + 1),
+            sized AS (
+                SELECT node, visit, attempt,
+                       row_number() OVER (ORDER BY step, started_at, node, visit, attempt) AS number,
+                       sum(bytes) OVER (ORDER BY step, started_at, node, visit, attempt) - bytes AS before
+                FROM page),
+            shown AS (SELECT * FROM sized WHERE number <= $7 AND (number = 1 OR before < $8))
+            SELECT s.*, shown.number = (SELECT count(*) FROM page) AS last
+            FROM shown JOIN run_steps s USING (node, visit, attempt)
+            WHERE s.run_id = $1 ORDER BY shown.number";
+        let rows: Vec<PageRow> = diesel::sql_query(PAGE)
+            .bind::<SqlUuid, _>(run)
+            .bind::<Nullable<Int4>, _>(after.map(|after| after.step))
+            .bind::<Nullable<Timestamptz>, _>(after.map(|after| after.started_at))
+            .bind::<Nullable<Text>, _>(after.map(|after| after.node.as_str()))
+            .bind::<Nullable<Int4>, _>(after.map(|after| after.visit))
+            .bind::<Nullable<Int4>, _>(after.map(|after| after.attempt))
+            .bind::<BigInt, _>(limit)
+            .bind::<BigInt, _>(PAGE_BYTES)
+            .load(&mut *self.connection().await?)
+            .await?;
+        let more = rows.last().is_some_and(|row| !row.last);
+        let steps = self.with_results(rows.into_iter().map(|row| row.step).collect()).await?;
+        Ok(JournalPage { steps, more })
+    }
+
+    /// Returns how many attempts a run's journal has, and the bytes of their results.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn journal_size(&self, run: Uuid) -> Result<(i64, i64), StoreError> {
+        const SIZE: &str = "SELECT count(*) AS attempts,
+                                   coalesce(sum(coalesce(b.size, octet_length(s.result), 0)), 0)::bigint AS bytes
+                            FROM run_steps s LEFT JOIN blobs b ON b.digest = s.result_blob WHERE s.run_id = $1";
+        let found: JournalSize = diesel::sql_query(SIZE)
+            .bind::<SqlUuid, _>(run)
+            .get_result(&mut *self.connection().await?)
+            .await?;
+        Ok((found.attempts, found.bytes))
+    }
+
+    /// Returns what the models used in each attempt that asked one: the node and the `usage` of its result or error. The row of
+    /// a container, such as an agent's, holds the sum of what ran inside it.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn models_usage(&self, run: Uuid) -> Result<Vec<(String, Value)>, StoreError> {
+        type Found = (String, Option<String>, Option<Vec<u8>>, Option<String>);
+        const MARK: &str = "%\"cost_usd\"%";
+        let mut connection = self.connection().await?;
+        let rows = run_steps::table
+            .filter(run_steps::run_id.eq(run))
+            .filter(
+                (run_steps::result.like(MARK).is_not_distinct_from(true))
+                    .or(run_steps::error.like(MARK).is_not_distinct_from(true))
+                    .or(run_steps::result_blob.is_not_null()),
+            )
+            .select((run_steps::node, run_steps::result, run_steps::result_blob, run_steps::error))
+            .load_stream::<Found>(&mut *connection)
+            .await?;
+        let (mut used, mut large) = (Vec::new(), Vec::new());
+        let mut rows = std::pin::pin!(rows);
+        while let Some((node, result, blob, error)) = rows.try_next().await? {
+            if let Some(usage) = result.or(error).and_then(|text| usage_of(&text)) {
+                used.push((node, usage));
+            } else {
+                large.extend(blob.map(|digest| (node, digest)));
+            }
+        }
+        drop(connection);
+        for part in large.chunks(RESULTS_AT_ONCE) {
+            let digests: Vec<Vec<u8>> = part.iter().map(|(_, digest)| digest.clone()).collect();
+            let results = self.blobs(&digests).await?;
+            for (node, digest) in part {
+                let text = results.get(digest).and_then(|bytes| std::str::from_utf8(bytes).ok());
+                used.extend(text.and_then(usage_of).map(|usage| (node.clone(), usage)));
+            }
+        }
+        Ok(used)
+    }
+}
+
+/// The usage in a result or an error of a node that asked a model.
+fn usage_of(text: &str) -> Option<Value> {
+    let mut value: Value = serde_json::from_str(text).ok()?;
+    let is_models = value.get("model").is_some() || value.get("code").is_some();
+    let usage = value.get_mut("usage").filter(|_| is_models)?.take();
+    (usage.get("calls").is_some() && usage.get("cost_usd").is_some()).then_some(usage)
+}

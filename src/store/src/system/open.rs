@@ -1,0 +1,30 @@
+//! Opens a database: checks it, migrates it, makes its role and its partitions.
+
+use secrecy::ExposeSecret as _;
+
+use crate::database::connect::{Connector, Session};
+use crate::system::{migrate, partitions, requirements, roles};
+use crate::{DatabaseRuntime, Options, Store, StoreError};
+
+impl Store {
+    /// Connects, applies missing migrations, makes the role and the partitions ahead.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database cannot be reached or used, is set to lose writes, or a migration fails.
+    pub async fn open(options: Options) -> Result<Self, StoreError> {
+        let runtime = DatabaseRuntime::start().map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        let connector = Connector::new(options.dsn.expose_secret(), runtime.handle())?;
+        let mut owner = connector.open(Session::Owner).await?;
+        requirements::check(&mut owner).await?;
+        let (mut owner, applied) = migrate::up(owner).await?;
+        if applied > 0 {
+            tracing::info!(applied, "migrations applied");
+        }
+        partitions::ensure(&mut owner, options.clock.now().date_naive()).await?;
+        let role = roles::ensure(&mut owner).await?;
+        drop(owner);
+        let store = Self::over(connector, role, options, runtime)?;
+        store.ensure_default_workspace().await?;
+        Ok(store)
+    }
+}

@@ -1,0 +1,205 @@
+//! The role that the service works as: neither owner nor superuser.
+
+use diesel_async::{AsyncPgConnection, SimpleAsyncConnection};
+
+use crate::StoreError;
+
+/// Name of the role. Roles belong to the whole cluster, so several databases share it.
+pub(crate) const ROLE: &str = "callboard_app";
+
+/// Held to the end of the transaction, which a statement of several parts is.
+pub(crate) const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtext('callboard_app'));";
+
+/// Tables the role may only read and add to.
+const APPEND_ONLY: [&str; 2] = ["audit_log", "workflow_versions"];
+
+/// Makes the role and gives it its rights; `None` where the DSN's user may not create roles.
+pub(crate) async fn ensure(connection: &mut AsyncPgConnection) -> Result<Option<&'static str>, StoreError> {
+    if let Err(error) = connection.batch_execute(&create()).await {
+        tracing::warn!(
+            %error,
+            "the database's user may not create roles, so the service works as that user; \
+             grant it CREATEROLE to have the narrower role {ROLE}"
+        );
+        return Ok(None);
+    }
+    connection.batch_execute(&grants()).await?;
+    Ok(Some(ROLE))
+}
+
+/// Whether [`ensure`] would have its role; nothing stays of the trial.
+pub(crate) async fn on_trial(connection: &mut AsyncPgConnection) -> Result<bool, StoreError> {
+    let tried = connection.batch_execute(&format!("BEGIN;{}", create())).await;
+    connection.batch_execute("ROLLBACK").await?;
+    Ok(tried.is_ok())
+}
+
+/// Several services may start at once on one cluster: the lock orders them, the exceptions cover other databases.
+/// Since PostgreSQL 16 a role's maker is its member and may still not work as it.
+fn create() -> String {
+    format!(
+        "{LOCK}
+         DO $$ BEGIN
+             BEGIN
+                 IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{ROLE}') THEN
+                     CREATE ROLE {ROLE} NOLOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOBYPASSRLS;
+                 END IF;
+             EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;
+             END;
+             IF NOT pg_has_role(current_user, '{ROLE}',
+                 CASE WHEN current_setting('server_version_num')::int < 160000 THEN 'MEMBER' ELSE 'SET' END) THEN
+                 GRANT {ROLE} TO CURRENT_USER;
+             END IF;
+         EXCEPTION WHEN unique_violation THEN NULL;
+         END $$;"
+    )
+}
+
+fn grants() -> String {
+    let mut sql = format!(
+        "{LOCK}
+         GRANT USAGE ON SCHEMA public TO {ROLE};
+         GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {ROLE};
+         GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {ROLE};
+         REVOKE ALL ON __diesel_schema_migrations FROM {ROLE};"
+    );
+    for table in APPEND_ONLY {
+        sql.push_str(&format!("REVOKE UPDATE, DELETE, TRUNCATE ON {table} FROM {ROLE};"));
+    }
+    sql
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use diesel_async::RunQueryDsl;
+    use kernel::{Ids, SystemClock, SystemRandom};
+
+    use super::*;
+    use crate::database::connect::Session;
+    use crate::testing::TestDatabase;
+    use crate::{Options, Store};
+
+    #[derive(diesel::QueryableByName)]
+    struct Setting {
+        #[diesel(sql_type = diesel::sql_types::Text)]
+        value: String,
+    }
+
+    async fn ask(connection: &mut AsyncPgConnection, sql: &str) -> String {
+        let row: Setting =
+            diesel::sql_query(format!("SELECT ({sql})::text AS value")).get_result(connection).await.unwrap();
+        row.value
+    }
+
+    async fn refusal(connection: &mut AsyncPgConnection, sql: &str) -> String {
+        let Err(error) = connection.batch_execute(sql).await else { panic!("{sql} was allowed") };
+        error.to_string()
+    }
+
+    #[tokio::test]
+    async fn a_connection_works_as_a_role_that_cannot_change_what_is_append_only() {
+        let database = TestDatabase::create().await;
+        let store = database.store().await;
+        let mut pooled = store.connection().await.unwrap();
+        let mut lane = store.connector().open(Session::Lane(Some(ROLE))).await.unwrap();
+        for connection in [&mut *pooled, &mut lane] {
+            assert_eq!(ask(connection, "current_user").await, ROLE);
+            assert_eq!(
+                ask(connection, "SELECT rolsuper FROM pg_roles WHERE rolname = current_user").await,
+                "false"
+            );
+            for sql in [
+                "UPDATE workflow_versions SET notes = 'x'",
+                "DELETE FROM workflow_versions",
+                "TRUNCATE workflow_versions",
+                "ALTER TABLE workflow_versions DISABLE TRIGGER ALL",
+                "TRUNCATE workflows",
+                "DROP TABLE workflows",
+                "CREATE TABLE mine (id int)",
+                "CREATE FUNCTION mine() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+                "SELECT * FROM __diesel_schema_migrations",
+            ] {
+                let error = refusal(connection, sql).await;
+                assert!(
+                    error.contains("permission denied") || error.contains("must be owner"),
+                    "{sql}: {error}"
+                );
+            }
+        }
+        // Every table is there for it, also after a second start.
+        drop((pooled, database.store().await));
+        let readable = "SELECT bool_and(has_table_privilege('callboard_app', oid, 'SELECT, INSERT')) FROM pg_class \
+                        WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') \
+                        AND relname !~ '^__diesel|^stream_events_'";
+        assert_eq!(database.scalar(readable).await, "true");
+    }
+
+    #[tokio::test]
+    async fn every_append_only_table_has_its_triggers() {
+        let database = TestDatabase::create().await;
+        let sql = "SELECT string_agg(relname, ',' ORDER BY relname) FROM (SELECT relname FROM pg_trigger \
+                   JOIN pg_class ON pg_class.oid = tgrelid WHERE tgfoid = 'refuse_change'::regproc \
+                   GROUP BY relname HAVING count(*) >= 2) AS guarded";
+        assert_eq!(database.scalar(sql).await, APPEND_ONLY.join(","));
+    }
+
+    /// A database of a user with these rights, and the user that a store on it works as.
+    async fn works_as(rights: &str, grant: Option<&str>) -> (String, String) {
+        let admin = TestDatabase::create().await;
+        // The role is there before, as from another database of the cluster.
+        admin.store().await;
+        let user =
+            admin.scalar("SELECT 'user_' || oid FROM pg_database WHERE datname = current_database()").await;
+        for sql in
+            [format!("CREATE ROLE {user} LOGIN {rights}"), format!("CREATE DATABASE {user} OWNER {user}")]
+        {
+            TestDatabase::execute(&admin, &sql).await.unwrap();
+        }
+        if let Some(options) = grant {
+            TestDatabase::execute(&admin, &format!("GRANT {ROLE} TO {user} {options}")).await.unwrap();
+        }
+        let dsn =
+            admin.dsn().split(' ').filter(|part| !part.starts_with("user=") && !part.starts_with("dbname="));
+        let dsn = format!("{} user={user} dbname={user}", dsn.collect::<Vec<_>>().join(" "));
+        let mut names = Vec::new();
+        for _ in 0..2 {
+            let (clock, random) = (Arc::new(SystemClock::new()), Arc::new(SystemRandom::new()));
+            let ids = Ids::new(clock.clone(), random.clone());
+            let options = Options { dsn: dsn.clone().into(), connections: 2, clock, random, ids };
+            let store = Store::open(options).await.unwrap();
+            assert!(store.workspace_id("default").await.unwrap().is_some());
+            names.push(ask(&mut store.connection().await.unwrap(), "current_user").await);
+            store.lane().await.unwrap();
+        }
+        assert_eq!(names[0], names[1]);
+        TestDatabase::execute(&admin, &format!("DROP DATABASE {user} WITH (FORCE)")).await.unwrap();
+        TestDatabase::execute(&admin, &format!("DROP ROLE {user}")).await.unwrap();
+        (names.remove(0), user)
+    }
+
+    #[tokio::test]
+    async fn a_user_who_may_not_create_roles_works_as_itself() {
+        let (name, user) = works_as("NOCREATEROLE", None).await;
+        assert_eq!(name, user);
+    }
+
+    #[tokio::test]
+    async fn a_user_who_was_granted_the_role_works_as_it() {
+        assert_eq!(works_as("NOCREATEROLE", Some("")).await.0, ROLE);
+    }
+
+    #[tokio::test]
+    async fn a_user_who_may_create_roles_works_as_the_role() {
+        let version: u32 = TestDatabase::create()
+            .await
+            .scalar("SELECT current_setting('server_version_num')")
+            .await
+            .parse()
+            .unwrap();
+        // What the maker of a role is given since PostgreSQL 16; before that every CREATEROLE may grant it.
+        let made = (version >= 160_000).then_some("WITH ADMIN TRUE, INHERIT FALSE, SET FALSE");
+        assert_eq!(works_as("CREATEROLE", made).await.0, ROLE);
+    }
+}

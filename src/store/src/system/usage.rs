@@ -1,0 +1,271 @@
+//! What workspaces keep. It is measured now and then, from a sample of each table's pages where it has many, so that
+//! nothing is counted while something is written.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, Utc};
+use diesel::sql_types::{Array, BigInt, Bool, Timestamptz, Uuid as SqlUuid};
+use diesel::{OptionalExtension, QueryableByName};
+use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl, SimpleAsyncConnection};
+use uuid::Uuid;
+
+use crate::database::connect::Session;
+use crate::{Store, StoreError};
+
+/// Pages of a table that are looked at: all that it has, or so many of them at random.
+const PAGES: i64 = 1_000;
+/// Bytes of a page.
+const PAGE: i64 = 8_192;
+/// Whether nothing was measured since `$1`.
+const OLD: &str = "NOT EXISTS (SELECT FROM workspace_usage WHERE measured_at > $1)";
+/// Held while it is measured.
+const LOCK: i64 = 0x0063_616c_6c75_7361;
+
+/// A table that workspaces have rows in.
+struct Table {
+    name: &'static str,
+    /// What leads from a row, which is `t`, to its workspace.
+    joins: &'static str,
+    workspace: &'static str,
+    /// Columns whose values may be large; they count as they are stored.
+    values: &'static [&'static str],
+}
+
+/// About what a row takes beside its values: its head, small columns, and its places in indexes.
+const ROW: i64 = 150;
+
+const TABLES: [Table; 11] = [
+    Table {
+        name: "runs",
+        joins: "",
+        workspace: "t.workspace_id",
+        values: &["inputs", "output", "error", "options"],
+    },
+    Table {
+        name: "run_steps",
+        joins: "JOIN runs o ON o.id = t.run_id",
+        workspace: "o.workspace_id",
+        values: &["result", "error"],
+    },
+    // A delivery holds all that is sent until days after its end.
+    Table {
+        name: "outbox",
+        joins: "JOIN runs o ON o.id = t.run_id",
+        workspace: "o.workspace_id",
+        values: &["request", "progress", "error"],
+    },
+    // Each value once for each workspace that uses it, and of those with steps alone for one; from rows that are alike: a step
+    // may stand for one large value or for none.
+    Table {
+        name: "blob_chunks",
+        joins: "JOIN LATERAL ((SELECT r.workspace_id FROM run_steps s JOIN runs r ON r.id = s.run_id
+                               WHERE s.result_blob = t.digest LIMIT 1)
+                              UNION SELECT u.workspace_id FROM blob_uses u WHERE u.digest = t.digest) o ON true",
+        workspace: "o.workspace_id",
+        values: &["bytes"],
+    },
+    Table { name: "blob_uses", joins: "", workspace: "t.workspace_id", values: &[] },
+    Table {
+        name: "thread_items",
+        joins: "JOIN threads o ON o.id = t.thread_id",
+        workspace: "o.workspace_id",
+        values: &["content"],
+    },
+    Table {
+        name: "stream_events",
+        joins: "JOIN streams s ON s.id = t.stream_id JOIN runs o ON o.id = s.run_id",
+        workspace: "o.workspace_id",
+        values: &["frames"],
+    },
+    Table {
+        name: "stream_events_kept",
+        joins: "JOIN streams s ON s.id = t.stream_id JOIN runs o ON o.id = s.run_id",
+        workspace: "o.workspace_id",
+        values: &["frames"],
+    },
+    Table {
+        name: "search_chunks",
+        joins: "JOIN search_indexes o ON o.id = t.index_id AND o.deleted_at IS NULL",
+        workspace: "o.workspace_id",
+        values: &["text", "metadata", "vector"],
+    },
+    Table {
+        name: "search_documents",
+        joins: "JOIN search_indexes o ON o.id = t.index_id AND o.deleted_at IS NULL",
+        workspace: "o.workspace_id",
+        values: &["terms"],
+    },
+    Table {
+        name: "search_postings",
+        joins: "JOIN search_indexes o ON o.id = t.index_id AND o.deleted_at IS NULL",
+        workspace: "o.workspace_id",
+        values: &["term"],
+    },
+];
+
+impl Table {
+    /// What of each workspace is in a sample of one page in `one_of`, for all pages.
+    fn query(&self, one_of: i64) -> String {
+        let Self { name, joins, workspace, .. } = self;
+        let values = self.values.iter().map(|value| format!(" + coalesce(pg_column_size(t.{value}), 0)"));
+        let values: String = values.collect();
+        // All of a table is no sample.
+        let sample =
+            if one_of > 1 { format!("TABLESAMPLE SYSTEM (100.0 / {one_of})") } else { String::new() };
+        format!(
+            "SELECT {workspace} AS workspace, ({one_of} * sum({ROW}{values}))::bigint AS bytes
+             FROM {name} t {sample} {joins} GROUP BY 1"
+        )
+    }
+
+    /// How many pages it has, with those of its partitions.
+    fn pages(&self) -> String {
+        let name = self.name;
+        format!(
+            "SELECT ((pg_relation_size('{name}') + coalesce(sum(pg_relation_size(relid)), 0)) / {PAGE})::bigint AS pages
+             FROM pg_partition_tree('{name}') WHERE isleaf AND relid <> '{name}'::regclass"
+        )
+    }
+}
+
+/// What a workspace keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, QueryableByName)]
+pub struct WorkspaceUsage {
+    /// The workspace.
+    #[diesel(sql_type = SqlUuid)]
+    pub workspace_id: Uuid,
+    /// Bytes of its rows: runs, journals, events, messages, deliveries and search indexes.
+    #[diesel(sql_type = BigInt)]
+    pub bytes: i64,
+    /// When that was measured.
+    #[diesel(sql_type = Timestamptz)]
+    pub measured_at: DateTime<Utc>,
+}
+
+#[derive(QueryableByName)]
+struct Share {
+    #[diesel(sql_type = SqlUuid)]
+    workspace: Uuid,
+    #[diesel(sql_type = BigInt)]
+    bytes: i64,
+}
+
+#[derive(QueryableByName)]
+struct Size {
+    #[diesel(sql_type = BigInt)]
+    pages: i64,
+}
+
+#[derive(QueryableByName)]
+struct Wanted {
+    #[diesel(sql_type = Bool)]
+    wanted: bool,
+}
+
+impl Store {
+    /// What a workspace keeps; `None` before it was measured.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn workspace_usage(&self, workspace: Uuid) -> Result<Option<WorkspaceUsage>, StoreError> {
+        let found = diesel::sql_query(
+            "SELECT workspace_id, bytes, measured_at FROM workspace_usage WHERE workspace_id = $1",
+        )
+        .bind::<SqlUuid, _>(workspace)
+        .get_result(&mut *self.connection().await?)
+        .await;
+        Ok(found.optional()?)
+    }
+
+    /// The workspaces that keep as many bytes, or more, and did so when they were measured before: a sample may have
+    /// met what is rare.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn workspaces_of(&self, bytes: i64) -> Result<Vec<WorkspaceUsage>, StoreError> {
+        let found = diesel::sql_query(
+            "SELECT workspace_id, bytes, measured_at FROM workspace_usage
+             WHERE bytes >= $1 AND bytes_before >= $1",
+        )
+        .bind::<BigInt, _>(bytes)
+        .load(&mut *self.connection().await?)
+        .await?;
+        Ok(found)
+    }
+
+    /// Measures what every workspace stores, unless another caller has since then or does at this moment; returns
+    /// whether it did. A workspace that is created meanwhile is left for the next time.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn measure_usage(&self, since: DateTime<Utc>) -> Result<bool, StoreError> {
+        if !self.usage_is_old(since).await? {
+            return Ok(false);
+        }
+        let now = self.now();
+        // It takes longer than any other work, so none of the pool.
+        let mut connection = self.connector().open(Session::Service(self.role())).await?;
+        // Not in one transaction: the lock of a table that is read would be in the way of a new partition until the end.
+        let wanted: Wanted =
+            diesel::sql_query(format!("SELECT {OLD} AND pg_try_advisory_lock($2) AS wanted"))
+                .bind::<Timestamptz, _>(since)
+                .bind::<BigInt, _>(LOCK)
+                .get_result(&mut connection)
+                .await?;
+        if !wanted.wanted {
+            return Ok(false);
+        }
+        let measured = measured(&mut connection, now).await;
+        let unlocked = diesel::sql_query("SELECT pg_advisory_unlock($1)").bind::<BigInt, _>(LOCK);
+        let unlocked = unlocked.execute(&mut connection).await;
+        measured?;
+        unlocked?;
+        Ok(true)
+    }
+
+    async fn usage_is_old(&self, since: DateTime<Utc>) -> Result<bool, StoreError> {
+        let found: Wanted = diesel::sql_query(format!("SELECT {OLD} AS wanted"))
+            .bind::<Timestamptz, _>(since)
+            .get_result(&mut *self.connection().await?)
+            .await?;
+        Ok(found.wanted)
+    }
+}
+
+async fn measured(connection: &mut AsyncPgConnection, now: DateTime<Utc>) -> Result<(), StoreError> {
+    let mut kept: HashMap<Uuid, i64> = HashMap::new();
+    for table in &TABLES {
+        for share in connection.transaction(async |connection| shares(connection, table).await).await? {
+            let bytes = kept.entry(share.workspace).or_default();
+            *bytes = bytes.saturating_add(share.bytes);
+        }
+    }
+    let (ids, bytes): (Vec<Uuid>, Vec<i64>) = kept.into_iter().unzip();
+    diesel::sql_query(
+        "INSERT INTO workspace_usage (workspace_id, bytes, bytes_before, measured_at)
+             SELECT w.id, coalesce(k.bytes, 0), 0, $3
+             FROM workspaces w LEFT JOIN unnest($1, $2) AS k (id, bytes) ON k.id = w.id
+             WHERE w.created_at <= $3
+         ON CONFLICT (workspace_id) DO UPDATE
+             SET bytes = excluded.bytes, bytes_before = workspace_usage.bytes, measured_at = excluded.measured_at",
+    )
+    .bind::<Array<SqlUuid>, _>(ids)
+    .bind::<Array<BigInt>, _>(bytes)
+    .bind::<Timestamptz, _>(now)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+async fn shares(connection: &mut AsyncPgConnection, table: &Table) -> Result<Vec<Share>, StoreError> {
+    // Rows of a sample are looked up by their keys: no plan that reads the other tables whole.
+    connection
+        .batch_execute(
+            "SET LOCAL statement_timeout = '30s'; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off;
+             SET LOCAL enable_seqscan = off",
+        )
+        .await?;
+    let size: Size = diesel::sql_query(table.pages()).get_result(connection).await?;
+    let one_of = size.pages.checked_div(PAGES).unwrap_or_default().max(1);
+    Ok(diesel::sql_query(table.query(one_of)).load(connection).await?)
+}

@@ -1,0 +1,363 @@
+//! Credentials of workspaces, sealed. What a secret is bound to stands beside it in its row.
+
+use std::fmt;
+
+use auth::envelope::{Envelope, Place, WrappedKey};
+use chrono::{DateTime, Utc};
+use diesel::prelude::*;
+use diesel_async::RunQueryDsl;
+use uuid::Uuid;
+
+use crate::schema::{credentials, workspaces};
+use crate::{Changes, Store, StoreError};
+
+/// The one secret of a credential, in what it is bound to.
+const FIELD: &str = "secret";
+
+/// A credential without its secret.
+#[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
+#[diesel(table_name = credentials)]
+pub struct StoredCredential {
+    /// UUIDv7.
+    pub id: Uuid,
+    /// Whose it is.
+    pub workspace_id: Uuid,
+    /// How graphs name it; unique in the workspace.
+    pub name: String,
+    /// Whom it is for.
+    pub provider: Option<String>,
+    /// For people.
+    pub description: Option<String>,
+    /// A few letters of the secret at most.
+    pub preview: String,
+    /// Counts its secrets from 1.
+    pub version: i32,
+    /// When it was made.
+    pub created_at: DateTime<Utc>,
+    /// When it last changed.
+    pub updated_at: DateTime<Utc>,
+    /// By whom it was made.
+    pub created_by: Option<String>,
+}
+
+impl StoredCredential {
+    /// What the secret of a version is bound to.
+    #[must_use]
+    pub fn place(&self, version: i32) -> Place<'static> {
+        Place { workspace: self.workspace_id, credential: self.id, field: FIELD, version }
+    }
+}
+
+/// What a new credential's first secret is bound to.
+#[must_use]
+pub fn first_place(workspace: Uuid, credential: Uuid) -> Place<'static> {
+    Place { workspace, credential, field: FIELD, version: 1 }
+}
+
+/// A secret as it is kept, and what may be told of it.
+#[derive(Clone)]
+pub struct SealedSecret {
+    /// Sealed for its place.
+    pub envelope: Envelope,
+    /// A few letters at most.
+    pub preview: String,
+}
+
+/// A credential to make.
+#[derive(Clone)]
+pub struct NewCredential {
+    /// Its id, which its secret is sealed for.
+    pub id: Uuid,
+    /// Whose it will be.
+    pub workspace_id: Uuid,
+    /// How graphs will name it.
+    pub name: String,
+    /// Whom it is for.
+    pub provider: Option<String>,
+    /// For people.
+    pub description: Option<String>,
+    /// Its secret, version 1.
+    pub secret: SealedSecret,
+    /// By whom.
+    pub created_by: Option<String>,
+}
+
+/// What changes of a credential; what is `None` stays.
+#[derive(Clone, Default)]
+pub struct CredentialChange {
+    /// Whom it is for.
+    pub provider: Option<Option<String>>,
+    /// For people.
+    pub description: Option<Option<String>>,
+    /// Its next secret, sealed for the version behind the current one.
+    pub secret: Option<SealedSecret>,
+}
+
+/// A secret with what opens it, but for the ring.
+#[derive(Clone)]
+pub struct SealedCredential {
+    /// How graphs name it.
+    pub name: String,
+    /// Its row.
+    pub id: Uuid,
+    /// Whose it is.
+    pub workspace_id: Uuid,
+    /// Counts its secrets.
+    pub version: i32,
+    /// The secret.
+    pub envelope: Envelope,
+}
+
+impl fmt::Debug for SealedCredential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SealedCredential").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl SealedCredential {
+    /// What it is bound to.
+    #[must_use]
+    pub fn place(&self) -> Place<'static> {
+        Place { workspace: self.workspace_id, credential: self.id, field: FIELD, version: self.version }
+    }
+}
+
+type Sealed = (Uuid, Uuid, String, i32, String, Vec<u8>, Vec<u8>, Vec<u8>);
+
+fn sealed((id, workspace_id, name, version, key_id, bytes, nonce, ciphertext): Sealed) -> SealedCredential {
+    let envelope = Envelope { key: WrappedKey { key_id, bytes }, nonce, ciphertext };
+    SealedCredential { name, id, workspace_id, version, envelope }
+}
+
+const SEALED: (
+    credentials::id,
+    credentials::workspace_id,
+    credentials::name,
+    credentials::version,
+    credentials::key_id,
+    credentials::wrapped_key,
+    credentials::nonce,
+    credentials::ciphertext,
+) = (
+    credentials::id,
+    credentials::workspace_id,
+    credentials::name,
+    credentials::version,
+    credentials::key_id,
+    credentials::wrapped_key,
+    credentials::nonce,
+    credentials::ciphertext,
+);
+
+impl Changes {
+    /// Makes a credential.
+    ///
+    /// # Errors
+    /// [`StoreError::Taken`] when the workspace has one of this name.
+    pub async fn create_credential(&mut self, new: NewCredential) -> Result<StoredCredential, StoreError> {
+        let now = self.store.now();
+        let NewCredential { id, workspace_id, name, provider, description, secret, created_by } = new;
+        let Envelope { key, nonce, ciphertext } = secret.envelope;
+        let made = diesel::insert_into(credentials::table)
+            .values((
+                credentials::id.eq(id),
+                credentials::workspace_id.eq(workspace_id),
+                credentials::name.eq(name),
+                credentials::provider.eq(provider),
+                credentials::description.eq(description),
+                credentials::preview.eq(secret.preview),
+                (
+                    credentials::key_id.eq(key.key_id),
+                    credentials::wrapped_key.eq(key.bytes),
+                    credentials::nonce.eq(nonce),
+                    credentials::ciphertext.eq(ciphertext),
+                ),
+                credentials::version.eq(1),
+                credentials::created_at.eq(now),
+                credentials::updated_at.eq(now),
+                credentials::created_by.eq(created_by),
+            ))
+            .returning(StoredCredential::as_returning())
+            .get_result(&mut *self.connection)
+            .await?;
+        Ok(made)
+    }
+
+    /// The credential, locked against other changes until this is committed; `None` when it no longer exists.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn lock_credential(&mut self, id: Uuid) -> Result<Option<StoredCredential>, StoreError> {
+        let found = credentials::table
+            .find(id)
+            .select(StoredCredential::as_select())
+            .for_update()
+            .first(&mut *self.connection)
+            .await
+            .optional()?;
+        Ok(found)
+    }
+
+    /// Changes a credential that was locked.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn change_credential(
+        &mut self,
+        locked: &StoredCredential,
+        change: CredentialChange,
+    ) -> Result<StoredCredential, StoreError> {
+        let CredentialChange { provider, description, secret } = change;
+        let secret = secret.map(|SealedSecret { envelope: Envelope { key, nonce, ciphertext }, preview }| {
+            (
+                credentials::preview.eq(preview),
+                credentials::key_id.eq(key.key_id),
+                credentials::wrapped_key.eq(key.bytes),
+                credentials::nonce.eq(nonce),
+                credentials::ciphertext.eq(ciphertext),
+                credentials::version.eq(locked.version.saturating_add(1)),
+            )
+        });
+        let changed = diesel::update(credentials::table.find(locked.id))
+            .set((
+                provider.map(|provider| credentials::provider.eq(provider)),
+                description.map(|description| credentials::description.eq(description)),
+                secret,
+                credentials::updated_at.eq(self.store.now()),
+            ))
+            .returning(StoredCredential::as_returning())
+            .get_result(&mut *self.connection)
+            .await?;
+        Ok(changed)
+    }
+
+    /// Deletes a credential for good; `false` when it was not there.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn delete_credential(&mut self, id: Uuid) -> Result<bool, StoreError> {
+        let deleted = diesel::delete(credentials::table.find(id)).execute(&mut *self.connection).await?;
+        Ok(deleted > 0)
+    }
+}
+
+impl Store {
+    /// A workspace's credentials, the newest first.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn credentials(
+        &self,
+        workspace: Uuid,
+        before: Option<Uuid>,
+        limit: i64,
+    ) -> Result<Vec<StoredCredential>, StoreError> {
+        let mut rows = credentials::table.filter(credentials::workspace_id.eq(workspace)).into_boxed();
+        if let Some(before) = before {
+            rows = rows.filter(credentials::id.lt(before));
+        }
+        let rows = rows.order(credentials::id.desc()).limit(limit).select(StoredCredential::as_select());
+        Ok(rows.load(&mut *self.connection().await?).await?)
+    }
+
+    /// A credential of a workspace that is there.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn credential(&self, id: Uuid) -> Result<Option<StoredCredential>, StoreError> {
+        let there = workspaces::table.filter(workspaces::deleted_at.is_null()).select(workspaces::id);
+        let found = credentials::table
+            .find(id)
+            .filter(credentials::workspace_id.eq_any(there))
+            .select(StoredCredential::as_select())
+            .first(&mut *self.connection().await?)
+            .await
+            .optional()?;
+        Ok(found)
+    }
+
+    /// The names of a workspace's credentials, in their order.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn credential_names(&self, workspace: Uuid) -> Result<Vec<String>, StoreError> {
+        let names = credentials::table
+            .filter(credentials::workspace_id.eq(workspace))
+            .order(credentials::name)
+            .select(credentials::name)
+            .load(&mut *self.connection().await?)
+            .await?;
+        Ok(names)
+    }
+
+    /// A workspace's secrets of these names; names that nothing has are left out.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn sealed_credentials(
+        &self,
+        workspace: Uuid,
+        names: &[String],
+    ) -> Result<Vec<SealedCredential>, StoreError> {
+        let rows: Vec<Sealed> = credentials::table
+            .filter(credentials::workspace_id.eq(workspace))
+            .filter(credentials::name.eq_any(names))
+            .select(SEALED)
+            .load(&mut *self.connection().await?)
+            .await?;
+        Ok(rows.into_iter().map(sealed).collect())
+    }
+
+    /// Secrets whose data keys are wrapped by another key than this, in the order of their ids.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn credentials_not_under(
+        &self,
+        key_id: &str,
+        after: Option<Uuid>,
+        limit: i64,
+    ) -> Result<Vec<SealedCredential>, StoreError> {
+        let rows: Vec<Sealed> = credentials::table
+            .filter(credentials::key_id.ne(key_id))
+            .filter(credentials::id.gt(after.unwrap_or(Uuid::nil())))
+            .order(credentials::id)
+            .limit(limit)
+            .select(SEALED)
+            .load(&mut *self.connection().await?)
+            .await?;
+        Ok(rows.into_iter().map(sealed).collect())
+    }
+
+    /// Puts a data key's new wrapping in the place of the one that was read; `false` when the row has changed meanwhile.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn rewrap_credential(
+        &self,
+        was: &SealedCredential,
+        key: WrappedKey,
+    ) -> Result<bool, StoreError> {
+        let changed = diesel::update(credentials::table.find(was.id))
+            .filter(credentials::version.eq(was.version))
+            .filter(credentials::wrapped_key.eq(&was.envelope.key.bytes))
+            .set((credentials::key_id.eq(key.key_id), credentials::wrapped_key.eq(key.bytes)))
+            .execute(&mut *self.connection().await?)
+            .await?;
+        Ok(changed > 0)
+    }
+
+    /// Ids of the ring's keys that stored secrets need, each with how many need it.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn credential_keys(&self) -> Result<Vec<(String, i64)>, StoreError> {
+        let keys = credentials::table
+            .group_by(credentials::key_id)
+            .order(credentials::key_id)
+            .select((credentials::key_id, diesel::dsl::count_star()))
+            .load(&mut *self.connection().await?)
+            .await?;
+        Ok(keys)
+    }
+}

@@ -1,0 +1,8 @@
+//! Sealed credentials, and the signing keys of the service.
+
+pub(crate) mod credentials;
+mod keys;
+
+pub use credentials::{
+    CredentialChange, NewCredential, SealedCredential, SealedSecret, StoredCredential, first_place,
+};

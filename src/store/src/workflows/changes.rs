@@ -1,0 +1,261 @@
+//! Making, changing, publishing and archiving workflows.
+
+use chrono::{DateTime, Utc};
+use diesel::prelude::*;
+use diesel::sql_types::{Nullable, Text, Timestamptz};
+use diesel_async::RunQueryDsl;
+use serde_json::{Value, json};
+use uuid::Uuid;
+use wire::{BusyThread, ChatSettings};
+
+use crate::error::HANDLE_KEY;
+use crate::schema::workflows;
+use crate::workflows::records::Row;
+use crate::{Changes, NewWorkflow, StoreError, StoredWorkflow};
+
+/// What to change about a workflow; what is `None` stays as it is.
+#[derive(Debug, Clone, Default)]
+pub struct WorkflowChange {
+    /// Shown to people.
+    pub name: Option<String>,
+    /// Unique within the workspace.
+    pub handle: Option<String>,
+    /// What it does; `Some(None)` takes it away.
+    pub description: Option<Option<String>>,
+    /// For finding it.
+    pub tags: Option<Vec<String>>,
+    /// Prompts that its chat begins with.
+    pub start_prompts: Option<Vec<Value>>,
+    /// Models that its chat offers.
+    pub models: Option<Vec<Value>>,
+    /// What becomes of a message while another is being answered in its thread.
+    pub busy: Option<BusyThread>,
+    /// Most runs at the same time; `Some(None)` takes the limit away.
+    pub max_concurrent_runs: Option<Option<i32>>,
+}
+
+impl WorkflowChange {
+    /// The workflow as it will be.
+    fn applied_to(self, mut workflow: StoredWorkflow) -> StoredWorkflow {
+        set(&mut workflow.name, self.name);
+        set(&mut workflow.handle, self.handle);
+        set(&mut workflow.description, self.description);
+        set(&mut workflow.tags, self.tags);
+        set(&mut workflow.chat.start_prompts, self.start_prompts);
+        set(&mut workflow.chat.models, self.models);
+        set(&mut workflow.chat.busy, self.busy);
+        set(&mut workflow.max_concurrent_runs, self.max_concurrent_runs);
+        workflow
+    }
+}
+
+fn set<T>(place: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *place = value;
+    }
+}
+
+/// What publishing a workflow came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Publication {
+    /// It was private until now.
+    New,
+    /// It asks for a login, or no longer does.
+    Changed,
+    /// It was so before.
+    Same,
+}
+
+impl Changes {
+    /// Makes a workflow.
+    ///
+    /// # Errors
+    /// [`StoreError::Taken`] when the workspace has one with this handle; more can be tried then.
+    pub async fn create_workflow(&mut self, new: NewWorkflow) -> Result<StoredWorkflow, StoreError> {
+        let now = self.store.now();
+        let row: Option<Row> = diesel::insert_into(workflows::table)
+            .values((
+                workflows::id.eq(self.store.ids().uuid()?),
+                workflows::workspace_id.eq(new.workspace_id),
+                workflows::handle.eq(new.handle),
+                workflows::name.eq(new.name),
+                workflows::description.eq(new.description),
+                workflows::tags.eq(json!(new.tags)),
+                workflows::chat.eq(json!(ChatSettings::default())),
+                workflows::created_at.eq(now),
+                workflows::updated_at.eq(now),
+            ))
+            // A statement that fails would take the whole transaction with it.
+            .on_conflict((workflows::workspace_id, workflows::handle))
+            .do_nothing()
+            .returning(Row::as_returning())
+            .get_result(&mut *self.connection)
+            .await
+            .optional()?;
+        row.ok_or_else(|| StoreError::Taken(HANDLE_KEY.to_owned()))?.try_into()
+    }
+
+    /// Changes a workflow. What changes nothing leaves it as it is, the time of its last change included.
+    ///
+    /// # Errors
+    /// [`StoreError::Archived`] for an archived one; [`StoreError::Taken`] when the workspace has another one with the
+    /// handle.
+    pub async fn change_workflow(
+        &mut self,
+        id: Uuid,
+        change: WorkflowChange,
+    ) -> Result<StoredWorkflow, StoreError> {
+        let row: Row = workflows::table
+            .find(id)
+            .select(Row::as_select())
+            .for_update()
+            .first(&mut *self.connection)
+            .await?;
+        let old = StoredWorkflow::try_from(row)?;
+        if old.archived_at.is_some() {
+            return Err(StoreError::Archived);
+        }
+        let new = change.applied_to(old.clone());
+        if new == old {
+            return Ok(old);
+        }
+        self.touch(id);
+        let row: Row = diesel::update(workflows::table.find(id))
+            .set((
+                workflows::name.eq(&new.name),
+                workflows::handle.eq(&new.handle),
+                workflows::description.eq(&new.description),
+                workflows::tags.eq(json!(new.tags)),
+                workflows::chat.eq(json!(new.chat)),
+                workflows::max_concurrent_runs.eq(new.max_concurrent_runs),
+                workflows::updated_at.eq(self.store.now()),
+            ))
+            .returning(Row::as_returning())
+            .get_result(&mut *self.connection)
+            .await?;
+        row.try_into()
+    }
+
+    /// Publishes a workflow, or changes whether its chat asks for a login; `None` leaves that as it is.
+    ///
+    /// # Errors
+    /// [`StoreError::Archived`] for an archived one.
+    pub async fn publish_workflow(
+        &mut self,
+        id: Uuid,
+        require_login: Option<bool>,
+        by: Option<&str>,
+    ) -> Result<(StoredWorkflow, Publication), StoreError> {
+        let now = self.store.now();
+        let was: Option<Row> = workflows::table
+            .find(id)
+            .filter(workflows::archived_at.is_null())
+            .select(Row::as_select())
+            .for_update()
+            .first(&mut *self.connection)
+            .await
+            .optional()?;
+        let was = StoredWorkflow::try_from(was.ok_or(StoreError::Archived)?)?;
+        let publication = match (was.is_public, require_login) {
+            (false, _) => Publication::New,
+            (true, Some(asked)) if asked != was.require_login => Publication::Changed,
+            (true, _) => return Ok((was, Publication::Same)),
+        };
+        // The first publication's time and author stay while it is published.
+        let row: Row = diesel::update(workflows::table.find(id))
+            .set((
+                workflows::published_at.eq(diesel::dsl::case_when(
+                    workflows::is_public,
+                    workflows::published_at,
+                )
+                .otherwise(Some(now).into_sql::<Nullable<Timestamptz>>())),
+                workflows::is_public.eq(true),
+                // A private workflow asks for none: taking a publication back has seen to that.
+                require_login.map(|asked| workflows::require_login.eq(asked)),
+                workflows::published_by.eq(diesel::dsl::case_when(
+                    workflows::is_public,
+                    workflows::published_by,
+                )
+                .otherwise(by.into_sql::<Nullable<Text>>())),
+                workflows::updated_at.eq(now),
+            ))
+            .returning(Row::as_returning())
+            .get_result(&mut *self.connection)
+            .await?;
+        self.touch(id);
+        Ok((row.try_into()?, publication))
+    }
+
+    /// Takes a workflow's publication back; a private one stays as it is. The flag says whether it was public until now.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn unpublish_workflow(&mut self, id: Uuid) -> Result<(StoredWorkflow, bool), StoreError> {
+        let changed = diesel::update(workflows::table.find(id))
+            .filter(workflows::is_public)
+            .set((
+                workflows::is_public.eq(false),
+                workflows::require_login.eq(false),
+                workflows::published_at.eq(None::<DateTime<Utc>>),
+                workflows::published_by.eq(None::<String>),
+                workflows::updated_at.eq(self.store.now()),
+            ))
+            .returning(Row::as_returning())
+            .get_result(&mut *self.connection)
+            .await
+            .optional()?;
+        self.changed_or_as_it_is(id, changed).await
+    }
+
+    /// Whether a workflow is public; it stays so, or stays private, until this is committed.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn is_public(&mut self, id: Uuid) -> Result<bool, StoreError> {
+        let found = workflows::table
+            .find(id)
+            .select(workflows::is_public)
+            .for_update()
+            .first(&mut *self.connection)
+            .await?;
+        Ok(found)
+    }
+
+    /// Archives a workflow and takes its publication back; an archived one stays as it is. Its handle stays taken. The
+    /// flag says whether it was not archived until now.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn archive_workflow(&mut self, id: Uuid) -> Result<(StoredWorkflow, bool), StoreError> {
+        let now = self.store.now();
+        let changed = diesel::update(workflows::table.find(id))
+            .filter(workflows::archived_at.is_null())
+            .set((
+                workflows::archived_at.eq(Some(now)),
+                workflows::is_public.eq(false),
+                workflows::require_login.eq(false),
+                workflows::published_at.eq(None::<DateTime<Utc>>),
+                workflows::published_by.eq(None::<String>),
+                workflows::updated_at.eq(now),
+            ))
+            .returning(Row::as_returning())
+            .get_result(&mut *self.connection)
+            .await
+            .optional()?;
+        self.changed_or_as_it_is(id, changed).await
+    }
+
+    async fn changed_or_as_it_is(
+        &mut self,
+        id: Uuid,
+        changed: Option<Row>,
+    ) -> Result<(StoredWorkflow, bool), StoreError> {
+        let was_changed = changed.is_some();
+        self.touch(id);
+        let row = match changed {
+            Some(row) => row,
+            None => workflows::table.find(id).select(Row::as_select()).first(&mut *self.connection).await?,
+        };
+        Ok((row.try_into()?, was_changed))
+    }
+}

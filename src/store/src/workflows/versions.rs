@@ -1,0 +1,356 @@
+//! Frozen versions of workflows.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use diesel::dsl::{exists, not};
+use diesel::prelude::*;
+use diesel::sql_types::{BigInt, Timestamptz};
+use diesel_async::RunQueryDsl;
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::database::connect::Session;
+use crate::error::corrupt;
+use crate::schema::{workflow_versions, workflows};
+use crate::{Changes, Store, StoreError};
+
+/// How long a draft is kept that no run needs.
+const DRAFTS_KEPT: TimeDelta = TimeDelta::hours(24);
+/// How long before its end a draft is not used any more.
+const DRAFT_MARGIN: TimeDelta = TimeDelta::hours(1);
+/// Drafts that are deleted in one go.
+const DRAFTS_AT_ONCE: i64 = 200;
+
+/// A version's row.
+#[derive(Debug, Clone)]
+pub struct StoredVersion {
+    /// UUIDv7.
+    pub id: Uuid,
+    /// Its workflow.
+    pub workflow_id: Uuid,
+    /// Counts from 1 within the workflow; `None` for a draft.
+    pub number: Option<i32>,
+    /// SHA-256 of the canonical graph.
+    pub digest: Vec<u8>,
+    /// The graph.
+    pub graph: Value,
+    /// Prompts and settings of a run.
+    pub runnable_config: Option<Map<String, Value>>,
+    /// For the caller's own use.
+    pub metadata: Map<String, Value>,
+    /// What is new.
+    pub notes: Option<String>,
+    /// Who saved it.
+    pub created_by: Option<String>,
+    /// When.
+    pub created_at: DateTime<Utc>,
+}
+
+/// A version's row without what may be large.
+#[derive(Debug, Clone, Queryable, Selectable)]
+#[diesel(table_name = workflow_versions)]
+#[diesel(check_for_backend(diesel::pg::Pg))]
+pub struct ListedVersion {
+    /// UUIDv7.
+    pub id: Uuid,
+    /// Its workflow.
+    pub workflow_id: Uuid,
+    /// Counts from 1 within the workflow; `None` for a draft.
+    pub number: Option<i32>,
+    /// SHA-256 of the canonical graph.
+    pub digest: Vec<u8>,
+    /// What is new.
+    pub notes: Option<String>,
+    /// Who saved it.
+    pub created_by: Option<String>,
+    /// When.
+    pub created_at: DateTime<Utc>,
+}
+
+/// A version to save.
+#[derive(Debug, Clone)]
+pub struct NewVersion {
+    /// Its workflow.
+    pub workflow_id: Uuid,
+    /// SHA-256 of the canonical graph.
+    pub digest: Vec<u8>,
+    /// SHA-256 of graph and runnable config together.
+    pub identity: Vec<u8>,
+    /// The graph.
+    pub graph: Value,
+    /// Prompts and settings of a run.
+    pub runnable_config: Option<Map<String, Value>>,
+    /// For the caller's own use.
+    pub metadata: Map<String, Value>,
+    /// What is new.
+    pub notes: Option<String>,
+    /// Who saves it.
+    pub created_by: Option<String>,
+}
+
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = workflow_versions)]
+#[diesel(check_for_backend(diesel::pg::Pg))]
+struct Row {
+    id: Uuid,
+    workflow_id: Uuid,
+    number: Option<i32>,
+    digest: Vec<u8>,
+    graph: Value,
+    runnable_config: Option<Value>,
+    metadata: Value,
+    notes: Option<String>,
+    created_by: Option<String>,
+    created_at: DateTime<Utc>,
+}
+
+impl TryFrom<Row> for StoredVersion {
+    type Error = StoreError;
+
+    fn try_from(row: Row) -> Result<Self, StoreError> {
+        let object = |value| serde_json::from_value(value).map_err(|e| corrupt("version", e));
+        Ok(Self {
+            id: row.id,
+            workflow_id: row.workflow_id,
+            number: row.number,
+            digest: row.digest,
+            graph: row.graph,
+            runnable_config: row.runnable_config.map(object).transpose()?,
+            metadata: object(row.metadata)?,
+            notes: row.notes,
+            created_by: row.created_by,
+            created_at: row.created_at,
+        })
+    }
+}
+
+impl Changes {
+    /// Saves a version; the same content again is the version that is already there (`false`).
+    ///
+    /// # Errors
+    /// [`StoreError::Archived`] when its workflow is archived.
+    pub async fn save_version(&mut self, new: NewVersion) -> Result<(StoredVersion, bool), StoreError> {
+        let now = self.store.now();
+        let connection = &mut *self.connection;
+        // The workflow's row orders those who save at the same time, so numbers have no gaps.
+        let (latest, archived_at): (Option<i32>, Option<DateTime<Utc>>) = workflows::table
+            .find(new.workflow_id)
+            .select((workflows::latest_version, workflows::archived_at))
+            .for_update()
+            .first(connection)
+            .await?;
+        if archived_at.is_some() {
+            return Err(StoreError::Archived);
+        }
+        let same: Option<Row> = workflow_versions::table
+            .filter(workflow_versions::workflow_id.eq(new.workflow_id))
+            .filter(workflow_versions::identity.eq(&new.identity))
+            .filter(not(workflow_versions::draft))
+            .select(Row::as_select())
+            .first(connection)
+            .await
+            .optional()?;
+        if let Some(same) = same {
+            return Ok((same.try_into()?, false));
+        }
+        let number = latest.unwrap_or(0) + 1;
+        let workflow = new.workflow_id;
+        self.touch(workflow);
+        let version = self.insert_version(new, Some(number), now).await?;
+        diesel::update(workflows::table.find(workflow))
+            .set((
+                workflows::latest_version.eq(number),
+                // What is newer than a version that was set by hand becomes live.
+                workflows::live_version.eq(None::<i32>),
+                workflows::updated_at.eq(now),
+            ))
+            .execute(&mut *self.connection)
+            .await?;
+        Ok((version, true))
+    }
+
+    /// `number`: `None` for a draft.
+    async fn insert_version(
+        &mut self,
+        new: NewVersion,
+        number: Option<i32>,
+        now: DateTime<Utc>,
+    ) -> Result<StoredVersion, StoreError> {
+        let row: Row = diesel::insert_into(workflow_versions::table)
+            .values((
+                workflow_versions::id.eq(self.store.ids().uuid()?),
+                workflow_versions::workflow_id.eq(new.workflow_id),
+                workflow_versions::number.eq(number),
+                workflow_versions::draft.eq(number.is_none()),
+                workflow_versions::digest.eq(&new.digest),
+                workflow_versions::identity.eq(&new.identity),
+                workflow_versions::graph.eq(&new.graph),
+                workflow_versions::runnable_config.eq(new.runnable_config.map(Value::Object)),
+                workflow_versions::metadata.eq(Value::Object(new.metadata)),
+                workflow_versions::notes.eq(&new.notes),
+                workflow_versions::created_by.eq(&new.created_by),
+                workflow_versions::created_at.eq(now),
+            ))
+            .returning(Row::as_returning())
+            .get_result(&mut *self.connection)
+            .await?;
+        row.try_into()
+    }
+
+    /// Keeps a graph that came with a request as a draft; the same content is the numbered version or the draft that is
+    /// there.
+    ///
+    /// # Errors
+    /// [`StoreError::Archived`] when its workflow is archived.
+    pub async fn save_draft(&mut self, new: NewVersion) -> Result<StoredVersion, StoreError> {
+        let now = self.store.now();
+        let connection = &mut *self.connection;
+        let archived_at: Option<DateTime<Utc>> = workflows::table
+            .find(new.workflow_id)
+            .select(workflows::archived_at)
+            .for_share()
+            .first(connection)
+            .await?;
+        if archived_at.is_some() {
+            return Err(StoreError::Archived);
+        }
+        // An older draft may be deleted before the run is stored that needs it.
+        let lasts = workflow_versions::created_at.gt(now - DRAFTS_KEPT + DRAFT_MARGIN);
+        let same: Option<Row> = workflow_versions::table
+            .filter(workflow_versions::workflow_id.eq(new.workflow_id))
+            .filter(workflow_versions::identity.eq(&new.identity))
+            .filter(not(workflow_versions::draft).or(lasts))
+            .order((workflow_versions::draft, workflow_versions::id.desc()))
+            .select(Row::as_select())
+            .first(connection)
+            .await
+            .optional()?;
+        if let Some(same) = same {
+            return same.try_into();
+        }
+        self.insert_version(new, None, now).await
+    }
+
+    /// Makes a numbered version live; returns the version that was live before. `None` if the workflow has no such version.
+    ///
+    /// # Errors
+    /// [`StoreError::Archived`] when the workflow is.
+    pub async fn set_live_version(&mut self, workflow: Uuid, number: i32) -> Result<Option<i32>, StoreError> {
+        let connection = &mut *self.connection;
+        let (latest, live, archived_at): (Option<i32>, Option<i32>, Option<DateTime<Utc>>) = workflows::table
+            .find(workflow)
+            .select((workflows::latest_version, workflows::live_version, workflows::archived_at))
+            .for_update()
+            .first(connection)
+            .await?;
+        if archived_at.is_some() {
+            return Err(StoreError::Archived);
+        }
+        let there = workflow_versions::table
+            .filter(workflow_versions::workflow_id.eq(workflow))
+            .filter(workflow_versions::number.eq(number));
+        let there: bool = diesel::select(exists(there)).get_result(connection).await?;
+        let Some(before) = live.or(latest).filter(|_| there) else { return Ok(None) };
+        diesel::update(workflows::table.find(workflow))
+            .set((
+                workflows::live_version.eq(Some(number).filter(|number| Some(*number) != latest)),
+                workflows::updated_at.eq(self.store.now()),
+            ))
+            .execute(connection)
+            .await?;
+        self.touch(workflow);
+        Ok(Some(before))
+    }
+}
+
+impl Store {
+    /// The versions and drafts of a workflow, newest first: those made before `before`, at most `limit`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn versions_and_drafts(
+        &self,
+        workflow: Uuid,
+        before: Option<Uuid>,
+        limit: i64,
+    ) -> Result<Vec<ListedVersion>, StoreError> {
+        Ok(workflow_versions::table
+            .filter(workflow_versions::workflow_id.eq(workflow))
+            .filter(workflow_versions::id.lt(before.unwrap_or(Uuid::max())))
+            .order(workflow_versions::id.desc())
+            .limit(limit)
+            .select(ListedVersion::as_select())
+            .load(&mut *self.connection().await?)
+            .await?)
+    }
+
+    /// Deletes drafts that are a day old and that no run needs; returns whether there may be more.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn forget_old_drafts(&self, now: DateTime<Utc>) -> Result<bool, StoreError> {
+        // The service's role deletes no versions.
+        let mut connection = self.connector().open(Session::Owner).await?;
+        let deleted = diesel::sql_query(
+            "DELETE FROM workflow_versions WHERE id IN (
+                 SELECT v.id FROM workflow_versions v
+                 WHERE v.draft AND v.created_at < $1
+                   AND NOT EXISTS (SELECT FROM runs r WHERE r.workflow_id = v.workflow_id AND r.version_id = v.id)
+                 LIMIT $2)",
+        )
+        .bind::<Timestamptz, _>(now - DRAFTS_KEPT)
+        .bind::<BigInt, _>(DRAFTS_AT_ONCE)
+        .execute(&mut connection)
+        .await?;
+        Ok(i64::try_from(deleted).is_ok_and(|deleted| deleted == DRAFTS_AT_ONCE))
+    }
+
+    /// The versions of a workflow, newest first: those with a number under `before`, at most `limit`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn versions(
+        &self,
+        workflow: Uuid,
+        before: Option<i32>,
+        limit: i64,
+    ) -> Result<Vec<ListedVersion>, StoreError> {
+        let before = before.unwrap_or(i32::MAX);
+        Ok(workflow_versions::table
+            .filter(workflow_versions::workflow_id.eq(workflow))
+            .filter(workflow_versions::number.lt(before))
+            .order(workflow_versions::number.desc())
+            .limit(limit)
+            .select(ListedVersion::as_select())
+            .load(&mut *self.connection().await?)
+            .await?)
+    }
+
+    /// A version by its number.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn version(&self, workflow: Uuid, number: i32) -> Result<Option<StoredVersion>, StoreError> {
+        let row: Option<Row> = workflow_versions::table
+            .filter(workflow_versions::workflow_id.eq(workflow))
+            .filter(workflow_versions::number.eq(number))
+            .select(Row::as_select())
+            .first(&mut *self.connection().await?)
+            .await
+            .optional()?;
+        row.map(TryInto::try_into).transpose()
+    }
+
+    /// A version by its id.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn version_by_id(&self, id: Uuid) -> Result<Option<StoredVersion>, StoreError> {
+        let row: Option<Row> = workflow_versions::table
+            .find(id)
+            .select(Row::as_select())
+            .first(&mut *self.connection().await?)
+            .await
+            .optional()?;
+        row.map(TryInto::try_into).transpose()
+    }
+}
