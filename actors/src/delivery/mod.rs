@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::TimeDelta;
-use kernel::Clock;
+use kernel::{Clock, backoff};
 use store::StoreError;
 use tokio::sync::Notify;
 use tokio::task::{JoinError, JoinSet};
@@ -23,7 +23,7 @@ use actor::{SendingBlueprint, Wake};
 /// Sent at the same time.
 const AT_ONCE: usize = 8;
 /// Before the second attempt; doubles with each.
-const FIRST_PAUSE: TimeDelta = TimeDelta::seconds(2);
+const FIRST_PAUSE: Duration = Duration::from_secs(2);
 
 /// A queue in the database.
 #[async_trait]
@@ -124,8 +124,9 @@ fn unreadable<Q: Queue>(error: &StoreError) {
 
 /// Before the next attempt, after so many.
 pub(crate) fn pause(attempts: i32, longest: TimeDelta) -> TimeDelta {
-    let doubled = u32::try_from(attempts.saturating_sub(1)).ok().and_then(|n| 2_i32.checked_pow(n));
-    doubled.and_then(|n| FIRST_PAUSE.checked_mul(n)).unwrap_or(longest).min(longest)
+    let failures = u32::try_from(attempts).unwrap_or_default();
+    let pause = backoff(FIRST_PAUSE, failures, longest.to_std().unwrap_or_default());
+    TimeDelta::from_std(pause).unwrap_or(longest)
 }
 
 #[cfg(test)]

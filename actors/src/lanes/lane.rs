@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use kernel::Clock;
+use kernel::{Clock, backoff};
 use parking_lot::Mutex;
 use store::batch::Batch;
 use store::{LaneConnection, LaneError, Lease, Store};
@@ -122,7 +122,7 @@ impl Lane {
         connection: &mut Option<LaneConnection>,
         batches: &[&Batch],
     ) -> Result<(), Refused> {
-        let (mut pause, mut made) = (PAUSE, false);
+        let (mut failures, mut made) = (0_u32, false);
         loop {
             let attempt = match connection {
                 Some(open) => open.commit_all(self.lease, batches).await,
@@ -156,15 +156,15 @@ impl Lane {
                         Err(error) => tracing::warn!(?days, %error, "failed to create partitions; retrying"),
                     }
                     self.state.failing(self.clock.monotonic());
-                    self.clock.sleep(pause).await;
-                    pause = (pause * 2).min(PAUSE_MAX);
+                    failures = failures.saturating_add(1);
+                    self.clock.sleep(backoff(PAUSE, failures, PAUSE_MAX)).await;
                 }
                 Err(LaneError::Unavailable(error)) => {
                     tracing::warn!(lane = self.number, %error, "the database did not take a batch; sending it again");
                     *connection = None;
                     self.state.failing(self.clock.monotonic());
-                    self.clock.sleep(pause).await;
-                    pause = (pause * 2).min(PAUSE_MAX);
+                    failures = failures.saturating_add(1);
+                    self.clock.sleep(backoff(PAUSE, failures, PAUSE_MAX)).await;
                 }
             }
         }

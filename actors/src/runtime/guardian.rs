@@ -12,7 +12,7 @@ use std::time::Duration;
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 use async_trait::async_trait;
 use futures_util::{FutureExt, Stream};
-use kernel::{Clock, Random};
+use kernel::{Clock, Random, jittered};
 use tokio::runtime::Handle as Runtime;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
@@ -198,7 +198,7 @@ impl<B: Blueprint> Watch<B> {
                 self.exhausted(&reason).await;
                 break reason;
             }
-            let pause = self.jittered(self.policy.pause(restarts.len()));
+            let pause = jittered(self.policy.pause(restarts.len()), &*self.inner.random);
             restarts.push_back(now);
             restart = true;
             tokio::select! {
@@ -208,14 +208,6 @@ impl<B: Blueprint> Watch<B> {
         };
         self.handle.close();
         self.blueprint.ended(&self.handle, &reason);
-    }
-
-    /// Half to all of the pause, so that what failed together does not come back together.
-    fn jittered(&self, pause: Duration) -> Duration {
-        let mut byte = [0_u8; 1];
-        let _ = self.inner.random.fill(&mut byte);
-        let [byte] = byte;
-        pause / 2 + pause / 2 * u32::from(byte) / 255
     }
 
     async fn exhausted(&self, reason: &ExitReason) {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use kernel::backoff;
+
 /// Every kind of actor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ActorKind {
@@ -104,8 +106,8 @@ impl RestartPolicy {
     /// The pause before restart `n` (from 0), before jitter.
     #[must_use]
     pub fn pause(&self, n: usize) -> Duration {
-        let doubled = u32::try_from(n).ok().and_then(|n| 2_u32.checked_pow(n)).unwrap_or(u32::MAX);
-        self.backoff.saturating_mul(doubled).min(self.backoff_max)
+        let failures = u32::try_from(n.saturating_add(1)).unwrap_or(u32::MAX);
+        backoff(self.backoff, failures, self.backoff_max)
     }
 }
 

@@ -251,6 +251,28 @@ pub(crate) fn with_service_in(
     (options.output(), outcome)
 }
 
+/// Runs a subcommand with a session; its options come before those of the outer command.
+macro_rules! with_session {
+    ($command:expr, $outer:expr) => {
+        $crate::options::with_service(&$command.options.clone().or($outer), async |session| {
+            $command.run(session).await
+        })
+    };
+}
+
+/// The same for a subcommand that works in a workspace.
+macro_rules! in_workspace {
+    ($command:expr, $outer:expr) => {
+        $crate::options::with_service_in(
+            &$command.options.clone().or($outer),
+            &$command.place,
+            async |session| $command.run(session).await,
+        )
+    };
+}
+
+pub(crate) use {in_workspace, with_session};
+
 /// A key that no other request has.
 pub(crate) fn new_key() -> Result<String, Failure> {
     let ids = Ids::new(Arc::new(SystemClock::new()), Arc::new(SystemRandom::new()));

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use kernel::backoff;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use wire::RunFrame;
@@ -64,18 +65,18 @@ enum Link<E> {
 #[derive(Debug, Clone, Copy)]
 struct Outage {
     since: Duration,
-    pause: Duration,
+    failures: u32,
 }
 
 impl Outage {
     fn new(now: Duration) -> Self {
-        Self { since: now, pause: FIRST_PAUSE }
+        Self { since: now, failures: 0 }
     }
 
     /// How long to wait before the next attempt; `None` when it is time to give up.
     fn next_pause(&mut self, now: Duration, limit: Duration, asked: Option<Duration>) -> Option<Duration> {
-        let pause = self.pause.max(asked.unwrap_or_default());
-        self.pause = self.pause.saturating_mul(2).min(LONGEST_PAUSE);
+        self.failures = self.failures.saturating_add(1);
+        let pause = backoff(FIRST_PAUSE, self.failures, LONGEST_PAUSE).max(asked.unwrap_or_default());
         (now.saturating_add(pause) <= self.since.saturating_add(limit)).then_some(pause)
     }
 }

@@ -1,8 +1,10 @@
 //! The table behind `callboard config show`.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use serde::Serialize;
+use textwrap::WordSplitter;
 
 use crate::problem::{Problem, Problems};
 use crate::source::{Origin, Source};
@@ -139,8 +141,8 @@ fn strong(text: &str, look: Look) -> String {
 fn render_row(text: &mut String, row: &Row, look: Look) {
     let value = one_line(row.value.as_deref().unwrap_or("(not set)"));
     let mut lines = match look {
-        Look::Lines => vec![value],
-        Look::Terminal | Look::Plain => wrap(&value, WIDTH.saturating_sub(VALUE_INDENT)),
+        Look::Lines => vec![Cow::Borrowed(value.as_str())],
+        Look::Terminal | Look::Plain => textwrap::wrap(&value, width(VALUE_INDENT)),
     }
     .into_iter();
     let first = lines.next().unwrap_or_default();
@@ -158,10 +160,15 @@ fn render_row(text: &mut String, row: &Row, look: Look) {
     let wrong = row.problem.as_ref().map(|problem| format!("Wrong: {problem}."));
     let pending = row.pending.map(|pending| format!("No effect yet: {pending}."));
     for said in [wrong, Some(meaning), pending].into_iter().flatten() {
-        for line in wrap(&said, WIDTH.saturating_sub(TEXT_INDENT)) {
+        for line in textwrap::wrap(&said, width(TEXT_INDENT)) {
             let _ = writeln!(text, "{:TEXT_INDENT$}{line}", "");
         }
     }
+}
+
+/// What is left of a line after an indent; words are not split at hyphens.
+fn width(indent: usize) -> textwrap::Options<'static> {
+    textwrap::Options::new(WIDTH.saturating_sub(indent)).word_splitter(WordSplitter::NoHyphenation)
 }
 
 /// A value cannot break out of its line, nor colour the terminal.
@@ -171,28 +178,4 @@ fn one_line(value: &str) -> String {
         if letter.is_control() { text.extend(letter.escape_debug()) } else { text.push(letter) }
     }
     text
-}
-
-/// Breaks a text between words; a word longer than a line is cut.
-fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut line = String::new();
-    let mut length = 0_usize;
-    for word in text.split(' ') {
-        let letters: Vec<char> = word.chars().collect();
-        for (index, piece) in letters.chunks(width).enumerate() {
-            let blank = usize::from(index == 0 && length > 0);
-            if length.saturating_add(blank).saturating_add(piece.len()) > width {
-                lines.push(std::mem::take(&mut line));
-                length = 0;
-            } else if blank == 1 {
-                line.push(' ');
-                length = length.saturating_add(1);
-            }
-            line.extend(piece);
-            length = length.saturating_add(piece.len());
-        }
-    }
-    lines.push(line);
-    lines
 }

@@ -7,6 +7,7 @@ pub mod handle;
 pub mod members;
 mod refusal;
 mod rights;
+pub mod sign_in;
 pub mod slug;
 pub mod tokens;
 pub mod triggers;
@@ -19,6 +20,7 @@ use std::net::IpAddr;
 use auth::principal::{Place, Principal};
 use store::{AuditEntry, AuditTarget, Outcome, StoredWorkspace};
 use uuid::Uuid;
+use wire::AuditAction;
 
 pub use refusal::{Decision, Refusal};
 
@@ -38,7 +40,7 @@ impl Requester<'_> {
     #[must_use]
     pub fn audit(
         &self,
-        action: &'static str,
+        action: AuditAction,
         target: AuditTarget,
         workspace: Option<Uuid>,
         reason: Option<String>,

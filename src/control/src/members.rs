@@ -8,7 +8,7 @@ use store::{
     Added, AddedMember, AuditEntry, AuditTarget, Changes, NewMail, NewMember, StoredMember, StoredWorkspace,
 };
 use uuid::Uuid;
-use wire::ErrorCode;
+use wire::{AuditAction, ErrorCode};
 
 use crate::{Decision, Refusal, Requester, place, rights};
 
@@ -73,7 +73,8 @@ pub async fn add(
         let expires_at = now + SENDING;
         changes.queue_mail(NewMail { id, recipient: email, content, expires_at }).await?;
     }
-    let action = if member.invited_until.is_some() { "member.invited" } else { "member.added" };
+    let action =
+        if member.invited_until.is_some() { AuditAction::MemberInvited } else { AuditAction::MemberAdded };
     changes.audit(&entry(by, action, workspace, member.user_id, format!("as {role}"))).await?;
     Ok(made)
 }
@@ -101,7 +102,7 @@ pub async fn change_role(
         }
         rights::end(changes, by, workspace, user, Some(role)).await?;
         let reason = format!("from {} to {role}", member.role);
-        changes.audit(&entry(by, "member.role_changed", workspace, user, reason)).await?;
+        changes.audit(&entry(by, AuditAction::MemberRoleChanged, workspace, user, reason)).await?;
         role.as_str().clone_into(&mut member.role);
     }
     Ok(member)
@@ -129,7 +130,7 @@ pub async fn remove(
     }
     rights::end(changes, by, workspace, user, None).await?;
     let reason = format!("was {}", member.role);
-    Ok(changes.audit(&entry(by, "member.removed", workspace, user, reason)).await?)
+    Ok(changes.audit(&entry(by, AuditAction::MemberRemoved, workspace, user, reason)).await?)
 }
 
 /// A caller who gives and takes roles: as they were when they asked, and as they are now.
@@ -198,7 +199,7 @@ fn lacking(role: Role) -> Refusal {
 
 fn entry(
     by: Requester<'_>,
-    action: &'static str,
+    action: AuditAction,
     workspace: &StoredWorkspace,
     user: Uuid,
     reason: String,

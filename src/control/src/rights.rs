@@ -5,6 +5,7 @@ use auth::role::Role;
 use auth::scope::{Scope, ScopeSet};
 use store::{AuditTarget, CauseSearch, Changes, StoredServiceToken, StoredWorkspace};
 use uuid::Uuid;
+use wire::AuditAction;
 
 use crate::{Decision, Requester};
 
@@ -33,12 +34,12 @@ pub(crate) async fn end(
     while let Some(caused) = changes.next_caused(&mut search).await? {
         for token in caused.tokens.iter().filter(|token| ends(token)) {
             if let Some((token, true)) = changes.revoke_service_token(token.id, &reason).await? {
-                changes.audit(&audit("service_token.revoked", &token)).await?;
+                changes.audit(&audit(AuditAction::ServiceTokenRevoked, &token)).await?;
             }
         }
         for secret in caused.secrets.iter().filter(|secret| ends(&secret.token)) {
             if changes.end_secret(&secret.digest).await? {
-                changes.audit(&audit("service_token.secret_ended", &secret.token)).await?;
+                changes.audit(&audit(AuditAction::ServiceTokenSecretEnded, &secret.token)).await?;
             }
         }
     }

@@ -7,7 +7,7 @@ use auth::service_token::TokenDigest;
 use chrono::{DateTime, Utc};
 use store::{AuditTarget, Cause, Changes, NewServiceToken, ServiceTokenStatus, Store, StoredServiceToken};
 use uuid::Uuid;
-use wire::ErrorCode;
+use wire::{AuditAction, ErrorCode};
 
 use crate::{Decision, Refusal, Requester};
 
@@ -122,7 +122,7 @@ pub async fn create(
 ) -> Decision<StoredServiceToken> {
     hold(changes, by, &new.scopes, &new.workspaces, None).await?;
     let made = changes.create_service_token(new).await?;
-    changes.audit(&by.audit("service_token.created", target(made.id), workspace, None)).await?;
+    changes.audit(&by.audit(AuditAction::ServiceTokenCreated, target(made.id), workspace, None)).await?;
     Ok(made)
 }
 
@@ -142,7 +142,7 @@ pub async fn rotate(
     let cause = Cause::of(by.principal);
     let rotated = changes.rotate_service_token(token.id, secret, &cause, old_until).await?;
     let rotated = rotated.ok_or_else(|| Refusal::new(ErrorCode::ServiceTokenNotActive))?;
-    changes.audit(&by.audit("service_token.rotated", target(token.id), workspace, None)).await?;
+    changes.audit(&by.audit(AuditAction::ServiceTokenRotated, target(token.id), workspace, None)).await?;
     Ok(rotated)
 }
 
@@ -161,7 +161,7 @@ pub async fn revoke(
     let (revoked, was_good) = revoked.ok_or_else(|| Refusal::new(ErrorCode::ServiceTokenNotFound))?;
     if was_good {
         let reason = Some(reason.to_owned());
-        changes.audit(&by.audit("service_token.revoked", target(id), workspace, reason)).await?;
+        changes.audit(&by.audit(AuditAction::ServiceTokenRevoked, target(id), workspace, reason)).await?;
     }
     Ok(revoked)
 }

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use store::{AuditEntry, AuditTarget, Changes, CronSettings, StoredCron, StoredWebhook, StoredWorkflow};
-use wire::ErrorCode;
+use wire::{AuditAction, ErrorCode};
 
 use crate::{Decision, Refusal, Requester};
 
@@ -20,7 +20,7 @@ pub async fn set_cron(
 ) -> Decision<StoredCron> {
     let stored = changes.set_cron_trigger(workflow.id, settings, next).await?;
     let reason = format!("{} {}", settings.expression, settings.timezone);
-    changes.audit(&entry(by, "trigger.cron_set", workflow, Some(reason))).await?;
+    changes.audit(&entry(by, AuditAction::TriggerCronSet, workflow, Some(reason))).await?;
     Ok(stored)
 }
 
@@ -36,7 +36,7 @@ pub async fn remove_cron(
     if !changes.remove_cron_trigger(workflow.id).await? {
         return Err(Refusal::new(ErrorCode::TriggerNotFound));
     }
-    Ok(changes.audit(&entry(by, "trigger.cron_removed", workflow, None)).await?)
+    Ok(changes.audit(&entry(by, AuditAction::TriggerCronRemoved, workflow, None)).await?)
 }
 
 /// Configures the webhook of a workflow, whatever it was before. `secrets` are sealed.
@@ -51,7 +51,7 @@ pub async fn set_webhook(
     secrets: &[u8],
 ) -> Decision<StoredWebhook> {
     let stored = changes.set_webhook(workflow.id, config, secrets).await?;
-    changes.audit(&entry(by, "trigger.webhook_set", workflow, None)).await?;
+    changes.audit(&entry(by, AuditAction::TriggerWebhookSet, workflow, None)).await?;
     Ok(stored)
 }
 
@@ -67,12 +67,12 @@ pub async fn remove_webhook(
     if !changes.remove_webhook(workflow.id).await? {
         return Err(Refusal::new(ErrorCode::TriggerNotFound));
     }
-    Ok(changes.audit(&entry(by, "trigger.webhook_removed", workflow, None)).await?)
+    Ok(changes.audit(&entry(by, AuditAction::TriggerWebhookRemoved, workflow, None)).await?)
 }
 
 fn entry(
     by: Requester<'_>,
-    action: &'static str,
+    action: AuditAction,
     workflow: &StoredWorkflow,
     reason: Option<String>,
 ) -> AuditEntry {

@@ -9,7 +9,7 @@ use store::{
     first_place,
 };
 use uuid::Uuid;
-use wire::ErrorCode;
+use wire::{AuditAction, ErrorCode};
 
 use crate::{Decision, Refusal, Requester};
 
@@ -76,7 +76,7 @@ pub async fn create(
     let workspace_id = workspace;
     let new = NewCredential { id, workspace_id, name, provider, description, secret, created_by };
     let made = changes.create_credential(new).await?;
-    changes.audit(&entry(by, "credential.created", &made)).await?;
+    changes.audit(&entry(by, AuditAction::CredentialCreated, &made)).await?;
     Ok(made)
 }
 
@@ -93,7 +93,8 @@ pub async fn change(
 ) -> Decision<StoredCredential> {
     let gone = || Refusal::new(ErrorCode::CredentialNotFound);
     let locked = changes.lock_credential(id).await?.ok_or_else(gone)?;
-    let action = if wanted.secret.is_some() { "credential.rotated" } else { "credential.changed" };
+    let action =
+        if wanted.secret.is_some() { AuditAction::CredentialRotated } else { AuditAction::CredentialChanged };
     let place = locked.place(locked.version.saturating_add(1));
     let secret = wanted.secret.map(|secret| vault.sealed(place, &secret)).transpose()?;
     let change = CredentialChange { provider: wanted.provider, description: wanted.description, secret };
@@ -110,7 +111,7 @@ pub async fn delete(changes: &mut Changes, by: Requester<'_>, credential: &Store
     if !changes.delete_credential(credential.id).await? {
         return Err(Refusal::new(ErrorCode::CredentialNotFound));
     }
-    Ok(changes.audit(&entry(by, "credential.deleted", credential)).await?)
+    Ok(changes.audit(&entry(by, AuditAction::CredentialDeleted, credential)).await?)
 }
 
 /// Why a sealed value is not opened: a missing key is named, nothing else is told.
@@ -126,7 +127,7 @@ pub fn unsealed(error: KeyringError) -> Refusal {
     Refusal { cause: Some(error.to_string()), ..refused }
 }
 
-fn entry(by: Requester<'_>, action: &'static str, of: &StoredCredential) -> AuditEntry {
+fn entry(by: Requester<'_>, action: AuditAction, of: &StoredCredential) -> AuditEntry {
     let target = AuditTarget { kind: "credential", id: of.id.to_string() };
     by.audit(action, target, Some(of.workspace_id), Some(of.name.clone()))
 }

@@ -2,7 +2,7 @@
 
 use store::{AuditEntry, AuditTarget, Changes, NewWorkflow, Publication, StoreError, StoredWorkflow};
 use uuid::Uuid;
-use wire::{CreateWorkflow, ErrorCode};
+use wire::{AuditAction, CreateWorkflow, ErrorCode};
 
 use crate::{Decision, Refusal, Requester, handle};
 
@@ -65,7 +65,7 @@ pub async fn publish(
 ) -> Decision<(StoredWorkflow, bool)> {
     let (published, publication) = changes.publish_workflow(workflow.id, require_login, author).await?;
     if publication != Publication::Same {
-        changes.audit(&entry(by, "workflow.published", workflow)).await?;
+        changes.audit(&entry(by, AuditAction::WorkflowPublished, workflow)).await?;
     }
     Ok((published, publication == Publication::New))
 }
@@ -81,7 +81,7 @@ pub async fn unpublish(
 ) -> Decision<StoredWorkflow> {
     let (private, was_public) = changes.unpublish_workflow(workflow.id).await?;
     if was_public {
-        changes.audit(&entry(by, "workflow.unpublished", workflow)).await?;
+        changes.audit(&entry(by, AuditAction::WorkflowUnpublished, workflow)).await?;
     }
     Ok(private)
 }
@@ -100,7 +100,7 @@ pub async fn set_live(
     let before = before.ok_or_else(|| Refusal::new(ErrorCode::VersionNotFound))?;
     if before != number {
         let reason = Some(format!("from version {before} to {number}"));
-        let entry = entry(by, "workflow.live_version_set", workflow);
+        let entry = entry(by, AuditAction::WorkflowLiveVersionSet, workflow);
         changes.audit(&AuditEntry { reason, ..entry }).await?;
     }
     let latest_version = workflow.latest_version.max(Some(number));
@@ -121,12 +121,12 @@ pub async fn archive(
     }
     let (archived, is_new) = changes.archive_workflow(workflow.id).await?;
     if is_new {
-        changes.audit(&entry(by, "workflow.archived", workflow)).await?;
+        changes.audit(&entry(by, AuditAction::WorkflowArchived, workflow)).await?;
     }
     Ok(archived)
 }
 
-fn entry(by: Requester<'_>, action: &'static str, workflow: &StoredWorkflow) -> AuditEntry {
+fn entry(by: Requester<'_>, action: AuditAction, workflow: &StoredWorkflow) -> AuditEntry {
     let target = AuditTarget { kind: "workflow", id: workflow.id.to_string() };
     by.audit(action, target, Some(workflow.workspace_id), None)
 }

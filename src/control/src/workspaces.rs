@@ -2,7 +2,7 @@
 
 use store::{AuditTarget, Changes, DEFAULT_WORKSPACE, NewWorkspace, StoredWorkspace};
 use uuid::Uuid;
-use wire::ErrorCode;
+use wire::{AuditAction, ErrorCode};
 
 use crate::{Decision, Refusal, Requester};
 
@@ -25,7 +25,7 @@ pub async fn create(
     name: &str,
 ) -> Decision<StoredWorkspace> {
     let made = changes.create_workspace(NewWorkspace { slug, name, owner: by.principal.user_id() }).await?;
-    changes.audit(&by.audit("workspace.created", target(made.id), Some(made.id), None)).await?;
+    changes.audit(&by.audit(AuditAction::WorkspaceCreated, target(made.id), Some(made.id), None)).await?;
     Ok(made)
 }
 
@@ -43,7 +43,7 @@ pub async fn rename(
     let renamed = renamed.ok_or_else(|| Refusal::new(ErrorCode::WorkspaceNotFound))?;
     if renamed.name != workspace.name {
         let id = workspace.id;
-        changes.audit(&by.audit("workspace.renamed", target(id), Some(id), None)).await?;
+        changes.audit(&by.audit(AuditAction::WorkspaceRenamed, target(id), Some(id), None)).await?;
     }
     Ok(renamed)
 }
@@ -74,9 +74,9 @@ pub async fn delete(changes: &mut Changes, by: Requester<'_>, workspace: &Stored
     for workflow in &archived {
         let target = AuditTarget { kind: "workflow", id: workflow.to_string() };
         let reason = Some("its workspace was deleted".to_owned());
-        changes.audit(&by.audit("workflow.archived", target, Some(id), reason)).await?;
+        changes.audit(&by.audit(AuditAction::WorkflowArchived, target, Some(id), reason)).await?;
     }
-    Ok(changes.audit(&by.audit("workspace.deleted", target(id), Some(id), None)).await?)
+    Ok(changes.audit(&by.audit(AuditAction::WorkspaceDeleted, target(id), Some(id), None)).await?)
 }
 
 fn target(id: Uuid) -> AuditTarget {

@@ -2,11 +2,13 @@
 //!
 //! Nothing here does I/O. Time, randomness and ids are traits, so that a test holds them in its hand.
 
+mod backoff;
 mod clock;
 mod ids;
 mod random;
 mod secret;
 
+pub use backoff::{backoff, jittered};
 #[cfg(feature = "test-util")]
 pub use clock::ManualClock;
 pub use clock::{Clock, Sleep, SystemClock, timeout, timestamp};

@@ -29,7 +29,7 @@ mod workflows;
 pub use batch::{LaneConnection, LaneError};
 pub use blobs::{BlobReader, BlobUse, BlobWriter};
 pub use chat::{
-    Feedback, Slice, StoredItem, StoredThread, ThreadsOf, TurnStart, TurnsToStop, UnfinishedTurn,
+    Feedback, OwnerKind, Slice, StoredItem, StoredThread, ThreadsOf, TurnStart, TurnsToStop, UnfinishedTurn,
 };
 pub use database::{
     Begun, Changes, DatabaseRuntime, Foreign, ForeignError, ForeignQuery, ForeignRows, Options, RequestKey,

@@ -3,6 +3,7 @@
 //! Source: `interface.md` and, for the chat, the public ChatKit protocol (openai-chatkit 1.6.5).
 
 mod admin;
+mod audit;
 pub mod chat;
 mod chat_session;
 mod credential;
@@ -30,6 +31,7 @@ pub use admin::{
     AuditActor, AuditObject, AuditRecord, CreateServiceToken, IssuedServiceToken, RevokeServiceToken,
     RotateServiceToken, ServiceTokenRecord,
 };
+pub use audit::AuditAction;
 pub use chat_session::{ChatSessionAnswer, CreateChatSession};
 pub use credential::{
     CreateCredential, CredentialRecord, LONGEST_CREDENTIAL_NAME, Readiness, UpdateCredential, VaultRotation,

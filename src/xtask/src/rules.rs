@@ -104,6 +104,7 @@ pub(crate) const MODULES: &[(&str, &[&str])] = &[
             "handle",
             "refusal",
             "rights",
+            "sign_in",
             "members",
             "tokens",
             "triggers",

@@ -155,7 +155,7 @@ mod tests {
             ["actors/src/run/recover.rs: run imports kinds, which is above it"]
         );
         assert!(arrows("actors/src/kinds/turn/mod.rs", text).is_empty());
-        assert!(arrows("src/server/src/run/mod.rs", text).is_empty());
+        assert!(arrows("src/wire/src/run/mod.rs", text).is_empty());
         assert_eq!(arrows("actors/src/newer.rs", "").len(), 1);
         let tests = format!("#[cfg(test)]\nmod tests {{ {text} }}");
         assert!(arrows("actors/src/run/recover.rs", &tests).is_empty());

@@ -228,7 +228,7 @@ fn begun(begun: Result<StartedTurn, RunStartError>) -> Reader {
 }
 
 pub(crate) fn new_thread() -> Target {
-    Target::NewThread(Owner { kind: "anyone", id: None })
+    Target::NewThread(Owner { kind: store::OwnerKind::Anyone, id: None })
 }
 
 /// What a reader was told of a stream.

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use wire::IndexRecord;
 
-use crate::options::{ClientOptions, InWorkspace, Session, with_service_in};
+use crate::options::{ClientOptions, InWorkspace, Session, in_workspace};
 use crate::output::{Failure, Output, complain, pretty, say};
 use crate::parts;
 use crate::table;
@@ -41,16 +41,9 @@ pub(crate) struct Delete {
 
 /// Answers how to print what goes wrong, too.
 pub(crate) fn run(command: IndexCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
-    macro_rules! with_service {
-        ($command:expr) => {
-            with_service_in(&$command.options.clone().or(outer), &$command.place, async |session| {
-                $command.run(session).await
-            })
-        };
-    }
     match command {
-        IndexCommand::List(command) => with_service!(command),
-        IndexCommand::Delete(command) => with_service!(command),
+        IndexCommand::List(command) => in_workspace!(command, outer),
+        IndexCommand::Delete(command) => in_workspace!(command, outer),
     }
 }
 

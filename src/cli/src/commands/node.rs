@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use engine::nodes::{CATALOGUE, FieldRow, Needed, NodeType, common_fields, find};
+use textwrap::WordSplitter;
 
 use crate::output::{Failure, pretty, say};
 
@@ -44,7 +45,7 @@ fn page(kind: &NodeType) -> String {
 }
 
 fn paragraph(text: &mut String, label: &str, words: &str) {
-    for (index, line) in wrap(&format!("{label}{words}"), WIDTH).iter().enumerate() {
+    for (index, line) in textwrap::wrap(&format!("{label}{words}"), width(0)).iter().enumerate() {
         let indent = if index == 0 { 0 } else { label.len() };
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{:indent$}{line}", "");
@@ -63,27 +64,14 @@ fn fields(text: &mut String, title: &str, rows: &[FieldRow]) {
         let described =
             if row.description.is_empty() { String::new() } else { format!(" {}", row.description) };
         let words = format!("{}{default}.{described}", row.kind);
-        for (index, line) in wrap(&words, WIDTH - INDENT).iter().enumerate() {
+        for (index, line) in textwrap::wrap(&words, width(INDENT)).iter().enumerate() {
             let (name, needed) = if index == 0 { (row.name.as_str(), needed) } else { ("", "") };
             let _ = writeln!(text, "  {name:<20} {needed:<10} {line}");
         }
     }
 }
 
-/// Breaks a text between words.
-fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let full = lines.last().is_some_and(|line| line.len() + 1 + word.len() > width && !line.is_empty());
-        if full {
-            lines.push(String::new());
-        }
-        if let Some(line) = lines.last_mut() {
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-    }
-    lines
+/// What is left of a line after an indent; words are not split at hyphens.
+fn width(indent: usize) -> textwrap::Options<'static> {
+    textwrap::Options::new(WIDTH - indent).word_splitter(WordSplitter::NoHyphenation)
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use chrono::{DateTime, SubsecRound as _, Utc};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, OptionFuture};
+use kernel::jittered;
 use minijinja::Value as View;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -178,7 +179,7 @@ impl Visit<'_> {
             return Next::None;
         }
         let asked = error.retry_after.unwrap_or_default().min(RETRY_AFTER_MAX);
-        let pause = self.jittered(retry, attempt).max(asked).saturating_sub(passed);
+        let pause = self.pause(retry, attempt).max(asked).saturating_sub(passed);
         let Ports { clock, activity, .. } = self.env.ports;
         let _waits = activity.waits(Some(clock.now() + pause));
         tokio::select! {
@@ -188,16 +189,9 @@ impl Visit<'_> {
         }
     }
 
-    /// Half to all of the wait, so that what failed together does not come back together.
-    fn jittered(&self, retry: &Retry, attempt: u32) -> Duration {
+    fn pause(&self, retry: &Retry, attempt: u32) -> Duration {
         let pause = retry.pause(attempt);
-        let mut byte = [u8::MAX];
-        // Without random bytes the whole wait is waited.
-        if !retry.jitter || self.env.ports.random.fill(&mut byte).is_err() {
-            return pause;
-        }
-        let [byte] = byte;
-        pause / 2 + pause / 2 * u32::from(byte) / 255
+        if retry.jitter { jittered(pause, self.env.ports.random) } else { pause }
     }
 
     /// The time as the journal stores it, to the microsecond.

@@ -4,7 +4,7 @@ use actix_web::web::{Json, Path, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};
 use store::{AuditTarget, NamedIndex};
 use wire::operations::indexes as operations;
-use wire::{ErrorCode, IndexRecord, Listed};
+use wire::{AuditAction, ErrorCode, IndexRecord, Listed};
 
 use super::change::Change;
 use super::error::{ApiError, ApiResult, MAX_CANDIDATES};
@@ -43,7 +43,12 @@ async fn delete(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResult
             let deleted = deleted.ok_or_else(|| ApiError::new(ErrorCode::IndexNotFound))?;
             let target = AuditTarget { kind: "search_index", id: deleted.to_string() };
             changes
-                .audit(&caller.audit("search_index.deleted", target, Some(workspace), Some(name.clone())))
+                .audit(&caller.audit(
+                    AuditAction::SearchIndexDeleted,
+                    target,
+                    Some(workspace),
+                    Some(name.clone()),
+                ))
                 .await?;
             Ok(Reply::nothing())
         })

@@ -6,7 +6,7 @@ use diesel_async::RunQueryDsl;
 use kernel::{ItemKey, ThreadId};
 
 use crate::schema::item_feedback;
-use crate::{Store, StoreError};
+use crate::{OwnerKind, Store, StoreError};
 
 /// One author's feedback on items of a thread.
 #[derive(Debug, Clone, Copy)]
@@ -15,8 +15,8 @@ pub struct Feedback<'a> {
     pub thread: ThreadId,
     /// The items, each once.
     pub items: &'a [ItemKey],
-    /// `visitor`, `session`, `user` or `anyone`.
-    pub author_kind: &'a str,
+    /// Kind of the author.
+    pub author_kind: OwnerKind,
     /// The author's id; empty if the author is unknown.
     pub author_id: &'a str,
     /// `positive` or `negative`.
@@ -37,7 +37,7 @@ impl Store {
                 (
                     item_feedback::thread_id.eq(thread.0),
                     item_feedback::item_id.eq(item.0.to_vec()),
-                    item_feedback::author_kind.eq(author_kind),
+                    item_feedback::author_kind.eq(author_kind.as_str()),
                     item_feedback::author_id.eq(author_id),
                     item_feedback::kind.eq(kind),
                     item_feedback::created_at.eq(now),

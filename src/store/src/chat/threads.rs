@@ -8,6 +8,7 @@ use kernel::{ItemKey, ThreadId};
 use uuid::Uuid;
 use wire::chat::ThreadItem;
 
+use crate::chat::owner::OwnerKind;
 use crate::chat::turns::{self, UnfinishedTurn};
 use crate::error::corrupt;
 use crate::schema::{thread_cuts, thread_items, threads};
@@ -20,8 +21,8 @@ pub struct StoredThread {
     pub id: ThreadId,
     /// The workflow it belongs to.
     pub workflow_id: Uuid,
-    /// `visitor`, `session`, `user` or `anyone`.
-    pub owner_kind: String,
+    /// Kind of its owner.
+    pub owner_kind: OwnerKind,
     /// The owner's id, if the kind has one.
     pub owner_id: Option<String>,
     /// Its title, once it has one.
@@ -46,8 +47,8 @@ pub struct StoredItem {
 pub struct ThreadsOf<'a> {
     /// The workflow.
     pub workflow: Uuid,
-    /// `visitor`, `session` or `user`.
-    pub owner_kind: &'a str,
+    /// Kind of the owner.
+    pub owner_kind: OwnerKind,
     /// Who.
     pub owner_id: &'a str,
     /// The user who is signed in on the same browser, if it is not the owner.
@@ -108,10 +109,13 @@ struct Row {
     created_at: DateTime<Utc>,
 }
 
-impl From<Row> for StoredThread {
-    fn from(row: Row) -> Self {
+impl TryFrom<Row> for StoredThread {
+    type Error = StoreError;
+
+    fn try_from(row: Row) -> Result<Self, StoreError> {
         let Row { id, workflow_id, owner_kind, owner_id, title, status, created_at } = row;
-        Self { id: ThreadId(id), workflow_id, owner_kind, owner_id, title, status, created_at }
+        let owner_kind = OwnerKind::read(&owner_kind)?;
+        Ok(Self { id: ThreadId(id), workflow_id, owner_kind, owner_id, title, status, created_at })
     }
 }
 
@@ -128,7 +132,7 @@ impl Store {
             .first(&mut *self.connection().await?)
             .await
             .optional()?;
-        Ok(row.map(Into::into))
+        row.map(TryInto::try_into).transpose()
     }
 
     /// An owner's threads by the time they were started; `None` when the cursor is not one of them. The cursor's thread
@@ -143,13 +147,15 @@ impl Store {
     ) -> Result<Option<Vec<StoredThread>>, StoreError> {
         let mut connection = self.connection().await?;
         let theirs = || {
-            let owners = threads::owner_id.eq(of.owner_id).and(threads::owner_kind.eq(of.owner_kind));
+            let owners =
+                threads::owner_id.eq(of.owner_id).and(threads::owner_kind.eq(of.owner_kind.as_str()));
             let query = threads::table.into_boxed().filter(threads::workflow_id.eq(of.workflow));
             match of.user {
                 None => query.filter(owners),
-                Some(user) => {
-                    query.filter(owners.or(threads::owner_id.eq(user).and(threads::owner_kind.eq("user"))))
-                }
+                Some(user) => query
+                    .filter(owners.or(
+                        threads::owner_id.eq(user).and(threads::owner_kind.eq(OwnerKind::User.as_str())),
+                    )),
             }
         };
         let shown = theirs().filter(threads::deleted_at.is_null());
@@ -178,7 +184,7 @@ impl Store {
             query.order((threads::created_at.desc(), threads::id.desc()))
         };
         let rows: Vec<Row> = query.load(&mut *connection).await?;
-        Ok(Some(rows.into_iter().map(Into::into).collect()))
+        rows.into_iter().map(TryInto::try_into).collect::<Result<_, _>>().map(Some)
     }
 
     /// Gives a thread another title; `None` when it is not there.
@@ -193,7 +199,7 @@ impl Store {
             .get_result(&mut *self.connection().await?)
             .await
             .optional()?;
-        Ok(row.map(Into::into))
+        row.map(TryInto::try_into).transpose()
     }
 
     /// Leaves a tombstone of a thread, and stores that its turns shall end; yields those that have not ended, the

@@ -5,6 +5,7 @@ use chrono::{DateTime, Utc};
 use diesel::prelude::*;
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use uuid::Uuid;
+use wire::AuditAction;
 
 use crate::schema::audit_log;
 use crate::{Changes, Store, StoreError};
@@ -50,7 +51,7 @@ pub struct AuditEntry {
     /// Who.
     pub actor: Actor,
     /// What, as `noun.verb`.
-    pub action: &'static str,
+    pub action: AuditAction,
     /// To what.
     pub target: Option<AuditTarget>,
     /// In which workspace.
@@ -123,7 +124,7 @@ pub(crate) async fn add(
             audit_log::at.eq(at),
             audit_log::actor_kind.eq(entry.actor.kind),
             audit_log::actor_id.eq(entry.actor.id.as_deref()),
-            audit_log::action.eq(entry.action),
+            audit_log::action.eq(entry.action.as_str()),
             audit_log::target_kind.eq(target.map(|target| target.kind)),
             audit_log::target_id.eq(target.map(|target| target.id.as_str())),
             audit_log::workspace_id.eq(entry.workspace),
@@ -189,7 +190,7 @@ mod tests {
     use super::*;
     use crate::testing::TestDatabase;
 
-    fn entry(action: &'static str) -> AuditEntry {
+    fn entry(action: AuditAction) -> AuditEntry {
         AuditEntry {
             actor: Actor { kind: "user", id: Some("u".to_owned()) },
             action,
@@ -207,11 +208,17 @@ mod tests {
         let database = TestDatabase::create().await;
         let store = database.store().await;
         let mut changes = store.begin().await.unwrap();
-        changes.audit(&entry("workflow.published")).await.unwrap();
+        changes.audit(&entry(AuditAction::WorkflowPublished)).await.unwrap();
         changes.roll_back().await;
         assert_eq!(database.scalar("SELECT count(*) FROM audit_log").await, "0");
-        store.change(async |changes| changes.audit(&entry("workflow.published")).await).await.unwrap();
-        store.audit(&AuditEntry { outcome: Outcome::Denied, ..entry("auth.denied") }).await.unwrap();
+        store
+            .change(async |changes| changes.audit(&entry(AuditAction::WorkflowPublished)).await)
+            .await
+            .unwrap();
+        store
+            .audit(&AuditEntry { outcome: Outcome::Denied, ..entry(AuditAction::AuthDenied) })
+            .await
+            .unwrap();
         // The owner of the tables is kept from it too.
         for sql in ["UPDATE audit_log SET reason = 'x'", "DELETE FROM audit_log", "TRUNCATE audit_log"] {
             let error = TestDatabase::execute(&database, sql).await.unwrap_err();

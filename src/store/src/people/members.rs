@@ -10,6 +10,7 @@ use diesel::prelude::*;
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use kernel::first_id_at;
 use uuid::Uuid;
+use wire::AuditAction;
 
 use crate::schema::{audit_log, users, workspace_members, workspaces};
 use crate::{Changes, Store, StoreError};
@@ -19,7 +20,7 @@ const INVITATION_LIFE: TimeDelta = TimeDelta::days(7);
 /// How long one that has ended is still shown.
 const KEPT: TimeDelta = TimeDelta::days(30);
 /// What the audit trail calls those that were mailed.
-const MAILED: [&str; 2] = ["member.added", "member.invited"];
+const MAILED: [&str; 2] = [AuditAction::MemberAdded.as_str(), AuditAction::MemberInvited.as_str()];
 
 /// A member of a workspace, or an invitation.
 #[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]

@@ -24,7 +24,7 @@ async fn what_was_committed_is_read_back() {
     assert_eq!((stream.run_id, stream.thread_id), (turn.run, Some(turn.thread)));
     assert_eq!((stream.dialect, stream.ended), (Some(Dialect::Chatkit), false));
     let thread = world.store.thread(turn.thread).await.unwrap().unwrap();
-    assert_eq!((thread.owner_kind.as_str(), thread.owner_id.as_deref()), ("visitor", Some("v1")));
+    assert_eq!((thread.owner_kind, thread.owner_id.as_deref()), (store::OwnerKind::Visitor, Some("v1")));
 
     world.commit(lease, &turn.end()).await.unwrap();
     let run = world.store.run(turn.run).await.unwrap().unwrap();

@@ -118,7 +118,7 @@ impl Turn {
                 id: self.thread,
                 workflow_id: Uuid::from_u128(1),
                 workspace_id: Uuid::from_u128(2),
-                owner_kind: "visitor",
+                owner_kind: store::OwnerKind::Visitor,
                 owner_id: Some("v1".to_owned()),
                 title: Some("Hi".to_owned()),
                 created_at: self.now,

@@ -38,10 +38,17 @@ pub(super) fn page() -> Result<String> {
             ("run_stream", runs::stream()?),
             ("run_events", runs::event_table()?),
             ("trace", runs::trace()?),
+            ("audit_actions", audit_actions()),
             ("socket_requests", socket::requests()?),
             ("socket_answers", socket::answers()?),
         ],
     )
+}
+
+fn audit_actions() -> String {
+    let row = |action: &wire::AuditAction| format!("| `{}` | {} |\n", action.as_str(), action.meaning());
+    let rows: String = wire::AuditAction::ALL.iter().map(row).collect();
+    format!("| action | what happened |\n|---|---|\n{rows}")
 }
 
 pub(super) fn fill(prose: &str, parts: &[(&str, String)]) -> Result<String> {

@@ -8,6 +8,7 @@ use kernel::{ItemKey, ThreadId};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
+use store::OwnerKind;
 use store::batch::{Batch, ItemRow, RunRow, StreamRow, ThreadRow};
 use uuid::Uuid;
 use wire::chat::{
@@ -29,8 +30,8 @@ const TRIGGER: &str = "chat";
 /// Whose a new thread is.
 #[derive(Debug, Clone)]
 pub struct Owner {
-    /// `visitor`, `session`, `user` or `anyone`.
-    pub kind: &'static str,
+    /// Its kind.
+    pub kind: OwnerKind,
     /// The id, if the kind has one.
     pub id: Option<String>,
 }

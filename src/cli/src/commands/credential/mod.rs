@@ -9,7 +9,7 @@ use kernel::Secret;
 use secrecy::ExposeSecret;
 use wire::CredentialRecord;
 
-use crate::options::{ClientOptions, Session, with_service, with_service_in};
+use crate::options::{ClientOptions, Session, in_workspace, with_session};
 use crate::output::{Failure, Output};
 use crate::parts;
 use crate::terminal::harmless;
@@ -37,27 +37,18 @@ pub(crate) enum VaultCommand {
 
 /// Answers how to print what goes wrong, too.
 pub(crate) fn run(command: CredentialCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
-    macro_rules! with_service {
-        ($command:expr) => {
-            with_service_in(&$command.options.clone().or(outer), &$command.place, async |session| {
-                $command.run(session).await
-            })
-        };
-    }
     match command {
-        CredentialCommand::List(command) => with_service!(command),
-        CredentialCommand::Create(command) => with_service!(command),
-        CredentialCommand::Rotate(command) => with_service!(command),
-        CredentialCommand::Delete(command) => with_service!(command),
+        CredentialCommand::List(command) => in_workspace!(command, outer),
+        CredentialCommand::Create(command) => in_workspace!(command, outer),
+        CredentialCommand::Rotate(command) => in_workspace!(command, outer),
+        CredentialCommand::Delete(command) => in_workspace!(command, outer),
     }
 }
 
 /// The same for the vault.
 pub(crate) fn run_vault(command: VaultCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
     match command {
-        VaultCommand::Rotate(command) => {
-            with_service(&command.options.clone().or(outer), async |session| command.run(session).await)
-        }
+        VaultCommand::Rotate(command) => with_session!(command, outer),
     }
 }
 

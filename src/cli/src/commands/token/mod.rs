@@ -8,7 +8,7 @@ mod show;
 use clap::Subcommand;
 
 pub(super) use self::show::lines;
-use crate::options::{ClientOptions, with_service};
+use crate::options::{ClientOptions, with_session};
 use crate::output::{Failure, Output};
 
 /// What can be done with service tokens.
@@ -28,16 +28,11 @@ pub(crate) enum TokenCommand {
 
 /// Answers how to print what goes wrong, too.
 pub(crate) fn run(command: TokenCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
-    macro_rules! with_service {
-        ($command:expr) => {
-            with_service(&$command.options.clone().or(outer), async |session| $command.run(session).await)
-        };
-    }
     match command {
-        TokenCommand::Create(command) => with_service!(command),
-        TokenCommand::List(command) => with_service!(command),
-        TokenCommand::Show(command) => with_service!(command),
-        TokenCommand::Rotate(command) => with_service!(command),
-        TokenCommand::Revoke(command) => with_service!(command),
+        TokenCommand::Create(command) => with_session!(command, outer),
+        TokenCommand::List(command) => with_session!(command, outer),
+        TokenCommand::Show(command) => with_session!(command, outer),
+        TokenCommand::Rotate(command) => with_session!(command, outer),
+        TokenCommand::Revoke(command) => with_session!(command, outer),
     }
 }

@@ -7,7 +7,7 @@ mod webhook;
 
 use clap::Subcommand;
 
-use crate::options::{ClientOptions, with_service_in};
+use crate::options::{ClientOptions, in_workspace};
 use crate::output::{Failure, Output};
 
 /// What can be done with triggers. A workflow is named by its handle or id; it has one schedule and one webhook at most.
@@ -25,17 +25,10 @@ pub(crate) enum TriggerCommand {
 
 /// Answers how to print what goes wrong, too.
 pub(crate) fn run(command: TriggerCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
-    macro_rules! with_service {
-        ($command:expr) => {
-            with_service_in(&$command.options.clone().or(outer), &$command.place, async |session| {
-                $command.run(session).await
-            })
-        };
-    }
     match command {
-        TriggerCommand::Show(command) => with_service!(command),
-        TriggerCommand::Cron(command) => with_service!(command),
-        TriggerCommand::Webhook(command) => with_service!(command),
-        TriggerCommand::Remove(command) => with_service!(command),
+        TriggerCommand::Show(command) => in_workspace!(command, outer),
+        TriggerCommand::Cron(command) => in_workspace!(command, outer),
+        TriggerCommand::Webhook(command) => in_workspace!(command, outer),
+        TriggerCommand::Remove(command) => in_workspace!(command, outer),
     }
 }

@@ -17,7 +17,7 @@ use clap::Subcommand;
 use wire::FieldError;
 
 use crate::complaint::{self, Places};
-use crate::options::{ClientOptions, Session, with_service_in};
+use crate::options::{ClientOptions, Session, in_workspace};
 use crate::output::{Failure, Output, complain};
 use crate::terminal::Paint;
 
@@ -52,23 +52,18 @@ pub(crate) enum WorkflowCommand {
 
 /// Answers how to print what goes wrong, too.
 pub(crate) fn run(command: WorkflowCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
-    macro_rules! with_service {
-        ($command:expr, $options:expr) => {
-            with_service_in(&$options.or(outer), &$command.place, async |session| $command.run(session).await)
-        };
-    }
     match command {
-        WorkflowCommand::Create(command) => with_service!(command, command.options.clone()),
-        WorkflowCommand::Upload(command) => with_service!(command, command.options.clone()),
-        WorkflowCommand::Publish(command) => with_service!(command, command.options.clone()),
-        WorkflowCommand::Unpublish(command) => with_service!(command, command.options.clone()),
-        WorkflowCommand::List(command) => with_service!(command, command.options.clone()),
-        WorkflowCommand::Show(command) => with_service!(command, command.options.clone()),
-        WorkflowCommand::Diff(command) => with_service!(command, command.options.clone()),
-        WorkflowCommand::Rename(command) => with_service!(command, command.options.clone()),
-        WorkflowCommand::Describe(command) => with_service!(command, command.options.clone()),
-        WorkflowCommand::Archive(command) => with_service!(command, command.options.clone()),
-        WorkflowCommand::Rollback(command) => with_service!(command, command.options.clone()),
+        WorkflowCommand::Create(command) => in_workspace!(command, outer),
+        WorkflowCommand::Upload(command) => in_workspace!(command, outer),
+        WorkflowCommand::Publish(command) => in_workspace!(command, outer),
+        WorkflowCommand::Unpublish(command) => in_workspace!(command, outer),
+        WorkflowCommand::List(command) => in_workspace!(command, outer),
+        WorkflowCommand::Show(command) => in_workspace!(command, outer),
+        WorkflowCommand::Diff(command) => in_workspace!(command, outer),
+        WorkflowCommand::Rename(command) => in_workspace!(command, outer),
+        WorkflowCommand::Describe(command) => in_workspace!(command, outer),
+        WorkflowCommand::Archive(command) => in_workspace!(command, outer),
+        WorkflowCommand::Rollback(command) => in_workspace!(command, outer),
         WorkflowCommand::Check(command) => {
             let options = command.options.clone().or(outer);
             (options.output(), command.run(&options))

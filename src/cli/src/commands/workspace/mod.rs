@@ -6,7 +6,7 @@ mod show;
 
 use clap::Subcommand;
 
-use crate::options::{ClientOptions, with_service};
+use crate::options::{ClientOptions, with_session};
 use crate::output::{Failure, Output};
 
 /// What can be done with workspaces. A workspace is named by its slug or its id, a member by mail address or id.
@@ -34,20 +34,15 @@ pub(crate) enum WorkspaceCommand {
 
 /// Answers how to print what goes wrong, too.
 pub(crate) fn run(command: WorkspaceCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
-    macro_rules! with_service {
-        ($command:expr) => {
-            with_service(&$command.options.clone().or(outer), async |session| $command.run(session).await)
-        };
-    }
     match command {
-        WorkspaceCommand::Create(command) => with_service!(command),
-        WorkspaceCommand::List(command) => with_service!(command),
-        WorkspaceCommand::Show(command) => with_service!(command),
-        WorkspaceCommand::Rename(command) => with_service!(command),
-        WorkspaceCommand::Delete(command) => with_service!(command),
-        WorkspaceCommand::Members(command) => with_service!(command),
-        WorkspaceCommand::Invite(command) => with_service!(command),
-        WorkspaceCommand::Role(command) => with_service!(command),
-        WorkspaceCommand::Remove(command) => with_service!(command),
+        WorkspaceCommand::Create(command) => with_session!(command, outer),
+        WorkspaceCommand::List(command) => with_session!(command, outer),
+        WorkspaceCommand::Show(command) => with_session!(command, outer),
+        WorkspaceCommand::Rename(command) => with_session!(command, outer),
+        WorkspaceCommand::Delete(command) => with_session!(command, outer),
+        WorkspaceCommand::Members(command) => with_session!(command, outer),
+        WorkspaceCommand::Invite(command) => with_session!(command, outer),
+        WorkspaceCommand::Role(command) => with_session!(command, outer),
+        WorkspaceCommand::Remove(command) => with_session!(command, outer),
     }
 }

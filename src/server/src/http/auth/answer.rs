@@ -4,16 +4,15 @@ use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use auth::sign_in::{ACCESS_LIFE, Token};
 use config::Signup;
+use control::sign_in::{Client, Opening};
 use secrecy::ExposeSecret;
-use store::{
-    AuditEntry, AuditTarget, Changes, Joined, NewIdentity, NewSession, OpenedSession, StoreError, StoredUser,
-};
+use store::{OpenedSession, StoredUser};
 use uuid::Uuid;
 use wire::{ErrorCode, SignedIn, UserRecord};
 
-use super::{audit, binding};
+use super::binding;
 use crate::http::error::{ApiError, ApiResult};
-use crate::http::{App, session};
+use crate::http::{App, request_id, session};
 
 /// Characters that are kept of what a client says it is.
 const USER_AGENT: usize = 120;
@@ -21,10 +20,7 @@ const USER_AGENT: usize = 120;
 /// A caller who is signing in.
 pub(super) struct SigningIn<'a> {
     app: &'a App,
-    request: &'a HttpRequest,
-    user_agent: Option<String>,
-    /// What the browser had before, which its new session replaces.
-    old_cookie: Option<Vec<u8>>,
+    opening: Opening<'a>,
     refresh: Token,
     cookie: Option<Token>,
 }
@@ -44,58 +40,25 @@ impl<'a> SigningIn<'a> {
     }
 
     fn new(app: &'a App, request: &'a HttpRequest, gets_cookie: bool) -> ApiResult<Self> {
+        let sign_in = &app.config().sign_in;
         let agent = request.headers().get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
+        let refresh = Token::fresh(app.random())?;
         let cookie = if gets_cookie { Some(Token::fresh(app.random())?) } else { None };
-        Ok(Self {
-            app,
-            request,
-            user_agent: agent.map(|agent| agent.chars().take(USER_AGENT).collect()),
-            old_cookie: session::digest(request).filter(|_| gets_cookie),
-            refresh: Token::fresh(app.random())?,
-            cookie,
-        })
-    }
-
-    /// Opens the session; `None` when the address may not sign in. Who comes from a provider is who they are there.
-    pub(super) async fn open(
-        &self,
-        changes: &mut Changes,
-        email: &str,
-        identity: Option<NewIdentity<'_>>,
-    ) -> Result<Option<OpenedSession>, StoreError> {
-        let sign_in = &self.app.config().sign_in;
-        let new = NewSession {
-            email,
-            identity,
+        let opening = Opening {
+            client: client(app, request),
             owner_email: sign_in.owner_email.as_deref(),
             members_only: sign_in.signup == Signup::Members,
-            refresh_digest: identity.is_none().then(|| self.refresh.digest()),
-            cookie_digest: self.cookie.as_ref().map(Token::digest),
-            user_agent: self.user_agent.as_deref(),
+            refresh_digest: refresh.digest(),
+            cookie_digest: cookie.as_ref().map(Token::digest),
+            old_cookie: session::digest(request).filter(|_| gets_cookie),
+            user_agent: agent.map(shortened),
         };
-        let opened = changes.open_session(new).await?;
-        if let Some(opened) = &opened {
-            let (user, session) = (opened.user.id, opened.id);
-            let entry = |action| audit::entry(self.app, self.request, action, user, session);
-            let by = identity.map_or("by mail".to_owned(), |identity| format!("by {}", identity.issuer));
-            changes.audit(&AuditEntry { reason: Some(by.clone()), ..entry("auth.signed_in") }).await?;
-            let of_user = AuditTarget { kind: "user", id: user.to_string() };
-            if opened.linked {
-                let target = Some(of_user.clone());
-                let linked = AuditEntry { target, reason: Some(by), ..entry("auth.identity_linked") };
-                changes.audit(&linked).await?;
-            }
-            for Joined { workspace, role } in &opened.joined {
-                let (target, reason) = (Some(of_user.clone()), Some(format!("as {role}")));
-                let workspace = Some(*workspace);
-                let joined = AuditEntry { target, reason, workspace, ..entry("member.joined") };
-                changes.audit(&joined).await?;
-            }
-            if let Some(old) = &self.old_cookie {
-                changes.revoke_browser_session(old, "signed_in_again").await?;
-            }
-        }
-        Ok(opened)
+        Ok(Self { app, opening, refresh, cookie })
+    }
+
+    /// What a decision opens.
+    pub(super) fn opening(&self) -> &Opening<'a> {
+        &self.opening
     }
 
     /// The cookie for its browser, and nothing else.
@@ -115,6 +78,15 @@ impl<'a> SigningIn<'a> {
         }
         Ok(response.json(answer))
     }
+}
+
+/// The client of a request, as decisions about sign-ins know it.
+pub(super) fn client(app: &App, request: &HttpRequest) -> Client {
+    Client { address: app.client_address(request), request_id: request_id::current() }
+}
+
+fn shortened(agent: &str) -> &str {
+    agent.char_indices().nth(USER_AGENT).and_then(|(end, _)| agent.get(..end)).unwrap_or(agent)
 }
 
 /// The body of an answer that hands tokens out.

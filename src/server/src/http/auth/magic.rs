@@ -3,6 +3,7 @@
 use actix_web::web::{Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use auth::sign_in::Token;
+use control::sign_in;
 use store::LinkUse;
 use wire::ErrorCode;
 
@@ -38,12 +39,8 @@ pub(super) async fn use_up(
     let (link_use, opened) = app
         .store()
         .change(async |changes| {
-            let link_use = changes.use_link(&Token::digest_of(&token), kept.as_deref()).await?;
-            let opened = match &link_use {
-                LinkUse::Good(proven) => signing_in.open(changes, &proven.email, None).await?,
-                LinkUse::OtherBrowser | LinkUse::Over => None,
-            };
-            Ok((link_use, opened))
+            let link = Token::digest_of(&token);
+            sign_in::by_link(changes, &link, kept.as_deref(), signing_in.opening()).await
         })
         .await?;
     match (link_use, opened) {

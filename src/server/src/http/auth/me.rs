@@ -3,11 +3,12 @@
 use actix_web::web::{Json, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use auth::sign_in::Token;
+use control::sign_in;
 use store::{StoredSession, StoredUser};
 use uuid::Uuid;
 use wire::{ErrorCode, Me, SessionRecord, WorkspaceRole};
 
-use super::{answer, audit, binding, caller};
+use super::{answer, binding, caller};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::fields::Fields;
 use crate::http::guard::Anyone;
@@ -60,18 +61,8 @@ pub(super) async fn end_session(
     let (user, current) = changing_caller(&app, &request).await?;
     let id = Uuid::parse_str(&id).map_err(|_| not_found())?;
     ApiError::refuse(Params::of(&request).finish())?;
-    let found = app
-        .store()
-        .change(async |changes| {
-            if changes.session_user(id).await? != Some(user.id) {
-                return Ok(false);
-            }
-            if changes.revoke_session(id, "ended_by_user").await?.is_some() {
-                changes.audit(&audit::entry(&app, &request, "auth.session_ended", user.id, id)).await?;
-            }
-            Ok(true)
-        })
-        .await?;
+    let client = answer::client(&app, &request);
+    let found = app.store().change(async |changes| sign_in::end(changes, &client, user.id, id).await).await?;
     if !found {
         return Err(not_found());
     }
@@ -82,15 +73,8 @@ pub(super) async fn end_session(
 pub(super) async fn end_sessions(app: Anyone, request: HttpRequest) -> ApiResult<HttpResponse> {
     let (user, _) = changing_caller(&app, &request).await?;
     ApiError::refuse(Params::of(&request).finish())?;
-    app.store()
-        .change(async |changes| {
-            for session in changes.revoke_sessions_of(user.id, "signed_out_everywhere").await? {
-                let entry = audit::entry(&app, &request, "auth.session_ended", user.id, session);
-                changes.audit(&entry).await?;
-            }
-            Ok(())
-        })
-        .await?;
+    let client = answer::client(&app, &request);
+    app.store().change(async |changes| sign_in::end_all(changes, &client, user.id).await).await?;
     Ok(ended(&app, &request, true))
 }
 
@@ -135,21 +119,9 @@ pub(super) async fn log_out(app: Anyone, request: HttpRequest, payload: Payload)
     } else {
         None
     };
+    let (client, own) = (answer::client(&app, &request), caller.map(|(_, session)| session));
     app.store()
-        .change(async |changes| {
-            let of_refresh = match &refresh {
-                Some(refresh) => changes.session_of_refresh(refresh).await?,
-                None => None,
-            };
-            let ours = caller.as_ref().map(|(_, session)| *session);
-            for session in [ours, of_refresh].into_iter().flatten() {
-                if let Some(user) = changes.revoke_session(session, "signed_out").await? {
-                    let entry = audit::entry(&app, &request, "auth.signed_out", user, session);
-                    changes.audit(&entry).await?;
-                }
-            }
-            Ok(())
-        })
+        .change(async |changes| sign_in::sign_out(changes, &client, own, refresh.as_deref()).await)
         .await?;
     let mut answer = HttpResponse::NoContent();
     // A listed page that ends another sign-in leaves that of the browser alone.

@@ -1,7 +1,6 @@
 //! Sign-in by e-mail or by an OpenID provider, and who is signed in.
 
 mod answer;
-mod audit;
 mod binding;
 mod caller;
 mod magic;

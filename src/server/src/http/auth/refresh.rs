@@ -3,12 +3,13 @@
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
 use auth::sign_in::Token;
+use control::sign_in;
 use serde_json::{Map, Value};
-use store::{AuditEntry, Outcome, Refreshed, Revoked};
+use store::{Refreshed, Revoked};
 use wire::{ErrorCode, FieldError};
 
 use super::caller::Showing;
-use super::{answer, audit, binding};
+use super::{answer, binding};
 use crate::http::body;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::fields::Fields;
@@ -21,21 +22,10 @@ pub(super) async fn refresh(app: Anyone, request: HttpRequest, payload: Payload)
     let shown = Params::of(&request).and(read(&body::object(&request, &bytes)?))?;
     let showing = Showing::of(&app, &request, "refresh", &shown).await?;
     let (shown, fresh) = (Token::digest_of(&shown), Token::fresh(app.random())?);
+    let client = answer::client(&app, &request);
     let refreshed = app
         .store()
-        .change(async |changes| {
-            let refreshed = changes.refresh(&shown, &fresh.digest()).await?;
-            let ended = match refreshed {
-                Refreshed::Reused(revoked) => Some(("auth.refresh_reused", revoked)),
-                Refreshed::TooOften(revoked) => Some(("auth.refreshed_too_often", revoked)),
-                Refreshed::Good { .. } | Refreshed::Unknown => None,
-            };
-            if let Some((action, Revoked { session, user })) = ended {
-                let entry = audit::entry(&app, &request, action, user, session);
-                changes.audit(&AuditEntry { outcome: Outcome::Denied, ..entry }).await?;
-            }
-            Ok(refreshed)
-        })
+        .change(async |changes| sign_in::refresh(changes, &client, &shown, &fresh.digest()).await)
         .await?;
     match refreshed {
         Refreshed::Good { session, user } => {

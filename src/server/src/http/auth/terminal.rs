@@ -3,9 +3,10 @@
 use actix_web::HttpRequest;
 use actix_web::web::{Json, Payload};
 use auth::sign_in::{CHALLENGE_LIFE, Token};
+use control::sign_in;
 use wire::{ErrorCode, TerminalCode};
 
-use super::{audit, binding};
+use super::{answer, binding};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::fields;
 use crate::http::guard::Anyone;
@@ -26,12 +27,9 @@ pub(super) async fn code(
     let user = session::signed_in(&app, &request).await?;
     let user = user.ok_or_else(|| ApiError::new(ErrorCode::MissingToken))?;
     let code = Token::fresh(app.random())?;
+    let client = answer::client(&app, &request);
     app.store()
-        .change(async |changes| {
-            let session = changes.open_terminal_session(user.user, code.digest(), CHALLENGE_LIFE).await?;
-            let entry = audit::entry(&app, &request, "auth.terminal_code", user.user, session);
-            changes.audit(&entry).await
-        })
+        .change(async |changes| sign_in::open_terminal(changes, &client, user.user, code.digest()).await)
         .await?;
     Ok(Json(TerminalCode { code: code.expose().to_owned(), expires_in: CHALLENGE_LIFE.num_seconds() }))
 }

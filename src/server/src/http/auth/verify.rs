@@ -3,6 +3,7 @@
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
 use auth::sign_in::{Code, EmailAddress, Token};
+use control::sign_in;
 use serde_json::{Map, Value};
 use store::ShownCode;
 use wire::{ErrorCode, FieldError};
@@ -44,10 +45,7 @@ pub(super) async fn verify(app: Anyone, request: HttpRequest, payload: Payload) 
                 code: code.as_ref(),
                 key: &app.sign_in().codes,
             };
-            match changes.use_code(shown).await? {
-                Some(proven) => signing_in.open(changes, &proven.email, None).await,
-                None => Ok(None),
-            }
+            sign_in::by_code(changes, shown, signing_in.opening()).await
         })
         .await?;
     match opened {

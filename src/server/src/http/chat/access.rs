@@ -14,7 +14,7 @@ use auth::principal::Actor;
 use auth::visitor::Visitor;
 use kernel::ThreadId;
 use serde_json::Value;
-use store::{StoredThread, StoredWorkflow, ThreadsOf};
+use store::{OwnerKind, StoredThread, StoredWorkflow, ThreadsOf};
 use uuid::Uuid;
 use wire::{BusyThread, ErrorCode};
 
@@ -161,15 +161,17 @@ impl Access {
     /// once the workflow asks for none any more.
     pub(super) fn owns(&self, thread: &StoredThread) -> ApiResult<()> {
         let owner = thread.owner_id.as_deref();
-        let owns = match (&self.who, thread.owner_kind.as_str()) {
-            (Who::User(user), "user") => owner == Some(user),
-            (_, "user") => self.user.is_some() && owner == self.user.as_deref(),
+        let owns = match (&self.who, thread.owner_kind) {
+            (Who::User(user), OwnerKind::User) => owner == Some(user),
+            (_, OwnerKind::User) => self.user.is_some() && owner == self.user.as_deref(),
             // Where the subject was made for a token, the id is the way in, for every caller with a token.
-            (Who::Session(session), "session") => {
+            (Who::Session(session), OwnerKind::Session) => {
                 owner.is_none_or(|owner| session.named && owner == session.subject)
             }
-            (Who::Visitor(visitor), "visitor" | "anyone") => owner.is_none_or(|owner| owner == visitor.id()),
-            (Who::Anyone, "visitor" | "anyone") => true,
+            (Who::Visitor(visitor), OwnerKind::Visitor | OwnerKind::Anyone) => {
+                owner.is_none_or(|owner| owner == visitor.id())
+            }
+            (Who::Anyone, OwnerKind::Visitor | OwnerKind::Anyone) => true,
             _ => false,
         };
         if owns { Ok(()) } else { Err(ApiError::new(ErrorCode::ThreadNotFound)) }
@@ -189,12 +191,12 @@ impl Access {
     }
 
     /// Whose threads the caller's are: the kind of owner, and who.
-    pub(super) fn owner(&self) -> Option<(&'static str, &str)> {
+    pub(super) fn owner(&self) -> Option<(OwnerKind, &str)> {
         match &self.who {
             Who::Anyone => None,
-            Who::Visitor(visitor) => Some(("visitor", visitor.id())),
-            Who::User(user) => Some(("user", user)),
-            Who::Session(session) => session.named.then_some(("session", session.subject.as_str())),
+            Who::Visitor(visitor) => Some((OwnerKind::Visitor, visitor.id())),
+            Who::User(user) => Some((OwnerKind::User, user)),
+            Who::Session(session) => session.named.then_some((OwnerKind::Session, session.subject.as_str())),
         }
     }
 
@@ -203,7 +205,9 @@ impl Access {
         let (workflow, user) = (self.workflow(), self.user.as_deref());
         match (self.owner(), user) {
             (Some((owner_kind, owner_id)), user) => Some(ThreadsOf { workflow, owner_kind, owner_id, user }),
-            (None, Some(owner_id)) => Some(ThreadsOf { workflow, owner_kind: "user", owner_id, user: None }),
+            (None, Some(owner_id)) => {
+                Some(ThreadsOf { workflow, owner_kind: OwnerKind::User, owner_id, user: None })
+            }
             (None, None) => None,
         }
     }
@@ -211,7 +215,10 @@ impl Access {
     /// The owner of a thread that the caller begins; `None` where they are to be given a cookie first.
     pub(super) fn new_owner(&self) -> Option<Owner> {
         if let Who::Session(session) = &self.who {
-            return Some(Owner { kind: "session", id: session.named.then(|| session.subject.clone()) });
+            return Some(Owner {
+                kind: OwnerKind::Session,
+                id: session.named.then(|| session.subject.clone()),
+            });
         }
         self.owner().map(|(kind, id)| Owner { kind, id: Some(id.to_owned()) })
     }
@@ -220,7 +227,7 @@ impl Access {
     pub(super) fn name(&self) -> Option<String> {
         match &self.who {
             Who::Session(session) => Some(format!("session:{}", session.subject)),
-            _ => self.owner().map(|(kind, id)| format!("{kind}:{id}")),
+            _ => self.owner().map(|(kind, id)| format!("{}:{id}", kind.as_str())),
         }
     }
 

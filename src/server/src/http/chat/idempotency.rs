@@ -10,7 +10,7 @@ use actors::kinds::turn::chat::IdempotencyKey;
 use auth::visitor::Visitor;
 use chrono::TimeDelta;
 use ring::digest::{SHA256, digest};
-use store::StoredThread;
+use store::{OwnerKind, StoredThread};
 
 use super::access::Access;
 use crate::http::App;
@@ -30,7 +30,7 @@ pub(super) fn is_secret(key: &str) -> bool {
 /// The visitor that the first of equal requests made, when the retry may have its cookie.
 pub(super) fn first_visitor(app: &App, begun: StoredThread) -> Option<Visitor> {
     let fresh = app.clock().now() - begun.created_at < LOST_FOR;
-    let owner = begun.owner_id.filter(|_| fresh && begun.owner_kind == "visitor");
+    let owner = begun.owner_id.filter(|_| fresh && begun.owner_kind == OwnerKind::Visitor);
     owner.map(Visitor::of_thread)
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use kernel::{ItemKey, ThreadId};
 use serde::Serialize;
-use store::{Feedback, Slice};
+use store::{Feedback, OwnerKind, Slice};
 use wire::chat::{FeedbackKind, Order, Page, PageRequest, Thread, ThreadItem};
 use wire::{ErrorCode, FieldError};
 
@@ -82,7 +82,7 @@ pub(super) async fn feedback(
     if !item_ids.iter().all(is_known) {
         return Err(not_found());
     }
-    let (author_kind, author_id) = access.owner().unwrap_or(("anyone", ""));
+    let (author_kind, author_id) = access.owner().unwrap_or((OwnerKind::Anyone, ""));
     let feedback = Feedback { thread: thread.id, items: &keys, author_kind, author_id, kind: kind.as_str() };
     app.chat().feedback(feedback).await?;
     Ok(Empty {})

@@ -5,6 +5,7 @@ use actors::kinds::turn::chat::{NewTurn, Owner, StartedTurn, Target};
 use auth::visitor::Visitor;
 use kernel::{ItemKey, ThreadId};
 use serde_json::{Map, Value};
+use store::OwnerKind;
 use wire::chat::{ThreadItem, UserMessageInput};
 use wire::{ErrorCode, FieldError};
 
@@ -126,7 +127,7 @@ async fn target(
         return Ok((Target::NewThread(owner), input, None));
     }
     let fresh = app.visitors().fresh(app.random())?;
-    let owner = Owner { kind: "visitor", id: Some(fresh.id().to_owned()) };
+    let owner = Owner { kind: OwnerKind::Visitor, id: Some(fresh.id().to_owned()) };
     Ok((Target::NewThread(owner), input, Some(fresh)))
 }
 

@@ -8,7 +8,7 @@ use auth::envelope::rewrap;
 use auth::keyring::KeyRing;
 use control::vault::unsealed;
 use store::AuditTarget;
-use wire::{ErrorCode, VaultRotation};
+use wire::{AuditAction, ErrorCode, VaultRotation};
 
 use super::ring;
 use crate::http::App;
@@ -35,7 +35,7 @@ pub(super) async fn rotate(change: Change<VaultWrite>) -> ApiResult<HttpResponse
     })?;
     let remaining = remaining(caller.app(), ring).await?;
     let target = AuditTarget { kind: "vault_key", id: ring.active().to_owned() };
-    let entry = caller.audit("vault.rotated", target, None, Some(format!("{rewrapped} rewrapped")));
+    let entry = caller.audit(AuditAction::VaultRotated, target, None, Some(format!("{rewrapped} rewrapped")));
     let answer = VaultRotation { active: ring.active().to_owned(), rewrapped, remaining };
     change
         .make(async |changes| {

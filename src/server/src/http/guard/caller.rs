@@ -12,7 +12,7 @@ use auth::scope::Scope;
 use control::Requester;
 use store::{AuditEntry, AuditTarget, Store, StoredWorkspace};
 use uuid::Uuid;
-use wire::ErrorCode;
+use wire::{AuditAction, ErrorCode};
 
 use super::credential::{self, Credential};
 use super::scopes::Asked;
@@ -173,7 +173,7 @@ impl<S> Caller<S> {
     /// A row of the audit trail for something that the caller does.
     pub(in crate::http) fn audit(
         &self,
-        action: &'static str,
+        action: AuditAction,
         target: AuditTarget,
         workspace: Option<Uuid>,
         reason: Option<String>,

@@ -5,7 +5,7 @@ use auth::principal::Denied;
 use control::{Decision, Refusal};
 use store::{AuditEntry, AuditTarget, Outcome, StoreError};
 use uuid::Uuid;
-use wire::ErrorCode;
+use wire::{AuditAction, ErrorCode};
 
 use super::Caller;
 use super::scopes::Asked;
@@ -65,7 +65,7 @@ impl<S: Asked> Caller<S> {
         let target = AuditTarget { kind: "route", id: self.route().to_owned() };
         let entry = AuditEntry {
             actor: self.principal().actor().clone(),
-            action: "auth.denied",
+            action: AuditAction::AuthDenied,
             target: Some(target),
             workspace,
             outcome: Outcome::Denied,

@@ -14,7 +14,7 @@ use auth::principal::Actor;
 use kernel::Clock;
 use store::{AuditEntry, FailureVerdict, Outcome, Store};
 use tokio::sync::Mutex;
-use wire::ErrorCode;
+use wire::{AuditAction, ErrorCode};
 
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::request_id;
@@ -126,7 +126,7 @@ impl Limiter {
         let keys: Vec<(String, i64)> = by_address.into_iter().chain(by_identity).collect();
         let entry = self.failures_audited.take(&*self.clock).then(|| AuditEntry {
             actor,
-            action: "auth.failed",
+            action: AuditAction::AuthFailed,
             target: None,
             workspace: None,
             outcome: Outcome::Denied,

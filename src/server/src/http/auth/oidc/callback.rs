@@ -4,6 +4,7 @@ use actix_web::http::header::LOCATION;
 use actix_web::{HttpRequest, HttpResponse};
 use auth::oidc::{Identity, Kept, known_error};
 use auth::sign_in::Token;
+use control::sign_in;
 use store::{NewIdentity, OidcReturn};
 use wire::ErrorCode;
 
@@ -90,7 +91,10 @@ async fn come_back(app: &App, request: &HttpRequest) -> Result<HttpResponse, Fai
     let signing_in = SigningIn::in_browser(app, request)?;
     let who = NewIdentity { issuer: provider.issuer(), subject: &identity.subject };
     let email = identity.email.as_str();
-    let opened = app.store().change(async |changes| signing_in.open(changes, email, Some(who)).await).await?;
+    let opened = app
+        .store()
+        .change(async |changes| sign_in::open(changes, signing_in.opening(), email, Some(who)).await)
+        .await?;
     if opened.is_none() {
         let error = showing.failed(app, request, ErrorCode::OidcRefused).await;
         return Err(Failure { error, text: None, return_to });

@@ -1,0 +1,67 @@
+//! Actions of the audit trail.
+
+/// Declares the table; each row is `Variant, "noun.verb", "what happened"`.
+macro_rules! audit_actions {
+    ($($variant:ident, $text:literal, $meaning:literal;)*) => {
+        /// What a row of the audit trail records.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum AuditAction {
+            $(#[doc = $meaning] $variant,)*
+        }
+
+        impl AuditAction {
+            /// Every action, in the order of the table.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// As it is stored and sent.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $text,)* }
+            }
+
+            /// What happened, in a sentence.
+            #[must_use]
+            pub const fn meaning(self) -> &'static str {
+                match self { $(Self::$variant => $meaning,)* }
+            }
+        }
+    };
+}
+
+audit_actions! {
+    AuthSignedIn, "auth.signed_in", "A user signed in.";
+    AuthSignedOut, "auth.signed_out", "A user signed out.";
+    AuthSessionEnded, "auth.session_ended", "A user ended a session.";
+    AuthTerminalCode, "auth.terminal_code", "A code for signing in on a terminal was issued.";
+    AuthIdentityLinked, "auth.identity_linked", "An identity of a provider was linked to an account.";
+    AuthRefreshReused, "auth.refresh_reused", "A refresh token was used again after its rotation; its session ended.";
+    AuthRefreshedTooOften, "auth.refreshed_too_often", "A session was refreshed too often and ended.";
+    AuthFailed, "auth.failed", "A credential was rejected.";
+    AuthDenied, "auth.denied", "A request was refused for lack of a right.";
+    WorkspaceCreated, "workspace.created", "A workspace was created.";
+    WorkspaceRenamed, "workspace.renamed", "A workspace was renamed.";
+    WorkspaceDeleted, "workspace.deleted", "A workspace was deleted.";
+    MemberAdded, "member.added", "A person with an account became a member.";
+    MemberInvited, "member.invited", "A person without an account was invited.";
+    MemberJoined, "member.joined", "An invitation was accepted by a first sign-in.";
+    MemberRoleChanged, "member.role_changed", "A member's role was changed.";
+    MemberRemoved, "member.removed", "A member was removed.";
+    ServiceTokenCreated, "service_token.created", "A service token was created.";
+    ServiceTokenRotated, "service_token.rotated", "A service token got a new secret.";
+    ServiceTokenRevoked, "service_token.revoked", "A service token was revoked, by hand or with its cause.";
+    ServiceTokenSecretEnded, "service_token.secret_ended", "A rotated secret of a service token ended before its time.";
+    CredentialCreated, "credential.created", "A credential was stored in the vault.";
+    CredentialChanged, "credential.changed", "The name, provider or description of a credential was changed.";
+    CredentialRotated, "credential.rotated", "The secret of a credential was replaced.";
+    CredentialDeleted, "credential.deleted", "A credential was deleted.";
+    VaultRotated, "vault.rotated", "Credentials were sealed again with the active vault key.";
+    WorkflowPublished, "workflow.published", "A workflow was published as a chat.";
+    WorkflowUnpublished, "workflow.unpublished", "A workflow's chat was unpublished.";
+    WorkflowLiveVersionSet, "workflow.live_version_set", "A version of a workflow was made live.";
+    WorkflowArchived, "workflow.archived", "A workflow was archived.";
+    TriggerCronSet, "trigger.cron_set", "A workflow's schedule was created or changed.";
+    TriggerCronRemoved, "trigger.cron_removed", "A workflow's schedule was removed.";
+    TriggerWebhookSet, "trigger.webhook_set", "A workflow's webhook was created or changed.";
+    TriggerWebhookRemoved, "trigger.webhook_removed", "A workflow's webhook was removed.";
+    SearchIndexDeleted, "search_index.deleted", "A search index was deleted.";
+}
