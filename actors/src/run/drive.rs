@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use engine::{Activity, RecordedStep};
 use store::batch::QueueRow;
-use store::{RunStatus, StoreError};
+use store::{RunState, StoreError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use wire::ErrorCode;
@@ -187,10 +187,10 @@ impl<K: Kind> Driver<K> {
 
 /// The end of a run with an output.
 pub(crate) fn succeeded(output: &serde_json::Value) -> End {
-    End { status: RunStatus::Succeeded, output: Some(output.to_string()), error: None }
+    End { status: RunState::Succeeded, output: Some(output.to_string()), error: None }
 }
 
 /// The end of a run with an error.
-pub(crate) fn ended_with(status: RunStatus, error: &engine::RunError) -> End {
+pub(crate) fn ended_with(status: RunState, error: &engine::RunError) -> End {
     End { status, output: None, error: Some(error_json(error).to_string()) }
 }

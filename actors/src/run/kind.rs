@@ -12,7 +12,7 @@ use futures_util::future::BoxFuture;
 use kernel::ThreadId;
 use parking_lot::Mutex;
 use serde_json::Value;
-use store::{LeftRun, RunStatus, StoreError, StoredRun};
+use store::{LeftRun, RunState, StoreError, StoredRun};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -170,7 +170,7 @@ pub(crate) enum Progress {
 impl Progress {
     /// As an earlier life left it.
     pub(crate) fn stored(run: &StoredRun) -> Self {
-        let interrupted = run.started_at.is_some() && run.status == RunStatus::Running;
+        let interrupted = run.started_at.is_some() && run.status == RunState::Running;
         Self::Recovered { started_at: run.started_at, interrupted }
     }
 }

@@ -10,7 +10,7 @@ use engine::ports::{Journal, JournalError, Output, StepRecord};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
-use store::RunStatus;
+use store::RunState;
 use store::batch::{Batch, CutRow, QueueRow, RunUpdate};
 use tokio::sync::{Notify, oneshot};
 use uuid::Uuid;
@@ -61,7 +61,7 @@ struct State<T> {
 
 /// How a run stands at its end.
 pub(crate) struct End {
-    pub(crate) status: RunStatus,
+    pub(crate) status: RunState,
     /// JSON.
     pub(crate) output: Option<String>,
     /// JSON.
@@ -102,7 +102,7 @@ impl<T: EventWriter> RunWriter<T> {
 
     /// Notes that the run has begun; goes out with whatever is handed over first.
     pub(crate) fn started(&self) {
-        let end = End { status: RunStatus::Running, output: None, error: None };
+        let end = End { status: RunState::Running, output: None, error: None };
         let update = self.update(end);
         let mut state = self.inner.state.lock();
         state.batch.updates.push(update);
@@ -181,7 +181,7 @@ impl<T: EventWriter> RunWriter<T> {
 
     /// Gives the run to the queue for the `parking`th time, where it waits; waits for the commit.
     pub(crate) async fn park(&self, row: QueueRow, parking: i32, placed: bool) -> Result<(), WriteError> {
-        let waiting = End { status: RunStatus::Waiting, output: None, error: None };
+        let waiting = End { status: RunState::Waiting, output: None, error: None };
         self.last(RunUpdate { parking, ..self.update(waiting) }, Some(row), placed).await
     }
 

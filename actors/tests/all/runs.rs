@@ -2,7 +2,7 @@
 
 use actors::kinds::workflow::{NewRun, RunOptions};
 use serde_json::json;
-use store::RunStatus;
+use store::RunState;
 use uuid::Uuid;
 
 use crate::support::house::{House, Instance, standing};
@@ -23,7 +23,7 @@ async fn begin(instance: &Instance, text: &str) -> Uuid {
     instance.system.runs().start(new).await.unwrap().run
 }
 
-async fn ended(instance: &Instance, run: Uuid) -> (RunStatus, Option<String>) {
+async fn ended(instance: &Instance, run: Uuid) -> (RunState, Option<String>) {
     instance.system.runs().wait(run, millis(20_000)).await.unwrap();
     let run = instance.store.run(run).await.unwrap().unwrap();
     (run.status, run.output.or(run.error))
@@ -55,7 +55,7 @@ async fn a_run_of_a_dead_instance_is_taken_over() {
         "SELECT count(*) = 0 FROM runs WHERE finished_at IS NULL",
     )
     .await;
-    assert_eq!(ended(&other, run).await.0, RunStatus::Succeeded);
+    assert_eq!(ended(&other, run).await.0, RunState::Succeeded);
     let events = told(&house, run).await;
     let numbers: Vec<u64> = events.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
     assert!(numbers.iter().copied().eq(1..=events.len() as u64), "{numbers:?}");
@@ -75,7 +75,7 @@ async fn a_run_that_this_version_cannot_read_ends_with_an_error() {
     until_sql("it is ended", &house.database, "SELECT count(*) = 0 FROM runs WHERE finished_at IS NULL")
         .await;
     let (status, error) = ended(&again, run).await;
-    assert_eq!(status, RunStatus::Failed);
+    assert_eq!(status, RunState::Failed);
     assert!(error.unwrap().contains("internal"));
     assert_eq!(told(&house, run).await.last().unwrap()["type"], "run_failed");
 }
@@ -104,7 +104,7 @@ async fn a_run_that_this_build_cannot_execute_is_left_to_a_newer_one() {
     assert_eq!(house.unfinished().await, "1");
     runs(false).await;
     house.database.execute("UPDATE run_queue SET due_at = now()").await.unwrap();
-    assert_eq!(ended(&again, run).await.0, RunStatus::Succeeded);
+    assert_eq!(ended(&again, run).await.0, RunState::Succeeded);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -114,7 +114,7 @@ async fn a_stop_ends_a_run_and_a_second_one_changes_nothing() {
     let run = begin(&instance, WORDS).await;
     for _ in 0..2 {
         instance.system.runs().stop(run).await.unwrap();
-        assert_eq!(ended(&instance, run).await.0, RunStatus::Cancelled);
+        assert_eq!(ended(&instance, run).await.0, RunState::Cancelled);
     }
     let events = told(&house, run).await;
     assert_eq!(events.iter().filter(|event| event["type"] == "run_cancelled").count(), 1);
@@ -133,5 +133,5 @@ async fn a_shutdown_cuts_a_long_run_and_the_next_process_goes_on_with_it() {
     let next = house.instance(1).await;
     until("it is taken up", || !next.system.runs().is_empty()).await;
     next.system.runs().stop(run).await.unwrap();
-    assert_eq!(ended(&next, run).await.0, RunStatus::Cancelled);
+    assert_eq!(ended(&next, run).await.0, RunState::Cancelled);
 }

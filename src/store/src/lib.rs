@@ -46,7 +46,7 @@ pub use people::{
 };
 pub use runs::{
     Answered, ClaimFailed, ClaimedDelivery, InterruptedAttempt, JournalPage, LEASE_SECONDS, Lease, LeftRun,
-    ListedRun, OpenQuestion, OwnershipScan, QuestionKey, RunFilter, RunStatus, RunsFilter, RunsPage, SeenRun,
+    ListedRun, OpenQuestion, OwnershipScan, QuestionKey, RunFilter, RunState, RunsFilter, RunsPage, SeenRun,
     StepPlace, StopRequest, StoredAnswerOf, StoredDelivery, StoredFrames, StoredRun, StoredStep,
     StoredStream, StreamNews, UnfinishedRun,
 };

@@ -48,7 +48,11 @@ pub enum RunState {
 }
 
 impl RunState {
-    /// Its name on the wire.
+    /// Every state.
+    pub const ALL: [Self; 6] =
+        [Self::Queued, Self::Running, Self::Waiting, Self::Succeeded, Self::Failed, Self::Cancelled];
+
+    /// Its name in rows and on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -59,6 +63,12 @@ impl RunState {
             Self::Failed => "failed",
             Self::Cancelled => "cancelled",
         }
+    }
+
+    /// The state of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == name)
     }
 
     /// Whether nothing follows.

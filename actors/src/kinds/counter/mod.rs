@@ -9,7 +9,7 @@ use engine::ports::{StepOutcome, StepRecord};
 use engine::{RunInfo, RunInput};
 use serde_json::{Value, json};
 use store::batch::{Batch, ItemRow, QueueRow, RunRow, StreamRow};
-use store::{LeftRun, RunStatus, StoreError, StoredRun};
+use store::{LeftRun, RunState, StoreError, StoredRun};
 use uuid::Uuid;
 use wire::ErrorCode;
 use wire::chat::NoticeLevel;
@@ -70,9 +70,9 @@ impl Kind for Counter {
         events.events.push(json!({"type": "counted", "questions": events.asked}));
         match outcome {
             Outcome::Succeeded(output) => succeeded(&output),
-            Outcome::Failed(error) => ended_with(RunStatus::Failed, &error),
+            Outcome::Failed(error) => ended_with(RunState::Failed, &error),
             Outcome::Stopped | Outcome::Abandoned => {
-                ended_with(RunStatus::Cancelled, &whole(ErrorCode::RunCancelled))
+                ended_with(RunState::Cancelled, &whole(ErrorCode::RunCancelled))
             }
         }
     }

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 use serde_json::{Value, json};
-use store::RunStatus;
+use store::RunState;
 use uuid::Uuid;
 
 use super::rows;
@@ -77,7 +77,7 @@ async fn a_new_kind_is_parked_killed_resumed_and_stopped_like_every_other() {
     assert_eq!(events(&house, run).await, [asked("first", 1), asked("second", 2), counted(2)]);
     assert_eq!(events(&house, stopped).await, [asked("first", 1), counted(1)]);
     let status = async |run| again.store.run(run).await.unwrap().unwrap().status;
-    assert_eq!((status(run).await, status(stopped).await), (RunStatus::Succeeded, RunStatus::Cancelled));
+    assert_eq!((status(run).await, status(stopped).await), (RunState::Succeeded, RunState::Cancelled));
 }
 
 /// As an older build sees the run of a kind that only a newer one has.
@@ -102,5 +102,5 @@ async fn a_run_of_a_kind_that_this_build_lacks_is_left_to_a_newer_one() {
         .await
         .unwrap();
     until_ended(&house).await;
-    assert_eq!(instance.store.run(run).await.unwrap().unwrap().status, RunStatus::Succeeded);
+    assert_eq!(instance.store.run(run).await.unwrap().unwrap().status, RunState::Succeeded);
 }

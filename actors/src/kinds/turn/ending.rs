@@ -2,7 +2,7 @@
 
 use engine::RunError;
 use serde_json::Value;
-use store::RunStatus;
+use store::RunState;
 use wire::ErrorCode;
 use wire::chat::{ChatEvent, IncompleteReason, NoticeLevel, StreamErrorCode};
 
@@ -56,7 +56,7 @@ fn failed(events: &mut ChatEvents, error: &RunError) -> End {
     };
     leave(events, IncompleteReason::Failed, FAILED_NOTE);
     events.event(event);
-    ended_with(RunStatus::Failed, error)
+    ended_with(RunState::Failed, error)
 }
 
 /// The partial text is kept, and a hidden note tells the model that it is partial.
@@ -68,7 +68,7 @@ fn stopped(events: &mut ChatEvents, reason: IncompleteReason, code: ErrorCode) -
             title: None,
         });
     }
-    ended_with(RunStatus::Cancelled, &whole(code))
+    ended_with(RunState::Cancelled, &whole(code))
 }
 
 /// Ends the message with the text that readers have received; returns whether it has any.

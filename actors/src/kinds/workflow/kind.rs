@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use engine::{RunError, RunInput};
 use serde_json::Value;
-use store::{LeftRun, RunStatus, StoreError, StoredRun};
+use store::{LeftRun, RunState, StoreError, StoredRun};
 use wire::{ErrorCode, RunEvent, RunProblem};
 
 use super::events::RunEvents;
@@ -75,11 +75,11 @@ impl Kind for WorkflowRuns {
         let (end, event) = match outcome {
             Outcome::Succeeded(output) => (succeeded(&output), RunEvent::RunCompleted { output }),
             Outcome::Failed(error) => {
-                (ended_with(RunStatus::Failed, &error), RunEvent::RunFailed { error: problem(&error) })
+                (ended_with(RunState::Failed, &error), RunEvent::RunFailed { error: problem(&error) })
             }
             Outcome::Stopped | Outcome::Abandoned => {
                 let error = whole(ErrorCode::RunCancelled);
-                (ended_with(RunStatus::Cancelled, &error), RunEvent::RunCancelled { error: problem(&error) })
+                (ended_with(RunState::Cancelled, &error), RunEvent::RunCancelled { error: problem(&error) })
             }
         };
         events.event(event);

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use engine::FilledInput;
-use store::{RunFilter, RunStatus, StoreError, StoredDelivery, StoredRun};
+use store::{RunFilter, RunState, StoreError, StoredDelivery, StoredRun};
 use uuid::Uuid;
 
 pub use crate::run::quota::{Quota, WorkspaceFull};
@@ -171,7 +171,7 @@ impl Runs {
         let waiting = async {
             loop {
                 let found = self.ports.store.run(run).await?;
-                if found.is_none_or(|run| run.status == RunStatus::Waiting) {
+                if found.is_none_or(|run| run.status == RunState::Waiting) {
                     return Ok(());
                 }
                 // Another instance does not notify this one.

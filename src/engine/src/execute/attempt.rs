@@ -309,7 +309,7 @@ impl Visit<'_> {
             return Ok(kept);
         }
         // First: a recorded start says that the node may have had an effect, and its limit counts from it.
-        let (_inside, _working) = match self.node.kind.effect {
+        let (_inside, _working) = match self.node.effect {
             Effect::Nested => (Some(budget.container(&self.path)?), None),
             Effect::Wait => (None, None),
             _ => (None, Some(budget.permit(self.halt).await?)),
@@ -318,7 +318,7 @@ impl Visit<'_> {
             record.started_at = self.env.ports.clock.now();
         }
         // Of what may wait inside, a limit counts from the first start.
-        let limited = self.node.kind.effect == Effect::Nested && self.limit().is_some();
+        let limited = self.node.effect == Effect::Nested && self.limit().is_some();
         let resumed = record.begun;
         let keeps_start = node.records_start() || limited || self.on_unknown() != OnUnknown::Retry;
         if keeps_start && !record.begun {
@@ -328,13 +328,13 @@ impl Visit<'_> {
             stored.map_err(|error| Failure::Lost(error.to_string()))?;
             record.begun = true;
         }
-        let is_outside = matches!(self.node.kind.effect, Effect::Reads | Effect::Model | Effect::Outbound);
+        let is_outside = matches!(self.node.effect, Effect::Reads | Effect::Model | Effect::Outbound);
         if is_outside && let Some(started) = self.env.ports.journal.started() {
             started.await.map_err(|error| Failure::Lost(error.to_string()))?;
         }
         let call = self.call(record);
         let running = self.within_limit(record, resumed, node.run(input, &call));
-        let result = if self.node.kind.effect == Effect::Wait {
+        let result = if self.node.effect == Effect::Wait {
             tokio::select! {
                 biased;
                 result = running => result,
@@ -376,7 +376,7 @@ impl Visit<'_> {
         };
         // A restart took longer: nothing is begun any more, and a wait that is over by now was over too late. What ran inside a
         // container may all have ended in time.
-        if left.is_zero() && self.node.kind.effect != Effect::Nested {
+        if left.is_zero() && self.node.effect != Effect::Nested {
             return over();
         }
         kernel::timeout(clock, left, work).await.unwrap_or_else(over)

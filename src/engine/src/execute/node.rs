@@ -71,6 +71,11 @@ pub(crate) trait Node: Send + Sync {
         Ok(None)
     }
 
+    /// What a model that called the node as a tool is told of its result.
+    fn told(&self, result: Value) -> Value {
+        result
+    }
+
     /// Whether doing it twice does no harm, where the type of the node alone does not say.
     fn is_idempotent(&self) -> bool {
         false

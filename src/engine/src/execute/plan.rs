@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use wire::FieldError;
 
-use super::node::{Node, NodeType};
+use super::node::{Effect, Node};
 use crate::Problems;
 use crate::channel::Channel;
 use crate::graph::Common;
@@ -62,7 +62,8 @@ impl Plan {
 
 pub(crate) struct PlanNode {
     pub(crate) name: String,
-    pub(crate) kind: &'static NodeType,
+    /// What it does to the world.
+    pub(crate) effect: Effect,
     pub(crate) common: Common,
     pub(crate) node: Box<dyn Node>,
     /// Whether filling its templates may take long, so that it is done away from the actors.

@@ -90,7 +90,7 @@ impl Visit<'_> {
         let rows = self.env.recorded.of(&self.path, self.visit);
         let reused = if rows.is_empty() { self.finished_earlier().await } else { None };
         let key = (self.path.clone(), self.visit);
-        let is_container = self.node.kind.effect == Effect::Nested;
+        let is_container = self.node.effect == Effect::Nested;
         let is_wanted = !rows.is_empty() && (is_container || refill.wanted.contains(&key));
         if (is_wanted || (is_container && self.has_open_attempt(rows)))
             && let Err(stopped) = self.fill_again(refill, key, rows, is_container).await

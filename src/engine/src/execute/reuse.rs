@@ -22,7 +22,7 @@ impl Visit<'_> {
     pub(super) async fn finished_earlier(&self) -> Option<RecordedStep> {
         // To say again what a container streamed, its nodes would have to run again.
         let streams = self.slot != usize::MAX && self.node.node.streams();
-        if self.earlier.is_empty() || (streams && self.node.kind.effect == Effect::Nested) {
+        if self.earlier.is_empty() || (streams && self.node.effect == Effect::Nested) {
             return None;
         }
         let input = self.input().await.ok()?;

@@ -17,14 +17,14 @@ impl Visit<'_> {
     pub(super) fn on_unknown(&self) -> OnUnknown {
         let common = &self.node.common;
         // A life that ends where only something was waited for, or where others do the work, leaves nothing unknown.
-        if matches!(self.node.kind.effect, Effect::Wait | Effect::Nested) {
+        if matches!(self.node.effect, Effect::Wait | Effect::Nested) {
             return OnUnknown::Retry;
         }
         if let Some(said) = common.on_unknown {
             return said;
         }
         let harmless = common.idempotent || self.node.node.is_idempotent();
-        if harmless { OnUnknown::Retry } else { self.node.kind.effect.on_unknown() }
+        if harmless { OnUnknown::Retry } else { self.node.effect.on_unknown() }
     }
 
     /// A crash left open whether the attempt has done its work, and it must not be done twice.

@@ -9,7 +9,7 @@ use wire::{ErrorCode, Listed, NodeTypeRecord};
 use super::error::{ApiError, ApiResult};
 use super::guard::{Caller, WorkflowsRead};
 use super::paging::Part;
-use super::query::Params;
+use super::query::{self, Params};
 use super::routes::Routes;
 
 /// In a cursor.
@@ -50,6 +50,6 @@ async fn show(
         }
         ApiError::new(ErrorCode::NodeTypeNotFound).with_message(message)
     })?;
-    ApiError::refuse(Params::of(&request).finish())?;
+    query::none(&request)?;
     Ok(Json(kind.record()))
 }

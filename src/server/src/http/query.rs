@@ -9,6 +9,14 @@ use wire::{ErrorCode, FieldError, MOST_PROBLEMS};
 use super::error::{ApiError, ApiResult};
 use super::fields;
 
+/// Refuses a request with query parameters where there are none.
+///
+/// # Errors
+/// Each parameter, as an unknown field.
+pub(super) fn none(request: &HttpRequest) -> ApiResult<()> {
+    ApiError::refuse(Params::of(request).finish())
+}
+
 /// The parameters of a query. An empty one counts as wrong where something is expected.
 pub(super) struct Params {
     given: Vec<(String, String)>,

@@ -7,7 +7,7 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use kernel::{ThreadId, first_id_at};
 use uuid::Uuid;
 
-use crate::{RunStatus, Store, StoreError};
+use crate::{RunState, Store, StoreError};
 
 /// Maximum number of runs that one query reads. Filters that match few of them yield short pages.
 const MAX_READ: i64 = 10_000;
@@ -16,7 +16,7 @@ const MAX_READ: i64 = 10_000;
 #[derive(Debug, Clone, Default)]
 pub struct RunsFilter {
     /// One of these states; empty: any.
-    pub statuses: Vec<RunStatus>,
+    pub statuses: Vec<RunState>,
     /// One of these triggers; empty: any.
     pub triggers: Vec<String>,
     /// Of this workflow.

@@ -5,62 +5,16 @@ use diesel::prelude::*;
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use kernel::ThreadId;
 use uuid::Uuid;
+use wire::RunState;
 use wire::chat::Dialect;
 
 use crate::runs::streams::dialect;
 use crate::schema::{runs, streams, workflow_versions};
 use crate::{Lease, Store, StoreError};
 
-/// State of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RunStatus {
-    /// Accepted, not begun.
-    Queued,
-    /// Under way.
-    Running,
-    /// Waits for a time or for an answer.
-    Waiting,
-    /// Ended well.
-    Succeeded,
-    /// Ended with an error.
-    Failed,
-    /// Stopped.
-    Cancelled,
-}
-
-impl RunStatus {
-    /// Every state.
-    pub const ALL: [Self; 6] =
-        [Self::Queued, Self::Running, Self::Waiting, Self::Succeeded, Self::Failed, Self::Cancelled];
-
-    /// Its name in rows and on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Running => "running",
-            Self::Waiting => "waiting",
-            Self::Succeeded => "succeeded",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
-    /// Whether it will not change any more.
-    #[must_use]
-    pub const fn is_terminal(self) -> bool {
-        matches!(self, Self::Succeeded | Self::Failed | Self::Cancelled)
-    }
-
-    /// The state of this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.as_str() == name)
-    }
-
-    fn read(name: &str) -> Result<Self, StoreError> {
-        Self::from_name(name).ok_or_else(|| StoreError::Corrupt(format!("run status {name}")))
-    }
+/// Reads a stored state.
+fn read_state(name: &str) -> Result<RunState, StoreError> {
+    RunState::from_name(name).ok_or_else(|| StoreError::Corrupt(format!("run status {name}")))
 }
 
 /// A run.
@@ -83,7 +37,7 @@ pub struct StoredRun {
     /// What began it.
     pub trigger: String,
     /// Its state.
-    pub status: RunStatus,
+    pub status: RunState,
     /// JSON.
     pub inputs: String,
     /// What was asked for beside the inputs, JSON.
@@ -110,7 +64,7 @@ pub struct StoredRun {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RunFilter {
     /// Only those in this state.
-    pub status: Option<RunStatus>,
+    pub status: Option<RunState>,
     /// Only those before this one.
     pub before: Option<Uuid>,
 }
@@ -173,7 +127,7 @@ impl TryFrom<Row> for StoredRun {
             thread_id: row.thread_id.map(ThreadId),
             stream_id: row.stream_id,
             trigger: row.trigger,
-            status: RunStatus::read(&row.status)?,
+            status: read_state(&row.status)?,
             inputs: row.inputs,
             options: row.options,
             output: row.output,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chrono::DateTime;
 use kernel::{Ids, ManualClock, SystemRandom};
 use store::batch::Batch;
-use store::{LaneError, RunStatus};
+use store::{LaneError, RunState};
 use wire::chat::Dialect;
 
 use crate::support::{World, frames, micros, user_message};
@@ -17,7 +17,7 @@ async fn what_was_committed_is_read_back() {
     world.commit(lease, &turn.begin()).await.unwrap();
 
     let run = world.store.run(turn.run).await.unwrap().unwrap();
-    assert_eq!((run.status, run.started_at), (RunStatus::Queued, None));
+    assert_eq!((run.status, run.started_at), (RunState::Queued, None));
     assert_eq!((run.thread_id, run.stream_id), (Some(turn.thread), Some(turn.stream)));
     assert_eq!((run.inputs.as_str(), run.created_at), (r#"{"text":"Hi"}"#, micros(turn.now)));
     let stream = world.store.stream(turn.stream).await.unwrap().unwrap();
@@ -28,7 +28,7 @@ async fn what_was_committed_is_read_back() {
 
     world.commit(lease, &turn.end()).await.unwrap();
     let run = world.store.run(turn.run).await.unwrap().unwrap();
-    assert_eq!((run.status, run.started_at), (RunStatus::Succeeded, Some(turn.now)));
+    assert_eq!((run.status, run.started_at), (RunState::Succeeded, Some(turn.now)));
     assert!(world.store.stream(turn.stream).await.unwrap().unwrap().ended);
     let items = world.store.thread_items(turn.thread).await.unwrap();
     let texts: Vec<String> = items.iter().map(|stored| stored.item.as_message().1).collect();
@@ -72,7 +72,7 @@ async fn what_became_of_a_run_is_written_even_if_its_first_batch_is_sent_again_w
     let mut whole = turn.begin();
     whole.append(turn.end());
     world.commit(lease, &whole).await.unwrap();
-    assert_eq!(world.store.run(turn.run).await.unwrap().unwrap().status, RunStatus::Succeeded);
+    assert_eq!(world.store.run(turn.run).await.unwrap().unwrap().status, RunState::Succeeded);
 }
 
 #[tokio::test]
@@ -97,7 +97,7 @@ async fn the_same_batch_twice_changes_nothing() {
 async fn a_run_that_has_finished_does_not_change_any_more() {
     let world = World::new().await;
     let lease = world.writer().await;
-    let late = [RunStatus::Running, RunStatus::Failed, RunStatus::Cancelled];
+    let late = [RunState::Running, RunState::Failed, RunState::Cancelled];
     let turns = [world.turn(), world.turn(), world.turn()];
     for (turn, late) in turns.iter().zip(late) {
         // In batches of their own, in one batch, and in the batch that makes the run.
@@ -106,7 +106,7 @@ async fn a_run_that_has_finished_does_not_change_any_more() {
         let update = Batch { updates: vec![turn.update(late)], ..Batch::default() };
         world.commit(lease, &update).await.unwrap();
         let one =
-            Batch { updates: vec![turn.update(RunStatus::Succeeded), turn.update(late)], ..Batch::default() };
+            Batch { updates: vec![turn.update(RunState::Succeeded), turn.update(late)], ..Batch::default() };
         let (other, third) = (world.turn(), world.turn());
         world.commit(lease, &other.begin()).await.unwrap();
         let one_of = |turn: &crate::support::Turn| {
@@ -119,7 +119,7 @@ async fn a_run_that_has_finished_does_not_change_any_more() {
         all.append(one_of(&third));
         world.commit(lease, &all).await.unwrap();
         for run in [turn.run, other.run, third.run] {
-            assert_eq!(world.store.run(run).await.unwrap().unwrap().status, RunStatus::Succeeded, "{late:?}");
+            assert_eq!(world.store.run(run).await.unwrap().unwrap().status, RunState::Succeeded, "{late:?}");
         }
         let cancelled = world.store.request_cancel(turn.run).await.unwrap().unwrap();
         assert!(!cancelled.cancel_requested);
@@ -135,14 +135,14 @@ async fn the_first_start_of_a_run_stays() {
     world.commit(lease, &turn.begin()).await.unwrap();
     let update =
         |turn: crate::support::Turn, status| Batch { updates: vec![turn.update(status)], ..Batch::default() };
-    world.commit(lease, &update(turn, RunStatus::Running)).await.unwrap();
-    world.commit(lease, &update(later, RunStatus::Waiting)).await.unwrap();
-    let mut both = update(later, RunStatus::Running);
+    world.commit(lease, &update(turn, RunState::Running)).await.unwrap();
+    world.commit(lease, &update(later, RunState::Waiting)).await.unwrap();
+    let mut both = update(later, RunState::Running);
     both.updates[0].started_at = None;
-    both.append(update(later, RunStatus::Failed));
+    both.append(update(later, RunState::Failed));
     world.commit(lease, &both).await.unwrap();
     let run = world.store.run(turn.run).await.unwrap().unwrap();
-    assert_eq!((run.status, run.started_at), (RunStatus::Failed, Some(turn.now)));
+    assert_eq!((run.status, run.started_at), (RunState::Failed, Some(turn.now)));
     assert_eq!(run.error.as_deref(), Some(r#"{"code":"x"}"#));
 }
 
@@ -227,8 +227,8 @@ async fn several_batches_are_committed_together_or_not_at_all() {
     assert_eq!(world.count("threads").await, "0");
     lane.commit_all(lease, &[&good, &Batch::default(), &b.begin(), &a.end()]).await.unwrap();
     assert_eq!(world.count("threads").await, "2");
-    assert_eq!(world.store.run(a.run).await.unwrap().unwrap().status, RunStatus::Succeeded);
-    assert_eq!(world.store.run(b.run).await.unwrap().unwrap().status, RunStatus::Queued);
+    assert_eq!(world.store.run(a.run).await.unwrap().unwrap().status, RunState::Succeeded);
+    assert_eq!(world.store.run(b.run).await.unwrap().unwrap().status, RunState::Queued);
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! A writer whose lease has gone to another writer writes nothing.
 
-use store::{LaneError, Lease, RunStatus};
+use store::{LaneError, Lease, RunState};
 
 use crate::support::{World, outsider, until};
 
@@ -21,7 +21,7 @@ async fn a_stale_lease_writes_nothing() {
     }
     assert_eq!(world.everything().await, before);
     lane.commit(new, &turn.end()).await.unwrap();
-    assert_eq!(world.store.run(turn.run).await.unwrap().unwrap().status, RunStatus::Succeeded);
+    assert_eq!(world.store.run(turn.run).await.unwrap().unwrap().status, RunState::Succeeded);
 }
 
 #[tokio::test]

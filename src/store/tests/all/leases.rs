@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use store::{LEASE_SECONDS, LaneError, Lease, RunStatus};
+use store::{LEASE_SECONDS, LaneError, Lease, RunState};
 use uuid::Uuid;
 
 use crate::support::{Turn, World};
@@ -129,7 +129,7 @@ async fn what_a_dead_writer_left_goes_to_another_and_the_dead_one_is_fenced() {
     assert!(mine.iter().all(|run| run.thread_id.is_some()));
     let late = world.commit(dead, &turns[2].end()).await;
     assert!(matches!(late, Err(LaneError::Fenced)));
-    assert_eq!(world.store.run(turns[2].run).await.unwrap().unwrap().status, RunStatus::Queued);
+    assert_eq!(world.store.run(turns[2].run).await.unwrap().unwrap().status, RunState::Queued);
     world.commit(by, &turns[2].end()).await.unwrap();
     assert!(world.store.take_over_expired(by).await.unwrap().is_empty());
     assert!(world.store.renew_lease(dead, Uuid::nil()).await.unwrap().is_none());

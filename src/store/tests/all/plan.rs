@@ -1,6 +1,6 @@
 //! How the batch's statement is run on a table that has grown since its plan was made.
 
-use store::RunStatus;
+use store::RunState;
 use store::batch::Batch;
 
 use crate::support::{Turn, World, until};
@@ -13,7 +13,7 @@ async fn statistic(world: &World, column: &str) -> i64 {
     world.database.scalar(&sql).await.parse().unwrap()
 }
 
-fn update(turns: &[Turn], status: RunStatus) -> Batch {
+fn update(turns: &[Turn], status: RunState) -> Batch {
     Batch { updates: turns.iter().map(|turn| turn.update(status)).collect(), ..Batch::default() }
 }
 
@@ -25,17 +25,17 @@ async fn a_run_is_updated_by_its_key_however_small_the_table_was_when_the_lane_b
     let mut lane = world.store.lane().await.unwrap();
     let (scans, updates) = (statistic(&world, "seq_scan").await, 3 * BATCH as i64);
     // The plan is made now, for an empty table, and stays.
-    lane.commit(lease, &update(&turns[..1], RunStatus::Running)).await.unwrap();
+    lane.commit(lease, &update(&turns[..1], RunState::Running)).await.unwrap();
     for some in turns.chunks(BATCH) {
         let runs = some.iter().map(Turn::run_row).collect();
         lane.commit(lease, &Batch { runs, ..Batch::default() }).await.unwrap();
     }
-    lane.commit(lease, &update(&turns[..BATCH], RunStatus::Running)).await.unwrap();
+    lane.commit(lease, &update(&turns[..BATCH], RunState::Running)).await.unwrap();
     for turn in &turns[BATCH..2 * BATCH] {
-        lane.commit(lease, &update(std::slice::from_ref(turn), RunStatus::Running)).await.unwrap();
+        lane.commit(lease, &update(std::slice::from_ref(turn), RunState::Running)).await.unwrap();
     }
     let mut fresh = world.store.lane().await.unwrap();
-    fresh.commit(lease, &update(&turns[2 * BATCH..3 * BATCH], RunStatus::Succeeded)).await.unwrap();
+    fresh.commit(lease, &update(&turns[2 * BATCH..3 * BATCH], RunState::Succeeded)).await.unwrap();
     // A connection hands in its figures when it ends.
     drop((lane, fresh));
     until("the figures", async || statistic(&world, "n_tup_upd").await == updates).await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Days, NaiveDate, TimeDelta, Utc};
 use kernel::{Clock, Ids, ManualClock, SystemRandom};
 use store::batch::{Batch, ItemRow, OutboxRow};
-use store::{EVENTS_KEPT, RunStatus};
+use store::{EVENTS_KEPT, RunState};
 
 use crate::support::{Turn, World, user_message};
 
@@ -53,7 +53,7 @@ async fn the_events_of_a_day_go_when_its_last_stream_has_ended_for_long_enough()
     assert!(gone.ends_with(&dates(&[1, 3, 4, 5])), "{gone:?}");
     assert_eq!(world.days().await, ["20310302"]);
     assert!(world.store.stream(over.stream).await.unwrap().is_none());
-    assert_eq!(world.store.run(over.run).await.unwrap().unwrap().status, RunStatus::Succeeded);
+    assert_eq!(world.store.run(over.run).await.unwrap().unwrap().status, RunState::Succeeded);
     assert_eq!(world.store.last_seq(long.stream).await.unwrap(), 5);
     let end = second + TimeDelta::days(9) + EVENTS_KEPT;
     assert!(world.store.drop_old_events(end - TimeDelta::seconds(1)).await.unwrap().is_empty());

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use store::batch::{Batch, CopyRow, QueueRow, RunUpdate};
-use store::{Lease, RunStatus, SeenRun, TurnsToStop};
+use store::{Lease, RunState, SeenRun, TurnsToStop};
 use uuid::Uuid;
 
 use crate::support::{Turn, World};
@@ -21,7 +21,7 @@ impl World {
         self.count("run_queue").await
     }
 
-    async fn status(&self, turn: &Turn) -> RunStatus {
+    async fn status(&self, turn: &Turn) -> RunState {
         self.store.run(turn.run).await.unwrap().unwrap().status
     }
 }
@@ -33,7 +33,7 @@ fn queue_row(turn: &Turn, workflow_id: Uuid, waits_for_turn: bool) -> QueueRow {
 /// Gives the run to the queue for the `parking`th time.
 fn park(turn: &Turn, parking: i32) -> Batch {
     Batch {
-        updates: vec![RunUpdate { parking, ..turn.update(RunStatus::Waiting) }],
+        updates: vec![RunUpdate { parking, ..turn.update(RunState::Waiting) }],
         queued: vec![queue_row(turn, Uuid::from_u128(1), false)],
         left: vec![turn.run],
         ..Batch::default()
@@ -41,7 +41,7 @@ fn park(turn: &Turn, parking: i32) -> Batch {
 }
 
 fn running(turn: &Turn) -> Batch {
-    Batch { updates: vec![turn.update(RunStatus::Running)], ..Batch::default() }
+    Batch { updates: vec![turn.update(RunState::Running)], ..Batch::default() }
 }
 
 /// The start of a run that waits for its turn.
@@ -57,7 +57,7 @@ async fn a_run_is_parked_once_however_often_that_is_sent() {
     for _ in 0..2 {
         world.commit(one, &park(&turn, 1)).await.unwrap();
         assert_eq!(world.queued().await, "1");
-        assert_eq!(world.status(&turn).await, RunStatus::Waiting);
+        assert_eq!(world.status(&turn).await, RunState::Waiting);
     }
     assert_eq!(world.store.take_due(two).await.unwrap(), [turn.run]);
     assert_eq!(world.queued().await, "0");
@@ -66,7 +66,7 @@ async fn a_run_is_parked_once_however_often_that_is_sent() {
     for late in [park(&turn, 1), running(&turn), Batch { updates: turn.end().updates, ..Batch::default() }] {
         world.commit(one, &late).await.unwrap();
         assert_eq!(world.queued().await, "0");
-        assert_eq!(world.status(&turn).await, RunStatus::Running);
+        assert_eq!(world.status(&turn).await, RunState::Running);
     }
     // The same writer may have taken it again.
     world.commit(two, &park(&turn, 2)).await.unwrap();
@@ -76,7 +76,7 @@ async fn a_run_is_parked_once_however_often_that_is_sent() {
     world.commit(two, &turn.end()).await.unwrap();
     world.commit(two, &park(&turn, 3)).await.unwrap();
     assert_eq!(world.queued().await, "0", "it has ended");
-    assert_eq!(world.status(&turn).await, RunStatus::Succeeded);
+    assert_eq!(world.status(&turn).await, RunState::Succeeded);
 }
 
 #[tokio::test]

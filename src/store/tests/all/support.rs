@@ -9,7 +9,7 @@ use kernel::{Clock, Ids, ItemKey, SystemClock, SystemRandom, ThreadId};
 use serde_json::json;
 use store::batch::{Batch, EventsRow, ItemRow, RunRow, RunUpdate, StepRow, StreamRow, ThreadRow};
 use store::testing::TestDatabase;
-use store::{DEFAULT_WORKSPACE, Lease, NewWorkflow, Options, RunStatus, Store, StoreError, StoredWorkflow};
+use store::{DEFAULT_WORKSPACE, Lease, NewWorkflow, Options, RunState, Store, StoreError, StoredWorkflow};
 use uuid::Uuid;
 use wire::chat::Dialect;
 
@@ -142,7 +142,7 @@ impl Turn {
         Batch {
             items: vec![self.item(1, &user_message("Bye"))],
             steps: vec![self.step("succeeded")],
-            updates: vec![self.update(RunStatus::Succeeded)],
+            updates: vec![self.update(RunState::Succeeded)],
             events: vec![self.events(3..=5)],
             ..Batch::default()
         }
@@ -177,13 +177,13 @@ impl Turn {
     }
 
     /// The run's state; ended where the status is an end.
-    pub(crate) fn update(&self, status: RunStatus) -> RunUpdate {
+    pub(crate) fn update(&self, status: RunState) -> RunUpdate {
         RunUpdate {
             id: self.run,
             status,
             started_at: Some(self.now),
-            output: (status == RunStatus::Succeeded).then(|| r#"{"text":"Bye"}"#.to_owned()),
-            error: (status == RunStatus::Failed).then(|| r#"{"code":"x"}"#.to_owned()),
+            output: (status == RunState::Succeeded).then(|| r#"{"text":"Bye"}"#.to_owned()),
+            error: (status == RunState::Failed).then(|| r#"{"code":"x"}"#.to_owned()),
             finished_at: status.is_terminal().then_some(self.now),
             parking: 0,
         }

@@ -1,7 +1,7 @@
 //! Which turn of a thread may start while several instances have some.
 
 use store::batch::{Batch, QueueRow, RunUpdate};
-use store::{Lease, RunStatus, TurnStart};
+use store::{Lease, RunState, TurnStart};
 use uuid::Uuid;
 
 use crate::support::{Turn, World};
@@ -24,7 +24,7 @@ async fn start_at(world: &World, lease: Lease, turn: &Turn, order: Uuid) -> Turn
 
 fn park(turn: &Turn, parking: i32) -> Batch {
     Batch {
-        updates: vec![RunUpdate { parking, finished_at: None, ..turn.update(RunStatus::Waiting) }],
+        updates: vec![RunUpdate { parking, finished_at: None, ..turn.update(RunState::Waiting) }],
         queued: vec![QueueRow {
             run_id: turn.run,
             workflow_id: Uuid::from_u128(1),
@@ -106,7 +106,7 @@ async fn a_parked_turn_has_no_place_and_takes_a_new_one_when_it_resumes() {
     assert_eq!(start(&world, two, &second).await, TurnStart::Started);
     assert_eq!(world.store.take_queued(one, first.run).await.unwrap(), [first.run]);
     let resumed = world.store.run(first.run).await.unwrap().unwrap();
-    assert_eq!(resumed.status, RunStatus::Waiting);
+    assert_eq!(resumed.status, RunState::Waiting);
     let order = resumed.turn_order.unwrap();
     assert!(order > first.run);
     assert_eq!(start_at(&world, one, &first, order).await, TurnStart::Waits, "the second executes");

@@ -2,7 +2,7 @@
 
 use futures_util::future::try_join_all;
 use kernel::ThreadId;
-use store::{RunStatus, StoreError, StoredStream, TurnsToStop, UnfinishedTurn};
+use store::{RunState, StoreError, StoredStream, TurnsToStop, UnfinishedTurn};
 use wire::StopStatus;
 
 use super::Chat;
@@ -46,11 +46,11 @@ impl Chat {
     }
 }
 
-fn stop_status(status: RunStatus) -> StopStatus {
+fn stop_status(status: RunState) -> StopStatus {
     match status {
-        RunStatus::Cancelled => StopStatus::Stopped,
-        RunStatus::Failed => StopStatus::Failed,
-        RunStatus::Succeeded => StopStatus::Completed,
-        RunStatus::Queued | RunStatus::Running | RunStatus::Waiting => StopStatus::Stopping,
+        RunState::Cancelled => StopStatus::Stopped,
+        RunState::Failed => StopStatus::Failed,
+        RunState::Succeeded => StopStatus::Completed,
+        RunState::Queued | RunState::Running | RunState::Waiting => StopStatus::Stopping,
     }
 }

@@ -108,6 +108,14 @@ impl Node for HttpRequest {
         fill_fields(fields, scope)
     }
 
+    /// Without the headers of the answer: they cost tokens and say nothing to a model. The trace has them.
+    fn told(&self, mut result: Value) -> Value {
+        if let Some(members) = result.as_object_mut() {
+            members.remove("headers");
+        }
+        result
+    }
+
     async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
         let fields = outbound::reveal(input, call).await?;
         let request = self.request(&fields, call)?;

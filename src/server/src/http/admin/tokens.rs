@@ -16,7 +16,7 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{Asked, Caller, TokensRead, TokensWrite};
 use crate::http::idempotency::Reply;
 use crate::http::paging::Part;
-use crate::http::query::Params;
+use crate::http::query::{self, Params};
 
 /// In a cursor.
 const LIST: &str = "service-tokens";
@@ -91,7 +91,7 @@ pub(super) async fn show(
     request: HttpRequest,
 ) -> ApiResult<Json<ServiceTokenRecord>> {
     let token = found(&caller, &id).await?;
-    ApiError::refuse(Params::of(&request).finish())?;
+    query::none(&request)?;
     Ok(Json(records::token(token, caller.app().clock().now())))
 }
 

@@ -12,7 +12,7 @@ use super::{answer, binding, caller};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::fields::Fields;
 use crate::http::guard::Anyone;
-use crate::http::query::Params;
+use crate::http::query::{self, Params};
 use crate::http::{App, body, cors, session, time};
 
 /// The most sign-ins that are listed.
@@ -21,7 +21,7 @@ const MAX_SESSIONS: i64 = 200;
 pub(super) async fn me(app: Anyone, request: HttpRequest) -> ApiResult<Json<Me>> {
     let caller = caller::caller(&app, &request).await?;
     let (user, current) = caller.ok_or_else(|| ApiError::new(ErrorCode::MissingToken))?;
-    ApiError::refuse(Params::of(&request).finish())?;
+    query::none(&request)?;
     // The cookie of a listed page says who is signed in, and no more.
     let sessions = if caller::shows_token(&request) || !cors::is_not_ours(&app, &request) {
         app.store().sessions_of(user.id, MAX_SESSIONS).await?
@@ -60,7 +60,7 @@ pub(super) async fn end_session(
     let not_found = || ApiError::new(ErrorCode::SessionNotFound);
     let (user, current) = changing_caller(&app, &request).await?;
     let id = Uuid::parse_str(&id).map_err(|_| not_found())?;
-    ApiError::refuse(Params::of(&request).finish())?;
+    query::none(&request)?;
     let client = answer::client(&app, &request);
     let found = app.store().change(async |changes| sign_in::end(changes, &client, user.id, id).await).await?;
     if !found {
@@ -72,7 +72,7 @@ pub(super) async fn end_session(
 /// Ends every sign-in of the caller, their own among them: 204.
 pub(super) async fn end_sessions(app: Anyone, request: HttpRequest) -> ApiResult<HttpResponse> {
     let (user, _) = changing_caller(&app, &request).await?;
-    ApiError::refuse(Params::of(&request).finish())?;
+    query::none(&request)?;
     let client = answer::client(&app, &request);
     app.store().change(async |changes| sign_in::end_all(changes, &client, user.id).await).await?;
     Ok(ended(&app, &request, true))

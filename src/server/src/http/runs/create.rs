@@ -9,7 +9,7 @@ use actors::kinds::workflow::{IdempotencyKey, NewRun, RunOptions, Runs, StartedR
 use actors::plans::LoadedVersion;
 use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value};
-use store::{RunStatus, StoredWorkflow};
+use store::{RunState, StoredWorkflow};
 use wire::{CreateRun, ErrorCode, FieldError};
 
 use super::{records, requests};
@@ -91,7 +91,7 @@ pub(super) async fn answer(runs: &Runs, begun: StartedRun, wait: Option<u64>) ->
         .await?
         .ok_or_else(|| ApiError::new(ErrorCode::Internal).with_cause("a started run was not found"))?;
     // A caller does not wait for a parked run: it can also ask again.
-    let ended = run.status.is_terminal() || run.status == RunStatus::Waiting;
+    let ended = run.status.is_terminal() || run.status == RunState::Waiting;
     let record = match wait {
         // The same answer to a retry, whatever has become of the run meanwhile.
         None => records::as_begun(run, version),

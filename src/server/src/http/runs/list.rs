@@ -5,7 +5,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use chrono::{DateTime, Utc};
 use kernel::ThreadId;
 use ring::digest::{SHA256, digest};
-use store::{RunStatus, RunsFilter};
+use store::{RunState, RunsFilter};
 use uuid::Uuid;
 use wire::Listed;
 
@@ -52,7 +52,7 @@ pub(super) async fn list(caller: Caller<WorkflowsRead>, request: HttpRequest) ->
 }
 
 fn filter(query: &mut Params) -> RunsFilter {
-    let statuses = query.words("status", &RunStatus::ALL.map(RunStatus::as_str));
+    let statuses = query.words("status", &RunState::ALL.map(RunState::as_str));
     let triggers = query.words("trigger", &TRIGGERS);
     let thread = query.text("thread");
     let thread_id = thread.as_deref().and_then(|text| ThreadId::parse(text).ok());
@@ -66,7 +66,7 @@ fn filter(query: &mut Params) -> RunsFilter {
         query.note("waits", "type", "must be true or false");
     }
     RunsFilter {
-        statuses: statuses.iter().filter_map(|name| RunStatus::from_name(name)).collect(),
+        statuses: statuses.iter().filter_map(|name| RunState::from_name(name)).collect(),
         triggers,
         workflow: None,
         thread: thread_id,

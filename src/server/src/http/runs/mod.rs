@@ -13,7 +13,7 @@ pub(super) use create::{new_run, new_run_of};
 
 use actix_web::web::{Json, Path, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};
-use store::{RunFilter, RunStatus, StoredRun};
+use store::{RunFilter, RunState, StoredRun};
 use uuid::Uuid;
 use wire::operations::runs as operations;
 use wire::{ErrorCode, Listed, RunRecord};
@@ -23,7 +23,7 @@ use super::error::{ApiError, ApiResult};
 use super::guard::{Asked, Caller, Watcher, WorkflowsExecute, WorkflowsRead};
 use super::idempotency::Reply;
 use super::paging::Part;
-use super::query::Params;
+use super::query::{self, Params};
 use super::routes::Routes;
 use super::{events, time};
 
@@ -54,9 +54,9 @@ async fn of_workflow(
     let mut query = Params::of(&request);
     let part: Part<Uuid> = Part::of(&mut query, LIST);
     let status = query.text("status");
-    let wanted = status.as_deref().and_then(RunStatus::from_name);
+    let wanted = status.as_deref().and_then(RunState::from_name);
     if status.is_some() && wanted.is_none() {
-        let names = RunStatus::ALL.map(RunStatus::as_str).join(", ");
+        let names = RunState::ALL.map(RunState::as_str).join(", ");
         query.note("status", "choice", format!("must be one of {names}"));
     }
     ApiError::refuse(query.finish())?;
@@ -73,9 +73,9 @@ async fn show(
     request: HttpRequest,
 ) -> ApiResult<Json<RunRecord>> {
     let (run, version) = found(&caller, &id).await?;
-    ApiError::refuse(Params::of(&request).finish())?;
+    query::none(&request)?;
     let questions = caller.app().runs().questions(run.id).await?;
-    let resumes_at = caller.store().resumes_at(run.id).await?.filter(|_| run.status == RunStatus::Waiting);
+    let resumes_at = caller.store().resumes_at(run.id).await?.filter(|_| run.status == RunState::Waiting);
     Ok(Json(RunRecord { resumes_at: resumes_at.map(time), ..records::run(run, version, questions) }))
 }
 

@@ -4,7 +4,7 @@ use actors::kinds::workflow::RunOptions;
 use kernel::ThreadId;
 use serde::Deserialize;
 use serde_json::Value;
-use store::{ListedRun, OpenQuestion, RunStatus, StoreError, StoredDelivery, StoredRun, StoredStep};
+use store::{ListedRun, OpenQuestion, StoreError, StoredDelivery, StoredRun, StoredStep};
 use wire::{DeliveryRecord, DeliveryState, RunProblem, RunRecord, RunState, RunSummary, TraceStep, WaitsFor};
 
 use crate::http::time;
@@ -18,7 +18,7 @@ pub(super) fn run(row: StoredRun, version: Option<i32>, questions: Vec<OpenQuest
         workflow_id: row.workflow_id.to_string(),
         version,
         version_id: row.version_id.to_string(),
-        status: state(row.status),
+        status: row.status,
         inputs: value(Some(&row.inputs)),
         output: value(row.output.as_deref()),
         error: row.error.as_deref().and_then(problem),
@@ -36,7 +36,7 @@ pub(super) fn run(row: StoredRun, version: Option<i32>, questions: Vec<OpenQuest
 /// A run in a list.
 pub(super) fn summary(row: ListedRun) -> Result<RunSummary, StoreError> {
     let options: Option<RunOptions> = row.options.as_deref().and_then(|text| serde_json::from_str(text).ok());
-    let status = RunStatus::from_name(&row.status);
+    let status = RunState::from_name(&row.status);
     Ok(RunSummary {
         id: row.id.to_string(),
         workflow_id: row.workflow_id.to_string(),
@@ -44,7 +44,7 @@ pub(super) fn summary(row: ListedRun) -> Result<RunSummary, StoreError> {
         workflow_name: row.name,
         version: row.number,
         version_id: row.version_id.to_string(),
-        status: state(status.ok_or_else(|| StoreError::Corrupt(format!("run status {}", row.status)))?),
+        status: status.ok_or_else(|| StoreError::Corrupt(format!("run status {}", row.status)))?,
         trigger: row.trigger,
         error: row.error.as_deref().and_then(problem),
         waits: row.waits,
@@ -59,7 +59,7 @@ pub(super) fn summary(row: ListedRun) -> Result<RunSummary, StoreError> {
 /// The record as it was when the run was accepted.
 pub(super) fn as_begun(row: StoredRun, version: Option<i32>) -> RunRecord {
     let begun = StoredRun {
-        status: RunStatus::Queued,
+        status: RunState::Queued,
         output: None,
         error: None,
         started_at: None,
@@ -109,17 +109,6 @@ pub(super) fn delivery(row: StoredDelivery) -> DeliveryRecord {
         next_attempt_at: row.next_attempt_at.map(time),
         finished_at: row.finished_at.map(time),
         error: row.error,
-    }
-}
-
-const fn state(status: RunStatus) -> RunState {
-    match status {
-        RunStatus::Queued => RunState::Queued,
-        RunStatus::Running => RunState::Running,
-        RunStatus::Waiting => RunState::Waiting,
-        RunStatus::Succeeded => RunState::Succeeded,
-        RunStatus::Failed => RunState::Failed,
-        RunStatus::Cancelled => RunState::Cancelled,
     }
 }
 

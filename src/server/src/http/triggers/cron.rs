@@ -11,7 +11,7 @@ use crate::http::change::Change;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{Caller, WorkflowsRead, WorkflowsWrite};
 use crate::http::idempotency::Reply;
-use crate::http::query::Params;
+use crate::http::query;
 use crate::http::time;
 
 pub(super) async fn show(
@@ -20,7 +20,7 @@ pub(super) async fn show(
     request: HttpRequest,
 ) -> ApiResult<Json<CronRecord>> {
     let workflow = caller.workflow(&name).await?;
-    ApiError::refuse(Params::of(&request).finish())?;
+    query::none(&request)?;
     let found = caller.store().cron_trigger(workflow.id).await?;
     Ok(Json(record(found.ok_or_else(not_found)?)))
 }

@@ -12,7 +12,7 @@ use crate::http::change::Change;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{Caller, WorkflowsRead, WorkflowsWrite};
 use crate::http::idempotency::Reply;
-use crate::http::query::Params;
+use crate::http::query;
 use crate::http::time;
 
 pub(super) async fn show(
@@ -21,7 +21,7 @@ pub(super) async fn show(
     request: HttpRequest,
 ) -> ApiResult<Json<WebhookRecord>> {
     let workflow = caller.workflow(&name).await?;
-    ApiError::refuse(Params::of(&request).finish())?;
+    query::none(&request)?;
     let found = caller.store().webhook(workflow.id).await?;
     let found = found.ok_or_else(|| ApiError::new(ErrorCode::TriggerNotFound))?;
     let secrets = Secrets::open(caller.app(), workflow.id, &found.secrets)?;

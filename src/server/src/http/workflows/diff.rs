@@ -5,9 +5,9 @@ use actix_web::web::{Json, Path};
 use wire::VersionDiff;
 
 use super::versions::find;
-use crate::http::error::{ApiError, ApiResult};
+use crate::http::error::ApiResult;
 use crate::http::guard::{Caller, WorkflowsRead};
-use crate::http::query::Params;
+use crate::http::query;
 
 pub(super) async fn diff(
     caller: Caller<WorkflowsRead>,
@@ -18,7 +18,7 @@ pub(super) async fn diff(
     let workflow = caller.workflow(&name).await?;
     let base = find(&caller, &workflow, &base).await?;
     let target = find(&caller, &workflow, &target).await?;
-    ApiError::refuse(Params::of(&request).finish())?;
+    query::none(&request)?;
     let mut changes = engine::diff(&base.graph, &target.graph);
     changes.extend(engine::diff_config(base.runnable_config.as_ref(), target.runnable_config.as_ref()));
     Ok(Json(VersionDiff { base: base.number, target: target.number, changes }))

@@ -25,7 +25,7 @@ use super::error::{ApiError, ApiResult};
 use super::guard::{Anyone, Caller, WorkflowsRead, WorkflowsWrite};
 use super::idempotency::Reply;
 use super::paging::Part;
-use super::query::Params;
+use super::query::{self, Params};
 use super::routes::Routes;
 pub(super) use records::public as public_record;
 pub(super) use versions::{draft_of_graph, no_version};
@@ -114,7 +114,7 @@ async fn show(
     request: HttpRequest,
 ) -> ApiResult<Json<ShownWorkflow>> {
     let workflow = caller.workflow(&name).await?;
-    ApiError::refuse(Params::of(&request).finish())?;
+    query::none(&request)?;
     let readiness = credentials::readiness(&caller, &workflow).await?;
     let workflow = records::workflow(workflow, &caller.app().public_base(&request));
     Ok(Json(ShownWorkflow { workflow, readiness }))
@@ -148,6 +148,6 @@ async fn public(app: Anyone, name: Path<String>, request: HttpRequest) -> ApiRes
     let found = app.store().workflow(&WorkflowRef::parse(&name), workspace).await?;
     let published = found.filter(|workflow| workflow.is_public && workflow.archived_at.is_none());
     let workflow = published.ok_or_else(not_found)?;
-    ApiError::refuse(Params::of(&request).finish())?;
+    query::none(&request)?;
     Ok(Json(records::public(workflow, &app.public_base(&request))))
 }

@@ -21,7 +21,7 @@ use crate::http::fields::shortened;
 use crate::http::guard::{Asked, Caller, WorkflowsRead, WorkflowsWrite};
 use crate::http::idempotency::Reply;
 use crate::http::paging::Part;
-use crate::http::query::Params;
+use crate::http::query::{self, Params};
 
 /// In a cursor.
 const LIST: &str = "versions";
@@ -182,7 +182,7 @@ pub(super) async fn show(
     let (name, number) = path.into_inner();
     let workflow = caller.workflow(&name).await?;
     let version = find(&caller, &workflow, &number).await?;
-    ApiError::refuse(Params::of(&request).finish())?;
+    query::none(&request)?;
     Ok(Json(records::version(version)))
 }
 

@@ -17,7 +17,7 @@ use super::error::{ApiError, ApiResult};
 use super::guard::{Caller, WorkspacesRead, WorkspacesWrite, place};
 use super::idempotency::Reply;
 use super::paging::Part;
-use super::query::Params;
+use super::query::{self, Params};
 use super::routes::Routes;
 
 /// In a cursor.
@@ -82,7 +82,7 @@ async fn show(
     request: HttpRequest,
 ) -> ApiResult<Json<WorkspaceRecord>> {
     let workspace = caller.workspace_called(&name).await?;
-    ApiError::refuse(Params::of(&request).finish())?;
+    query::none(&request)?;
     let usage = caller.store().workspace_usage(workspace.id).await?;
     let limit = caller.app().runs().quota().limit();
     let storage = usage.map(|usage| records::storage(usage, limit));

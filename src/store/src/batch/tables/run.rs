@@ -5,7 +5,7 @@ use diesel::sql_types::{Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid};
 use kernel::ThreadId;
 use uuid::Uuid;
 
-use crate::RunStatus;
+use crate::RunState;
 
 /// A run to create.
 #[derive(Debug, Clone)]
@@ -38,7 +38,7 @@ pub struct RunUpdate {
     /// The run.
     pub id: Uuid,
     /// Its state.
-    pub status: RunStatus,
+    pub status: RunState,
     /// When it started to execute; the first time stays.
     pub started_at: Option<DateTime<Utc>>,
     /// JSON.
@@ -69,7 +69,7 @@ lane_table! {
         inputs: &'a str [Text] = &row.inputs,
         options: Option<&'a str> [Nullable<Text>] = row.options.as_deref(),
         created_at: DateTime<Utc> [Timestamptz] = row.created_at,
-        status: &'a str [Text] = now.map_or(RunStatus::Queued, |(update, _)| update.status).as_str(),
+        status: &'a str [Text] = now.map_or(RunState::Queued, |(update, _)| update.status).as_str(),
         started_at: Option<DateTime<Utc>> [Nullable<Timestamptz>] = now.and_then(|(_, started_at)| started_at),
         output: Option<&'a str> [Nullable<Text>] = now.and_then(|(update, _)| update.output.as_deref()),
         error: Option<&'a str> [Nullable<Text>] = now.and_then(|(update, _)| update.error.as_deref()),

@@ -1,22 +1,18 @@
 //! Tools of MCP servers.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use minijinja::Value as View;
 use serde_json::{Map, Value, json};
 
-use super::steps::{SILENT, inner, made};
+use super::steps::{SILENT, inner};
 use crate::NodeError;
-use crate::execute::{Call, Effect, Failure, Node, NodeType};
-use crate::execute::{Nested, StepOutput};
+use crate::execute::{Call, Effect, Failure, Nested, Node, PlanNode, StepOutput};
 use crate::graph::Retry;
 use crate::nodes::models::asking;
 use crate::nodes::network::mcp_call::{mcp, server};
 use models::Tool;
-
-/// Asking a server what it has does no harm.
-static LISTING: NodeType = inner("the list of a server's tools", Effect::Model);
-/// Its tools may change something.
-static CALLING: NodeType = inner("a tool of a server", Effect::Outbound);
 
 /// The tools of the server at `place`, as they were when it was asked first.
 pub(super) async fn list(
@@ -24,7 +20,7 @@ pub(super) async fn list(
     place: &Map<String, Value>,
     (nested, output): (&Nested<'_>, &StepOutput<'_>),
 ) -> Result<Vec<Tool>, Failure> {
-    let node = made(&LISTING, "mcp", Box::new(List(place.clone())));
+    let node = inner(Effect::Model, "mcp", Box::new(List(place.clone())));
     let listed = nested.inner(&node, &format!(".mcp[{index}]"), View::from(()), output, SILENT).await?;
     let tools = listed.get("tools").cloned().unwrap_or_default();
     serde_json::from_value(tools)
@@ -32,15 +28,12 @@ pub(super) async fn list(
 }
 
 /// A call of the tool, as a node.
-pub(super) fn calling(
-    place: &Map<String, Value>,
-    tool: &str,
-    arguments: &Value,
-) -> std::sync::Arc<crate::execute::PlanNode> {
+pub(super) fn calling(place: &Map<String, Value>, tool: &str, arguments: &Value) -> Arc<PlanNode> {
     let mut input = place.clone();
     input.insert("tool".to_owned(), Value::String(tool.to_owned()));
     input.insert("arguments".to_owned(), arguments.clone());
-    made(&CALLING, tool, Box::new(CallTool(Value::Object(input))))
+    // A tool may change something.
+    inner(Effect::Outbound, tool, Box::new(CallTool(Value::Object(input))))
 }
 
 struct List(Map<String, Value>);

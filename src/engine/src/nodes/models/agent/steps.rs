@@ -16,8 +16,7 @@ use super::tools::{Ready, Runs};
 use crate::NodeError;
 use crate::execute::PlanNode;
 use crate::execute::ports::Resolved;
-use crate::execute::{Call, Effect, Failure, Node, NodeType};
-use crate::execute::{Nested, StepOutput};
+use crate::execute::{Call, Effect, Failure, Nested, Node, StepOutput};
 use crate::graph::{Common, Retry};
 use crate::nodes::models::asking::{self, Asked, Spent};
 use crate::nodes::models::target::Chosen;
@@ -35,30 +34,10 @@ const PROBLEMS_TOLD: usize = 10;
 /// The slot of output that no reader receives.
 pub(super) const SILENT: usize = usize::MAX;
 
-/// A call of the model as a node of its own.
-static MODEL_CALL: NodeType = inner("a call of an agent's model", Effect::Model);
-/// A workflow that a model calls.
-static WORKFLOW_CALL: NodeType = inner("a workflow that an agent calls", Effect::Nested);
-
-pub(super) const fn inner(summary: &'static str, effect: Effect) -> NodeType {
-    let (name, group, result) = ("agent", "models", "");
-    NodeType {
-        name,
-        group,
-        summary,
-        effect,
-        secrets: &[],
-        schema: || json!({}),
-        result,
-        members: &[],
-        example: || json!({}),
-        build: |_, _, _| None,
-    }
-}
-
-pub(super) fn made(kind: &'static NodeType, name: &str, node: Box<dyn Node>) -> Arc<PlanNode> {
+/// A call that an agent makes, as a node of its own.
+pub(super) fn inner(effect: Effect, name: &str, node: Box<dyn Node>) -> Arc<PlanNode> {
     let (name, common) = (name.to_owned(), Common::default());
-    Arc::new(PlanNode { name, kind, common, node, heavy: false, identity: [0; 32], makes_ids: false })
+    Arc::new(PlanNode { name, effect, common, node, heavy: false, identity: [0; 32], makes_ids: false })
 }
 
 /// An agent at work.
@@ -97,7 +76,7 @@ impl Steps {
                 model: self.model.clone(),
                 request: request.clone(),
             };
-            let node = made(&MODEL_CALL, "model", Box::new(asking));
+            let node = inner(Effect::Model, "model", Box::new(asking));
             let answer = nested.inner(&node, &format!("[{step}]"), View::from(()), output, slot).await?;
             spent.add_written(answer.get("usage").unwrap_or(&Value::Null));
             let member = |name: &str| answer.get(name).cloned().unwrap_or_default();
@@ -195,13 +174,11 @@ impl Steps {
                     )));
                 }
                 let ended = nested.tool(node, &path, args, output).await;
-                ended.map(
-                    |result| if node.kind.name == "http_request" { without_headers(result) } else { result },
-                )
+                ended.map(|result| node.node.told(result))
             }
             Runs::Workflow(workflow) => {
                 let calling = WorkflowCall { workflow: workflow.clone(), inputs: call.arguments.clone() };
-                let node = made(&WORKFLOW_CALL, &call.name, Box::new(calling));
+                let node = inner(Effect::Nested, &call.name, Box::new(calling));
                 nested.tool(&node, &path, args, output).await
             }
             Runs::Mcp(place) => {
@@ -235,14 +212,6 @@ impl Answered {
     fn bad(message: String) -> Self {
         Self::failed(NodeError::failed(message))
     }
-}
-
-/// An answer of a server without its headers: they cost tokens and say nothing to a model. The trace has them.
-fn without_headers(mut answer: Value) -> Value {
-    if let Some(members) = answer.as_object_mut() {
-        members.remove("headers");
-    }
-    answer
 }
 
 /// As much of an answer as the model is told.
