@@ -71,8 +71,8 @@ pub(crate) trait Node: Send + Sync {
         Ok(None)
     }
 
-    /// What a model that called the node as a tool is told of its result.
-    fn told(&self, result: Value) -> Value {
+    /// The part of its result that a model gets if it called the node as a tool.
+    fn for_model(&self, result: Value) -> Value {
         result
     }
 

@@ -109,7 +109,7 @@ impl Node for HttpRequest {
     }
 
     /// Without the headers of the answer: they cost tokens and say nothing to a model. The trace has them.
-    fn told(&self, mut result: Value) -> Value {
+    fn for_model(&self, mut result: Value) -> Value {
         if let Some(members) = result.as_object_mut() {
             members.remove("headers");
         }

@@ -174,7 +174,7 @@ impl Steps {
                     )));
                 }
                 let ended = nested.tool(node, &path, args, output).await;
-                ended.map(|result| node.node.told(result))
+                ended.map(|result| node.node.for_model(result))
             }
             Runs::Workflow(workflow) => {
                 let calling = WorkflowCall { workflow: workflow.clone(), inputs: call.arguments.clone() };
