@@ -27,41 +27,14 @@ mod vault;
 mod workflows;
 
 pub use batch::{LaneConnection, LaneError};
-pub use blobs::{BlobReader, BlobUse, BlobWriter};
-pub use chat::{
-    Feedback, OwnerKind, Slice, StoredItem, StoredThread, ThreadsOf, TurnStart, TurnsToStop, UnfinishedTurn,
-};
-pub use database::{
-    Begun, Changes, DatabaseRuntime, Foreign, ForeignError, ForeignQuery, ForeignRows, Options, RequestKey,
-    Reservation, Reserved, Store, StoredAnswer,
-};
+pub use blobs::*;
+pub use chat::*;
+pub use database::*;
 pub use error::StoreError;
-pub use people::{
-    Added, AddedMember, AuditEntry, AuditFilter, AuditTarget, BrowserSession, Cause, CauseSearch, Caused,
-    CausedSecret, DEFAULT_WORKSPACE, FailureVerdict, InvitationState, Joined, LinkUse, Membership,
-    NewIdentity, NewMail, NewMember, NewOidcSignIn, NewServiceToken, NewSession, NewSignIn, NewWorkspace,
-    OidcReturn, OpenedSession, Outcome, OutgoingMail, Proven, Refreshed, Revoked, ServiceTokenStatus,
-    ShownCode, StoredAudit, StoredMember, StoredServiceToken, StoredSession, StoredUser, StoredWorkspace,
-    TokenLookup,
-};
-pub use runs::{
-    Answered, ClaimFailed, ClaimedDelivery, InterruptedAttempt, JournalPage, LEASE_SECONDS, Lease, LeftRun,
-    ListedRun, OpenQuestion, OwnershipScan, QuestionKey, RunFilter, RunState, RunsFilter, RunsPage, SeenRun,
-    StepPlace, StopRequest, StoredAnswerOf, StoredDelivery, StoredFrames, StoredRun, StoredStep,
-    StoredStream, StreamNews, UnfinishedRun,
-};
-pub use search::{
-    ChunkPlace, IndexRefusal, MOST_INDEXED_CHUNKS, NamedIndex, NewChunk, StoredChunk, StoredIndex,
-};
-pub use system::{
-    Connections, EVENTS_KEPT, Fitness, Inspection, LookedAt, PARTITIONS_AHEAD, WorkspaceUsage, day_of,
-    inspect,
-};
-pub use triggers::{CronSettings, FiredCron, MissedFires, PlannedFire, StoredCron, StoredWebhook};
-pub use vault::{
-    CredentialChange, NewCredential, SealedCredential, SealedSecret, StoredCredential, first_place,
-};
-pub use workflows::{
-    ListedVersion, NewVersion, NewWorkflow, Publication, StoredVersion, StoredWorkflow, WorkflowChange,
-    WorkflowRef,
-};
+pub use people::*;
+pub use runs::*;
+pub use search::*;
+pub use system::*;
+pub use triggers::*;
+pub use vault::*;
+pub use workflows::*;

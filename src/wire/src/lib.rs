@@ -27,46 +27,25 @@ mod trigger;
 mod workflow;
 mod workspace;
 
-pub use admin::{
-    AuditActor, AuditObject, AuditRecord, CreateServiceToken, IssuedServiceToken, RevokeServiceToken,
-    RotateServiceToken, ServiceTokenRecord,
-};
-pub use audit::AuditAction;
-pub use chat_session::{ChatSessionAnswer, CreateChatSession};
-pub use credential::{
-    CreateCredential, CredentialRecord, LONGEST_CREDENTIAL_NAME, Readiness, UpdateCredential, VaultRotation,
-    is_credential_name,
-};
-pub use diff::{Change, VersionDiff};
-pub use error::{ErrorBody, ErrorDetail, FieldError, MOST_PROBLEMS, escape, shortened};
+pub use admin::*;
+pub use audit::*;
+pub use chat_session::*;
+pub use credential::*;
+pub use diff::*;
+pub use error::*;
 pub use error_code::ErrorCode;
-pub use health::{Health, ReadinessReport, ReadyPart, TestEvent};
-pub use index::IndexRecord;
-pub use near::nearest;
-pub use node::NodeTypeRecord;
-pub use run::{
-    CreateRun, DeliveryRecord, DeliveryState, InterruptedAttempt, Rerun, RunEvent, RunFrame, RunInput,
-    RunProblem, RunRecord, RunState, RunSummary, RunUsage, Trace, TraceStep, WaitsFor,
-};
+pub use health::*;
+pub use index::*;
+pub use near::*;
+pub use node::*;
+pub use run::*;
 pub use scope::Scope;
-pub use sign_in::{
-    LogOut, Me, Refresh, SessionRecord, SignInStarted, SignedIn, StartSignIn, TerminalCode, UserRecord,
-    VerifyCode, WorkspaceRole,
-};
-pub use socket::{SocketFrame, SocketMessage, SocketProblem, SocketRequest};
-pub use trigger::{
-    CronConfig, CronRecord, MissedFires, SetWebhook, SignatureScheme, TriggerError, TriggerSkip,
-    WebhookAnswer, WebhookBegun, WebhookConfig, WebhookRate, WebhookRecord,
-};
-pub use workflow::{
-    BusyThread, ChatSettings, CheckVersion, Checked, CreateVersion, CreateWorkflow, Listed, PromoteDraft,
-    PublicWorkflow, PublishRequest, Published, SaveVersion, SavedVersion, SetLive, ShownWorkflow, StopAnswer,
-    StopStatus, UpdateChatSettings, UpdateWorkflow, VersionRecord, VersionSummary, WorkflowRecord,
-};
+pub use sign_in::*;
+pub use socket::*;
+pub use trigger::*;
+pub use workflow::*;
+
+pub use workspace::*;
 
 /// An instant on the wire: RFC 3339, UTC, with `Z`.
 pub type Timestamp = String;
-pub use workspace::{
-    AddMember, CreateWorkspace, MemberRecord, UpdateMember, UpdateWorkspace, WorkspaceRecord,
-    WorkspaceStorage,
-};

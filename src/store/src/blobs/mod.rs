@@ -4,5 +4,5 @@ pub(crate) mod records;
 mod streams;
 pub(crate) mod uses;
 
-pub use streams::{BlobReader, BlobWriter};
-pub use uses::BlobUse;
+pub use streams::*;
+pub use uses::*;

@@ -5,7 +5,7 @@ mod owner;
 mod threads;
 pub(crate) mod turns;
 
-pub use feedback::Feedback;
-pub use owner::OwnerKind;
-pub use threads::{Slice, StoredItem, StoredThread, ThreadsOf};
-pub use turns::{TurnStart, TurnsToStop, UnfinishedTurn};
+pub use feedback::*;
+pub use owner::*;
+pub use threads::*;
+pub use turns::*;

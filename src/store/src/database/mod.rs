@@ -11,8 +11,8 @@ pub(crate) mod pool;
 mod runtime;
 pub(crate) mod unreachable;
 
-pub use changes::{Begun, Changes, RequestKey, StoredAnswer};
-pub use foreign::{Foreign, ForeignError, ForeignQuery, ForeignRows};
-pub use idempotency::{Reservation, Reserved};
-pub use pool::{Options, Store};
-pub use runtime::DatabaseRuntime;
+pub use changes::*;
+pub use foreign::*;
+pub use idempotency::*;
+pub use pool::*;
+pub use runtime::*;

@@ -9,15 +9,11 @@ pub(crate) mod token_lookup;
 pub(crate) mod tokens;
 mod workspaces;
 
-pub use audit::{AuditEntry, AuditFilter, AuditTarget, Outcome, StoredAudit};
-pub use auth_failures::FailureVerdict;
-pub use members::{Added, AddedMember, InvitationState, Joined, NewMember, StoredMember};
-pub use sign_in::{
-    BrowserSession, LinkUse, Membership, NewIdentity, NewMail, NewOidcSignIn, NewSession, NewSignIn,
-    OidcReturn, OpenedSession, OutgoingMail, Proven, Refreshed, Revoked, ShownCode, StoredSession,
-    StoredUser,
-};
-pub use token_causes::{CauseSearch, Caused, CausedSecret};
-pub use token_lookup::TokenLookup;
-pub use tokens::{Cause, NewServiceToken, ServiceTokenStatus, StoredServiceToken};
-pub use workspaces::{DEFAULT_WORKSPACE, NewWorkspace, StoredWorkspace};
+pub use audit::*;
+pub use auth_failures::*;
+pub use members::*;
+pub use sign_in::*;
+pub use token_causes::*;
+pub use token_lookup::*;
+pub use tokens::*;
+pub use workspaces::*;

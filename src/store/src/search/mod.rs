@@ -3,5 +3,5 @@
 mod chunks;
 mod indexes;
 
-pub use chunks::{ChunkPlace, IndexRefusal, MOST_INDEXED_CHUNKS, NewChunk, StoredChunk, StoredIndex};
-pub use indexes::NamedIndex;
+pub use chunks::*;
+pub use indexes::*;

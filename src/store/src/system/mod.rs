@@ -9,7 +9,7 @@ mod retention;
 pub(crate) mod roles;
 mod usage;
 
-pub use inspect::{Connections, Fitness, Inspection, inspect};
-pub use partitions::{EVENTS_KEPT, PARTITIONS_AHEAD, day_of};
-pub use retention::LookedAt;
-pub use usage::WorkspaceUsage;
+pub use inspect::*;
+pub use partitions::*;
+pub use retention::*;
+pub use usage::*;

@@ -12,9 +12,9 @@ use uuid::Uuid;
 use crate::schema::workflows;
 use crate::{Changes, StoreError};
 
-pub use clock::PlannedFire;
-pub use cron::{CronSettings, FiredCron, StoredCron};
-pub use webhook::StoredWebhook;
+pub use clock::*;
+pub use cron::*;
+pub use webhook::*;
 pub use wire::MissedFires;
 
 /// Prevents archiving of the workflow until the change is committed.

@@ -3,6 +3,4 @@
 pub(crate) mod credentials;
 mod keys;
 
-pub use credentials::{
-    CredentialChange, NewCredential, SealedCredential, SealedSecret, StoredCredential, first_place,
-};
+pub use credentials::*;

@@ -4,6 +4,6 @@ mod changes;
 pub(crate) mod records;
 mod versions;
 
-pub use changes::{Publication, WorkflowChange};
-pub use records::{NewWorkflow, StoredWorkflow, WorkflowRef};
-pub use versions::{ListedVersion, NewVersion, StoredVersion};
+pub use changes::*;
+pub use records::*;
+pub use versions::*;
