@@ -1,7 +1,9 @@
 //! What readers of a run's stream are told, and when.
 
-use engine::ports::StepRecord;
-use store::batch::ItemRow;
+use engine::ports::{SentItem, StepRecord, Undone};
+use kernel::ThreadId;
+use store::FoundItem;
+use store::batch::Batch;
 use wire::chat::NoticeLevel;
 
 use super::Frames;
@@ -32,8 +34,18 @@ pub(crate) trait EventWriter: Send + 'static {
     /// A piece of text.
     fn text(&mut self, node: &str, piece: &str) -> Urgency;
 
-    /// The last `bytes` bytes of the current message are of an attempt that has failed: they do not stand.
-    fn rewind(&mut self, node: &str, bytes: usize);
+    /// Takes back these parts, the last first: the attempt that sent them has failed.
+    fn undo(&mut self, _node: &str, _parts: &[Undone]) {}
+
+    /// The thread in which an item with this key is looked up before it is sent; `None` if it is known, or there is none.
+    fn looks_up(&self, _key: &str) -> Option<ThreadId> {
+        None
+    }
+
+    /// An item; `earlier` has the same key.
+    fn item(&mut self, _item: SentItem, _earlier: Option<FoundItem>) -> Urgency {
+        Urgency::Whenever
+    }
 
     /// What follows is another message, unless the current one is empty.
     fn new_message(&mut self) -> Urgency;
@@ -44,6 +56,6 @@ pub(crate) trait EventWriter: Send + 'static {
     /// A message outside the conversation.
     fn notice(&mut self, level: NoticeLevel, message: &str, title: Option<&str>) -> Urgency;
 
-    /// Tells what is not told yet; `items` are committed with it.
-    fn write(&mut self, frames: &mut Frames, items: &mut Vec<ItemRow>);
+    /// Tells what is not told yet; rows that are committed with it go into `batch`.
+    fn write(&mut self, frames: &mut Frames, batch: &mut Batch);
 }

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use engine::ports::{Journal, JournalError, Output, StepRecord};
+use engine::ports::{Journal, JournalError, Output, SentItem, StepRecord, Undone};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use kernel::backoff;
 use parking_lot::Mutex;
-use store::RunState;
 use store::batch::{Batch, CutRow, QueueRow, RunUpdate};
+use store::{FoundItem, RunState};
 use tokio::sync::{Notify, oneshot};
 use uuid::Uuid;
 use wire::chat::NoticeLevel;
@@ -24,6 +25,9 @@ use crate::lanes::{EventFrames, Key, Then, WriteError};
 
 /// Longest time that a piece waits for more of them.
 const COALESCE: Duration = Duration::from_millis(40);
+/// First pause after a lookup failed; doubles up to [`LOOKUP_PAUSE_MAX`].
+const LOOKUP_PAUSE: Duration = Duration::from_millis(100);
+const LOOKUP_PAUSE_MAX: Duration = Duration::from_secs(2);
 
 /// What a run writes, on its way to the lanes.
 pub(crate) struct RunWriter<T> {
@@ -220,6 +224,23 @@ impl<T: EventWriter> RunWriter<T> {
         self.inner.slice.clone()
     }
 
+    /// The item of this key in the thread, if the run has not created it. Asks until the database answers.
+    async fn earlier(&self, key: &str) -> Option<FoundItem> {
+        let thread = self.with(|events| events.looks_up(key))?;
+        let ports = &self.inner.ports;
+        let mut failures = 0_u32;
+        loop {
+            match ports.store.item_with_key(thread, key, self.inner.key.id).await {
+                Ok(found) => return found,
+                Err(error) => {
+                    tracing::warn!(%error, "failed to look up an item by its key; retrying");
+                    failures = failures.saturating_add(1);
+                    ports.clock.sleep(backoff(LOOKUP_PAUSE, failures, LOOKUP_PAUSE_MAX)).await;
+                }
+            }
+        }
+    }
+
     /// Gives way when the run has gone on for long, and waits until there is room for more.
     async fn room(&self) {
         let Inner { key, slice, ports, .. } = &*self.inner;
@@ -241,7 +262,7 @@ impl<T: EventWriter> Inner<T> {
     }
 
     fn hand_over(&self, state: &mut State<T>, end: bool) {
-        state.events.write(&mut state.frames, &mut state.batch.items);
+        state.events.write(&mut state.frames, &mut state.batch);
         let told = !state.frames.is_empty();
         if state.early.is_none() && state.batch.is_empty() && !told && !end && state.receipts.is_empty() {
             return;
@@ -274,8 +295,17 @@ impl<T: EventWriter> Output for RunWriter<T> {
         self.room().await;
     }
 
-    async fn rewind(&self, node: &str, bytes: usize) {
-        self.with(|events| events.rewind(node, bytes));
+    async fn undo(&self, node: &str, parts: &[Undone]) {
+        self.with(|events| events.undo(node, parts));
+    }
+
+    async fn item(&self, item: SentItem) {
+        let earlier = match &item.key {
+            Some(key) => self.earlier(key).await,
+            None => None,
+        };
+        self.note(|events| events.item(item, earlier));
+        self.room().await;
     }
 
     async fn new_message(&self) {

@@ -21,7 +21,7 @@ pub(crate) fn again(workflow: &Workflow, thread: &str, item: &str) -> Value {
 /// Ids and texts of a thread's items.
 pub(crate) async fn items(client: &Client, workflow: &Workflow, thread: &str) -> (Vec<String>, Vec<String>) {
     let items = client.thread(&workflow.id, thread).await.unwrap().items.data;
-    items.iter().map(|item| (item.id().to_owned(), item.as_message().1)).unzip()
+    items.iter().map(|item| (item.id().to_owned(), item.as_message().unwrap().1)).unzip()
 }
 
 pub(crate) async fn texts(client: &Client, workflow: &Workflow, thread: &str) -> Vec<String> {

@@ -11,7 +11,7 @@ use wire::chat::{Order, PageRequest, ThreadItem};
 const JSON: (&str, &str) = ("content-type", "application/json");
 
 fn texts(items: &[ThreadItem]) -> Vec<String> {
-    items.iter().map(|item| item.as_message().1).collect()
+    items.iter().map(|item| item.as_message().unwrap().1).collect()
 }
 
 /// The ids of a visitor's threads, as many at a time.
@@ -139,7 +139,7 @@ async fn items_are_read_part_by_part_in_both_orders() {
     }
     let usual = client.items(&workflow.id, &thread, &PageRequest::default()).await.unwrap();
     assert_eq!((usual.data.len(), usual.has_more), (20, true));
-    assert_eq!(usual.data[0].as_message().1, "You said: 12", "the newest first");
+    assert_eq!(usual.data[0].as_message().unwrap().1, "You said: 12", "the newest first");
     let first = client.thread(&workflow.id, &thread).await.unwrap().items;
     assert_eq!((first.data.len(), first.has_more, texts(&first.data)[0].as_str()), (20, true, "0"));
     // Any item the client has will do to go on behind.

@@ -85,12 +85,9 @@ impl Collector {
 
     /// An item that comes whole takes the place of what was streamed of it.
     fn settle(&mut self, item: &ThreadItem) {
-        let (ThreadItem::UserMessage { thread_id, .. }
-        | ThreadItem::AssistantMessage { thread_id, .. }
-        | ThreadItem::SdkHiddenContext { thread_id, .. }) = item;
-        self.turn.thread_id.clone_from(thread_id);
-        if matches!(item, ThreadItem::AssistantMessage { .. }) {
-            self.edit(item.id(), |text| *text = item.as_message().1);
+        self.turn.thread_id.clone_from(&item.thread_id);
+        if let Some(whole) = item.body.text() {
+            self.edit(item.id(), |text| *text = whole);
         }
     }
 
@@ -117,7 +114,7 @@ impl Collector {
 #[cfg(test)]
 mod tests {
     use wire::ErrorCode;
-    use wire::chat::{ContentPart, ItemUpdate, PiecePart};
+    use wire::chat::{ContentPart, ItemBody, ItemUpdate, PiecePart};
 
     use super::*;
 
@@ -132,13 +129,11 @@ mod tests {
     }
 
     fn message(id: &str, text: &str) -> ThreadItem {
-        ThreadItem::AssistantMessage {
+        ThreadItem {
             id: id.into(),
             thread_id: "thr_1".into(),
             created_at: String::new(),
-            content: vec![ContentPart::text(text)],
-            status: None,
-            reason: None,
+            body: ItemBody::message(text),
         }
     }
 

@@ -74,6 +74,10 @@ diesel::table! {
         id -> Bytea,
         content -> Text,
         answers -> Nullable<Bytea>,
+        run_id -> Nullable<Uuid>,
+        key -> Nullable<Text>,
+        changed_by -> Nullable<Uuid>,
+        before -> Nullable<Text>,
     }
 }
 

@@ -2,12 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use serde_json::{Map, Value, json};
-use wire::chat::{
-    Annotation, Attachment, ChatEvent, ChatOperation, ChatRequest, ContentPart, FeedbackKind,
-    InferenceOptions, ItemUpdate, NoticeLevel, Order, OutputText, Page, PageRequest, PiecePart, Source,
-    StreamErrorCode, StreamOptions, Thread, ThreadItem, ThreadStatus, ToolChoice, UserMessageContent,
-    UserMessageInput,
-};
+use wire::chat::*;
 
 fn thread(status: ThreadStatus) -> Thread {
     Thread {
@@ -23,16 +18,30 @@ fn thread(status: ThreadStatus) -> Thread {
 fn items() -> Vec<ThreadItem> {
     let (id, thread_id, created_at) = ("msg_1", "thr_1", "2026-01-01T00:00:00Z");
     let sources = [
-        Source::File { title: "f".into(), filename: "f.txt".into() },
-        Source::Url { title: "u".into(), url: "https://example.org".into(), attribution: None },
-        Source::Entity { title: "e".into(), id: "1".into(), interactive: true, data: Map::new() },
+        SourcePlace::File { filename: "f.txt".into() },
+        SourcePlace::Url { url: "https://example.org".into(), attribution: None },
+        SourcePlace::Entity {
+            id: "1".into(),
+            icon: Some("bolt".into()),
+            label: None,
+            inline_label: None,
+            interactive: true,
+            data: Map::new(),
+        },
     ];
-    let annotations = sources.map(|source| Annotation { source, index: Some(3) }).to_vec();
-    vec![
-        ThreadItem::UserMessage {
-            id: id.into(),
-            thread_id: thread_id.into(),
-            created_at: created_at.into(),
+    let annotations = sources.map(|place| Annotation { source: source(place), index: Some(3) }).to_vec();
+    let task = Task {
+        status_indicator: TaskStatus::Loading,
+        body: TaskBody::Custom { title: Some("t".into()), icon: None, content: None },
+    };
+    let input = |form| StructuredInput {
+        id: "q".into(),
+        question: "Which?".into(),
+        answer: Some(InputAnswer { values: vec!["a".into(), "b".into()], skipped: false }),
+        form,
+    };
+    let bodies = [
+        ItemBody::UserMessage {
             content: vec![
                 UserMessageContent::InputText { text: "hé\u{0}".into() },
                 UserMessageContent::InputTag {
@@ -57,32 +66,105 @@ fn items() -> Vec<ThreadItem> {
                 model: Some("m".into()),
             },
         },
-        ThreadItem::AssistantMessage {
-            id: id.into(),
-            thread_id: thread_id.into(),
-            created_at: created_at.into(),
+        ItemBody::AssistantMessage {
             content: vec![ContentPart::OutputText(OutputText { text: "x".into(), annotations })],
             status: None,
             reason: None,
         },
-        ThreadItem::SdkHiddenContext {
-            id: "shcx_1".into(),
-            thread_id: thread_id.into(),
-            created_at: created_at.into(),
-            content: "stopped".into(),
+        ItemBody::ClientToolCall {
+            status: ToolCallStatus::Completed,
+            call_id: "c".into(),
+            name: "where".into(),
+            arguments: Map::new(),
+            output: Some(serde_json::json!({"lat": 1})),
         },
-    ]
+        ItemBody::StructuredInput {
+            status: InputStatus::Answered,
+            inputs: vec![
+                input(InputForm::MultipleChoice {
+                    options: vec![InputOption { value: "a".into() }],
+                    multiple: true,
+                }),
+                input(InputForm::Freeform { description: None }),
+            ],
+        },
+        ItemBody::Widget { widget: root(), copy_text: None },
+        ItemBody::Workflow {
+            workflow: TaskList {
+                kind: TaskListKind::Custom,
+                tasks: vec![task.clone()],
+                summary: Some(TaskSummary::Duration { duration: 3 }),
+                expanded: true,
+            },
+        },
+        ItemBody::Task { task },
+        ItemBody::GeneratedImage { image: None },
+        ItemBody::EndOfTurn,
+        ItemBody::HiddenContextItem { content: serde_json::json!({"a": 1}) },
+        ItemBody::SdkHiddenContext { content: "stopped".into() },
+    ];
+    let item =
+        |body| ThreadItem { id: id.into(), thread_id: thread_id.into(), created_at: created_at.into(), body };
+    bodies.map(item).to_vec()
+}
+
+fn source(place: SourcePlace) -> Source {
+    Source { title: "s".into(), description: None, timestamp: None, group: None, place }
+}
+
+fn root() -> WidgetRoot {
+    WidgetRoot(serde_json::json!({"type": "Card", "children": []}).as_object().unwrap().clone())
+}
+
+/// Stored items are told apart by it (`USER_MESSAGE` in the store).
+#[test]
+fn the_json_of_an_item_begins_with_its_type() {
+    for item in items() {
+        let text = serde_json::to_string(&item).unwrap();
+        assert!(text.starts_with(r#"{"type":""#), "{text}");
+    }
+}
+
+#[test]
+fn models_read_of_an_item_what_the_table_says() {
+    let read: Vec<String> = items()
+        .iter()
+        .map(|item| item.as_message().map_or("-".to_owned(), |(role, text)| format!("{role}: {text}")))
+        .collect();
+    assert_eq!(
+        read,
+        [
+            "user: hé\u{0}@ann",
+            "assistant: x",
+            "-",
+            "user: Which?: a, b\nWhich?: a, b",
+            r#"assistant: {"children":[],"type":"Card"}"#,
+            "-",
+            "-",
+            "assistant: [image]",
+            "-",
+            r#"system: {"a":1}"#,
+            "system: stopped",
+        ]
+    );
 }
 
 fn events() -> Vec<ChatEvent> {
     let text = ContentPart::text("x");
-    let mark = Annotation { source: Source::File { title: "f".into(), filename: "f".into() }, index: None };
+    let mark = Annotation { source: source(SourcePlace::File { filename: "f".into() }), index: None };
     let updates = [
         ItemUpdate::PieceAdded { part: PiecePart { text: "x".into() } },
         ItemUpdate::PartAdded { content_index: 0, content: text.clone() },
         ItemUpdate::TextDelta { content_index: 0, delta: "x".into() },
         ItemUpdate::AnnotationAdded { content_index: 0, annotation_index: 0, annotation: mark },
         ItemUpdate::PartDone { content_index: 0, content: text },
+        ItemUpdate::WidgetUpdated { widget: root() },
+        ItemUpdate::ComponentUpdated { component_id: "c".into(), component: root().0 },
+        ItemUpdate::ComponentText { component_id: "c".into(), delta: "x".into(), done: false },
+        ItemUpdate::ImageUpdated {
+            image: GeneratedImage { id: "i".into(), url: "https://example.org/i".into() },
+            progress: Some(0.5),
+        },
     ];
     let mut events: Vec<ChatEvent> = updates
         .into_iter()

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use engine::ports::{StepOutcome, StepRecord};
 use engine::{RunInfo, RunInput};
 use serde_json::{Value, json};
-use store::batch::{Batch, ItemRow, QueueRow, RunRow, StreamRow};
+use store::batch::{Batch, QueueRow, RunRow, StreamRow};
 use store::{LeftRun, RunState, StoreError, StoredRun};
 use uuid::Uuid;
 use wire::ErrorCode;
@@ -100,8 +100,6 @@ impl EventWriter for Counts {
         Urgency::Whenever
     }
 
-    fn rewind(&mut self, _node: &str, _bytes: usize) {}
-
     fn new_message(&mut self) -> Urgency {
         Urgency::Whenever
     }
@@ -114,7 +112,7 @@ impl EventWriter for Counts {
         Urgency::Whenever
     }
 
-    fn write(&mut self, frames: &mut Frames, _items: &mut Vec<ItemRow>) {
+    fn write(&mut self, frames: &mut Frames, _batch: &mut Batch) {
         self.events.drain(..).for_each(|event| frames.push(&event));
     }
 }

@@ -5,7 +5,7 @@ use kernel::{ItemKey, ThreadId};
 use serde_json::{Value, json};
 use store::batch::CutRow;
 use store::{Store, StoreError, StoredItem};
-use wire::chat::ThreadItem;
+use wire::chat::{ItemBody, ThreadItem};
 
 use crate::text::stored_json;
 
@@ -77,14 +77,11 @@ pub(super) async fn answered_before(
 }
 
 pub(super) fn is_users(item: &ThreadItem) -> bool {
-    matches!(item, ThreadItem::UserMessage { .. })
+    matches!(item.body, ItemBody::UserMessage { .. })
 }
 
 pub(super) fn created_at(item: &ThreadItem) -> Option<DateTime<Utc>> {
-    let (ThreadItem::UserMessage { created_at, .. }
-    | ThreadItem::AssistantMessage { created_at, .. }
-    | ThreadItem::SdkHiddenContext { created_at, .. }) = item;
-    DateTime::parse_from_rfc3339(created_at).ok().map(|at| at.to_utc())
+    DateTime::parse_from_rfc3339(&item.created_at).ok().map(|at| at.to_utc())
 }
 
 #[cfg(test)]

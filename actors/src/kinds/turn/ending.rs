@@ -28,6 +28,7 @@ pub(super) fn ended(events: &mut ChatEvents, outcome: Outcome) -> End {
 
 /// A workflow that has written no text answers with its output.
 fn complete(events: &mut ChatEvents, output: &Value) -> End {
+    events.settle();
     if !events.has_spoken()
         && let Some(text) = output.get("reply").unwrap_or(output).as_str()
         && !text.trim().is_empty()

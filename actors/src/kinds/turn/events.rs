@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
+use engine::ports::{SentItem, Undone};
 use kernel::{Clock, Ids, ItemKey, ThreadId};
-use store::batch::ItemRow;
-use wire::chat::{ChatEvent, Dialect, IncompleteReason, NoticeLevel, ThreadItem};
+use store::FoundItem;
+use store::batch::{Batch, ItemRow, RemovedItemRow, ReplacedItemRow};
+use uuid::Uuid;
+use wire::chat::{ChatEvent, Dialect, IncompleteReason, ItemBody, NoticeLevel, ThreadItem};
 
 use super::message::Message;
+use super::sent::{Change, Item, Sent, wire};
 use crate::run::{EventWriter, Frames, Urgency};
 use crate::text::{json, timestamp};
 
@@ -16,51 +20,62 @@ const COALESCE_BYTES: usize = 512;
 /// What a chat turn tells its readers.
 pub(crate) struct ChatEvents {
     thread: ThreadId,
+    run: Uuid,
     /// The user's message that the turn answers.
     question: Option<ItemKey>,
     dialect: Dialect,
     ids: Ids,
     clock: Arc<dyn Clock>,
+    /// What was sent, that of earlier lives too.
+    sent: Sent,
+    /// The message that is being written.
     message: Option<Message>,
-    /// Messages that are complete and stored, those of earlier lives too.
-    completed: usize,
-    /// How many of an earlier life's complete messages the resumed run has still to say again.
-    again: usize,
-    /// Bytes of the one of them that it is saying.
-    again_bytes: usize,
+    /// Whether readers know the message as a complete one: it is compared when it is complete again.
+    again: bool,
+    /// A message that an earlier life had begun, until the run has got to it.
+    open: Option<Message>,
     /// Not told yet; before what the message has to tell.
     events: Vec<ChatEvent>,
+    rows: ItemRows,
+}
+
+/// Rows that are committed with the events.
+#[derive(Default)]
+struct ItemRows {
     items: Vec<ItemRow>,
+    replaced: Vec<ReplacedItemRow>,
+    removed: Vec<RemovedItemRow>,
 }
 
 impl ChatEvents {
-    /// `completed` messages are stored already; `message` was begun.
+    /// `told`: what an earlier life has sent.
     pub(super) fn new(
-        (thread, question): (ThreadId, Option<ItemKey>),
+        (thread, run, question): (ThreadId, Uuid, Option<ItemKey>),
         dialect: Dialect,
         ids: Ids,
         clock: Arc<dyn Clock>,
-        completed: usize,
-        message: Option<Message>,
+        (sent, open): (Sent, Option<Message>),
     ) -> Self {
-        Self {
-            thread,
-            question,
-            dialect,
-            ids,
-            clock,
-            message,
-            completed,
-            again: completed,
-            again_bytes: 0,
-            events: Vec::new(),
-            items: Vec::new(),
+        let (message, again, events, rows) = (None, false, Vec::new(), ItemRows::default());
+        Self { thread, run, question, dialect, ids, clock, sent, message, again, open, events, rows }
+    }
+
+    /// What an earlier life has done to the thread and its events do not say.
+    pub(super) fn remember(&mut self, others: Vec<FoundItem>) {
+        for found in others {
+            if found.before.is_some() {
+                self.sent.changed(found);
+            } else {
+                self.sent.hidden(found.id, found.item.created_at, found.item.body);
+            }
         }
     }
 
-    /// Whether the turn has said anything.
+    /// Whether the turn has shown anything.
     pub(super) fn has_spoken(&self) -> bool {
-        self.completed > 0 || self.message.as_ref().is_some_and(|message| !message.text().is_empty())
+        let text =
+            |message: &Option<Message>| message.as_ref().is_some_and(|message| !message.text().is_empty());
+        self.sent.is_visible() || text(&self.message)
     }
 
     /// Whether the current message has words in it.
@@ -68,8 +83,14 @@ impl ChatEvents {
         self.message.as_ref().is_some_and(|message| !message.text().trim().is_empty())
     }
 
-    /// A stopped turn: what readers were told is kept as the message.
+    /// A turn that did not succeed: what readers were told is kept.
     pub(super) fn keep_what_was_told(&mut self) {
+        if std::mem::take(&mut self.again) {
+            self.message = None;
+        }
+        if self.message.is_none() {
+            self.message = self.open.take();
+        }
         if let Some(message) = &mut self.message {
             message.keep_what_was_told();
         }
@@ -80,6 +101,14 @@ impl ChatEvents {
         self.end_message(None);
     }
 
+    /// The run has succeeded: what it did not produce again is removed.
+    pub(super) fn settle(&mut self) {
+        self.complete();
+        self.drop_open();
+        let rest = self.sent.settle();
+        self.apply(rest);
+    }
+
     /// Ends the current message with its partial text and the reason.
     pub(super) fn leave_incomplete(&mut self, reason: IncompleteReason) {
         self.end_message(Some(reason));
@@ -87,18 +116,29 @@ impl ChatEvents {
 
     fn end_message(&mut self, incomplete: Option<IncompleteReason>) {
         let Some(mut message) = self.message.take() else { return };
-        if !message.text().is_empty() {
-            self.events.extend(message.finish(incomplete));
-            self.item(message.id(), json(&message.item(incomplete)));
-            self.completed += 1;
-        } else {
-            self.remove(&message);
+        let again = std::mem::take(&mut self.again);
+        if message.text().is_empty() {
+            if !again {
+                self.remove(&message);
+            }
+            return;
         }
+        let (id, item) = (message.id(), message.item(incomplete));
+        if again {
+            let changes = self.sent.add(item.body, None, (id, item.created_at));
+            self.apply(changes);
+            return;
+        }
+        self.events.extend(message.finish(incomplete));
+        self.insert(id, None, json(&item));
+        self.sent.told(id, item.created_at, item.body);
     }
 
     /// Takes the current message back, whatever it says.
     pub(super) fn take_back(&mut self) {
-        if let Some(message) = self.message.take() {
+        if let Some(message) = self.message.take()
+            && !std::mem::take(&mut self.again)
+        {
             self.remove(&message);
         }
     }
@@ -110,12 +150,23 @@ impl ChatEvents {
         }
     }
 
+    /// The run has got behind a message that an earlier life had begun, without writing it.
+    fn drop_open(&mut self) {
+        if let Some(open) = self.open.take() {
+            self.remove(&open);
+        }
+    }
+
     /// An event behind everything that was said.
     pub(super) fn event(&mut self, event: ChatEvent) {
-        if let Some(message) = &mut self.message {
+        self.tell();
+        self.events.push(event);
+    }
+
+    fn tell(&mut self) {
+        if let Some(message) = self.message.as_mut().filter(|_| !self.again) {
             self.events.extend(message.tell());
         }
-        self.events.push(event);
     }
 
     /// A text at once.
@@ -125,66 +176,161 @@ impl ChatEvents {
 
     /// An item for the model alone; no client sees it.
     pub(super) fn note(&mut self, content: &str) {
-        let Ok(id) = self.ids.item() else { return };
-        let item = ThreadItem::SdkHiddenContext {
-            id: id.wire("shcx"),
-            thread_id: self.thread.to_string(),
-            created_at: timestamp(self.clock.now()),
-            content: content.to_owned(),
-        };
-        self.item(id, json(&item));
+        let Some(id) = self.id() else { return };
+        let body = ItemBody::SdkHiddenContext { content: content.to_owned() };
+        let (thread_id, created_at) = (self.thread.to_string(), timestamp(self.clock.now()));
+        let item = ThreadItem { id: id.wire(body.prefix()), thread_id, created_at, body };
+        self.insert(id, None, json(&item));
     }
 
-    fn item(&mut self, id: ItemKey, content: String) {
-        self.items.push(ItemRow { thread_id: self.thread, id, content, answers: self.question });
+    fn id(&self) -> Option<ItemKey> {
+        let id = self.ids.item();
+        if id.is_err() {
+            tracing::error!("no random bytes for an item's id");
+        }
+        id.ok()
+    }
+
+    fn insert(&mut self, id: ItemKey, key: Option<String>, content: String) {
+        let (thread_id, answers, run_id) = (self.thread, self.question, Some(self.run));
+        self.rows.items.push(ItemRow { thread_id, id, content, answers, run_id, key });
+    }
+
+    /// The message that the next piece of text belongs to.
+    fn next_message(&mut self) -> Option<Message> {
+        if let Some((id, created_at)) = self.sent.next_message() {
+            self.again = true;
+            return Some(Message::new(id, self.thread, created_at, self.dialect));
+        }
+        if !self.sent.is_produced() {
+            self.drop_open();
+            let rest = self.sent.remove_rest();
+            self.apply(rest);
+        }
+        if let Some(open) = self.open.take() {
+            return Some(open);
+        }
+        let created_at = timestamp(self.clock.now());
+        Some(Message::new(self.id()?, self.thread, created_at, self.dialect))
+    }
+
+    /// Tells readers of changes, with their rows.
+    fn apply(&mut self, changes: Vec<Change>) {
+        for change in changes {
+            let (item, is_new) = match change {
+                Change::Added(item) => (item, true),
+                Change::Replaced(item) => (item, false),
+                Change::Removed(Item { id, name, .. }) => {
+                    if !ItemBody::is_hidden_id(&name) {
+                        self.events.push(ChatEvent::ItemRemoved { item_id: name });
+                    }
+                    self.rows.removed.push(RemovedItemRow { thread_id: self.thread, id });
+                    continue;
+                }
+            };
+            let Some(state) = item.told.clone() else { continue };
+            let told = wire(&item, self.thread, state);
+            let content = json(&told);
+            if is_new {
+                self.insert(item.id, item.key, content);
+            } else {
+                self.rows.replaced.push(ReplacedItemRow {
+                    thread_id: self.thread,
+                    id: item.id,
+                    content,
+                    run_id: self.run,
+                });
+            }
+            if !told.is_hidden() {
+                self.events.push(match is_new {
+                    true => ChatEvent::ItemDone { item: told },
+                    false => ChatEvent::ItemReplaced { item: told },
+                });
+            }
+        }
     }
 }
 
 impl EventWriter for ChatEvents {
     fn text(&mut self, _node: &str, piece: &str) -> Urgency {
-        if self.again > 0 {
-            self.again_bytes += piece.len();
-            return Urgency::Whenever;
+        if self.message.is_none() {
+            self.message = self.next_message();
         }
-        let message = match &mut self.message {
-            Some(message) => message,
-            none => {
-                let Ok(id) = self.ids.item() else {
-                    tracing::error!("no random bytes for a message's id");
-                    return Urgency::Whenever;
-                };
-                let created_at = timestamp(self.clock.now());
-                none.insert(Message::new(id, self.thread, created_at, self.dialect))
-            }
-        };
+        let Some(message) = &mut self.message else { return Urgency::Whenever };
         message.append(piece);
-        match (message.is_begun(), message.untold()) {
+        match (self.again, message.is_begun(), message.untold()) {
+            (true, ..) => Urgency::Whenever,
             // The first piece goes out at once: as soon as the workflow gives way.
-            (false, _) => Urgency::Next,
-            (true, COALESCE_BYTES..) => Urgency::Now,
-            (true, _) => Urgency::Soon,
+            (_, false, _) => Urgency::Next,
+            (_, true, COALESCE_BYTES..) => Urgency::Now,
+            (_, true, _) => Urgency::Soon,
         }
     }
 
-    fn rewind(&mut self, _node: &str, bytes: usize) {
-        if self.again > 0 {
-            self.again_bytes = self.again_bytes.saturating_sub(bytes);
-        } else if let Some(message) = &mut self.message {
-            message.rewind(bytes);
+    fn undo(&mut self, _node: &str, parts: &[Undone]) {
+        for part in parts {
+            match *part {
+                Undone::Text(bytes) => {
+                    if let Some(message) = &mut self.message {
+                        message.rewind(bytes);
+                    }
+                }
+                Undone::Message(bytes) => {
+                    self.take_back();
+                    if let Some((id, created_at, text)) = self.sent.undo() {
+                        let mut message = Message::new(id, self.thread, created_at, self.dialect);
+                        message.append(&text);
+                        message.rewind(bytes);
+                        (self.message, self.again) = (Some(message), true);
+                    }
+                }
+                Undone::Item => {
+                    self.take_back();
+                    self.sent.undo();
+                }
+            }
+        }
+        if self.again && self.message.as_ref().is_some_and(|message| message.text().is_empty()) {
+            (self.message, self.again) = (None, false);
         }
     }
 
     fn new_message(&mut self) -> Urgency {
-        if self.again > 0 {
-            if self.again_bytes > 0 {
-                (self.again, self.again_bytes) = (self.again - 1, 0);
-            }
-            return Urgency::Whenever;
-        }
         if self.message.as_ref().is_none_or(|message| message.text().is_empty()) {
             return Urgency::Whenever;
         }
         self.complete();
+        Urgency::Soon
+    }
+
+    fn looks_up(&self, key: &str) -> Option<ThreadId> {
+        self.sent.produced(key).is_none().then_some(self.thread)
+    }
+
+    fn item(&mut self, item: SentItem, earlier: Option<FoundItem>) -> Urgency {
+        self.complete();
+        let SentItem { key, body, .. } = item;
+        // One that this turn has created in an earlier life is in the list.
+        let earlier = earlier.filter(|earlier| self.sent.may_change(earlier.id));
+        let produced = key.as_deref().and_then(|key| self.sent.produced(key));
+        let expected = match (&produced, &body) {
+            (Some(item), _) => self.sent.expects(*item),
+            (None, Some(state)) => earlier.is_some() || self.sent.expects_new(state),
+            (None, None) => true,
+        };
+        if !expected {
+            self.drop_open();
+        }
+        let changes = match (produced, earlier, key, body) {
+            (Some(item), _, _, state) => self.sent.again(item, state),
+            (None, Some(earlier), Some(key), state) => self.sent.change(state, key, earlier),
+            (None, _, key, Some(state)) => {
+                let Some(id) = self.id() else { return Urgency::Whenever };
+                self.sent.add(state, key, (id, timestamp(self.clock.now())))
+            }
+            (None, _, _, None) => Vec::new(),
+        };
+        self.apply(changes);
         Urgency::Soon
     }
 
@@ -199,109 +345,16 @@ impl EventWriter for ChatEvents {
         Urgency::Next
     }
 
-    fn write(&mut self, frames: &mut Frames, items: &mut Vec<ItemRow>) {
+    fn write(&mut self, frames: &mut Frames, batch: &mut Batch) {
+        self.tell();
         for event in self.events.drain(..) {
             frames.push(&event);
         }
-        for event in self.message.as_mut().map(Message::tell).unwrap_or_default() {
-            frames.push(&event);
-        }
-        items.append(&mut self.items);
+        batch.items.append(&mut self.rows.items);
+        batch.replaced_items.append(&mut self.rows.replaced);
+        batch.removed_items.append(&mut self.rows.removed);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use kernel::{SystemClock, SystemRandom};
-    use uuid::Uuid;
-    use wire::sse;
-
-    use super::*;
-    use crate::kinds::turn::resume::fold;
-
-    fn writer(dialect: Dialect, completed: usize, message: Option<Message>) -> ChatEvents {
-        let clock = Arc::new(SystemClock::new());
-        let ids = Ids::new(clock.clone(), Arc::new(SystemRandom::new()));
-        ChatEvents::new((ThreadId(Uuid::nil()), None), dialect, ids, clock, completed, message)
-    }
-
-    /// The events that are written now.
-    fn told(writer: &mut ChatEvents) -> Vec<ChatEvent> {
-        let mut frames = Frames::new("s".to_owned(), 1);
-        writer.write(&mut frames, &mut Vec::new());
-        let (text, ..) = frames.take();
-        sse::data(&text).map(|event| serde_json::from_str(event).unwrap()).collect()
-    }
-
-    fn done(events: &[ChatEvent]) -> Vec<String> {
-        let texts = events.iter().filter_map(|event| match event {
-            ChatEvent::ItemDone { item: item @ ThreadItem::AssistantMessage { .. } } => {
-                Some(item.as_message().1)
-            }
-            _ => None,
-        });
-        texts.collect()
-    }
-
-    #[test]
-    fn a_new_message_completes_the_one_before_unless_that_is_empty() {
-        let mut writer = writer(Dialect::Interface, 0, None);
-        writer.new_message();
-        writer.text("a", "one");
-        writer.new_message();
-        writer.new_message();
-        writer.text("b", "two");
-        writer.complete();
-        assert_eq!(done(&told(&mut writer)), ["one", "two"]);
-    }
-
-    #[test]
-    fn a_resumed_turn_does_not_complete_a_message_twice() {
-        for dialect in [Dialect::Interface, Dialect::Chatkit] {
-            let script = |writer: &mut ChatEvents| {
-                writer.text("a", "one");
-                writer.new_message();
-                // An attempt that was made again.
-                writer.text("b", "tw");
-                writer.rewind("b", 2);
-                writer.new_message();
-                writer.text("b", "two");
-            };
-            let mut first = writer(dialect, 0, None);
-            script(&mut first);
-            let mut frames = Frames::new("s".to_owned(), 1);
-            first.write(&mut frames, &mut Vec::new());
-            let (text, first_seq, last_seq) = frames.take();
-            let stored = store::StoredFrames { first_seq, last_seq, frames: text };
-            let resumed = fold(&[stored], ThreadId(Uuid::nil()), dialect);
-            assert_eq!(resumed.completed, 1);
-            let mut second = writer(dialect, resumed.completed, resumed.message);
-            script(&mut second);
-            assert!(told(&mut second).is_empty(), "all of it was told");
-            second.complete();
-            assert_eq!(done(&told(&mut second)), ["two"]);
-        }
-    }
-
-    #[test]
-    fn what_is_taken_back_and_never_said_again_is_removed() {
-        let mut writer = writer(Dialect::Interface, 0, None);
-        writer.text("a", "half");
-        assert_eq!(told(&mut writer).len(), 2);
-        writer.rewind("a", 4);
-        assert!(!writer.has_spoken());
-        writer.complete();
-        assert!(matches!(told(&mut writer)[..], [ChatEvent::ItemRemoved { .. }]));
-    }
-
-    #[test]
-    fn a_notice_stands_behind_what_was_said_before_it() {
-        let mut writer = writer(Dialect::Interface, 0, None);
-        writer.text("a", "said");
-        writer.notice(NoticeLevel::Info, "careful", None);
-        writer.text("a", " more");
-        let kinds: Vec<bool> =
-            told(&mut writer).iter().map(|event| matches!(event, ChatEvent::Notice { .. })).collect();
-        assert_eq!(kinds, [false, false, true, false]);
-    }
-}
+mod tests;

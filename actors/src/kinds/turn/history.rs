@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use kernel::ItemKey;
 use serde_json::{Value, json};
 use store::StoredItem;
-use wire::chat::ThreadItem;
+use wire::chat::{ItemBody, ThreadItem};
 
 use super::again::{created_at, is_users};
 
@@ -24,21 +24,21 @@ pub(super) fn messages(
     };
     let (mine, others): (Vec<_>, Vec<_>) =
         items.into_iter().filter(|item| !waits(item)).partition(|item| own == Some(item.id()));
-    let others = others.iter().map(ThreadItem::as_message);
-    let messages = others.chain(mine.iter().map(with_quoted_text));
+    let others = others.iter().filter_map(ThreadItem::as_message);
+    let messages = others.chain(mine.iter().filter_map(with_quoted_text));
     messages.map(|(role, content)| json!({"role": role, "content": content})).collect()
 }
 
 /// The message of this turn, with the text that it quotes.
-fn with_quoted_text(item: &ThreadItem) -> (&'static str, String) {
-    let (role, mut content) = item.as_message();
-    if let ThreadItem::UserMessage { quoted_text: Some(quoted), .. } = item
+fn with_quoted_text(item: &ThreadItem) -> Option<(&'static str, String)> {
+    let (role, mut content) = item.as_message()?;
+    if let ItemBody::UserMessage { quoted_text: Some(quoted), .. } = &item.body
         && !quoted.trim().is_empty()
     {
         content.push_str("\n\nThe user is referring to this in particular:\n");
         content.push_str(quoted);
     }
-    (role, content)
+    Some((role, content))
 }
 
 /// Puts each item after the message that it answers: messages may arrive while an earlier one is being answered. An item whose
@@ -46,7 +46,7 @@ fn with_quoted_text(item: &ThreadItem) -> (&'static str, String) {
 pub(super) fn paired(items: Vec<StoredItem>) -> Vec<ThreadItem> {
     let mut groups: Vec<Vec<ThreadItem>> = Vec::new();
     let mut group_of = HashMap::new();
-    for StoredItem { item, answers } in items {
+    for StoredItem { item, answers, .. } in items {
         let group = if is_users(&item) {
             group_of.extend(ItemKey::parse(item.id()).ok().map(|key| (key, groups.len())));
             None
@@ -87,7 +87,11 @@ mod tests {
         let stored = items.iter().map(|(number, answers)| {
             let kind = if answers.is_none() { "user_message" } else { "assistant_message" };
             let item = item(kind, *number, (*number).into());
-            StoredItem { item, answers: answers.map(|answers| ItemKey([answers; ItemKey::LENGTH])) }
+            StoredItem {
+                item,
+                answers: answers.map(|answers| ItemKey([answers; ItemKey::LENGTH])),
+                run: None,
+            }
         });
         let paired = paired(stored.collect());
         paired.iter().map(|item| ItemKey::parse(item.id()).unwrap().0[0]).collect()

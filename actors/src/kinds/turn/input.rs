@@ -34,9 +34,11 @@ pub(super) async fn read(
     if version.plan.reads_messages() || turn.again.is_some() {
         let mut items = match &turn.first {
             // Its start may not be stored yet.
-            Some(item) => vec![StoredItem { item: item.clone(), answers: None }],
+            Some(item) => vec![StoredItem { item: item.clone(), answers: None, run: None }],
             None => ports.store.thread_items(turn.thread).await?,
         };
+        // What an earlier life has added is not what the run began with.
+        items.retain(|stored| stored.run != Some(run.id));
         if let Some(again) = turn.again {
             let kept = answered_before(&ports.store, turn.thread, again.item, &items).await?;
             let out = items.iter().map(|stored| &stored.item);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use engine::RunInput;
 use serde_json::Value;
-use store::{LeftRun, OpenQuestion, StoreError, StoredRun};
+use store::{FoundItem, LeftRun, OpenQuestion, StoreError, StoredRun};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use wire::chat::ChatEvent;
@@ -27,7 +27,7 @@ impl Kind for Turns {
     type Own = Turn;
     type Told = Resumed;
     type Events = ChatEvents;
-    type Opening = Option<Cut>;
+    type Opening = (Option<Cut>, Vec<FoundItem>);
 
     const ROW: KindRow = kinds::TURN;
 
@@ -44,7 +44,7 @@ impl Kind for Turns {
     }
 
     fn fresh(&self, run: &TurnOf) -> Resumed {
-        Resumed { last_seq: 0, completed: 0, message: None, user_item: run.own.user_item }
+        Resumed { user_item: run.own.user_item, ..Resumed::default() }
     }
 
     async fn told(&self, run: &TurnOf, ports: &RunPorts) -> Result<(u64, Resumed), StoreError> {
@@ -78,25 +78,35 @@ impl Kind for Turns {
         version: &LoadedVersion,
         told: &Resumed,
         ports: &RunPorts,
-    ) -> Result<Option<(RunInput, Option<Cut>)>, StoreError> {
-        input::read(run, version, ports, told.user_item).await
+    ) -> Result<Option<(RunInput, Self::Opening)>, StoreError> {
+        let Some((input, cut)) = input::read(run, version, ports, told.user_item).await? else {
+            return Ok(None);
+        };
+        let others = match told.last_seq {
+            0 => Vec::new(),
+            _ => ports.store.items_behind_events(run.own.thread, run.id).await?,
+        };
+        Ok(Some((input, (cut, others))))
     }
 
     fn events(&self, run: &TurnOf, told: Resumed, ports: &RunPorts) -> ChatEvents {
-        let Resumed { completed, message, user_item, .. } = told;
+        let Resumed { sent, message, user_item, .. } = told;
         let (ids, clock) = (ports.ids.clone(), Arc::clone(&ports.clock));
-        ChatEvents::new((run.own.thread, user_item), run.own.dialect, ids, clock, completed, message)
+        ChatEvents::new((run.own.thread, run.id, user_item), run.own.dialect, ids, clock, (sent, message))
     }
 
     fn open(
         &self,
         run: &TurnOf,
         _version: &LoadedVersion,
-        cut: Option<Cut>,
+        (cut, others): Self::Opening,
         stopping: bool,
         writer: &RunWriter<ChatEvents>,
         ports: &RunPorts,
     ) {
+        if !others.is_empty() {
+            writer.with(|events| events.remember(others));
+        }
         // A retry that is stopped before it has started takes nothing more out.
         if let Some(cut) = cut.filter(|_| !stopping) {
             take_out(run, writer, ports, cut);

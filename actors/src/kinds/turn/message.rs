@@ -4,7 +4,8 @@
 use kernel::{ItemKey, ThreadId};
 use wire::Timestamp;
 use wire::chat::{
-    ChatEvent, ContentPart, Dialect, IncompleteReason, ItemUpdate, MessageStatus, PiecePart, ThreadItem,
+    ChatEvent, ContentPart, Dialect, IncompleteReason, ItemBody, ItemUpdate, MessageStatus, PiecePart,
+    ThreadItem,
 };
 
 /// What readers were told of the text.
@@ -147,14 +148,10 @@ impl Message {
     }
 
     fn item_with(&self, content: Vec<ContentPart>, reason: Option<IncompleteReason>) -> ThreadItem {
-        ThreadItem::AssistantMessage {
-            id: self.id.wire("msg"),
-            thread_id: self.thread.to_string(),
-            created_at: self.created_at.clone(),
-            content,
-            status: reason.map(|_| MessageStatus::Incomplete),
-            reason,
-        }
+        let body =
+            ItemBody::AssistantMessage { content, status: reason.map(|_| MessageStatus::Incomplete), reason };
+        let (id, thread_id) = (self.id.wire(body.prefix()), self.thread.to_string());
+        ThreadItem { id, thread_id, created_at: self.created_at.clone(), body }
     }
 
     fn begin(&mut self, events: &mut Vec<ChatEvent>) {
@@ -191,7 +188,9 @@ mod tests {
             match event {
                 ChatEvent::ItemUpdated { update: ItemUpdate::PartDone { .. }, .. } => {}
                 ChatEvent::ItemUpdated { update, .. } => text.push_str(update.appended_text().unwrap_or("")),
-                ChatEvent::ItemReplaced { item } | ChatEvent::ItemDone { item } => text = item.as_message().1,
+                ChatEvent::ItemReplaced { item } | ChatEvent::ItemDone { item } => {
+                    text = item.body.text().unwrap()
+                }
                 _ => {}
             }
         }

@@ -12,6 +12,7 @@ mod message;
 mod order;
 mod refill;
 mod resume;
+mod sent;
 pub mod thread;
 
 use chrono::{DateTime, Utc};

@@ -2,18 +2,19 @@
 
 use kernel::{ItemKey, ThreadId};
 use store::StoredFrames;
-use wire::chat::{ChatEvent, Dialect, ThreadItem};
+use wire::chat::{ChatEvent, Dialect, ItemBody};
 use wire::sse;
 
 use super::message::Message;
+use super::sent::Sent;
 
 /// Where an earlier life had got to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Resumed {
     /// Sequence number of the last event.
     pub(super) last_seq: u64,
-    /// How many messages were completed.
-    pub(super) completed: usize,
+    /// What it had sent, but the message that it was writing.
+    pub(super) sent: Sent,
     /// The message that was begun and not completed.
     pub(super) message: Option<Message>,
     /// The user's message of this turn.
@@ -22,14 +23,16 @@ pub(crate) struct Resumed {
 
 /// Reads the stored events of a stream.
 pub(super) fn fold(stored: &[StoredFrames], thread: ThreadId, dialect: Dialect) -> Resumed {
+    let mut resumed = Resumed { last_seq: stored.last().map_or(0, |row| row.last_seq), ..Resumed::default() };
     let mut begun: Option<(ItemKey, String, String)> = None;
-    let mut user_item = None;
-    let mut completed = 0;
     for event in stored.iter().flat_map(|row| sse::data(&row.frames)) {
         let Ok(event) = serde_json::from_str::<ChatEvent>(event) else { continue };
+        let is_begun = |id: ItemKey, begun: &Option<(ItemKey, String, String)>| {
+            begun.as_ref().is_some_and(|(begun, ..)| *begun == id)
+        };
         match event {
-            ChatEvent::ItemAdded { item: ThreadItem::AssistantMessage { id, created_at, .. } } => {
-                begun = ItemKey::parse(&id).ok().map(|key| (key, created_at, String::new()));
+            ChatEvent::ItemAdded { item } => {
+                begun = ItemKey::parse(&item.id).ok().map(|key| (key, item.created_at, String::new()));
             }
             ChatEvent::ItemUpdated { update, .. } => {
                 if let (Some((_, _, told)), Some(more)) = (&mut begun, update.appended_text()) {
@@ -37,26 +40,36 @@ pub(super) fn fold(stored: &[StoredFrames], thread: ThreadId, dialect: Dialect) 
                 }
             }
             ChatEvent::ItemReplaced { item } => {
-                if let Some((_, _, told)) = &mut begun {
-                    *told = item.as_message().1;
+                let Ok(id) = ItemKey::parse(&item.id) else { continue };
+                match &mut begun {
+                    Some((begun, _, told)) if *begun == id => *told = item.body.text().unwrap_or_default(),
+                    // Others are of earlier turns: they are found by their keys.
+                    _ if resumed.sent.has(id) => resumed.sent.received(id, item.created_at, item.body),
+                    _ => {}
                 }
             }
-            ChatEvent::ItemDone { item: ThreadItem::UserMessage { id, .. } } => {
-                user_item = ItemKey::parse(&id).ok();
+            ChatEvent::ItemDone { item } => {
+                let Ok(id) = ItemKey::parse(&item.id) else { continue };
+                if matches!(item.body, ItemBody::UserMessage { .. }) {
+                    resumed.user_item = Some(id);
+                    continue;
+                }
+                begun = begun.filter(|(begun, ..)| *begun != id);
+                resumed.sent.received(id, item.created_at, item.body);
             }
-            ChatEvent::ItemDone { item: ThreadItem::AssistantMessage { .. } } => {
-                completed += 1;
-                begun = None;
+            ChatEvent::ItemRemoved { item_id } => {
+                let Ok(id) = ItemKey::parse(&item_id) else { continue };
+                if is_begun(id, &begun) {
+                    begun = None;
+                }
+                resumed.sent.forgotten(id);
             }
             _ => {}
         }
     }
-    Resumed {
-        last_seq: stored.last().map_or(0, |row| row.last_seq),
-        completed,
-        message: begun.map(|(id, created_at, told)| Message::begun(id, thread, created_at, dialect, told)),
-        user_item,
-    }
+    resumed.message =
+        begun.map(|(id, created_at, told)| Message::begun(id, thread, created_at, dialect, told));
+    resumed
 }
 
 #[cfg(test)]
@@ -95,6 +108,6 @@ mod tests {
     #[test]
     fn nothing_stored_means_from_the_start() {
         let resumed = fold(&[], ThreadId(Uuid::nil()), Dialect::Interface);
-        assert_eq!(resumed, Resumed { last_seq: 0, completed: 0, message: None, user_item: None });
+        assert_eq!(resumed, Resumed::default());
     }
 }

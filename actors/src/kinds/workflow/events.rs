@@ -6,7 +6,7 @@ use std::sync::Arc;
 use engine::ports::{Question, StepOutcome, StepRecord};
 use kernel::Clock;
 use serde_json::Value;
-use store::batch::ItemRow;
+use store::batch::Batch;
 use uuid::Uuid;
 use wire::chat::NoticeLevel;
 use wire::{RunEvent, RunFrame, RunProblem, WaitsFor};
@@ -97,9 +97,6 @@ impl EventWriter for RunEvents {
         Urgency::Soon
     }
 
-    /// The next attempt's start says it.
-    fn rewind(&mut self, _node: &str, _bytes: usize) {}
-
     /// A run has no messages.
     fn new_message(&mut self) -> Urgency {
         Urgency::Whenever
@@ -116,7 +113,7 @@ impl EventWriter for RunEvents {
         Urgency::Soon
     }
 
-    fn write(&mut self, frames: &mut Frames, _items: &mut Vec<ItemRow>) {
+    fn write(&mut self, frames: &mut Frames, _batch: &mut Batch) {
         for (event, at) in self.events.drain(..) {
             frames.push(&RunFrame { event, run_id: self.run.clone(), seq: frames.next_seq(), at });
         }

@@ -15,7 +15,7 @@ use store::testing::TestDatabase;
 use store::{DEFAULT_WORKSPACE, NewVersion, NewWorkflow, Store};
 use tokio::sync::oneshot;
 use uuid::Uuid;
-use wire::chat::{ChatEvent, Dialect, ThreadItem, UserMessageInput};
+use wire::chat::{ChatEvent, Dialect, UserMessageInput};
 use wire::sse;
 
 use super::{LONGEST, until};
@@ -152,8 +152,7 @@ impl House {
     /// What the assistant said in a thread, in order.
     pub(crate) async fn said(&self, store: &Store, thread: ThreadId) -> Vec<String> {
         let items = store.thread_items(thread).await.unwrap();
-        let assistant = |item: &&ThreadItem| matches!(item, ThreadItem::AssistantMessage { .. });
-        items.iter().map(|stored| &stored.item).filter(assistant).map(|item| item.as_message().1).collect()
+        items.iter().filter_map(|stored| stored.item.body.text()).collect()
     }
 }
 
@@ -289,9 +288,7 @@ impl Told {
     /// The completed answers.
     pub(crate) fn answers(&self) -> Vec<String> {
         let answer = |event: &ChatEvent| match event {
-            ChatEvent::ItemDone { item: item @ ThreadItem::AssistantMessage { .. } } => {
-                Some(item.as_message().1)
-            }
+            ChatEvent::ItemDone { item } => item.body.text(),
             _ => None,
         };
         self.events.iter().filter_map(answer).collect()

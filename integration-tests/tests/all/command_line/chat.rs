@@ -65,7 +65,7 @@ async fn json_is_the_events_one_a_line() {
     let events: Vec<ChatEvent> = said.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(matches!(events.first(), Some(ChatEvent::ThreadCreated { .. })), "{events:?}");
     let Some(ChatEvent::ItemDone { item }) = events.last() else { panic!("{events:?}") };
-    assert_eq!(item.as_message().1, "You said: hi");
+    assert_eq!(item.as_message().unwrap().1, "You said: hi");
 }
 
 #[tokio::test]

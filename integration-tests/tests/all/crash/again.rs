@@ -29,7 +29,7 @@ async fn text_of(turn: ResumingChat) -> String {
 
 async fn texts(client: &Client, workflow: &str, thread: &str) -> Vec<String> {
     let items = client.thread(workflow, thread).await.unwrap().items.data;
-    items.iter().map(|item| item.as_message().1).collect()
+    items.iter().map(|item| item.as_message().unwrap().1).collect()
 }
 
 /// Killed while it waits, and again while it is said; the cut with its start and the one with its beginning stand.

@@ -8,6 +8,7 @@
 mod again;
 mod effects;
 mod interrupted;
+mod items;
 mod oracle;
 mod pair;
 mod retry;

@@ -129,7 +129,7 @@ async fn kills_of_either_of_two_instances_lose_and_cut_nothing() {
     println!("the longest of those that waited took {} s", longest.num_seconds());
     for turn in &asked {
         let items = client.thread(&desk, &turn.thread).await.unwrap().items.data;
-        let texts: Vec<String> = items.iter().map(|item| item.as_message().1).collect();
+        let texts: Vec<String> = items.iter().map(|item| item.as_message().unwrap().1).collect();
         assert_eq!(texts, [turn.message.clone(), said(&turn.message)]);
     }
     let adopted = adoptions(&instances);

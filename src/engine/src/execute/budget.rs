@@ -7,11 +7,12 @@ use parking_lot::Mutex;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 use wire::ErrorCode;
+use wire::chat::ItemBody;
 
 use super::recorded::RecordedStep;
-use crate::RunError;
 use crate::execute::Failure;
 use crate::limits;
+use crate::{NodeError, RunError};
 
 /// Attempts of nodes, those of earlier lives included.
 const MAX_STEPS: u64 = 100_000;
@@ -23,6 +24,10 @@ const MAX_CONTAINERS: u64 = 1_024;
 const MAX_STORED: u64 = 512 << 20;
 /// Bytes of inputs of nodes that are in progress.
 const MAX_INPUTS: u64 = 256 << 20;
+/// Items and states of items that a run sends, and bytes of one and of all of them as JSON.
+const MAX_ITEMS: u64 = 1_000;
+const MAX_ITEM: usize = 1 << 20;
+const MAX_ITEM_BYTES: u64 = 64 << 20;
 
 /// Counts what a run uses. What goes over a limit ends the run, whatever the graph says about errors.
 pub(crate) struct Budget {
@@ -30,6 +35,8 @@ pub(crate) struct Budget {
     containers: AtomicU64,
     stored: AtomicU64,
     inputs: AtomicU64,
+    items: AtomicU64,
+    item_bytes: AtomicU64,
     /// Permits of nodes that do work themselves. It is never closed.
     working: Semaphore,
     error: Mutex<Option<RunError>>,
@@ -59,6 +66,8 @@ impl Budget {
             containers: AtomicU64::new(0),
             stored: AtomicU64::new(stored),
             inputs: AtomicU64::new(0),
+            items: AtomicU64::new(0),
+            item_bytes: AtomicU64::new(0),
             working: Semaphore::new(MAX_WORKING),
             error: Mutex::new(None),
             exceeded: CancellationToken::new(),
@@ -71,6 +80,22 @@ impl Budget {
         if steps > MAX_STEPS {
             let message = format!("more than {MAX_STEPS} steps, including those of nested nodes");
             return Err(self.exceed(ErrorCode::RunStepLimit, node, message));
+        }
+        Ok(())
+    }
+
+    /// One more item, or state of one.
+    pub(super) fn item(&self, body: Option<&ItemBody>) -> Result<(), NodeError> {
+        let text = body.map(serde_json::to_string).and_then(Result::ok).unwrap_or_default();
+        if text.len() > MAX_ITEM {
+            return Err(limits::too_large(&format!("an item of {} bytes, more than {MAX_ITEM}", text.len())));
+        }
+        let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX);
+        let items = self.items.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        let all = self.item_bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        if items > MAX_ITEMS || all > MAX_ITEM_BYTES {
+            let most = format!("more than {MAX_ITEMS} items or {MAX_ITEM_BYTES} bytes of items in one run");
+            return Err(limits::too_large(&most));
         }
         Ok(())
     }

@@ -24,7 +24,7 @@ use super::{RunInfo, RunInput, Stop, steps};
 use crate::execute::Failure;
 use crate::execute::PlanNode;
 use crate::execute::ports::{
-    Answer, Credentials, Databases, Ports, Resolved, SearchIndex, StepKey, Workflows,
+    Answer, Credentials, Databases, Ports, Resolved, SearchIndex, SentItem, StepKey, Workflows,
 };
 use crate::redact::Redactor;
 use crate::template::overlay;
@@ -158,6 +158,19 @@ impl Call<'_> {
     /// What the node says next is another message.
     pub(crate) async fn new_message(&self) {
         self.output.new_message(self.slot).await;
+    }
+
+    /// Sends an item to the readers of a chat; elsewhere it is only the node's result.
+    ///
+    /// # Errors
+    /// `node.result_too_large` for an item of more than 1 MiB, or more than 1,000 of a run.
+    pub(crate) async fn send(&self, item: SentItem) -> Result<(), Failure> {
+        if self.frame.input.run.thread_id.is_none() {
+            return Ok(());
+        }
+        self.env.budget.item(item.body.as_ref())?;
+        self.output.item(self.slot, item).await;
+        Ok(())
     }
 
     pub(crate) async fn progress(&self, text: &str) {

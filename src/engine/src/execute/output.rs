@@ -9,13 +9,26 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use wire::chat::NoticeLevel;
 
-use crate::execute::ports::Output;
+use crate::execute::ports::{Output, SentItem, Undone};
 
 /// What one node said while it was held.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 enum Held {
     Text { node: String, piece: String },
     NewMessage,
+    Item(SentItem),
+}
+
+/// What an attempt has said, held parts included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Said {
+    /// Bytes of the current message.
+    Text(usize),
+    /// Bytes of a message that is complete since a new one was asked for.
+    Message(usize),
+    /// Bytes of a message that the following item has completed.
+    BeforeItem(usize),
+    Item,
 }
 
 /// The streaming nodes of one super-step.
@@ -36,9 +49,96 @@ struct Slot {
     /// What was said and is not handed on yet: of a live slot only what waits for its turn. So a piece is not lost,
     /// and is taken back rightly, when its writer is dropped while it waits.
     held: VecDeque<Held>,
-    /// Bytes that the current attempt has written to the current message, held ones included.
-    bytes: usize,
+    /// What the current attempt has said.
+    said: Vec<Said>,
     done: bool,
+}
+
+impl Slot {
+    fn text(&mut self, node: &str, piece: &str) {
+        match self.said.last_mut() {
+            Some(Said::Text(bytes)) => *bytes += piece.len(),
+            _ => self.said.push(Said::Text(piece.len())),
+        }
+        match self.held.back_mut() {
+            Some(Held::Text { node: last, piece: held }) if last == node => held.push_str(piece),
+            _ => self.held.push_back(Held::Text { node: node.to_owned(), piece: piece.to_owned() }),
+        }
+    }
+
+    fn new_message(&mut self) {
+        if let Some(Said::Text(bytes)) = self.said.last().copied() {
+            self.said.pop();
+            self.said.push(Said::Message(bytes));
+        }
+        // A second one in a row says nothing more.
+        if !matches!(self.held.back(), Some(Held::NewMessage)) {
+            self.held.push_back(Held::NewMessage);
+        }
+    }
+
+    fn item(&mut self, item: SentItem) {
+        if let Some(Said::Text(bytes)) = self.said.last().copied() {
+            self.said.pop();
+            self.said.push(Said::BeforeItem(bytes));
+        }
+        self.said.push(Said::Item);
+        self.held.push_back(Held::Item(item));
+    }
+
+    /// Takes the last part back, of a text at most `most` bytes; returns what of it was handed on.
+    fn undo(&mut self, most: usize) -> Option<Undone> {
+        if self.said.last() == Some(&Said::Item) && matches!(self.held.back(), Some(Held::NewMessage)) {
+            self.held.pop_back();
+        }
+        let (bytes, complete) = match self.said.pop()? {
+            Said::Item if matches!(self.held.back(), Some(Held::Item(_))) => {
+                self.held.pop_back();
+                if let Some(Said::BeforeItem(bytes)) = self.said.last().copied() {
+                    self.said.pop();
+                    self.said.push(Said::Text(bytes));
+                }
+                return None;
+            }
+            Said::Item => return Some(Undone::Item),
+            Said::Text(bytes) => (bytes, false),
+            Said::BeforeItem(bytes) => (bytes, true),
+            Said::Message(bytes) => {
+                let held = matches!(self.held.back(), Some(Held::NewMessage));
+                if held {
+                    self.held.pop_back();
+                }
+                (bytes, !held)
+            }
+        };
+        let taken = bytes.min(most);
+        if bytes > taken {
+            let left = bytes - taken;
+            self.said.push(if complete { Said::Message(left) } else { Said::Text(left) });
+        }
+        match take_back(&mut self.held, taken) {
+            0 => None,
+            told if complete => Some(Undone::Message(told)),
+            told => Some(Undone::Text(told)),
+        }
+    }
+
+    fn undo_all(&mut self) -> Vec<Undone> {
+        let mut told = Vec::new();
+        while !self.said.is_empty() {
+            told.extend(self.undo(usize::MAX));
+        }
+        told
+    }
+
+    /// Takes back what an output inside has said last.
+    fn undo_parts(&mut self, parts: &[Undone]) -> Vec<Undone> {
+        let most = |part: &Undone| match part {
+            Undone::Text(bytes) | Undone::Message(bytes) => *bytes,
+            Undone::Item => usize::MAX,
+        };
+        parts.iter().filter_map(|part| self.undo(most(part))).collect()
+    }
 }
 
 impl<'a> StepOutput<'a> {
@@ -57,48 +157,39 @@ impl<'a> StepOutput<'a> {
         if piece.is_empty() {
             return;
         }
-        let live = self.enter(slot, |slot| {
-            slot.bytes += piece.len();
-            match slot.held.back_mut() {
-                Some(Held::Text { node: last, piece: held }) if last == node => held.push_str(piece),
-                _ => slot.held.push_back(Held::Text { node: node.to_owned(), piece: piece.to_owned() }),
-            }
-        });
-        if live {
+        if self.enter(slot, |slot| slot.text(node, piece)) {
             self.hand_on().await;
         }
     }
 
     /// What follows of slot `slot` is another message.
     pub(crate) async fn new_message(&self, slot: usize) {
-        let live = self.enter(slot, |slot| {
-            slot.bytes = 0;
-            slot.held.push_back(Held::NewMessage);
-        });
-        if live {
+        if self.enter(slot, Slot::new_message) {
             self.hand_on().await;
         }
     }
 
-    /// What slot `slot` has written to the current message is of an attempt that has failed.
-    pub(crate) async fn restart(&self, slot: usize, node: &str) {
-        self.rewind(slot, node, usize::MAX).await;
+    /// Takes an item of slot `slot`.
+    pub(crate) async fn item(&self, slot: usize, item: SentItem) {
+        if self.enter(slot, |slot| slot.item(item)) {
+            self.hand_on().await;
+        }
     }
 
-    /// Takes back the last bytes of slot `slot`, at most all of them.
-    async fn rewind(&self, slot: usize, node: &str, bytes: usize) {
-        if self.state.lock().slots.get(slot).is_none_or(|slot| slot.bytes == 0) {
+    /// Takes back everything that slot `slot` has said in the current attempt.
+    pub(crate) async fn restart(&self, slot: usize, node: &str) {
+        self.undo(slot, node, Slot::undo_all).await;
+    }
+
+    async fn undo(&self, slot: usize, node: &str, undo: impl FnOnce(&mut Slot) -> Vec<Undone>) {
+        if self.state.lock().slots.get(slot).is_none_or(|slot| slot.said.is_empty()) {
             return;
         }
         let _turn = self.turn.lock().await;
-        let mut told = 0;
-        self.enter(slot, |slot| {
-            let bytes = bytes.min(slot.bytes);
-            slot.bytes -= bytes;
-            told = take_back(&mut slot.held, bytes);
-        });
-        if told > 0 {
-            self.into.rewind(node, told).await;
+        let mut told = Vec::new();
+        self.enter(slot, |slot| told = undo(slot));
+        if !told.is_empty() {
+            self.into.undo(node, &told).await;
         }
     }
 
@@ -133,6 +224,7 @@ impl<'a> StepOutput<'a> {
             match held {
                 Held::Text { node, piece } => self.into.text(&node, &piece).await,
                 Held::NewMessage => self.into.new_message().await,
+                Held::Item(item) => self.into.item(item).await,
             }
         }
     }
@@ -180,8 +272,12 @@ impl Output for SlotOutput<'_> {
         self.output.text(self.slot, node, piece).await;
     }
 
-    async fn rewind(&self, node: &str, bytes: usize) {
-        self.output.rewind(self.slot, node, bytes).await;
+    async fn undo(&self, node: &str, parts: &[Undone]) {
+        self.output.undo(self.slot, node, |slot| slot.undo_parts(parts)).await;
+    }
+
+    async fn item(&self, item: SentItem) {
+        self.output.item(self.slot, item).await;
     }
 
     async fn new_message(&self) {
@@ -213,10 +309,20 @@ mod tests {
             }
         }
 
-        async fn rewind(&self, _node: &str, bytes: usize) {
+        async fn undo(&self, _node: &str, parts: &[Undone]) {
             let mut text = self.0.lock();
-            let left = text.len() - bytes;
-            text.truncate(left);
+            for part in parts {
+                let left = match part {
+                    Undone::Text(bytes) => text.len() - bytes,
+                    Undone::Message(bytes) => text.strip_suffix('|').unwrap_or(&text).len() - bytes,
+                    Undone::Item => text.rfind('<').unwrap(),
+                };
+                text.truncate(left);
+            }
+        }
+
+        async fn item(&self, item: SentItem) {
+            self.0.lock().push_str(&format!("<{}>", item.key.unwrap()));
         }
 
         async fn new_message(&self) {
@@ -289,10 +395,35 @@ mod tests {
         output.text(1, "b", "whole").await;
         output.text(0, "a", "a: ").await;
         output.finish(0).await;
-        assert_eq!(*sink.0.lock(), "a: first|whole");
+        assert_eq!(*sink.0.lock(), "a: whole");
         output.restart(1, "b").await;
-        assert_eq!(*sink.0.lock(), "a: first|", "also when it is live by then");
+        assert_eq!(*sink.0.lock(), "a: ", "also when it is live by then");
         output.finish(1).await;
+    }
+
+    #[tokio::test]
+    async fn items_stand_in_order_and_are_taken_back_with_their_attempt() {
+        let item = |key: &str| SentItem { key: Some(key.to_owned()), body: None, more: false };
+        for held in [true, false] {
+            let sink = Collected::default();
+            let output = StepOutput::new(&sink, 2);
+            output.text(0, "a", "a: ").await;
+            if !held {
+                output.finish(0).await;
+            }
+            output.text(1, "b", "text").await;
+            output.item(1, item("x")).await;
+            output.new_message(1).await;
+            output.text(1, "b", "more").await;
+            output.new_message(1).await;
+            output.item(1, item("y")).await;
+            output.restart(1, "b").await;
+            assert_eq!(*sink.0.lock(), "a: ");
+            output.finish(0).await;
+            output.text(1, "b", "!").await;
+            output.item(1, item("z")).await;
+            assert!(matches!(sink.0.lock().as_str(), "a: !<z>" | "a: |!<z>"), "{}", sink.0.lock());
+        }
     }
 
     #[tokio::test]

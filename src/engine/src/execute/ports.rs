@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use kernel::{Clock, Random, Secret};
 use sandbox::Sandbox;
 use serde_json::{Map, Value};
-use wire::chat::NoticeLevel;
+use wire::chat::{ItemBody, NoticeLevel};
 
 pub use net::{Client as Outbound, Host};
 
@@ -125,6 +125,28 @@ pub trait Journal: Send + Sync {
     fn record(&self, row: StepRecord) -> BoxFuture<'static, Result<(), JournalError>>;
 }
 
+/// An item that a node sends to the readers of a chat.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SentItem {
+    /// Name of the item, unique in its thread. An item with the key of an earlier one replaces it.
+    pub key: Option<String>,
+    /// What it contains; `None` removes the item with the key.
+    pub body: Option<ItemBody>,
+    /// Whether further states of the key follow in the same turn.
+    pub more: bool,
+}
+
+/// A part of the output of an attempt that has failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Undone {
+    /// So many bytes at the end of the current message.
+    Text(usize),
+    /// So many bytes at the end of the last complete message.
+    Message(usize),
+    /// The last item, or the last change of one.
+    Item,
+}
+
 /// Where what a run says goes: to a chat's message, or to the readers of the run.
 ///
 /// What is handed over is taken when its future is polled first, and stays taken if that is dropped then: a node may be
@@ -134,8 +156,11 @@ pub trait Output: Send + Sync {
     /// Takes the next piece of the current message; waits when the receiver cannot keep up.
     async fn text(&self, node: &str, piece: &str);
 
-    /// The last `bytes` bytes of the current message are of an attempt that has failed: they do not stand.
-    async fn rewind(&self, node: &str, bytes: usize);
+    /// Takes back these parts, the last first: the attempt that sent them has failed.
+    async fn undo(&self, node: &str, parts: &[Undone]);
+
+    /// Sends an item. It completes the current message.
+    async fn item(&self, item: SentItem);
 
     /// What follows is another message, unless nothing stands in the current one.
     async fn new_message(&self);
@@ -160,7 +185,9 @@ impl Journal for Nowhere {
 impl Output for Nowhere {
     async fn text(&self, _node: &str, _piece: &str) {}
 
-    async fn rewind(&self, _node: &str, _bytes: usize) {}
+    async fn undo(&self, _node: &str, _parts: &[Undone]) {}
+
+    async fn item(&self, _item: SentItem) {}
 
     async fn new_message(&self) {}
 

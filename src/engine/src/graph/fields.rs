@@ -40,6 +40,17 @@ impl<'a> Fields<'a> {
         self.members.get(name).filter(|value| !value.is_null())
     }
 
+    /// A member that may be null.
+    pub(crate) fn nullable(&mut self, name: &'static str, problems: &mut Problems) -> Option<&'a Value> {
+        match self.members.get(name) {
+            Some(Value::Null) => {
+                self.value(name);
+                Some(&Value::Null)
+            }
+            _ => self.required(name, problems),
+        }
+    }
+
     /// A member that must be there.
     pub(crate) fn required(&mut self, name: &'static str, problems: &mut Problems) -> Option<&'a Value> {
         let value = self.value(name);

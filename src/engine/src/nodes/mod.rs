@@ -54,6 +54,8 @@ pub static CATALOGUE: &[NodeType] = &[
     chat::reply::TYPE,
     chat::progress::TYPE,
     chat::notice::TYPE,
+    chat::show::TYPE,
+    chat::hidden::TYPE,
 ];
 
 /// Types of the format that this version does not execute.

@@ -80,6 +80,7 @@ fn a_schema_names_every_member_that_the_check_knows() {
             "llm" => &["tools"],
             "document_read" => &["attachment"],
             "reply" => &["annotations", "widget"],
+            "show" => &["more", "image", "progress"],
             _ => &[],
         };
         named.extend(later.iter().map(|name| (*name).to_owned()));

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use engine::ports::{
     Answer, Answers, Credentials, DatabaseQuery, DatabaseRows, Databases, FoundChunk, Journal, JournalError,
-    Output, Resolved, SearchIndex, StepKey, StepOutcome, StepRecord, Workflows,
+    Output, Resolved, SearchIndex, SentItem, StepKey, StepOutcome, StepRecord, Undone, Workflows,
 };
 use engine::search::{ChunkPlace, IndexedChunk, Ranked};
 use engine::{NodeError, Plan};
@@ -160,10 +160,22 @@ impl Output for MemoryOutput {
         tokio::task::yield_now().await;
     }
 
-    async fn rewind(&self, _node: &str, bytes: usize) {
+    async fn undo(&self, _node: &str, parts: &[Undone]) {
         let mut said = self.said.lock();
-        let left = said.len() - bytes;
-        said.truncate(left);
+        for part in parts {
+            let left = match part {
+                Undone::Text(bytes) => said.len() - bytes,
+                Undone::Message(bytes) => said.strip_suffix('|').unwrap_or(&said).len() - bytes,
+                Undone::Item => said.rfind('<').unwrap(),
+            };
+            said.truncate(left);
+        }
+    }
+
+    async fn item(&self, item: SentItem) {
+        let body = item.body.map(|body| serde_json::to_string(&body).unwrap());
+        let key = item.key.map(|key| format!("{key}: ")).unwrap_or_default();
+        self.said.lock().push_str(&format!("<{key}{}>", body.unwrap_or_default()));
     }
 
     async fn new_message(&self) {

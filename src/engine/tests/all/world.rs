@@ -46,6 +46,8 @@ pub(crate) struct World {
     pub(crate) inputs: Value,
     pub(crate) config: Map<String, Value>,
     pub(crate) recorded: Vec<RecordedStep>,
+    /// Of a chat turn.
+    pub(crate) thread: Option<String>,
 }
 
 impl World {
@@ -77,7 +79,14 @@ impl World {
             inputs: json!({}),
             config: Map::new(),
             recorded: Vec::new(),
+            thread: None,
         }
+    }
+
+    /// A turn of a chat.
+    pub(crate) fn in_a_chat(mut self) -> Self {
+        self.thread = Some("thr_1".to_owned());
+        self
     }
 
     pub(crate) fn inputs(mut self, inputs: Value) -> Self {
@@ -158,7 +167,7 @@ impl World {
             run: RunInfo {
                 id: "run_1".into(),
                 workflow_id: "wf_1".into(),
-                thread_id: None,
+                thread_id: self.thread.clone(),
                 trigger: "api".into(),
             },
             lives: self.lives.clone(),

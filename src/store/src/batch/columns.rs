@@ -7,8 +7,9 @@ use uuid::Uuid;
 
 use super::Batch;
 use super::tables::{
-    Blobs, Chunks, Copies, Cuts, Events, INLINE_RESULT, Items, Latest, Outbox, Questions, Queued, Runs,
-    StepRow, Steps, Streams, Threads, Updates,
+    Blobs, Chunks, Copies, Cuts, Events, INLINE_RESULT, Items, Latest, Outbox, Questions, Queued,
+    RemovedItemRow, RemovedItems, ReplacedItemRow, ReplacedItems, Runs, StepRow, Steps, Streams, Threads,
+    Updates,
 };
 use crate::blobs::records::{address, chunks};
 
@@ -16,6 +17,8 @@ use crate::blobs::records::{address, chunks};
 pub(super) struct Columns<'a> {
     pub(super) threads: Threads<'a>,
     pub(super) items: Items<'a>,
+    pub(super) replaced_items: ReplacedItems<'a>,
+    pub(super) removed_items: RemovedItems<'a>,
     pub(super) cuts: Cuts<'a>,
     pub(super) runs: Runs<'a>,
     pub(super) streams: Streams<'a>,
@@ -37,7 +40,6 @@ impl<'a> Columns<'a> {
         let mut columns = Self::default();
         for batch in batches {
             batch.threads.iter().for_each(|row| columns.threads.push(row));
-            batch.items.iter().for_each(|row| columns.items.push(row));
             batch.cuts.iter().for_each(|row| columns.cuts.push(row));
             batch.streams.iter().for_each(|row| columns.streams.push(row));
             batch.copies.iter().for_each(|row| columns.copies.push(row));
@@ -52,8 +54,40 @@ impl<'a> Columns<'a> {
             columns.runs.push((row, updates.iter().find(|(update, _)| update.id == row.id).copied()));
         }
         updates.into_iter().for_each(|update| columns.updates.push(update));
+        columns.thread_items(batches);
         columns.journal(batches);
         columns
+    }
+
+    /// Items as they are after the commit: one statement sees no row that it adds itself. Changes are written also for items that are
+    /// added here, since a batch that is sent again may have added them before.
+    fn thread_items(&mut self, batches: &[&'a Batch]) {
+        let mut replaced: Vec<&'a ReplacedItemRow> = Vec::new();
+        for row in batches.iter().flat_map(|batch| &batch.replaced_items) {
+            let same = |old: &&mut &'a ReplacedItemRow| (old.thread_id, old.id) == (row.thread_id, row.id);
+            match replaced.iter_mut().find(same) {
+                Some(old) => *old = row,
+                None => replaced.push(row),
+            }
+        }
+        let mut removed: Vec<&'a RemovedItemRow> = Vec::new();
+        for row in batches.iter().flat_map(|batch| &batch.removed_items) {
+            if !removed.contains(&row) {
+                removed.push(row);
+            }
+        }
+        let is_removed = |thread, id| removed.iter().any(|row| (row.thread_id, row.id) == (thread, id));
+        for row in batches.iter().flat_map(|batch| &batch.items) {
+            if is_removed(row.thread_id, row.id) {
+                continue;
+            }
+            let changed = replaced.iter().find(|new| (new.thread_id, new.id) == (row.thread_id, row.id));
+            self.items.push((row, changed.map_or(row.content.as_str(), |new| new.content.as_str())));
+        }
+        for row in replaced.into_iter().filter(|row| !is_removed(row.thread_id, row.id)) {
+            self.replaced_items.push(row);
+        }
+        removed.iter().for_each(|row| self.removed_items.push(row));
     }
 
     /// The journal's rows, and the blobs of their large results.

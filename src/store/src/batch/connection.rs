@@ -153,6 +153,8 @@ mod tests {
             id: kernel::ItemKey([0; 24]),
             content: String::new(),
             answers: None,
+            run_id: None,
+            key: None,
         });
         LaneConnection { connection }.commit(lease, &batch).await.unwrap_err()
     }

@@ -15,8 +15,8 @@ use uuid::Uuid;
 
 pub use connection::{LaneConnection, LaneError};
 pub use tables::{
-    CopyRow, CutRow, EventsRow, INLINE_RESULT, ItemRow, OutboxRow, QuestionRow, QueueRow, RunRow, RunUpdate,
-    StepRow, StreamRow, ThreadRow,
+    CopyRow, CutRow, EventsRow, INLINE_RESULT, ItemRow, OutboxRow, QuestionRow, QueueRow, RemovedItemRow,
+    ReplacedItemRow, RunRow, RunUpdate, StepRow, StreamRow, ThreadRow,
 };
 
 /// Declares the rows of a batch.
@@ -48,6 +48,10 @@ batch! {
     threads: ThreadRow,
     /// Items to add.
     items: ItemRow,
+    /// Items that now contain something else.
+    replaced_items: ReplacedItemRow,
+    /// Items to delete.
+    removed_items: RemovedItemRow,
     /// Items to take out.
     cuts: CutRow,
     /// Runs to create.
@@ -77,11 +81,12 @@ impl Batch {
     #[must_use]
     pub fn weight(&self) -> usize {
         let items: usize = self.items.iter().map(|row| row.content.len()).sum();
+        let replaced: usize = self.replaced_items.iter().map(|row| row.content.len()).sum();
         let runs: usize = self.runs.iter().map(|row| row.inputs.len()).sum();
         let steps: usize = self.steps.iter().map(|row| row.result.as_ref().map_or(0, String::len)).sum();
         let outbox: usize = self.outbox.iter().map(|row| row.request.len()).sum();
         let updates: usize = self.updates.iter().map(|row| row.output.as_ref().map_or(0, String::len)).sum();
         let events: usize = self.events.iter().map(|row| row.frames.len()).sum();
-        items + runs + steps + outbox + updates + events
+        items + replaced + runs + steps + outbox + updates + events
     }
 }

@@ -8,7 +8,7 @@ use diesel::sql_types::{Array, BigInt, Uuid as SqlUuid};
 use uuid::Uuid;
 
 use super::columns::Columns;
-use super::tables::{Chunks, Copies, Queued, Updates};
+use super::tables::{Chunks, Copies, Queued, RemovedItems, ReplacedItems, Updates};
 use crate::system::partitions::partition_name;
 
 /// An attempt's outcome follows its start; nothing follows an outcome.
@@ -54,6 +54,7 @@ impl QueryFragment<Pg> for Commit<'_> {
         let returning = if queued.is_empty() && left.is_empty() { "" } else { " RETURNING runs.id" };
         threads.insert(out, None, skip, "")?;
         items.insert(out, None, skip, "")?;
+        self.changed_items(out)?;
         cuts.insert(out, None, skip, "")?;
         runs.insert(out, None, skip, returning)?;
         streams.insert(out, None, skip, "")?;
@@ -82,6 +83,28 @@ impl QueryFragment<Pg> for Commit<'_> {
 
 /// The parts that are more than an insert.
 impl Commit<'_> {
+    fn changed_items<'b>(&'b self, out: &mut AstPass<'_, 'b, Pg>) -> QueryResult<()> {
+        let Columns { replaced_items, removed_items, .. } = &self.columns;
+        if !replaced_items.is_empty() {
+            // What a run has created itself is not kept: only what it finds.
+            out.push_sql(
+                ", put_replaced AS (UPDATE thread_items i SET content = t.content, changed_by = t.run_id, before = CASE \
+                 WHEN i.run_id = t.run_id THEN NULL WHEN i.changed_by = t.run_id THEN i.before ELSE i.content END \
+                 FROM fence, ",
+            );
+            replaced_items.values(out)?;
+            names(out, ReplacedItems::NAMES);
+            out.push_sql(" WHERE i.thread_id = t.thread_id AND i.id = t.id)");
+        }
+        if !removed_items.is_empty() {
+            out.push_sql(", put_removed AS (DELETE FROM thread_items i USING fence, ");
+            removed_items.values(out)?;
+            names(out, RemovedItems::NAMES);
+            out.push_sql(" WHERE i.thread_id = t.thread_id AND i.id = t.id)");
+        }
+        Ok(())
+    }
+
     fn copies<'b>(&'b self, out: &mut AstPass<'_, 'b, Pg>) -> QueryResult<()> {
         let copies = &self.columns.copies;
         if copies.is_empty() {

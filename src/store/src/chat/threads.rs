@@ -40,6 +40,38 @@ pub struct StoredItem {
     pub item: ThreadItem,
     /// The user's message that it answers; `None` for a user's message, or if it is not known.
     pub answers: Option<ItemKey>,
+    /// The run that created it; `None` for a user's message, or if it is not known.
+    pub run: Option<Uuid>,
+}
+
+/// An item of an earlier turn, or one that no reader receives, for a run that may change it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FoundItem {
+    /// Its id.
+    pub id: ItemKey,
+    /// The item.
+    pub item: ThreadItem,
+    /// The item before the run changed it, if it did.
+    pub before: Option<ThreadItem>,
+}
+
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = thread_items)]
+#[diesel(check_for_backend(diesel::pg::Pg))]
+struct FoundRow {
+    id: Vec<u8>,
+    content: String,
+    changed_by: Option<Uuid>,
+    before: Option<String>,
+}
+
+impl FoundRow {
+    fn read(self, run: Uuid) -> Result<FoundItem, StoreError> {
+        let id = self.id.try_into().map_err(|_| StoreError::Corrupt("item key".to_owned()))?;
+        let before = self.before.filter(|_| self.changed_by == Some(run));
+        let before = before.map(|before| item(&before)).transpose()?;
+        Ok(FoundItem { id: ItemKey(id), item: item(&self.content)?, before })
+    }
 }
 
 /// Whose threads, and of which workflow.
@@ -240,6 +272,50 @@ impl Store {
         items(&rows)
     }
 
+    /// The newest item of a thread with this key, for a run that may change it.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn item_with_key(
+        &self,
+        thread: ThreadId,
+        key: &str,
+        run: Uuid,
+    ) -> Result<Option<FoundItem>, StoreError> {
+        let row: Option<FoundRow> = thread_items::table
+            .filter(thread_items::thread_id.eq(thread.0))
+            .filter(thread_items::key.eq(key))
+            .filter(is_shown!())
+            .order(thread_items::id.desc())
+            .select(FoundRow::as_select())
+            .first(&mut *self.connection().await?)
+            .await
+            .optional()?;
+        row.map(|row| row.read(run)).transpose()
+    }
+
+    /// What the events of a run do not say: items that it added and no reader receives, and items of earlier turns that it
+    /// changed. In order.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn items_behind_events(
+        &self,
+        thread: ThreadId,
+        run: Uuid,
+    ) -> Result<Vec<FoundItem>, StoreError> {
+        let is_own = thread_items::run_id.eq(run).or(thread_items::changed_by.eq(run));
+        let rows: Vec<FoundRow> = thread_items::table
+            .filter(thread_items::thread_id.eq(thread.0))
+            .filter(is_own)
+            .order(thread_items::id)
+            .select(FoundRow::as_select())
+            .load(&mut *self.connection().await?)
+            .await?;
+        let found = rows.into_iter().map(|row| row.read(run)).collect::<Result<Vec<_>, _>>()?;
+        Ok(found.into_iter().filter(|found| found.before.is_some() || found.item.is_hidden()).collect())
+    }
+
     /// Whether an item is in the thread, and the thread is not deleted.
     ///
     /// # Errors
@@ -255,17 +331,17 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn thread_items(&self, id: ThreadId) -> Result<Vec<StoredItem>, StoreError> {
-        let rows: Vec<(String, Option<Vec<u8>>)> = thread_items::table
+        let rows: Vec<(String, Option<Vec<u8>>, Option<Uuid>)> = thread_items::table
             .filter(thread_items::thread_id.eq(id.0))
             .filter(is_shown!())
             .filter(not_deleted!(id))
             .order(thread_items::id)
-            .select((thread_items::content, thread_items::answers))
+            .select((thread_items::content, thread_items::answers, thread_items::run_id))
             .load(&mut *self.connection().await?)
             .await?;
         let key = |key: Vec<u8>| key.try_into().ok().map(ItemKey);
-        let items = rows.into_iter().map(|(content, answers)| {
-            Ok(StoredItem { item: item(&content)?, answers: answers.and_then(key) })
+        let items = rows.into_iter().map(|(content, answers, run)| {
+            Ok(StoredItem { item: item(&content)?, answers: answers.and_then(key), run })
         });
         items.collect()
     }

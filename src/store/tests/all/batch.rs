@@ -31,7 +31,7 @@ async fn what_was_committed_is_read_back() {
     assert_eq!((run.status, run.started_at), (RunState::Succeeded, Some(turn.now)));
     assert!(world.store.stream(turn.stream).await.unwrap().unwrap().ended);
     let items = world.store.thread_items(turn.thread).await.unwrap();
-    let texts: Vec<String> = items.iter().map(|stored| stored.item.as_message().1).collect();
+    let texts: Vec<String> = items.iter().map(|stored| stored.item.as_message().unwrap().1).collect();
     assert_eq!(texts, ["Hi", "Bye"]);
     let journal = world.store.journal(turn.run).await.unwrap();
     assert_eq!((journal.len(), journal[0].status.as_str()), (1, "succeeded"));
@@ -195,7 +195,7 @@ async fn a_nul_in_a_users_text_survives() {
     assert!(batch.items[0].content.contains(r"a\u0000b"));
     world.commit(lease, &batch).await.unwrap();
     let items = world.store.thread_items(turn.thread).await.unwrap();
-    assert_eq!(items[0].item.as_message().1, "a\0b \u{1F600} \u{FFFF}");
+    assert_eq!(items[0].item.as_message().unwrap().1, "a\0b \u{1F600} \u{FFFF}");
     assert_eq!(world.store.run(turn.run).await.unwrap().unwrap().inputs, batch.runs[0].inputs);
 }
 

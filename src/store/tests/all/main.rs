@@ -9,6 +9,7 @@ mod credentials;
 mod fencing;
 mod foreign;
 mod idempotency;
+mod items;
 mod journal;
 mod keys;
 mod leases;

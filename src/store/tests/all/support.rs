@@ -149,7 +149,14 @@ impl Turn {
     }
 
     pub(crate) fn item(&self, number: usize, content: &str) -> ItemRow {
-        ItemRow { thread_id: self.thread, id: self.items[number], content: content.to_owned(), answers: None }
+        ItemRow {
+            thread_id: self.thread,
+            id: self.items[number],
+            content: content.to_owned(),
+            answers: None,
+            run_id: None,
+            key: None,
+        }
     }
 
     pub(crate) fn run_row(&self) -> RunRow {

@@ -3,7 +3,7 @@
 use kernel::ItemKey;
 use store::batch::{Batch, CutRow, ItemRow};
 use store::{Slice, TurnsToStop};
-use wire::chat::ThreadItem;
+use wire::chat::{ItemBody, ThreadItem};
 
 use crate::support::World;
 
@@ -14,26 +14,17 @@ fn key(n: u8) -> ItemKey {
 /// A user's message when `n` is odd, an answer when it is even, as the service itself writes them.
 fn content(n: u8) -> String {
     let (id, thread_id, created_at) = (key(n).wire("msg"), "thr_1".to_owned(), "t".to_owned());
-    let item = if n % 2 == 1 {
-        ThreadItem::UserMessage {
-            id,
-            thread_id,
-            created_at,
+    let body = if n % 2 == 1 {
+        ItemBody::UserMessage {
             content: Vec::new(),
             attachments: Vec::new(),
             quoted_text: None,
             inference_options: wire::chat::InferenceOptions::default(),
         }
     } else {
-        ThreadItem::AssistantMessage {
-            id,
-            thread_id,
-            created_at,
-            content: Vec::new(),
-            status: None,
-            reason: None,
-        }
+        ItemBody::AssistantMessage { content: Vec::new(), status: None, reason: None }
     };
+    let item = ThreadItem { id, thread_id, created_at, body };
     serde_json::to_string(&item).unwrap()
 }
 
@@ -44,7 +35,14 @@ async fn a_cut_hides_what_was_said_up_to_it_but_not_later_messages() {
     let thread = turn.thread;
     let other = world.turn().thread;
     let items = [thread, other].into_iter().flat_map(|thread_id| {
-        (1..=9).map(move |n| ItemRow { thread_id, id: key(n), content: content(n), answers: None })
+        (1..=9).map(move |n| ItemRow {
+            thread_id,
+            id: key(n),
+            content: content(n),
+            answers: None,
+            run_id: None,
+            key: None,
+        })
     });
     world.commit(lease, &Batch { items: items.collect(), ..Batch::default() }).await.unwrap();
     let shown = async |thread| {

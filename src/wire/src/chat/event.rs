@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::item::{Annotation, ContentPart, OutputText, Thread, ThreadItem};
+use super::content::{Annotation, ContentPart, OutputText};
+use super::item::{Thread, ThreadItem};
+use super::parts::{GeneratedImage, Task, WidgetRoot};
 
 /// One event of a chat stream.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -150,6 +152,55 @@ pub enum ItemUpdate {
         /// The whole part.
         content: ContentPart,
     },
+    /// A widget changed.
+    #[serde(rename = "widget.root.updated")]
+    WidgetUpdated {
+        /// The whole widget.
+        widget: WidgetRoot,
+    },
+    /// One component of a widget changed.
+    #[serde(rename = "widget.component.updated")]
+    ComponentUpdated {
+        /// Id of the component.
+        component_id: String,
+        /// The whole component.
+        component: Map<String, Value>,
+    },
+    /// The text of a widget's component continues.
+    #[serde(rename = "widget.streaming_text.value_delta")]
+    ComponentText {
+        /// Id of the component.
+        component_id: String,
+        /// The text to append.
+        delta: String,
+        /// Whether the text is complete.
+        done: bool,
+    },
+    /// A task was appended to a list.
+    #[serde(rename = "workflow.task.added")]
+    TaskAdded {
+        /// Its index.
+        task_index: u32,
+        /// The task.
+        task: Task,
+    },
+    /// A task of a list changed.
+    #[serde(rename = "workflow.task.updated")]
+    TaskUpdated {
+        /// Its index.
+        task_index: u32,
+        /// The task.
+        task: Task,
+    },
+    /// A generated image changed.
+    #[serde(rename = "generated_image.updated")]
+    ImageUpdated {
+        /// The image.
+        image: GeneratedImage,
+        /// From 0 to 1.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        progress: Option<f64>,
+    },
 }
 
 /// A piece of text in the interface's dialect.
@@ -170,7 +221,7 @@ impl ItemUpdate {
             Self::PieceAdded { part } => Some(&part.text),
             Self::TextDelta { delta, .. } => Some(delta),
             Self::PartAdded { content: ContentPart::OutputText(OutputText { text, .. }), .. } => Some(text),
-            Self::AnnotationAdded { .. } | Self::PartDone { .. } => None,
+            _ => None,
         }
     }
 }

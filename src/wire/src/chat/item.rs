@@ -3,6 +3,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::content::{Attachment, ContentPart};
+use super::parts::{
+    GeneratedImage, InputStatus, StructuredInput, Task, TaskList, ToolCallStatus, WidgetRoot,
+};
 use super::request::{InferenceOptions, UserMessageContent};
 use crate::Timestamp;
 
@@ -70,16 +74,25 @@ impl<T> Default for Page<T> {
 /// One entry of a thread.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ThreadItem {
+    /// What it contains. First, since stored items are told apart by how their JSON begins.
+    #[serde(flatten)]
+    pub body: ItemBody,
+    /// A prefix for its kind ([`ItemBody::prefix`]), and a key.
+    pub id: String,
+    /// The thread that contains it.
+    pub thread_id: String,
+    /// When it was accepted or started.
+    pub created_at: Timestamp,
+}
+
+/// What an item contains, by its kind.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum ThreadItem {
+pub enum ItemBody {
     /// What the user said.
     UserMessage {
-        /// `msg_…`.
-        id: String,
-        /// The thread it stands in.
-        thread_id: String,
-        /// When it was accepted.
-        created_at: Timestamp,
         /// Texts and tags.
         content: Vec<UserMessageContent>,
         /// Files, as objects.
@@ -92,12 +105,6 @@ pub enum ThreadItem {
     },
     /// What the workflow answered.
     AssistantMessage {
-        /// `msg_…`.
-        id: String,
-        /// The thread it stands in.
-        thread_id: String,
-        /// When it was begun.
-        created_at: Timestamp,
         /// The parts of the answer.
         content: Vec<ContentPart>,
         /// Set if the answer ended before it was complete.
@@ -107,51 +114,155 @@ pub enum ThreadItem {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<IncompleteReason>,
     },
-    /// A note to the model; never sent to a client.
+    /// A call of a tool that the client runs.
+    ClientToolCall {
+        /// Whether the client has returned its output.
+        status: ToolCallStatus,
+        /// Id of the call.
+        call_id: String,
+        /// Name of the tool.
+        name: String,
+        /// Its arguments.
+        arguments: Map<String, Value>,
+        /// Any JSON, once completed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output: Option<Value>,
+    },
+    /// Questions with a form for their answers.
+    StructuredInput {
+        /// Whether they were answered.
+        status: InputStatus,
+        /// The questions.
+        inputs: Vec<StructuredInput>,
+    },
+    /// A widget.
+    Widget {
+        /// Its root component.
+        widget: WidgetRoot,
+        /// Text for the clipboard, and for models.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        copy_text: Option<String>,
+    },
+    /// A list of tasks.
+    Workflow {
+        /// The tasks with their summary.
+        workflow: TaskList,
+    },
+    /// A single task.
+    Task {
+        /// The task.
+        task: Task,
+    },
+    /// A generated image.
+    GeneratedImage {
+        /// The image, once there is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        image: Option<GeneratedImage>,
+    },
+    /// A hint for the page: nothing more of this turn is visible.
+    EndOfTurn,
+    /// Context of the workflow for models; never sent to a client.
+    HiddenContextItem {
+        /// Any JSON.
+        content: Value,
+    },
+    /// Context of the service for models; never sent to a client.
     SdkHiddenContext {
-        /// `shcx_…`.
-        id: String,
-        /// The thread it stands in.
-        thread_id: String,
-        /// When it was written.
-        created_at: Timestamp,
-        /// What the model is told.
+        /// Text.
         content: String,
     },
 }
+
+/// How much of a widget without a text models read, bytes.
+const WIDGET_TEXT: usize = 8 * 1024;
 
 impl ThreadItem {
     /// The item's id.
     #[must_use]
     pub fn id(&self) -> &str {
-        match self {
-            Self::UserMessage { id, .. }
-            | Self::AssistantMessage { id, .. }
-            | Self::SdkHiddenContext { id, .. } => id,
-        }
+        &self.id
     }
 
-    /// Whether it is for the model alone and never sent to a client.
+    /// Whether it is for models only and never sent to a client.
     #[must_use]
     pub fn is_hidden(&self) -> bool {
+        matches!(self.body, ItemBody::HiddenContextItem { .. } | ItemBody::SdkHiddenContext { .. })
+    }
+
+    /// The role and the text for models; `None` if models do not see the item.
+    #[must_use]
+    pub fn as_message(&self) -> Option<(&'static str, String)> {
+        self.body.as_message()
+    }
+}
+
+impl ItemBody {
+    /// A complete assistant message.
+    #[must_use]
+    pub fn message(text: impl Into<String>) -> Self {
+        Self::AssistantMessage { content: vec![ContentPart::text(text)], status: None, reason: None }
+    }
+
+    /// Prefix of its id.
+    #[must_use]
+    pub const fn prefix(&self) -> &'static str {
         match self {
-            Self::UserMessage { .. } | Self::AssistantMessage { .. } => false,
-            Self::SdkHiddenContext { .. } => true,
+            Self::UserMessage { .. }
+            | Self::AssistantMessage { .. }
+            | Self::StructuredInput { .. }
+            | Self::Widget { .. }
+            | Self::GeneratedImage { .. } => "msg",
+            Self::ClientToolCall { .. } => "tc",
+            Self::Workflow { .. } => "wf",
+            Self::Task { .. } => "tsk",
+            Self::EndOfTurn => "eot",
+            Self::HiddenContextItem { .. } => "hcx",
+            Self::SdkHiddenContext { .. } => "shcx",
         }
     }
 
-    /// The text a model reads, and the role it reads it in.
+    /// Whether an item with this id is never sent to a client.
     #[must_use]
-    pub fn as_message(&self) -> (&'static str, String) {
+    pub fn is_hidden_id(id: &str) -> bool {
+        ["hcx_", "shcx_"].iter().any(|prefix| id.starts_with(prefix))
+    }
+
+    /// Text of an assistant message.
+    #[must_use]
+    pub fn text(&self) -> Option<String> {
+        match self {
+            Self::AssistantMessage { content, .. } => {
+                Some(content.iter().map(|ContentPart::OutputText(part)| part.text.as_str()).collect())
+            }
+            _ => None,
+        }
+    }
+
+    /// See [`ThreadItem::as_message`].
+    fn as_message(&self) -> Option<(&'static str, String)> {
         match self {
             Self::UserMessage { content, .. } => {
-                ("user", content.iter().map(UserMessageContent::model_text).collect())
+                Some(("user", content.iter().map(UserMessageContent::model_text).collect()))
             }
-            Self::AssistantMessage { content, .. } => (
-                "assistant",
-                content.iter().map(|ContentPart::OutputText(part)| part.text.as_str()).collect(),
-            ),
-            Self::SdkHiddenContext { content, .. } => ("system", content.clone()),
+            Self::AssistantMessage { .. } => Some(("assistant", self.text()?)),
+            Self::StructuredInput { status: InputStatus::Pending, .. } => None,
+            Self::StructuredInput { inputs, .. } => {
+                let lines: Vec<String> = inputs.iter().map(StructuredInput::line).collect();
+                Some(("user", lines.join("\n")))
+            }
+            Self::Widget { widget, copy_text } => {
+                let text = copy_text.clone().unwrap_or_else(|| {
+                    let mut text = Value::Object(widget.0.clone()).to_string();
+                    text.truncate(text.floor_char_boundary(WIDGET_TEXT));
+                    text
+                });
+                Some(("assistant", text))
+            }
+            Self::GeneratedImage { .. } => Some(("assistant", "[image]".to_owned())),
+            Self::HiddenContextItem { content: Value::String(text) } => Some(("system", text.clone())),
+            Self::HiddenContextItem { content } => Some(("system", content.to_string())),
+            Self::SdkHiddenContext { content } => Some(("system", content.clone())),
+            Self::ClientToolCall { .. } | Self::Workflow { .. } | Self::Task { .. } | Self::EndOfTurn => None,
         }
     }
 }
@@ -176,103 +287,4 @@ pub enum IncompleteReason {
     Abandoned,
     /// The workflow failed.
     Failed,
-}
-
-/// A file in a message.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Attachment {
-    /// `atc_…`.
-    pub id: String,
-    /// The file's name.
-    pub name: String,
-    /// Its media type.
-    pub mime_type: String,
-    /// `file` or `image`.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// Opaque; never a server path.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub storage_path: Option<String>,
-    /// Images only: where to load them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub preview_url: Option<String>,
-}
-
-/// A part of an assistant message.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum ContentPart {
-    /// Text.
-    OutputText(OutputText),
-}
-
-/// Text with its annotations.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct OutputText {
-    /// The text.
-    pub text: String,
-    /// Sources and entities it names.
-    #[serde(default)]
-    pub annotations: Vec<Annotation>,
-}
-
-impl ContentPart {
-    /// Plain text.
-    #[must_use]
-    pub fn text(text: impl Into<String>) -> Self {
-        Self::OutputText(OutputText { text: text.into(), annotations: Vec::new() })
-    }
-}
-
-/// A mark in a text.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "Annotation", transform = crate::schema::tagged("annotation")))]
-#[serde(tag = "type", rename = "annotation")]
-pub struct Annotation {
-    /// What it points at.
-    pub source: Source,
-    /// Character position of the mark; equal positions group.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub index: Option<u64>,
-}
-
-/// What an annotation points at.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum Source {
-    /// A file.
-    File {
-        /// Shown to the user.
-        title: String,
-        /// Its name.
-        filename: String,
-    },
-    /// A page.
-    Url {
-        /// Shown to the user.
-        title: String,
-        /// Its address.
-        url: String,
-        /// Who wrote it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        attribution: Option<String>,
-    },
-    /// A thing the page knows.
-    Entity {
-        /// Shown to the user.
-        title: String,
-        /// The page's id of it.
-        id: String,
-        /// Whether it can be clicked.
-        #[serde(default)]
-        interactive: bool,
-        /// For the page.
-        #[serde(default)]
-        data: Map<String, Value>,
-    },
 }

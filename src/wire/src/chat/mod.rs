@@ -1,23 +1,20 @@
 //! The chat: requests, thread items, stream events.
 
+mod content;
 mod event;
 mod item;
 mod parse;
+mod parts;
 mod request;
 mod title;
 
-pub use event::{ChatEvent, ItemUpdate, NoticeLevel, PiecePart, StreamErrorCode, StreamOptions};
-pub use item::{
-    Annotation, Attachment, ContentPart, IncompleteReason, MessageStatus, OutputText, Page, Source, Thread,
-    ThreadItem, ThreadStatus,
-};
+pub use content::*;
+pub use event::*;
+pub use item::*;
 pub use parse::refusal;
-pub use request::{
-    AttachmentRef, ChatAnswer, ChatCall, ChatOperation, ChatRequest, FeedbackKind, InferenceOptions, Order,
-    PageRequest, ToolChoice, UserMessageContent, UserMessageInput,
-};
-
-pub use title::{LONGEST_TITLE, title_of, title_of_message};
+pub use parts::*;
+pub use request::*;
+pub use title::*;
 
 /// Who a stream's pieces of text are written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

@@ -12,7 +12,7 @@ use store::OwnerKind;
 use store::batch::{Batch, ItemRow, RunRow, StreamRow, ThreadRow};
 use uuid::Uuid;
 use wire::chat::{
-    ChatEvent, Dialect, Page, StreamOptions, Thread, ThreadItem, ThreadStatus, UserMessageInput,
+    ChatEvent, Dialect, ItemBody, Page, StreamOptions, Thread, ThreadItem, ThreadStatus, UserMessageInput,
     title_of_message,
 };
 use wire::{BusyThread, sse};
@@ -113,15 +113,14 @@ pub(super) fn rows(
         Target::Again(_, message) => Some(Again { item: message, asked: item, started: false }),
         Target::NewThread(_) | Target::Thread(_) => None,
     };
-    let user_message = ThreadItem::UserMessage {
-        id: item.wire("msg"),
-        thread_id: thread.to_string(),
-        created_at: created_at.clone(),
+    let body = ItemBody::UserMessage {
         content: new.input.content.clone(),
         attachments: Vec::new(),
         quoted_text: new.input.quoted_text.clone(),
         inference_options: new.input.inference_options.clone(),
     };
+    let (id, thread_id) = (item.wire(body.prefix()), thread.to_string());
+    let user_message = ThreadItem { id, thread_id, created_at: created_at.clone(), body };
     let inputs = json!({
         "message": new.input.model_text(),
         "thread_id": thread.to_string(),
@@ -186,7 +185,14 @@ pub(super) fn rows(
         Some(again) => batch.cuts.push(cut(&again)),
         None => {
             let content = to_json(&user_message);
-            batch.items.push(ItemRow { thread_id: thread, id: item, content, answers: None });
+            batch.items.push(ItemRow {
+                thread_id: thread,
+                id: item,
+                content,
+                answers: None,
+                run_id: None,
+                key: None,
+            });
             first = (!batch.threads.is_empty()).then(|| user_message.clone());
             events.push(ChatEvent::ItemDone { item: user_message });
         }

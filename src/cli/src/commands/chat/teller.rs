@@ -120,10 +120,7 @@ impl Teller {
 
     /// An item that comes whole is what counts: shows what was not streamed of it.
     fn settle(&mut self, item: &ThreadItem) -> Result<(), Failure> {
-        if !matches!(item, ThreadItem::AssistantMessage { .. }) {
-            return Ok(());
-        }
-        let whole = item.as_message().1;
+        let Some(whole) = item.body.text() else { return Ok(()) };
         let shown = self.replies.iter().find(|(id, _)| id == item.id()).map(|(_, text)| text.clone());
         let shown = shown.unwrap_or_default();
         match whole.strip_prefix(shown.as_str()) {

@@ -1,10 +1,10 @@
-//! `reply`, `progress`, `notice`.
+//! `reply`, `progress`, `notice`, `show`, `hidden`.
 
 use serde_json::{Value, json};
 use wire::ErrorCode;
 
 use crate::ports::{alone, graph, plan, reply};
-use crate::world::{World, refused};
+use crate::world::{World, recorded, refused};
 
 #[tokio::test]
 async fn progress_and_notices_stand_outside_the_message() {
@@ -93,5 +93,112 @@ async fn what_cannot_be_filled_is_not_said() {
         let error = world.run(&plan(&alone(&node))).await.unwrap_err();
         assert_eq!((error.code, error.node.as_deref()), (ErrorCode::NodeFailed, Some("n")));
         assert!(world.sink.text().is_empty() && world.sink.aside.lock().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn items_stand_among_the_texts_in_the_order_of_the_file() {
+    let nodes = json!([
+        reply("said", "Hello {{ inputs.name }}"),
+        {"name": "one", "type": "show", "kind": "task", "key": "of {{ inputs.name }}",
+         "task": {"type": "custom", "title": "{{ inputs.name }}", "icon": "lucide:upload"}},
+        {"name": "whole", "type": "show", "kind": "task", "task": "{{ inputs.task }}"},
+        {"name": "gone", "type": "show", "kind": "workflow", "workflow": null, "key": "w"},
+        {"name": "h", "type": "hidden", "content": {"for": "{{ inputs.name }}"}},
+        {"name": "end", "type": "show", "kind": "end_of_turn"},
+    ]);
+    let edges = json!([
+        ["START", "said"],
+        ["said", "one"],
+        ["one", "whole"],
+        ["whole", "gone"],
+        ["gone", "h"],
+        ["h", "end"]
+    ]);
+    let mut graph = graph(nodes, edges);
+    graph["output"] = json!({"one": "{{ results.one }}", "h": "{{ results.h }}"});
+    let inputs = json!({"name": "Ada", "task": {"type": "thought", "content": "why"}});
+    let expected = [
+        "Hello Ada",
+        r#"<of Ada: {"type":"task","task":{"status_indicator":"none","type":"custom","title":"Ada","icon":"lucide:upload"}}>"#,
+        r#"<{"type":"task","task":{"status_indicator":"none","type":"thought","content":"why"}}>"#,
+        "<w: >",
+        r#"<{"type":"hidden_context_item","content":{"for":"Ada"}}>"#,
+        r#"<{"type":"end_of_turn"}>"#,
+    ];
+    let world = World::new().in_a_chat().inputs(inputs.clone());
+    let output = world.run(&plan(&graph)).await.unwrap();
+    assert_eq!(output, json!({"one": {"kind": "task", "key": "of Ada"}, "h": {}}));
+    assert_eq!(world.sink.text(), expected.concat());
+    // A resumed run produces them again.
+    let rows = world.journal.rows.lock().clone();
+    let resumed = World::new().in_a_chat().inputs(inputs.clone()).recorded(recorded(&rows));
+    resumed.run(&plan(&graph)).await.unwrap();
+    assert_eq!(resumed.sink.text(), expected.concat());
+    // Outside of a chat they are results alone.
+    let alone = World::new().inputs(inputs);
+    assert_eq!(alone.run(&plan(&graph)).await.unwrap(), output);
+    assert_eq!(alone.sink.text(), "Hello Ada");
+}
+
+#[test]
+fn bad_items_are_named_when_they_are_saved() {
+    let of = |fields: Value| {
+        let mut node = json!({"name": "n", "type": "show"});
+        node.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        refused(&node)
+    };
+    for (fields, problems) in [
+        (json!({}), vec!["/kind required"]),
+        (json!({"kind": "tasks"}), vec!["/kind choice"]),
+        (json!({"kind": "task"}), vec!["/task required"]),
+        (json!({"kind": "task", "task": null}), vec!["/key required"]),
+        (json!({"kind": "task", "task": {"type": "thought"}}), vec!["/task schema"]),
+        (json!({"kind": "task", "task": {"type": "custom", "icon": "upload"}}), vec!["/task/icon schema"]),
+        (json!({"kind": "task", "task": {"type": "custom", "titel": "x"}}), vec!["/task schema"]),
+        (
+            json!({"kind": "workflow", "workflow": {"type": "custom", "tasks": [{"type": "x"}]}}),
+            vec!["/workflow/tasks/0/type schema"],
+        ),
+        (
+            json!({"kind": "workflow", "workflow": {"type": "custom", "tasks": [], "summary": {}}}),
+            vec!["/workflow/summary schema"],
+        ),
+        (json!({"kind": "end_of_turn", "key": 1}), vec!["/key type"]),
+        (json!({"kind": "end_of_turn", "more": true}), vec!["/more not_yet"]),
+        (json!({"kind": "end_of_turn", "task": {}}), vec!["/task kind"]),
+    ] {
+        assert_eq!(of(fields.clone()), problems, "{fields}");
+    }
+    assert_eq!(refused(&json!({"name": "n", "type": "hidden"})), ["/content required"]);
+}
+
+#[tokio::test]
+async fn bad_items_fail_their_node() {
+    for (node, message) in [
+        (json!({"name": "n", "type": "show", "kind": "task", "task": "{{ inputs.x }}"}), "/task/type: "),
+        (json!({"name": "n", "type": "show", "kind": "end_of_turn", "key": "{{ inputs.long }}"}), "/key: "),
+        (json!({"name": "n", "type": "hidden", "content": "{{ inputs.large }}"}), "content of 65538 bytes"),
+    ] {
+        let inputs = json!({"x": {"type": "none"}, "long": "k".repeat(65), "large": "x".repeat(65_536)});
+        let world = World::new().in_a_chat().inputs(inputs);
+        let error = world.run(&plan(&alone(&node))).await.unwrap_err();
+        assert!(error.message.starts_with(message), "{error:?}");
+        assert_eq!(world.sink.text(), "");
+    }
+}
+
+#[tokio::test]
+async fn a_run_sends_at_most_a_thousand_items() {
+    let body = json!({"type": "hidden", "content": "{{ item }}"});
+    let node =
+        json!({"name": "all", "type": "for_each", "items": "{{ range(inputs.n) | list }}", "body": body});
+    for (count, good) in [(1_000, true), (1_001, false)] {
+        let world = World::new().in_a_chat().inputs(json!({"n": count}));
+        let ran = world.run(&plan(&alone(&node))).await;
+        assert_eq!(ran.is_ok(), good, "{count}: {ran:?}");
+        if let Err(error) = ran {
+            assert_eq!(error.code, ErrorCode::NodeResultTooLarge);
+        }
     }
 }

@@ -6,7 +6,7 @@ use auth::visitor::Visitor;
 use kernel::{ItemKey, ThreadId};
 use serde_json::{Map, Value};
 use store::OwnerKind;
-use wire::chat::{ThreadItem, UserMessageInput};
+use wire::chat::{ItemBody, UserMessageInput};
 use wire::{ErrorCode, FieldError};
 
 use super::access::Access;
@@ -136,8 +136,8 @@ async fn message(app: &App, thread: ThreadId, id: &str) -> ApiResult<(ItemKey, U
     let not_found = || ApiError::new(ErrorCode::ItemNotFound);
     let key = ItemKey::parse(id).map_err(|_| not_found())?;
     let item = app.chat().items_named(thread, &[key]).await?.pop();
-    match item.filter(|item| item.id() == id && !item.is_hidden()) {
-        Some(ThreadItem::UserMessage { content, quoted_text, inference_options, .. }) => {
+    match item.filter(|item| item.id() == id && !item.is_hidden()).map(|item| item.body) {
+        Some(ItemBody::UserMessage { content, quoted_text, inference_options, .. }) => {
             let attachments = Vec::new();
             Ok((key, UserMessageInput { content, attachments, quoted_text, inference_options }))
         }

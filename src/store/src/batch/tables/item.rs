@@ -15,6 +15,32 @@ pub struct ItemRow {
     pub content: String,
     /// The user's message that it answers; `None` for a user's message.
     pub answers: Option<ItemKey>,
+    /// The run that created it; `None` for a user's message.
+    pub run_id: Option<Uuid>,
+    /// The name by which graphs replace or remove it.
+    pub key: Option<String>,
+}
+
+/// An item that now contains something else.
+#[derive(Debug, Clone)]
+pub struct ReplacedItemRow {
+    /// Its thread.
+    pub thread_id: ThreadId,
+    /// Its key.
+    pub id: ItemKey,
+    /// A `wire::chat::ThreadItem` as JSON.
+    pub content: String,
+    /// The run that changes it.
+    pub run_id: Uuid,
+}
+
+/// An item to delete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RemovedItemRow {
+    /// Its thread.
+    pub thread_id: ThreadId,
+    /// Its key.
+    pub id: ItemKey,
 }
 
 /// Items that a retry takes out of a thread.
@@ -33,11 +59,29 @@ pub struct CutRow {
 }
 
 lane_table! {
-    Items: "thread_items" from &'a ItemRow as row => {
+    Items: "thread_items" from (&'a ItemRow, &'a str) as (row, content) => {
+        thread_id: Uuid [SqlUuid] = row.thread_id.0,
+        id: &'a [u8] [Bytea] = &row.id.0,
+        content: &'a str [Text] = content,
+        answers: Option<&'a [u8]> [Nullable<Bytea>] = row.answers.as_ref().map(|key| &key.0[..]),
+        run_id: Option<Uuid> [Nullable<SqlUuid>] = row.run_id,
+        key: Option<&'a str> [Nullable<Text>] = row.key.as_deref(),
+    }
+}
+
+lane_table! {
+    ReplacedItems: "thread_items" from &'a ReplacedItemRow as row => {
         thread_id: Uuid [SqlUuid] = row.thread_id.0,
         id: &'a [u8] [Bytea] = &row.id.0,
         content: &'a str [Text] = &row.content,
-        answers: Option<&'a [u8]> [Nullable<Bytea>] = row.answers.as_ref().map(|key| &key.0[..]),
+        run_id: Uuid [SqlUuid] = row.run_id,
+    }
+}
+
+lane_table! {
+    RemovedItems: "thread_items" from &'a RemovedItemRow as row => {
+        thread_id: Uuid [SqlUuid] = row.thread_id.0,
+        id: &'a [u8] [Bytea] = &row.id.0,
     }
 }
 

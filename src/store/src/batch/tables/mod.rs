@@ -13,7 +13,7 @@ mod thread;
 
 pub use blob::INLINE_RESULT;
 pub use events::EventsRow;
-pub use item::{CutRow, ItemRow};
+pub use item::{CutRow, ItemRow, RemovedItemRow, ReplacedItemRow};
 pub use outbox::OutboxRow;
 pub use question::QuestionRow;
 pub use queue::QueueRow;
@@ -24,7 +24,7 @@ pub use thread::ThreadRow;
 
 pub(super) use blob::{Blobs, Chunks};
 pub(super) use events::Events;
-pub(super) use item::{Cuts, Items};
+pub(super) use item::{Cuts, Items, RemovedItems, ReplacedItems};
 pub(super) use outbox::Outbox;
 pub(super) use question::Questions;
 pub(super) use queue::Queued;

@@ -5,11 +5,7 @@ use std::fmt::Write as _;
 use anyhow::Result;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use wire::chat::{
-    Annotation, Attachment, ChatEvent, ChatOperation, ChatRequest, ContentPart, Dialect, InferenceOptions,
-    ItemUpdate, NoticeLevel, OutputText, Page, PiecePart, Source, StreamErrorCode, StreamOptions, Thread,
-    ThreadItem, ThreadStatus, UserMessageContent, UserMessageInput,
-};
+use wire::chat::*;
 use wire::{ErrorCode, StopAnswer, StopStatus};
 
 use super::{block, tag};
@@ -54,26 +50,19 @@ fn thread() -> Thread {
 }
 
 pub(super) fn user_message(attachments: Vec<Attachment>) -> ThreadItem {
-    ThreadItem::UserMessage {
-        id: QUESTION.into(),
-        thread_id: THREAD.into(),
-        created_at: AT.into(),
+    let body = ItemBody::UserMessage {
         content: vec![UserMessageContent::InputText { text: "Where is my order?".into() }],
         attachments,
         quoted_text: None,
         inference_options: InferenceOptions::default(),
-    }
+    };
+    ThreadItem { id: QUESTION.into(), thread_id: THREAD.into(), created_at: AT.into(), body }
 }
 
 pub(super) fn assistant_message(text: Option<&str>) -> ThreadItem {
-    ThreadItem::AssistantMessage {
-        id: ANSWER.into(),
-        thread_id: THREAD.into(),
-        created_at: AT.into(),
-        content: text.map(ContentPart::text).into_iter().collect(),
-        status: None,
-        reason: None,
-    }
+    let content = text.map(ContentPart::text).into_iter().collect();
+    let body = ItemBody::AssistantMessage { content, status: None, reason: None };
+    ThreadItem { id: ANSWER.into(), thread_id: THREAD.into(), created_at: AT.into(), body }
 }
 
 fn updated(update: ItemUpdate) -> ChatEvent {
@@ -82,7 +71,9 @@ fn updated(update: ItemUpdate) -> ChatEvent {
 
 fn annotation() -> Annotation {
     let url = "https://example.org/orders".to_owned();
-    Annotation { source: Source::Url { title: "Orders".into(), url, attribution: None }, index: Some(9) }
+    let place = SourcePlace::Url { url, attribution: None };
+    let source = Source { title: "Orders".into(), description: None, timestamp: None, group: None, place };
+    Annotation { source, index: Some(9) }
 }
 
 fn updates() -> Vec<ItemUpdate> {
@@ -97,14 +88,21 @@ fn updates() -> Vec<ItemUpdate> {
     ]
 }
 
-fn update_meaning(update: &ItemUpdate) -> (Dialect, &'static str) {
-    match update {
+/// The dialect and the meaning of an update that this version sends.
+fn update_meaning(update: &ItemUpdate) -> Option<(Dialect, &'static str)> {
+    Some(match update {
         ItemUpdate::PieceAdded { .. } => (Dialect::Interface, "More text; pieces are appended."),
         ItemUpdate::PartAdded { .. } => (Dialect::Chatkit, "A part of the message starts."),
         ItemUpdate::TextDelta { .. } => (Dialect::Chatkit, "More text of a part; it is appended."),
         ItemUpdate::AnnotationAdded { .. } => (Dialect::Chatkit, "A mark in the text of a part."),
         ItemUpdate::PartDone { .. } => (Dialect::Chatkit, "A part is complete; this is all of it."),
-    }
+        ItemUpdate::WidgetUpdated { .. }
+        | ItemUpdate::ComponentUpdated { .. }
+        | ItemUpdate::ComponentText { .. }
+        | ItemUpdate::TaskAdded { .. }
+        | ItemUpdate::TaskUpdated { .. }
+        | ItemUpdate::ImageUpdated { .. } => return None,
+    })
 }
 
 fn events() -> Vec<ChatEvent> {
@@ -135,7 +133,9 @@ fn event_meaning(event: &ChatEvent) -> &'static str {
         ChatEvent::ItemAdded { .. } => "An item starts. It is not stored yet.",
         ChatEvent::ItemUpdated { .. } => "The item changes; see the next table.",
         ChatEvent::ItemDone { .. } => "An item is complete and stored. Its text replaces the streamed text.",
-        ChatEvent::ItemReplaced { .. } => "The item has this text now; following pieces are appended to it.",
+        ChatEvent::ItemReplaced { .. } => {
+            "The item contains this now; following pieces of a message are appended to its text."
+        }
         ChatEvent::ItemRemoved { .. } => "An item was deleted.",
         ChatEvent::StreamOptions { .. } => "Whether a stop button has an effect.",
         ChatEvent::ProgressUpdate { .. } => "What the workflow is doing. Not stored.",
@@ -146,15 +146,45 @@ fn event_meaning(event: &ChatEvent) -> &'static str {
 }
 
 fn items() -> Vec<ThreadItem> {
-    vec![user_message(Vec::new()), assistant_message(Some("It is on its way."))]
+    let item =
+        |id: &str, body| ThreadItem { id: id.into(), thread_id: THREAD.into(), created_at: AT.into(), body };
+    let task = |title: &str, status_indicator| Task {
+        status_indicator,
+        body: TaskBody::Custom { title: Some(title.into()), icon: None, content: None },
+    };
+    let workflow = TaskList {
+        kind: TaskListKind::Custom,
+        tasks: vec![
+            task("Find the order", TaskStatus::Complete),
+            task("Ask the carrier", TaskStatus::Loading),
+        ],
+        summary: Some(TaskSummary::Title { title: "Order 7".into(), icon: None }),
+        expanded: true,
+    };
+    let key = |id: &str, prefix: &str| id.replacen("msg", prefix, 1);
+    vec![
+        user_message(Vec::new()),
+        assistant_message(Some("It is on its way.")),
+        item(&key(ANSWER, "tsk"), ItemBody::Task { task: task("Find the order", TaskStatus::None) }),
+        item(&key(ANSWER, "wf"), ItemBody::Workflow { workflow }),
+        item(&key(ANSWER, "eot"), ItemBody::EndOfTurn),
+    ]
 }
 
 fn item_meaning(item: &ThreadItem) -> Option<&'static str> {
-    match item {
-        ThreadItem::UserMessage { .. } => Some("The user's message."),
-        ThreadItem::AssistantMessage { .. } => Some("The workflow's answer."),
+    match item.body {
+        ItemBody::UserMessage { .. } => Some("The user's message."),
+        ItemBody::AssistantMessage { .. } => Some("The workflow's answer."),
+        ItemBody::Task { .. } => Some("A task of the workflow."),
+        ItemBody::Workflow { .. } => Some("A list of tasks."),
+        ItemBody::EndOfTurn => Some("A hint: nothing more of this turn is visible."),
+        // Not sent by this version.
+        ItemBody::ClientToolCall { .. }
+        | ItemBody::StructuredInput { .. }
+        | ItemBody::Widget { .. }
+        | ItemBody::GeneratedImage { .. } => None,
         // Never sent to a client.
-        ThreadItem::SdkHiddenContext { .. } => None,
+        ItemBody::HiddenContextItem { .. } | ItemBody::SdkHiddenContext { .. } => None,
     }
 }
 
@@ -176,7 +206,7 @@ pub(super) fn update_table() -> Result<String> {
     let mut table =
         "| `update.type` | dialect | meaning | example of `update` |\n|---|---|---|---|\n".to_owned();
     for update in updates() {
-        let (dialect, meaning) = update_meaning(&update);
+        let Some((dialect, meaning)) = update_meaning(&update) else { continue };
         row(&mut table, &update, &format!("{} | {meaning}", dialect.as_str()))?;
     }
     Ok(table)

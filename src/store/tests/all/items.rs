@@ -1,0 +1,99 @@
+//! Items that are replaced and removed.
+
+use serde_json::json;
+use store::Lease;
+use store::batch::{Batch, ItemRow, RemovedItemRow, ReplacedItemRow};
+use wire::chat::{ItemBody, ThreadItem};
+
+use crate::support::World;
+
+/// Content and key of each item, and what it was before.
+async fn items_now(world: &World) -> String {
+    let sql = "SELECT coalesce(string_agg(concat_ws('|', content, key, before), ',' ORDER BY id), '') FROM thread_items";
+    world.database.scalar(sql).await
+}
+
+#[tokio::test]
+async fn items_are_replaced_and_removed_wherever_they_are_in_the_batches() {
+    let world = World::new().await;
+    let (lease, turn) = (world.writer().await, world.turn());
+    world.commit(lease, &turn.begin()).await.unwrap();
+    let add = |text: &str, run| {
+        let row = ItemRow { run_id: run, key: Some("k".to_owned()), ..turn.item(1, text) };
+        Batch { items: vec![row], ..Batch::default() }
+    };
+    let replace = |text: &str, run_id| {
+        let row =
+            ReplacedItemRow { thread_id: turn.thread, id: turn.items[1], content: text.to_owned(), run_id };
+        Batch { replaced_items: vec![row], ..Batch::default() }
+    };
+    let remove = Batch {
+        removed_items: vec![RemovedItemRow { thread_id: turn.thread, id: turn.items[1] }],
+        ..Batch::default()
+    };
+    let all = |batches: &[&Batch]| {
+        let mut whole = Batch::default();
+        batches.iter().for_each(|batch| whole.append((*batch).clone()));
+        whole
+    };
+    let first = items_now(&world).await;
+    let (own, other) = (turn.run, world.uuid());
+    // In one commit, and once more as after a lost acknowledgement.
+    let at_once = all(&[&add("1", Some(own)), &replace("2", own), &replace("3", own)]);
+    for _ in 0..2 {
+        world.commit(lease, &at_once).await.unwrap();
+        assert_eq!(items_now(&world).await, format!("{first},3|k"));
+    }
+    // A first commit that was thought lost, sent again with more.
+    world.commit(lease, &all(&[&add("1", Some(own)), &replace("4", own)])).await.unwrap();
+    assert_eq!(items_now(&world).await, format!("{first},4|k"));
+    // Another run's change keeps what was there before it, and no more.
+    for (text, expected) in [("5", "5|k|4"), ("6", "6|k|4")] {
+        world.commit(lease, &replace(text, other)).await.unwrap();
+        assert_eq!(items_now(&world).await, format!("{first},{expected}"));
+    }
+    let found = world.store.item_with_key(turn.thread, "k", other).await;
+    assert!(found.is_err(), "it is no item: {found:?}");
+    world.commit(lease, &remove).await.unwrap();
+    assert_eq!(items_now(&world).await, first);
+    for _ in 0..2 {
+        world.commit(lease, &all(&[&add("1", Some(own)), &replace("2", own), &remove])).await.unwrap();
+        assert_eq!(items_now(&world).await, first);
+    }
+    // A writer that has lost its lease changes nothing.
+    world.commit(lease, &add("7", Some(own))).await.unwrap();
+    let old = Lease { epoch: lease.epoch - 1, ..lease };
+    assert!(world.commit(old, &replace("8", own)).await.is_err());
+    assert!(world.commit(old, &remove).await.is_err());
+    assert_eq!(items_now(&world).await, format!("{first},7|k"));
+}
+
+#[tokio::test]
+async fn an_item_is_found_by_its_key_with_what_it_was_before_this_run() {
+    let world = World::new().await;
+    let (lease, turn) = (world.writer().await, world.turn());
+    world.commit(lease, &turn.begin()).await.unwrap();
+    let other = world.uuid();
+    let item = |text: &str| {
+        let body = ItemBody::HiddenContextItem { content: json!(text) };
+        let (id, thread_id) = (turn.items[1].wire("hcx"), turn.thread.to_string());
+        serde_json::to_string(&ThreadItem { id, thread_id, created_at: "t".to_owned(), body }).unwrap()
+    };
+    let row = ItemRow { run_id: Some(turn.run), key: Some("k".to_owned()), ..turn.item(1, &item("1")) };
+    world.commit(lease, &Batch { items: vec![row], ..Batch::default() }).await.unwrap();
+    let find = async |key, run| {
+        let found = world.store.item_with_key(turn.thread, key, run).await.unwrap();
+        let text = |item: ThreadItem| item.as_message().unwrap().1;
+        found.map(|found| (text(found.item), found.before.map(text)))
+    };
+    let some = |now: &str, before: Option<&str>| Some((now.to_owned(), before.map(str::to_owned)));
+    assert_eq!(find("x", turn.run).await, None);
+    assert_eq!(find("k", turn.run).await, some("1", None));
+    let (thread_id, id) = (turn.thread, turn.items[1]);
+    let row = ReplacedItemRow { thread_id, id, content: item("2"), run_id: other };
+    world.commit(lease, &Batch { replaced_items: vec![row], ..Batch::default() }).await.unwrap();
+    assert_eq!(find("k", other).await, some("2", Some("1")));
+    assert_eq!(find("k", turn.run).await, some("2", None), "another run found it so");
+    let behind = async |run| world.store.items_behind_events(turn.thread, run).await.unwrap().len();
+    assert_eq!((behind(turn.run).await, behind(other).await, behind(world.uuid()).await), (1, 1, 0));
+}

@@ -1,0 +1,126 @@
+//! What messages contain: files, and text with annotations.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// A file in a message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Attachment {
+    /// `atc_…`.
+    pub id: String,
+    /// The file's name.
+    pub name: String,
+    /// Its media type.
+    pub mime_type: String,
+    /// `file` or `image`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Opaque; never a server path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage_path: Option<String>,
+    /// Images only: where to load them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preview_url: Option<String>,
+}
+
+/// A part of an assistant message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ContentPart {
+    /// Text.
+    OutputText(OutputText),
+}
+
+/// Text with its annotations.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct OutputText {
+    /// The text.
+    pub text: String,
+    /// Sources and entities it names.
+    #[serde(default)]
+    pub annotations: Vec<Annotation>,
+}
+
+impl ContentPart {
+    /// Plain text.
+    #[must_use]
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::OutputText(OutputText { text: text.into(), annotations: Vec::new() })
+    }
+}
+
+/// A mark in a text.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Annotation", transform = crate::schema::tagged("annotation")))]
+#[serde(tag = "type", rename = "annotation")]
+pub struct Annotation {
+    /// What it points at.
+    pub source: Source,
+    /// Character position of the mark; equal positions group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<u64>,
+}
+
+/// What an annotation points at.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Source {
+    /// Shown to the user.
+    pub title: String,
+    /// A few words about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timestamp: Option<String>,
+    /// Sources of one group are shown together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// Where it is.
+    #[serde(flatten)]
+    pub place: SourcePlace,
+}
+
+/// Where a source is, by its kind.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum SourcePlace {
+    /// A file.
+    File {
+        /// Its name.
+        filename: String,
+    },
+    /// A page.
+    Url {
+        /// Its address.
+        url: String,
+        /// Who wrote it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        attribution: Option<String>,
+    },
+    /// A thing that the embedding page knows.
+    Entity {
+        /// The page's id of it.
+        id: String,
+        /// Name of an icon.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        icon: Option<String>,
+        /// Shown in a list of sources.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        label: Option<String>,
+        /// Shown in the text.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        inline_label: Option<String>,
+        /// Whether it can be clicked.
+        #[serde(default)]
+        interactive: bool,
+        /// For the page.
+        #[serde(default)]
+        data: Map<String, Value>,
+    },
+}
