@@ -109,3 +109,32 @@ test('a thread that was read again keeps what stands on the page', () => {
   assert.deepEqual(noticed.items.map(({ id, role }) => id ?? role), ['u0', 'a0', 'u1', 'a1', 'u2', 'notice']);
   assert.deepEqual(upTo(earlier, 'u1').items.map(({ id }) => id), ['u0', 'a0', 'u1']);
 });
+
+test('tasks stand in their place, and a later state replaces them', () => {
+  const list = (id, tasks, summary) => ({ type: 'workflow', id, thread_id: 'thr_1', created_at: AT, workflow: { type: 'custom', tasks, summary } });
+  const named = (title, state) => ({ type: 'custom', title, status_indicator: state });
+  let state = play(
+    empty(),
+    { type: 'thread.item.done', item: user('msg_1', 'Hi') },
+    { type: 'thread.item.done', item: list('wf_2', [named('Read', 'loading')], { title: 'Order' }) },
+    { type: 'thread.item.done', item: reply('msg_3', 'Done.') },
+  );
+  assert.deepEqual(shown(state), ['user(done): Hi', 'tasks(done): ', 'assistant(done): Done.']);
+  assert.deepEqual(state.items[1].list, { title: 'Order', tasks: [{ text: 'Read', detail: '', state: 'loading' }] });
+  state = play(state, { type: 'thread.item.replaced', item: list('wf_2', [named('Read', 'complete')], { duration: 3 }) });
+  assert.deepEqual(state.items[1].list, { title: '3 s', tasks: [{ text: 'Read', detail: '', state: 'complete' }] });
+  const thought = { type: 'task', id: 'tsk_1', thread_id: 'thr_1', created_at: AT, task: { type: 'thought', content: 'Why?' } };
+  state = play(state, { type: 'thread.item.done', item: { ...thought, id: 'tsk_2b' } });
+  assert.deepEqual(state.items.map(({ id }) => id), ['msg_1', 'wf_2', 'tsk_2b', 'msg_3'], 'by time, whatever the kind');
+  const found = { type: 'web_search', queries: ['a', 'b'], sources: [{ type: 'url', title: 'Page', url: 'https://example.org' }] };
+  state = play(state, { type: 'thread.item.replaced', item: { ...thought, id: 'tsk_2b', task: found } });
+  assert.deepEqual(state.items[2].list.tasks, [{ text: 'a, b', detail: 'Page', state: 'none' }]);
+  state = play(state, { type: 'thread.item.removed', item_id: 'wf_2' }, { type: 'thread.item.done', item: { type: 'end_of_turn', id: 'eot_9' } });
+  assert.deepEqual(state.items.map(({ id }) => id), ['msg_1', 'tsk_2b', 'msg_3'], 'what is not known is not shown');
+});
+
+test('a complete reply that is replaced stays complete', () => {
+  let state = play(empty(), { type: 'thread.item.done', item: reply('msg_1', 'One') });
+  state = over(play(state, { type: 'thread.item.replaced', item: reply('msg_1', 'Two') }));
+  assert.deepEqual(shown(state), ['assistant(done): Two']);
+});

@@ -18,12 +18,14 @@ const FAILED_NOTE: &str = "The previous answer ended with an error before it was
 
 /// Writes the last events of a turn.
 pub(super) fn ended(events: &mut ChatEvents, outcome: Outcome) -> End {
-    match outcome {
+    let end = match outcome {
         Outcome::Succeeded(output) => complete(events, &output),
         Outcome::Failed(error) => failed(events, &error),
         Outcome::Stopped => stopped(events, IncompleteReason::Stopped, ErrorCode::RunCancelled),
         Outcome::Abandoned => stopped(events, IncompleteReason::Abandoned, ErrorCode::RunAbandoned),
-    }
+    };
+    events.end_changes();
+    end
 }
 
 /// A workflow that has written no text answers with its output.

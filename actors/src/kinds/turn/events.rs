@@ -109,6 +109,17 @@ impl ChatEvents {
         self.apply(rest);
     }
 
+    /// The run has ended: what it changed is not restored any more.
+    pub(super) fn end_changes(&mut self) {
+        for item in self.sent.changed_items() {
+            if let Some(state) = item.told.clone() {
+                let content = json(&wire(item, self.thread, state));
+                let (thread_id, id, run_id) = (self.thread, item.id, self.run);
+                self.rows.replaced.push(ReplacedItemRow { thread_id, id, content, run_id, is_final: true });
+            }
+        }
+    }
+
     /// Ends the current message with its partial text and the reason.
     pub(super) fn leave_incomplete(&mut self, reason: IncompleteReason) {
         self.end_message(Some(reason));
@@ -239,6 +250,7 @@ impl ChatEvents {
                     id: item.id,
                     content,
                     run_id: self.run,
+                    is_final: false,
                 });
             }
             if !told.is_hidden() {

@@ -139,6 +139,11 @@ impl Sent {
             .then(|| (item.id, item.created_at.clone()))
     }
 
+    /// Items of earlier turns that the run has changed and not removed.
+    pub(super) fn changed_items(&self) -> impl Iterator<Item = &Item> {
+        self.items.iter().filter(|item| item.before.is_some() && item.told.is_some())
+    }
+
     /// The item of this key that the run has produced, the newest one.
     pub(super) fn produced(&self, key: &str) -> Option<usize> {
         let produced = self.entries.iter().take(self.at).rev();

@@ -273,3 +273,41 @@ async fn what_is_being_written_survives_a_reload() {
     assert_eq!(browser.js("return document.querySelector('textarea').value").await, "");
     browser.finish().await;
 }
+
+#[tokio::test]
+async fn tasks_are_shown_where_they_stand_also_after_a_reload() {
+    let t = TestService::start().await;
+    let list = |name: &str, state: &str| {
+        json!({"name": name, "type": "show", "kind": "workflow", "key": "work",
+               "workflow": {"type": "custom", "summary": {"title": "Your order"},
+                            "tasks": [{"type": "custom", "title": "Read it", "status_indicator": state},
+                                      {"type": "thought", "content": "Is it paid?"}]}})
+    };
+    let nodes = [
+        json!({"name": "one", "type": "reply", "text": "Wait."}),
+        list("begun", "loading"),
+        json!({"name": "hidden", "type": "hidden", "content": "not for people"}),
+        json!({"name": "two", "type": "reply", "text": "Done."}),
+        list("ended", "complete"),
+    ];
+    let workflow = t.workflow().graph(graphs::chain(&nodes, None)).published().create().await;
+    let browser = open(&t, &workflow).await;
+    say(&browser, "Go").await;
+    idle(&browser).await;
+    let seen = async || {
+        assert_eq!(browser.texts(".tasks strong").await, ["Your order"]);
+        let states =
+            "return [...document.querySelectorAll('.tasks li')].map((li) => li.dataset.state).join(' ')";
+        assert_eq!(browser.js(states).await, "complete none");
+        let order = "return [...document.querySelectorAll('.message')].map((m) => m.classList[1]).join(' ')";
+        assert_eq!(browser.js(order).await, "user assistant tasks assistant");
+        let whole = "return document.body.textContent.includes('not for people')";
+        assert_eq!(browser.js(whole).await, false);
+    };
+    seen().await;
+    browser.assert_accessible("tasks in a conversation").await;
+    browser.reload().await;
+    browser.until("document.querySelectorAll('.tasks li').length === 2").await;
+    seen().await;
+    browser.finish().await;
+}

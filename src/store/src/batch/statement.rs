@@ -89,7 +89,7 @@ impl Commit<'_> {
             // What a run has created itself is not kept: only what it finds.
             out.push_sql(
                 ", put_replaced AS (UPDATE thread_items i SET content = t.content, changed_by = t.run_id, before = CASE \
-                 WHEN i.run_id = t.run_id THEN NULL WHEN i.changed_by = t.run_id THEN i.before ELSE i.content END \
+                 WHEN t.is_final OR i.run_id = t.run_id THEN NULL WHEN i.changed_by = t.run_id THEN i.before ELSE i.content END \
                  FROM fence, ",
             );
             replaced_items.values(out)?;

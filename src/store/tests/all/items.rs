@@ -23,8 +23,13 @@ async fn items_are_replaced_and_removed_wherever_they_are_in_the_batches() {
         Batch { items: vec![row], ..Batch::default() }
     };
     let replace = |text: &str, run_id| {
-        let row =
-            ReplacedItemRow { thread_id: turn.thread, id: turn.items[1], content: text.to_owned(), run_id };
+        let row = ReplacedItemRow {
+            thread_id: turn.thread,
+            id: turn.items[1],
+            content: text.to_owned(),
+            run_id,
+            is_final: false,
+        };
         Batch { replaced_items: vec![row], ..Batch::default() }
     };
     let remove = Batch {
@@ -52,6 +57,10 @@ async fn items_are_replaced_and_removed_wherever_they_are_in_the_batches() {
         world.commit(lease, &replace(text, other)).await.unwrap();
         assert_eq!(items_now(&world).await, format!("{first},{expected}"));
     }
+    let mut last = replace("6", other);
+    last.replaced_items[0].is_final = true;
+    world.commit(lease, &last).await.unwrap();
+    assert_eq!(items_now(&world).await, format!("{first},6|k"), "the run has ended");
     let found = world.store.item_with_key(turn.thread, "k", other).await;
     assert!(found.is_err(), "it is no item: {found:?}");
     world.commit(lease, &remove).await.unwrap();
@@ -90,7 +99,7 @@ async fn an_item_is_found_by_its_key_with_what_it_was_before_this_run() {
     assert_eq!(find("x", turn.run).await, None);
     assert_eq!(find("k", turn.run).await, some("1", None));
     let (thread_id, id) = (turn.thread, turn.items[1]);
-    let row = ReplacedItemRow { thread_id, id, content: item("2"), run_id: other };
+    let row = ReplacedItemRow { thread_id, id, content: item("2"), run_id: other, is_final: false };
     world.commit(lease, &Batch { replaced_items: vec![row], ..Batch::default() }).await.unwrap();
     assert_eq!(find("k", other).await, some("2", Some("1")));
     assert_eq!(find("k", turn.run).await, some("2", None), "another run found it so");

@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 
-use wire::chat::{ChatEvent, ThreadItem};
+use wire::chat::{ChatEvent, ItemBody, Task, TaskBody, TaskStatus, ThreadItem};
 
 use crate::complaint::Complaint;
 use crate::output::{Failure, Output, compact, complain, piece, say};
@@ -120,6 +120,9 @@ impl Teller {
 
     /// An item that comes whole is what counts: shows what was not streamed of it.
     fn settle(&mut self, item: &ThreadItem) -> Result<(), Failure> {
+        for task in tasks(&item.body) {
+            self.note(&task);
+        }
         let Some(whole) = item.body.text() else { return Ok(()) };
         let shown = self.replies.iter().find(|(id, _)| id == item.id()).map(|(_, text)| text.clone());
         let shown = shown.unwrap_or_default();
@@ -140,4 +143,33 @@ impl Teller {
     fn write(&self, text: &str) -> Result<(), Failure> {
         if self.seen { piece(harmless(text)) } else { piece(text) }
     }
+}
+
+/// A line for each task of an item.
+fn tasks(body: &ItemBody) -> Vec<String> {
+    match body {
+        ItemBody::Task { task } => vec![line(task)],
+        ItemBody::Workflow { workflow } => workflow.tasks.iter().map(line).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn line(task: &Task) -> String {
+    let mark = match task.status_indicator {
+        TaskStatus::None => "•",
+        TaskStatus::Loading => "…",
+        TaskStatus::Complete => "✓",
+    };
+    let text = match &task.body {
+        TaskBody::Custom { title, content, .. } => title.as_ref().or(content.as_ref()).cloned(),
+        TaskBody::WebSearch { title, title_query, queries, .. } => {
+            title.as_ref().or(title_query.as_ref()).cloned().or_else(|| Some(queries.join(", ")))
+        }
+        TaskBody::Thought { title, content } => Some(title.as_ref().unwrap_or(content).clone()),
+        TaskBody::File { title, sources } => title.clone().or_else(|| {
+            Some(sources.iter().map(|source| source.title.as_str()).collect::<Vec<_>>().join(", "))
+        }),
+        TaskBody::Image { title } => title.clone(),
+    };
+    format!("{mark} {}", text.unwrap_or_else(|| "Task".to_owned()))
 }

@@ -4,10 +4,11 @@
  * @typedef {object} Item
  * @property {string} key stays the same while the item is shown
  * @property {string | null} id the service's id; null until it has one
- * @property {'user' | 'assistant' | 'notice'} role
+ * @property {'user' | 'assistant' | 'notice' | 'tasks'} role
  * @property {string[]} parts texts; shown as one
  * @property {'sending' | 'unsent' | 'streaming' | 'done' | 'stopped' | 'abandoned' | 'broken'} status
  * @property {{level: string, title?: string}} [notice]
+ * @property {{title: string | null, tasks: {text: string, detail: string, state: 'none' | 'loading' | 'complete'}[]}} [list]
  */
 
 /**
@@ -119,7 +120,11 @@ const CHANGES = {
   'thread.item.added': (state, { item }) => begun({ ...put(state, item, 'streaming'), progress: null }),
   'thread.item.updated': (state, { item_id: id, update }) =>
     begun(edit(state, id, (item) => ({ ...item, parts: updated(item.parts, update) }))),
-  'thread.item.replaced': (state, { item }) => begun(put(state, item, 'streaming')),
+  // Only a message that is being written continues; another item is complete.
+  'thread.item.replaced': (state, { item }) => {
+    const known = state.items.find(({ id }) => id === item.id);
+    return begun(put(state, item, known?.status === 'streaming' ? 'streaming' : 'done'));
+  },
   'thread.item.done': (state, { item }) => {
     const next = { ...put(state, item, 'done'), progress: null };
     return next.thread === null && item.thread_id ? { ...next, thread: { id: item.thread_id } } : next;
@@ -169,10 +174,15 @@ function put(state, stored, status) {
   if (at < 0 && item.role === 'user') at = state.items.findIndex((known) => known.status === 'sending');
   if (at < 0) {
     // Ids grow with time. What a turn said that was parked meanwhile belongs before later messages.
-    const later = state.items.findIndex(({ id, role }) => id !== null && role !== 'notice' && id > item.id);
+    const later = state.items.findIndex(({ id, role }) => id !== null && role !== 'notice' && place(id) > place(item.id));
     return { ...state, items: later < 0 ? [...state.items, item] : state.items.toSpliced(later, 0, item) };
   }
   return { ...state, items: exchange(state.items, at, { ...item, key: state.items[at].key }) };
+}
+
+/** The part of an id that grows with time; before it stands the kind. */
+function place(id) {
+  return id.slice(id.indexOf('_') + 1);
 }
 
 /** How an incomplete message is shown, by its reason. */
@@ -180,11 +190,27 @@ const INCOMPLETE = { stopped: 'stopped', abandoned: 'abandoned', failed: 'broken
 
 /** Null for kinds that are not shown. */
 function fromService(stored) {
+  if (stored.type === 'task' || stored.type === 'workflow') {
+    const list = stored.type === 'task' ? { title: null, tasks: [stored.task].map(shownTask) } : shownList(stored.workflow);
+    return { key: stored.id, id: stored.id, role: 'tasks', parts: [], status: 'done', list };
+  }
   const role = { user_message: 'user', assistant_message: 'assistant' }[stored.type];
   if (!role) return null;
   const parts = (stored.content ?? []).map(({ type, text }) => (type === 'input_tag' ? `@${text}` : (text ?? '')));
   const status = stored.status === 'incomplete' ? (INCOMPLETE[stored.reason] ?? 'broken') : 'done';
   return { key: stored.id, id: stored.id, role, parts, status };
+}
+
+function shownList({ tasks, summary }) {
+  const title = summary?.title ?? (summary?.duration === undefined ? null : `${summary.duration} s`);
+  return { title, tasks: tasks.map(shownTask) };
+}
+
+function shownTask({ title, title_query: query, content, queries = [], sources = [], status_indicator: state = 'none' }) {
+  const named = sources.map((source) => source.title);
+  const text = title ?? query ?? (queries.join(', ') || named.join(', ') || content || 'Task');
+  const detail = [content, ...named].filter((part) => part && part !== text).join('\n');
+  return { text, detail, state };
 }
 
 /** The texts behind an update, in either dialect. */

@@ -1,6 +1,6 @@
 //! Items of threads, and what retries take out of them.
 
-use diesel::sql_types::{Bytea, Nullable, Text, Uuid as SqlUuid};
+use diesel::sql_types::{Bool, Bytea, Nullable, Text, Uuid as SqlUuid};
 use kernel::{ItemKey, ThreadId};
 use uuid::Uuid;
 
@@ -32,6 +32,8 @@ pub struct ReplacedItemRow {
     pub content: String,
     /// The run that changes it.
     pub run_id: Uuid,
+    /// Whether the run has ended: what the item contained before the run is no longer kept.
+    pub is_final: bool,
 }
 
 /// An item to delete.
@@ -75,6 +77,7 @@ lane_table! {
         id: &'a [u8] [Bytea] = &row.id.0,
         content: &'a str [Text] = &row.content,
         run_id: Uuid [SqlUuid] = row.run_id,
+        is_final: bool [Bool] = row.is_final,
     }
 }
 

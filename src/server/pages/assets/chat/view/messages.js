@@ -7,7 +7,7 @@ import { textOf } from '../conversation.js';
 /** How far from the end somebody may be and still follow what comes, in px. */
 const NEAR = 80;
 
-const WHO = { user: 'You said', assistant: 'The reply', notice: 'A notice' };
+const WHO = { user: 'You said', assistant: 'The reply', notice: 'A notice', tasks: 'Tasks' };
 
 /** Shows items, each kept as one element while it is there. */
 export class MessagesView {
@@ -44,7 +44,7 @@ export class MessagesView {
         this.#shown.delete(key);
       }
     }
-    const last = state.items.findLast(({ role }) => role !== 'notice');
+    const last = state.items.findLast(({ role }) => role === 'user' || role === 'assistant');
     let at = this.log.firstElementChild;
     for (const item of state.items) {
       const view = this.#shown.get(item.key) ?? this.#make(item);
@@ -67,9 +67,22 @@ export class MessagesView {
   }
 
   #make(item) {
-    const view = item.role === 'assistant' ? new Reply(this.onAgain, this.onContinue) : item.role === 'user' ? new Said(this.onAgain) : new Notice(item);
+    const view = this.#viewOf(item);
     this.#shown.set(item.key, view);
     return view;
+  }
+
+  #viewOf(item) {
+    switch (item.role) {
+      case 'assistant':
+        return new Reply(this.onAgain, this.onContinue);
+      case 'user':
+        return new Said(this.onAgain);
+      case 'tasks':
+        return new Tasks();
+      default:
+        return new Notice(item);
+    }
   }
 
   #stay() {
@@ -138,6 +151,31 @@ class Reply {
     this.element.source = textOf(item);
     this.view.show(this.element.source);
   }
+}
+
+/** What a reader who does not see the mark hears. */
+const STATES = { loading: 'In progress: ', complete: 'Done: ', none: '' };
+
+class Tasks {
+  constructor() {
+    this.title = h('strong', { dir: 'auto', hidden: true });
+    this.list = h('ul', { class: 'tasks-list' });
+    this.element = frame('tasks', this.title, this.list);
+  }
+
+  show(item) {
+    if (item === this.item) return;
+    this.item = item;
+    const { title, tasks } = item.list;
+    set(this.title, 'hidden', title === null);
+    setText(this.title, title ?? '');
+    this.list.replaceChildren(...tasks.map(task));
+  }
+}
+
+function task({ text, detail, state }) {
+  const name = h('span', { dir: 'auto' }, h('span', { class: 'unseen' }, STATES[state] ?? ''), text);
+  return h('li', { 'data-state': state }, name, detail ? h('span', { class: 'detail', dir: 'auto' }, detail) : null);
 }
 
 class Notice {
