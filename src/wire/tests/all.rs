@@ -116,6 +116,14 @@ fn root() -> WidgetRoot {
     WidgetRoot(serde_json::json!({"type": "Card", "children": []}).as_object().unwrap().clone())
 }
 
+#[test]
+fn an_item_of_a_newer_build_is_read_and_not_shown() {
+    let text = r#"{"type":"hologram","beam":{"x":1},"id":"holo_1","thread_id":"thr_1","created_at":"t"}"#;
+    let item: ThreadItem = serde_json::from_str(text).unwrap();
+    assert_eq!((&item.body, item.id()), (&ItemBody::Unknown, "holo_1"));
+    assert!(item.is_hidden() && item.as_message().is_none());
+}
+
 /// Stored items are told apart by it (`USER_MESSAGE` in the store).
 #[test]
 fn the_json_of_an_item_begins_with_its_type() {

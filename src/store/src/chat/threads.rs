@@ -6,7 +6,7 @@ use diesel::prelude::*;
 use diesel_async::{AsyncConnection, RunQueryDsl};
 use kernel::{ItemKey, ThreadId};
 use uuid::Uuid;
-use wire::chat::ThreadItem;
+use wire::chat::{ItemBody, ThreadItem};
 
 use crate::chat::owner::OwnerKind;
 use crate::chat::turns::{self, UnfinishedTurn};
@@ -291,7 +291,9 @@ impl Store {
             .first(&mut *self.connection().await?)
             .await
             .optional()?;
-        row.map(|row| row.read(run)).transpose()
+        let found = row.map(|row| row.read(run)).transpose()?;
+        // What this build cannot read it could not restore.
+        Ok(found.filter(|found| found.item.body != ItemBody::Unknown))
     }
 
     /// What the events of a run do not say: items that it added and no reader receives, and items of earlier turns that it

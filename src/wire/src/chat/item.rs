@@ -171,6 +171,10 @@ pub enum ItemBody {
         /// Text.
         content: String,
     },
+    /// A kind of a newer build, whose instance may run beside this one; not sent.
+    #[serde(other)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    Unknown,
 }
 
 /// How much of a widget without a text models read, bytes.
@@ -186,7 +190,10 @@ impl ThreadItem {
     /// Whether it is for models only and never sent to a client.
     #[must_use]
     pub fn is_hidden(&self) -> bool {
-        matches!(self.body, ItemBody::HiddenContextItem { .. } | ItemBody::SdkHiddenContext { .. })
+        matches!(
+            self.body,
+            ItemBody::HiddenContextItem { .. } | ItemBody::SdkHiddenContext { .. } | ItemBody::Unknown
+        )
     }
 
     /// The role and the text for models; `None` if models do not see the item.
@@ -218,6 +225,7 @@ impl ItemBody {
             Self::EndOfTurn => "eot",
             Self::HiddenContextItem { .. } => "hcx",
             Self::SdkHiddenContext { .. } => "shcx",
+            Self::Unknown => "itm",
         }
     }
 
@@ -262,7 +270,11 @@ impl ItemBody {
             Self::HiddenContextItem { content: Value::String(text) } => Some(("system", text.clone())),
             Self::HiddenContextItem { content } => Some(("system", content.to_string())),
             Self::SdkHiddenContext { content } => Some(("system", content.clone())),
-            Self::ClientToolCall { .. } | Self::Workflow { .. } | Self::Task { .. } | Self::EndOfTurn => None,
+            Self::ClientToolCall { .. }
+            | Self::Workflow { .. }
+            | Self::Task { .. }
+            | Self::EndOfTurn
+            | Self::Unknown => None,
         }
     }
 }

@@ -184,7 +184,7 @@ fn item_meaning(item: &ThreadItem) -> Option<&'static str> {
         | ItemBody::Widget { .. }
         | ItemBody::GeneratedImage { .. } => None,
         // Never sent to a client.
-        ItemBody::HiddenContextItem { .. } | ItemBody::SdkHiddenContext { .. } => None,
+        ItemBody::HiddenContextItem { .. } | ItemBody::SdkHiddenContext { .. } | ItemBody::Unknown => None,
     }
 }
 
