@@ -103,6 +103,17 @@ fn problems(kind: &str, content: &Value, base: &str) -> Vec<FieldError> {
     Schema::problems_of(&schema, content, base)
 }
 
+/// Whether a problem of a value does not depend on what its templates return. What is wrong with an object is its members' names, but
+/// for a summary, which is one of two.
+fn is_certain(content: &Value, problem: &FieldError, base: &str) -> bool {
+    let pointer = problem.pointer.strip_prefix(base).unwrap_or_default();
+    match content.pointer(pointer) {
+        Some(Value::Object(_)) if !pointer.ends_with("/summary") => true,
+        Some(value) => is_literal(value),
+        None => false,
+    }
+}
+
 fn is_literal(value: &Value) -> bool {
     match value {
         Value::String(text) => !has_holes(text),
@@ -136,8 +147,10 @@ fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option
             if !check.templates(&content, &fields.at(kind)) {
                 return None;
             }
-            if !content.is_null() && is_literal(&content) {
-                for problem in problems(kind, &content, &fields.at(kind)) {
+            if !content.is_null() {
+                let base = fields.at(kind);
+                let found = problems(kind, &content, &base).into_iter();
+                for problem in found.filter(|problem| is_certain(&content, problem, &base)) {
                     check.note_at_saving(problem.suggest("`callboard node show show` lists the members"));
                 }
             }

@@ -164,6 +164,17 @@ fn bad_items_are_named_when_they_are_saved() {
             json!({"kind": "workflow", "workflow": {"type": "custom", "tasks": [], "summary": {}}}),
             vec!["/workflow/summary schema"],
         ),
+        (
+            json!({"kind": "task", "task": {"type": "custom", "titel": "{{ inputs.x }}"}}),
+            vec!["/task schema"],
+        ),
+        (json!({"kind": "task", "task": {"type": "custom", "icon": "{{ inputs.x }}"}}), vec![]),
+        (json!({"kind": "task", "task": "{{ inputs.x }}"}), vec![]),
+        (
+            json!({"kind": "workflow", "workflow": {"type": "custom", "tasks": "{{ inputs.x }}",
+                "summary": {"title": "{{ inputs.x }}", "icon": "{{ inputs.x }}"}}}),
+            vec![],
+        ),
         (json!({"kind": "end_of_turn", "key": 1}), vec!["/key type"]),
         (json!({"kind": "end_of_turn", "more": true}), vec!["/more not_yet"]),
         (json!({"kind": "end_of_turn", "task": {}}), vec!["/task kind"]),
