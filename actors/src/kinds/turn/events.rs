@@ -1,4 +1,4 @@
-//! What a chat turn tells its readers: the assistant's messages, progress, notices. Pure but for ids and time.
+//! What a chat turn tells its readers: the assistant's messages, items, progress, notices. Pure but for ids and time.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use uuid::Uuid;
 use wire::chat::{ChatEvent, Dialect, IncompleteReason, ItemBody, NoticeLevel, ThreadItem};
 
 use super::message::Message;
-use super::sent::{Change, Item, Sent, wire};
+use super::sent::{Change, Item, Sent};
 use crate::run::{EventWriter, Frames, Urgency};
 use crate::text::{json, timestamp};
 
@@ -48,7 +48,7 @@ struct ItemRows {
 }
 
 impl ChatEvents {
-    /// `told`: what an earlier life has sent.
+    /// `sent` and `open`: what an earlier life has sent, and the message that it was writing.
     pub(super) fn new(
         (thread, run, question): (ThreadId, Uuid, Option<ItemKey>),
         dialect: Dialect,
@@ -60,15 +60,9 @@ impl ChatEvents {
         Self { thread, run, question, dialect, ids, clock, sent, message, again, open, events, rows }
     }
 
-    /// What an earlier life has done to the thread and its events do not say.
-    pub(super) fn remember(&mut self, others: Vec<FoundItem>) {
-        for found in others {
-            if found.before.is_some() {
-                self.sent.changed(found);
-            } else {
-                self.sent.hidden(found.id, found.item.created_at, found.item.body);
-            }
-        }
+    /// Items that an earlier life has created or changed.
+    pub(super) fn remember(&mut self, items: Vec<FoundItem>) {
+        items.into_iter().for_each(|found| self.sent.remember(found));
     }
 
     /// Whether the turn has shown anything.
@@ -105,18 +99,15 @@ impl ChatEvents {
     pub(super) fn settle(&mut self) {
         self.complete();
         self.drop_open();
-        let rest = self.sent.settle();
+        let rest = self.sent.remove_rest();
         self.apply(rest);
     }
 
     /// The run has ended: what it changed is not restored any more.
     pub(super) fn end_changes(&mut self) {
-        for item in self.sent.changed_items() {
-            if let Some(state) = item.told.clone() {
-                let content = json(&wire(item, self.thread, state));
-                let (thread_id, id, run_id) = (self.thread, item.id, self.run);
-                self.rows.replaced.push(ReplacedItemRow { thread_id, id, content, run_id, is_final: true });
-            }
+        let (thread_id, run_id) = (self.thread, self.run);
+        for Item { id, .. } in self.sent.changed_items() {
+            self.rows.replaced.push(ReplacedItemRow { thread_id, id: *id, content: None, run_id });
         }
     }
 
@@ -136,13 +127,13 @@ impl ChatEvents {
         }
         let (id, item) = (message.id(), message.item(incomplete));
         if again {
-            let changes = self.sent.add(item.body, None, (id, item.created_at));
+            let changes = self.sent.add(id, item, None);
             self.apply(changes);
             return;
         }
         self.events.extend(message.finish(incomplete));
         self.insert(id, None, json(&item));
-        self.sent.told(id, item.created_at, item.body);
+        self.sent.written(id, item);
     }
 
     /// Takes the current message back, whatever it says.
@@ -154,14 +145,14 @@ impl ChatEvents {
         }
     }
 
-    /// Readers who know of the message are told that it is none.
+    /// Removes a message that readers know of.
     fn remove(&mut self, message: &Message) {
         if message.is_begun() {
             self.events.push(ChatEvent::ItemRemoved { item_id: message.id().wire("msg") });
         }
     }
 
-    /// The run has got behind a message that an earlier life had begun, without writing it.
+    /// The run is past the place of a message that an earlier life had begun, without writing it.
     fn drop_open(&mut self) {
         if let Some(open) = self.open.take() {
             self.remove(&open);
@@ -209,9 +200,15 @@ impl ChatEvents {
 
     /// The message that the next piece of text belongs to.
     fn next_message(&mut self) -> Option<Message> {
-        if let Some((id, created_at)) = self.sent.next_message() {
+        self.sent.align(false);
+        if let Some(expected) = self.sent.expected(None, &ItemBody::message("")) {
             self.again = true;
-            return Some(Message::new(id, self.thread, created_at, self.dialect));
+            return Some(Message::new(
+                expected.id,
+                self.thread,
+                expected.wire.created_at.clone(),
+                self.dialect,
+            ));
         }
         if !self.sent.is_produced() {
             self.drop_open();
@@ -228,36 +225,27 @@ impl ChatEvents {
     /// Tells readers of changes, with their rows.
     fn apply(&mut self, changes: Vec<Change>) {
         for change in changes {
-            let (item, is_new) = match change {
-                Change::Added(item) => (item, true),
-                Change::Replaced(item) => (item, false),
-                Change::Removed(Item { id, name, .. }) => {
-                    if !ItemBody::is_hidden_id(&name) {
-                        self.events.push(ChatEvent::ItemRemoved { item_id: name });
-                    }
-                    self.rows.removed.push(RemovedItemRow { thread_id: self.thread, id });
-                    continue;
+            let (thread_id, run_id) = (self.thread, self.run);
+            let (event, is_hidden) = match change {
+                Change::Added(item) => {
+                    self.insert(item.id, item.key().map(str::to_owned), json(&item.wire));
+                    let is_hidden = item.wire.is_hidden();
+                    (ChatEvent::ItemDone { item: item.wire }, is_hidden)
+                }
+                Change::Replaced(item) => {
+                    let content = Some(json(&item.wire));
+                    self.rows.replaced.push(ReplacedItemRow { thread_id, id: item.id, content, run_id });
+                    let is_hidden = item.wire.is_hidden();
+                    (ChatEvent::ItemReplaced { item: item.wire }, is_hidden)
+                }
+                Change::Removed(item) => {
+                    self.rows.removed.push(RemovedItemRow { thread_id, id: item.id });
+                    let is_hidden = item.wire.is_hidden();
+                    (ChatEvent::ItemRemoved { item_id: item.wire.id }, is_hidden)
                 }
             };
-            let Some(state) = item.told.clone() else { continue };
-            let told = wire(&item, self.thread, state);
-            let content = json(&told);
-            if is_new {
-                self.insert(item.id, item.key, content);
-            } else {
-                self.rows.replaced.push(ReplacedItemRow {
-                    thread_id: self.thread,
-                    id: item.id,
-                    content,
-                    run_id: self.run,
-                    is_final: false,
-                });
-            }
-            if !told.is_hidden() {
-                self.events.push(match is_new {
-                    true => ChatEvent::ItemDone { item: told },
-                    false => ChatEvent::ItemReplaced { item: told },
-                });
+            if !is_hidden {
+                self.events.push(event);
             }
         }
     }
@@ -289,8 +277,9 @@ impl EventWriter for ChatEvents {
                 }
                 Undone::Message(bytes) => {
                     self.take_back();
-                    if let Some((id, created_at, text)) = self.sent.undo() {
-                        let mut message = Message::new(id, self.thread, created_at, self.dialect);
+                    if let Some((id, item)) = self.sent.undo() {
+                        let text = item.body.text().unwrap_or_default();
+                        let mut message = Message::new(id, self.thread, item.created_at, self.dialect);
                         message.append(&text);
                         message.rewind(bytes);
                         (self.message, self.again) = (Some(message), true);
@@ -321,26 +310,29 @@ impl EventWriter for ChatEvents {
 
     fn item(&mut self, item: SentItem, earlier: Option<FoundItem>) -> Urgency {
         self.complete();
-        let SentItem { key, body, .. } = item;
-        // One that this turn has created in an earlier life is in the list.
-        let earlier = earlier.filter(|earlier| self.sent.may_change(earlier.id));
+        let SentItem { key, body } = item;
+        self.sent.align(matches!(body, Some(ItemBody::HiddenContextItem { .. })));
+        let expected = body.as_ref().is_some_and(|state| self.sent.expected(key.as_deref(), state).is_some());
         let produced = key.as_deref().and_then(|key| self.sent.produced(key));
-        let expected = match (&produced, &body) {
-            (Some(item), _) => self.sent.expects(*item),
-            (None, Some(state)) => earlier.is_some() || self.sent.expects_new(state),
-            (None, None) => true,
-        };
-        if !expected {
+        // One that this turn has created in an earlier life is in the list.
+        let earlier = earlier.filter(|earlier| !expected && self.sent.may_change(earlier.id));
+        let known = produced.or_else(|| earlier.map(|earlier| self.sent.find(earlier)));
+        let is_next = known.map_or(expected, |item| self.sent.is_next(item));
+        if body.is_some() && !is_next {
             self.drop_open();
         }
-        let changes = match (produced, earlier, key, body) {
-            (Some(item), _, _, state) => self.sent.again(item, state),
-            (None, Some(earlier), Some(key), state) => self.sent.change(state, key, earlier),
-            (None, _, key, Some(state)) => {
+        let changes = match (known, body) {
+            (Some(item), state) => self.sent.change(item, state),
+            (None, Some(state)) => {
                 let Some(id) = self.id() else { return Urgency::Whenever };
-                self.sent.add(state, key, (id, timestamp(self.clock.now())))
+                let (name, thread_id) = (id.wire(state.prefix()), self.thread.to_string());
+                let created_at = timestamp(self.clock.now());
+                self.sent.add(id, ThreadItem { body: state, id: name, thread_id, created_at }, key)
             }
-            (None, _, _, None) => Vec::new(),
+            (None, None) => {
+                self.sent.nothing();
+                Vec::new()
+            }
         };
         self.apply(changes);
         Urgency::Soon

@@ -84,7 +84,7 @@ impl Kind for Turns {
         };
         let others = match told.last_seq {
             0 => Vec::new(),
-            _ => ports.store.items_behind_events(run.own.thread, run.id).await?,
+            _ => ports.store.items_of_run(run.own.thread, run.id).await?,
         };
         Ok(Some((input, (cut, others))))
     }

@@ -43,9 +43,7 @@ pub(super) fn fold(stored: &[StoredFrames], thread: ThreadId, dialect: Dialect) 
                 let Ok(id) = ItemKey::parse(&item.id) else { continue };
                 match &mut begun {
                     Some((begun, _, told)) if *begun == id => *told = item.body.text().unwrap_or_default(),
-                    // Others are of earlier turns: they are found by their keys.
-                    _ if resumed.sent.has(id) => resumed.sent.received(id, item.created_at, item.body),
-                    _ => {}
+                    _ => resumed.sent.received_change(id, item),
                 }
             }
             ChatEvent::ItemDone { item } => {
@@ -55,14 +53,14 @@ pub(super) fn fold(stored: &[StoredFrames], thread: ThreadId, dialect: Dialect) 
                     continue;
                 }
                 begun = begun.filter(|(begun, ..)| *begun != id);
-                resumed.sent.received(id, item.created_at, item.body);
+                resumed.sent.received(id, item);
             }
             ChatEvent::ItemRemoved { item_id } => {
                 let Ok(id) = ItemKey::parse(&item_id) else { continue };
                 if is_begun(id, &begun) {
                     begun = None;
                 }
-                resumed.sent.forgotten(id);
+                resumed.sent.received_removal(id);
             }
             _ => {}
         }

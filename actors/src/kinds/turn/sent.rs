@@ -1,38 +1,82 @@
-//! The list of what a turn has sent: items and their changes, in order. Pure.
+//! The list of what a turn has sent: states of items, in order. Pure.
 //!
 //! After a crash the list is folded from the stored events, and the resumed run produces it again: what is equal is not
 //! sent twice, what differs replaces its item, and what does not come again is removed. The output of a failed attempt
 //! is treated in the same way: the list goes back behind it, and the next attempt produces it again.
 
-use kernel::{ItemKey, ThreadId};
+use std::mem::discriminant;
+
+use kernel::ItemKey;
 use store::FoundItem;
-use wire::Timestamp;
 use wire::chat::{ItemBody, ThreadItem};
+
+/// Key of an item in its thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Key {
+    /// Events do not say it, and the row of the item is gone.
+    Unknown,
+    Is(Option<String>),
+}
 
 /// An item that the turn created, or one of an earlier turn that it changed.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Item {
     pub(super) id: ItemKey,
-    /// Its id on the wire. It keeps the prefix of the kind that it was created as.
-    pub(super) name: String,
-    pub(super) created_at: Timestamp,
-    /// Name in the graph; known once the run has produced the item in this life.
-    pub(super) key: Option<String>,
-    /// What it contained before the turn changed it, of an item of an earlier turn.
-    pub(super) before: Option<ItemBody>,
-    /// What readers know of it; `None`: nothing.
-    pub(super) told: Option<ItemBody>,
+    /// The item as readers know it. Its id keeps the prefix of the kind that it was created as.
+    pub(super) wire: ThreadItem,
+    key: Key,
+    origin: Origin,
+    /// Whether readers know it.
+    is_told: bool,
 }
 
-/// One entry of the list.
 #[derive(Debug, Clone, PartialEq)]
-struct Entry {
-    /// Index of the item.
-    item: usize,
-    /// The state that was sent; `None`: it has to be sent again.
-    state: Option<ItemBody>,
-    /// Whether the entry is the removal of the item.
-    removed: bool,
+enum Origin {
+    ThisTurn,
+    /// With what it contained before this turn changed it; `None` if another turn has changed it since.
+    EarlierTurn(Option<ItemBody>),
+}
+
+impl Item {
+    pub(super) fn key(&self) -> Option<&str> {
+        match &self.key {
+            Key::Is(Some(key)) => Some(key),
+            Key::Is(None) | Key::Unknown => None,
+        }
+    }
+
+    fn told(&self) -> Option<&ItemBody> {
+        self.is_told.then_some(&self.wire.body)
+    }
+}
+
+/// One entry of the list. Each output has one, so that a failed attempt's can be counted.
+#[derive(Debug, Clone, PartialEq)]
+enum Entry {
+    /// The state of an item that was sent.
+    State(usize, ItemBody),
+    /// A state that was sent before a newer one of the same item, and has to be sent again.
+    Stale(usize),
+    /// The removal of an item.
+    Removed(usize),
+    /// Nothing: there was no item to remove.
+    Nothing,
+}
+
+impl Entry {
+    fn item(&self) -> Option<usize> {
+        match self {
+            Self::State(item, _) | Self::Stale(item) | Self::Removed(item) => Some(*item),
+            Self::Nothing => None,
+        }
+    }
+
+    fn state(&self) -> Option<&ItemBody> {
+        match self {
+            Self::State(_, state) => Some(state),
+            Self::Stale(_) | Self::Removed(_) | Self::Nothing => None,
+        }
+    }
 }
 
 /// The list.
@@ -49,272 +93,281 @@ pub(super) struct Sent {
 pub(super) enum Change {
     /// It is new.
     Added(Item),
-    /// Readers know another state of it.
+    /// It contains something else.
     Replaced(Item),
-    /// It is removed.
     Removed(Item),
 }
 
+// What an earlier life has sent.
 impl Sent {
-    /// Adds a state that readers of an earlier life have received; the list is not produced yet.
-    pub(super) fn received(&mut self, id: ItemKey, created_at: Timestamp, state: ItemBody) {
-        let item = self.items.iter().position(|item| item.id == id).unwrap_or_else(|| {
-            let name = id.wire(state.prefix());
-            self.items.push(Item { id, name, created_at, key: None, before: None, told: None });
-            self.items.len() - 1
-        });
-        if let Some(known) = self.items.get_mut(item) {
-            known.told = Some(state.clone());
-        }
-        self.entries.push(Entry { item, state: Some(state), removed: false });
+    /// Adds a state that readers of an earlier life have received.
+    pub(super) fn received(&mut self, id: ItemKey, item: ThreadItem) {
+        self.push(id, item, Origin::ThisTurn);
     }
 
-    /// Adds an item that no reader receives, at its place among the others.
-    pub(super) fn hidden(&mut self, id: ItemKey, created_at: Timestamp, state: ItemBody) {
-        self.received(id, created_at, state);
-        let Some(hidden) = self.entries.pop() else { return };
-        let id_of = |entry: &Entry| self.items.get(entry.item).map(|item| item.id.0);
-        let place = self.entries.iter().position(|entry| id_of(entry) > Some(id.0));
-        self.entries.insert(place.unwrap_or(self.entries.len()), hidden);
-    }
-
-    /// Adds a message that readers have received from this life.
-    pub(super) fn told(&mut self, id: ItemKey, created_at: Timestamp, state: ItemBody) {
-        self.received(id, created_at, state);
-        self.at = self.entries.len();
+    /// Adds another state of an item that readers have received. One that the stream has not begun is of an earlier turn.
+    pub(super) fn received_change(&mut self, id: ItemKey, item: ThreadItem) {
+        self.push(id, item, Origin::EarlierTurn(None));
     }
 
     /// Readers of an earlier life know that an item was removed.
-    pub(super) fn forgotten(&mut self, id: ItemKey) {
-        let Some(removed) = self.items.iter().position(|item| item.id == id) else { return };
-        self.entries.retain(|entry| entry.item != removed);
+    pub(super) fn received_removal(&mut self, id: ItemKey) {
+        let Some(removed) = self.place(id) else { return };
+        self.entries.retain(|entry| entry.item() != Some(removed));
         if let Some(item) = self.items.get_mut(removed) {
-            item.told = None;
+            item.is_told = false;
         }
     }
 
-    /// Whether readers of an earlier life know the item.
-    pub(super) fn has(&self, id: ItemKey) -> bool {
-        self.items.iter().any(|item| item.id == id && item.told.is_some())
+    /// What events do not say of an item that the run has created or changed: its key, what it contained before, or that it
+    /// exists at all, if no reader receives it.
+    pub(super) fn remember(&mut self, found: FoundItem) {
+        let FoundItem { id, item, key, is_own, before } = found;
+        if self.place(id).is_none() {
+            if !item.is_hidden() {
+                return;
+            }
+            self.received(id, item);
+        }
+        if let Some(known) = self.place(id).and_then(|known| self.items.get_mut(known)) {
+            known.key = Key::Is(key);
+            if !is_own {
+                known.origin = Origin::EarlierTurn(before.map(|before| before.body));
+            }
+        }
+    }
+
+    fn push(&mut self, id: ItemKey, wire: ThreadItem, origin: Origin) {
+        let state = wire.body.clone();
+        let item = match self.place(id) {
+            Some(known) => {
+                if let Some(item) = self.items.get_mut(known) {
+                    (item.wire, item.is_told) = (wire, true);
+                }
+                known
+            }
+            None => {
+                self.items.push(Item { id, wire, key: Key::Unknown, origin, is_told: true });
+                self.items.len() - 1
+            }
+        };
+        self.entries.push(Entry::State(item, state));
+    }
+}
+
+// What the list holds.
+impl Sent {
+    fn place(&self, id: ItemKey) -> Option<usize> {
+        self.items.iter().position(|item| item.id == id)
     }
 
     /// Whether an item that was found by its key is one of an earlier turn that still exists.
     pub(super) fn may_change(&self, id: ItemKey) -> bool {
         let known = self.items.iter().find(|item| item.id == id);
-        known.is_none_or(|item| item.before.is_some() && item.told.is_some())
-    }
-
-    /// Whether the next entry is a state of this item.
-    pub(super) fn expects(&self, item: usize) -> bool {
-        self.entries.get(self.at).is_some_and(|entry| entry.item == item)
-    }
-
-    /// Whether the next entry creates an item of the same kind.
-    pub(super) fn expects_new(&self, state: &ItemBody) -> bool {
-        let next = self.entries.get(self.at).filter(|_| self.is_new(self.at));
-        let was = next.and_then(|entry| entry.state.as_ref());
-        was.is_some_and(|was| std::mem::discriminant(was) == std::mem::discriminant(state))
-    }
-
-    /// Whether everything that was sent has been produced.
-    pub(super) fn is_produced(&self) -> bool {
-        self.at >= self.entries.len()
+        known.is_none_or(|item| item.origin != Origin::ThisTurn && item.is_told)
     }
 
     /// Whether readers know any item of this turn that is for people.
     pub(super) fn is_visible(&self) -> bool {
-        self.items.iter().filter_map(|item| item.told.as_ref()).any(|state| {
-            !matches!(
-                state,
-                ItemBody::HiddenContextItem { .. } | ItemBody::SdkHiddenContext { .. } | ItemBody::EndOfTurn
-            )
-        })
+        let told = self.items.iter().filter(|item| item.is_told).map(|item| &item.wire);
+        told.filter(|item| !item.is_hidden()).any(|item| item.body != ItemBody::EndOfTurn)
     }
 
-    /// The assistant's message that comes next in the list, if it is one.
-    pub(super) fn next_message(&self) -> Option<(ItemKey, Timestamp)> {
+    /// The item of this key that the run has produced and not removed, the newest one.
+    pub(super) fn produced(&self, key: &str) -> Option<usize> {
+        let is_named = |item: usize| self.items.get(item).is_some_and(|item| item.key() == Some(key));
+        let newest =
+            self.entries.iter().take(self.at).rev().find(|entry| entry.item().is_some_and(is_named))?;
+        match newest {
+            Entry::Removed(_) => None,
+            entry => entry.item(),
+        }
+    }
+
+    /// The entry that comes next, if it creates an item.
+    fn next_new(&self) -> Option<(&Item, &ItemBody)> {
         let entry = self.entries.get(self.at)?;
-        let item = self.items.get(entry.item).filter(|_| self.is_new(self.at))?;
-        matches!(entry.state, Some(ItemBody::AssistantMessage { .. }))
-            .then(|| (item.id, item.created_at.clone()))
+        let item = self.items.get(entry.item()?).filter(|item| item.origin == Origin::ThisTurn)?;
+        let is_first = !self.entries.iter().take(self.at).any(|earlier| earlier.item() == entry.item());
+        entry.state().filter(|_| is_first).map(|state| (item, state))
+    }
+
+    /// The item of this turn that comes next in the list, if it has this key and is of the same kind as the state. One that no
+    /// reader receives must be equal: it costs nothing to add another one, at its right place.
+    pub(super) fn expected(&self, key: Option<&str>, state: &ItemBody) -> Option<&Item> {
+        let (item, was) = self.next_new()?;
+        let same_key = item.key == Key::Unknown || item.key() == key;
+        let same_kind = discriminant(was) == discriminant(state);
+        (same_key && same_kind && (!item.wire.is_hidden() || was == state)).then_some(item)
+    }
+
+    /// Whether the next entry is of this item.
+    pub(super) fn is_next(&self, item: usize) -> bool {
+        self.entries.get(self.at).and_then(Entry::item) == Some(item)
+    }
+
+    pub(super) fn is_produced(&self) -> bool {
+        self.at >= self.entries.len()
+    }
+
+    /// Brings the next entry that readers receive, or the next one that they do not receive, to the front: where hidden items stand
+    /// among the others is not known after a crash.
+    pub(super) fn align(&mut self, hidden: bool) {
+        let next = self.entries.iter().skip(self.at).position(|entry| self.is_hidden(entry) == hidden);
+        if let Some(rest) = next.and_then(|next| self.entries.get_mut(self.at..=self.at + next)) {
+            rest.rotate_right(1);
+        }
+    }
+
+    fn is_hidden(&self, entry: &Entry) -> bool {
+        entry.item().and_then(|item| self.items.get(item)).is_some_and(|item| item.wire.is_hidden())
     }
 
     /// Items of earlier turns that the run has changed and not removed.
     pub(super) fn changed_items(&self) -> impl Iterator<Item = &Item> {
-        self.items.iter().filter(|item| item.before.is_some() && item.told.is_some())
+        self.items.iter().filter(|item| item.origin != Origin::ThisTurn && item.is_told)
     }
+}
 
-    /// The item of this key that the run has produced, the newest one.
-    pub(super) fn produced(&self, key: &str) -> Option<usize> {
-        let produced = self.entries.iter().take(self.at).rev();
-        let newest = produced
-            .map(|entry| entry.item)
-            .find(|item| self.items.get(*item).is_some_and(|item| item.key.as_deref() == Some(key)))?;
-        let last = self.entries.iter().take(self.at).rev().find(|entry| entry.item == newest);
-        last.is_some_and(|entry| !entry.removed).then_some(newest)
-    }
-
-    /// Whether the entry creates its item.
-    fn is_new(&self, at: usize) -> bool {
-        let Some(entry) = self.entries.get(at) else { return false };
-        let is_ours = self.items.get(entry.item).is_some_and(|item| item.before.is_none());
-        is_ours && !self.entries.iter().take(at).any(|earlier| earlier.item == entry.item)
-    }
-
-    /// The run produces a new item. An item of the same kind that stands next in the list becomes it.
-    pub(super) fn add(
-        &mut self,
-        state: ItemBody,
-        key: Option<String>,
-        (id, created_at): (ItemKey, Timestamp),
-    ) -> Vec<Change> {
-        if self.expects_new(&state)
-            && let Some(next) = self.entries.get(self.at).map(|entry| entry.item)
-        {
-            if let Some(item) = self.items.get_mut(next) {
-                item.key = key;
-            }
-            return self.produce(next, state);
+// What the run produces.
+impl Sent {
+    /// A message that this life has written.
+    pub(super) fn written(&mut self, id: ItemKey, item: ThreadItem) {
+        self.received(id, item);
+        if let Some(item) = self.items.last_mut() {
+            item.key = Key::Is(None);
         }
-        let mut changes = self.remove_rest();
-        let name = id.wire(state.prefix());
-        let item = Item { id, name, created_at, key, before: None, told: Some(state.clone()) };
-        changes.push(Change::Added(item.clone()));
-        self.entries.push(Entry { item: self.items.len(), state: Some(state), removed: false });
-        self.items.push(item);
         self.at = self.entries.len();
+    }
+
+    /// A new item; the one that is expected becomes it.
+    pub(super) fn add(&mut self, id: ItemKey, wire: ThreadItem, key: Option<String>) -> Vec<Change> {
+        let expected = self.expected(key.as_deref(), &wire.body).map(|item| item.id);
+        if let Some(expected) = expected.and_then(|id| self.place(id)) {
+            if let Some(item) = self.items.get_mut(expected) {
+                item.key = Key::Is(key);
+            }
+            return self.produce_next(expected, wire.body);
+        }
+        let mut changes = if wire.is_hidden() { self.remove_hidden_rest() } else { self.remove_rest() };
+        self.entries.insert(self.at, Entry::State(self.items.len(), wire.body.clone()));
+        self.at += 1;
+        let item = Item { id, wire, key: Key::Is(key), origin: Origin::ThisTurn, is_told: true };
+        self.items.push(item.clone());
+        changes.push(Change::Added(item));
         changes
     }
 
-    /// An earlier life has changed an item of an earlier turn.
-    pub(super) fn changed(&mut self, found: FoundItem) {
-        self.find(found, None);
-    }
-
-    /// The run changes an item of an earlier turn.
-    pub(super) fn change(&mut self, state: Option<ItemBody>, key: String, found: FoundItem) -> Vec<Change> {
-        let item = self.find(found, Some(key));
-        self.again(item, state)
-    }
-
     /// The index of an item of an earlier turn.
-    fn find(&mut self, found: FoundItem, key: Option<String>) -> usize {
-        let FoundItem { id, item: ThreadItem { id: name, created_at, body, .. }, before } = found;
-        if let Some(known) = self.items.iter().position(|item| item.id == id) {
-            if let Some(item) = self.items.get_mut(known) {
-                item.key = key.or(item.key.take());
-            }
+    pub(super) fn find(&mut self, found: FoundItem) -> usize {
+        if let Some(known) = self.place(found.id) {
             return known;
         }
-        let before = Some(before.map_or_else(|| body.clone(), |before| before.body));
-        self.items.push(Item { id, name, created_at, key, before, told: Some(body) });
+        let FoundItem { id, item: wire, key, .. } = found;
+        let origin = Origin::EarlierTurn(Some(wire.body.clone()));
+        self.items.push(Item { id, wire, key: Key::Is(key), origin, is_told: true });
         self.items.len() - 1
     }
 
-    /// The run produces another state of an item that it has produced, or removes it.
-    pub(super) fn again(&mut self, item: usize, state: Option<ItemBody>) -> Vec<Change> {
+    /// Another state of an item, or its removal.
+    pub(super) fn change(&mut self, item: usize, state: Option<ItemBody>) -> Vec<Change> {
         match state {
-            Some(state) if self.entries.get(self.at).is_some_and(|entry| entry.item == item) => {
-                self.produce(item, state)
-            }
-            // Events say neither what a removed item was, nor that one of an earlier turn has changed: both are not in the
-            // list of a resumed run.
-            state if state.is_none() || self.items.get(item).is_some_and(|item| item.before.is_some()) => {
-                self.produce_new(item, state)
-            }
-            state => {
+            Some(state) if self.is_next(item) => self.produce_next(item, state),
+            Some(state) => {
                 let mut changes = self.remove_rest();
-                changes.extend(self.produce_new(item, state));
+                changes.extend(self.produce(Entry::State(item, state.clone()), item, Some(state)));
                 changes
             }
+            // Events do not say what a removed item was: it is not in the list of a resumed run.
+            None => self.produce(Entry::Removed(item), item, None),
         }
     }
 
-    /// Produces the next entry, which is of this item.
-    fn produce(&mut self, item: usize, state: ItemBody) -> Vec<Change> {
-        let Some(entry) = self.entries.get_mut(self.at) else { return Vec::new() };
-        let same = entry.state.as_ref() == Some(&state);
-        entry.state = Some(state.clone());
+    /// There is no item to remove.
+    pub(super) fn nothing(&mut self) {
+        self.entries.insert(self.at, Entry::Nothing);
         self.at += 1;
-        if same {
+    }
+
+    fn produce_next(&mut self, item: usize, state: ItemBody) -> Vec<Change> {
+        let Some(entry) = self.entries.get_mut(self.at) else { return Vec::new() };
+        let was = std::mem::replace(entry, Entry::State(item, state.clone()));
+        self.at += 1;
+        if was.state() == Some(&state) {
             return Vec::new();
         }
-        // Later states were sent before this one; they are sent again.
-        for later in self.entries.iter_mut().skip(self.at).filter(|later| later.item == item) {
-            later.state = None;
+        for later in self.entries.iter_mut().skip(self.at).filter(|later| later.item() == Some(item)) {
+            *later = Entry::Stale(item);
         }
         self.tell(item, Some(state))
     }
 
-    /// Produces an entry that the list did not have, at its place.
-    fn produce_new(&mut self, item: usize, state: Option<ItemBody>) -> Vec<Change> {
-        let at = self.at.min(self.entries.len());
-        self.entries.insert(at, Entry { item, state: state.clone(), removed: state.is_none() });
-        self.at = at + 1;
+    fn produce(&mut self, entry: Entry, item: usize, state: Option<ItemBody>) -> Vec<Change> {
+        self.entries.insert(self.at, entry);
+        self.at += 1;
         self.tell(item, state)
     }
 
     /// Readers are to know this state of an item.
     fn tell(&mut self, item: usize, state: Option<ItemBody>) -> Vec<Change> {
-        let Some(item) = self.items.get_mut(item) else { return Vec::new() };
-        if item.told == state {
+        let Some(item) = self.items.get_mut(item).filter(|item| item.told() != state.as_ref()) else {
             return Vec::new();
+        };
+        item.is_told = state.is_some();
+        match state {
+            Some(state) => {
+                item.wire.body = state;
+                vec![Change::Replaced(item.clone())]
+            }
+            None => vec![Change::Removed(item.clone())],
         }
-        item.told.clone_from(&state);
-        vec![if state.is_some() { Change::Replaced(item.clone()) } else { Change::Removed(item.clone()) }]
     }
 
-    /// Takes back the last produced entry; it stays in the list, for the attempt that follows. Returns the text of a
-    /// message with its id.
-    pub(super) fn undo(&mut self) -> Option<(ItemKey, Timestamp, String)> {
+    /// Takes back the last output. Its entry stays in the list, for the attempt that follows; a removal stands. Returns the
+    /// item, if it is a message.
+    pub(super) fn undo(&mut self) -> Option<(ItemKey, ThreadItem)> {
         self.at = self.at.checked_sub(1)?;
-        let entry = self.entries.get(self.at)?;
-        let item = self.items.get(entry.item)?;
-        let text = entry.state.as_ref().and_then(ItemBody::text);
-        let message = text.map(|text| (item.id, item.created_at.clone(), text));
-        // A removal stands.
-        if entry.removed {
-            self.entries.remove(self.at);
-        }
-        message
-    }
-
-    /// The run has produced everything: what else was sent is taken back.
-    pub(super) fn settle(&mut self) -> Vec<Change> {
-        let mut changes = self.remove_rest();
-        for index in 0..self.items.len() {
-            let is_produced = self.entries.iter().any(|entry| entry.item == index);
-            let before = self.items.get(index).and_then(|item| item.before.clone());
-            if let Some(before) = before.filter(|_| !is_produced) {
-                changes.extend(self.tell(index, Some(before)));
+        match self.entries.get(self.at)? {
+            Entry::State(item, state @ ItemBody::AssistantMessage { .. }) => {
+                let item = self.items.get(*item)?;
+                Some((item.id, ThreadItem { body: state.clone(), ..item.wire.clone() }))
+            }
+            Entry::State(..) | Entry::Stale(_) => None,
+            Entry::Removed(_) | Entry::Nothing => {
+                self.entries.remove(self.at);
+                None
             }
         }
+    }
+
+    /// As [`Self::remove_rest`], of items that no reader receives.
+    fn remove_hidden_rest(&mut self) -> Vec<Change> {
+        let rest = self.entries.split_off(self.at);
+        let (hidden, others): (Vec<_>, Vec<_>) = rest.into_iter().partition(|entry| self.is_hidden(entry));
+        self.entries.extend(hidden);
+        let changes = self.remove_rest();
+        self.entries.extend(others);
         changes
     }
 
-    /// What was sent and is not produced any more: items of this turn are removed, last first, and states of others go
-    /// back to those that were produced.
+    /// Takes back what was sent and is not produced, the last first: new items are removed, and others go back to the state that was
+    /// produced, or to that of before the turn.
     pub(super) fn remove_rest(&mut self) -> Vec<Change> {
-        let rest = self.entries.split_off(self.at.min(self.entries.len()));
         let mut changes = Vec::new();
-        for entry in rest.into_iter().rev() {
-            let produced = self.entries.iter().rev().find(|earlier| earlier.item == entry.item);
-            let state = match produced {
-                Some(produced) => produced.state.clone(),
-                None => self.items.get(entry.item).and_then(|item| item.before.clone()),
+        for entry in self.entries.split_off(self.at).into_iter().rev() {
+            let Some(item) = entry.item() else { continue };
+            let produced = self.entries.iter().rev().find(|earlier| earlier.item() == Some(item));
+            let state = match (produced, self.items.get(item).map(|item| &item.origin)) {
+                (Some(produced), _) => produced.state().cloned(),
+                (None, Some(Origin::EarlierTurn(before))) => {
+                    // Another turn has changed it since: that stays.
+                    let Some(before) = before else { continue };
+                    Some(before.clone())
+                }
+                (None, _) => None,
             };
-            changes.extend(self.tell(entry.item, state));
+            changes.extend(self.tell(item, state));
         }
         changes
-    }
-}
-
-/// An item for the wire and for its row.
-pub(super) fn wire(item: &Item, thread: ThreadId, state: ItemBody) -> ThreadItem {
-    ThreadItem {
-        id: item.name.clone(),
-        thread_id: thread.to_string(),
-        created_at: item.created_at.clone(),
-        body: state,
     }
 }

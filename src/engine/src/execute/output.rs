@@ -403,7 +403,7 @@ mod tests {
 
     #[tokio::test]
     async fn items_stand_in_order_and_are_taken_back_with_their_attempt() {
-        let item = |key: &str| SentItem { key: Some(key.to_owned()), body: None, more: false };
+        let item = |key: &str| SentItem { key: Some(key.to_owned()), body: None };
         for held in [true, false] {
             let sink = Collected::default();
             let output = StepOutput::new(&sink, 2);

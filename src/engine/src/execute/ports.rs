@@ -132,8 +132,6 @@ pub struct SentItem {
     pub key: Option<String>,
     /// What it contains; `None` removes the item with the key.
     pub body: Option<ItemBody>,
-    /// Whether further states of the key follow in the same turn.
-    pub more: bool,
 }
 
 /// A part of the output of an attempt that has failed.

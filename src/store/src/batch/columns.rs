@@ -59,15 +59,17 @@ impl<'a> Columns<'a> {
         columns
     }
 
-    /// Items as they are after the commit: one statement sees no row that it adds itself. Changes are written also for items that are
-    /// added here, since a batch that is sent again may have added them before.
+    /// Items as they are after the commit: one statement sees no row that it adds itself, and changes a row once. Changes are
+    /// written also for items that are added here, since a batch that is sent again may have added them before.
     fn thread_items(&mut self, batches: &[&'a Batch]) {
-        let mut replaced: Vec<&'a ReplacedItemRow> = Vec::new();
+        // The last content of each item, and whether its run has ended.
+        let mut replaced: Vec<(&'a ReplacedItemRow, bool)> = Vec::new();
         for row in batches.iter().flat_map(|batch| &batch.replaced_items) {
-            let same = |old: &&mut &'a ReplacedItemRow| (old.thread_id, old.id) == (row.thread_id, row.id);
-            match replaced.iter_mut().find(same) {
-                Some(old) => *old = row,
-                None => replaced.push(row),
+            let is_end = row.content.is_none();
+            match replaced.iter_mut().find(|(old, _)| (old.thread_id, old.id) == (row.thread_id, row.id)) {
+                Some((old, is_final)) if is_end => *is_final |= old.run_id == row.run_id,
+                Some(old) => *old = (row, false),
+                None => replaced.push((row, is_end)),
             }
         }
         let mut removed: Vec<&'a RemovedItemRow> = Vec::new();
@@ -77,17 +79,15 @@ impl<'a> Columns<'a> {
             }
         }
         let is_removed = |thread, id| removed.iter().any(|row| (row.thread_id, row.id) == (thread, id));
-        for row in batches.iter().flat_map(|batch| &batch.items) {
-            if is_removed(row.thread_id, row.id) {
-                continue;
-            }
-            let changed = replaced.iter().find(|new| (new.thread_id, new.id) == (row.thread_id, row.id));
-            self.items.push((row, changed.map_or(row.content.as_str(), |new| new.content.as_str())));
+        replaced.retain(|(row, _)| !is_removed(row.thread_id, row.id));
+        let added = batches.iter().flat_map(|batch| &batch.items);
+        for row in added.filter(|row| !is_removed(row.thread_id, row.id)) {
+            let changed = replaced.iter().find(|(new, _)| (new.thread_id, new.id) == (row.thread_id, row.id));
+            let content = changed.and_then(|(new, _)| new.content.as_deref());
+            self.items.push((row, content.unwrap_or(&row.content)));
         }
-        for row in replaced.into_iter().filter(|row| !is_removed(row.thread_id, row.id)) {
-            self.replaced_items.push(row);
-        }
-        removed.iter().for_each(|row| self.removed_items.push(row));
+        replaced.into_iter().for_each(|row| self.replaced_items.push(row));
+        removed.into_iter().for_each(|row| self.removed_items.push(row));
     }
 
     /// The journal's rows, and the blobs of their large results.

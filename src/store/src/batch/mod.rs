@@ -81,7 +81,8 @@ impl Batch {
     #[must_use]
     pub fn weight(&self) -> usize {
         let items: usize = self.items.iter().map(|row| row.content.len()).sum();
-        let replaced: usize = self.replaced_items.iter().map(|row| row.content.len()).sum();
+        let replaced: usize =
+            self.replaced_items.iter().filter_map(|row| row.content.as_ref()).map(String::len).sum();
         let runs: usize = self.runs.iter().map(|row| row.inputs.len()).sum();
         let steps: usize = self.steps.iter().map(|row| row.result.as_ref().map_or(0, String::len)).sum();
         let outbox: usize = self.outbox.iter().map(|row| row.request.len()).sum();

@@ -86,11 +86,13 @@ impl Commit<'_> {
     fn changed_items<'b>(&'b self, out: &mut AstPass<'_, 'b, Pg>) -> QueryResult<()> {
         let Columns { replaced_items, removed_items, .. } = &self.columns;
         if !replaced_items.is_empty() {
-            // What a run has created itself is not kept: only what it finds.
+            // Kept is what a run has found, until the run ends; not what it has created itself.
             out.push_sql(
-                ", put_replaced AS (UPDATE thread_items i SET content = t.content, changed_by = t.run_id, before = CASE \
-                 WHEN t.is_final OR i.run_id = t.run_id THEN NULL WHEN i.changed_by = t.run_id THEN i.before ELSE i.content END \
-                 FROM fence, ",
+                ", put_replaced AS (UPDATE thread_items i SET content = coalesce(t.content, i.content), \
+                 changed_by = CASE WHEN t.content IS NULL THEN i.changed_by ELSE t.run_id END, before = CASE \
+                 WHEN t.content IS NULL AND i.changed_by IS DISTINCT FROM t.run_id THEN i.before \
+                 WHEN t.is_final OR i.run_id = t.run_id THEN NULL \
+                 WHEN i.changed_by = t.run_id THEN i.before ELSE i.content END FROM fence, ",
             );
             replaced_items.values(out)?;
             names(out, ReplacedItems::NAMES);

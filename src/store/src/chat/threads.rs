@@ -44,13 +44,17 @@ pub struct StoredItem {
     pub run: Option<Uuid>,
 }
 
-/// An item of an earlier turn, or one that no reader receives, for a run that may change it.
+/// An item with what a run has to do with it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoundItem {
     /// Its id.
     pub id: ItemKey,
     /// The item.
     pub item: ThreadItem,
+    /// The name by which graphs replace or remove it.
+    pub key: Option<String>,
+    /// Whether the run has created it.
+    pub is_own: bool,
     /// The item before the run changed it, if it did.
     pub before: Option<ThreadItem>,
 }
@@ -61,6 +65,8 @@ pub struct FoundItem {
 struct FoundRow {
     id: Vec<u8>,
     content: String,
+    key: Option<String>,
+    run_id: Option<Uuid>,
     changed_by: Option<Uuid>,
     before: Option<String>,
 }
@@ -70,7 +76,8 @@ impl FoundRow {
         let id = self.id.try_into().map_err(|_| StoreError::Corrupt("item key".to_owned()))?;
         let before = self.before.filter(|_| self.changed_by == Some(run));
         let before = before.map(|before| item(&before)).transpose()?;
-        Ok(FoundItem { id: ItemKey(id), item: item(&self.content)?, before })
+        let (item, is_own) = (item(&self.content)?, self.run_id == Some(run));
+        Ok(FoundItem { id: ItemKey(id), item, key: self.key, is_own, before })
     }
 }
 
@@ -296,16 +303,11 @@ impl Store {
         Ok(found.filter(|found| found.item.body != ItemBody::Unknown))
     }
 
-    /// What the events of a run do not say: items that it added and no reader receives, and items of earlier turns that it
-    /// changed. In order.
+    /// Items that a run has added, and items of earlier turns that it was the last to change, in order.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
-    pub async fn items_behind_events(
-        &self,
-        thread: ThreadId,
-        run: Uuid,
-    ) -> Result<Vec<FoundItem>, StoreError> {
+    pub async fn items_of_run(&self, thread: ThreadId, run: Uuid) -> Result<Vec<FoundItem>, StoreError> {
         let is_own = thread_items::run_id.eq(run).or(thread_items::changed_by.eq(run));
         let rows: Vec<FoundRow> = thread_items::table
             .filter(thread_items::thread_id.eq(thread.0))
@@ -314,8 +316,7 @@ impl Store {
             .select(FoundRow::as_select())
             .load(&mut *self.connection().await?)
             .await?;
-        let found = rows.into_iter().map(|row| row.read(run)).collect::<Result<Vec<_>, _>>()?;
-        Ok(found.into_iter().filter(|found| found.before.is_some() || found.item.is_hidden()).collect())
+        rows.into_iter().map(|row| row.read(run)).collect()
     }
 
     /// Whether an item is in the thread, and the thread is not deleted.

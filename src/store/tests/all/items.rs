@@ -26,9 +26,8 @@ async fn items_are_replaced_and_removed_wherever_they_are_in_the_batches() {
         let row = ReplacedItemRow {
             thread_id: turn.thread,
             id: turn.items[1],
-            content: text.to_owned(),
+            content: Some(text.to_owned()),
             run_id,
-            is_final: false,
         };
         Batch { replaced_items: vec![row], ..Batch::default() }
     };
@@ -57,10 +56,20 @@ async fn items_are_replaced_and_removed_wherever_they_are_in_the_batches() {
         world.commit(lease, &replace(text, other)).await.unwrap();
         assert_eq!(items_now(&world).await, format!("{first},{expected}"));
     }
-    let mut last = replace("6", other);
-    last.replaced_items[0].is_final = true;
-    world.commit(lease, &last).await.unwrap();
+    let end = |run_id| {
+        let row = ReplacedItemRow { thread_id: turn.thread, id: turn.items[1], content: None, run_id };
+        Batch { replaced_items: vec![row], ..Batch::default() }
+    };
+    world.commit(lease, &end(world.uuid())).await.unwrap();
+    assert_eq!(
+        items_now(&world).await,
+        format!("{first},6|k|4"),
+        "the end of a run that another one has followed"
+    );
+    world.commit(lease, &end(other)).await.unwrap();
     assert_eq!(items_now(&world).await, format!("{first},6|k"), "the run has ended");
+    world.commit(lease, &all(&[&replace("9", other), &end(other)])).await.unwrap();
+    assert_eq!(items_now(&world).await, format!("{first},9|k"), "it ends in the commit of its change");
     let found = world.store.item_with_key(turn.thread, "k", other).await;
     assert!(found.is_err(), "it is no item: {found:?}");
     world.commit(lease, &remove).await.unwrap();
@@ -99,10 +108,10 @@ async fn an_item_is_found_by_its_key_with_what_it_was_before_this_run() {
     assert_eq!(find("x", turn.run).await, None);
     assert_eq!(find("k", turn.run).await, some("1", None));
     let (thread_id, id) = (turn.thread, turn.items[1]);
-    let row = ReplacedItemRow { thread_id, id, content: item("2"), run_id: other, is_final: false };
+    let row = ReplacedItemRow { thread_id, id, content: Some(item("2")), run_id: other };
     world.commit(lease, &Batch { replaced_items: vec![row], ..Batch::default() }).await.unwrap();
     assert_eq!(find("k", other).await, some("2", Some("1")));
     assert_eq!(find("k", turn.run).await, some("2", None), "another run found it so");
-    let behind = async |run| world.store.items_behind_events(turn.thread, run).await.unwrap().len();
-    assert_eq!((behind(turn.run).await, behind(other).await, behind(world.uuid()).await), (1, 1, 0));
+    let of = async |run| world.store.items_of_run(turn.thread, run).await.unwrap().len();
+    assert_eq!((of(turn.run).await, of(other).await, of(world.uuid()).await), (1, 1, 0));
 }

@@ -229,12 +229,6 @@ impl ItemBody {
         }
     }
 
-    /// Whether an item with this id is never sent to a client.
-    #[must_use]
-    pub fn is_hidden_id(id: &str) -> bool {
-        ["hcx_", "shcx_"].iter().any(|prefix| id.starts_with(prefix))
-    }
-
     /// Text of an assistant message.
     #[must_use]
     pub fn text(&self) -> Option<String> {

@@ -172,7 +172,7 @@ impl Node for Show {
         let key = input.get("key").and_then(Value::as_str).map(str::to_owned);
         let body = self.body(input.get("content").cloned().unwrap_or_default())?;
         if body.is_some() || key.is_some() {
-            call.send(SentItem { key: key.clone(), body, more: false }).await?;
+            call.send(SentItem { key: key.clone(), body }).await?;
         }
         Ok(json!({"kind": self.kind, "key": key}))
     }

@@ -28,12 +28,10 @@ pub struct ReplacedItemRow {
     pub thread_id: ThreadId,
     /// Its key.
     pub id: ItemKey,
-    /// A `wire::chat::ThreadItem` as JSON.
-    pub content: String,
+    /// A `wire::chat::ThreadItem` as JSON; `None`: the run has ended, and what the item contained before it is not kept.
+    pub content: Option<String>,
     /// The run that changes it.
     pub run_id: Uuid,
-    /// Whether the run has ended: what the item contained before the run is no longer kept.
-    pub is_final: bool,
 }
 
 /// An item to delete.
@@ -72,12 +70,12 @@ lane_table! {
 }
 
 lane_table! {
-    ReplacedItems: "thread_items" from &'a ReplacedItemRow as row => {
+    ReplacedItems: "thread_items" from (&'a ReplacedItemRow, bool) as (row, is_final) => {
         thread_id: Uuid [SqlUuid] = row.thread_id.0,
         id: &'a [u8] [Bytea] = &row.id.0,
-        content: &'a str [Text] = &row.content,
+        content: Option<&'a str> [Nullable<Text>] = row.content.as_deref(),
         run_id: Uuid [SqlUuid] = row.run_id,
-        is_final: bool [Bool] = row.is_final,
+        is_final: bool [Bool] = is_final,
     }
 }
 
