@@ -116,10 +116,7 @@ async fn kills_of_either_of_two_instances_lose_and_cut_nothing() {
     let (waited, asked): (Vec<(String, usize)>, Vec<Asked>) = (joined(waiting).await, joined(asking).await);
     println!("{} runs, {} that waited, {} turns that waited", runs.len(), waited.len(), asked.len());
     assert!(runs.len().min(waited.len()).min(asked.len()) > CLIENTS, "hardly anything was begun");
-    let known = runs::shapes();
-    for run in &runs {
-        runs::judge(&client, run, &known[run.shape]).await;
-    }
+    runs::judge_all(&client, &runs).await;
     let mut longest = TimeDelta::zero();
     for (run, n) in &waited {
         let ended = runs::ended(&client, run, runs::LIMIT).await;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use client::{Answer, Client, ClientError};
+use futures_util::{StreamExt, stream};
 use integration_tests::{graphs, pause};
 use kernel::{SeededRandom, SystemClock};
 use serde_json::{Value, json};
@@ -19,6 +20,8 @@ use super::{SLOW_DISK, folder, kill_on, number, seed};
 
 /// Runs begun by each client at the same time.
 const CLIENTS: usize = 6;
+/// Runs judged at the same time.
+const JUDGED: usize = 8;
 /// Longer than any of the runs takes, restarts included.
 pub(super) const LIMIT: Duration = Duration::from_secs(60);
 
@@ -178,11 +181,7 @@ async fn kills_repeat_no_completed_step_and_every_run_ends() {
     }
     assert!(acknowledged.len() > CLIENTS, "hardly anything was begun");
     println!("{} runs were acknowledged", acknowledged.len());
-    let shapes = shapes();
-    let mut resumed = 0;
-    for run in &acknowledged {
-        resumed += judge(&client, run, &shapes[run.shape]).await;
-    }
+    let resumed = judge_all(&client, &acknowledged).await;
     println!("{resumed} lives went on after a kill");
     assert!(kills < 5 || resumed > 0, "no kill hit a run");
     let unfinished = database.scalar("SELECT count(*) FROM runs WHERE finished_at IS NULL").await;
@@ -257,8 +256,16 @@ pub(super) async fn ended(client: &Client, run: &str, limit: Duration) -> Value 
     ended.unwrap_or_else(|| panic!("run {run} does not end: {last}"))
 }
 
+/// Judges several at a time; returns how many were resumed.
+pub(super) async fn judge_all(client: &Client, runs: &[Acknowledged]) -> usize {
+    let shapes = shapes();
+    let judged =
+        stream::iter(runs).map(|run| judge(client, run, &shapes[run.shape])).buffer_unordered(JUDGED);
+    judged.fold(0, async |resumed, run| resumed + run).await
+}
+
 /// Compares a run's end, trace and events with what they have to be; says how many lives went on with it.
-pub(super) async fn judge(client: &Client, run: &Acknowledged, shape: &Shape) -> usize {
+async fn judge(client: &Client, run: &Acknowledged, shape: &Shape) -> usize {
     let at = format!("run {} ({}, n = {})", run.id, shape.name, run.n);
     let ended = ended(client, &run.id, LIMIT).await;
     assert_eq!(
