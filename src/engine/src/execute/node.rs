@@ -34,7 +34,12 @@ pub(crate) trait Node: Send + Sync {
         false
     }
 
-    /// Says what a finished visit had said.
+    /// Whether running a finished visit again only sends what it has sent: it has no other effect, or its steps are recorded.
+    fn repeats(&self) -> bool {
+        false
+    }
+
+    /// Sends what a finished visit has sent: by running it again if it [repeats](Self::repeats), else the text of its result.
     ///
     /// # Errors
     /// Whatever made it fail; the visit stays finished.
@@ -42,8 +47,11 @@ pub(crate) trait Node: Send + Sync {
         &self,
         result: &Value,
         call: &Call<'_>,
-        _input: &Result<Value, NodeError>,
+        input: &Result<Value, NodeError>,
     ) -> Result<(), Failure> {
+        if self.repeats() {
+            return self.run(input.clone()?, call).await.map(drop);
+        }
         if let Some(text) = result.get("text").and_then(Value::as_str) {
             call.say(text).await;
         }

@@ -181,13 +181,8 @@ impl Node for Show {
         true
     }
 
-    async fn say_again(
-        &self,
-        _result: &Value,
-        call: &Call<'_>,
-        input: &Result<Value, NodeError>,
-    ) -> Result<(), Failure> {
-        self.run(input.clone()?, call).await.map(drop)
+    fn repeats(&self) -> bool {
+        true
     }
 }
 

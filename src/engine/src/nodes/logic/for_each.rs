@@ -144,14 +144,8 @@ impl Node for ForEach {
         self.body.node.streams()
     }
 
-    /// Its items are all recorded: running it again only says what they had said.
-    async fn say_again(
-        &self,
-        _result: &Value,
-        call: &Call<'_>,
-        input: &Result<Value, NodeError>,
-    ) -> Result<(), Failure> {
-        self.run(input.clone()?, call).await.map(|_| ())
+    fn repeats(&self) -> bool {
+        true
     }
 }
 

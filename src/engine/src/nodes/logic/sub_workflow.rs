@@ -73,14 +73,8 @@ impl Node for SubWorkflow {
         true
     }
 
-    /// Its nodes are all recorded: running it again only says what they had said.
-    async fn say_again(
-        &self,
-        _result: &Value,
-        call: &Call<'_>,
-        input: &Result<Value, NodeError>,
-    ) -> Result<(), Failure> {
-        self.run(input.clone()?, call).await.map(|_| ())
+    fn repeats(&self) -> bool {
+        true
     }
 }
 

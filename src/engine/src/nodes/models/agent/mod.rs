@@ -128,13 +128,7 @@ impl Node for Agent {
         self.0.stream
     }
 
-    /// Its steps are all recorded: running it again only says what they had said.
-    async fn say_again(
-        &self,
-        _result: &Value,
-        call: &Call<'_>,
-        input: &Result<Value, NodeError>,
-    ) -> Result<(), Failure> {
-        self.run(input.clone()?, call).await.map(|_| ())
+    fn repeats(&self) -> bool {
+        true
     }
 }
