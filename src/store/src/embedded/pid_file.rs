@@ -89,7 +89,12 @@ impl PidFile {
         let Some((_, rest)) = self.text.split_once('\n') else { return Ok(()) };
         // As root we write in a folder of the database's user: never through a link of theirs.
         let flags = OFlags::WRONLY | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut file = std::fs::File::from(rustix::fs::open(path(cluster), flags, Mode::empty())?);
+        let mut file = match rustix::fs::open(path(cluster), flags, Mode::empty()) {
+            Ok(file) => std::fs::File::from(file),
+            // A PostgreSQL that was stopping has removed it meanwhile.
+            Err(rustix::io::Errno::NOENT) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
         file.write_all(format!("{NOBODY}\n{rest}").as_bytes())?;
         file.sync_all()?;
         // The socket has a lock file with the same number.
