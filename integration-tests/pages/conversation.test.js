@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as conversation from '../../src/server/pages/assets/chat/conversation.js';
 
-const { apply, empty, over, refuse, say, textOf, upTo, withEarlier, withThread, withoutUnsent } = conversation;
+const { apply, empty, lockOf, over, refuse, say, textOf, upTo, withEarlier, withThread, withoutUnsent } = conversation;
 const AT = '2026-01-01T12:00:00.000Z';
 const THREAD = { id: 'thr_1', created_at: AT, status: { type: 'active' }, items: { data: [], has_more: false } };
 const user = (id, text) => ({ type: 'user_message', id, thread_id: 'thr_1', created_at: AT, content: [{ type: 'input_text', text }] });
@@ -137,4 +137,15 @@ test('a complete reply that is replaced stays complete', () => {
   let state = play(empty(), { type: 'thread.item.done', item: reply('msg_1', 'One') });
   state = over(play(state, { type: 'thread.item.replaced', item: reply('msg_1', 'Two') }));
   assert.deepEqual(shown(state), ['assistant(done): Two']);
+});
+
+test('a locked thread says why, and a closed one for good', () => {
+  const updated = (status) => ({ type: 'thread.updated', thread: { ...THREAD, status } });
+  assert.equal(lockOf(empty()), null);
+  assert.equal(lockOf(play(empty(), { type: 'thread.created', thread: THREAD })), null);
+  const locked = play(empty(), updated({ type: 'locked', reason: 'Wait.' }));
+  assert.deepEqual(lockOf(locked), { reason: 'Wait.', forGood: false });
+  assert.deepEqual(lockOf(play(locked, updated({ type: 'locked' }))).reason, 'Messages cannot be sent at present.');
+  assert.deepEqual(lockOf(play(locked, updated({ type: 'closed' }))), { reason: 'This conversation is closed.', forGood: true });
+  assert.equal(lockOf(play(locked, updated({ type: 'active' }))), null);
 });

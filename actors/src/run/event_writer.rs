@@ -1,10 +1,9 @@
 //! What readers of a run's stream are told, and when.
 
-use engine::ports::{SentItem, StepRecord, Undone};
+use engine::ports::{ImmediateEvent, SentItem, StepRecord, ThreadChange, Undone};
 use kernel::ThreadId;
-use store::FoundItem;
 use store::batch::Batch;
-use wire::chat::NoticeLevel;
+use store::{FoundItem, StoredThread};
 
 use super::Frames;
 
@@ -50,11 +49,18 @@ pub(crate) trait EventWriter: Send + 'static {
     /// What follows is another message, unless the current one is empty.
     fn new_message(&mut self) -> Urgency;
 
-    /// What the run is doing.
-    fn progress(&mut self, text: &str) -> Urgency;
+    /// An event that does not wait for what nodes before it still write.
+    fn immediate(&mut self, event: ImmediateEvent) -> Urgency;
 
-    /// A message outside the conversation.
-    fn notice(&mut self, level: NoticeLevel, message: &str, title: Option<&str>) -> Urgency;
+    /// The thread that the run can change, if there is one.
+    fn thread(&self) -> Option<ThreadId> {
+        None
+    }
+
+    /// Changes the thread, of which this is stored. Returns whether anything differs.
+    fn change_thread(&mut self, _stored: StoredThread, _change: ThreadChange) -> bool {
+        false
+    }
 
     /// Tells what is not told yet; rows that are committed with it go into `batch`.
     fn write(&mut self, frames: &mut Frames, batch: &mut Batch);

@@ -6,16 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use engine::ports::{Journal, JournalError, Output, SentItem, StepRecord, Undone};
+use engine::ports::{
+    ImmediateEvent, Journal, JournalError, Output, SentItem, StepRecord, ThreadChange, Undone,
+};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use kernel::backoff;
 use parking_lot::Mutex;
 use store::batch::{Batch, CutRow, QueueRow, RunUpdate};
-use store::{FoundItem, RunState};
+use store::{FoundItem, RunState, StoreError};
 use tokio::sync::{Notify, oneshot};
 use uuid::Uuid;
-use wire::chat::NoticeLevel;
 
 use super::early_start::{EarlyStart, StartOutcome};
 use super::journal::{outbox_row, question_row, step_row};
@@ -49,6 +50,7 @@ struct Inner<T> {
     changed: Notify,
     /// Of a run whose start is stored with its first writes.
     start: Option<StartOutcome>,
+    thread_change: tokio::sync::Mutex<()>,
 }
 
 struct State<T> {
@@ -100,6 +102,7 @@ impl<T: EventWriter> RunWriter<T> {
             state: Mutex::new(state),
             changed: Notify::new(),
             start,
+            thread_change: tokio::sync::Mutex::default(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -224,18 +227,27 @@ impl<T: EventWriter> RunWriter<T> {
         self.inner.slice.clone()
     }
 
-    /// The item of this key in the thread, if the run has not created it. Asks until the database answers.
+    /// The item of this key in the thread, if the run has not created it.
     async fn earlier(&self, key: &str) -> Option<FoundItem> {
         let thread = self.with(|events| events.looks_up(key))?;
-        let ports = &self.inner.ports;
+        let Inner { key: run, ports, .. } = &*self.inner;
+        self.ask("an item by its key", || ports.store.item_with_key(thread, key, run.id)).await
+    }
+
+    /// Asks until the database answers.
+    async fn ask<R, F>(&self, what: &str, query: impl Fn() -> F) -> R
+    where
+        F: Future<Output = Result<R, StoreError>>,
+    {
+        let clock = &self.inner.ports.clock;
         let mut failures = 0_u32;
         loop {
-            match ports.store.item_with_key(thread, key, self.inner.key.id).await {
+            match query().await {
                 Ok(found) => return found,
                 Err(error) => {
-                    tracing::warn!(%error, "failed to look up an item by its key; retrying");
+                    tracing::warn!(%error, what, "failed to look up; retrying");
                     failures = failures.saturating_add(1);
-                    ports.clock.sleep(backoff(LOOKUP_PAUSE, failures, LOOKUP_PAUSE_MAX)).await;
+                    clock.sleep(backoff(LOOKUP_PAUSE, failures, LOOKUP_PAUSE_MAX)).await;
                 }
             }
         }
@@ -313,14 +325,33 @@ impl<T: EventWriter> Output for RunWriter<T> {
         self.room().await;
     }
 
-    async fn progress(&self, text: &str) {
-        self.note(|events| events.progress(text));
+    async fn immediate(&self, event: ImmediateEvent) {
+        self.note(|events| events.immediate(event));
         self.room().await;
     }
 
-    async fn notice(&self, level: NoticeLevel, message: &str, title: Option<&str>) {
-        self.note(|events| events.notice(level, message, title));
-        self.room().await;
+    async fn change_thread(&self, change: ThreadChange) {
+        let Some(thread) = self.with(|events| events.thread()) else { return };
+        // The next change finds this one stored: events contain the whole thread.
+        let _alone = self.inner.thread_change.lock().await;
+        if let Some(started) = Journal::started(self)
+            && started.await.is_err()
+        {
+            return;
+        }
+        let store = &self.inner.ports.store;
+        let Some(stored) = self.ask("the thread", || store.thread(thread)).await else { return };
+        let (done, committed) = oneshot::channel();
+        {
+            let mut state = self.inner.state.lock();
+            if !state.events.change_thread(stored, change) {
+                return;
+            }
+            state.receipts.push(done);
+            self.inner.hand_over(&mut state, false);
+        }
+        // If it is lost, so is the row of the node.
+        let _ = committed.await;
     }
 }
 

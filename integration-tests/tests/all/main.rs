@@ -58,6 +58,7 @@ mod start;
 mod stop;
 mod streams;
 mod thread_changes;
+mod thread_status;
 mod thread_stream;
 mod threads;
 mod trace;

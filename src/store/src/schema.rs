@@ -65,6 +65,8 @@ diesel::table! {
         created_at -> Timestamptz,
         deleted_at -> Nullable<Timestamptz>,
         erased_at -> Nullable<Timestamptz>,
+        status_reason -> Nullable<Text>,
+        image_domains -> Nullable<Text>,
     }
 }
 

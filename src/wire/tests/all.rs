@@ -11,6 +11,7 @@ fn thread(status: ThreadStatus) -> Thread {
         status,
         items: Page::default(),
         title: Some("T".into()),
+        allowed_image_domains: None,
         metadata: Map::new(),
     }
 }

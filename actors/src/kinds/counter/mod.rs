@@ -5,14 +5,13 @@ mod tests;
 
 use std::sync::Arc;
 
-use engine::ports::{StepOutcome, StepRecord};
+use engine::ports::{ImmediateEvent, StepOutcome, StepRecord};
 use engine::{RunInfo, RunInput};
 use serde_json::{Value, json};
 use store::batch::{Batch, QueueRow, RunRow, StreamRow};
 use store::{LeftRun, RunState, StoreError, StoredRun};
 use uuid::Uuid;
 use wire::ErrorCode;
-use wire::chat::NoticeLevel;
 use wire::sse;
 
 use crate::kinds;
@@ -104,11 +103,7 @@ impl EventWriter for Counts {
         Urgency::Whenever
     }
 
-    fn progress(&mut self, _text: &str) -> Urgency {
-        Urgency::Whenever
-    }
-
-    fn notice(&mut self, _level: NoticeLevel, _message: &str, _title: Option<&str>) -> Urgency {
+    fn immediate(&mut self, _event: ImmediateEvent) -> Urgency {
         Urgency::Whenever
     }
 

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use engine::ports::{SentItem, Undone};
+use engine::ports::{ImmediateEvent, SentItem, ThreadChange, Undone};
 use kernel::{Clock, Ids, ItemKey, ThreadId};
-use store::FoundItem;
-use store::batch::{Batch, ItemRow, RemovedItemRow, ReplacedItemRow};
+use store::batch::{Batch, ItemRow, RemovedItemRow, ReplacedItemRow, ThreadChangeRow};
+use store::{FoundItem, StoredThread};
 use uuid::Uuid;
-use wire::chat::{ChatEvent, Dialect, IncompleteReason, ItemBody, NoticeLevel, ThreadItem};
+use wire::chat::{ChatEvent, Dialect, IncompleteReason, ItemBody, Thread, ThreadItem};
 
 use super::message::Message;
 use super::sent::{Change, Item, Sent};
@@ -36,12 +36,13 @@ pub(crate) struct ChatEvents {
     open: Option<Message>,
     /// Not told yet; before what the message has to tell.
     events: Vec<ChatEvent>,
-    rows: ItemRows,
+    rows: Rows,
 }
 
 /// Rows that are committed with the events.
 #[derive(Default)]
-struct ItemRows {
+struct Rows {
+    thread_changes: Vec<ThreadChangeRow>,
     items: Vec<ItemRow>,
     replaced: Vec<ReplacedItemRow>,
     removed: Vec<RemovedItemRow>,
@@ -56,7 +57,7 @@ impl ChatEvents {
         clock: Arc<dyn Clock>,
         (sent, open): (Sent, Option<Message>),
     ) -> Self {
-        let (message, again, events, rows) = (None, false, Vec::new(), ItemRows::default());
+        let (message, again, events, rows) = (None, false, Vec::new(), Rows::default());
         Self { thread, run, question, dialect, ids, clock, sent, message, again, open, events, rows }
     }
 
@@ -338,15 +339,32 @@ impl EventWriter for ChatEvents {
         Urgency::Soon
     }
 
-    fn progress(&mut self, text: &str) -> Urgency {
-        self.event(ChatEvent::ProgressUpdate { text: text.to_owned(), icon: None });
+    fn immediate(&mut self, event: ImmediateEvent) -> Urgency {
+        self.event(match event {
+            ImmediateEvent::Progress(text) => ChatEvent::ProgressUpdate { text, icon: None },
+            ImmediateEvent::Notice { level, message, title } => ChatEvent::Notice { level, message, title },
+            ImmediateEvent::Effect { name, data } => ChatEvent::ClientEffect { name, data },
+        });
         Urgency::Next
     }
 
-    fn notice(&mut self, level: NoticeLevel, message: &str, title: Option<&str>) -> Urgency {
-        let (message, title) = (message.to_owned(), title.map(str::to_owned));
-        self.event(ChatEvent::Notice { level, message, title });
-        Urgency::Next
+    fn thread(&self) -> Option<ThreadId> {
+        Some(self.thread)
+    }
+
+    fn change_thread(&mut self, stored: StoredThread, change: ThreadChange) -> bool {
+        let before = Thread::from(stored);
+        let mut thread = before.clone();
+        let ThreadChange { title, status, image_domains } = change;
+        thread.title = title.clone().or(thread.title);
+        thread.status = status.clone().unwrap_or(thread.status);
+        thread.allowed_image_domains = image_domains.clone().unwrap_or(thread.allowed_image_domains);
+        if thread == before {
+            return false;
+        }
+        self.rows.thread_changes.push(ThreadChangeRow { id: self.thread, title, status, image_domains });
+        self.event(ChatEvent::ThreadUpdated { thread });
+        true
     }
 
     fn write(&mut self, frames: &mut Frames, batch: &mut Batch) {
@@ -354,6 +372,7 @@ impl EventWriter for ChatEvents {
         for event in self.events.drain(..) {
             frames.push(&event);
         }
+        batch.thread_changes.append(&mut self.rows.thread_changes);
         batch.items.append(&mut self.rows.items);
         batch.replaced_items.append(&mut self.rows.replaced);
         batch.removed_items.append(&mut self.rows.removed);

@@ -3,12 +3,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use engine::ports::{Question, StepOutcome, StepRecord};
+use engine::ports::{ImmediateEvent, Question, StepOutcome, StepRecord};
 use kernel::Clock;
 use serde_json::Value;
 use store::batch::Batch;
 use uuid::Uuid;
-use wire::chat::NoticeLevel;
 use wire::{RunEvent, RunFrame, RunProblem, WaitsFor};
 
 use crate::run::{EventWriter, Frames, Urgency};
@@ -102,14 +101,15 @@ impl EventWriter for RunEvents {
         Urgency::Whenever
     }
 
-    fn progress(&mut self, text: &str) -> Urgency {
-        self.event(RunEvent::Progress { text: text.to_owned() });
-        Urgency::Soon
-    }
-
-    fn notice(&mut self, level: NoticeLevel, message: &str, title: Option<&str>) -> Urgency {
-        let (message, title) = (message.to_owned(), title.map(str::to_owned));
-        self.event(RunEvent::Notice { level, message, title });
+    fn immediate(&mut self, event: ImmediateEvent) -> Urgency {
+        match event {
+            ImmediateEvent::Progress(text) => self.event(RunEvent::Progress { text }),
+            ImmediateEvent::Notice { level, message, title } => {
+                self.event(RunEvent::Notice { level, message, title });
+            }
+            // Only a chat has a page.
+            ImmediateEvent::Effect { .. } => return Urgency::Whenever,
+        }
         Urgency::Soon
     }
 

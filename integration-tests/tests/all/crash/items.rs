@@ -7,7 +7,8 @@ use kernel::SystemClock;
 use serde_json::{Map, Value, json};
 use store::testing::TestDatabase;
 use wire::chat::{
-    ChatEvent, ChatOperation, ChatRequest, ContentPart, ItemBody, OutputText, ThreadItem, UserMessageInput,
+    ChatEvent, ChatOperation, ChatRequest, ContentPart, ItemBody, OutputText, Thread, ThreadItem,
+    UserMessageInput,
 };
 
 use super::oracle::Oracle;
@@ -30,6 +31,7 @@ fn nodes() -> Vec<Value> {
     let task = json!({"name": "task", "type": "show", "kind": "task", "key": "task",
                       "task": {"type": "thought", "content": "{{ inputs.message }}"}});
     let gone = json!({"name": "gone", "type": "show", "kind": "task", "key": "task", "task": null});
+    let named = json!({"name": "named", "type": "thread", "title": "Case {{ inputs.message }}"});
     let hidden = json!({"name": "hidden", "type": "hidden", "content": {"message": "{{ inputs.message }}"}});
     vec![
         say("one", "First."),
@@ -39,6 +41,7 @@ fn nodes() -> Vec<Value> {
         hidden,
         task,
         wait("w3"),
+        named,
         say("two", "Then, "),
         wait("w4"),
         say("three", "more."),
@@ -54,6 +57,8 @@ fn nodes() -> Vec<Value> {
 #[derive(Default)]
 struct Reader {
     items: Vec<ThreadItem>,
+    /// Its states.
+    threads: Vec<Thread>,
 }
 
 impl Reader {
@@ -86,6 +91,9 @@ impl Reader {
             ChatEvent::ItemRemoved { item_id } => {
                 let place = self.place(&item_id).expect("an item that was added");
                 self.items.remove(place);
+            }
+            ChatEvent::ThreadCreated { thread } | ChatEvent::ThreadUpdated { thread } => {
+                self.threads.push(thread)
             }
             ChatEvent::Error { error_code, .. } => panic!("{error_code:?}"),
             _ => {}
@@ -121,7 +129,15 @@ async fn a_kill_at_any_event_of_a_turn_doubles_and_loses_no_item() {
         };
         kernel::timeout(&SystemClock::new(), LIMIT, all).await.expect("the turn is never ended");
         let thread = reader.items[0].thread_id.clone();
-        let stored = client.thread(&workflow, &thread).await.unwrap().items.data;
+        let mut head = client.thread(&workflow, &thread).await.unwrap();
+        let stored = std::mem::take(&mut head.items).data;
+        // Created, titled by its first words, and by the workflow.
+        assert_eq!(
+            (reader.threads.len(), reader.threads.last()),
+            (3, Some(&head)),
+            "killed after {killed_after}"
+        );
+        assert_eq!(head.title, Some(format!("Case killed after {killed_after}")));
         assert_eq!(reader.items, stored, "killed after {killed_after} events");
         let texts: Vec<String> = stored.iter().filter_map(|item| item.body.text()).collect();
         assert_eq!(texts, ["First.", "Then, more.", "Done."], "killed after {killed_after} events");

@@ -6,6 +6,7 @@ use wire::{UpdateChatSettings, UpdateWorkflow};
 
 use super::{SLOWLY, failed, idle, messages, open, replied, say};
 use crate::parked_turns::desk;
+use crate::thread_status;
 use crate::waiting_runs::answer;
 
 const NUMBERS: &str =
@@ -310,4 +311,34 @@ async fn tasks_are_shown_where_they_stand_also_after_a_reload() {
     browser.until("document.querySelectorAll('.tasks li').length === 2").await;
     seen().await;
     browser.finish().await;
+}
+
+#[tokio::test]
+async fn a_locked_thread_says_why_and_a_closed_one_takes_no_message() {
+    let t = TestService::start().await;
+    let workflow = thread_status::desk(&t).await;
+    let browser = open(&t, &workflow).await;
+    say(&browser, "lock").await;
+    replied(&browser, "Done.").await;
+    idle(&browser).await;
+    assert_eq!(browser.texts(".locked:not([hidden])").await, ["Please wait, lock"]);
+    let state = "return [...document.querySelectorAll('.text:disabled, .box:not([hidden]), .actions [aria-label^=Ask]:not([hidden])')].map((e) => e.className).join()";
+    assert_eq!(browser.js(state).await, "box,text", "no other answer can be asked for");
+    browser.assert_accessible("a locked thread").await;
+    // It was opened again elsewhere.
+    t.execute("UPDATE threads SET status = 'active', status_reason = NULL").await;
+    browser.reload().await;
+    browser.until("document.querySelector('.text:not(:disabled)')").await;
+    // And is closed in another tab while this one is open.
+    t.execute("UPDATE threads SET status = 'closed'").await;
+    say(&browser, "more").await;
+    browser
+        .until(
+            "document.querySelector('.locked:not([hidden])')?.textContent === 'This conversation is closed.'",
+        )
+        .await;
+    browser.until("document.querySelector('.box[hidden]')").await;
+    assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "1");
+    // No `finish`: the refused message is on the console.
+    browser.assert_accessible("a closed thread").await;
 }

@@ -12,7 +12,6 @@ use sandbox::Sandbox;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use wire::ErrorCode;
-use wire::chat::NoticeLevel;
 
 use super::activity::Place;
 use super::attempt::{Visit, Visited};
@@ -24,7 +23,8 @@ use super::{RunInfo, RunInput, Stop, steps};
 use crate::execute::Failure;
 use crate::execute::PlanNode;
 use crate::execute::ports::{
-    Answer, Credentials, Databases, Ports, Resolved, SearchIndex, SentItem, StepKey, Workflows,
+    Answer, Credentials, Databases, ImmediateEvent, Ports, Resolved, SearchIndex, SentItem, StepKey,
+    ThreadChange, Workflows,
 };
 use crate::redact::Redactor;
 use crate::template::overlay;
@@ -173,12 +173,16 @@ impl Call<'_> {
         Ok(())
     }
 
-    pub(crate) async fn progress(&self, text: &str) {
-        self.output.progress(text).await;
+    /// Sends an event to the readers at once.
+    pub(crate) async fn immediate(&self, event: ImmediateEvent) {
+        self.output.immediate(event).await;
     }
 
-    pub(crate) async fn notice(&self, level: NoticeLevel, message: &str, title: Option<&str>) {
-        self.output.notice(level, message, title).await;
+    /// Changes the thread of a chat; elsewhere the change is only the node's result.
+    pub(crate) async fn change_thread(&self, change: ThreadChange) {
+        if self.frame.input.run.thread_id.is_some() {
+            self.output.change_thread(change).await;
+        }
     }
 
     /// The name that what runs inside this attempt has in the journal: no two attempts share one.

@@ -5,11 +5,9 @@
 
 use std::collections::VecDeque;
 
+use crate::execute::ports::{ImmediateEvent, Output, SentItem, ThreadChange, Undone};
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use wire::chat::NoticeLevel;
-
-use crate::execute::ports::{Output, SentItem, Undone};
 
 /// What one node said while it was held.
 #[derive(Debug, Clone, PartialEq)]
@@ -193,12 +191,12 @@ impl<'a> StepOutput<'a> {
         }
     }
 
-    pub(crate) async fn progress(&self, text: &str) {
-        self.into.progress(text).await;
+    pub(crate) async fn immediate(&self, event: ImmediateEvent) {
+        self.into.immediate(event).await;
     }
 
-    pub(crate) async fn notice(&self, level: NoticeLevel, message: &str, title: Option<&str>) {
-        self.into.notice(level, message, title).await;
+    pub(crate) async fn change_thread(&self, change: ThreadChange) {
+        self.into.change_thread(change).await;
     }
 
     /// Slot `slot` says no more.
@@ -284,12 +282,12 @@ impl Output for SlotOutput<'_> {
         self.output.new_message(self.slot).await;
     }
 
-    async fn progress(&self, text: &str) {
-        self.output.progress(text).await;
+    async fn immediate(&self, event: ImmediateEvent) {
+        self.output.immediate(event).await;
     }
 
-    async fn notice(&self, level: NoticeLevel, message: &str, title: Option<&str>) {
-        self.output.notice(level, message, title).await;
+    async fn change_thread(&self, change: ThreadChange) {
+        self.output.change_thread(change).await;
     }
 }
 
@@ -329,9 +327,9 @@ mod tests {
             self.0.lock().push('|');
         }
 
-        async fn progress(&self, _text: &str) {}
+        async fn immediate(&self, _event: ImmediateEvent) {}
 
-        async fn notice(&self, _level: NoticeLevel, _message: &str, _title: Option<&str>) {}
+        async fn change_thread(&self, _change: ThreadChange) {}
     }
 
     #[tokio::test]

@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use kernel::{Clock, Random, Secret};
 use sandbox::Sandbox;
 use serde_json::{Map, Value};
-use wire::chat::{ItemBody, NoticeLevel};
+use wire::chat::{ItemBody, NoticeLevel, ThreadStatus};
 
 pub use net::{Client as Outbound, Host};
 
@@ -134,6 +134,40 @@ pub struct SentItem {
     pub body: Option<ItemBody>,
 }
 
+/// What readers receive at once, whatever nodes before it in the file still write. It is no item.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ImmediateEvent {
+    /// What the run is doing, one line.
+    Progress(String),
+    /// A message outside the conversation.
+    Notice {
+        /// How urgent.
+        level: NoticeLevel,
+        /// Markdown.
+        message: String,
+        /// A heading.
+        title: Option<String>,
+    },
+    /// An action for the page.
+    Effect {
+        /// Its name.
+        name: String,
+        /// Its data.
+        data: Map<String, Value>,
+    },
+}
+
+/// What changes of a chat's thread.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ThreadChange {
+    /// Its title.
+    pub title: Option<String>,
+    /// Whether it accepts messages.
+    pub status: Option<ThreadStatus>,
+    /// Hosts that images of widgets may come from; `Some(None)`: no list.
+    pub image_domains: Option<Option<Vec<String>>>,
+}
+
 /// A part of the output of an attempt that has failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Undone {
@@ -163,11 +197,11 @@ pub trait Output: Send + Sync {
     /// What follows is another message, unless nothing stands in the current one.
     async fn new_message(&self);
 
-    /// What the run is doing, one line; not kept.
-    async fn progress(&self, text: &str);
+    /// Sends an event at once.
+    async fn immediate(&self, event: ImmediateEvent);
 
-    /// A message outside the conversation; not kept.
-    async fn notice(&self, level: NoticeLevel, message: &str, title: Option<&str>);
+    /// Changes the thread of a chat, and tells readers if anything differs.
+    async fn change_thread(&self, change: ThreadChange);
 }
 
 /// Takes no row and no text: where nothing is executed.
@@ -189,9 +223,9 @@ impl Output for Nowhere {
 
     async fn new_message(&self) {}
 
-    async fn progress(&self, _text: &str) {}
+    async fn immediate(&self, _event: ImmediateEvent) {}
 
-    async fn notice(&self, _level: NoticeLevel, _message: &str, _title: Option<&str>) {}
+    async fn change_thread(&self, _change: ThreadChange) {}
 }
 
 /// A version of another workflow.

@@ -40,13 +40,16 @@ impl<'a> Fields<'a> {
         self.members.get(name).filter(|value| !value.is_null())
     }
 
+    /// A member as it stands, null included.
+    pub(crate) fn given(&mut self, name: &'static str) -> Option<&'a Value> {
+        self.value(name);
+        self.members.get(name)
+    }
+
     /// A member that may be null.
     pub(crate) fn nullable(&mut self, name: &'static str, problems: &mut Problems) -> Option<&'a Value> {
         match self.members.get(name) {
-            Some(Value::Null) => {
-                self.value(name);
-                Some(&Value::Null)
-            }
+            Some(Value::Null) => self.given(name),
             _ => self.required(name, problems),
         }
     }

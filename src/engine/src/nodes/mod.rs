@@ -56,8 +56,10 @@ pub static CATALOGUE: &[NodeType] = &[
     chat::notice::TYPE,
     chat::show::TYPE,
     chat::hidden::TYPE,
+    chat::thread::TYPE,
+    chat::client_effect::TYPE,
 ];
 
 /// Types of the format that this version does not execute.
 pub(crate) const TYPES_LATER: &[&str] =
-    &["collection_get", "collection_put", "collection_query", "ask", "client_tool", "client_effect"];
+    &["collection_get", "collection_put", "collection_query", "ask", "client_tool"];

@@ -7,8 +7,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use engine::ports::{
-    Answer, Answers, Credentials, DatabaseQuery, DatabaseRows, Databases, FoundChunk, Journal, JournalError,
-    Output, Resolved, SearchIndex, SentItem, StepKey, StepOutcome, StepRecord, Undone, Workflows,
+    Answer, Answers, Credentials, DatabaseQuery, DatabaseRows, Databases, FoundChunk, ImmediateEvent,
+    Journal, JournalError, Output, Resolved, SearchIndex, SentItem, StepKey, StepOutcome, StepRecord,
+    ThreadChange, Undone, Workflows,
 };
 use engine::search::{ChunkPlace, IndexedChunk, Ranked};
 use engine::{NodeError, Plan};
@@ -20,7 +21,6 @@ use secrecy::ExposeSecret as _;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, VecDeque};
 use tokio::sync::{Notify, oneshot, watch};
-use wire::chat::NoticeLevel;
 
 type Waiting = (StepRecord, oneshot::Sender<Result<(), JournalError>>);
 
@@ -182,12 +182,18 @@ impl Output for MemoryOutput {
         self.said.lock().push('|');
     }
 
-    async fn progress(&self, text: &str) {
-        self.aside.lock().push(text.to_owned());
+    async fn immediate(&self, event: ImmediateEvent) {
+        self.aside.lock().push(match event {
+            ImmediateEvent::Progress(text) => text,
+            ImmediateEvent::Notice { level, message, title } => {
+                format!("{level:?} {message} {:?}", title.as_deref())
+            }
+            ImmediateEvent::Effect { name, data } => format!("{name} {}", json!(data)),
+        });
     }
 
-    async fn notice(&self, level: NoticeLevel, message: &str, title: Option<&str>) {
-        self.aside.lock().push(format!("{level:?} {message} {title:?}"));
+    async fn change_thread(&self, change: ThreadChange) {
+        self.aside.lock().push(format!("{change:?}"));
     }
 }
 

@@ -8,14 +8,15 @@ use uuid::Uuid;
 use super::Batch;
 use super::tables::{
     Blobs, Chunks, Copies, Cuts, Events, INLINE_RESULT, Items, Latest, Outbox, Questions, Queued,
-    RemovedItemRow, RemovedItems, ReplacedItemRow, ReplacedItems, Runs, StepRow, Steps, Streams, Threads,
-    Updates,
+    RemovedItemRow, RemovedItems, ReplacedItemRow, ReplacedItems, Runs, StepRow, Steps, Streams,
+    ThreadChangeRow, ThreadChanges, Threads, Updates,
 };
 use crate::blobs::records::{address, chunks};
 
 #[derive(Default)]
 pub(super) struct Columns<'a> {
     pub(super) threads: Threads<'a>,
+    pub(super) thread_changes: ThreadChanges<'a>,
     pub(super) items: Items<'a>,
     pub(super) replaced_items: ReplacedItems<'a>,
     pub(super) removed_items: RemovedItems<'a>,
@@ -49,6 +50,7 @@ impl<'a> Columns<'a> {
             batch.events.iter().for_each(|row| columns.events.push(row));
             columns.left.extend(&batch.left);
         }
+        thread_changes(batches).into_iter().for_each(|row| columns.thread_changes.push(row));
         let updates = latest(batches);
         for row in batches.iter().flat_map(|batch| &batch.runs) {
             columns.runs.push((row, updates.iter().find(|(update, _)| update.id == row.id).copied()));
@@ -107,6 +109,22 @@ impl<'a> Columns<'a> {
             chunks(value.as_bytes()).for_each(|(number, bytes)| self.chunks.push((digest, number, bytes)));
         }
     }
+}
+
+/// All changes of a thread as one: one statement changes a row once.
+fn thread_changes(batches: &[&Batch]) -> Vec<ThreadChangeRow> {
+    let mut changes: Vec<ThreadChangeRow> = Vec::new();
+    for row in batches.iter().flat_map(|batch| &batch.thread_changes).cloned() {
+        match changes.iter_mut().find(|old| old.id == row.id) {
+            Some(old) => {
+                old.title = row.title.or(old.title.take());
+                old.status = row.status.or(old.status.take());
+                old.image_domains = row.image_domains.or(old.image_domains.take());
+            }
+            None => changes.push(row),
+        }
+    }
+    changes
 }
 
 /// The last row of each attempt, and none after its outcome: one statement cannot change a row twice.

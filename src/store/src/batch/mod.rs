@@ -16,7 +16,7 @@ use uuid::Uuid;
 pub use connection::{LaneConnection, LaneError};
 pub use tables::{
     CopyRow, CutRow, EventsRow, INLINE_RESULT, ItemRow, OutboxRow, QuestionRow, QueueRow, RemovedItemRow,
-    ReplacedItemRow, RunRow, RunUpdate, StepRow, StreamRow, ThreadRow,
+    ReplacedItemRow, RunRow, RunUpdate, StepRow, StreamRow, ThreadChangeRow, ThreadRow,
 };
 
 /// Declares the rows of a batch.
@@ -46,6 +46,8 @@ macro_rules! batch {
 batch! {
     /// Threads to create.
     threads: ThreadRow,
+    /// Changes of threads.
+    thread_changes: ThreadChangeRow,
     /// Items to add.
     items: ItemRow,
     /// Items that now contain something else.

@@ -8,7 +8,7 @@ use diesel::sql_types::{Array, BigInt, Uuid as SqlUuid};
 use uuid::Uuid;
 
 use super::columns::Columns;
-use super::tables::{Chunks, Copies, Queued, RemovedItems, ReplacedItems, Updates};
+use super::tables::{Chunks, Copies, Queued, RemovedItems, ReplacedItems, ThreadChanges, Updates};
 use crate::system::partitions::partition_name;
 
 /// An attempt's outcome follows its start; nothing follows an outcome.
@@ -54,6 +54,7 @@ impl QueryFragment<Pg> for Commit<'_> {
         let returning = if queued.is_empty() && left.is_empty() { "" } else { " RETURNING runs.id" };
         threads.insert(out, None, skip, "")?;
         items.insert(out, None, skip, "")?;
+        self.changed_threads(out)?;
         self.changed_items(out)?;
         cuts.insert(out, None, skip, "")?;
         runs.insert(out, None, skip, returning)?;
@@ -83,6 +84,23 @@ impl QueryFragment<Pg> for Commit<'_> {
 
 /// The parts that are more than an insert.
 impl Commit<'_> {
+    fn changed_threads<'b>(&'b self, out: &mut AstPass<'_, 'b, Pg>) -> QueryResult<()> {
+        let changes = &self.columns.thread_changes;
+        if changes.is_empty() {
+            return Ok(());
+        }
+        out.push_sql(
+            ", put_thread_changes AS (UPDATE threads h SET title = coalesce(t.title, h.title), \
+             status = coalesce(t.status, h.status), \
+             status_reason = CASE WHEN t.status IS NULL THEN h.status_reason ELSE t.reason END, \
+             image_domains = nullif(coalesce(t.image_domains, h.image_domains), 'null') FROM fence, ",
+        );
+        changes.values(out)?;
+        names(out, ThreadChanges::NAMES);
+        out.push_sql(" WHERE h.id = t.id AND h.deleted_at IS NULL)");
+        Ok(())
+    }
+
     fn changed_items<'b>(&'b self, out: &mut AstPass<'_, 'b, Pg>) -> QueryResult<()> {
         let Columns { replaced_items, removed_items, .. } = &self.columns;
         if !replaced_items.is_empty() {

@@ -6,7 +6,7 @@ use diesel::prelude::*;
 use diesel_async::{AsyncConnection, RunQueryDsl};
 use kernel::{ItemKey, ThreadId};
 use uuid::Uuid;
-use wire::chat::{ItemBody, ThreadItem};
+use wire::chat::{ItemBody, Page, Thread, ThreadItem, ThreadStatus};
 
 use crate::chat::owner::OwnerKind;
 use crate::chat::turns::{self, UnfinishedTurn};
@@ -27,8 +27,10 @@ pub struct StoredThread {
     pub owner_id: Option<String>,
     /// Its title, once it has one.
     pub title: Option<String>,
-    /// `active`, `locked` or `closed`.
-    pub status: String,
+    /// Whether it accepts messages.
+    pub status: ThreadStatus,
+    /// Hosts that images of widgets may come from, if there is a list.
+    pub image_domains: Option<Vec<String>>,
     /// When it was begun.
     pub created_at: DateTime<Utc>,
 }
@@ -145,6 +147,8 @@ struct Row {
     owner_id: Option<String>,
     title: Option<String>,
     status: String,
+    status_reason: Option<String>,
+    image_domains: Option<String>,
     created_at: DateTime<Utc>,
 }
 
@@ -152,9 +156,29 @@ impl TryFrom<Row> for StoredThread {
     type Error = StoreError;
 
     fn try_from(row: Row) -> Result<Self, StoreError> {
-        let Row { id, workflow_id, owner_kind, owner_id, title, status, created_at } = row;
+        let Row { id, workflow_id, owner_kind, owner_id, title, created_at, .. } = row;
         let owner_kind = OwnerKind::read(&owner_kind)?;
-        Ok(Self { id: ThreadId(id), workflow_id, owner_kind, owner_id, title, status, created_at })
+        let status = ThreadStatus::read(&row.status, row.status_reason)
+            .ok_or_else(|| StoreError::Corrupt(format!("status {} of a thread", row.status)))?;
+        let hosts = |hosts: String| serde_json::from_str(&hosts).map_err(|e| corrupt("image domains", e));
+        let image_domains = row.image_domains.map(hosts).transpose()?;
+        let id = ThreadId(id);
+        Ok(Self { id, workflow_id, owner_kind, owner_id, title, status, image_domains, created_at })
+    }
+}
+
+/// The thread as clients see it, without its items.
+impl From<StoredThread> for Thread {
+    fn from(stored: StoredThread) -> Self {
+        Self {
+            id: stored.id.to_string(),
+            created_at: kernel::timestamp(stored.created_at),
+            status: stored.status,
+            items: Page::default(),
+            title: stored.title,
+            allowed_image_domains: stored.image_domains,
+            metadata: serde_json::Map::new(),
+        }
     }
 }
 

@@ -63,7 +63,8 @@ impl Store {
              items AS (DELETE FROM thread_items t USING gone WHERE t.thread_id = gone.id),
              cuts AS (DELETE FROM thread_cuts t USING gone WHERE t.thread_id = gone.id),
              feedback AS (DELETE FROM item_feedback t USING gone WHERE t.thread_id = gone.id)
-             UPDATE threads t SET erased_at = $2, title = NULL FROM gone WHERE t.id = gone.id"
+             UPDATE threads t SET erased_at = $2, title = NULL, status_reason = NULL, image_domains = NULL
+                 FROM gone WHERE t.id = gone.id"
         );
         let found = diesel::sql_query(sql)
             .bind::<Timestamptz, _>(before)

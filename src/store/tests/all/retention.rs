@@ -195,6 +195,9 @@ async fn a_deleted_thread_is_erased_once_its_turns_have_ended() {
         turn_at(&world, begun, None).await,
         turn_at(&world, begun, Some(begun)).await,
     );
+    let texts =
+        "UPDATE threads SET title = 't', status = 'locked', status_reason = 'r', image_domains = '[]'";
+    world.database.execute(texts).await.unwrap();
     for turn in [&deleted, &running] {
         assert!(world.store.delete_thread(turn.thread).await.unwrap().is_some());
     }
@@ -209,7 +212,8 @@ async fn a_deleted_thread_is_erased_once_its_turns_have_ended() {
     for turn in [&running, &kept] {
         assert!(world.store.run(turn.run).await.unwrap().is_some());
     }
-    let stones = "SELECT count(*)::text FROM threads WHERE erased_at IS NOT NULL AND title IS NULL";
+    let stones = "SELECT count(*)::text FROM threads WHERE erased_at IS NOT NULL
+        AND coalesce(title, status_reason, image_domains) IS NULL";
     assert_eq!(world.database.scalar(stones).await, "1");
     assert_eq!(world.count("threads").await, "3", "its id is not used again");
     world.store.erase_deleted_threads(later).await.unwrap();

@@ -1,9 +1,9 @@
 //! What of a thread is shown.
 
 use kernel::ItemKey;
-use store::batch::{Batch, CutRow, ItemRow};
+use store::batch::{Batch, CutRow, ItemRow, ThreadChangeRow};
 use store::{Slice, TurnsToStop};
-use wire::chat::{ItemBody, ThreadItem};
+use wire::chat::{ItemBody, ThreadItem, ThreadStatus};
 
 use crate::support::World;
 
@@ -102,4 +102,51 @@ async fn a_tombstone_keeps_its_id() {
     assert_eq!(world.count("threads").await, "1");
     world.commit(lease, &turn.end()).await.unwrap();
     assert!(world.store.running_turn(turn.thread).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn changes_of_a_thread_are_written_field_by_field() {
+    let world = World::new().await;
+    let (lease, turn) = (world.writer().await, world.turn());
+    world.commit(lease, &turn.begin()).await.unwrap();
+    let none = ThreadChangeRow { id: turn.thread, title: None, status: None, image_domains: None };
+    let locked = |reason: Option<&str>| ThreadStatus::Locked { reason: reason.map(str::to_owned) };
+    let hosts = |hosts: &[&str]| Some(hosts.iter().map(|&host| host.to_owned()).collect::<Vec<_>>());
+    let title = |title: &str| ThreadChangeRow { title: Some(title.to_owned()), ..none.clone() };
+    let status = |status| ThreadChangeRow { status: Some(status), ..none.clone() };
+    let images = |domains| ThreadChangeRow { image_domains: Some(domains), ..none.clone() };
+    for (rows, expected) in [
+        (vec![title("a")], (Some("a"), ThreadStatus::Active, None)),
+        // Several of one commit, the last of each field.
+        (
+            vec![
+                title("b"),
+                status(ThreadStatus::Active),
+                title("c"),
+                status(locked(Some("r"))),
+                images(hosts(&["x"])),
+            ],
+            (Some("c"), locked(Some("r")), hosts(&["x"])),
+        ),
+        (vec![images(hosts(&[]))], (Some("c"), locked(Some("r")), hosts(&[]))),
+        (vec![images(None), title("d")], (Some("d"), locked(Some("r")), None)),
+        (vec![status(locked(None))], (Some("d"), locked(None), None)),
+        (vec![status(ThreadStatus::Active)], (Some("d"), ThreadStatus::Active, None)),
+    ] {
+        // Once more as after a lost acknowledgement.
+        for _ in 0..2 {
+            let batch = Batch { thread_changes: rows.clone(), ..Batch::default() };
+            world.commit(lease, &batch).await.unwrap();
+            let stored = world.store.thread(turn.thread).await.unwrap().unwrap();
+            let (title, status, domains) = expected.clone();
+            assert_eq!(
+                (stored.title.as_deref(), stored.status, stored.image_domains),
+                (title, status, domains)
+            );
+        }
+    }
+    world.store.delete_thread(turn.thread).await.unwrap().unwrap();
+    let batch = Batch { thread_changes: vec![title("late")], ..Batch::default() };
+    world.commit(lease, &batch).await.unwrap();
+    assert_eq!(world.database.scalar("SELECT title FROM threads").await, "d", "nothing of a deleted one");
 }

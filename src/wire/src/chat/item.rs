@@ -25,6 +25,9 @@ pub struct Thread {
     /// Its title, once it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
+    /// Hosts that images of widgets may come from; absent: any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed_image_domains: Option<Vec<String>>,
     /// Always `{}` towards clients.
     #[serde(default)]
     pub metadata: Map<String, Value>,
@@ -49,6 +52,38 @@ pub enum ThreadStatus {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
+}
+
+impl ThreadStatus {
+    /// The status of this name.
+    #[must_use]
+    pub fn read(name: &str, reason: Option<String>) -> Option<Self> {
+        match name {
+            "active" => Some(Self::Active),
+            "locked" => Some(Self::Locked { reason }),
+            "closed" => Some(Self::Closed { reason }),
+            _ => None,
+        }
+    }
+
+    /// The name on the wire and in rows.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Locked { .. } => "locked",
+            Self::Closed { .. } => "closed",
+        }
+    }
+
+    /// Why it accepts no messages, if that is known.
+    #[must_use]
+    pub fn into_reason(self) -> Option<String> {
+        match self {
+            Self::Active => None,
+            Self::Locked { reason } | Self::Closed { reason } => reason,
+        }
+    }
 }
 
 /// One page of a list.

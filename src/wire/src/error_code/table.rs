@@ -369,6 +369,14 @@ error_codes! {
         "No thread has this id, it was deleted, or it belongs to another workflow or to the visitor of another \
          cookie.",
         "Use `thread.id` of the event `thread.created`, and send the cookie that you received with it, or none.";
+    ThreadLocked, "thread.locked", 409, false,
+        "The thread accepts no messages at present.",
+        "The workflow has locked the thread: its `status` is `locked`, with a `reason` for people if the workflow gives one.",
+        "Read the thread with `threads.get_by_id`, and send the message when its status is `active` again.";
+    ThreadClosed, "thread.closed", 409, false,
+        "The thread is closed.",
+        "The workflow has closed the thread: its `status` is `closed`, with a `reason` for people if the workflow gives one.",
+        "Start another thread with `threads.create`.";
     ItemNotFound, "item.not_found", 404, false,
         "There is no such item in the thread.",
         "No item of the thread has this id, or a retry has removed it from the thread.",

@@ -39,6 +39,8 @@ operations! {
         ErrorCode::ChatTypeUnsupported,
         ErrorCode::ChatThreadBusy,
         ErrorCode::ChatTurnRunning,
+        ErrorCode::ThreadLocked,
+        ErrorCode::ThreadClosed,
         ErrorCode::ItemNotFound,
         ErrorCode::AttachmentNotFound,
         ErrorCode::WorkflowNoVersion,

@@ -161,6 +161,7 @@ pub(super) fn rows(
             status: ThreadStatus::Active,
             items: Page::default(),
             title: None,
+            allowed_image_domains: None,
             metadata: Map::new(),
         };
         if title.is_some() {

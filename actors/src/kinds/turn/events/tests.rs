@@ -3,6 +3,7 @@ mod kills;
 use std::sync::LazyLock;
 
 use kernel::{SystemClock, SystemRandom};
+use wire::chat::NoticeLevel;
 use wire::sse;
 
 use super::*;
@@ -92,7 +93,11 @@ fn what_is_taken_back_and_never_said_again_is_removed() {
 fn a_notice_stands_behind_what_was_said_before_it() {
     let mut writer = fresh(Dialect::Interface);
     writer.text("a", "said");
-    writer.notice(NoticeLevel::Info, "careful", None);
+    writer.immediate(ImmediateEvent::Notice {
+        level: NoticeLevel::Info,
+        message: "careful".to_owned(),
+        title: None,
+    });
     writer.text("a", " more");
     let kinds: Vec<bool> =
         told(&mut writer).iter().map(|event| matches!(event, ChatEvent::Notice { .. })).collect();

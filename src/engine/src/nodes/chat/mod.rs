@@ -1,5 +1,6 @@
 //! Nodes that write to the readers of a run.
 
+pub(crate) mod client_effect;
 pub(crate) mod hidden;
 mod icons;
 mod key;
@@ -7,3 +8,4 @@ pub(crate) mod notice;
 pub(crate) mod progress;
 pub(crate) mod reply;
 pub(crate) mod show;
+pub(crate) mod thread;

@@ -7,6 +7,7 @@ use wire::chat::NoticeLevel;
 
 use crate::NodeError;
 use crate::check::Check;
+use crate::execute::ports::ImmediateEvent;
 use crate::execute::{Call, Effect, Failure, Node, NodeType};
 use crate::graph::NodeSpec;
 use crate::graph::fields::Fields;
@@ -64,8 +65,9 @@ impl Node for Notice {
     }
 
     async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
-        let text = |name: &str| input.get(name).and_then(Value::as_str);
-        call.notice(self.level, text("message").unwrap_or_default(), text("title")).await;
+        let text = |name: &str| input.get(name).and_then(Value::as_str).map(str::to_owned);
+        let (level, message, title) = (self.level, text("message").unwrap_or_default(), text("title"));
+        call.immediate(ImmediateEvent::Notice { level, message, title }).await;
         Ok(input)
     }
 }

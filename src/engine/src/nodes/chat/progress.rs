@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::NodeError;
 use crate::check::Check;
+use crate::execute::ports::ImmediateEvent;
 use crate::execute::{Call, Effect, Failure, Node, NodeType};
 use crate::graph::NodeSpec;
 use crate::graph::fields::Fields;
@@ -47,7 +48,7 @@ impl Node for Progress {
 
     async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
         let text = as_text(&input);
-        call.progress(&text).await;
+        call.immediate(ImmediateEvent::Progress(text.clone())).await;
         Ok(json!({"text": text}))
     }
 }

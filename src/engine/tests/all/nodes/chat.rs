@@ -1,7 +1,9 @@
-//! `reply`, `progress`, `notice`, `show`, `hidden`.
+//! `reply`, `progress`, `notice`, `show`, `hidden`, `thread`, `client_effect`.
 
+use engine::ports::ThreadChange;
 use serde_json::{Value, json};
 use wire::ErrorCode;
+use wire::chat::ThreadStatus;
 
 use crate::ports::{alone, graph, plan, reply};
 use crate::world::{World, recorded, refused};
@@ -211,5 +213,114 @@ async fn a_run_sends_at_most_a_thousand_items() {
         if let Err(error) = ran {
             assert_eq!(error.code, ErrorCode::NodeResultTooLarge);
         }
+    }
+}
+
+#[tokio::test]
+async fn threads_are_changed_and_actions_sent_at_once() {
+    let nodes = json!([
+        {"name": "t", "type": "thread", "title": "Order {{ inputs.n }}", "status": "locked", "reason": "r{{ inputs.n }}",
+         "image_domains": "{{ inputs.hosts }}"},
+        {"name": "none", "type": "thread", "image_domains": null},
+        {"name": "e", "type": "client_effect", "effect": "mark{{ inputs.n }}", "data": {"n": "{{ inputs.n }}"}},
+        {"name": "plain", "type": "client_effect", "effect": "close"},
+    ]);
+    let mut graph = graph(nodes, json!([["START", "t"], ["t", "none"], ["none", "e"], ["e", "plain"]]));
+    graph["output"] = json!("{{ results }}");
+    let inputs = json!({"n": 2, "hosts": ["a.example", "B.example"]});
+    let expected = json!({
+        "t": {"title": "Order 2", "status": "locked", "reason": "r2", "image_domains": ["a.example", "B.example"]},
+        "none": {"image_domains": null}, "e": {"effect": "mark2", "data": {"n": 2}}, "plain": {"effect": "close", "data": {}}});
+    let world = World::new().in_a_chat().inputs(inputs.clone());
+    assert_eq!(world.run(&plan(&graph)).await.unwrap(), expected);
+    let locked = ThreadStatus::Locked { reason: Some("r2".to_owned()) };
+    let hosts = Some(Some(vec!["a.example".to_owned(), "b.example".to_owned()]));
+    let first =
+        ThreadChange { title: Some("Order 2".to_owned()), status: Some(locked), image_domains: hosts };
+    let second = ThreadChange { image_domains: Some(None), ..ThreadChange::default() };
+    let effects = ["mark2 {\"n\":2}".to_owned(), "close {}".to_owned()];
+    let [effect, plain_effect] = effects.clone();
+    let all = [format!("{first:?}"), format!("{second:?}"), effect, plain_effect];
+    assert_eq!(*world.sink.aside.lock(), all);
+    // What is finished is not sent again.
+    let rows = world.journal.rows.lock().clone();
+    let resumed = World::new().in_a_chat().inputs(inputs.clone()).recorded(recorded(&rows));
+    assert_eq!(resumed.run(&plan(&graph)).await.unwrap(), expected);
+    assert!(resumed.sink.aside.lock().is_empty());
+    // Without a thread there is nothing to change.
+    let alone = World::new().inputs(inputs);
+    assert_eq!(alone.run(&plan(&graph)).await.unwrap(), expected);
+    assert_eq!(*alone.sink.aside.lock(), effects);
+}
+
+#[test]
+fn bad_changes_of_threads_are_named() {
+    let of = |kind: &str, fields: &Value| {
+        let mut node = json!({"name": "n", "type": kind});
+        node.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        refused(&node)
+    };
+    for (fields, problems) in [
+        (json!({}), vec!["/status required"]),
+        (json!({"title": null, "status": null}), vec!["/status required"]),
+        (json!({"title": ""}), vec!["/title schema"]),
+        (json!({"title": " \n"}), vec!["/title schema"]),
+        (json!({"title": "x".repeat(201)}), vec!["/title schema"]),
+        (json!({"title": 1}), vec!["/title type"]),
+        (json!({"title": "{{ x }}"}), vec!["/title unknown_name"]),
+        (json!({"title": "{{ inputs.x }}"}), vec![]),
+        (json!({"status": "open"}), vec!["/status choice"]),
+        (json!({"status": "{{ inputs.x }}"}), vec!["/status choice"]),
+        (json!({"status": "active", "reason": "r"}), vec!["/reason status"]),
+        (json!({"reason": "r"}), vec!["/reason status"]),
+        (json!({"status": "locked", "reason": "r".repeat(501)}), vec!["/reason schema"]),
+        (json!({"status": "locked", "reason": ""}), vec![]),
+        (json!({"image_domains": null}), vec![]),
+        (json!({"image_domains": []}), vec![]),
+        (json!({"image_domains": "a.example"}), vec!["/image_domains type"]),
+        (json!({"image_domains": "{{ inputs.x }}"}), vec![]),
+        (json!({"image_domains": ["https://a.example"]}), vec!["/image_domains/0 schema"]),
+        (json!({"image_domains": ["a.example", "{{ inputs.x }}"]}), vec![]),
+        (json!({"image_domains": vec!["a.example"; 51]}), vec!["/image_domains schema"]),
+        (json!({"image_domains": {}}), vec!["/image_domains schema"]),
+        (json!({"status": "locked", "lock": true}), vec!["/lock unknown_field"]),
+    ] {
+        assert_eq!(of("thread", &fields), problems, "{fields}");
+    }
+    for (fields, problems) in [
+        (json!({}), vec!["/effect required"]),
+        (json!({"effect": 1}), vec!["/effect type"]),
+        (json!({"effect": "e", "data": []}), vec!["/data type"]),
+        (json!({"effect": "e", "data": "x"}), vec!["/data type"]),
+        (json!({"effect": "e", "data": "{{ inputs.x }}"}), vec![]),
+        (json!({"effect": "e", "date": {}}), vec!["/date unknown_field"]),
+    ] {
+        assert_eq!(of("client_effect", &fields), problems, "{fields}");
+    }
+}
+
+#[tokio::test]
+async fn bad_values_change_no_thread() {
+    for (node, message) in [
+        (json!({"type": "thread", "title": "{{ inputs.long }}"}), "/title: "),
+        (json!({"type": "thread", "title": "{{ inputs.empty }}"}), "/title: "),
+        (json!({"type": "thread", "status": "locked", "reason": "{{ inputs.long * 3 }}"}), "/reason: "),
+        (json!({"type": "thread", "image_domains": "{{ inputs.long }}"}), "/image_domains: "),
+        (json!({"type": "thread", "image_domains": ["{{ inputs.empty }}"]}), "/image_domains/0: "),
+        (json!({"type": "client_effect", "effect": "{{ inputs.empty }}"}), "/effect: "),
+        (json!({"type": "client_effect", "effect": "{{ inputs.long }}"}), "/effect: "),
+        (json!({"type": "client_effect", "effect": "e", "data": "{{ inputs.long }}"}), "/data: "),
+        (
+            json!({"type": "client_effect", "effect": "e", "data": {"x": "{{ inputs.large }}"}}),
+            "data of 65544 bytes",
+        ),
+    ] {
+        let mut node = node;
+        node["name"] = json!("n");
+        let inputs = json!({"long": "k".repeat(201), "empty": "", "large": "x".repeat(65_536)});
+        let world = World::new().in_a_chat().inputs(inputs);
+        let error = world.run(&plan(&alone(&node))).await.unwrap_err();
+        assert!(error.message.starts_with(message), "{node}: {error:?}");
+        assert!(world.sink.aside.lock().is_empty());
     }
 }

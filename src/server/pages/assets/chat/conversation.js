@@ -43,6 +43,17 @@ export function textOf(item) {
   return item.parts.join('');
 }
 
+/**
+ * Why the thread accepts no messages; null if it does.
+ * @returns {{reason: string, forGood: boolean} | null}
+ */
+export function lockOf({ thread }) {
+  const { type = 'active', reason } = thread?.status ?? {};
+  if (type === 'active') return null;
+  const forGood = type === 'closed';
+  return { reason: reason || (forGood ? 'This conversation is closed.' : 'Messages cannot be sent at present.'), forGood };
+}
+
 /** A message that is on its way. */
 export function say(state, key, text) {
   const item = { key, id: null, role: 'user', parts: [text], status: 'sending' };

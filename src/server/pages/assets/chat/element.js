@@ -3,6 +3,7 @@
 
 import { h, iconButton, set, setText } from '../dom.js';
 import { ApiError, Api } from './api.js';
+import { lockOf } from './conversation.js';
 import { memory } from './memory.js';
 import { Session } from './session.js';
 import { Threads } from './threads.js';
@@ -138,10 +139,9 @@ class CallboardChat extends HTMLElement {
     setText(this.heading, state.thread?.title || this.workflow.name);
     this.messages.show(state);
     this.status.show(state);
-    const status = state.thread?.status;
-    const closed = status && status.type !== 'active' ? (status.reason ?? 'This conversation is closed.') : null;
+    const lock = lockOf(state);
     const busy = ['sending', 'replying', 'stopping'].includes(state.phase);
-    this.composer.show({ busy, stopping: state.phase === 'stopping', waiting: state.phase === 'loading', closed });
+    this.composer.show({ busy, stopping: state.phase === 'stopping', waiting: state.phase === 'loading', lock });
     set(this, 'data-phase', state.phase);
   }
 

@@ -242,8 +242,9 @@ export class Session {
     }
     const retry = this.unsent !== null ? 'send' : turn.kind === 'again' && this.state.thread !== null ? 'answer' : null;
     this.#set(conversation.refuse(this.state, { code, message, requestId: status >= 500 ? requestId : null, retry }));
-    // The message was refused, and the reply that is parked goes on.
-    if (this.parked && this.state.thread !== null && turn.kind !== 'joined') await this.#join(this.#turn('joined', true));
+    // The thread was locked elsewhere: its status is read. Or the message was refused, and the reply that is parked continues.
+    const isLocked = code === 'thread.locked' || code === 'thread.closed';
+    if ((isLocked || this.parked) && this.state.thread !== null && turn.kind !== 'joined') await this.#join(this.#turn('joined', true));
   }
 
   #set(state) {

@@ -22,7 +22,7 @@ pub(super) async fn get(app: &App, access: &Access, thread_id: &str) -> ApiResul
     let thread = access.thread_named(app, thread_id).await?;
     let first = PageRequest { order: Some(Order::Asc), ..PageRequest::default() };
     let items = page_of_items(app, thread.id, &first).await?;
-    Ok(Thread { items, ..records::thread(thread) })
+    Ok(Thread { items, ..thread.into() })
 }
 
 /// The caller's threads with this workflow. A caller without a cookie has none: an id grants access, it does not
@@ -32,7 +32,7 @@ pub(super) async fn list(app: &App, access: &Access, page: &PageRequest) -> ApiR
     let after = page.after.as_deref().map(ThreadId::parse).transpose().map_err(|_| not_found())?;
     let Some(of) = access.threads() else { return Ok(Page::default()) };
     let threads = app.chat().threads_of(of, slice(page, after)).await?.ok_or_else(not_found)?;
-    let threads = threads.into_iter().map(records::thread).collect();
+    let threads = threads.into_iter().map(Thread::from).collect();
     Ok(records::page(threads, page, |thread: &Thread| thread.id.clone()))
 }
 
@@ -51,7 +51,7 @@ pub(super) async fn items(
 pub(super) async fn rename(app: &App, access: &Access, thread_id: &str, title: &str) -> ApiResult<Thread> {
     let thread = access.thread_named(app, thread_id).await?;
     let renamed = app.chat().rename(thread.id, title).await?;
-    renamed.map(records::thread).ok_or_else(|| ApiError::new(ErrorCode::ThreadNotFound))
+    renamed.map(Thread::from).ok_or_else(|| ApiError::new(ErrorCode::ThreadNotFound))
 }
 
 /// The thread is gone, and its turns are about to end.

@@ -5,8 +5,8 @@ use actors::kinds::turn::chat::{NewTurn, Owner, StartedTurn, Target};
 use auth::visitor::Visitor;
 use kernel::{ItemKey, ThreadId};
 use serde_json::{Map, Value};
-use store::OwnerKind;
-use wire::chat::{ItemBody, UserMessageInput};
+use store::{OwnerKind, StoredThread};
+use wire::chat::{ItemBody, ThreadStatus, UserMessageInput};
 use wire::{ErrorCode, FieldError};
 
 use super::access::Access;
@@ -109,9 +109,9 @@ async fn target(
 ) -> ApiResult<(Target, UserMessageInput, Option<Visitor>)> {
     let (thread, input) = match said {
         Said::First(input) => (None, input),
-        Said::More(thread, input) => (Some(access.thread_named(app, &thread).await?), input),
+        Said::More(thread, input) => (Some(open_thread(app, access, &thread).await?), input),
         Said::Again { thread_id, item_id } => {
-            let thread = access.thread_named(app, &thread_id).await?;
+            let thread = open_thread(app, access, &thread_id).await?;
             let (key, input) = message(app, thread.id, &item_id).await?;
             return Ok((Target::Again(thread.id, key), input, None));
         }
@@ -129,6 +129,16 @@ async fn target(
     let fresh = app.visitors().fresh(app.random())?;
     let owner = Owner { kind: OwnerKind::Visitor, id: Some(fresh.id().to_owned()) };
     Ok((Target::NewThread(owner), input, Some(fresh)))
+}
+
+/// The thread, if it accepts messages.
+async fn open_thread(app: &App, access: &Access, id: &str) -> ApiResult<StoredThread> {
+    let thread = access.thread_named(app, id).await?;
+    match thread.status {
+        ThreadStatus::Active => Ok(thread),
+        ThreadStatus::Locked { .. } => Err(ApiError::new(ErrorCode::ThreadLocked)),
+        ThreadStatus::Closed { .. } => Err(ApiError::new(ErrorCode::ThreadClosed)),
+    }
 }
 
 /// A user's message that stands in the thread, as it was sent.

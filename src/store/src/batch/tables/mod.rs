@@ -20,7 +20,7 @@ pub use queue::QueueRow;
 pub use run::{RunRow, RunUpdate};
 pub use step::{CopyRow, StepRow};
 pub use stream::StreamRow;
-pub use thread::ThreadRow;
+pub use thread::{ThreadChangeRow, ThreadRow};
 
 pub(super) use blob::{Blobs, Chunks};
 pub(super) use events::Events;
@@ -31,4 +31,4 @@ pub(super) use queue::Queued;
 pub(super) use run::{Latest, Runs, Updates};
 pub(super) use step::{Copies, Steps};
 pub(super) use stream::Streams;
-pub(super) use thread::Threads;
+pub(super) use thread::{ThreadChanges, Threads};

@@ -5,6 +5,8 @@ use diesel::sql_types::{Nullable, Text, Timestamptz, Uuid as SqlUuid};
 use kernel::ThreadId;
 use uuid::Uuid;
 
+use wire::chat::ThreadStatus;
+
 use crate::OwnerKind;
 
 /// A thread to create.
@@ -26,6 +28,19 @@ pub struct ThreadRow {
     pub created_at: DateTime<Utc>,
 }
 
+/// What changes of a thread; nothing of a deleted one.
+#[derive(Debug, Clone)]
+pub struct ThreadChangeRow {
+    /// Its id.
+    pub id: ThreadId,
+    /// Its title.
+    pub title: Option<String>,
+    /// Whether it accepts messages.
+    pub status: Option<ThreadStatus>,
+    /// Hosts that images of widgets may come from; `Some(None)`: no list.
+    pub image_domains: Option<Option<Vec<String>>>,
+}
+
 lane_table! {
     Threads: "threads" from &'a ThreadRow as row => {
         id: Uuid [SqlUuid] = row.id.0,
@@ -36,4 +51,19 @@ lane_table! {
         title: Option<&'a str> [Nullable<Text>] = row.title.as_deref(),
         created_at: DateTime<Utc> [Timestamptz] = row.created_at,
     } and { "status" = "'active'" }
+}
+
+lane_table! {
+    ThreadChanges: "threads" from ThreadChangeRow as row => {
+        id: Uuid [SqlUuid] = row.id.0,
+        title: Option<String> [Nullable<Text>] = row.title,
+        status: Option<&'static str> [Nullable<Text>] = row.status.as_ref().map(ThreadStatus::as_str),
+        reason: Option<String> [Nullable<Text>] = row.status.and_then(ThreadStatus::into_reason),
+        image_domains: Option<String> [Nullable<Text>] = row.image_domains.map(|hosts| json(&hosts)),
+    }
+}
+
+/// JSON; `null` if there is no list.
+fn json(hosts: &Option<Vec<String>>) -> String {
+    serde_json::to_string(hosts).unwrap_or_default()
 }

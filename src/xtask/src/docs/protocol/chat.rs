@@ -45,6 +45,7 @@ fn thread() -> Thread {
         status: ThreadStatus::Active,
         items: Page::default(),
         title: None,
+        allowed_image_domains: None,
         metadata: Map::new(),
     }
 }

@@ -1,6 +1,6 @@
 // Where a message is written.
 
-import { h, icon, set } from '../../dom.js';
+import { h, icon, set, setText } from '../../dom.js';
 
 /** The box with the text and its one button: send, or stop while a reply comes. */
 export class Composer {
@@ -25,25 +25,29 @@ export class Composer {
       onkeydown: (event) => this.#key(event),
     });
     this.button = h('button', { type: 'submit', class: 'send' });
+    this.box = h('div', { class: 'box', onclick: (event) => event.target === event.currentTarget && this.focus() }, this.text, this.button);
+    this.hint = h('p', { id: 'callboard-hint', class: 'hint' }, 'Enter sends, Shift+Enter begins a new line. Replies may be wrong.');
+    this.locked = h('p', { id: 'callboard-locked', class: 'locked', dir: 'auto', hidden: true });
     this.element = h(
       'form',
       { class: 'composer', onsubmit: (event) => this.#submit(event) },
       h('label', { for: 'callboard-message', class: 'unseen' }, 'Your message'),
-      h('div', { class: 'box', onclick: (event) => event.target === event.currentTarget && this.focus() }, this.text, this.button),
-      h('p', { id: 'callboard-hint', class: 'hint' }, 'Enter sends, Shift+Enter begins a new line. Replies may be wrong.'),
+      this.locked,
+      this.box,
+      this.hint,
     );
-    this.show({ busy: false, stopping: false, waiting: false, closed: null });
+    this.show({ busy: false, stopping: false, waiting: false, lock: null });
   }
 
   /**
-   * @param {{busy: boolean, stopping: boolean, waiting: boolean, closed: string | null}} how `busy` while a reply comes,
-   * `waiting` while nothing can be sent yet; `closed` says why nothing can be said
+   * @param {{busy: boolean, stopping: boolean, waiting: boolean, lock: {reason: string, forGood: boolean} | null}} how `busy`
+   * while a reply comes, `waiting` while nothing can be sent yet; `lock` says why the thread accepts no messages
    */
-  show({ busy, stopping, waiting, closed }) {
+  show({ busy, stopping, waiting, lock }) {
     this.busy = busy;
     this.waiting = waiting;
     this.stopping = stopping;
-    this.closed = closed;
+    this.isLocked = lock !== null;
     const label = busy ? (stopping ? 'Stopping' : 'Stop the reply') : 'Send';
     if (this.label !== label) {
       this.label = label;
@@ -52,8 +56,12 @@ export class Composer {
       set(this.button, 'title', label);
       set(this.button, 'data-does', busy ? 'stop' : 'send');
     }
-    set(this.text, 'disabled', closed !== null);
-    set(this.text, 'placeholder', closed ?? 'Write a message …');
+    set(this.text, 'disabled', this.isLocked);
+    set(this.locked, 'hidden', !this.isLocked);
+    setText(this.locked, lock?.reason ?? '');
+    // The stop button stays as long as a reply comes.
+    set(this.box, 'hidden', lock?.forGood === true && !busy);
+    set(this.hint, 'hidden', this.isLocked);
     this.#enable();
   }
 
@@ -71,7 +79,7 @@ export class Composer {
   }
 
   #enable() {
-    const nothing = this.text.value.trim() === '' || this.waiting || this.closed !== null;
+    const nothing = this.text.value.trim() === '' || this.waiting || this.isLocked;
     // A disabled button would lose the focus; this one says that it does nothing.
     set(this.button, 'aria-disabled', String(this.busy ? this.stopping : nothing));
   }
@@ -102,7 +110,7 @@ export class Composer {
 
   #send() {
     const text = this.text.value.trim();
-    if (text === '' || this.waiting || this.closed !== null) return;
+    if (text === '' || this.waiting || this.isLocked) return;
     this.value = '';
     this.onSend(text);
   }

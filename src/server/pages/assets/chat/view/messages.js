@@ -2,7 +2,7 @@
 
 import { h, icon, iconButton, set, setText } from '../../dom.js';
 import { MarkdownView } from '../../markdown/render.js';
-import { textOf } from '../conversation.js';
+import { lockOf, textOf } from '../conversation.js';
 
 /** How far from the end somebody may be and still follow what comes, in px. */
 const NEAR = 80;
@@ -45,12 +45,13 @@ export class MessagesView {
       }
     }
     const last = state.items.findLast(({ role }) => role === 'user' || role === 'assistant');
+    const canSay = state.phase === 'idle' && lockOf(state) === null;
     let at = this.log.firstElementChild;
     for (const item of state.items) {
       const view = this.#shown.get(item.key) ?? this.#make(item);
       if (view.element !== at) this.log.insertBefore(view.element, at);
       at = view.element.nextElementSibling;
-      view.show(item, item === last && state.phase === 'idle');
+      view.show(item, item === last && canSay);
     }
     // What is put in front must not move what is being read.
     if (first !== null && first !== this.log.firstElementChild && first.isConnected) {

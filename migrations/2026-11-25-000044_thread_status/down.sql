@@ -1,0 +1,2 @@
+ALTER TABLE threads DROP COLUMN image_domains;
+ALTER TABLE threads DROP COLUMN status_reason;
