@@ -5,12 +5,14 @@ mod bench;
 mod cluster;
 mod docs;
 mod layers;
+mod modules;
 mod named;
 mod needs;
 mod rules;
 mod run;
 mod sources;
 mod test;
+mod unlinked;
 mod words;
 
 use std::process::ExitCode;

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use crate::rules::{MAX_LINES, MODULES};
+use crate::modules::Modules;
+use crate::rules::MAX_LINES;
+use crate::unlinked::Files;
 use crate::words::Words;
 
 /// Split, so that this file does not find itself.
@@ -22,15 +24,20 @@ const CODE: &[&str] = &["src/", "actors/", "integration-tests/"];
 /// When a folder or file cannot be read.
 pub(crate) fn check(root: &Path) -> Result<(Vec<String>, Words)> {
     let mut findings = Vec::new();
-    let mut words = Words::default();
+    let (mut words, mut modules, mut files) = (Words::default(), Modules::default(), Files::default());
     walk(root, "", &mut |path, text, folder| {
         words.count(path, text);
         if is_code(path) || path.ends_with(".md") {
             findings.extend(scan(path, text));
-            findings.extend(arrows(path, text));
             findings.extend(links(path, text, folder));
         }
+        if is_code(path) {
+            modules.read(path, text);
+            files.read(path, text);
+        }
     })?;
+    findings.extend(modules.arrows());
+    findings.extend(files.unlinked());
     findings.sort();
     Ok((findings, words))
 }
@@ -81,30 +88,6 @@ fn scan(path: &str, text: &str) -> Vec<String> {
     findings
 }
 
-/// Imports of a module that is not below the one that imports it.
-fn arrows(path: &str, text: &str) -> Vec<String> {
-    let Some((inside, modules)) =
-        MODULES.iter().find_map(|(folder, modules)| Some((path.strip_prefix(folder)?, modules)))
-    else {
-        return Vec::new();
-    };
-    let name = |path: &str| path.split(|c: char| !c.is_alphanumeric() && c != '_').next().map(str::to_owned);
-    let place = |module: &str| modules.iter().position(|known| *known == module);
-    let own = name(inside).unwrap_or_default();
-    if own == "lib" {
-        return Vec::new();
-    }
-    let Some(from) = place(&own) else {
-        return vec![format!("{path}: the module {own} has no place in MODULES of src/xtask/src/rules.rs")];
-    };
-    // Tests may use everything.
-    let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or(text);
-    let tests = path.ends_with("/tests.rs");
-    let imported = code.split("crate::").skip(1).filter_map(name).filter(|module| !module.is_empty());
-    let upwards = imported.filter(|module| place(module).is_some_and(|to| to > from && !tests));
-    upwards.map(|module| format!("{path}: {own} imports {module}, which is above it")).collect()
-}
-
 /// Links and pictures of a page that lead to a file that is not there.
 fn links(path: &str, text: &str, folder: &Path) -> Vec<String> {
     // What pages are made of is judged where they stand.
@@ -145,20 +128,6 @@ mod tests {
             assert!(found[0].starts_with(&format!("{path}:2: ")), "{found:?}");
         }
         assert!(scan("docs/notes.md", &text).is_empty());
-    }
-
-    #[test]
-    fn an_import_of_a_module_above_is_found() {
-        let text = "use crate::kinds::turn::Turns;\nuse crate::lanes::Key;\n";
-        assert_eq!(
-            arrows("actors/src/run/recover.rs", text),
-            ["actors/src/run/recover.rs: run imports kinds, which is above it"]
-        );
-        assert!(arrows("actors/src/kinds/turn/mod.rs", text).is_empty());
-        assert!(arrows("src/wire/src/run/mod.rs", text).is_empty());
-        assert_eq!(arrows("actors/src/newer.rs", "").len(), 1);
-        let tests = format!("#[cfg(test)]\nmod tests {{ {text} }}");
-        assert!(arrows("actors/src/run/recover.rs", &tests).is_empty());
     }
 
     #[test]
@@ -209,7 +178,7 @@ mod tests {
         let root = std::env::temp_dir().join(format!("xtask-walk-{}", std::process::id()));
         for folder in ["src/a/src", "src/a/target", ".git"] {
             fs::create_dir_all(root.join(folder)).unwrap();
-            fs::write(root.join(folder).join("x.rs"), UNFINISHED).unwrap();
+            fs::write(root.join(folder).join("lib.rs"), UNFINISHED).unwrap();
         }
         let found = check(&root);
         fs::remove_dir_all(&root).unwrap();
