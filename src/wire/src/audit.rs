@@ -43,7 +43,7 @@ audit_actions! {
     WorkspaceDeleted, "workspace.deleted", "A workspace was deleted.";
     MemberAdded, "member.added", "A person with an account became a member.";
     MemberInvited, "member.invited", "A person without an account was invited.";
-    MemberJoined, "member.joined", "An invitation was accepted by a first sign-in.";
+    MemberJoined, "member.joined", "A sign-in made a user a member, by an invitation or as the configured owner.";
     MemberRoleChanged, "member.role_changed", "A member's role was changed.";
     MemberRemoved, "member.removed", "A member was removed.";
     ServiceTokenCreated, "service_token.created", "A service token was created.";
@@ -51,11 +51,11 @@ audit_actions! {
     ServiceTokenRevoked, "service_token.revoked", "A service token was revoked, by hand or with its cause.";
     ServiceTokenSecretEnded, "service_token.secret_ended", "A rotated secret of a service token ended before its time.";
     CredentialCreated, "credential.created", "A credential was stored in the vault.";
-    CredentialChanged, "credential.changed", "The name, provider or description of a credential was changed.";
+    CredentialChanged, "credential.changed", "The provider or description of a credential was changed.";
     CredentialRotated, "credential.rotated", "The secret of a credential was replaced.";
     CredentialDeleted, "credential.deleted", "A credential was deleted.";
     VaultRotated, "vault.rotated", "Credentials were sealed again with the active vault key.";
-    WorkflowPublished, "workflow.published", "A workflow was published as a chat.";
+    WorkflowPublished, "workflow.published", "A workflow was published as a chat, or the login that its chat requires was changed.";
     WorkflowUnpublished, "workflow.unpublished", "A workflow's chat was unpublished.";
     WorkflowLiveVersionSet, "workflow.live_version_set", "A version of a workflow was made live.";
     WorkflowArchived, "workflow.archived", "A workflow was archived.";

@@ -1,4 +1,4 @@
-//! The `modules` of a graph: code of users, by name. What is in it is read by the sandbox alone (`check/code.rs`).
+//! The `modules` of a graph: code of users, by name. What is in it is read by the sandbox alone (`compile/code.rs`).
 
 use std::sync::Arc;
 
