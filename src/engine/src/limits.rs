@@ -7,6 +7,8 @@ use crate::NodeError;
 
 /// Bytes of the largest value, as JSON.
 pub(crate) const LARGEST: usize = 8 << 20;
+/// Bytes of the largest data that a node gives to pages or to later turns, as JSON.
+const LARGEST_DATA: usize = 64 << 10;
 /// Most lists and objects inside one another: what is deeper could not be read back from the journal.
 const DEEPEST: usize = 100;
 
@@ -65,4 +67,13 @@ pub(crate) fn is_longer(value: &Value, bytes: usize) -> bool {
         }
     }
     left(value, bytes).is_none()
+}
+
+/// Refuses data that is too large.
+pub(crate) fn check_data(what: &str, data: &Value) -> Result<(), NodeError> {
+    let bytes = data.to_string().len();
+    if bytes > LARGEST_DATA {
+        return Err(too_large(&format!("{what} of {bytes} bytes, more than {LARGEST_DATA}")));
+    }
+    Ok(())
 }

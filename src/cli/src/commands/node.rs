@@ -73,5 +73,5 @@ fn fields(text: &mut String, title: &str, rows: &[FieldRow]) {
 
 /// What is left of a line after an indent; words are not split at hyphens.
 fn width(indent: usize) -> textwrap::Options<'static> {
-    textwrap::Options::new(WIDTH - indent).word_splitter(WordSplitter::NoHyphenation)
+    textwrap::Options::new(WIDTH - indent).word_splitter(WordSplitter::NoHyphenation).break_words(false)
 }

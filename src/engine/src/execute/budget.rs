@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 use wire::ErrorCode;
 use wire::chat::ItemBody;
 
+use super::Failure;
 use super::recorded::RecordedStep;
-use crate::execute::Failure;
 use crate::limits;
 use crate::{NodeError, RunError};
 

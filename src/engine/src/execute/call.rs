@@ -18,14 +18,12 @@ use super::attempt::{Visit, Visited};
 use super::delivery::Delivery;
 use super::frame::{Env, Frame};
 use super::output::{SlotOutput, StepOutput};
-use super::reuse::Finished;
-use super::{RunInfo, RunInput, Stop, steps};
-use crate::execute::Failure;
-use crate::execute::PlanNode;
-use crate::execute::ports::{
+use super::ports::{
     Answer, Credentials, Databases, ImmediateEvent, Ports, Resolved, SearchIndex, SentItem, StepKey,
     ThreadChange, Workflows,
 };
+use super::reuse::Finished;
+use super::{Failure, PlanNode, RunInfo, RunInput, Stop, steps};
 use crate::redact::Redactor;
 use crate::template::overlay;
 use crate::{NodeError, RunError};

@@ -8,10 +8,10 @@ use tokio_util::sync::CancellationToken;
 use wire::ErrorCode;
 
 use super::budget::Budget;
+use super::ports::{JournalError, Ports};
 use super::recorded::Recorded;
 use super::refill::Refill;
 use super::{RunInput, Stop};
-use crate::execute::ports::{JournalError, Ports};
 use crate::redact::Redactor;
 use crate::{Plan, RunError};
 

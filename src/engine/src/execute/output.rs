@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use crate::execute::ports::{ImmediateEvent, Output, SentItem, ThreadChange, Undone};
+use super::ports::{ImmediateEvent, Output, SentItem, ThreadChange, Undone};
 use async_trait::async_trait;
 use parking_lot::Mutex;
 

@@ -134,7 +134,7 @@ pub struct SentItem {
     pub body: Option<ItemBody>,
 }
 
-/// What readers receive at once, whatever nodes before it in the file still write. It is no item.
+/// What readers receive at once, whatever nodes before it in the file still write. It is not an item.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ImmediateEvent {
     /// What the run is doing, one line.

@@ -12,11 +12,10 @@ use super::attempt::{Visit, Visited, aside};
 use super::budget::Budget;
 use super::frame::{Env, Frame};
 use super::output::StepOutput;
+use super::ports::{Nowhere, Ports, StepRecord};
 use super::recorded::{Recorded, RecordedStep};
-use super::{Activity, RunInput, steps};
+use super::{Activity, Effect, Failure, RunInput, steps};
 use crate::Plan;
-use crate::execute::ports::{Nowhere, Ports, StepRecord};
-use crate::execute::{Effect, Failure};
 use crate::redact::Redactor;
 
 /// What a visit of a node was given.

@@ -7,11 +7,11 @@ use chrono::{DateTime, Utc};
 use parking_lot::Mutex;
 use serde_json::Value;
 
+use super::Effect;
 use super::attempt::Visit;
+use super::ports::StepRecord;
 use super::recorded::RecordedStep;
 use crate::NodeError;
-use crate::execute::Effect;
-use crate::execute::ports::StepRecord;
 
 /// Finished rows inside a visit's attempts, by their names in the journal.
 pub(super) type Finished = Mutex<HashMap<String, RecordedStep>>;

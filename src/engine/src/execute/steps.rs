@@ -11,13 +11,11 @@ use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 use wire::ErrorCode;
 
-use super::Stop;
 use super::attempt::{Receipt, Visit, Visited, aside};
 use super::frame::{Env, Frame, lost};
 use super::output::{SlotOutput, StepOutput};
 use super::scope::Scope;
-use crate::execute::Failure;
-use crate::execute::{Destination, PlanNode, PlanTarget};
+use super::{Destination, Failure, PlanNode, PlanTarget, Stop};
 use crate::graph::{END, OnError};
 use crate::template::functions::ids;
 use crate::template::{fill, holds};

@@ -6,10 +6,10 @@ use wire::ErrorCode;
 
 use super::attempt::{Visit, Visited};
 use super::call::ask;
+use super::ports::{Question, StepKey, StepOutcome, StepRecord};
 use super::recorded::RecordedStep;
+use super::{Effect, Failure};
 use crate::NodeError;
-use crate::execute::ports::{Question, StepKey, StepOutcome, StepRecord};
-use crate::execute::{Effect, Failure};
 use crate::graph::OnUnknown;
 
 impl Visit<'_> {

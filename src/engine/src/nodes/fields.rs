@@ -3,6 +3,8 @@
 use serde_json::Value;
 use wire::FieldError;
 
+use crate::NodeError;
+use crate::channel::kind;
 use crate::check::Check;
 use crate::graph::fields::Fields;
 use crate::template::has_holes;
@@ -79,4 +81,12 @@ pub(crate) fn expression_field(
 ) -> Option<String> {
     let text = fields.text(name, &mut check.problems)?;
     check.expression(text, &fields.at(name), locals).then(|| text.to_owned())
+}
+
+/// The entries of what has to be a list.
+pub(crate) fn list(items: Value) -> Result<Vec<Value>, NodeError> {
+    match items {
+        Value::Array(items) => Ok(items),
+        other => Err(NodeError::failed(format!("items must be a list, not {}", kind(&other)))),
+    }
 }

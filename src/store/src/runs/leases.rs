@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use crate::database::committed::committed;
 use crate::runs::queue::taken;
+use crate::runs::records::reassign;
 use crate::{ClaimFailed, Store, StoreError};
 
 /// Seconds that a lease lasts without renewal.
@@ -228,9 +229,7 @@ async fn take_over(connection: &mut AsyncPgConnection, by: Lease) -> Result<Vec<
     .await?;
     let mut taken = Vec::new();
     for writer in dead {
-        taken.extend(
-            crate::runs::records::reassign(connection, writer.writer_id, writer.oldest_run, by).await?,
-        );
+        taken.extend(reassign(connection, writer.writer_id, writer.oldest_run, by).await?);
     }
     if let Some(oldest) = taken.iter().min() {
         diesel::sql_query("UPDATE leases SET oldest_run = least(oldest_run, $2) WHERE writer_id = $1")

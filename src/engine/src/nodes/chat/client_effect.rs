@@ -16,8 +16,6 @@ use crate::{NodeError, limits};
 
 /// Characters of the longest name.
 const LONGEST: usize = 64;
-/// Bytes of the largest data, as JSON.
-const LARGEST: usize = 64 << 10;
 
 pub(crate) const TYPE: NodeType = NodeType {
     name: "client_effect",
@@ -71,10 +69,7 @@ impl Node for ClientEffect {
         if !data.is_object() {
             return Err(NodeError::failed("/data: must be an object"));
         }
-        let bytes = data.to_string().len();
-        if bytes > LARGEST {
-            return Err(limits::too_large(&format!("data of {bytes} bytes, more than {LARGEST}")));
-        }
+        limits::check_data("data", &data)?;
         Ok(json!({"effect": effect, "data": data}))
     }
 

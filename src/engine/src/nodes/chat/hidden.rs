@@ -14,9 +14,6 @@ use crate::nodes::fields::value_field;
 use crate::template::fill;
 use crate::{NodeError, limits};
 
-/// Bytes of the largest content, as JSON.
-const LARGEST: usize = 64 << 10;
-
 pub(crate) const TYPE: NodeType = NodeType {
     name: "hidden",
     group: "chat",
@@ -48,10 +45,7 @@ fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option
 impl Node for Hidden {
     fn input(&self, scope: &View) -> Result<Value, NodeError> {
         let content = fill(&self.content, scope)?;
-        let bytes = content.to_string().len();
-        if bytes > LARGEST {
-            return Err(limits::too_large(&format!("content of {bytes} bytes, more than {LARGEST}")));
-        }
+        limits::check_data("content", &content)?;
         Ok(content)
     }
 

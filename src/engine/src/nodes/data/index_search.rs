@@ -13,7 +13,7 @@ use crate::execute::{Call, Effect, Failure, Node, NodeType};
 use crate::graph::fields::Fields;
 use crate::graph::{NodeSpec, Retry};
 use crate::nodes::data::index_upsert::{name_of, note_object, read_vector};
-use crate::nodes::fields::{optional_text_field, text_field};
+use crate::nodes::fields::{list_field, optional_text_field, text_field};
 use crate::search::{ChunkPlace, Ranked};
 use crate::search::{Fused, fused, terms};
 use crate::template::{as_text, fill, has_holes};
@@ -92,7 +92,7 @@ fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option
             check.note(problem.suggest("\"vector\": \"{{ results.embed.vector }}\""));
             None
         }
-        Some(_) => crate::nodes::fields::list_field(fields, "vector", check),
+        Some(_) => list_field(fields, "vector", check),
         None => None,
     };
     let needed = if mode == Mode::Vector { "vector" } else { "query" };

@@ -11,7 +11,7 @@ use crate::check::Check;
 use crate::execute::{Call, Effect, Failure, Node, NodeType};
 use crate::graph::fields::Fields;
 use crate::graph::{NodeSpec, Retry};
-use crate::nodes::fields::{list_field, text_field};
+use crate::nodes::fields::{list, list_field, text_field};
 use crate::search::{IndexedChunk, normalised};
 use crate::template::{as_text, fill};
 
@@ -121,15 +121,14 @@ pub(crate) fn name_of(field: &str, input: &Value) -> Result<String, NodeError> {
 }
 
 fn read(mut input: Value) -> Result<Vec<IndexedChunk>, NodeError> {
-    let chunks =
-        crate::nodes::logic::filter::list(input.get_mut("chunks").map(Value::take).unwrap_or_default())?;
+    let chunks = list(input.get_mut("chunks").map(Value::take).unwrap_or_default())?;
     if chunks.len() > MOST_CHUNKS {
         let message = format!("{} chunks; a document has at most {MOST_CHUNKS}", chunks.len());
         return Err(NodeError::failed(message));
     }
     let vectors = match input.get_mut("vectors").map(Value::take) {
         None => None,
-        Some(vectors) => Some(crate::nodes::logic::filter::list(vectors)?),
+        Some(vectors) => Some(list(vectors)?),
     };
     if let Some(vectors) = &vectors
         && vectors.len() != chunks.len()

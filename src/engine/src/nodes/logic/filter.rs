@@ -6,12 +6,11 @@ use minijinja::value::Serde;
 use serde_json::{Value, json};
 
 use crate::NodeError;
-use crate::channel::kind;
 use crate::check::Check;
 use crate::execute::{Call, Effect, Failure, Node, NodeType};
 use crate::graph::NodeSpec;
 use crate::graph::fields::Fields;
-use crate::nodes::fields::{expression_field, list_field};
+use crate::nodes::fields::{expression_field, list, list_field};
 use crate::template::{fill, holds, overlay};
 
 pub(crate) const TYPE: NodeType = NodeType {
@@ -60,13 +59,5 @@ impl Node for Filter {
 
     async fn run(&self, input: Value, _call: &Call<'_>) -> Result<Value, Failure> {
         Ok(input)
-    }
-}
-
-/// The entries of what has to be a list.
-pub(crate) fn list(items: Value) -> Result<Vec<Value>, NodeError> {
-    match items {
-        Value::Array(items) => Ok(items),
-        other => Err(NodeError::failed(format!("items must be a list, not {}", kind(&other)))),
     }
 }

@@ -12,13 +12,11 @@ use wire::FieldError;
 
 use crate::NodeError;
 use crate::check::Check;
-use crate::execute::PlanNode;
-use crate::execute::{Call, Effect, Failure, Node, NodeType};
+use crate::execute::{Call, Effect, Failure, Node, NodeType, PlanNode};
 use crate::graph::NodeSpec;
 use crate::graph::fields::Fields;
 use crate::graph::parse::read_inner;
-use crate::nodes::fields::list_field;
-use crate::nodes::logic::filter::list;
+use crate::nodes::fields::{list, list_field};
 use crate::nodes::plan_body;
 use crate::template::fill;
 

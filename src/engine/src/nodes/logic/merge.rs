@@ -10,8 +10,7 @@ use crate::check::Check;
 use crate::execute::{Call, Effect, Failure, Node, NodeType};
 use crate::graph::NodeSpec;
 use crate::graph::fields::Fields;
-use crate::nodes::fields::list_field;
-use crate::nodes::logic::filter::list;
+use crate::nodes::fields::{list, list_field};
 use crate::template::fill;
 
 pub(crate) const TYPE: NodeType = NodeType {

@@ -14,6 +14,7 @@ use crate::graph::fields::Fields;
 use crate::graph::{NodeSpec, Retry};
 use crate::nodes::fields::{optional_text_field, text_field};
 use crate::nodes::models::asking::{self, Asked, Asks};
+use crate::nodes::models::target;
 use crate::schema::Schema;
 use crate::template::{as_text, fill};
 
@@ -26,7 +27,7 @@ pub(crate) const TYPE: NodeType = NodeType {
     group: "models",
     summary: "Chooses one or several labels for a text with a language model.",
     effect: Effect::Model,
-    secrets: crate::nodes::models::target::SECRETS,
+    secrets: target::SECRETS,
     schema,
     result: "`{label, reason, usage: {calls, input_tokens, output_tokens, cost_usd}, model}`; with `multiple`, \
              a list `labels` instead of `label`.",

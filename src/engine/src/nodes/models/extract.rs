@@ -14,6 +14,7 @@ use crate::graph::{NodeSpec, Retry};
 use crate::nodes::fields::{optional_text_field, text_field};
 use crate::nodes::models::asking::{self, Asked, Asks};
 use crate::nodes::models::llm::schema_field;
+use crate::nodes::models::target;
 use crate::schema::Schema;
 use crate::template::{as_text, fill};
 
@@ -25,7 +26,7 @@ pub(crate) const TYPE: NodeType = NodeType {
     group: "models",
     summary: "Extracts data from a text with a language model according to a schema.",
     effect: Effect::Model,
-    secrets: crate::nodes::models::target::SECRETS,
+    secrets: target::SECRETS,
     schema,
     result: "`{data, usage: {calls, input_tokens, output_tokens, cost_usd}, model}`; `data` matches the schema.",
     members: &["data", "usage", "model"],

@@ -13,6 +13,7 @@ use crate::graph::fields::Fields;
 use crate::graph::{NodeSpec, Retry};
 use crate::nodes::fields::{optional_text_field, text_field};
 use crate::nodes::models::asking::{self, Asked, Asks};
+use crate::nodes::models::target;
 use crate::schema::Schema;
 use crate::template::{as_text, fill};
 
@@ -26,7 +27,7 @@ pub(crate) const TYPE: NodeType = NodeType {
     group: "models",
     summary: "Scores an answer from 0 to 1 with a language model, by criteria, by an expected answer, or by both.",
     effect: Effect::Model,
-    secrets: crate::nodes::models::target::SECRETS,
+    secrets: target::SECRETS,
     schema,
     result: "`{score, passed, reasoning, feedback, usage: {calls, input_tokens, output_tokens, cost_usd}, model}`.",
     members: &["score", "passed", "reasoning", "feedback", "usage", "model"],

@@ -13,8 +13,9 @@ use crate::check::Check;
 use crate::execute::{Call, Effect, Failure, Node, NodeType};
 use crate::graph::fields::Fields;
 use crate::graph::{NodeSpec, Retry};
-use crate::nodes::fields::optional_text_field;
+use crate::nodes::fields::{list, optional_text_field};
 use crate::nodes::models::asking::{self, Asked, Asks};
+use crate::nodes::models::target;
 use crate::schema::Schema;
 use crate::template::{as_text, fill};
 use models::{Message, Role};
@@ -24,7 +25,7 @@ pub(crate) const TYPE: NodeType = NodeType {
     group: "models",
     summary: "Calls a language model; with `stream` its answer is streamed as the assistant's message.",
     effect: Effect::Model,
-    secrets: crate::nodes::models::target::SECRETS,
+    secrets: target::SECRETS,
     schema,
     result: "`{text, json, usage: {calls, input_tokens, output_tokens, cost_usd}, model, finish_reason}`; `json` only \
              with a `response_schema`; `cost_usd` is null if the model's price is unknown.",
@@ -116,7 +117,7 @@ impl Talk {
             messages.push(Message::text(Role::System, as_text(&fill(system, scope)?)));
         }
         if let Some(history) = &self.messages {
-            for message in crate::nodes::logic::filter::list(fill(history, scope)?)? {
+            for message in list(fill(history, scope)?)? {
                 messages.push(read_message(&message)?);
             }
         }

@@ -17,6 +17,7 @@ use crate::check::Check;
 use crate::execute::{Call, Effect, Failure, Node, NodeType};
 use crate::graph::NodeSpec;
 use crate::graph::fields::Fields;
+use crate::nodes::fields::{optional_field, optional_id_field, text_field};
 use crate::nodes::network::messaging::{self, answered, check_way, post};
 use crate::outbound;
 use crate::redact::percent_encoded;
@@ -72,11 +73,11 @@ fn schema() -> Value {
 fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
     let webhook_url = outbound::optional_secret(fields, "webhook_url", "discord webhook", check);
     let token = outbound::optional_secret(fields, "token", "discord bot", check);
-    let channel = crate::nodes::fields::optional_id_field(fields, "channel", check);
-    let text = crate::nodes::fields::text_field(fields, "text", check);
-    let embeds = crate::nodes::fields::optional_field(fields, "embeds", check);
-    let reply_to = crate::nodes::fields::optional_id_field(fields, "reply_to", check);
-    let allowed_mentions = crate::nodes::fields::optional_field(fields, "allowed_mentions", check);
+    let channel = optional_id_field(fields, "channel", check);
+    let text = text_field(fields, "text", check);
+    let embeds = optional_field(fields, "embeds", check);
+    let reply_to = optional_id_field(fields, "reply_to", check);
+    let allowed_mentions = optional_field(fields, "allowed_mentions", check);
     if allowed_mentions.as_ref().is_some_and(|given| !given.is_object() && !given.is_string()) {
         let problem = FieldError::new(fields.at("allowed_mentions"), "type", "must be an object");
         check.note(problem.suggest("\"allowed_mentions\": {\"parse\": [\"users\"]}"));

@@ -12,6 +12,7 @@ use crate::check::Check;
 use crate::credentials::fill_fields;
 use crate::execute::Call;
 use crate::graph::fields::Fields;
+use crate::nodes::fields::optional_text_field;
 use crate::outbound::{self, Revealed};
 use crate::template::{as_text, fill};
 
@@ -72,7 +73,7 @@ pub(crate) fn input<const S: usize, const P: usize>(
 
 /// Where bots post, unless the graph says otherwise.
 pub(crate) fn base_url(fields: &mut Fields<'_>, own: &str, is_bot: bool, check: &mut Check) -> Value {
-    let given = crate::nodes::fields::optional_text_field(fields, "base_url", check);
+    let given = optional_text_field(fields, "base_url", check);
     if let Some(given) = given.as_ref().filter(|_| is_bot) {
         outbound::check_url(given, fields.at("base_url"), check);
     }

@@ -14,7 +14,7 @@ use crate::execute::ports::DatabaseQuery;
 use crate::execute::{Call, Effect, Failure, Node, NodeType};
 use crate::graph::NodeSpec;
 use crate::graph::fields::Fields;
-use crate::nodes::fields::list_field;
+use crate::nodes::fields::{list, list_field};
 use crate::outbound;
 
 /// Limit of one attempt unless the graph says otherwise, and the longest that it may say.
@@ -111,9 +111,7 @@ impl Node for PostgresQuery {
     }
 
     async fn run(&self, mut input: Value, call: &Call<'_>) -> Result<Value, Failure> {
-        let parameters = crate::nodes::logic::filter::list(
-            input.get_mut("parameters").map(Value::take).unwrap_or_default(),
-        )?;
+        let parameters = list(input.get_mut("parameters").map(Value::take).unwrap_or_default())?;
         if parameters.len() > MOST_PARAMETERS {
             let message = format!("{} parameters; at most {MOST_PARAMETERS}", parameters.len());
             return Err(NodeError::failed(message).into());

@@ -16,6 +16,7 @@ use crate::document;
 use crate::execute::{Call, Effect, Failure, Node, NodeType};
 use crate::graph::NodeSpec;
 use crate::graph::fields::Fields;
+use crate::nodes::fields::optional_text_field;
 use crate::outbound;
 use crate::template::{as_text, fill, has_holes};
 
@@ -66,7 +67,7 @@ fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option
     let headers = outbound::object(fields, "headers", check);
     outbound::check_headers(headers.as_ref(), &fields.at("headers"), check);
     let limit = fields.whole("limit", 1..=MOST_ITEMS, &mut check.problems).unwrap_or(ITEMS);
-    let since = crate::nodes::fields::optional_text_field(fields, "since", check);
+    let since = optional_text_field(fields, "since", check);
     if let Some(given) = since.as_ref().and_then(Value::as_str).filter(|given| !has_holes(given))
         && let Err(error) = time(given)
     {

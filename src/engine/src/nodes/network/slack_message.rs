@@ -11,6 +11,7 @@ use crate::check::Check;
 use crate::execute::{Call, Effect, Failure, Node, NodeType};
 use crate::graph::NodeSpec;
 use crate::graph::fields::Fields;
+use crate::nodes::fields::{optional_field, optional_text_field, text_field};
 use crate::nodes::network::messaging::{self, answered, check_way, post};
 use crate::outbound;
 
@@ -58,10 +59,10 @@ fn schema() -> Value {
 fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
     let webhook_url = outbound::optional_url(fields, "webhook_url", check);
     let token = outbound::optional_text(fields, "token", check);
-    let channel = crate::nodes::fields::optional_text_field(fields, "channel", check);
-    let text = crate::nodes::fields::text_field(fields, "text", check);
-    let blocks = crate::nodes::fields::optional_field(fields, "blocks", check);
-    let thread_ts = crate::nodes::fields::optional_text_field(fields, "thread_ts", check);
+    let channel = optional_text_field(fields, "channel", check);
+    let text = text_field(fields, "text", check);
+    let blocks = optional_field(fields, "blocks", check);
+    let thread_ts = optional_text_field(fields, "thread_ts", check);
     let base_url = messaging::base_url(fields, API, webhook_url.is_none(), check);
     check_way(fields, "slack webhook", ("slack bot", "#general"), check);
     Some(Box::new(SlackMessage { webhook_url, token, channel, text: text?, blocks, thread_ts, base_url }))

@@ -13,6 +13,7 @@ use crate::check::Check;
 use crate::execute::{Call, Effect, Failure, Node, NodeType};
 use crate::graph::NodeSpec;
 use crate::graph::fields::Fields;
+use crate::nodes::fields::{id_field, optional_id_field, text_field};
 use crate::nodes::network::messaging::{self, answered, post};
 use crate::outbound;
 use crate::redact::Redactor;
@@ -63,11 +64,11 @@ fn schema() -> Value {
 
 fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
     let token = outbound::secret(fields, "token", "telegram bot", check);
-    let chat = crate::nodes::fields::id_field(fields, "chat", check);
-    let text = crate::nodes::fields::text_field(fields, "text", check);
+    let chat = id_field(fields, "chat", check);
+    let text = text_field(fields, "text", check);
     let parse_mode = fields.word("parse_mode", &MARKUPS, &mut check.problems);
     let silent = fields.boolean("silent", &mut check.problems).unwrap_or(false);
-    let reply_to = crate::nodes::fields::optional_id_field(fields, "reply_to", check);
+    let reply_to = optional_id_field(fields, "reply_to", check);
     let base_url = messaging::base_url(fields, API, true, check);
     Some(Box::new(TelegramMessage {
         token: token?,

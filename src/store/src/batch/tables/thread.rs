@@ -63,7 +63,7 @@ lane_table! {
     }
 }
 
-/// JSON; `null` if there is no list.
+/// As JSON; `null` for no list.
 fn json(hosts: &Option<Vec<String>>) -> String {
     serde_json::to_string(hosts).unwrap_or_default()
 }

@@ -23,6 +23,7 @@ use crate::graph::NodeSpec;
 use crate::graph::fields::Fields;
 use crate::nodes::models::asking::Asks;
 use crate::nodes::models::llm::{Talk, schema_field, talk_schema};
+use crate::nodes::models::target;
 use crate::schema::Schema;
 
 /// Calls of the model unless the graph says otherwise, and the most.
@@ -34,7 +35,7 @@ pub(crate) const TYPE: NodeType = NodeType {
     group: "models",
     summary: "Lets a language model call tools, with their results as its next input, until it answers.",
     effect: Effect::Nested,
-    secrets: crate::nodes::models::target::SECRETS,
+    secrets: target::SECRETS,
     schema,
     result: "`{text, json, steps, tool_calls: [{tool, arguments, error}], usage: {calls, input_tokens, output_tokens, \
              cost_usd}, model, finish_reason}`; `json` only with a `response_schema`, `error` is null if the tool \
