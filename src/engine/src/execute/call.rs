@@ -167,6 +167,9 @@ impl Call<'_> {
             return Ok(());
         }
         self.env.budget.item(item.body.as_ref())?;
+        if let Some(key) = &item.key {
+            self.output.look_up(key).await;
+        }
         self.output.item(self.slot, item).await;
         Ok(())
     }

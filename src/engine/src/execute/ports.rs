@@ -191,6 +191,9 @@ pub trait Output: Send + Sync {
     /// Takes back these parts, the last first: the attempt that sent them has failed.
     async fn undo(&self, node: &str, parts: &[Undone]);
 
+    /// Makes ready to take an item with this key. Nothing is taken: this may be dropped, and be without need.
+    async fn look_up(&self, _key: &str) {}
+
     /// Sends an item. It completes the current message.
     async fn item(&self, item: SentItem);
 

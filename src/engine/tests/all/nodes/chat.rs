@@ -1,5 +1,7 @@
 //! `reply`, `progress`, `notice`, `show`, `hidden`, `thread`, `client_effect`.
 
+use std::sync::atomic::Ordering;
+
 use engine::ports::ThreadChange;
 use serde_json::{Value, json};
 use wire::ErrorCode;
@@ -323,4 +325,16 @@ async fn bad_values_change_no_thread() {
         assert!(error.message.starts_with(message), "{node}: {error:?}");
         assert!(world.sink.aside.lock().is_empty());
     }
+}
+
+/// Another node's output stays when an item is given up before it is sent.
+#[tokio::test]
+async fn an_item_whose_lookup_takes_too_long_is_not_sent() {
+    let show = json!({"name": "n", "type": "show", "kind": "end_of_turn", "key": "k", "timeout_seconds": 1, "on_error": "continue"});
+    let edges = json!([["START", "said"], ["said", "n"], ["n", "more"]]);
+    let graph = graph(json!([reply("said", "said"), show, reply("more", " more")]), edges);
+    let world = World::new().in_a_chat();
+    world.sink.is_stuck.store(true, Ordering::Relaxed);
+    world.run(&plan(&graph)).await.unwrap();
+    assert_eq!(world.sink.text(), "said more");
 }
