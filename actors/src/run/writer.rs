@@ -2,6 +2,7 @@
 //!
 //! A run that never waits is one commit: nothing is handed over before it gives way or ends. Its start may be part of it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -63,6 +64,10 @@ struct State<T> {
     /// When what waits is due, in monotonic time.
     due: Option<Duration>,
     lost: Option<WriteError>,
+    /// What items with these keys would replace, as it was looked up.
+    found: HashMap<String, Option<FoundItem>>,
+    /// Whether items were taken out of the thread, and the commit of that is not known.
+    is_cut: bool,
 }
 
 /// How a run stands at its end.
@@ -93,6 +98,8 @@ impl<T: EventWriter> RunWriter<T> {
             receipts: Vec::new(),
             due: None,
             lost: None,
+            found: HashMap::new(),
+            is_cut: false,
         };
         let inner = Inner {
             key,
@@ -118,7 +125,9 @@ impl<T: EventWriter> RunWriter<T> {
 
     /// Takes items out of the thread; goes out with whatever is handed over first.
     pub(crate) fn cut(&self, row: CutRow) {
-        self.inner.state.lock().batch.cuts.push(row);
+        let mut state = self.inner.state.lock();
+        state.batch.cuts.push(row);
+        state.is_cut = true;
     }
 
     pub(super) fn run(&self) -> Uuid {
@@ -169,8 +178,12 @@ impl<T: EventWriter> RunWriter<T> {
 
     /// Notes what happens, and sees to it that readers are told in time.
     fn note(&self, happens: impl FnOnce(&mut T) -> Urgency) {
+        self.note_with(|state| happens(&mut state.events));
+    }
+
+    fn note_with(&self, happens: impl FnOnce(&mut State<T>) -> Urgency) {
         let mut state = self.inner.state.lock();
-        match happens(&mut state.events) {
+        match happens(&mut state) {
             Urgency::Whenever => {}
             Urgency::Next => self.inner.due(&mut state, Duration::ZERO),
             Urgency::Soon => self.inner.due(&mut state, COALESCE),
@@ -227,11 +240,17 @@ impl<T: EventWriter> RunWriter<T> {
         self.inner.slice.clone()
     }
 
-    /// The item of this key in the thread, if the run has not created it.
-    async fn earlier(&self, key: &str) -> Option<FoundItem> {
-        let thread = self.with(|events| events.looks_up(key))?;
-        let Inner { key: run, ports, .. } = &*self.inner;
-        self.ask("an item by its key", || ports.store.item_with_key(thread, key, run.id)).await
+    /// Hands everything over, and waits for the commit. If it is lost, so is the row of the node.
+    async fn commit(&self) {
+        let (done, committed) = oneshot::channel();
+        {
+            let mut state = self.inner.state.lock();
+            state.receipts.push(done);
+            self.inner.hand_over(&mut state, false);
+        }
+        if let Ok(Ok(())) = committed.await {
+            self.inner.state.lock().is_cut = false;
+        }
     }
 
     /// Asks until the database answers.
@@ -311,12 +330,22 @@ impl<T: EventWriter> Output for RunWriter<T> {
         self.with(|events| events.undo(node, parts));
     }
 
+    async fn look_up(&self, key: &str) {
+        let Some(thread) = self.with(|events| events.looks_up(key)) else { return };
+        let Inner { key: run, ports, state, .. } = &*self.inner;
+        // What is about to be taken out of the thread is not found.
+        if state.lock().is_cut {
+            self.commit().await;
+        }
+        let found = self.ask("an item by its key", || ports.store.item_with_key(thread, key, run.id)).await;
+        state.lock().found.insert(key.to_owned(), found);
+    }
+
     async fn item(&self, item: SentItem) {
-        let earlier = match &item.key {
-            Some(key) => self.earlier(key).await,
-            None => None,
-        };
-        self.note(|events| events.item(item, earlier));
+        self.note_with(|state| {
+            let earlier = item.key.as_ref().and_then(|key| state.found.get(key).cloned().flatten());
+            state.events.item(item, earlier)
+        });
         self.room().await;
     }
 
@@ -341,17 +370,9 @@ impl<T: EventWriter> Output for RunWriter<T> {
         }
         let store = &self.inner.ports.store;
         let Some(stored) = self.ask("the thread", || store.thread(thread)).await else { return };
-        let (done, committed) = oneshot::channel();
-        {
-            let mut state = self.inner.state.lock();
-            if !state.events.change_thread(stored, change) {
-                return;
-            }
-            state.receipts.push(done);
-            self.inner.hand_over(&mut state, false);
+        if self.with(|events| events.change_thread(stored, change)) {
+            self.commit().await;
         }
-        // If it is lost, so is the row of the node.
-        let _ = committed.await;
     }
 }
 

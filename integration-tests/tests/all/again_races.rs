@@ -279,3 +279,34 @@ async fn retries_and_messages_at_once_leave_a_whole_thread() {
         "0"
     );
 }
+
+/// The retry sends an item at once, whose key has one that it takes out.
+#[tokio::test]
+async fn a_retry_does_not_change_an_item_that_it_takes_out() {
+    let t = TestService::start().await;
+    let wait = json!({"name": "wait", "type": "delay", "seconds": 0.3});
+    let show = json!({"name": "show", "type": "show", "kind": "task", "key": "status",
+                      "task": {"type": "custom", "title": "{{ inputs.metadata.who }}"}});
+    let edges = json!([{"from": "START", "cases": [{"when": "inputs.metadata.who == 'first'", "to": "wait"}], "else": "show"},
+                       {"from": "wait", "to": "show"}]);
+    let graph = json!({"format": "graph/1", "nodes": [wait, show], "edges": edges, "output": "Done."});
+    let workflow = t.workflow().graph(graph).published().create().await;
+    let with = |mut body: Value, who: &str| {
+        body["metadata"] = json!({"who": who});
+        body
+    };
+    let mut first = t.open_chat(&with(chat::create(&workflow, "hi"), "first")).await;
+    let begun = first.until("stream_options").await;
+    let thread = events(&begun)[0]["thread"]["id"].as_str().unwrap().to_owned();
+    let client = t.anonymous();
+    let question = client.thread(&workflow.id, &thread).await.unwrap().items.data[0].id.clone();
+    let mut retry = t.open_chat(&with(again(&workflow, &thread, &question), "second")).await;
+    first.rest().await;
+    let told = events(&retry.rest().await);
+    let kinds: Vec<&str> = told.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    assert!(!kinds.contains(&"thread.item.replaced"), "{kinds:?}");
+    let items = client.thread(&workflow.id, &thread).await.unwrap().items.data;
+    let shown = serde_json::to_value(&items[1]).unwrap();
+    assert_eq!((items.len(), &shown["task"]["title"]), (2, &json!("second")));
+    assert!(told.iter().any(|event| event["item"]["id"] == shown["id"]), "the reader knows it");
+}

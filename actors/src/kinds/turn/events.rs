@@ -61,9 +61,11 @@ impl ChatEvents {
         Self { thread, run, question, dialect, ids, clock, sent, message, again, open, events, rows }
     }
 
-    /// Items that an earlier life has created or changed.
+    /// The rows of items that an earlier life has created or changed. What other turns made of them readers are told.
     pub(super) fn remember(&mut self, items: Vec<FoundItem>) {
-        items.into_iter().for_each(|found| self.sent.remember(found));
+        for change in self.sent.remember(items) {
+            self.events.extend(event_of(change));
+        }
     }
 
     /// Whether the turn has shown anything.
@@ -202,14 +204,9 @@ impl ChatEvents {
     /// The message that the next piece of text belongs to.
     fn next_message(&mut self) -> Option<Message> {
         self.sent.align(false);
-        if let Some(expected) = self.sent.expected(None, &ItemBody::message("")) {
+        if let Some((id, created_at)) = self.sent.expected_message() {
             self.again = true;
-            return Some(Message::new(
-                expected.id,
-                self.thread,
-                expected.wire.created_at.clone(),
-                self.dialect,
-            ));
+            return Some(Message::new(id, self.thread, created_at, self.dialect));
         }
         if !self.sent.is_produced() {
             self.drop_open();
@@ -227,29 +224,34 @@ impl ChatEvents {
     fn apply(&mut self, changes: Vec<Change>) {
         for change in changes {
             let (thread_id, run_id) = (self.thread, self.run);
-            let (event, is_hidden) = match change {
+            match &change {
                 Change::Added(item) => {
                     self.insert(item.id, item.key().map(str::to_owned), json(&item.wire));
-                    let is_hidden = item.wire.is_hidden();
-                    (ChatEvent::ItemDone { item: item.wire }, is_hidden)
                 }
                 Change::Replaced(item) => {
                     let content = Some(json(&item.wire));
                     self.rows.replaced.push(ReplacedItemRow { thread_id, id: item.id, content, run_id });
-                    let is_hidden = item.wire.is_hidden();
-                    (ChatEvent::ItemReplaced { item: item.wire }, is_hidden)
                 }
                 Change::Removed(item) => {
-                    self.rows.removed.push(RemovedItemRow { thread_id, id: item.id });
-                    let is_hidden = item.wire.is_hidden();
-                    (ChatEvent::ItemRemoved { item_id: item.wire.id }, is_hidden)
+                    self.rows.removed.push(RemovedItemRow { thread_id, id: item.id, run_id });
                 }
-            };
-            if !is_hidden {
-                self.events.push(event);
             }
+            self.events.extend(event_of(change));
         }
     }
+}
+
+/// What readers receive of a change; nothing of a hidden item.
+fn event_of(change: Change) -> Option<ChatEvent> {
+    let (Change::Added(item) | Change::Replaced(item) | Change::Removed(item)) = &change;
+    if item.wire.is_hidden() {
+        return None;
+    }
+    Some(match change {
+        Change::Added(Item { wire: item, .. }) => ChatEvent::ItemDone { item },
+        Change::Replaced(Item { wire: item, .. }) => ChatEvent::ItemReplaced { item },
+        Change::Removed(item) => ChatEvent::ItemRemoved { item_id: item.wire.id },
+    })
 }
 
 impl EventWriter for ChatEvents {
@@ -313,12 +315,18 @@ impl EventWriter for ChatEvents {
         self.complete();
         let SentItem { key, body } = item;
         self.sent.align(matches!(body, Some(ItemBody::HiddenContextItem { .. })));
-        let expected = body.as_ref().is_some_and(|state| self.sent.expected(key.as_deref(), state).is_some());
         let produced = key.as_deref().and_then(|key| self.sent.produced(key));
+        let expected = match (&produced, &body) {
+            (None, Some(state)) => self.sent.expected(key.as_deref(), state).is_some(),
+            _ => false,
+        };
         // One that this turn has created in an earlier life is in the list.
         let earlier = earlier.filter(|earlier| !expected && self.sent.may_change(earlier.id));
         let known = produced.or_else(|| earlier.map(|earlier| self.sent.find(earlier)));
-        let is_next = known.map_or(expected, |item| self.sent.is_next(item));
+        let is_next = match (known, &body) {
+            (Some(item), Some(state)) => self.sent.is_next(item, state),
+            _ => expected,
+        };
         if body.is_some() && !is_next {
             self.drop_open();
         }
@@ -362,7 +370,8 @@ impl EventWriter for ChatEvents {
         if thread == before {
             return false;
         }
-        self.rows.thread_changes.push(ThreadChangeRow { id: self.thread, title, status, image_domains });
+        let (id, run_id) = (self.thread, self.run);
+        self.rows.thread_changes.push(ThreadChangeRow { id, run_id, title, status, image_domains });
         self.event(ChatEvent::ThreadUpdated { thread });
         true
     }

@@ -27,7 +27,7 @@ impl Kind for Turns {
     type Own = Turn;
     type Told = Resumed;
     type Events = ChatEvents;
-    type Opening = (Option<Cut>, Vec<FoundItem>);
+    type Opening = (Option<Cut>, Option<Vec<FoundItem>>);
 
     const ROW: KindRow = kinds::TURN;
 
@@ -82,11 +82,11 @@ impl Kind for Turns {
         let Some((input, cut)) = input::read(run, version, ports, told.user_item).await? else {
             return Ok(None);
         };
-        let others = match told.last_seq {
-            0 => Vec::new(),
-            _ => ports.store.items_of_run(run.own.thread, run.id).await?,
+        let items = match told.last_seq {
+            0 => None,
+            _ => Some(ports.store.items_of_run(run.own.thread, run.id, &told.sent.ids()).await?),
         };
-        Ok(Some((input, (cut, others))))
+        Ok(Some((input, (cut, items))))
     }
 
     fn events(&self, run: &TurnOf, told: Resumed, ports: &RunPorts) -> ChatEvents {
@@ -99,13 +99,13 @@ impl Kind for Turns {
         &self,
         run: &TurnOf,
         _version: &LoadedVersion,
-        (cut, others): Self::Opening,
+        (cut, items): Self::Opening,
         stopping: bool,
         writer: &RunWriter<ChatEvents>,
         ports: &RunPorts,
     ) {
-        if !others.is_empty() {
-            writer.with(|events| events.remember(others));
+        if let Some(items) = items {
+            writer.with(|events| events.remember(items));
         }
         // A retry that is stopped before it has started takes nothing more out.
         if let Some(cut) = cut.filter(|_| !stopping) {

@@ -4,10 +4,13 @@
 //! sent twice, what differs replaces its item, and what does not come again is removed. The output of a failed attempt
 //! is treated in the same way: the list goes back behind it, and the next attempt produces it again.
 
+mod earlier;
+
 use std::mem::discriminant;
 
 use kernel::ItemKey;
 use store::FoundItem;
+use wire::Timestamp;
 use wire::chat::{ItemBody, ThreadItem};
 
 /// Key of an item in its thread.
@@ -28,6 +31,15 @@ pub(super) struct Item {
     origin: Origin,
     /// Whether readers know it.
     is_told: bool,
+    /// What another turn made of it while this one waited.
+    other: Option<Other>,
+}
+
+/// What another turn made of an item.
+#[derive(Debug, Clone, PartialEq)]
+enum Other {
+    Content(ItemBody),
+    Gone,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -48,6 +60,10 @@ impl Item {
     fn told(&self) -> Option<&ItemBody> {
         self.is_told.then_some(&self.wire.body)
     }
+
+    fn is_gone(&self) -> bool {
+        self.other == Some(Other::Gone)
+    }
 }
 
 /// One entry of the list. Each output has one, so that a failed attempt's can be counted.
@@ -55,7 +71,9 @@ impl Item {
 enum Entry {
     /// The state of an item that was sent.
     State(usize, ItemBody),
-    /// A state that was sent before a newer one of the same item, and has to be sent again.
+    /// The same, sent before another turn changed the item.
+    Old(usize, ItemBody),
+    /// A state that was sent before a newer one of the same item.
     Stale(usize),
     /// The removal of an item.
     Removed(usize),
@@ -66,14 +84,16 @@ enum Entry {
 impl Entry {
     fn item(&self) -> Option<usize> {
         match self {
-            Self::State(item, _) | Self::Stale(item) | Self::Removed(item) => Some(*item),
+            Self::State(item, _) | Self::Old(item, _) | Self::Stale(item) | Self::Removed(item) => {
+                Some(*item)
+            }
             Self::Nothing => None,
         }
     }
 
     fn state(&self) -> Option<&ItemBody> {
         match self {
-            Self::State(_, state) => Some(state),
+            Self::State(_, state) | Self::Old(_, state) => Some(state),
             Self::Stale(_) | Self::Removed(_) | Self::Nothing => None,
         }
     }
@@ -98,63 +118,6 @@ pub(super) enum Change {
     Removed(Item),
 }
 
-// What an earlier life has sent.
-impl Sent {
-    /// Adds a state that readers of an earlier life have received.
-    pub(super) fn received(&mut self, id: ItemKey, item: ThreadItem) {
-        self.push(id, item, Origin::ThisTurn);
-    }
-
-    /// Adds another state of an item that readers have received. One that the stream has not begun is of an earlier turn.
-    pub(super) fn received_change(&mut self, id: ItemKey, item: ThreadItem) {
-        self.push(id, item, Origin::EarlierTurn(None));
-    }
-
-    /// Readers of an earlier life know that an item was removed.
-    pub(super) fn received_removal(&mut self, id: ItemKey) {
-        let Some(removed) = self.place(id) else { return };
-        self.entries.retain(|entry| entry.item() != Some(removed));
-        if let Some(item) = self.items.get_mut(removed) {
-            item.is_told = false;
-        }
-    }
-
-    /// What events do not say of an item that the run has created or changed: its key, what it contained before, or that it
-    /// exists at all, if no reader receives it.
-    pub(super) fn remember(&mut self, found: FoundItem) {
-        let FoundItem { id, item, key, is_own, before } = found;
-        if self.place(id).is_none() {
-            if !item.is_hidden() {
-                return;
-            }
-            self.received(id, item);
-        }
-        if let Some(known) = self.place(id).and_then(|known| self.items.get_mut(known)) {
-            known.key = Key::Is(key);
-            if !is_own {
-                known.origin = Origin::EarlierTurn(before.map(|before| before.body));
-            }
-        }
-    }
-
-    fn push(&mut self, id: ItemKey, wire: ThreadItem, origin: Origin) {
-        let state = wire.body.clone();
-        let item = match self.place(id) {
-            Some(known) => {
-                if let Some(item) = self.items.get_mut(known) {
-                    (item.wire, item.is_told) = (wire, true);
-                }
-                known
-            }
-            None => {
-                self.items.push(Item { id, wire, key: Key::Unknown, origin, is_told: true });
-                self.items.len() - 1
-            }
-        };
-        self.entries.push(Entry::State(item, state));
-    }
-}
-
 // What the list holds.
 impl Sent {
     fn place(&self, id: ItemKey) -> Option<usize> {
@@ -167,15 +130,28 @@ impl Sent {
         known.is_none_or(|item| item.origin != Origin::ThisTurn && item.is_told)
     }
 
-    /// Whether readers know any item of this turn that is for people.
+    /// Whether the turn has sent anything for people that it has not taken back.
     pub(super) fn is_visible(&self) -> bool {
-        let told = self.items.iter().filter(|item| item.is_told).map(|item| &item.wire);
-        told.filter(|item| !item.is_hidden()).any(|item| item.body != ItemBody::EndOfTurn)
+        let shows = |item: &Item, state: &ItemBody| {
+            let is_new = match &item.origin {
+                Origin::ThisTurn => true,
+                Origin::EarlierTurn(before) => before.as_ref() != Some(state),
+            };
+            is_new
+                && (item.is_told || item.is_gone())
+                && !item.wire.is_hidden()
+                && *state != ItemBody::EndOfTurn
+        };
+        self.entries.iter().any(|entry| {
+            let item = entry.item().and_then(|item| self.items.get(item));
+            item.zip(entry.state()).is_some_and(|(item, state)| shows(item, state))
+        })
     }
 
     /// The item of this key that the run has produced and not removed, the newest one.
     pub(super) fn produced(&self, key: &str) -> Option<usize> {
-        let is_named = |item: usize| self.items.get(item).is_some_and(|item| item.key() == Some(key));
+        let is_named =
+            |item: usize| self.items.get(item).is_some_and(|item| item.key() == Some(key) && !item.is_gone());
         let newest =
             self.entries.iter().take(self.at).rev().find(|entry| entry.item().is_some_and(is_named))?;
         match newest {
@@ -184,26 +160,62 @@ impl Sent {
         }
     }
 
-    /// The entry that comes next, if it creates an item.
-    fn next_new(&self) -> Option<(&Item, &ItemBody)> {
-        let entry = self.entries.get(self.at)?;
-        let item = self.items.get(entry.item()?).filter(|item| item.origin == Origin::ThisTurn)?;
-        let is_first = !self.entries.iter().take(self.at).any(|earlier| earlier.item() == entry.item());
-        entry.state().filter(|_| is_first).map(|state| (item, state))
+    /// The item that an output of this key and state creates, if that comes next in the list; an equal one before one of the same
+    /// kind. One that readers do not know must be equal: it cannot become anything else, and another hidden one costs nothing.
+    pub(super) fn expected(&mut self, key: Option<&str>, state: &ItemBody) -> Option<usize> {
+        let next = self.seek(|sent, at, equal| {
+            let entry = sent.entries.get(at)?;
+            let (place, was) = (entry.item()?, entry.state()?);
+            let item = sent.items.get(place)?;
+            let is_first = || !sent.entries.iter().take(sent.at).any(|earlier| earlier.item() == Some(place));
+            let is_created = item.is_gone() || item.origin == Origin::ThisTurn && is_first();
+            let same_key = item.key == Key::Unknown || item.key() == key;
+            let same_kind = discriminant(was) == discriminant(state);
+            // The text of a message is known when it is complete.
+            let is_message = matches!(was, ItemBody::AssistantMessage { .. }) && item.is_gone();
+            let may_differ = !equal && !item.wire.is_hidden() && (item.is_told || is_message);
+            (is_created && same_key && same_kind && (was == state || may_differ)).then_some(())
+        });
+        next.and_then(|()| self.entries.get(self.at)?.item())
     }
 
-    /// The item of this turn that comes next in the list, if it has this key and is of the same kind as the state. One that no
-    /// reader receives must be equal: it costs nothing to add another one, at its right place.
-    pub(super) fn expected(&self, key: Option<&str>, state: &ItemBody) -> Option<&Item> {
-        let (item, was) = self.next_new()?;
-        let same_key = item.key == Key::Unknown || item.key() == key;
-        let same_kind = discriminant(was) == discriminant(state);
-        (same_key && same_kind && (!item.wire.is_hidden() || was == state)).then_some(item)
+    /// Id and time of the message that comes next in the list.
+    pub(super) fn expected_message(&mut self) -> Option<(ItemKey, Timestamp)> {
+        let item = self.expected(None, &ItemBody::message(""))?;
+        self.items.get(item).map(|item| (item.id, item.wire.created_at.clone()))
     }
 
-    /// Whether the next entry is of this item.
-    pub(super) fn is_next(&self, item: usize) -> bool {
-        self.entries.get(self.at).and_then(Entry::item) == Some(item)
+    /// Whether an output of this item comes next in the list.
+    pub(super) fn is_next(&mut self, item: usize, state: &ItemBody) -> bool {
+        let next = self.seek(|sent, at, equal| {
+            let entry = sent.entries.get(at).filter(|entry| entry.item() == Some(item))?;
+            (!equal || entry.state() == Some(state)).then_some(())
+        });
+        next.is_some()
+    }
+
+    /// Brings the next entry that is accepted, an equal one first, to the front. Only entries that need not be produced again are
+    /// left out for it: those of an attempt that failed in an earlier life.
+    fn seek(&mut self, accepts: impl Fn(&Self, usize, bool) -> Option<()>) -> Option<()> {
+        for equal in [true, false] {
+            for at in self.at..self.entries.len() {
+                if accepts(self, at, equal).is_some() {
+                    self.entries.drain(self.at..at);
+                    return Some(());
+                }
+                if !self.is_superseded(at) {
+                    break;
+                }
+            }
+        }
+        None
+    }
+
+    /// Whether a later entry says what became of the same item.
+    fn is_superseded(&self, at: usize) -> bool {
+        let Some(entry) = self.entries.get(at) else { return false };
+        let same = |later: &Entry| entry.item().is_some() && later.item() == entry.item();
+        matches!(entry, Entry::Stale(_)) || self.entries.iter().skip(at + 1).any(same)
     }
 
     pub(super) fn is_produced(&self) -> bool {
@@ -242,8 +254,7 @@ impl Sent {
 
     /// A new item; the one that is expected becomes it.
     pub(super) fn add(&mut self, id: ItemKey, wire: ThreadItem, key: Option<String>) -> Vec<Change> {
-        let expected = self.expected(key.as_deref(), &wire.body).map(|item| item.id);
-        if let Some(expected) = expected.and_then(|id| self.place(id)) {
+        if let Some(expected) = self.expected(key.as_deref(), &wire.body) {
             if let Some(item) = self.items.get_mut(expected) {
                 item.key = Key::Is(key);
             }
@@ -252,7 +263,8 @@ impl Sent {
         let mut changes = if wire.is_hidden() { self.remove_hidden_rest() } else { self.remove_rest() };
         self.entries.insert(self.at, Entry::State(self.items.len(), wire.body.clone()));
         self.at += 1;
-        let item = Item { id, wire, key: Key::Is(key), origin: Origin::ThisTurn, is_told: true };
+        let origin = Origin::ThisTurn;
+        let item = Item { id, wire, key: Key::Is(key), origin, is_told: true, other: None };
         self.items.push(item.clone());
         changes.push(Change::Added(item));
         changes
@@ -265,20 +277,20 @@ impl Sent {
         }
         let FoundItem { id, item: wire, key, .. } = found;
         let origin = Origin::EarlierTurn(Some(wire.body.clone()));
-        self.items.push(Item { id, wire, key: Key::Is(key), origin, is_told: true });
+        self.items.push(Item { id, wire, key: Key::Is(key), origin, is_told: true, other: None });
         self.items.len() - 1
     }
 
     /// Another state of an item, or its removal.
     pub(super) fn change(&mut self, item: usize, state: Option<ItemBody>) -> Vec<Change> {
         match state {
-            Some(state) if self.is_next(item) => self.produce_next(item, state),
+            Some(state) if self.is_next(item, &state) => self.produce_next(item, state),
             Some(state) => {
                 let mut changes = self.remove_rest();
                 changes.extend(self.produce(Entry::State(item, state.clone()), item, Some(state)));
                 changes
             }
-            // Events do not say what a removed item was: it is not in the list of a resumed run.
+            // What an earlier life has removed is not in the list.
             None => self.produce(Entry::Removed(item), item, None),
         }
     }
@@ -291,11 +303,11 @@ impl Sent {
 
     fn produce_next(&mut self, item: usize, state: ItemBody) -> Vec<Change> {
         let Some(entry) = self.entries.get_mut(self.at) else { return Vec::new() };
-        let was = std::mem::replace(entry, Entry::State(item, state.clone()));
         self.at += 1;
-        if was.state() == Some(&state) {
+        if entry.state() == Some(&state) {
             return Vec::new();
         }
+        *entry = Entry::State(item, state.clone());
         for later in self.entries.iter_mut().skip(self.at).filter(|later| later.item() == Some(item)) {
             *later = Entry::Stale(item);
         }
@@ -310,9 +322,8 @@ impl Sent {
 
     /// Readers are to know this state of an item.
     fn tell(&mut self, item: usize, state: Option<ItemBody>) -> Vec<Change> {
-        let Some(item) = self.items.get_mut(item).filter(|item| item.told() != state.as_ref()) else {
-            return Vec::new();
-        };
+        let differs = |item: &&mut Item| item.told() != state.as_ref() && !item.is_gone();
+        let Some(item) = self.items.get_mut(item).filter(differs) else { return Vec::new() };
         item.is_told = state.is_some();
         match state {
             Some(state) => {
@@ -328,11 +339,12 @@ impl Sent {
     pub(super) fn undo(&mut self) -> Option<(ItemKey, ThreadItem)> {
         self.at = self.at.checked_sub(1)?;
         match self.entries.get(self.at)? {
-            Entry::State(item, state @ ItemBody::AssistantMessage { .. }) => {
+            Entry::State(item, state @ ItemBody::AssistantMessage { .. })
+            | Entry::Old(item, state @ ItemBody::AssistantMessage { .. }) => {
                 let item = self.items.get(*item)?;
                 Some((item.id, ThreadItem { body: state.clone(), ..item.wire.clone() }))
             }
-            Entry::State(..) | Entry::Stale(_) => None,
+            Entry::State(..) | Entry::Old(..) | Entry::Stale(_) => None,
             Entry::Removed(_) | Entry::Nothing => {
                 self.entries.remove(self.at);
                 None
@@ -356,15 +368,16 @@ impl Sent {
         let mut changes = Vec::new();
         for entry in self.entries.split_off(self.at).into_iter().rev() {
             let Some(item) = entry.item() else { continue };
+            let Some(known) = self.items.get(item) else { continue };
             let produced = self.entries.iter().rev().find(|earlier| earlier.item() == Some(item));
-            let state = match (produced, self.items.get(item).map(|item| &item.origin)) {
-                (Some(produced), _) => produced.state().cloned(),
-                (None, Some(Origin::EarlierTurn(before))) => {
-                    // Another turn has changed it since: that stays.
-                    let Some(before) = before else { continue };
-                    Some(before.clone())
-                }
-                (None, _) => None,
+            let state = match (produced, &known.other, &known.origin) {
+                (Some(Entry::State(_, state)), ..) => Some(state.clone()),
+                (Some(Entry::Removed(_)), ..) => None,
+                // What another turn made of it stays.
+                (_, Some(Other::Content(content)), _) => Some(content.clone()),
+                (_, Some(Other::Gone), _) | (_, None, Origin::EarlierTurn(None)) => continue,
+                (_, None, Origin::EarlierTurn(Some(before))) => Some(before.clone()),
+                (_, None, Origin::ThisTurn) => None,
             };
             changes.extend(self.tell(item, state));
         }

@@ -117,6 +117,7 @@ fn thread_changes(batches: &[&Batch]) -> Vec<ThreadChangeRow> {
     for row in batches.iter().flat_map(|batch| &batch.thread_changes).cloned() {
         match changes.iter_mut().find(|old| old.id == row.id) {
             Some(old) => {
+                old.run_id = row.run_id;
                 old.title = row.title.or(old.title.take());
                 old.status = row.status.or(old.status.take());
                 old.image_domains = row.image_domains.or(old.image_domains.take());

@@ -8,7 +8,7 @@ use diesel::sql_types::{Array, BigInt, Uuid as SqlUuid};
 use uuid::Uuid;
 
 use super::columns::Columns;
-use super::tables::{Chunks, Copies, Queued, RemovedItems, ReplacedItems, ThreadChanges, Updates};
+use super::tables::{Chunks, Copies, Items, Queued, RemovedItems, ReplacedItems, ThreadChanges, Updates};
 use crate::system::partitions::partition_name;
 
 /// An attempt's outcome follows its start; nothing follows an outcome.
@@ -40,8 +40,7 @@ impl Query for Commit<'_> {
 
 impl QueryFragment<Pg> for Commit<'_> {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
-        let Columns { threads, items, cuts, runs, streams, steps, outbox, questions, events, .. } =
-            &self.columns;
+        let Columns { threads, cuts, runs, streams, steps, outbox, questions, events, .. } = &self.columns;
         let Columns { updates, blobs, queued, left, .. } = &self.columns;
         let out = &mut out;
         out.push_sql("WITH fence AS MATERIALIZED (SELECT writer_id FROM leases WHERE writer_id = ");
@@ -53,7 +52,8 @@ impl QueryFragment<Pg> for Commit<'_> {
         // The queue and the places follow what becomes of the runs.
         let returning = if queued.is_empty() && left.is_empty() { "" } else { " RETURNING runs.id" };
         threads.insert(out, None, skip, "")?;
-        items.insert(out, None, skip, "")?;
+        self.known(out)?;
+        self.added_items(out)?;
         self.changed_threads(out)?;
         self.changed_items(out)?;
         cuts.insert(out, None, skip, "")?;
@@ -84,6 +84,55 @@ impl QueryFragment<Pg> for Commit<'_> {
 
 /// The parts that are more than an insert.
 impl Commit<'_> {
+    /// Whether other turns may have changed by now what an earlier sending of the same rows has stored: a turn that has ended, or
+    /// waits, is followed by others.
+    fn may_be_followed(&self) -> bool {
+        let Columns { thread_changes, items, replaced_items, removed_items, .. } = &self.columns;
+        let changes = [
+            thread_changes.is_empty(),
+            items.is_empty(),
+            replaced_items.is_empty(),
+            removed_items.is_empty(),
+        ];
+        self.again && !self.columns.updates.is_empty() && changes.contains(&false)
+    }
+
+    /// The runs of which an earlier sending has stored the end, or that they wait.
+    fn known<'b>(&'b self, out: &mut AstPass<'_, 'b, Pg>) -> QueryResult<()> {
+        if self.may_be_followed() {
+            out.push_sql(", known AS MATERIALIZED (SELECT r.id FROM runs r, ");
+            self.columns.updates.values(out)?;
+            names(out, Updates::NAMES);
+            out.push_sql(
+                " WHERE r.id = t.id AND (t.finished_at IS NOT NULL AND r.finished_at IS NOT NULL \
+                 OR t.parking > 0 AND r.parked >= t.parking))",
+            );
+        }
+        Ok(())
+    }
+
+    fn unless_known(&self, out: &mut AstPass<'_, '_, Pg>, joint: &str) {
+        if self.may_be_followed() {
+            out.push_sql(joint);
+            out.push_sql(" NOT EXISTS (SELECT FROM known WHERE known.id = t.run_id)");
+        }
+    }
+
+    fn added_items<'b>(&'b self, out: &mut AstPass<'_, 'b, Pg>) -> QueryResult<()> {
+        let items = &self.columns.items;
+        if !self.may_be_followed() || items.is_empty() {
+            return items.insert(out, None, self.again.then_some("DO NOTHING"), "");
+        }
+        out.push_sql(", put_Items AS (INSERT INTO thread_items (");
+        out.push_sql(Items::NAMES);
+        out.push_sql(") SELECT t.* FROM fence, ");
+        items.values(out)?;
+        names(out, Items::NAMES);
+        self.unless_known(out, " WHERE");
+        out.push_sql(" ON CONFLICT DO NOTHING)");
+        Ok(())
+    }
+
     fn changed_threads<'b>(&'b self, out: &mut AstPass<'_, 'b, Pg>) -> QueryResult<()> {
         let changes = &self.columns.thread_changes;
         if changes.is_empty() {
@@ -97,7 +146,9 @@ impl Commit<'_> {
         );
         changes.values(out)?;
         names(out, ThreadChanges::NAMES);
-        out.push_sql(" WHERE h.id = t.id AND h.deleted_at IS NULL)");
+        out.push_sql(" WHERE h.id = t.id AND h.deleted_at IS NULL");
+        self.unless_known(out, " AND");
+        out.push_sql(")");
         Ok(())
     }
 
@@ -114,13 +165,17 @@ impl Commit<'_> {
             );
             replaced_items.values(out)?;
             names(out, ReplacedItems::NAMES);
-            out.push_sql(" WHERE i.thread_id = t.thread_id AND i.id = t.id)");
+            out.push_sql(" WHERE i.thread_id = t.thread_id AND i.id = t.id");
+            self.unless_known(out, " AND");
+            out.push_sql(")");
         }
         if !removed_items.is_empty() {
             out.push_sql(", put_removed AS (DELETE FROM thread_items i USING fence, ");
             removed_items.values(out)?;
             names(out, RemovedItems::NAMES);
-            out.push_sql(" WHERE i.thread_id = t.thread_id AND i.id = t.id)");
+            out.push_sql(" WHERE i.thread_id = t.thread_id AND i.id = t.id");
+            self.unless_known(out, " AND");
+            out.push_sql(")");
         }
         Ok(())
     }

@@ -55,8 +55,6 @@ pub struct FoundItem {
     pub item: ThreadItem,
     /// The name by which graphs replace or remove it.
     pub key: Option<String>,
-    /// Whether the run has created it.
-    pub is_own: bool,
     /// The item before the run changed it, if it did.
     pub before: Option<ThreadItem>,
 }
@@ -68,7 +66,6 @@ struct FoundRow {
     id: Vec<u8>,
     content: String,
     key: Option<String>,
-    run_id: Option<Uuid>,
     changed_by: Option<Uuid>,
     before: Option<String>,
 }
@@ -78,8 +75,7 @@ impl FoundRow {
         let id = self.id.try_into().map_err(|_| StoreError::Corrupt("item key".to_owned()))?;
         let before = self.before.filter(|_| self.changed_by == Some(run));
         let before = before.map(|before| item(&before)).transpose()?;
-        let (item, is_own) = (item(&self.content)?, self.run_id == Some(run));
-        Ok(FoundItem { id: ItemKey(id), item, key: self.key, is_own, before })
+        Ok(FoundItem { id: ItemKey(id), item: item(&self.content)?, key: self.key, before })
     }
 }
 
@@ -327,15 +323,22 @@ impl Store {
         Ok(found.filter(|found| found.item.body != ItemBody::Unknown))
     }
 
-    /// Items that a run has added, and items of earlier turns that it was the last to change, in order.
+    /// Items that a run has added, items of earlier turns that it was the last to change, and those named, in order.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
-    pub async fn items_of_run(&self, thread: ThreadId, run: Uuid) -> Result<Vec<FoundItem>, StoreError> {
-        let is_own = thread_items::run_id.eq(run).or(thread_items::changed_by.eq(run));
+    pub async fn items_of_run(
+        &self,
+        thread: ThreadId,
+        run: Uuid,
+        named: &[ItemKey],
+    ) -> Result<Vec<FoundItem>, StoreError> {
+        let is_named = thread_items::id.eq_any(named.iter().map(|key| key.0.to_vec()));
+        let of_run = thread_items::run_id.eq(run).or(thread_items::changed_by.eq(run)).or(is_named);
         let rows: Vec<FoundRow> = thread_items::table
             .filter(thread_items::thread_id.eq(thread.0))
-            .filter(is_own)
+            .filter(of_run)
+            .filter(is_shown!())
             .order(thread_items::id)
             .select(FoundRow::as_select())
             .load(&mut *self.connection().await?)

@@ -1,8 +1,9 @@
 //! Items that are replaced and removed.
 
+use kernel::ItemKey;
 use serde_json::json;
-use store::Lease;
-use store::batch::{Batch, ItemRow, RemovedItemRow, ReplacedItemRow};
+use store::batch::{Batch, ItemRow, RemovedItemRow, ReplacedItemRow, RunUpdate, ThreadChangeRow};
+use store::{Lease, RunState};
 use wire::chat::{ItemBody, ThreadItem};
 
 use crate::support::World;
@@ -32,7 +33,7 @@ async fn items_are_replaced_and_removed_wherever_they_are_in_the_batches() {
         Batch { replaced_items: vec![row], ..Batch::default() }
     };
     let remove = Batch {
-        removed_items: vec![RemovedItemRow { thread_id: turn.thread, id: turn.items[1] }],
+        removed_items: vec![RemovedItemRow { thread_id: turn.thread, id: turn.items[1], run_id: turn.run }],
         ..Batch::default()
     };
     let all = |batches: &[&Batch]| {
@@ -71,7 +72,7 @@ async fn items_are_replaced_and_removed_wherever_they_are_in_the_batches() {
     world.commit(lease, &all(&[&replace("9", other), &end(other)])).await.unwrap();
     assert_eq!(items_now(&world).await, format!("{first},9|k"), "it ends in the commit of its change");
     let found = world.store.item_with_key(turn.thread, "k", other).await;
-    assert!(found.is_err(), "it is no item: {found:?}");
+    assert!(found.is_err(), "not an item: {found:?}");
     world.commit(lease, &remove).await.unwrap();
     assert_eq!(items_now(&world).await, first);
     for _ in 0..2 {
@@ -112,6 +113,70 @@ async fn an_item_is_found_by_its_key_with_what_it_was_before_this_run() {
     world.commit(lease, &Batch { replaced_items: vec![row], ..Batch::default() }).await.unwrap();
     assert_eq!(find("k", other).await, some("2", Some("1")));
     assert_eq!(find("k", turn.run).await, some("2", None), "another run found it so");
-    let of = async |run| world.store.items_of_run(turn.thread, run).await.unwrap().len();
+    let of = async |run| world.store.items_of_run(turn.thread, run, &[]).await.unwrap().len();
     assert_eq!((of(turn.run).await, of(other).await, of(world.uuid()).await), (1, 1, 0));
+}
+
+/// The answer to the last commit of a turn was lost. A later turn has changed items before it is sent again.
+#[tokio::test]
+async fn a_commit_that_is_sent_again_changes_nothing_that_later_turns_have_changed() {
+    for parks in [false, true] {
+        let world = World::new().await;
+        let (lease, turn) = (world.writer().await, world.turn());
+        world.commit(lease, &turn.begin()).await.unwrap();
+        let (thread_id, run_id) = (turn.thread, turn.run);
+        let added = |n: u8| {
+            let id = ItemKey([n; ItemKey::LENGTH]);
+            ItemRow { thread_id, id, run_id: Some(run_id), ..turn.item(1, &n.to_string()) }
+        };
+        let replaced = |n: u8, text: &str, run_id| {
+            let (id, content) = (ItemKey([n; ItemKey::LENGTH]), Some(text.to_owned()));
+            ReplacedItemRow { thread_id, id, content, run_id }
+        };
+        let removed = |n: u8, run_id| {
+            let id = ItemKey([n; ItemKey::LENGTH]);
+            Batch { removed_items: vec![RemovedItemRow { thread_id, id, run_id }], ..Batch::default() }
+        };
+        let early = Batch { items: vec![added(1), added(2)], ..Batch::default() };
+        world.commit(lease, &early).await.unwrap();
+        let title = |title: &str, run_id| ThreadChangeRow {
+            id: thread_id,
+            run_id,
+            title: Some(title.to_owned()),
+            status: None,
+            image_domains: None,
+        };
+        let update = match parks {
+            true => RunUpdate { parking: 1, ..turn.update(RunState::Waiting) },
+            false => turn.update(RunState::Succeeded),
+        };
+        let last = Batch {
+            items: vec![added(3)],
+            replaced_items: vec![replaced(1, "mine", run_id)],
+            thread_changes: vec![title("mine", run_id)],
+            updates: vec![update],
+            events: vec![turn.events(3..=5)],
+            ..removed(2, run_id)
+        };
+        let now = async || {
+            let items =
+                "SELECT string_agg(content, ',' ORDER BY id) FROM thread_items WHERE run_id IS NOT NULL";
+            (world.database.scalar(items).await, world.database.scalar("SELECT title FROM threads").await)
+        };
+        let pair = |items: &str, title: &str| (items.to_owned(), title.to_owned());
+        // Nothing has followed it: it is stored once.
+        for _ in 0..2 {
+            world.commit(lease, &last).await.unwrap();
+            assert_eq!(now().await, pair("mine,3", "mine"));
+        }
+        let other = world.uuid();
+        let follows = Batch {
+            replaced_items: vec![replaced(1, "theirs", other)],
+            thread_changes: vec![title("theirs", other)],
+            ..removed(3, other)
+        };
+        world.commit(lease, &follows).await.unwrap();
+        world.commit(lease, &last).await.unwrap();
+        assert_eq!(now().await, pair("theirs", "theirs"), "parks: {parks}");
+    }
 }

@@ -109,7 +109,8 @@ async fn changes_of_a_thread_are_written_field_by_field() {
     let world = World::new().await;
     let (lease, turn) = (world.writer().await, world.turn());
     world.commit(lease, &turn.begin()).await.unwrap();
-    let none = ThreadChangeRow { id: turn.thread, title: None, status: None, image_domains: None };
+    let none =
+        ThreadChangeRow { id: turn.thread, run_id: turn.run, title: None, status: None, image_domains: None };
     let locked = |reason: Option<&str>| ThreadStatus::Locked { reason: reason.map(str::to_owned) };
     let hosts = |hosts: &[&str]| Some(hosts.iter().map(|&host| host.to_owned()).collect::<Vec<_>>());
     let title = |title: &str| ThreadChangeRow { title: Some(title.to_owned()), ..none.clone() };

@@ -1,4 +1,6 @@
 mod kills;
+mod others;
+mod world;
 
 use std::sync::LazyLock;
 

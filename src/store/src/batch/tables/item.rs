@@ -41,6 +41,8 @@ pub struct RemovedItemRow {
     pub thread_id: ThreadId,
     /// Its key.
     pub id: ItemKey,
+    /// The run that deletes it.
+    pub run_id: Uuid,
 }
 
 /// Items that a retry takes out of a thread.
@@ -83,6 +85,7 @@ lane_table! {
     RemovedItems: "thread_items" from &'a RemovedItemRow as row => {
         thread_id: Uuid [SqlUuid] = row.thread_id.0,
         id: &'a [u8] [Bytea] = &row.id.0,
+        run_id: Uuid [SqlUuid] = row.run_id,
     }
 }
 

@@ -33,6 +33,8 @@ pub struct ThreadRow {
 pub struct ThreadChangeRow {
     /// Its id.
     pub id: ThreadId,
+    /// The run that changes it.
+    pub run_id: Uuid,
     /// Its title.
     pub title: Option<String>,
     /// Whether it accepts messages.
@@ -56,6 +58,7 @@ lane_table! {
 lane_table! {
     ThreadChanges: "threads" from ThreadChangeRow as row => {
         id: Uuid [SqlUuid] = row.id.0,
+        run_id: Uuid [SqlUuid] = row.run_id,
         title: Option<String> [Nullable<Text>] = row.title,
         status: Option<&'static str> [Nullable<Text>] = row.status.as_ref().map(ThreadStatus::as_str),
         reason: Option<String> [Nullable<Text>] = row.status.and_then(ThreadStatus::into_reason),

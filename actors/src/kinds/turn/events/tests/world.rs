@@ -1,0 +1,208 @@
+//! A made-up graph, a database and a reader.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+use wire::chat::{ContentPart, OutputText};
+
+use super::*;
+
+/// What a node of a made-up graph does.
+#[derive(Debug, Clone)]
+pub(super) enum Act {
+    Text(&'static str),
+    NewMessage,
+    Item(Option<&'static str>, Option<ItemBody>),
+    /// The last attempt has failed.
+    Undo(Vec<Undone>),
+}
+
+pub(super) fn hidden(text: &str) -> ItemBody {
+    ItemBody::HiddenContextItem { content: json!(text) }
+}
+
+pub(super) fn task(text: &str) -> ItemBody {
+    let task = serde_json::from_value(json!({"type": "custom", "title": text})).unwrap();
+    ItemBody::Task { task }
+}
+
+pub(super) fn widget(text: &str) -> ItemBody {
+    let widget = serde_json::from_value(json!({"type": "Card", "text": text})).unwrap();
+    ItemBody::Widget { widget, copy_text: None }
+}
+
+/// The database and a reader.
+#[derive(Default)]
+pub(super) struct World {
+    pub(super) rows: BTreeMap<Vec<u8>, (Option<String>, ThreadItem)>,
+    /// Items of later turns.
+    pub(super) others: Vec<Vec<u8>>,
+    /// Of items of earlier turns.
+    pub(super) before: BTreeMap<Vec<u8>, ThreadItem>,
+    pub(super) shown: Vec<(String, ItemBody)>,
+    pub(super) stored: Vec<store::StoredFrames>,
+    pub(super) sequence: u64,
+}
+
+impl World {
+    /// With an item of an earlier turn.
+    pub(super) fn with(key: &str, body: ItemBody) -> Self {
+        let mut world = Self::default();
+        let id = ItemKey([0; 24]);
+        let item = ThreadItem {
+            id: id.wire(body.prefix()),
+            thread_id: THREAD.to_string(),
+            created_at: "t".into(),
+            body: body.clone(),
+        };
+        world.shown.push((item.id.clone(), body));
+        world.rows.insert(id.0.to_vec(), (Some(key.to_owned()), item));
+        world
+    }
+
+    pub(super) fn commit(&mut self, writer: &mut ChatEvents) {
+        let mut frames = Frames::new("s".to_owned(), self.sequence + 1);
+        let mut batch = Batch::default();
+        writer.write(&mut frames, &mut batch);
+        let (text, first_seq, last_seq) = frames.take();
+        let item = |text: &str| serde_json::from_str::<ThreadItem>(text).unwrap();
+        for row in batch.items {
+            let old = self.rows.insert(row.id.0.to_vec(), (row.key, item(&row.content)));
+            assert!(old.is_none(), "an item was added twice");
+        }
+        for row in batch.replaced_items {
+            let id = row.id.0.to_vec();
+            let Some(content) = row.content else {
+                self.before.remove(&id);
+                continue;
+            };
+            let place = &mut self.rows.get_mut(&id).expect("an item that is there").1;
+            let old = std::mem::replace(place, item(&content));
+            if row.id.0 == [0; 24] {
+                self.before.entry(id).or_insert(old);
+            }
+        }
+        for row in batch.removed_items {
+            self.rows.remove(row.id.0.as_slice());
+        }
+        for event in sse::data(&text) {
+            self.read(serde_json::from_str(event).unwrap());
+        }
+        if last_seq >= first_seq {
+            self.sequence = last_seq;
+            self.stored.push(store::StoredFrames { first_seq, last_seq, frames: text });
+        }
+    }
+
+    pub(super) fn place(&self, id: &str) -> Option<usize> {
+        self.shown.iter().position(|(known, _)| known == id)
+    }
+
+    pub(super) fn read(&mut self, event: ChatEvent) {
+        match event {
+            ChatEvent::ItemAdded { item } => {
+                assert!(self.place(&item.id).is_none(), "an item was received twice");
+                self.shown.push((item.id, item.body));
+            }
+            ChatEvent::ItemUpdated { item_id, update } => {
+                let place = self.place(&item_id).expect("a known item");
+                if let (Some(piece), ItemBody::AssistantMessage { content, .. }) =
+                    (update.appended_text(), &mut self.shown[place].1)
+                {
+                    if content.is_empty() {
+                        content.push(ContentPart::text(""));
+                    }
+                    let ContentPart::OutputText(OutputText { text, .. }) = &mut content[0];
+                    text.push_str(piece);
+                }
+            }
+            ChatEvent::ItemDone { item } => match self.place(&item.id) {
+                Some(place) => {
+                    let is_message = matches!(item.body, ItemBody::AssistantMessage { .. });
+                    assert!(is_message, "an item was received twice");
+                    self.shown[place].1 = item.body;
+                }
+                None => self.shown.push((item.id, item.body)),
+            },
+            ChatEvent::ItemReplaced { item } => match self.place(&item.id) {
+                Some(place) => self.shown[place].1 = item.body,
+                None => self.shown.push((item.id, item.body)),
+            },
+            ChatEvent::ItemRemoved { item_id } => {
+                let place = self.place(&item_id).expect("a known item");
+                self.shown.remove(place);
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn with_key(&self, key: &str) -> Option<FoundItem> {
+        let newest = self.rows.iter().rev().find(|(_, (known, _))| known.as_deref() == Some(key))?;
+        Some(self.found(newest.0, newest.1))
+    }
+
+    pub(super) fn found(&self, id: &[u8], (key, item): &(Option<String>, ThreadItem)) -> FoundItem {
+        FoundItem {
+            id: ItemKey(id.try_into().unwrap()),
+            item: item.clone(),
+            key: key.clone(),
+            before: self.before.get(id).cloned(),
+        }
+    }
+
+    /// What the thread contains, without ids.
+    pub(super) fn contents(&self) -> Vec<ItemBody> {
+        self.rows.values().map(|(_, item)| item.body.clone()).collect()
+    }
+
+    pub(super) fn check_reader(&self) {
+        let visible: Vec<(String, ItemBody)> = self
+            .rows
+            .values()
+            .filter(|(_, item)| !item.is_hidden())
+            .map(|(_, item)| (item.id.clone(), item.body.clone()))
+            .collect();
+        let mut shown = self.shown.clone();
+        shown.sort_by_key(|(id, _)| visible.iter().position(|(known, _)| known == id));
+        assert_eq!(shown, visible, "a reader's items are the stored ones");
+    }
+}
+
+/// Plays acts; commits after those that `commits` names.
+pub(super) fn play(
+    world: &mut World,
+    writer: &mut ChatEvents,
+    acts: &[Act],
+    commits: &dyn Fn(usize) -> bool,
+) {
+    for (number, act) in acts.iter().enumerate() {
+        match act.clone() {
+            Act::Text(text) => drop(writer.text("a", text)),
+            Act::NewMessage => drop(writer.new_message()),
+            Act::Undo(parts) => writer.undo("a", &parts),
+            Act::Item(key, body) => {
+                let key = key.map(str::to_owned);
+                let earlier = key
+                    .as_deref()
+                    .filter(|key| writer.looks_up(key).is_some())
+                    .and_then(|key| world.with_key(key));
+                writer.item(SentItem { key, body }, earlier);
+            }
+        }
+        if commits(number) {
+            world.commit(writer);
+        }
+    }
+}
+
+/// The writer of a later life.
+pub(super) fn next_life(world: &World, dialect: Dialect) -> ChatEvents {
+    let resumed = fold(&world.stored, THREAD, dialect);
+    let named = resumed.sent.ids();
+    let of_run = world.rows.iter().map(|(id, row)| world.found(id, row));
+    let is_others = |id: &ItemKey| id.0 == [0; 24] || world.others.contains(&id.0.to_vec());
+    let of_run = of_run.filter(|found| !is_others(&found.id) || named.contains(&found.id)).collect();
+    let mut writer = writer(dialect, resumed);
+    writer.remember(of_run);
+    writer
+}
