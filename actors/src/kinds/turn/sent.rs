@@ -77,7 +77,7 @@ enum Entry {
     Stale(usize),
     /// The removal of an item.
     Removed(usize),
-    /// Nothing: there was no item to remove.
+    /// The removal of an item that was not there.
     Nothing,
 }
 
@@ -124,7 +124,8 @@ impl Sent {
         self.items.iter().position(|item| item.id == id)
     }
 
-    /// Whether an item that was found by its key is one of an earlier turn that still exists.
+    /// Whether an item that was found by its key can be changed: one of this turn is in the list already, and a removed one is found
+    /// until its commit.
     pub(super) fn may_change(&self, id: ItemKey) -> bool {
         let known = self.items.iter().find(|item| item.id == id);
         known.is_none_or(|item| item.origin != Origin::ThisTurn && item.is_told)
@@ -160,23 +161,26 @@ impl Sent {
         }
     }
 
-    /// The item that an output of this key and state creates, if that comes next in the list; an equal one before one of the same
-    /// kind. One that readers do not know must be equal: it cannot become anything else, and another hidden one costs nothing.
+    /// The item that an output of this key and state creates, if that comes next in the list.
     pub(super) fn expected(&mut self, key: Option<&str>, state: &ItemBody) -> Option<usize> {
-        let next = self.seek(|sent, at, equal| {
-            let entry = sent.entries.get(at)?;
-            let (place, was) = (entry.item()?, entry.state()?);
-            let item = sent.items.get(place)?;
-            let is_first = || !sent.entries.iter().take(sent.at).any(|earlier| earlier.item() == Some(place));
-            let is_created = item.is_gone() || item.origin == Origin::ThisTurn && is_first();
-            let same_key = item.key == Key::Unknown || item.key() == key;
-            let same_kind = discriminant(was) == discriminant(state);
-            // The text of a message is known when it is complete.
-            let is_message = matches!(was, ItemBody::AssistantMessage { .. }) && item.is_gone();
-            let may_differ = !equal && !item.wire.is_hidden() && (item.is_told || is_message);
-            (is_created && same_key && same_kind && (was == state || may_differ)).then_some(())
-        });
-        next.and_then(|()| self.entries.get(self.at)?.item())
+        let is_next = self.seek(|sent, at, equal| sent.creates(at, key, state, equal));
+        self.entries.get(self.at).filter(|_| is_next)?.item()
+    }
+
+    /// Whether the entry creates an item that an output of this key and state is. One that readers do not know must be equal: it
+    /// cannot become anything else, and another hidden one costs nothing.
+    fn creates(&self, at: usize, key: Option<&str>, state: &ItemBody, equal: bool) -> bool {
+        let Some(entry) = self.entries.get(at) else { return false };
+        let (Some(place), Some(was)) = (entry.item(), entry.state()) else { return false };
+        let Some(item) = self.items.get(place) else { return false };
+        let is_first = || !self.entries.iter().take(self.at).any(|earlier| earlier.item() == Some(place));
+        let is_created = item.is_gone() || item.origin == Origin::ThisTurn && is_first();
+        let same_key = item.key == Key::Unknown || item.key() == key;
+        let same_kind = discriminant(was) == discriminant(state);
+        // The text of a message is known when it is complete.
+        let is_message = matches!(was, ItemBody::AssistantMessage { .. });
+        let may_differ = !equal && !item.wire.is_hidden() && (item.is_told || item.is_gone() && is_message);
+        is_created && same_key && same_kind && (was == state || may_differ)
     }
 
     /// Id and time of the message that comes next in the list.
@@ -187,28 +191,27 @@ impl Sent {
 
     /// Whether an output of this item comes next in the list.
     pub(super) fn is_next(&mut self, item: usize, state: &ItemBody) -> bool {
-        let next = self.seek(|sent, at, equal| {
-            let entry = sent.entries.get(at).filter(|entry| entry.item() == Some(item))?;
-            (!equal || entry.state() == Some(state)).then_some(())
-        });
-        next.is_some()
+        self.seek(|sent, at, equal| {
+            let entry = sent.entries.get(at).filter(|entry| entry.item() == Some(item));
+            entry.is_some_and(|entry| !equal || entry.state() == Some(state))
+        })
     }
 
-    /// Brings the next entry that is accepted, an equal one first, to the front. Only entries that need not be produced again are
-    /// left out for it: those of an attempt that failed in an earlier life.
-    fn seek(&mut self, accepts: impl Fn(&Self, usize, bool) -> Option<()>) -> Option<()> {
+    /// Brings the next entry that is accepted to the front, preferably an equal one. Only entries that need not be produced again
+    /// are left out for it: those of an attempt that failed in an earlier life.
+    fn seek(&mut self, accepts: impl Fn(&Self, usize, bool) -> bool) -> bool {
         for equal in [true, false] {
             for at in self.at..self.entries.len() {
-                if accepts(self, at, equal).is_some() {
+                if accepts(self, at, equal) {
                     self.entries.drain(self.at..at);
-                    return Some(());
+                    return true;
                 }
                 if !self.is_superseded(at) {
                     break;
                 }
             }
         }
-        None
+        false
     }
 
     /// Whether a later entry says what became of the same item.
@@ -295,7 +298,7 @@ impl Sent {
         }
     }
 
-    /// There is no item to remove.
+    /// The removal of an item that is not there.
     pub(super) fn nothing(&mut self) {
         self.entries.insert(self.at, Entry::Nothing);
         self.at += 1;

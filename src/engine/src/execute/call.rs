@@ -161,7 +161,7 @@ impl Call<'_> {
     /// Sends an item to the readers of a chat; elsewhere it is only the node's result.
     ///
     /// # Errors
-    /// `node.result_too_large` for an item of more than 1 MiB, or more than 1,000 of a run.
+    /// `node.result_too_large` for an item of more than 1 MiB, more than 1,000 items of a run, or 64 MiB of them.
     pub(crate) async fn send(&self, item: SentItem) -> Result<(), Failure> {
         if self.frame.input.run.thread_id.is_none() {
             return Ok(());
