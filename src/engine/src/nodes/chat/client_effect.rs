@@ -16,6 +16,7 @@ use crate::{NodeError, limits};
 
 /// Characters of the longest name.
 const LONGEST: usize = 64;
+const LENGTH: &str = "must have 1 to 64 characters";
 
 pub(crate) const TYPE: NodeType = NodeType {
     name: "client_effect",
@@ -44,6 +45,13 @@ fn schema() -> Value {
 
 fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
     let effect = text_field(fields, "effect", check);
+    if let Some(Value::String(text)) = &effect
+        && !has_holes(text)
+        && !is_name(text)
+    {
+        let problem = FieldError::new(fields.at("effect"), "length", LENGTH);
+        check.note(problem.suggest("\"effect\": \"highlight\""));
+    }
     let data = optional_field(fields, "data", check);
     match &data {
         None | Some(Value::Object(_)) => {}
@@ -57,12 +65,16 @@ fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option
     Some(Box::new(ClientEffect { effect: effect?, data }))
 }
 
+fn is_name(effect: &str) -> bool {
+    (1..=LONGEST).contains(&effect.chars().count())
+}
+
 #[async_trait]
 impl Node for ClientEffect {
     fn input(&self, scope: &View) -> Result<Value, NodeError> {
         let effect = as_text(&fill(&self.effect, scope)?);
-        if effect.is_empty() || effect.chars().count() > LONGEST {
-            return Err(NodeError::failed(format!("/effect: must have 1 to {LONGEST} characters")));
+        if !is_name(&effect) {
+            return Err(NodeError::failed(format!("/effect: {LENGTH}")));
         }
         let data = self.data.as_ref().map(|data| fill(data, scope)).transpose()?;
         let data = data.unwrap_or_else(|| json!({}));

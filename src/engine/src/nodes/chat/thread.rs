@@ -55,7 +55,11 @@ fn schema() -> Value {
 fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
     let texts = ["title", "reason", "status"].map(|name| fields.value(name));
     if texts.iter().all(Option::is_none) && fields.given("image_domains").is_none() {
-        let problem = FieldError::new(fields.at("status"), "required", "or another change is required");
+        let problem = FieldError::new(
+            fields.at("status"),
+            "required",
+            "a title, a status or image domains are required",
+        );
         check.note(problem.suggest("\"status\": \"locked\""));
     }
     let mut named = Map::new();

@@ -292,6 +292,9 @@ fn bad_changes_of_threads_are_named() {
     for (fields, problems) in [
         (json!({}), vec!["/effect required"]),
         (json!({"effect": 1}), vec!["/effect type"]),
+        (json!({"effect": ""}), vec!["/effect length"]),
+        (json!({"effect": "e".repeat(65)}), vec!["/effect length"]),
+        (json!({"effect": "{{ inputs.x }}"}), vec![]),
         (json!({"effect": "e", "data": []}), vec!["/data type"]),
         (json!({"effect": "e", "data": "x"}), vec!["/data type"]),
         (json!({"effect": "e", "data": "{{ inputs.x }}"}), vec![]),
