@@ -25,6 +25,9 @@ pub struct Browser {
     network_may_fail: bool,
 }
 
+/// How often the driver may find its port taken.
+const DRIVER_STARTS: usize = 5;
+
 struct Driver {
     process: Child,
     port: u16,
@@ -42,15 +45,7 @@ impl Browser {
             panic!("Chromium and its driver are not here; this gets them: {line}");
         }
         let profile = tempfile::tempdir().expect("a folder");
-        let mut process = Command::new("chromedriver")
-            .arg("--port=0")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .process_group(0)
-            .spawn()
-            .expect("chromedriver starts");
-        let port = port_of(&mut process);
+        let (process, port) = start_driver();
         let arguments = [
             "--headless=new".to_owned(),
             // Root has no other way, and the pages are our own.
@@ -322,12 +317,32 @@ impl Drop for Driver {
     }
 }
 
-fn port_of(process: &mut Child) -> u16 {
+/// The driver takes a free port of IPv4, then the same one of IPv6, and exits if another process has that: it is started again.
+fn start_driver() -> (Child, u16) {
+    for _ in 0..DRIVER_STARTS {
+        let mut process = Command::new("chromedriver")
+            .arg("--port=0")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .expect("chromedriver starts");
+        match port_of(&mut process) {
+            Some(port) => return (process, port),
+            None => drop(process.wait()),
+        }
+    }
+    panic!("chromedriver found no port in {DRIVER_STARTS} starts");
+}
+
+/// `None` if the driver has exited.
+fn port_of(process: &mut Child) -> Option<u16> {
     let output = process.stdout.take().expect("its output");
     let mut lines = BufReader::new(output).lines().map_while(Result::ok);
-    let line = lines.find(|line| line.contains("started successfully on port")).expect("chromedriver is up");
-    // Whoever closes the pipe ends the driver.
+    let line = lines.find(|line| line.contains("started successfully on port"))?;
+    // Closing the pipe would end the driver.
     std::thread::spawn(move || lines.for_each(drop));
     let digits: String = line.chars().filter(char::is_ascii_digit).collect();
-    digits.parse().expect("a port")
+    Some(digits.parse().expect("a port"))
 }
