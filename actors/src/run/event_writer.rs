@@ -1,6 +1,6 @@
 //! What readers of a run's stream are told, and when.
 
-use engine::ports::{ImmediateEvent, SentItem, StepRecord, ThreadChange, Undone};
+use engine::ports::{ImmediateEvent, SentAnnotation, SentItem, StepRecord, ThreadChange, Undone};
 use kernel::ThreadId;
 use store::batch::Batch;
 use store::{FoundItem, StoredThread};
@@ -32,6 +32,11 @@ pub(crate) trait EventWriter: Send + 'static {
 
     /// A piece of text.
     fn text(&mut self, node: &str, piece: &str) -> Urgency;
+
+    /// Annotations of the current message.
+    fn annotate(&mut self, _annotations: Vec<SentAnnotation>) -> Urgency {
+        Urgency::Whenever
+    }
 
     /// Takes back these parts, the last first: the attempt that sent them has failed.
     fn undo(&mut self, _node: &str, _parts: &[Undone]) {}

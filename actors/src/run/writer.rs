@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use engine::ports::{
-    ImmediateEvent, Journal, JournalError, Output, SentItem, StepRecord, ThreadChange, Undone,
+    ImmediateEvent, Journal, JournalError, Output, SentAnnotation, SentItem, StepRecord, ThreadChange, Undone,
 };
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -323,6 +323,11 @@ impl<T: EventWriter> Inner<T> {
 impl<T: EventWriter> Output for RunWriter<T> {
     async fn text(&self, node: &str, piece: &str) {
         self.note(|events| events.text(node, piece));
+        self.room().await;
+    }
+
+    async fn annotate(&self, annotations: Vec<SentAnnotation>) {
+        self.note(|events| events.annotate(annotations));
         self.room().await;
     }
 

@@ -99,7 +99,7 @@ fn items() -> Vec<ThreadItem> {
             },
         },
         ItemBody::Task { task },
-        ItemBody::GeneratedImage { image: None },
+        ItemBody::GeneratedImage { image: None, progress: None },
         ItemBody::EndOfTurn,
         ItemBody::HiddenContextItem { content: serde_json::json!({"a": 1}) },
         ItemBody::SdkHiddenContext { content: "stopped".into() },

@@ -58,12 +58,14 @@ fn failed(events: &mut ChatEvents, error: &RunError) -> End {
         code => ChatEvent::failure(code, error.node.is_none() || error.retryable),
     };
     leave(events, IncompleteReason::Failed, FAILED_NOTE);
+    events.complete_items();
     events.event(event);
     ended_with(RunState::Failed, error)
 }
 
 /// The partial text is kept, and a hidden note tells the model that it is partial.
 fn stopped(events: &mut ChatEvents, reason: IncompleteReason, code: ErrorCode) -> End {
+    events.remove_open_items();
     if !leave(events, reason, STOPPED_NOTE) {
         events.event(ChatEvent::Notice {
             level: NoticeLevel::Info,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use engine::ports::{ImmediateEvent, SentItem, ThreadChange, Undone};
+use engine::ports::{ImmediateEvent, SentAnnotation, SentItem, ThreadChange, Undone};
 use kernel::{Clock, Ids, ItemKey, ThreadId};
 use store::batch::{Batch, ItemRow, RemovedItemRow, ReplacedItemRow, ThreadChangeRow};
 use store::{FoundItem, StoredThread};
@@ -64,7 +64,7 @@ impl ChatEvents {
     /// The rows of items that an earlier life has created or changed. What other turns made of them readers are told.
     pub(super) fn remember(&mut self, items: Vec<FoundItem>) {
         for change in self.sent.remember(items) {
-            self.events.extend(event_of(change));
+            self.events.extend(events_of(change));
         }
     }
 
@@ -104,6 +104,19 @@ impl ChatEvents {
         self.drop_open();
         let rest = self.sent.remove_rest();
         self.apply(rest);
+        self.complete_items();
+    }
+
+    /// Completes the open items with their last states.
+    pub(super) fn complete_items(&mut self) {
+        let changes = self.sent.complete_open();
+        self.apply(changes);
+    }
+
+    /// Removes the open items.
+    pub(super) fn remove_open_items(&mut self) {
+        let changes = self.sent.remove_open();
+        self.apply(changes);
     }
 
     /// The run has ended: what it changed is not restored any more.
@@ -130,7 +143,7 @@ impl ChatEvents {
         }
         let (id, item) = (message.id(), message.item(incomplete));
         if again {
-            let changes = self.sent.add(id, item, None);
+            let changes = self.sent.add(id, item, None, false);
             self.apply(changes);
             return;
         }
@@ -232,26 +245,37 @@ impl ChatEvents {
                     let content = Some(json(&item.wire));
                     self.rows.replaced.push(ReplacedItemRow { thread_id, id: item.id, content, run_id });
                 }
-                Change::Removed(item) => {
+                Change::Removed(item) if !item.is_open() => {
                     self.rows.removed.push(RemovedItemRow { thread_id, id: item.id, run_id });
                 }
+                // An open item has no row.
+                Change::Opened(_) | Change::Updated(..) | Change::Removed(_) => {}
             }
-            self.events.extend(event_of(change));
+            self.events.extend(events_of(change));
         }
     }
 }
 
 /// What readers receive of a change; nothing of a hidden item.
-fn event_of(change: Change) -> Option<ChatEvent> {
-    let (Change::Added(item) | Change::Replaced(item) | Change::Removed(item)) = &change;
+fn events_of(change: Change) -> Vec<ChatEvent> {
+    let (Change::Opened(item)
+    | Change::Updated(item, _)
+    | Change::Added(item)
+    | Change::Replaced(item)
+    | Change::Removed(item)) = &change;
     if item.wire.is_hidden() {
-        return None;
+        return Vec::new();
     }
-    Some(match change {
-        Change::Added(Item { wire: item, .. }) => ChatEvent::ItemDone { item },
-        Change::Replaced(Item { wire: item, .. }) => ChatEvent::ItemReplaced { item },
-        Change::Removed(item) => ChatEvent::ItemRemoved { item_id: item.wire.id },
-    })
+    match change {
+        Change::Opened(Item { wire: item, .. }) => vec![ChatEvent::ItemAdded { item }],
+        Change::Updated(Item { wire: item, .. }, updates) => {
+            let event = |update| ChatEvent::ItemUpdated { item_id: item.id.clone(), update };
+            updates.into_iter().map(event).collect()
+        }
+        Change::Added(Item { wire: item, .. }) => vec![ChatEvent::ItemDone { item }],
+        Change::Replaced(Item { wire: item, .. }) => vec![ChatEvent::ItemReplaced { item }],
+        Change::Removed(item) => vec![ChatEvent::ItemRemoved { item_id: item.wire.id }],
+    }
 }
 
 impl EventWriter for ChatEvents {
@@ -270,6 +294,15 @@ impl EventWriter for ChatEvents {
         }
     }
 
+    fn annotate(&mut self, annotations: Vec<SentAnnotation>) -> Urgency {
+        for SentAnnotation { source, from_end } in annotations {
+            if let Some(message) = &mut self.message {
+                message.annotate(source, from_end);
+            }
+        }
+        Urgency::Soon
+    }
+
     fn undo(&mut self, _node: &str, parts: &[Undone]) {
         for part in parts {
             match *part {
@@ -281,9 +314,7 @@ impl EventWriter for ChatEvents {
                 Undone::Message(bytes) => {
                     self.take_back();
                     if let Some((id, item)) = self.sent.undo() {
-                        let text = item.body.text().unwrap_or_default();
-                        let mut message = Message::new(id, self.thread, item.created_at, self.dialect);
-                        message.append(&text);
+                        let mut message = Message::reopened(id, self.thread, self.dialect, item);
                         message.rewind(bytes);
                         (self.message, self.again) = (Some(message), true);
                     }
@@ -313,15 +344,16 @@ impl EventWriter for ChatEvents {
 
     fn item(&mut self, item: SentItem, earlier: Option<FoundItem>) -> Urgency {
         self.complete();
-        let SentItem { key, body } = item;
+        let SentItem { key, body, more } = item;
         self.sent.align(matches!(body, Some(ItemBody::HiddenContextItem { .. })));
         let produced = key.as_deref().and_then(|key| self.sent.produced(key));
+        // One that this turn has created in an earlier life is in the list.
+        let earlier = earlier.filter(|earlier| self.sent.may_change(earlier.id));
         let expected = match (&produced, &body) {
-            (None, Some(state)) => self.sent.expected(key.as_deref(), state).is_some(),
+            (None, Some(state)) => self.sent.expected(key.as_deref(), state, earlier.is_some()).is_some(),
             _ => false,
         };
-        // One that this turn has created in an earlier life is in the list.
-        let earlier = earlier.filter(|earlier| !expected && self.sent.may_change(earlier.id));
+        let earlier = earlier.filter(|_| !expected);
         let known = produced.or_else(|| earlier.map(|earlier| self.sent.find(earlier)));
         let is_next = match (known, &body) {
             (Some(item), Some(state)) => self.sent.is_next(item, state),
@@ -331,12 +363,12 @@ impl EventWriter for ChatEvents {
             self.drop_open();
         }
         let changes = match (known, body) {
-            (Some(item), state) => self.sent.change(item, state),
+            (Some(item), state) => self.sent.change(item, state, more),
             (None, Some(state)) => {
                 let Some(id) = self.id() else { return Urgency::Whenever };
                 let (name, thread_id) = (id.wire(state.prefix()), self.thread.to_string());
                 let created_at = timestamp(self.clock.now());
-                self.sent.add(id, ThreadItem { body: state, id: name, thread_id, created_at }, key)
+                self.sent.add(id, ThreadItem { body: state, id: name, thread_id, created_at }, key, more)
             }
             (None, None) => {
                 self.sent.nothing();

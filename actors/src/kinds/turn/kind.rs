@@ -127,8 +127,10 @@ impl Kind for Turns {
         // It serves the text alone; the commit that follows has retries of its own.
         let questions = ports.store.open_questions(run.id).await.unwrap_or_default();
         let text = waits_for(questions, due);
-        writer
-            .with(|events| events.event(ChatEvent::ProgressUpdate { text, icon: Some("clock".to_owned()) }));
+        writer.with(|events| {
+            events.complete_items();
+            events.event(ChatEvent::ProgressUpdate { text, icon: Some("clock".to_owned()) });
+        });
     }
 
     fn ended(events: &mut ChatEvents, outcome: Outcome) -> End {

@@ -4,8 +4,8 @@
 use kernel::{ItemKey, ThreadId};
 use wire::Timestamp;
 use wire::chat::{
-    ChatEvent, ContentPart, Dialect, IncompleteReason, ItemBody, ItemUpdate, MessageStatus, PiecePart,
-    ThreadItem,
+    Annotation, ChatEvent, ContentPart, Dialect, IncompleteReason, ItemBody, ItemUpdate, MessageStatus,
+    OutputText, PiecePart, Source, ThreadItem,
 };
 
 /// What readers were told of the text.
@@ -22,7 +22,7 @@ enum Told {
 }
 
 /// A message that is being written.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Message {
     id: ItemKey,
     thread: ThreadId,
@@ -30,11 +30,17 @@ pub(super) struct Message {
     dialect: Dialect,
     text: String,
     told: Told,
+    /// Each with the bytes of text before it was added.
+    annotations: Vec<(usize, Annotation)>,
+    /// Those that readers know. In the interface's dialect they are told of them with the complete message.
+    told_annotations: Vec<Annotation>,
 }
 
 impl Message {
     pub(super) fn new(id: ItemKey, thread: ThreadId, created_at: Timestamp, dialect: Dialect) -> Self {
-        Self { id, thread, created_at, dialect, text: String::new(), told: Told::Nothing }
+        let (text, told) = (String::new(), Told::Nothing);
+        let (annotations, told_annotations) = (Vec::new(), Vec::new());
+        Self { id, thread, created_at, dialect, text, told, annotations, told_annotations }
     }
 
     /// The message of an earlier life, of which readers know `told`.
@@ -43,9 +49,25 @@ impl Message {
         thread: ThreadId,
         created_at: Timestamp,
         dialect: Dialect,
-        told: String,
+        told: OutputText,
     ) -> Self {
-        Self { told: Told::Earlier(told), ..Self::new(id, thread, created_at, dialect) }
+        let new = Self::new(id, thread, created_at, dialect);
+        Self { told: Told::Earlier(told.text), told_annotations: told.annotations, ..new }
+    }
+
+    /// A complete message that is open again. Readers are told of it when it is complete.
+    pub(super) fn reopened(id: ItemKey, thread: ThreadId, dialect: Dialect, item: ThreadItem) -> Self {
+        let mut message = Self::new(id, thread, item.created_at, dialect);
+        let ItemBody::AssistantMessage { content, .. } = item.body else { return message };
+        for ContentPart::OutputText(OutputText { text, annotations }) in content {
+            message.text.push_str(&text);
+            message.annotations.extend(annotations.into_iter().map(|annotation| {
+                let index = annotation.index.and_then(|index| usize::try_from(index).ok());
+                let place = index.and_then(|index| message.text.char_indices().nth(index));
+                (place.map_or(message.text.len(), |(bytes, _)| bytes), annotation)
+            }));
+        }
+        message
     }
 
     pub(super) fn id(&self) -> ItemKey {
@@ -60,7 +82,16 @@ impl Message {
         self.text.push_str(piece);
     }
 
-    /// Takes the last `bytes` bytes back. What readers were told of them stays told until the text departs from it.
+    /// Adds an annotation `from_end` characters before the end of the text; an equal one is there once.
+    pub(super) fn annotate(&mut self, source: Source, from_end: usize) {
+        let index = self.text.chars().count().saturating_sub(from_end);
+        let annotation = Annotation { source, index: u64::try_from(index).ok() };
+        if !self.annotations.iter().any(|(_, known)| *known == annotation) {
+            self.annotations.push((self.text.len(), annotation));
+        }
+    }
+
+    /// Takes the last `bytes` bytes back, with their annotations. What readers were told of them stays told until the text departs from it.
     pub(super) fn rewind(&mut self, bytes: usize) {
         let left = self.text.floor_char_boundary(self.text.len().saturating_sub(bytes));
         if let Told::Prefix(told) = self.told
@@ -69,6 +100,7 @@ impl Message {
             self.told = Told::Earlier(self.text.get(..told).unwrap_or_default().to_owned());
         }
         self.text.truncate(left);
+        self.annotations.retain(|(bytes, _)| *bytes <= left);
     }
 
     /// Bytes that readers have not been told.
@@ -96,8 +128,7 @@ impl Message {
             if self.text.starts_with(told.as_str()) {
                 self.told = Told::Prefix(told.len());
             } else if self.dialect == Dialect::Chatkit {
-                events.push(ChatEvent::ItemReplaced { item: self.item(None) });
-                self.told = Told::Prefix(self.text.len());
+                events.push(self.replaced());
             } else {
                 self.told = Told::Other;
             }
@@ -116,7 +147,38 @@ impl Message {
             events.push(self.updated(update));
             self.told = Told::Prefix(self.text.len());
         }
+        if self.dialect == Dialect::Chatkit && matches!(self.told, Told::Prefix(_)) {
+            self.tell_annotations(&mut events);
+        }
         events
+    }
+
+    fn tell_annotations(&mut self, events: &mut Vec<ChatEvent>) {
+        let now: Vec<Annotation> = self.all_annotations();
+        if self.told_annotations.starts_with(&now) {
+            return;
+        }
+        let Some(new) = now.strip_prefix(self.told_annotations.as_slice()) else {
+            events.push(self.replaced());
+            return;
+        };
+        for (annotation_index, annotation) in (0_u32..).zip(&now).skip(now.len() - new.len()) {
+            let (content_index, annotation) = (0, annotation.clone());
+            let update = ItemUpdate::AnnotationAdded { content_index, annotation_index, annotation };
+            events.push(self.updated(update));
+        }
+        self.told_annotations = now;
+    }
+
+    fn all_annotations(&self) -> Vec<Annotation> {
+        self.annotations.iter().map(|(_, annotation)| annotation.clone()).collect()
+    }
+
+    /// The whole message, in place of what readers know.
+    fn replaced(&mut self) -> ChatEvent {
+        self.told = Told::Prefix(self.text.len());
+        self.told_annotations = self.all_annotations();
+        ChatEvent::ItemReplaced { item: self.item(None) }
     }
 
     /// The events that complete the message, or end it as it is.
@@ -126,8 +188,7 @@ impl Message {
             if self.told == Told::Nothing {
                 self.begin(&mut events);
             }
-            let content = ContentPart::text(self.text.clone());
-            events.push(self.updated(ItemUpdate::PartDone { content_index: 0, content }));
+            events.push(self.updated(ItemUpdate::PartDone { content_index: 0, content: self.content() }));
         }
         events.push(ChatEvent::ItemDone { item: self.item(incomplete) });
         events
@@ -140,11 +201,20 @@ impl Message {
         {
             self.text.clone_from(told);
         }
+        if self.told_annotations.starts_with(&self.all_annotations()) {
+            let told = std::mem::take(&mut self.told_annotations);
+            self.annotations = told.into_iter().map(|annotation| (self.text.len(), annotation)).collect();
+        }
+    }
+
+    fn content(&self) -> ContentPart {
+        let (text, annotations) = (self.text.clone(), self.all_annotations());
+        ContentPart::OutputText(OutputText { text, annotations })
     }
 
     /// The message as an item.
     pub(super) fn item(&self, incomplete: Option<IncompleteReason>) -> ThreadItem {
-        self.item_with(vec![ContentPart::text(self.text.clone())], incomplete)
+        self.item_with(vec![self.content()], incomplete)
     }
 
     fn item_with(&self, content: Vec<ContentPart>, reason: Option<IncompleteReason>) -> ThreadItem {
@@ -176,7 +246,10 @@ mod tests {
     fn message(dialect: Dialect, told: Option<&str>) -> Message {
         let (id, thread) = (ItemKey([1; 24]), ThreadId(Uuid::nil()));
         match told {
-            Some(told) => Message::begun(id, thread, "t".into(), dialect, told.into()),
+            Some(told) => {
+                let told = OutputText { text: told.into(), annotations: Vec::new() };
+                Message::begun(id, thread, "t".into(), dialect, told)
+            }
             None => Message::new(id, thread, "t".into(), dialect),
         }
     }

@@ -2,7 +2,7 @@
 
 use kernel::{ItemKey, ThreadId};
 use store::StoredFrames;
-use wire::chat::{ChatEvent, Dialect, ItemBody};
+use wire::chat::{ChatEvent, ContentPart, Dialect, ItemBody, OutputText, ThreadItem};
 use wire::sse;
 
 use super::message::Message;
@@ -24,25 +24,31 @@ pub(crate) struct Resumed {
 /// Reads the stored events of a stream.
 pub(super) fn fold(stored: &[StoredFrames], thread: ThreadId, dialect: Dialect) -> Resumed {
     let mut resumed = Resumed { last_seq: stored.last().map_or(0, |row| row.last_seq), ..Resumed::default() };
-    let mut begun: Option<(ItemKey, String, String)> = None;
+    let mut begun: Option<(ItemKey, ThreadItem)> = None;
     for event in stored.iter().flat_map(|row| sse::data(&row.frames)) {
         let Ok(event) = serde_json::from_str::<ChatEvent>(event) else { continue };
-        let is_begun = |id: ItemKey, begun: &Option<(ItemKey, String, String)>| {
-            begun.as_ref().is_some_and(|(begun, ..)| *begun == id)
+        let is_begun = |id: ItemKey, begun: &Option<(ItemKey, ThreadItem)>| {
+            begun.as_ref().is_some_and(|(begun, _)| *begun == id)
         };
         match event {
             ChatEvent::ItemAdded { item } => {
-                begun = ItemKey::parse(&item.id).ok().map(|key| (key, item.created_at, String::new()));
+                let Ok(id) = ItemKey::parse(&item.id) else { continue };
+                match &item.body {
+                    ItemBody::AssistantMessage { .. } => begun = Some((id, item)),
+                    _ => resumed.sent.received_open(id, item),
+                }
             }
-            ChatEvent::ItemUpdated { update, .. } => {
-                if let (Some((_, _, told)), Some(more)) = (&mut begun, update.appended_text()) {
-                    told.push_str(more);
+            ChatEvent::ItemUpdated { item_id, update } => {
+                let Ok(id) = ItemKey::parse(&item_id) else { continue };
+                match &mut begun {
+                    Some((begun, item)) if *begun == id => update.apply(&mut item.body),
+                    _ => resumed.sent.received_update(id, &update),
                 }
             }
             ChatEvent::ItemReplaced { item } => {
                 let Ok(id) = ItemKey::parse(&item.id) else { continue };
                 match &mut begun {
-                    Some((begun, _, told)) if *begun == id => *told = item.body.text().unwrap_or_default(),
+                    Some((begun, known)) if *begun == id => *known = item,
                     _ => resumed.sent.received_change(id, item),
                 }
             }
@@ -52,7 +58,7 @@ pub(super) fn fold(stored: &[StoredFrames], thread: ThreadId, dialect: Dialect) 
                     resumed.user_item = Some(id);
                     continue;
                 }
-                begun = begun.filter(|(begun, ..)| *begun != id);
+                begun = begun.filter(|(begun, _)| *begun != id);
                 resumed.sent.received(id, item);
             }
             ChatEvent::ItemRemoved { item_id } => {
@@ -65,9 +71,21 @@ pub(super) fn fold(stored: &[StoredFrames], thread: ThreadId, dialect: Dialect) 
             _ => {}
         }
     }
-    resumed.message =
-        begun.map(|(id, created_at, told)| Message::begun(id, thread, created_at, dialect, told));
+    resumed.message = begun.map(|(id, item)| {
+        let created_at = item.created_at.clone();
+        Message::begun(id, thread, created_at, dialect, first_part(item))
+    });
     resumed
+}
+
+/// Of a message that is being written.
+fn first_part(item: ThreadItem) -> OutputText {
+    match item.body {
+        ItemBody::AssistantMessage { content, .. } => {
+            content.into_iter().next().map(|ContentPart::OutputText(part)| part).unwrap_or_default()
+        }
+        _ => OutputText::default(),
+    }
 }
 
 #[cfg(test)]
@@ -98,7 +116,8 @@ mod tests {
             let rows = [stored(&first, 1), stored(&second, told + 1)];
             let resumed = fold(&rows, thread, dialect);
             assert_eq!(resumed.last_seq, told + u64::try_from(second.len()).unwrap());
-            let expected = Message::begun(ItemKey([3; 24]), thread, "t".into(), dialect, "one two".into());
+            let told = OutputText { text: "one two".into(), annotations: Vec::new() };
+            let expected = Message::begun(ItemKey([3; 24]), thread, "t".into(), dialect, told);
             assert_eq!(resumed.message, Some(expected));
         }
     }

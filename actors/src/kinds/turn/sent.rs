@@ -5,6 +5,8 @@
 //! is treated in the same way: the list goes back behind it, and the next attempt produces it again.
 
 mod earlier;
+mod item;
+mod updates;
 
 use std::mem::discriminant;
 
@@ -13,58 +15,8 @@ use store::FoundItem;
 use wire::Timestamp;
 use wire::chat::{ItemBody, ThreadItem};
 
-/// Key of an item in its thread.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Key {
-    /// Events do not say it, and the row of the item is gone.
-    Unknown,
-    Is(Option<String>),
-}
-
-/// An item that the turn created, or one of an earlier turn that it changed.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Item {
-    pub(super) id: ItemKey,
-    /// The item as readers know it. Its id keeps the prefix of the kind that it was created as.
-    pub(super) wire: ThreadItem,
-    key: Key,
-    origin: Origin,
-    /// Whether readers know it.
-    is_told: bool,
-    /// What another turn made of it while this one waited.
-    other: Option<Other>,
-}
-
-/// What another turn made of an item.
-#[derive(Debug, Clone, PartialEq)]
-enum Other {
-    Content(ItemBody),
-    Gone,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-enum Origin {
-    ThisTurn,
-    /// With what it contained before this turn changed it; `None` if another turn has changed it since.
-    EarlierTurn(Option<ItemBody>),
-}
-
-impl Item {
-    pub(super) fn key(&self) -> Option<&str> {
-        match &self.key {
-            Key::Is(Some(key)) => Some(key),
-            Key::Is(None) | Key::Unknown => None,
-        }
-    }
-
-    fn told(&self) -> Option<&ItemBody> {
-        self.is_told.then_some(&self.wire.body)
-    }
-
-    fn is_gone(&self) -> bool {
-        self.other == Some(Other::Gone)
-    }
-}
+pub(super) use item::{Change, Item};
+use item::{Key, Origin, Other};
 
 /// One entry of the list. Each output has one, so that a failed attempt's can be counted.
 #[derive(Debug, Clone, PartialEq)]
@@ -106,16 +58,6 @@ pub(super) struct Sent {
     entries: Vec<Entry>,
     /// How many entries the run has produced.
     at: usize,
-}
-
-/// What happens to an item.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Change {
-    /// It is new.
-    Added(Item),
-    /// It contains something else.
-    Replaced(Item),
-    Removed(Item),
 }
 
 // What the list holds.
@@ -161,9 +103,14 @@ impl Sent {
         }
     }
 
-    /// The item that an output of this key and state creates, if that comes next in the list.
-    pub(super) fn expected(&mut self, key: Option<&str>, state: &ItemBody) -> Option<usize> {
-        let is_next = self.seek(|sent, at, equal| sent.creates(at, key, state, equal));
+    /// The item that an output of this key and state creates, if that comes next in the list. `is_found`: the key is that of an item
+    /// of an earlier turn, so an open item, whose key is not known after a crash, has another.
+    pub(super) fn expected(&mut self, key: Option<&str>, state: &ItemBody, is_found: bool) -> Option<usize> {
+        let is_other = |item: &Item| is_found && item.is_open() && item.key == Key::Unknown;
+        let is_next = self.seek(|sent, at, equal| {
+            let item = sent.entries.get(at).and_then(Entry::item).and_then(|item| sent.items.get(item));
+            !item.is_some_and(is_other) && sent.creates(at, key, state, equal)
+        });
         self.entries.get(self.at).filter(|_| is_next)?.item()
     }
 
@@ -185,7 +132,7 @@ impl Sent {
 
     /// Id and time of the message that comes next in the list.
     pub(super) fn expected_message(&mut self) -> Option<(ItemKey, Timestamp)> {
-        let item = self.expected(None, &ItemBody::message(""))?;
+        let item = self.expected(None, &ItemBody::message(""), false)?;
         self.items.get(item).map(|item| (item.id, item.wire.created_at.clone()))
     }
 
@@ -255,21 +202,28 @@ impl Sent {
         self.at = self.entries.len();
     }
 
-    /// A new item; the one that is expected becomes it.
-    pub(super) fn add(&mut self, id: ItemKey, wire: ThreadItem, key: Option<String>) -> Vec<Change> {
-        if let Some(expected) = self.expected(key.as_deref(), &wire.body) {
+    /// A new item; the one that is expected becomes it. `more`: it stays open.
+    pub(super) fn add(
+        &mut self,
+        id: ItemKey,
+        wire: ThreadItem,
+        key: Option<String>,
+        more: bool,
+    ) -> Vec<Change> {
+        if let Some(expected) = self.expected(key.as_deref(), &wire.body, false) {
             if let Some(item) = self.items.get_mut(expected) {
                 item.key = Key::Is(key);
             }
-            return self.produce_next(expected, wire.body);
+            return self.produce_next(expected, wire.body, more);
         }
         let mut changes = if wire.is_hidden() { self.remove_hidden_rest() } else { self.remove_rest() };
         self.entries.insert(self.at, Entry::State(self.items.len(), wire.body.clone()));
         self.at += 1;
+        let open = more.then(|| wire.body.clone());
         let origin = Origin::ThisTurn;
-        let item = Item { id, wire, key: Key::Is(key), origin, is_told: true, other: None };
+        let item = Item { id, wire, key: Key::Is(key), origin, is_told: true, open, other: None };
         self.items.push(item.clone());
-        changes.push(Change::Added(item));
+        changes.push(if more { Change::Opened(item) } else { Change::Added(item) });
         changes
     }
 
@@ -280,22 +234,42 @@ impl Sent {
         }
         let FoundItem { id, item: wire, key, .. } = found;
         let origin = Origin::EarlierTurn(Some(wire.body.clone()));
-        self.items.push(Item { id, wire, key: Key::Is(key), origin, is_told: true, other: None });
+        let (is_told, open, other) = (true, None, None);
+        self.items.push(Item { id, wire, key: Key::Is(key), origin, is_told, open, other });
         self.items.len() - 1
     }
 
-    /// Another state of an item, or its removal.
-    pub(super) fn change(&mut self, item: usize, state: Option<ItemBody>) -> Vec<Change> {
+    /// Another state of an item, or its removal. `more`: an open item stays open.
+    pub(super) fn change(&mut self, item: usize, state: Option<ItemBody>, more: bool) -> Vec<Change> {
         match state {
-            Some(state) if self.is_next(item, &state) => self.produce_next(item, state),
+            Some(state) if self.is_next(item, &state) => self.produce_next(item, state, more),
             Some(state) => {
                 let mut changes = self.remove_rest();
-                changes.extend(self.produce(Entry::State(item, state.clone()), item, Some(state)));
+                changes.extend(self.produce(Entry::State(item, state.clone()), item, Some(state), more));
                 changes
             }
             // What an earlier life has removed is not in the list.
-            None => self.produce(Entry::Removed(item), item, None),
+            None => self.produce(Entry::Removed(item), item, None, false),
         }
+    }
+
+    /// Completes the open items with their last states.
+    pub(super) fn complete_open(&mut self) -> Vec<Change> {
+        let mut changes = Vec::new();
+        for item in self.items.iter_mut().filter(|item| item.is_told) {
+            if let Some(state) = item.open.take() {
+                item.wire.body = state.complete();
+                changes.push(Change::Added(item.clone()));
+            }
+        }
+        changes
+    }
+
+    /// Removes the open items, the last first.
+    pub(super) fn remove_open(&mut self) -> Vec<Change> {
+        let open: Vec<usize> =
+            (0..self.items.len()).filter(|item| self.items.get(*item).is_some_and(Item::is_open)).collect();
+        open.into_iter().rev().flat_map(|item| self.tell(item, None, false)).collect()
     }
 
     /// The removal of an item that is not there.
@@ -304,37 +278,53 @@ impl Sent {
         self.at += 1;
     }
 
-    fn produce_next(&mut self, item: usize, state: ItemBody) -> Vec<Change> {
+    fn produce_next(&mut self, item: usize, state: ItemBody, more: bool) -> Vec<Change> {
         let Some(entry) = self.entries.get_mut(self.at) else { return Vec::new() };
         self.at += 1;
-        if entry.state() == Some(&state) {
+        let completes = !more && self.items.get(item).is_some_and(Item::is_open);
+        if entry.state() == Some(&state) && !completes {
             return Vec::new();
         }
         *entry = Entry::State(item, state.clone());
         for later in self.entries.iter_mut().skip(self.at).filter(|later| later.item() == Some(item)) {
             *later = Entry::Stale(item);
         }
-        self.tell(item, Some(state))
+        self.tell(item, Some(state), more)
     }
 
-    fn produce(&mut self, entry: Entry, item: usize, state: Option<ItemBody>) -> Vec<Change> {
+    fn produce(&mut self, entry: Entry, item: usize, state: Option<ItemBody>, more: bool) -> Vec<Change> {
         self.entries.insert(self.at, entry);
         self.at += 1;
-        self.tell(item, state)
+        self.tell(item, state, more)
     }
 
-    /// Readers are to know this state of an item.
-    fn tell(&mut self, item: usize, state: Option<ItemBody>) -> Vec<Change> {
-        let differs = |item: &&mut Item| item.told() != state.as_ref() && !item.is_gone();
-        let Some(item) = self.items.get_mut(item).filter(differs) else { return Vec::new() };
-        item.is_told = state.is_some();
-        match state {
-            Some(state) => {
-                item.wire.body = state;
-                vec![Change::Replaced(item.clone())]
+    /// Readers are to know this state of an item. `more`: an open one stays open.
+    fn tell(&mut self, item: usize, state: Option<ItemBody>, more: bool) -> Vec<Change> {
+        let Some(item) = self.items.get_mut(item).filter(|item| !item.is_gone()) else { return Vec::new() };
+        let was_told = std::mem::replace(&mut item.is_told, state.is_some());
+        let change = match state {
+            Some(state) if item.is_open() && more => {
+                let known = std::mem::replace(&mut item.wire.body, state.clone());
+                item.open = Some(state);
+                match was_told {
+                    true => item.update_from(known),
+                    false => Some(Change::Opened(item.clone())),
+                }
             }
-            None => vec![Change::Removed(item.clone())],
-        }
+            Some(state) if item.is_open() => {
+                item.open = None;
+                item.wire.body = state.complete();
+                Some(Change::Added(item.clone()))
+            }
+            Some(state) => {
+                let state = state.complete();
+                let differs = !was_told || item.wire.body != state;
+                item.wire.body = state;
+                differs.then(|| Change::Replaced(item.clone()))
+            }
+            None => was_told.then(|| Change::Removed(item.clone())),
+        };
+        change.into_iter().collect()
     }
 
     /// Takes back the last output. Its entry stays in the list, for the attempt that follows; a removal stands. Returns the
@@ -382,7 +372,7 @@ impl Sent {
                 (_, None, Origin::EarlierTurn(Some(before))) => Some(before.clone()),
                 (_, None, Origin::ThisTurn) => None,
             };
-            changes.extend(self.tell(item, state));
+            changes.extend(self.tell(item, state, true));
         }
         changes
     }

@@ -6,10 +6,7 @@ use client::{ChatOptions, Client};
 use kernel::SystemClock;
 use serde_json::{Map, Value, json};
 use store::testing::TestDatabase;
-use wire::chat::{
-    ChatEvent, ChatOperation, ChatRequest, ContentPart, ItemBody, OutputText, Thread, ThreadItem,
-    UserMessageInput,
-};
+use wire::chat::{ChatEvent, ChatOperation, ChatRequest, ItemBody, Thread, ThreadItem, UserMessageInput};
 
 use super::oracle::Oracle;
 use super::service::Service;
@@ -32,12 +29,20 @@ fn nodes() -> Vec<Value> {
                       "task": {"type": "thought", "content": "{{ inputs.message }}"}});
     let gone = json!({"name": "gone", "type": "show", "kind": "task", "key": "task", "task": null});
     let named = json!({"name": "named", "type": "thread", "title": "Case {{ inputs.message }}"});
+    let card = |name: &str, text: &str, more: bool| {
+        let text = json!({"type": "Text", "id": "t", "value": text, "streaming": more});
+        json!({"name": name, "type": "widget", "key": "card", "more": more,
+               "widget": {"type": "Card", "children": [text]}})
+    };
     let hidden = json!({"name": "hidden", "type": "hidden", "content": {"message": "{{ inputs.message }}"}});
     vec![
         say("one", "First."),
         wait("w1"),
         list("begun", &["read"]),
         wait("w2"),
+        card("opened", "Pa", true),
+        wait("w7"),
+        card("grown", "Packed", true),
         hidden,
         task,
         wait("w3"),
@@ -49,6 +54,8 @@ fn nodes() -> Vec<Value> {
         wait("w5"),
         gone,
         wait("w6"),
+        card("complete", "Packed.", false),
+        wait("w8"),
         say("four", "Done."),
     ]
 }
@@ -74,15 +81,7 @@ impl Reader {
             }
             ChatEvent::ItemUpdated { item_id, update } => {
                 let place = self.place(&item_id).expect("an item that was added");
-                if let (Some(more), ItemBody::AssistantMessage { content, .. }) =
-                    (update.appended_text(), &mut self.items[place].body)
-                {
-                    if content.is_empty() {
-                        content.push(ContentPart::text(""));
-                    }
-                    let ContentPart::OutputText(OutputText { text, .. }) = &mut content[0];
-                    text.push_str(more);
-                }
+                update.apply(&mut self.items[place].body);
             }
             ChatEvent::ItemDone { item } | ChatEvent::ItemReplaced { item } => match self.place(&item.id) {
                 Some(place) => self.items[place] = item,
@@ -110,7 +109,7 @@ async fn a_kill_at_any_event_of_a_turn_doubles_and_loses_no_item() {
     oracle.starting(true, || service.start());
     let client = Client::builder(&service.base()).keep_cookies(false).build().unwrap();
     let workflow = workflows::publish(&client, "items", &nodes()).await;
-    for killed_after in (4..=16).step_by(2) {
+    for killed_after in (4..=22).step_by(2) {
         let input = UserMessageInput::text(format!("killed after {killed_after}"));
         let request = ChatRequest { operation: ChatOperation::CreateThread { input }, metadata: Map::new() };
         let mut turn = client.follow(&workflow, &request, &ChatOptions::default()).await.unwrap();
@@ -148,9 +147,9 @@ async fn a_kill_at_any_event_of_a_turn_doubles_and_loses_no_item() {
                 _ => None,
             })
             .collect();
-        assert_eq!((stored.len(), lists), (5, vec![2]), "killed after {killed_after} events");
+        assert_eq!((stored.len(), lists), (6, vec![2]), "killed after {killed_after} events");
     }
     let hidden = "SELECT concat_ws(' ', count(*), count(DISTINCT thread_id)) FROM thread_items WHERE content LIKE '%hidden_context_item%'";
-    assert_eq!(database.scalar(hidden).await, "7 7", "one a turn");
+    assert_eq!(database.scalar(hidden).await, "10 10", "one a turn");
     service.stop();
 }

@@ -19,8 +19,8 @@ use super::delivery::Delivery;
 use super::frame::{Env, Frame};
 use super::output::{SlotOutput, StepOutput};
 use super::ports::{
-    Answer, Credentials, Databases, ImmediateEvent, Ports, Resolved, SearchIndex, SentItem, StepKey,
-    ThreadChange, Workflows,
+    Answer, Credentials, Databases, ImmediateEvent, Ports, Resolved, SearchIndex, SentAnnotation, SentItem,
+    StepKey, ThreadChange, Workflows,
 };
 use super::reuse::Finished;
 use super::{Failure, PlanNode, RunInfo, RunInput, Stop, steps};
@@ -148,6 +148,11 @@ impl Call<'_> {
         self.output.text(self.slot, self.path, piece).await;
     }
 
+    /// Annotates what this attempt has said to the current message.
+    pub(crate) async fn annotate(&self, annotations: Vec<SentAnnotation>) {
+        self.output.annotate(self.slot, annotations).await;
+    }
+
     /// What this attempt has said to the current message does not stand.
     pub(crate) async fn take_back(&self) {
         self.output.restart(self.slot, self.path).await;
@@ -163,15 +168,26 @@ impl Call<'_> {
     /// # Errors
     /// `node.result_too_large` for an item of more than 1 MiB, more than 1,000 items of a run, or 64 MiB of them.
     pub(crate) async fn send(&self, item: SentItem) -> Result<(), Failure> {
-        if self.frame.input.run.thread_id.is_none() {
-            return Ok(());
-        }
-        self.env.budget.item(item.body.as_ref())?;
-        if let Some(key) = &item.key {
+        if let Some(key) = item.key.as_ref().filter(|_| self.is_in_thread()) {
             self.output.look_up(key).await;
         }
-        self.output.item(self.slot, item).await;
+        self.send_new(item).await
+    }
+
+    /// As [`Self::send`], an item whose key no earlier one can have.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) async fn send_new(&self, item: SentItem) -> Result<(), Failure> {
+        if self.is_in_thread() {
+            self.env.budget.item(item.body.as_ref())?;
+            self.output.item(self.slot, item).await;
+        }
         Ok(())
+    }
+
+    fn is_in_thread(&self) -> bool {
+        self.frame.input.run.thread_id.is_some()
     }
 
     /// Sends an event to the readers at once.
@@ -181,7 +197,7 @@ impl Call<'_> {
 
     /// Changes the thread of a chat; elsewhere the change is only the node's result.
     pub(crate) async fn change_thread(&self, change: ThreadChange) {
-        if self.frame.input.run.thread_id.is_some() {
+        if self.is_in_thread() {
             self.output.change_thread(change).await;
         }
     }

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::ports::{ImmediateEvent, Output, SentItem, ThreadChange, Undone};
+use super::ports::{ImmediateEvent, Output, SentAnnotation, SentItem, ThreadChange, Undone};
 use async_trait::async_trait;
 use parking_lot::Mutex;
 
@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 #[derive(Debug, Clone, PartialEq)]
 enum Held {
     Text { node: String, piece: String },
+    Annotations(Vec<SentAnnotation>),
     NewMessage,
     Item(SentItem),
 }
@@ -160,6 +161,13 @@ impl<'a> StepOutput<'a> {
         }
     }
 
+    /// Takes annotations of what slot `slot` has said of the current message.
+    pub(crate) async fn annotate(&self, slot: usize, annotations: Vec<SentAnnotation>) {
+        if self.enter(slot, |slot| slot.held.push_back(Held::Annotations(annotations))) {
+            self.hand_on().await;
+        }
+    }
+
     /// What follows of slot `slot` is another message.
     pub(crate) async fn new_message(&self, slot: usize) {
         if self.enter(slot, Slot::new_message) {
@@ -225,6 +233,7 @@ impl<'a> StepOutput<'a> {
         while let Some(held) = self.next_held() {
             match held {
                 Held::Text { node, piece } => self.into.text(&node, &piece).await,
+                Held::Annotations(annotations) => self.into.annotate(annotations).await,
                 Held::NewMessage => self.into.new_message().await,
                 Held::Item(item) => self.into.item(item).await,
             }
@@ -247,14 +256,19 @@ impl<'a> StepOutput<'a> {
     }
 }
 
-/// Takes `bytes` bytes off the end of what is held; says how many of them are not there.
+/// Takes `bytes` bytes off the end of what is held, with their annotations; returns how many of them are not there.
 fn take_back(held: &mut VecDeque<Held>, mut bytes: usize) -> usize {
-    while bytes > 0
-        && let Some(Held::Text { piece, .. }) = held.back_mut()
-    {
-        let left = piece.len().saturating_sub(bytes);
-        bytes -= piece.len() - left;
-        piece.truncate(left);
+    while bytes > 0 {
+        let left = match held.back_mut() {
+            Some(Held::Text { piece, .. }) => {
+                let left = piece.len().saturating_sub(bytes);
+                bytes -= piece.len() - left;
+                piece.truncate(left);
+                left
+            }
+            Some(Held::Annotations(_)) => 0,
+            Some(Held::NewMessage | Held::Item(_)) | None => break,
+        };
         if left == 0 {
             held.pop_back();
         }
@@ -272,6 +286,10 @@ pub(crate) struct SlotOutput<'a> {
 impl Output for SlotOutput<'_> {
     async fn text(&self, node: &str, piece: &str) {
         self.output.text(self.slot, node, piece).await;
+    }
+
+    async fn annotate(&self, annotations: Vec<SentAnnotation>) {
+        self.output.annotate(self.slot, annotations).await;
     }
 
     async fn undo(&self, node: &str, parts: &[Undone]) {

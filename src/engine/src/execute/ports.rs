@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use kernel::{Clock, Random, Secret};
 use sandbox::Sandbox;
 use serde_json::{Map, Value};
-use wire::chat::{ItemBody, NoticeLevel, ThreadStatus};
+use wire::chat::{ItemBody, NoticeLevel, Source, ThreadStatus};
 
 pub use net::{Client as Outbound, Host};
 
@@ -132,6 +132,17 @@ pub struct SentItem {
     pub key: Option<String>,
     /// What it contains; `None` removes the item with the key.
     pub body: Option<ItemBody>,
+    /// Whether it stays open for the next state of this key. An item that is complete already is replaced instead.
+    pub more: bool,
+}
+
+/// An annotation of the current message.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SentAnnotation {
+    /// What it points at.
+    pub source: Source,
+    /// Unicode characters between its place and the end of the message so far.
+    pub from_end: usize,
 }
 
 /// What readers receive at once, whatever nodes before it in the file still write. It is not an item.
@@ -188,6 +199,9 @@ pub trait Output: Send + Sync {
     /// Takes the next piece of the current message; waits when the receiver cannot keep up.
     async fn text(&self, node: &str, piece: &str);
 
+    /// Takes annotations of the current message. They are taken back with the text that was taken before them.
+    async fn annotate(&self, annotations: Vec<SentAnnotation>);
+
     /// Takes back these parts, the last first: the attempt that sent them has failed.
     async fn undo(&self, node: &str, parts: &[Undone]);
 
@@ -219,6 +233,8 @@ impl Journal for Nowhere {
 #[async_trait]
 impl Output for Nowhere {
     async fn text(&self, _node: &str, _piece: &str) {}
+
+    async fn annotate(&self, _annotations: Vec<SentAnnotation>) {}
 
     async fn undo(&self, _node: &str, _parts: &[Undone]) {}
 

@@ -54,6 +54,7 @@ pub static CATALOGUE: &[NodeType] = &[
     chat::reply::TYPE,
     chat::progress::TYPE,
     chat::notice::TYPE,
+    chat::widget::TYPE,
     chat::show::TYPE,
     chat::hidden::TYPE,
     chat::thread::TYPE,

@@ -199,7 +199,7 @@ mod tests {
             let fields = kind.fields();
             assert_eq!(fields.len(), schema["properties"].as_object().unwrap().len(), "{}", kind.name);
             assert!(fields.iter().all(|row| !row.kind.is_empty()), "{}", kind.name);
-            let alone = matches!(kind.name, "wait_for_input" | "thread");
+            let alone = matches!(kind.name, "wait_for_input" | "thread" | "reply");
             assert_eq!(fields.iter().any(|row| row.needed != Needed::No), !alone, "{}", kind.name);
             let text = kind.example_text();
             assert!(text.starts_with("{\n  \"name\": "), "{text}");

@@ -13,6 +13,7 @@ mod examples;
 mod functions;
 mod limits;
 mod nodes;
+mod output;
 mod panics;
 mod ports;
 mod prompts;

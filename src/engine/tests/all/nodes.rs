@@ -24,3 +24,4 @@ mod sub_workflow;
 mod telegram_message;
 mod wait_for_input;
 mod webhook_send;
+mod widget;

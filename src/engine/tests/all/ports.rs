@@ -1,15 +1,14 @@
 //! The ports in memory, and small graphs.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use engine::ports::{
-    Answer, Answers, Credentials, DatabaseQuery, DatabaseRows, Databases, FoundChunk, ImmediateEvent,
-    Journal, JournalError, Output, Resolved, SearchIndex, SentItem, StepKey, StepOutcome, StepRecord,
-    ThreadChange, Undone, Workflows,
+    Answer, Answers, Credentials, DatabaseQuery, DatabaseRows, Databases, FoundChunk, Journal, JournalError,
+    Resolved, SearchIndex, StepKey, StepOutcome, StepRecord, Workflows,
 };
 use engine::search::{ChunkPlace, IndexedChunk, Ranked};
 use engine::{NodeError, Plan};
@@ -132,76 +131,6 @@ impl Answers for MemoryAnswers {
             }
             changed.await;
         }
-    }
-}
-
-/// An output that keeps what it is told.
-#[derive(Debug, Default)]
-pub(crate) struct MemoryOutput {
-    /// `node` and piece.
-    pub(crate) pieces: Mutex<Vec<(String, String)>>,
-    said: Mutex<String>,
-    /// Progress and notices.
-    pub(crate) aside: Mutex<Vec<String>>,
-    /// Whether lookups of keys never end.
-    pub(crate) is_stuck: AtomicBool,
-}
-
-impl MemoryOutput {
-    /// All messages, `|` between them.
-    pub(crate) fn text(&self) -> String {
-        self.said.lock().clone()
-    }
-}
-
-#[async_trait]
-impl Output for MemoryOutput {
-    async fn text(&self, node: &str, piece: &str) {
-        self.pieces.lock().push((node.to_owned(), piece.to_owned()));
-        self.said.lock().push_str(piece);
-        tokio::task::yield_now().await;
-    }
-
-    async fn undo(&self, _node: &str, parts: &[Undone]) {
-        let mut said = self.said.lock();
-        for part in parts {
-            let left = match part {
-                Undone::Text(bytes) => said.len() - bytes,
-                Undone::Message(bytes) => said.strip_suffix('|').unwrap_or(&said).len() - bytes,
-                Undone::Item => said.rfind('<').unwrap(),
-            };
-            said.truncate(left);
-        }
-    }
-
-    async fn look_up(&self, _key: &str) {
-        if self.is_stuck.load(Ordering::Relaxed) {
-            std::future::pending::<()>().await;
-        }
-    }
-
-    async fn item(&self, item: SentItem) {
-        let body = item.body.map(|body| serde_json::to_string(&body).unwrap());
-        let key = item.key.map(|key| format!("{key}: ")).unwrap_or_default();
-        self.said.lock().push_str(&format!("<{key}{}>", body.unwrap_or_default()));
-    }
-
-    async fn new_message(&self) {
-        self.said.lock().push('|');
-    }
-
-    async fn immediate(&self, event: ImmediateEvent) {
-        self.aside.lock().push(match event {
-            ImmediateEvent::Progress(text) => text,
-            ImmediateEvent::Notice { level, message, title } => {
-                format!("{level:?} {message} {:?}", title.as_deref())
-            }
-            ImmediateEvent::Effect { name, data } => format!("{name} {}", json!(data)),
-        });
-    }
-
-    async fn change_thread(&self, change: ThreadChange) {
-        self.aside.lock().push(format!("{change:?}"));
     }
 }
 

@@ -14,6 +14,7 @@ use models::{Model, ModelError, Models};
 use sandbox::{Options, Sandbox};
 use serde_json::{Map, Value, json};
 
+use crate::output::MemoryOutput;
 use crate::ports::*;
 
 /// Workers of the built binary; none is started before there is code to run.

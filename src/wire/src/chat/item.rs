@@ -193,6 +193,9 @@ pub enum ItemBody {
         /// The image, once there is one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         image: Option<GeneratedImage>,
+        /// How far an open one is, from 0 to 1. Events of updates contain it; the item does not.
+        #[serde(skip)]
+        progress: Option<f64>,
     },
     /// A hint for the page: nothing more of this turn is visible.
     EndOfTurn,
@@ -243,6 +246,15 @@ impl ItemBody {
     #[must_use]
     pub fn message(text: impl Into<String>) -> Self {
         Self::AssistantMessage { content: vec![ContentPart::text(text)], status: None, reason: None }
+    }
+
+    /// The state of a complete item, without what only open ones have.
+    #[must_use]
+    pub fn complete(mut self) -> Self {
+        if let Self::GeneratedImage { progress, .. } = &mut self {
+            *progress = None;
+        }
+        self
     }
 
     /// Prefix of its id.

@@ -7,6 +7,7 @@ mod parse;
 mod parts;
 mod request;
 mod title;
+mod update;
 
 pub use content::*;
 pub use event::*;

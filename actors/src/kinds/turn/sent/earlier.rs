@@ -2,7 +2,7 @@
 
 use kernel::ItemKey;
 use store::FoundItem;
-use wire::chat::ThreadItem;
+use wire::chat::{ItemBody, ItemUpdate, ThreadItem};
 
 use super::{Change, Entry, Item, Key, Origin, Other, Sent};
 
@@ -15,6 +15,27 @@ impl Sent {
     /// Adds another state of an item that readers have received. One that the stream has not begun is of an earlier turn.
     pub(in crate::kinds::turn) fn received_change(&mut self, id: ItemKey, item: ThreadItem) {
         self.push(id, item, Origin::EarlierTurn(None));
+    }
+
+    /// Adds an item that readers of an earlier life know as an open one.
+    pub(in crate::kinds::turn) fn received_open(&mut self, id: ItemKey, item: ThreadItem) {
+        let state = item.body.clone();
+        self.push(id, item, Origin::ThisTurn);
+        self.reopen(id, state);
+    }
+
+    /// Adds what readers of an earlier life know of the next state of an open item.
+    pub(in crate::kinds::turn) fn received_update(&mut self, id: ItemKey, update: &ItemUpdate) {
+        let Some(item) = self.place(id).and_then(|place| self.items.get(place)) else { return };
+        let mut item = item.wire.clone();
+        update.apply(&mut item.body);
+        self.received_open(id, item);
+    }
+
+    fn reopen(&mut self, id: ItemKey, state: ItemBody) {
+        if let Some(item) = self.place(id).and_then(|place| self.items.get_mut(place)) {
+            item.open = Some(state);
+        }
     }
 
     /// Readers of an earlier life know that an item was removed.
@@ -51,13 +72,13 @@ impl Sent {
             }
             if known.told().is_some_and(|told| *told != item.body) {
                 known.other = Some(Other::Content(item.body.clone()));
-                changes.extend(self.tell(place, Some(item.body)));
+                changes.extend(self.tell(place, Some(item.body), false));
                 self.age(place);
             }
         }
         for place in 0..self.items.len() {
             let Some(known) = self.items.get_mut(place) else { continue };
-            if known.is_told && !stored.contains(&known.id) {
+            if known.is_told && !known.is_open() && !stored.contains(&known.id) {
                 known.other = Some(Other::Gone);
                 known.is_told = false;
                 changes.push(Change::Removed(known.clone()));
@@ -83,12 +104,13 @@ impl Sent {
         let item = match self.place(id) {
             Some(known) => {
                 if let Some(item) = self.items.get_mut(known) {
-                    (item.wire, item.is_told) = (wire, true);
+                    (item.wire, item.is_told, item.open) = (wire, true, None);
                 }
                 known
             }
             None => {
-                self.items.push(Item { id, wire, key: Key::Unknown, origin, is_told: true, other: None });
+                let (key, is_told, open, other) = (Key::Unknown, true, None, None);
+                self.items.push(Item { id, wire, key, origin, is_told, open, other });
                 self.items.len() - 1
             }
         };

@@ -120,8 +120,8 @@ impl Teller {
 
     /// An item that comes whole is what counts: shows what was not streamed of it.
     fn settle(&mut self, item: &ThreadItem) -> Result<(), Failure> {
-        for task in tasks(&item.body) {
-            self.note(&task);
+        for line in lines(&item.body) {
+            self.note(&line);
         }
         let Some(whole) = item.body.text() else { return Ok(()) };
         let shown = self.replies.iter().find(|(id, _)| id == item.id()).map(|(_, text)| text.clone());
@@ -145,11 +145,15 @@ impl Teller {
     }
 }
 
-/// A line for each task of an item.
-fn tasks(body: &ItemBody) -> Vec<String> {
+/// What the terminal says of an item that is no text: a line for each task, the text of a widget, the address of an image.
+fn lines(body: &ItemBody) -> Vec<String> {
     match body {
         ItemBody::Task { task } => vec![line(task)],
         ItemBody::Workflow { workflow } => workflow.tasks.iter().map(line).collect(),
+        ItemBody::Widget { copy_text, .. } => {
+            vec![copy_text.clone().unwrap_or_else(|| "[a widget]".to_owned())]
+        }
+        ItemBody::GeneratedImage { image: Some(image), .. } => vec![image.url.clone()],
         _ => Vec::new(),
     }
 }

@@ -12,6 +12,10 @@ impl Output for Collected {
         }
     }
 
+    async fn annotate(&self, annotations: Vec<SentAnnotation>) {
+        self.0.lock().push_str(&format!("[{}]", annotations.len()));
+    }
+
     async fn undo(&self, _node: &str, parts: &[Undone]) {
         let mut text = self.0.lock();
         for part in parts {
@@ -106,7 +110,7 @@ async fn an_attempt_that_is_made_again_takes_its_text_back() {
 
 #[tokio::test]
 async fn items_stand_in_order_and_are_taken_back_with_their_attempt() {
-    let item = |key: &str| SentItem { key: Some(key.to_owned()), body: None };
+    let item = |key: &str| SentItem { key: Some(key.to_owned()), body: None, more: false };
     for held in [true, false] {
         let sink = Collected::default();
         let output = StepOutput::new(&sink, 2);
@@ -161,6 +165,8 @@ impl Output for Exact {
         }
     }
 
+    async fn annotate(&self, _annotations: Vec<SentAnnotation>) {}
+
     async fn undo(&self, _node: &str, undone: &[Undone]) {
         let mut parts = self.0.lock();
         for part in undone {
@@ -196,7 +202,7 @@ impl Output for Exact {
 
 #[tokio::test]
 async fn what_fails_inside_and_then_with_its_container_is_taken_back_once() {
-    let item = || SentItem { key: None, body: None };
+    let item = || SentItem { key: None, body: None, more: false };
     for ends_with_item in [true, false] {
         let sink = Exact::default();
         sink.item(item()).await;
@@ -216,4 +222,26 @@ async fn what_fails_inside_and_then_with_its_container_is_taken_back_once() {
         outer.restart(0, "each").await;
         assert_eq!(*sink.0.lock(), [(None, true)], "the item of another node stays");
     }
+}
+
+#[tokio::test]
+async fn annotations_stand_behind_their_text_and_are_taken_back_with_it() {
+    let annotation = || {
+        let source =
+            serde_json::from_value(serde_json::json!({"type": "file", "title": "t", "filename": "f"}));
+        vec![SentAnnotation { source: source.unwrap(), from_end: 0 }]
+    };
+    let sink = Collected::default();
+    let output = StepOutput::new(&sink, 2);
+    output.text(1, "b", "first").await;
+    output.annotate(1, annotation()).await;
+    output.text(1, "b", " and").await;
+    output.annotate(1, annotation()).await;
+    output.restart(1, "b").await;
+    output.text(1, "b", "second").await;
+    output.annotate(1, annotation()).await;
+    output.text(0, "a", "a ").await;
+    output.finish(0).await;
+    output.text(1, "b", ".").await;
+    assert_eq!(*sink.0.lock(), "a second[1].");
 }

@@ -51,7 +51,7 @@ impl Node for Hidden {
 
     async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
         let body = Some(ItemBody::HiddenContextItem { content: input });
-        call.send(SentItem { key: None, body }).await?;
+        call.send(SentItem { key: None, body, more: false }).await?;
         Ok(json!({}))
     }
 

@@ -72,3 +72,8 @@ const NAMES: [&str; 64] = [
 pub(crate) fn schema() -> serde_json::Value {
     serde_json::json!({"type": "string", "anyOf": [{"enum": NAMES.as_slice()}, {"pattern": "^(lucide|vendor):"}]})
 }
+
+/// Whether every client knows the icon.
+pub(super) fn is_known(name: &str) -> bool {
+    NAMES.contains(&name) || name.starts_with("lucide:") || name.starts_with("vendor:")
+}

@@ -1,10 +1,12 @@
-//! The field `key`: the name of an item in its thread.
+//! The fields `key`, the name of an item in its thread, and `more`.
 
 use minijinja::Value as View;
 use serde_json::{Value, json};
 
 use crate::NodeError;
+use crate::canonical::sha256;
 use crate::check::Check;
+use crate::execute::Call;
 use crate::graph::fields::Fields;
 use crate::nodes::fields::optional_text_field;
 use crate::template::{as_text, fill};
@@ -28,4 +30,19 @@ pub(super) fn filled(key: Option<&Value>, scope: &View) -> Result<Option<String>
         return Err(NodeError::failed(format!("/key: must have 1 to {LONGEST} characters")));
     }
     Ok(Some(key))
+}
+
+/// A key that every attempt of the visit has, and no other visit.
+pub(super) fn derived(call: &Call<'_>) -> String {
+    let digest = sha256(&[call.idempotency_key().as_bytes()]);
+    format!("~{}", hex::encode(digest.get(..16).unwrap_or_default()))
+}
+
+pub(super) fn more_schema() -> Value {
+    json!({"type": "boolean", "default": false, "description":
+        "Whether the item stays open: the next state of its key in this turn changes it while it is shown, and the last one completes it. Requires `key`."})
+}
+
+pub(super) fn more(fields: &mut Fields<'_>, check: &mut Check) -> bool {
+    fields.boolean("more", &mut check.problems).unwrap_or(false)
 }

@@ -1,6 +1,9 @@
 //! Nodes that write to the readers of a run.
 
+mod annotations;
 pub(crate) mod client_effect;
+mod components;
+mod content;
 pub(crate) mod hidden;
 mod icons;
 mod key;
@@ -9,3 +12,4 @@ pub(crate) mod progress;
 pub(crate) mod reply;
 pub(crate) mod show;
 pub(crate) mod thread;
+pub(crate) mod widget;

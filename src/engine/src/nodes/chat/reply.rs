@@ -4,10 +4,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use minijinja::Value as View;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use wire::FieldError;
+use wire::chat::{Annotation, ContentPart, ItemBody, OutputText};
 
+use super::widget::{self, Content};
+use super::{annotations, content, key};
 use crate::NodeError;
 use crate::check::Check;
+use crate::execute::ports::{SentAnnotation, SentItem};
 use crate::execute::{Call, Effect, Failure, Node, NodeType};
 use crate::graph::NodeSpec;
 use crate::graph::fields::Fields;
@@ -16,8 +21,7 @@ use crate::template::{as_text, fill};
 
 /// Longest pause between two pieces, milliseconds.
 const LONGEST_PAUSE: f64 = 60_000.0;
-/// Fields of the format that this version does not execute.
-const LATER: [&str; 2] = ["annotations", "widget"];
+const HELP: &str = "`callboard node show reply` lists the members";
 
 pub(crate) const TYPE: NodeType = NodeType {
     name: "reply",
@@ -36,54 +40,102 @@ pub(crate) const TYPE: NodeType = NodeType {
 };
 
 struct Reply {
-    text: Value,
+    /// `None` writes nothing, or removes the message with the key.
+    text: Option<Value>,
     words: bool,
     pause: Duration,
     new_message: bool,
+    key: Option<Value>,
+    annotations: Option<Value>,
+    widget: Option<Content>,
 }
 
 fn schema() -> Value {
-    json!({"type": "object", "required": ["text"], "properties": {
-        "text": {"type": "string", "description": "The text; a template."},
+    json!({"type": "object", "properties": {
+        "text": {"type": ["string", "null"], "description": "The text; a template. Required unless there is a widget; null with a `key` removes the message."},
         "pieces": {"enum": ["words", "whole"], "default": "whole", "description": "How to split the text for streaming."},
         "pause_ms": {"type": "number", "minimum": 0, "maximum": LONGEST_PAUSE, "default": 0,
                      "description": "Pause between two pieces, in milliseconds."},
         "new_message": {"type": "boolean", "default": false,
-                        "description": "Start another message instead of continuing the turn's message."}}})
+                        "description": "Start another message instead of continuing the turn's message."},
+        "annotations": annotations::schema(),
+        "widget": widget::root_schema("it follows the text."),
+        "copy_text": widget::copy_text_schema(),
+        "key": {"type": "string", "description": "Name of the message, unique in its thread; a template. The text is a separate message, sent whole, which a later text with the same key replaces."}}})
 }
 
 fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
-    let text = text_field(fields, "text", check);
+    let key = key::field(fields, check);
+    let widget = fields.value("widget");
+    let is_text_needed = widget.is_none() && (key.is_none() || fields.given("text").is_none());
+    let text = match is_text_needed || fields.value("text").is_some() {
+        true => Some(text_field(fields, "text", check)),
+        false => None,
+    };
     let pieces = fields.word("pieces", &["words", "whole"], &mut check.problems);
     let pause = fields.number("pause_ms", 0.0..=LONGEST_PAUSE, &mut check.problems).unwrap_or(0.0);
     let new_message = fields.boolean("new_message", &mut check.problems).unwrap_or(false);
+    for name in ["pieces", "pause_ms", "new_message"] {
+        if key.is_some() && fields.value(name).is_some() {
+            let problem =
+                FieldError::new(fields.at(name), "key", "does not go with a key: the text is sent whole");
+            check.note(problem.suggest("remove it, or the key"));
+        }
+    }
     let pause = Duration::from_secs_f64(pause / 1000.0);
-    fields.refuse_later(&LATER, &mut check.problems);
-    Some(Box::new(Reply { text: text?, words: pieces == Some("words"), pause, new_message }))
+    let annotations = match fields.value("annotations") {
+        Some(list) => {
+            let at = fields.at("annotations");
+            Some(content::read(list, &at, annotations::problems, HELP, check)?)
+        }
+        None => None,
+    };
+    let widget = match widget {
+        Some(_) => Some(Content::read(widget, fields, check)?),
+        None => {
+            if fields.value("copy_text").is_some() {
+                let problem = FieldError::new(fields.at("copy_text"), "widget", "goes with a widget");
+                check.note(problem.suggest("\"widget\": {\"type\": \"Card\", \"children\": []}"));
+            }
+            None
+        }
+    };
+    let text = match text {
+        Some(text) => Some(text?),
+        None => None,
+    };
+    Some(Box::new(Reply {
+        text,
+        words: pieces == Some("words"),
+        pause,
+        new_message,
+        key,
+        annotations,
+        widget,
+    }))
 }
 
 #[async_trait]
 impl Node for Reply {
     fn input(&self, scope: &View) -> Result<Value, NodeError> {
-        fill(&self.text, scope).map(|text| Value::String(as_text(&text)))
+        let text = self.text.as_ref().map(|text| fill(text, scope).map(|text| as_text(&text))).transpose()?;
+        if let (Some(text), None, None, None) = (&text, &self.key, &self.annotations, &self.widget) {
+            return Ok(Value::String(text.clone()));
+        }
+        let mut input = match &self.widget {
+            Some(widget) => widget.filled(scope)?,
+            None => Map::new(),
+        };
+        input.insert("text".to_owned(), json!(text));
+        input.insert("key".to_owned(), json!(key::filled(self.key.as_ref(), scope)?));
+        if let Some(list) = &self.annotations {
+            input.insert("annotations".to_owned(), fill(list, scope)?);
+        }
+        Ok(Value::Object(input))
     }
 
     async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
-        let text = as_text(&input);
-        if self.new_message {
-            call.new_message().await;
-        }
-        if self.words {
-            for (index, word) in text.split_inclusive(char::is_whitespace).enumerate() {
-                if index > 0 && !self.pause.is_zero() {
-                    call.clock().sleep(self.pause).await;
-                }
-                call.say(word).await;
-            }
-        } else {
-            call.say(&text).await;
-        }
-        Ok(json!({"text": text}))
+        self.write(&input, call, self.words).await
     }
 
     fn streams(&self) -> bool {
@@ -94,12 +146,77 @@ impl Node for Reply {
         &self,
         result: &Value,
         call: &Call<'_>,
-        _input: &Result<Value, NodeError>,
+        input: &Result<Value, NodeError>,
     ) -> Result<(), Failure> {
+        match input {
+            Ok(input) if input.is_object() => drop(self.write(input, call, false).await?),
+            _ => {
+                let text = result.get("text").and_then(Value::as_str);
+                self.say(text.unwrap_or_default(), call, false).await;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Reply {
+    /// Writes what a filled input contains; `words`: word by word, with pauses.
+    async fn write(&self, input: &Value, call: &Call<'_>, words: bool) -> Result<Value, Failure> {
+        let text = match input {
+            Value::String(text) => Some(text.as_str()),
+            input => input.get("text").and_then(Value::as_str),
+        };
+        let list = input.get("annotations").unwrap_or(&Value::Null);
+        if !list.is_null() {
+            content::refuse(annotations::problems(list, "/annotations"))?;
+        }
+        let annotations = annotations::of(list, text.unwrap_or_default())?;
+        let body = widget::body(input)?;
+        match input.get("key").and_then(Value::as_str) {
+            Some(key) => {
+                let message = text.map(|text| message(text, annotations));
+                call.send(SentItem { key: Some(key.to_owned()), body: message, more: false }).await?;
+            }
+            None => {
+                if let Some(text) = text {
+                    self.say(text, call, words).await;
+                }
+                if text.is_some_and(|text| !text.is_empty()) && !annotations.is_empty() {
+                    call.annotate(annotations).await;
+                }
+            }
+        }
+        if body.is_some() {
+            call.send_new(SentItem { key: Some(key::derived(call)), body, more: false }).await?;
+        }
+        Ok(json!({"text": text}))
+    }
+
+    async fn say(&self, text: &str, call: &Call<'_>, words: bool) {
         if self.new_message {
             call.new_message().await;
         }
-        call.say(result.get("text").and_then(Value::as_str).unwrap_or_default()).await;
-        Ok(())
+        if !words {
+            call.say(text).await;
+            return;
+        }
+        for (index, word) in text.split_inclusive(char::is_whitespace).enumerate() {
+            if index > 0 && !self.pause.is_zero() {
+                call.clock().sleep(self.pause).await;
+            }
+            call.say(word).await;
+        }
     }
+}
+
+/// A complete message.
+fn message(text: &str, annotations: Vec<SentAnnotation>) -> ItemBody {
+    let length = text.chars().count();
+    let annotation = |SentAnnotation { source, from_end }| Annotation {
+        source,
+        index: u64::try_from(length.saturating_sub(from_end)).ok(),
+    };
+    let annotations = annotations.into_iter().map(annotation).collect();
+    let content = vec![ContentPart::OutputText(OutputText { text: text.to_owned(), annotations })];
+    ItemBody::AssistantMessage { content, status: None, reason: None }
 }

@@ -1,29 +1,31 @@
-//! `show`: tasks, lists of tasks, and the end of a turn.
+//! `show`: tasks, lists of tasks, images, and the end of a turn.
 
 use async_trait::async_trait;
 use minijinja::Value as View;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use wire::FieldError;
-use wire::chat::ItemBody;
+use wire::chat::{GeneratedImage, ItemBody};
 
-use super::{icons, key};
+use super::{content, icons, key};
 use crate::NodeError;
+use crate::canonical::sha256;
 use crate::check::Check;
 use crate::execute::ports::SentItem;
 use crate::execute::{Call, Effect, Failure, Node, NodeType};
 use crate::graph::NodeSpec;
 use crate::graph::fields::Fields;
 use crate::schema::Schema;
-use crate::template::{fill, has_holes};
+use crate::template::fill;
 
-/// Fields of the format that this version does not execute.
-const LATER: [&str; 3] = ["more", "image", "progress"];
-const KINDS: [&str; 3] = ["task", "workflow", "end_of_turn"];
+const KINDS: [&str; 4] = ["task", "workflow", "image", "end_of_turn"];
+/// Characters of the longest address of an image.
+const LONGEST_URL: usize = 2_048;
+const HELP: &str = "`callboard node show show` lists the members";
 
 pub(crate) const TYPE: NodeType = NodeType {
     name: "show",
     group: "chat",
-    summary: "Shows a task, a list of tasks, or the end of the turn in the chat.",
+    summary: "Shows a task, a list of tasks, an image or the end of the turn in the chat.",
     effect: Effect::Speaks,
     secrets: &[],
     schema,
@@ -40,8 +42,10 @@ pub(crate) const TYPE: NodeType = NodeType {
 struct Show {
     kind: &'static str,
     key: Option<Value>,
-    /// `None` for the end of a turn; null removes the item with the key.
+    more: bool,
+    /// `None` for the end of a turn and for an image that is still generated; null removes the item with the key.
     content: Option<Value>,
+    progress: Option<Value>,
 }
 
 fn source(kind: &str, place: &str) -> Value {
@@ -93,86 +97,93 @@ fn schema() -> Value {
     json!({"type": "object", "required": ["kind"], "properties": {
         "kind": {"enum": KINDS, "description": "What to show; the field of the same name contains it."},
         "key": key::schema(),
+        "more": key::more_schema(),
         "task": {"description": "A task of type `custom` (`title?`, `icon?`, `content?`), `web_search` (`title?`, `title_query?`, `queries`, `sources`), `thought` (`title?`, `content`), `file` (`title?`, `sources`) or `image` (`title?`), each with `status_indicator?`; null removes the item. Templates inside, or a template of it."},
-        "workflow": {"description": "`{type: custom or reasoning, tasks, summary?, expanded?}` with at most 100 tasks; null removes the item. Templates inside, or a template of it."}}})
+        "workflow": {"description": "`{type: custom or reasoning, tasks, summary?, expanded?}` with at most 100 tasks; null removes the item. Templates inside, or a template of it."},
+        "image": {"description": "`{url}` (https); absent while it is generated; null removes the item. Templates inside, or a template of it."},
+        "progress": {"type": "number", "minimum": 0, "maximum": 1, "description": "How far an image with `more` is; a number, or a template of one."}}})
 }
 
-/// Problems of a filled task or list, with pointers below `base`.
-fn problems(kind: &str, content: &Value, base: &str) -> Vec<FieldError> {
-    let schema = if kind == "task" { task_schema() } else { list_schema() };
-    Schema::problems_of(&schema, content, base)
+fn image_schema() -> Value {
+    json!({"type": "object", "required": ["url"], "additionalProperties": false, "properties": {
+        "url": {"type": "string", "pattern": "^https://[^/]", "maxLength": LONGEST_URL}}})
 }
 
-/// Whether a problem of a value does not depend on what its templates return. What is wrong with an object is its members' names, but
-/// for a summary, which is one of two.
-fn is_certain(content: &Value, problem: &FieldError, base: &str) -> bool {
-    let pointer = problem.pointer.strip_prefix(base).unwrap_or_default();
-    match content.pointer(pointer) {
-        Some(Value::Object(_)) if !pointer.ends_with("/summary") => true,
-        Some(value) => is_literal(value),
-        None => false,
-    }
+fn task_problems(task: &Value, base: &str) -> Vec<FieldError> {
+    Schema::problems_of(&task_schema(), task, base)
 }
 
-fn is_literal(value: &Value) -> bool {
-    match value {
-        Value::String(text) => !has_holes(text),
-        Value::Array(items) => items.iter().all(is_literal),
-        Value::Object(members) => members.values().all(is_literal),
-        _ => true,
+fn list_problems(list: &Value, base: &str) -> Vec<FieldError> {
+    Schema::problems_of(&list_schema(), list, base)
+}
+
+fn image_problems(image: &Value, base: &str) -> Vec<FieldError> {
+    Schema::problems_of(&image_schema(), image, base)
+}
+
+fn progress_problems(progress: &Value, base: &str) -> Vec<FieldError> {
+    Schema::problems_of(&json!({"type": "number", "minimum": 0, "maximum": 1}), progress, base)
+}
+
+/// Of the field that a kind is named like.
+fn problems_of(kind: &str) -> content::Problems {
+    match kind {
+        "task" => task_problems,
+        "image" => image_problems,
+        _ => list_problems,
     }
 }
 
 fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
-    fields.refuse_later(&LATER, &mut check.problems);
     fields.required("kind", &mut check.problems);
     let kind = fields.word("kind", &KINDS, &mut check.problems);
     let key = key::field(fields, check);
-    for other in ["task", "workflow"] {
-        if fields.value(other).is_some() && kind.is_some_and(|kind| kind != other) {
+    let more = key::more(fields, check);
+    for (other, of) in [("task", "task"), ("workflow", "workflow"), ("image", "image"), ("progress", "image")]
+    {
+        if fields.value(other).is_some() && kind.is_some_and(|kind| kind != of) {
             let problem = FieldError::new(fields.at(other), "kind", "is of another kind");
-            check.note(problem.suggest(format!("\"kind\": \"{other}\"")));
+            check.note(problem.suggest(format!("\"kind\": \"{of}\"")));
         }
     }
     let kind = kind?;
-    let content = match kind {
+    let value = match kind {
         "end_of_turn" => None,
-        kind => {
-            let content = fields.nullable(kind, &mut check.problems)?.clone();
-            if content.is_null() && key.is_none() {
-                let problem = FieldError::new(fields.at("key"), "required", "is required to remove an item");
-                check.note(problem.suggest("\"key\": \"work\""));
-                return None;
-            }
-            if !check.templates(&content, &fields.at(kind)) {
-                return None;
-            }
-            if !content.is_null() {
-                let base = fields.at(kind);
-                let found = problems(kind, &content, &base).into_iter();
-                for problem in found.filter(|problem| is_certain(&content, problem, &base)) {
-                    check.note_at_saving(problem.suggest("`callboard node show show` lists the members"));
-                }
-            }
-            Some(content)
-        }
+        "image" => fields.given(kind),
+        kind => Some(fields.nullable(kind, &mut check.problems)?),
     };
-    Some(Box::new(Show { kind, key, content }))
+    if key.is_none() && (more || value.is_some_and(Value::is_null)) {
+        content::require_key(fields.at("key"), check);
+    }
+    let content = match value {
+        Some(value) => Some(content::read(value, &fields.at(kind), problems_of(kind), HELP, check)?),
+        None => None,
+    };
+    let progress = match fields.value("progress") {
+        Some(value) => Some(content::read(value, &fields.at("progress"), progress_problems, "0.5", check)?),
+        None => None,
+    };
+    Some(Box::new(Show { kind, key, more, content, progress }))
 }
 
 #[async_trait]
 impl Node for Show {
     fn input(&self, scope: &View) -> Result<Value, NodeError> {
         let key = key::filled(self.key.as_ref(), scope)?;
-        let content = self.content.as_ref().map(|content| fill(content, scope)).transpose()?;
-        Ok(json!({"key": key, "content": content}))
+        let mut input = Map::from_iter([("key".to_owned(), json!(key))]);
+        for (name, template) in [("content", &self.content), ("progress", &self.progress)] {
+            if let Some(template) = template {
+                input.insert(name.to_owned(), fill(template, scope)?);
+            }
+        }
+        Ok(Value::Object(input))
     }
 
     async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
         let key = input.get("key").and_then(Value::as_str).map(str::to_owned);
-        let body = self.body(input.get("content").cloned().unwrap_or_default())?;
+        let body = self.body(&input)?;
         if body.is_some() || key.is_some() {
-            call.send(SentItem { key: key.clone(), body }).await?;
+            call.send(SentItem { key: key.clone(), body, more: self.more }).await?;
         }
         Ok(json!({"kind": self.kind, "key": key}))
     }
@@ -187,20 +198,36 @@ impl Node for Show {
 }
 
 impl Show {
-    fn body(&self, content: Value) -> Result<Option<ItemBody>, NodeError> {
-        if self.kind == "end_of_turn" {
-            return Ok(Some(ItemBody::EndOfTurn));
-        }
-        if content.is_null() {
+    /// The item of a filled input; `None` if it is to be removed.
+    fn body(&self, input: &Value) -> Result<Option<ItemBody>, NodeError> {
+        let content = input.get("content");
+        if content.is_some_and(Value::is_null) {
             return Ok(None);
         }
-        if let Some(first) = problems(self.kind, &content, &format!("/{}", self.kind)).into_iter().next() {
-            return Err(NodeError::failed(format!("{}: {}", first.pointer, first.message)));
+        if let Some(content) = content {
+            content::refuse(problems_of(self.kind)(content, &format!("/{}", self.kind)))?;
         }
         let wrong = |error: serde_json::Error| NodeError::failed(format!("/{}: {error}", self.kind));
+        let content = content.cloned().unwrap_or_default();
         Ok(Some(match self.kind {
+            "end_of_turn" => ItemBody::EndOfTurn,
             "task" => ItemBody::Task { task: serde_json::from_value(content).map_err(wrong)? },
+            "image" => self.image(&content, input.get("progress"))?,
             _ => ItemBody::Workflow { workflow: serde_json::from_value(content).map_err(wrong)? },
         }))
+    }
+
+    fn image(&self, content: &Value, progress: Option<&Value>) -> Result<ItemBody, NodeError> {
+        if let Some(progress) = progress {
+            content::refuse(progress_problems(progress, "/progress"))?;
+        }
+        let image = content.get("url").and_then(Value::as_str).map(|url| {
+            let digest = sha256(&[url.as_bytes()]);
+            let id = format!("img_{}", hex::encode(digest.get(..12).unwrap_or_default()));
+            GeneratedImage { id, url: url.to_owned() }
+        });
+        // Only an open item is in progress.
+        let progress = progress.and_then(Value::as_f64).filter(|_| self.more);
+        Ok(ItemBody::GeneratedImage { image, progress })
     }
 }

@@ -66,8 +66,25 @@ fn bad_fields_are_named() {
         (json!({"text": "", "pause_ms": -1}), "/pause_ms range"),
         (json!({"text": "", "pause_ms": "1"}), "/pause_ms range"),
         (json!({"text": "", "new_message": "yes"}), "/new_message type"),
-        (json!({"text": "", "widget": {}}), "/widget not_yet"),
-        (json!({"text": "", "annotations": []}), "/annotations not_yet"),
+        (json!({"text": null}), "/text required"),
+        (json!({"key": "k"}), "/text required"),
+        (json!({"text": "", "widget": {}}), "/widget required"),
+        (json!({"widget": {"type": "Basic"}}), "/widget/type choice"),
+        (json!({"text": "", "copy_text": "c"}), "/copy_text widget"),
+        (json!({"text": "", "key": "k", "pause_ms": 1}), "/pause_ms key"),
+        (json!({"text": "", "annotations": {}}), "/annotations schema"),
+        (
+            json!({"text": "", "annotations": [{"source": {"type": "url", "title": "t", "url": "javascript:x"}}]}),
+            "/annotations/0/source/url schema",
+        ),
+        (
+            json!({"text": "", "annotations": [{"source": {"type": "page", "title": "t"}}]}),
+            "/annotations/0/source/type schema",
+        ),
+        (
+            json!({"text": "", "annotations": [{"source": {"type": "file", "title": "t", "filename": "f"}, "index": -1}]}),
+            "/annotations/0/index schema",
+        ),
         (json!({"text": "", "txt": ""}), "/txt unknown_field"),
     ] {
         assert_eq!(of("reply", fields), [problem]);
@@ -180,7 +197,14 @@ fn bad_items_are_named_when_they_are_saved() {
             vec![],
         ),
         (json!({"kind": "end_of_turn", "key": 1}), vec!["/key type"]),
-        (json!({"kind": "end_of_turn", "more": true}), vec!["/more not_yet"]),
+        (json!({"kind": "end_of_turn", "more": true}), vec!["/key required"]),
+        (json!({"kind": "image"}), vec![]),
+        (json!({"kind": "image", "image": {"url": "http://example.org/a.png"}}), vec!["/image/url schema"]),
+        (json!({"kind": "image", "image": {"url": "https://e.org/a", "base64": "x"}}), vec!["/image schema"]),
+        (json!({"kind": "image", "image": null}), vec!["/key required"]),
+        (json!({"kind": "image", "progress": 2}), vec!["/progress schema"]),
+        (json!({"kind": "image", "progress": "{{ inputs.x }}"}), vec![]),
+        (json!({"kind": "task", "task": {"type": "custom"}, "progress": 0.5}), vec!["/progress kind"]),
         (json!({"kind": "end_of_turn", "task": {}}), vec!["/task kind"]),
     ] {
         assert_eq!(of(fields.clone()), problems, "{fields}");
@@ -194,6 +218,24 @@ async fn bad_items_fail_their_node() {
         (json!({"name": "n", "type": "show", "kind": "task", "task": "{{ inputs.x }}"}), "/task/type: "),
         (json!({"name": "n", "type": "show", "kind": "end_of_turn", "key": "{{ inputs.long }}"}), "/key: "),
         (json!({"name": "n", "type": "hidden", "content": "{{ inputs.large }}"}), "content of 65538 bytes"),
+        (
+            json!({"name": "n", "type": "widget", "widget": "{{ inputs.x }}"}),
+            "/widget/type: must be Card or ListView",
+        ),
+        (json!({"name": "n", "type": "widget", "widget": "{{ inputs.long }}"}), "/widget: "),
+        (json!({"name": "n", "type": "reply", "text": "t", "widget": "{{ inputs.x }}"}), "/widget/type: "),
+        (
+            json!({"name": "n", "type": "reply", "text": "t", "annotations": "{{ inputs.x }}"}),
+            "/annotations: ",
+        ),
+        (
+            json!({"name": "n", "type": "show", "kind": "image", "image": {"url": "{{ inputs.long }}"}}),
+            "/image/url: ",
+        ),
+        (
+            json!({"name": "n", "type": "show", "kind": "image", "progress": "{{ inputs.long }}"}),
+            "/progress: ",
+        ),
     ] {
         let inputs = json!({"x": {"type": "none"}, "long": "k".repeat(65), "large": "x".repeat(65_536)});
         let world = World::new().in_a_chat().inputs(inputs);

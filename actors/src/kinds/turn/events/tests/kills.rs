@@ -6,7 +6,7 @@ use super::world::*;
 use super::*;
 
 fn scripts() -> Vec<Vec<Act>> {
-    use Act::{Item, NewMessage, Text, Undo};
+    use Act::{Annotate, Item, More, NewMessage, Text, Undo};
     vec![
         vec![
             Text("one "),
@@ -66,6 +66,60 @@ fn scripts() -> Vec<Vec<Act>> {
             Text("b"),
             Item(None, Some(hidden("3"))),
         ],
+        vec![
+            More("w", growing("He", "1")),
+            Text("beside"),
+            More("w", growing("Hello", "1")),
+            More("w", growing("Hello", "2")),
+            Item(Some("w"), Some(growing("Hello!", "3"))),
+        ],
+        // Completed at the end, with what no update says.
+        vec![
+            More("l", list(&["a"], None)),
+            More("l", list(&["a", "b"], None)),
+            More("l", list(&["A", "b", "c"], Some("s"))),
+            Text("x"),
+        ],
+        vec![
+            More("k", widget("a")),
+            Item(Some("k"), Some(widget("a"))),
+            More("k", widget("replaced")),
+            More("k", widget("replaced again")),
+        ],
+        // Gone while it is open, and again.
+        vec![More("k", widget("a")), Item(Some("k"), None), More("k", task("b")), Text("x")],
+        vec![More("earlier", task("1")), More("k", task("2")), Item(Some("k"), Some(task("3"))), Text("x")],
+        vec![
+            More("k", growing("a", "1")),
+            More("k", growing("ab", "1")),
+            Undo(vec![Undone::Item, Undone::Item]),
+            More("k", growing("a", "1")),
+            Item(Some("k"), Some(growing("abc", "1"))),
+            Text("x"),
+        ],
+        vec![
+            Text("x"),
+            More("k", widget("failed")),
+            Undo(vec![Undone::Item]),
+            More("other", image(None, Some(0.1))),
+            More("other", image(Some("https://e.org/1"), Some(0.5))),
+            Item(Some("other"), Some(image(Some("https://e.org/2"), None))),
+        ],
+        vec![More("i", image(Some("https://e.org/1"), Some(0.5))), Text("the last state has no progress")],
+        vec![
+            Text("one é"),
+            Annotate("a", 1),
+            Annotate("a", 1),
+            Text(" two"),
+            Annotate("b", 0),
+            Item(None, Some(task("t"))),
+            Undo(vec![Undone::Item, Undone::Message(4)]),
+            Text(" 2"),
+            Annotate("c", 0),
+            Item(Some("m"), Some(ItemBody::message("whole"))),
+            Text("three"),
+            Annotate("d", 5),
+        ],
     ]
 }
 
@@ -94,6 +148,7 @@ fn a_run_that_is_killed_anywhere_sends_what_it_sends_without_a_kill() {
                     world.commit(&mut last);
                     world.check_reader();
                     let place = format!("{script:?} {dialect:?} killed after {first} and {second}");
+                    assert!(world.open.is_empty(), "{place}");
                     assert_eq!(world.contents(), expected.contents(), "{place}");
                 }
             }
@@ -123,17 +178,17 @@ fn a_run_that_does_something_else_after_a_kill_replaces_and_removes() {
                 second.settle();
                 world.commit(&mut second);
                 world.check_reader();
-                let mut alone = World::with("earlier", task("0"));
+                // A removal stands.
+                let is_removed = |act: &Act| matches!(act, Act::Item(Some("earlier"), None));
+                let mut alone = match before[..killed].iter().any(is_removed) {
+                    true => World::default(),
+                    false => World::with("earlier", task("0")),
+                };
                 let mut whole = fresh(dialect);
                 play(&mut alone, &mut whole, after, &|_| true);
                 whole.settle();
                 alone.commit(&mut whole);
                 let place = format!("{:?} then {after:?}, {dialect:?}", &before[..killed]);
-                // A removal stands.
-                let is_removed = |act: &Act| matches!(act, Act::Item(Some("earlier"), None));
-                if before[..killed].iter().any(is_removed) {
-                    alone.rows.remove(&vec![0; 24]);
-                }
                 // Items that no reader receives keep their order among themselves.
                 let parted = |world: &World| -> (Vec<ItemBody>, Vec<ItemBody>) {
                     world
@@ -186,4 +241,79 @@ fn a_failed_run_keeps_what_readers_know() {
         world.check_reader();
         assert_eq!(world.contents(), [ItemBody::message("said"), task("t")]);
     }
+}
+
+/// A turn that is stopped removes its open items, and one that parks completes them.
+#[test]
+fn open_items_end_with_their_turn_and_before_it_waits() {
+    for dialect in [Dialect::Interface, Dialect::Chatkit] {
+        for is_resumed in [false, true] {
+            let script = [
+                Act::More("a", growing("a", "1")),
+                Act::Item(None, Some(task("complete"))),
+                Act::More("b", list(&["b"], None)),
+            ];
+            let played = |world: &mut World| {
+                let mut writer = fresh(dialect);
+                play(world, &mut writer, &script, &|_| true);
+                if is_resumed { next_life(world, dialect) } else { writer }
+            };
+            let mut stopped = World::default();
+            let mut writer = played(&mut stopped);
+            writer.keep_what_was_told();
+            writer.remove_open_items();
+            stopped.commit(&mut writer);
+            stopped.check_reader();
+            assert_eq!(stopped.contents(), [task("complete")]);
+
+            let mut parked = World::default();
+            let mut writer = played(&mut parked);
+            writer.complete_items();
+            parked.commit(&mut writer);
+            parked.check_reader();
+            let all = [growing("a", "1"), task("complete"), list(&["b"], None)];
+            assert_eq!(parked.contents(), all);
+            // What follows replaces them.
+            let mut later = next_life(&parked, dialect);
+            play(&mut parked, &mut later, &script, &|_| true);
+            play(&mut parked, &mut later, &[Act::More("a", growing("ab", "1"))], &|_| true);
+            later.settle();
+            parked.commit(&mut later);
+            parked.check_reader();
+            let all = [growing("ab", "1"), task("complete"), list(&["b"], None)];
+            assert_eq!(parked.contents(), all);
+        }
+    }
+}
+
+/// Updates are small: no reader receives a whole widget for a word.
+#[test]
+fn open_items_are_told_in_updates() {
+    let mut writer = fresh(Dialect::Chatkit);
+    let mut world = World::default();
+    let script = [
+        Act::More("w", growing("a", "1")),
+        Act::More("w", growing("ab", "1")),
+        Act::More("l", list(&["a"], None)),
+        Act::More("l", list(&["a", "b"], Some("s"))),
+    ];
+    play(&mut world, &mut writer, &script, &|_| false);
+    writer.settle();
+    let kinds: Vec<String> = told(&mut writer)
+        .iter()
+        .map(|event| {
+            let event = serde_json::to_value(event).unwrap();
+            let update = event.pointer("/update/type").or(event.get("type"));
+            update.and_then(serde_json::Value::as_str).unwrap().to_owned()
+        })
+        .collect();
+    let expected = [
+        "thread.item.added",
+        "widget.streaming_text.value_delta",
+        "thread.item.added",
+        "workflow.task.added",
+        "thread.item.done",
+        "thread.item.done",
+    ];
+    assert_eq!(kinds, expected);
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use wire::chat::{ContentPart, OutputText};
 
 use super::*;
 
@@ -13,6 +12,10 @@ pub(super) enum Act {
     Text(&'static str),
     NewMessage,
     Item(Option<&'static str>, Option<ItemBody>),
+    /// A state of an item that stays open.
+    More(&'static str, ItemBody),
+    /// An annotation so many characters before the end.
+    Annotate(&'static str, usize),
     /// The last attempt has failed.
     Undo(Vec<Undone>),
 }
@@ -31,6 +34,28 @@ pub(super) fn widget(text: &str) -> ItemBody {
     ItemBody::Widget { widget, copy_text: None }
 }
 
+/// With a text that streams, and what else stands in the card.
+pub(super) fn growing(text: &str, rest: &str) -> ItemBody {
+    let children = json!([{"type": "Text", "id": "t", "value": text, "streaming": true}, {"type": "Title", "value": rest}]);
+    let widget = serde_json::from_value(json!({"type": "Card", "children": children})).unwrap();
+    ItemBody::Widget { widget, copy_text: None }
+}
+
+pub(super) fn list(tasks: &[&str], summary: Option<&str>) -> ItemBody {
+    let tasks: Vec<_> = tasks.iter().map(|title| json!({"type": "custom", "title": title})).collect();
+    let summary = summary.map(|title| json!({"title": title}));
+    let mut workflow = json!({"type": "custom", "tasks": tasks});
+    if let Some(summary) = summary {
+        workflow["summary"] = summary;
+    }
+    ItemBody::Workflow { workflow: serde_json::from_value(workflow).unwrap() }
+}
+
+pub(super) fn image(url: Option<&str>, progress: Option<f64>) -> ItemBody {
+    let image = url.map(|url| wire::chat::GeneratedImage { id: "i".into(), url: url.into() });
+    ItemBody::GeneratedImage { image, progress }
+}
+
 /// The database and a reader.
 #[derive(Default)]
 pub(super) struct World {
@@ -40,6 +65,8 @@ pub(super) struct World {
     /// Of items of earlier turns.
     pub(super) before: BTreeMap<Vec<u8>, ThreadItem>,
     pub(super) shown: Vec<(String, ItemBody)>,
+    /// Ids of those that are not complete.
+    pub(super) open: Vec<String>,
     pub(super) stored: Vec<store::StoredFrames>,
     pub(super) sequence: u64,
 }
@@ -102,24 +129,18 @@ impl World {
         match event {
             ChatEvent::ItemAdded { item } => {
                 assert!(self.place(&item.id).is_none(), "an item was received twice");
+                self.open.push(item.id.clone());
                 self.shown.push((item.id, item.body));
             }
             ChatEvent::ItemUpdated { item_id, update } => {
                 let place = self.place(&item_id).expect("a known item");
-                if let (Some(piece), ItemBody::AssistantMessage { content, .. }) =
-                    (update.appended_text(), &mut self.shown[place].1)
-                {
-                    if content.is_empty() {
-                        content.push(ContentPart::text(""));
-                    }
-                    let ContentPart::OutputText(OutputText { text, .. }) = &mut content[0];
-                    text.push_str(piece);
-                }
+                assert!(self.open.contains(&item_id), "an update of a complete item");
+                update.apply(&mut self.shown[place].1);
             }
             ChatEvent::ItemDone { item } => match self.place(&item.id) {
                 Some(place) => {
-                    let is_message = matches!(item.body, ItemBody::AssistantMessage { .. });
-                    assert!(is_message, "an item was received twice");
+                    assert!(self.open.contains(&item.id), "an item was received twice");
+                    self.open.retain(|id| *id != item.id);
                     self.shown[place].1 = item.body;
                 }
                 None => self.shown.push((item.id, item.body)),
@@ -130,6 +151,7 @@ impl World {
             },
             ChatEvent::ItemRemoved { item_id } => {
                 let place = self.place(&item_id).expect("a known item");
+                self.open.retain(|id| *id != item_id);
                 self.shown.remove(place);
             }
             _ => {}
@@ -180,19 +202,24 @@ pub(super) fn play(
             Act::Text(text) => drop(writer.text("a", text)),
             Act::NewMessage => drop(writer.new_message()),
             Act::Undo(parts) => writer.undo("a", &parts),
-            Act::Item(key, body) => {
-                let key = key.map(str::to_owned);
-                let earlier = key
-                    .as_deref()
-                    .filter(|key| writer.looks_up(key).is_some())
-                    .and_then(|key| world.with_key(key));
-                writer.item(SentItem { key, body }, earlier);
+            Act::Item(key, body) => send(world, writer, key, body, false),
+            Act::More(key, body) => send(world, writer, Some(key), Some(body), true),
+            Act::Annotate(title, from_end) => {
+                let source = json!({"type": "file", "title": title, "filename": "f"});
+                let source = serde_json::from_value(source).unwrap();
+                writer.annotate(vec![SentAnnotation { source, from_end }]);
             }
         }
         if commits(number) {
             world.commit(writer);
         }
     }
+}
+
+fn send(world: &World, writer: &mut ChatEvents, key: Option<&str>, body: Option<ItemBody>, more: bool) {
+    let found = key.filter(|key| writer.looks_up(key).is_some());
+    let earlier = found.and_then(|key| world.with_key(key));
+    writer.item(SentItem { key: key.map(str::to_owned), body, more }, earlier);
 }
 
 /// The writer of a later life.

@@ -1,0 +1,64 @@
+//! Annotations of a reply.
+
+use serde_json::{Value, json};
+use wire::FieldError;
+use wire::chat::Source;
+
+use super::icons;
+use crate::NodeError;
+use crate::execute::ports::SentAnnotation;
+use crate::schema::Schema;
+
+/// Most of one reply.
+const MOST: usize = 100;
+
+pub(super) fn schema() -> Value {
+    json!({"description": format!(
+        "At most {MOST} of `{{source, index?}}`. `source` is `{{type: url, title, url, attribution?}}`, `{{type: file, title, filename}}` or `{{type: entity, title, id, icon?, label?, inline_label?, interactive?, data?}}`, each with `description?`, `timestamp?` (RFC 3339) and `group?`. `index` is a position in this text, in Unicode characters (default: its end). Templates inside, or a template of the list.")})
+}
+
+fn source_schema() -> Value {
+    let text = json!({"type": "string"});
+    let kind = |kind: &str, required: Value, mut own: Value| {
+        if let Some(own) = own.as_object_mut() {
+            own.insert("type".to_owned(), json!({"const": kind}));
+            own.insert("timestamp".to_owned(), json!({"type": "string", "format": "date-time"}));
+            for name in ["title", "description", "group"] {
+                own.insert(name.to_owned(), text.clone());
+            }
+        }
+        json!({"if": {"properties": {"type": {"const": kind}}, "required": ["type"]},
+               "then": {"properties": own, "required": required, "additionalProperties": false}})
+    };
+    json!({"type": "object", "required": ["type", "title"],
+           "properties": {"type": {"enum": ["url", "file", "entity"]}},
+           "allOf": [
+               kind("url", json!(["url"]), json!({"url": {"type": "string", "pattern": "^https?://[^/]"}, "attribution": text})),
+               kind("file", json!(["filename"]), json!({"filename": text})),
+               kind("entity", json!(["id"]), json!({
+                   "id": text, "icon": icons::schema(), "label": text, "inline_label": text,
+                   "interactive": {"type": "boolean"}, "data": {"type": "object"}}))]})
+}
+
+/// Problems of a filled list, with pointers below `base`.
+pub(super) fn problems(list: &Value, base: &str) -> Vec<FieldError> {
+    let schema = json!({"type": "array", "maxItems": MOST, "items": {
+        "type": "object", "required": ["source"], "additionalProperties": false,
+        "properties": {"source": source_schema(), "index": {"type": "integer", "minimum": 0}}}});
+    Schema::problems_of(&schema, list, base)
+}
+
+/// The annotations of a text, from a list without problems. One behind the end of the text stands at its end.
+///
+/// # Errors
+/// `node.failed` for a source that is none.
+pub(super) fn of(list: &Value, text: &str) -> Result<Vec<SentAnnotation>, NodeError> {
+    let length = text.chars().count();
+    let annotation = |entry: &Value| {
+        let source: Source = serde_json::from_value(entry.get("source").cloned().unwrap_or_default())
+            .map_err(|error| NodeError::failed(format!("/annotations: {error}")))?;
+        let index = entry.get("index").and_then(Value::as_u64).and_then(|index| usize::try_from(index).ok());
+        Ok(SentAnnotation { source, from_end: length.saturating_sub(index.unwrap_or(length)) })
+    };
+    list.as_array().map(Vec::as_slice).unwrap_or_default().iter().map(annotation).collect()
+}
