@@ -149,3 +149,64 @@ test('a locked thread says why, and a closed one for good', () => {
   assert.deepEqual(lockOf(play(locked, updated({ type: 'closed' }))), { reason: 'This conversation is closed.', forGood: true });
   assert.equal(lockOf(play(locked, updated({ type: 'active' }))), null);
 });
+
+test('items of every kind are open until they are done', () => {
+  const item = (type, id, more) => ({ type, id, thread_id: 'thr_1', created_at: AT, ...more });
+  const text = (value, streaming) => ({ type: 'Card', children: [{ type: 'Text', id: 't', value, streaming }] });
+  let state = play(
+    say(empty(), 'k', 'Hi'),
+    { type: 'thread.item.added', item: item('widget', 'msg_2', { widget: text('He', true) }) },
+    update('msg_2', { type: 'widget.streaming_text.value_delta', component_id: 't', delta: 'llo', done: false }),
+    { type: 'thread.item.added', item: item('workflow', 'wf_3', { workflow: { type: 'custom', tasks: [], expanded: true } }) },
+    update('wf_3', { type: 'workflow.task.added', task_index: 0, task: { type: 'custom', title: 'Read' } }),
+    { type: 'thread.item.added', item: item('generated_image', 'msg_4') },
+    update('msg_4', { type: 'generated_image.updated', image: { id: 'i', url: '/i.png' }, progress: 0.5 }),
+  );
+  assert.equal(state.phase, 'replying');
+  assert.deepEqual(state.items.slice(1).map(({ role, status }) => [role, status]), [['widget', 'streaming'], ['tasks', 'streaming'], ['image', 'streaming']]);
+  assert.equal(state.items[1].widget.children[0].value, 'Hello');
+  assert.deepEqual(state.items[2].list.tasks, [{ text: 'Read', detail: '', state: 'none' }]);
+  assert.deepEqual(state.items[3].picture, { url: '/i.png', progress: 0.5 });
+  const before = state.items[1];
+  state = play(state, update('msg_2', { type: 'unknown' }));
+  assert.equal(state.items[1], before, 'an unknown update changes nothing');
+  state = play(state, { type: 'thread.item.done', item: item('widget', 'msg_2', { widget: text('Hello.', false), copy_text: 'Hello.' }) }, { type: 'thread.item.removed', item_id: 'msg_4' });
+  assert.deepEqual(state.items.map(({ role, status }) => [role, status]), [['user', 'sending'], ['widget', 'done'], ['tasks', 'streaming']]);
+  assert.equal(state.items[1].copyText, 'Hello.');
+  assert.equal(state.items[1].widget.children[0].value, 'Hello.');
+});
+
+test('the sources of a reply are listed once, and only web pages are linked', () => {
+  const of = (source, index) => ({ type: 'annotation', source, index });
+  const page = of({ type: 'url', title: 'A page', url: 'https://www.example.org/a' }, 3);
+  const annotations = [
+    page,
+    page,
+    of({ type: 'file', title: 'Plan', filename: 'plan.pdf' }),
+    of({ type: 'entity', id: 'e', title: 'Entity', label: 'Label' }),
+    of({ type: 'url', title: 'Bad', url: 'javascript:alert(1)' }),
+    of({ type: 'url', title: '', url: 'http://example.org/b', attribution: 'Ada' }),
+    of({ type: 'other', title: 'x' }),
+    { type: 'annotation' },
+    null,
+  ];
+  const message = reply('msg_1', 'It is.');
+  message.content[0].annotations = annotations.slice(0, 2);
+  let state = play(empty(), { type: 'thread.item.added', item: message });
+  for (const [at, annotation] of annotations.entries()) {
+    if (at >= 2) state = play(state, update('msg_1', { type: 'assistant_message.content_part.annotation_added', content_index: 0, annotation_index: at, annotation }));
+  }
+  assert.deepEqual(state.items[0].sources, [
+    { title: 'A page', href: 'https://www.example.org/a', detail: 'example.org' },
+    { title: 'plan.pdf', href: null, detail: 'Plan' },
+    { title: 'Label', href: null, detail: '' },
+    { title: 'Bad', href: null, detail: '' },
+    { title: 'http://example.org/b', href: 'http://example.org/b', detail: 'Ada' },
+  ]);
+});
+
+test('a thread says which hosts images may come from', () => {
+  const domains = (more) => play(empty(), { type: 'thread.created', thread: { ...THREAD, ...more } }).thread.domains;
+  assert.equal(domains({}), null);
+  assert.deepEqual(domains({ allowed_image_domains: ['e.org'] }), ['e.org']);
+});

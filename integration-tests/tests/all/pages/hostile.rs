@@ -95,7 +95,7 @@ async fn the_policy_stops_what_should_never_get_so_far() {
              const script = document.createElement('script');
              try { script.text = 'window.bad = 1'; document.body.append(script); } catch { blocked.push('types'); }
              try { document.body.insertAdjacentHTML('beforeend', '<b>x</b>'); } catch { blocked.push('types'); }
-             const image = new Image(); image.src = 'https://evil.example/x.png'; document.body.append(image);
+             const image = new Image(); image.src = 'http://evil.example/x.png'; document.body.append(image);
              await fetch('https://evil.example/').catch(() => {});
              await new Promise((resolve) => setTimeout(resolve, 200));
              return [window.bad ?? null, [...new Set(blocked)].sort()];",

@@ -314,6 +314,72 @@ async fn tasks_are_shown_where_they_stand_also_after_a_reload() {
 }
 
 #[tokio::test]
+async fn a_widget_grows_while_it_is_shown_and_is_the_same_after_a_reload() {
+    let t = TestService::start().await;
+    let card = |name: &str, text: &str, more: bool| {
+        let children = json!([
+            {"type": "Title", "value": "Your order"},
+            {"type": "Markdown", "id": "state", "value": text, "streaming": more},
+            {"type": "Image", "src": "javascript:alert(1)", "alt": "no"},
+            {"type": "Label", "value": "Why", "fieldName": "why"},
+            {"type": "Input", "name": "why"},
+            {"type": "Button", "label": "Cancel it", "onClickAction": {"type": "order.cancel"}},
+            {"type": "Button", "label": "Show it", "onClickAction": {"type": "show", "handler": "client"}}]);
+        json!({"name": name, "type": "widget", "key": "card", "more": more,
+               "widget": {"type": "Card", "children": children}})
+    };
+    let wait = |name: &str| json!({"name": name, "type": "delay", "seconds": 2});
+    let steps = |name: &str, titles: &[&str]| {
+        let tasks: Vec<_> = titles.iter().map(|title| json!({"type": "custom", "title": title})).collect();
+        json!({"name": name, "type": "show", "kind": "workflow", "key": "steps", "more": true,
+               "workflow": {"type": "custom", "tasks": tasks}})
+    };
+    let source = json!({"type": "url", "title": "The order", "url": "https://example.org/7"});
+    let nodes = [
+        card("opened", "On its", true),
+        steps("one", &["Read"]),
+        wait("wait"),
+        steps("two", &["Read", "Asked"]),
+        card("ended", "On its **way**", false),
+        json!({"name": "said", "type": "reply", "text": "See.", "annotations": [{"source": source}]}),
+    ];
+    let workflow = t.workflow().graph(graphs::chain(&nodes, None)).published().create().await;
+    let browser = open(&t, &workflow).await;
+    say(&browser, "Go").await;
+    browser.until("document.querySelectorAll('.tasks li').length === 1").await;
+    browser.until("document.querySelector('.message.widget')?.textContent.includes('On its')").await;
+    let typed = "const field = document.querySelector('.message.widget input');
+                 field.value = 'late'; field.dispatchEvent(new Event('input', {bubbles: true})); return 1";
+    browser.js(typed).await;
+    browser.until("document.querySelector('.message.widget strong')?.textContent === 'way'").await;
+    idle(&browser).await;
+    assert_eq!(browser.js("return document.querySelector('.message.widget input').value").await, "late");
+    let seen = async || {
+        assert_eq!(browser.js("return document.querySelectorAll('.tasks li').length").await, 2);
+        assert_eq!(
+            browser.js("return document.querySelectorAll('.message.widget img[src]').length").await,
+            0
+        );
+        let source = "return document.querySelector('.message.assistant a').href";
+        assert_eq!(browser.js(source).await, "https://example.org/7");
+        let buttons = "return [...document.querySelectorAll('.message.widget button')]
+                       .filter((b) => b.textContent.trim() && b.offsetParent)
+                       .map((b) => `${b.textContent.trim()} ${b.disabled}`).join()";
+        assert_eq!(browser.js(buttons).await, "Cancel it true,Show it false");
+    };
+    seen().await;
+    let event = "document.addEventListener('callboard-action', (e) => { window.acted = e.detail.action.type; });
+                 [...document.querySelectorAll('.message.widget button')].find((b) => b.textContent.includes('Show it')).click();
+                 return window.acted";
+    assert_eq!(browser.js(event).await, "show");
+    browser.assert_accessible("a widget in a conversation").await;
+    browser.reload().await;
+    browser.until("document.querySelector('.message.widget strong')?.textContent === 'way'").await;
+    seen().await;
+    browser.finish().await;
+}
+
+#[tokio::test]
 async fn a_locked_thread_says_why_and_a_closed_one_takes_no_message() {
     let t = TestService::start().await;
     let workflow = thread_status::desk(&t).await;

@@ -42,6 +42,7 @@ const ICONS = {
   edit: 'M4 20h4L19 9l-4-4L4 16zM13.5 6.5l4 4',
   bin: 'M5 7h14M10 7V4.5h4V7M7 7l1 12.5h8L17 7',
   down: 'M12 5v14M5.5 12.5 12 19l6.5-6.5',
+  next: 'M9 5.5 15.5 12 9 18.5',
 };
 
 /** A picture that says nothing a text does not say. */

@@ -1,19 +1,27 @@
 // What a conversation looks like, and how each event changes it. Pure: a state goes in, the next one comes out.
 
+import { sourcesOf } from './sources.js';
+import { applyUpdate } from './updates.js';
+
 /**
  * @typedef {object} Item
  * @property {string} key stays the same while the item is shown
  * @property {string | null} id the service's id; null until it has one
- * @property {'user' | 'assistant' | 'notice' | 'tasks'} role
+ * @property {'user' | 'assistant' | 'notice' | 'tasks' | 'widget' | 'image'} role
  * @property {string[]} parts texts; shown as one
  * @property {'sending' | 'unsent' | 'streaming' | 'done' | 'stopped' | 'abandoned' | 'broken'} status
  * @property {{level: string, title?: string}} [notice]
  * @property {{title: string | null, tasks: {text: string, detail: string, state: 'none' | 'loading' | 'complete'}[]}} [list]
+ * @property {import('./sources.js').Source[]} [sources] of a reply
+ * @property {object} [widget] the root of its components
+ * @property {string | null} [copyText] what a widget says as text
+ * @property {{url: string | null, progress: number | null}} [picture]
+ * @property {object} [stored] the item as the service sends it, to which updates apply
  */
 
 /**
  * @typedef {object} Conversation
- * @property {{id: string, title?: string, status?: object} | null} thread null until the service has made one
+ * @property {{id: string, title?: string, status?: object, domains?: string[] | null} | null} thread null until the service has made one
  * @property {Item[]} items the oldest first
  * @property {string | null} before where older items begin; null when all are here
  * @property {number} notices how many there were
@@ -130,8 +138,8 @@ const CHANGES = {
   'thread.updated': (state, { thread }) => ({ ...state, thread: headOf(thread) }),
   'thread.item.added': (state, { item }) => begun({ ...put(state, item, 'streaming'), progress: null }),
   'thread.item.updated': (state, { item_id: id, update }) =>
-    begun(edit(state, id, (item) => ({ ...item, parts: updated(item.parts, update) }))),
-  // Only a message that is being written continues; another item is complete.
+    begun(edit(state, id, (item) => updated(item, update))),
+  // Only an open item continues; another one is complete.
   'thread.item.replaced': (state, { item }) => {
     const known = state.items.find(({ id }) => id === item.id);
     return begun(put(state, item, known?.status === 'streaming' ? 'streaming' : 'done'));
@@ -159,8 +167,8 @@ const CHANGES = {
   }),
 };
 
-function headOf({ id, title, status }) {
-  return { id, title, status };
+function headOf({ id, title, status, allowed_image_domains: domains }) {
+  return { id, title, status, domains: Array.isArray(domains) ? domains : null };
 }
 
 function begun(state) {
@@ -201,18 +209,33 @@ const INCOMPLETE = { stopped: 'stopped', abandoned: 'abandoned', failed: 'broken
 
 /** Null for kinds that are not shown. */
 function fromService(stored) {
-  if (stored.type === 'task' || stored.type === 'workflow') {
-    const list = stored.type === 'task' ? { title: null, tasks: [stored.task].map(shownTask) } : shownList(stored.workflow);
-    return { key: stored.id, id: stored.id, role: 'tasks', parts: [], status: 'done', list };
-  }
-  const role = { user_message: 'user', assistant_message: 'assistant' }[stored.type];
-  if (!role) return null;
-  const parts = (stored.content ?? []).map(({ type, text }) => (type === 'input_tag' ? `@${text}` : (text ?? '')));
+  const shape = Object.hasOwn(SHAPES, stored.type) ? SHAPES[stored.type](stored) : null;
+  if (shape === null) return null;
   const status = stored.status === 'incomplete' ? (INCOMPLETE[stored.reason] ?? 'broken') : 'done';
-  return { key: stored.id, id: stored.id, role, parts, status };
+  return { key: stored.id, id: stored.id, parts: [], status, ...shape, stored };
 }
 
-function shownList({ tasks, summary }) {
+/** What is shown of an item, by its kind; null if it is unknown. */
+const SHAPES = {
+  user_message: ({ content }) => ({ role: 'user', parts: textsOf(content) }),
+  assistant_message: ({ content }) => ({ role: 'assistant', parts: textsOf(content), sources: sourcesOf(content ?? []) }),
+  task: ({ task }) => ({ role: 'tasks', list: { title: null, tasks: [task].map(shownTask) } }),
+  workflow: ({ workflow }) => ({ role: 'tasks', list: shownList(workflow) }),
+  widget: ({ widget, copy_text: text }) => (widget ? { role: 'widget', widget, copyText: text ?? null } : null),
+  generated_image: ({ image, progress }) => ({ role: 'image', picture: { url: image?.url ?? null, progress: progress ?? null } }),
+};
+
+function textsOf(content) {
+  return (content ?? []).map(({ type, text }) => (type === 'input_tag' ? `@${text}` : (text ?? '')));
+}
+
+/** An item after an update; it stays open, or complete. */
+function updated(item, update) {
+  const stored = item.stored && applyUpdate(item.stored, update);
+  return stored === item.stored ? item : { ...fromService(stored), key: item.key, status: item.status };
+}
+
+function shownList({ tasks = [], summary }) {
   const title = summary?.title ?? (summary?.duration === undefined ? null : `${summary.duration} s`);
   return { title, tasks: tasks.map(shownTask) };
 }
@@ -222,27 +245,4 @@ function shownTask({ title, title_query: query, content, queries = [], sources =
   const text = title ?? query ?? (queries.join(', ') || named.join(', ') || content || 'Task');
   const detail = [content, ...named].filter((part) => part && part !== text).join('\n');
   return { text, detail, state };
-}
-
-/** The texts behind an update, in either dialect. */
-function updated(parts, update) {
-  const { type, content_index: index = 0 } = update;
-  switch (type) {
-    case 'content_part_added':
-      return [...parts.slice(0, -1), (parts.at(-1) ?? '') + (update.part?.text ?? '')];
-    case 'assistant_message.content_part.text_delta':
-      return setPart(parts, index, (parts[index] ?? '') + update.delta);
-    case 'assistant_message.content_part.added':
-    case 'assistant_message.content_part.done':
-      return setPart(parts, index, update.content?.text ?? '');
-    default:
-      return parts;
-  }
-}
-
-function setPart(parts, index, text) {
-  const next = [...parts];
-  while (next.length < index) next.push('');
-  next[index] = text;
-  return next;
 }

@@ -2,6 +2,7 @@
 // in, where the chat asks for that.
 
 import { h, iconButton, set, setText } from '../dom.js';
+import { widgetActions } from './actions.js';
 import { ApiError, Api } from './api.js';
 import { lockOf } from './conversation.js';
 import { memory } from './memory.js';
@@ -45,7 +46,8 @@ class CallboardChat extends HTMLElement {
     this.status = new StatusView({ onAgain: again, onReconnect: () => dispatchEvent(new Event('online')) });
     const onEarlier = () => this.session.earlier();
     const onContinue = () => this.session.goOn();
-    this.messages = new MessagesView({ onAgain: again, onContinue, onEarlier }, this.status.progress);
+    const actions = widgetActions(this, () => this.session);
+    this.messages = new MessagesView({ onAgain: again, onContinue, onEarlier, actions }, this.status.progress);
     this.composer = new Composer({
       onSend: (text) => this.#say(text),
       onStop: () => this.session.stop(),

@@ -31,7 +31,8 @@ pub(super) async fn page(app: Anyone, id: Path<String>, request: HttpRequest) ->
     let PublicWorkflow { name, description, share_url, .. } = workflow;
     let named = user.is_some();
     let filling = context! { record, name, description, share_url, user };
-    let page = html::page(StatusCode::OK, "chat.html", filling)?;
+    let mut page = html::page(StatusCode::OK, "chat.html", filling)?;
+    html::allow_images(&mut page);
     if named { sign_in::private(page) } else { Ok(page) }
 }
 

@@ -2,7 +2,9 @@
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use actix_web::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
+};
 use minijinja::{Environment, Value};
 use wire::ErrorCode;
 
@@ -10,9 +12,14 @@ use super::assets;
 use crate::http::error::{ApiError, ApiResult};
 
 /// Nothing but our own files, no frame around it, and no text becomes code or markup.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
-                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
-                      require-trusted-types-for 'script'; trusted-types 'none'";
+fn policy(images: &str) -> String {
+    format!(
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src {images}; connect-src 'self'; \
+         base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+         require-trusted-types-for 'script'; trusted-types 'none'"
+    )
+}
+
 /// What no page of ours asks for.
 const PERMISSIONS: &str = "camera=(), microphone=(), geolocation=(), payment=(), usb=()";
 
@@ -27,13 +34,21 @@ pub(super) fn page(status: StatusCode, name: &str, filling: Value) -> ApiResult<
     Ok(HttpResponse::build(status)
         .insert_header((CONTENT_TYPE, "text/html; charset=utf-8"))
         .insert_header((CACHE_CONTROL, "no-cache"))
-        .insert_header(("Content-Security-Policy", POLICY))
+        .insert_header((CONTENT_SECURITY_POLICY, policy("'self'")))
         .insert_header(("Cross-Origin-Opener-Policy", "same-origin"))
         .insert_header(("Permissions-Policy", PERMISSIONS))
         .insert_header(("Referrer-Policy", "no-referrer"))
         .insert_header(("X-Content-Type-Options", "nosniff"))
         .insert_header(("X-Frame-Options", "DENY"))
         .body(html))
+}
+
+/// Allows images of other hosts, which widgets name. The page refuses those that its thread does not allow; text of a model never
+/// becomes an image.
+pub(super) fn allow_images(page: &mut HttpResponse) {
+    if let Ok(policy) = HeaderValue::from_str(&policy("'self' data: https:")) {
+        page.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
+    }
 }
 
 /// What the headers of a refusal say stands above its page too.

@@ -3,11 +3,14 @@
 import { h, icon, iconButton, set, setText } from '../../dom.js';
 import { MarkdownView } from '../../markdown/render.js';
 import { lockOf, textOf } from '../conversation.js';
+import { ImageView } from './image.js';
+import { SourcesView } from './sources.js';
+import { WidgetView } from './widget/widget.js';
 
 /** How far from the end somebody may be and still follow what comes, in px. */
 const NEAR = 80;
 
-const WHO = { user: 'You said', assistant: 'The reply', notice: 'A notice', tasks: 'Tasks' };
+const WHO = { user: 'You said', assistant: 'The reply', notice: 'A notice', tasks: 'Tasks', widget: 'A card', image: 'An image' };
 
 /** Shows items, each kept as one element while it is there. */
 export class MessagesView {
@@ -15,12 +18,13 @@ export class MessagesView {
   #follows = true;
 
   /**
-   * @param {{onAgain: () => void, onContinue: () => void, onEarlier: () => void}} asked
+   * @param {{onAgain: () => void, onContinue: () => void, onEarlier: () => void, actions: import('./widget/context.js').Ports}} asked
    * @param {HTMLElement} progress stands behind the last message
    */
-  constructor({ onAgain, onContinue, onEarlier }, progress) {
+  constructor({ onAgain, onContinue, onEarlier, actions }, progress) {
     this.onAgain = onAgain;
     this.onContinue = onContinue;
+    this.actions = actions;
     this.earlier = h('button', { type: 'button', class: 'earlier', hidden: true, onclick: onEarlier }, 'Show earlier messages');
     // What comes is announced when it is whole, by the page's status.
     this.log = h('div', { class: 'log', role: 'log', 'aria-live': 'off', 'aria-label': 'Messages' });
@@ -44,14 +48,14 @@ export class MessagesView {
         this.#shown.delete(key);
       }
     }
-    const last = state.items.findLast(({ role }) => role === 'user' || role === 'assistant');
+    const last = state.items.findLast(({ role }) => role !== 'notice' && role !== 'tasks');
     const canSay = state.phase === 'idle' && lockOf(state) === null;
     let at = this.log.firstElementChild;
     for (const item of state.items) {
       const view = this.#shown.get(item.key) ?? this.#make(item);
       if (view.element !== at) this.log.insertBefore(view.element, at);
       at = view.element.nextElementSibling;
-      view.show(item, item === last && canSay);
+      view.show(item, item === last && canSay, state.thread);
     }
     // What is put in front must not move what is being read.
     if (first !== null && first !== this.log.firstElementChild && first.isConnected) {
@@ -81,6 +85,10 @@ export class MessagesView {
         return new Said(this.onAgain);
       case 'tasks':
         return new Tasks();
+      case 'widget':
+        return new Widget(this.actions);
+      case 'image':
+        return new Picture();
       default:
         return new Notice(item);
     }
@@ -130,6 +138,7 @@ class Reply {
   constructor(onAgain, onContinue) {
     const text = h('div', { class: 'markdown' });
     this.view = new MarkdownView(text);
+    this.sources = new SourcesView();
     this.copy = iconButton('copy', 'Copy the reply', null, { 'data-copy': 'reply' });
     this.again = iconButton('again', 'Ask for another answer', onAgain);
     this.state = h('p', { class: 'state' });
@@ -137,7 +146,7 @@ class Reply {
     const goOn = h('button', { type: 'button', class: 'button small', 'data-action': 'continue', onclick: onContinue }, 'Continue');
     const retry = h('button', { type: 'button', class: 'button small', 'data-action': 'again', onclick: onAgain }, 'Try again');
     this.ways = h('div', { class: 'ways', hidden: true }, goOn, retry);
-    this.element = frame('assistant', text, this.state, this.ways, this.actions);
+    this.element = frame('assistant', text, this.sources.element, this.state, this.ways, this.actions);
   }
 
   show(item, isLast) {
@@ -151,6 +160,7 @@ class Reply {
     this.item = item;
     this.element.source = textOf(item);
     this.view.show(this.element.source);
+    this.sources.show(item.status === 'streaming' ? [] : (item.sources ?? []));
   }
 }
 
@@ -177,6 +187,37 @@ class Tasks {
 function task({ text, detail, state }) {
   const name = h('span', { dir: 'auto' }, h('span', { class: 'unseen' }, STATES[state] ?? ''), text);
   return h('li', { 'data-state': state }, name, detail ? h('span', { class: 'detail', dir: 'auto' }, detail) : null);
+}
+
+class Widget {
+  constructor(actions) {
+    this.view = new WidgetView(actions);
+    this.copy = iconButton('copy', 'Copy as text', null, { 'data-copy': 'reply' });
+    this.actions = h('div', { class: 'actions' }, this.copy);
+    this.element = frame('widget', this.view.element, this.actions);
+  }
+
+  show(item, _, thread) {
+    const domains = thread?.domains ?? null;
+    set(this.element, 'data-status', item.status);
+    set(this.actions, 'hidden', item.copyText === null || item.status === 'streaming');
+    if (item === this.item && String(domains) === this.domains) return;
+    this.item = item;
+    this.domains = String(domains);
+    this.element.source = item.copyText ?? '';
+    this.view.show(item.widget, { itemId: item.id, domains });
+  }
+}
+
+class Picture {
+  constructor() {
+    this.view = new ImageView();
+    this.element = frame('image', this.view.element);
+  }
+
+  show(item) {
+    this.view.show(item.picture, item.status === 'streaming');
+  }
 }
 
 class Notice {
