@@ -249,3 +249,19 @@ async fn an_invoice_is_read_checked_and_read_again() {
     let problems = json!(["the lines come to 87.5, the net amount is 100"]);
     assert_eq!((&done["output"]["sound"], &done["output"]["problems"]), (&json!(false), &problems));
 }
+
+#[tokio::test]
+async fn the_gallery_shows_one_of_each() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().graph(graph("gallery.json")).published().create().await;
+    let client = t.visitor();
+    let turn = client.say(&workflow.id, "Where is my order?").await.unwrap();
+    assert_eq!((turn.text.as_str(), turn.error), ("It left on Monday, and arrives on Thursday.", None));
+    let thread = client.thread(&workflow.id, &turn.thread_id).await.unwrap();
+    let kind = |item: &wire::chat::ThreadItem| {
+        serde_json::to_value(item).unwrap()["type"].as_str().unwrap().to_owned()
+    };
+    let kinds: Vec<String> = thread.items.data.iter().map(kind).collect();
+    assert_eq!(kinds, ["user_message", "workflow", "widget", "assistant_message", "end_of_turn"]);
+    assert_eq!(thread.title.as_deref(), Some("Order 7"));
+}

@@ -20,6 +20,7 @@ mod bad_http;
 mod bad_input;
 mod busy_thread;
 mod changes;
+mod chatkit_models;
 mod clock;
 mod code;
 mod command_line;

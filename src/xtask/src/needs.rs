@@ -23,15 +23,27 @@ enum Install {
     Cargo(&'static str),
     /// [`NPM_PACKAGES`], kept below `target`.
     Npm,
-    /// [`PIP_PACKAGES`], kept below `target`.
-    Pip,
+    /// These packages in this folder below `target`, and arguments of pip.
+    Pip(&'static str, &'static [&'static str]),
 }
 
 /// Rules of accessibility, run in the pages; another implementation of signed tokens; and an OpenID provider. Installed
 /// together: npm removes what it is not told of.
 const NPM_PACKAGES: [&str; 3] = ["axe-core@4.14.1", "jose@6.2.17", "oidc-provider@9.13.3"];
 /// Another implementation of signed tokens, and the cryptography under it.
-const PIP_PACKAGES: [&str; 2] = ["PyJWT==2.15.1", "cryptography==50.0.2"];
+const PYJWT_PACKAGES: &[&str] = &["PyJWT==2.15.1", "cryptography==50.0.2"];
+/// The models of the ChatKit protocol, without the packages that only its server needs.
+const CHATKIT_PACKAGES: &[&str] = &[
+    "--no-deps",
+    "openai-chatkit==1.6.5",
+    "pydantic==2.12.5",
+    "pydantic-core==2.41.5",
+    "annotated-types==0.8.0",
+    "typing-extensions==4.16.0",
+    "typing-inspection==0.4.5",
+    "jinja2==3.1.6",
+    "markupsafe==3.0.4",
+];
 /// Below the workspace's root.
 const TOOLS: &str = "target/xtask/tools";
 /// In [`TOOLS`].
@@ -39,6 +51,7 @@ const AXE_FILE: &str = "node_modules/axe-core/axe.min.js";
 const JOSE_FOLDER: &str = "node_modules/jose";
 const PROVIDER_FOLDER: &str = "node_modules/oidc-provider";
 const PYTHON_FOLDER: &str = "python";
+const CHATKIT_FOLDER: &str = "chatkit";
 
 const NEEDS: &[Need] = &[
     Need {
@@ -98,8 +111,14 @@ const NEEDS: &[Need] = &[
     Need {
         name: "pyjwt",
         found: |root| imports(&tool(root, PYTHON_FOLDER), "jwt, cryptography"),
-        install: Install::Pip,
+        install: Install::Pip(PYTHON_FOLDER, PYJWT_PACKAGES),
         why: "the test that judges tokens as a third implementation does",
+    },
+    Need {
+        name: "chatkit",
+        found: |root| imports(&tool(root, CHATKIT_FOLDER), "chatkit.types"),
+        install: Install::Pip(CHATKIT_FOLDER, CHATKIT_PACKAGES),
+        why: "the test that reads what the chat sends with the models of the ChatKit protocol",
     },
     Need {
         name: "script",
@@ -141,9 +160,9 @@ pub(crate) fn provide(root: &Path) -> Vec<(String, String)> {
             Install::Npm => run::run(
                 run::command("npm").current_dir(root).args(NPM_INSTALL).arg(TOOLS).args(NPM_PACKAGES),
             ),
-            Install::Pip => {
-                let folder = tool(root, PYTHON_FOLDER);
-                run::run(run::command("python3").args(PIP_INSTALL).arg(folder).args(PIP_PACKAGES))
+            Install::Pip(folder, packages) => {
+                let folder = tool(root, folder);
+                run::run(run::command("python3").args(PIP_INSTALL).arg(folder).args(packages))
             }
         };
         if let Err(error) = tried {
@@ -159,6 +178,7 @@ pub(crate) fn provide(root: &Path) -> Vec<(String, String)> {
         ("CALLBOARD_JOSE", JOSE_FOLDER),
         ("CALLBOARD_OIDC_PROVIDER", PROVIDER_FOLDER),
         ("CALLBOARD_PYJWT", PYTHON_FOLDER),
+        ("CALLBOARD_CHATKIT", CHATKIT_FOLDER),
     ];
     let named = tools.map(|(name, path)| (name.to_owned(), tool(root, path).display().to_string()));
     variables.extend(named);
@@ -174,9 +194,9 @@ impl Install {
             }
             Self::Cargo(name) => format!("cargo install --locked {name}"),
             Self::Npm => format!("npm {} {TOOLS} {}", NPM_INSTALL.join(" "), NPM_PACKAGES.join(" ")),
-            Self::Pip => {
-                let (how, what) = (PIP_INSTALL.join(" "), PIP_PACKAGES.join(" "));
-                format!("python3 {how} {TOOLS}/{PYTHON_FOLDER} {what}")
+            Self::Pip(folder, packages) => {
+                let (how, what) = (PIP_INSTALL.join(" "), packages.join(" "));
+                format!("python3 {how} {TOOLS}/{folder} {what}")
             }
         }
     }

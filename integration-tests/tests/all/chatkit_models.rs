@@ -1,0 +1,165 @@
+//! What the chat sends, read with the models of the public package `openai-chatkit`.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use client::ChatOptions;
+use integration_tests::{TestService, chat, graphs};
+use serde_json::{Map, Value, json};
+use wire::chat::{ChatOperation, ChatRequest, Dialect, UserMessageInput};
+
+/// A node of each kind of item and event.
+fn gallery() -> Vec<Value> {
+    let source = |kind: &str, more: Value| {
+        let mut source = json!({"type": kind, "title": "S", "description": "d", "timestamp": "2026-01-02T03:04:05Z", "group": "g"});
+        source.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        source
+    };
+    let url = source("url", json!({"url": "https://example.org/a", "attribution": "A"}));
+    let file = source("file", json!({"filename": "a.pdf"}));
+    let entity = source(
+        "entity",
+        json!({"id": "e", "icon": "user", "label": "L", "inline_label": "l", "interactive": true, "data": {"x": "1"}}),
+    );
+    let tasks = json!([
+        {"type": "custom", "title": "t", "icon": "lucide:upload", "content": "c", "status_indicator": "complete"},
+        {"type": "web_search", "title": "t", "title_query": "q", "queries": ["q"], "sources": [url]},
+        {"type": "thought", "content": "c"}, {"type": "file", "sources": [file]}, {"type": "image"}]);
+    let card = |text: &str, streaming: bool, title: &str, badge: &str| {
+        json!({"type": "Card", "size": "md", "status": {"text": "s", "icon": "check"}, "children": [
+        {"type": "Title", "value": title},
+        {"type": "Row", "id": "row", "gap": 2, "children": [{"type": "Badge", "label": badge}]},
+        {"type": "Markdown", "id": "text", "value": text, "streaming": streaming},
+        {"type": "Form", "onSubmitAction": {"type": "save", "payload": {"id": 7}}, "children": [
+            {"type": "Input", "name": "a.b"}, {"type": "Select", "name": "s", "options": [{"label": "l", "value": "v"}]},
+            {"type": "Button", "label": "Save", "submit": true, "iconStart": "check"}]},
+        {"type": "Chart", "data": [{"x": "a", "y": 1}], "series": [{"type": "bar", "dataKey": "y"}], "xAxis": "x"},
+        {"type": "Table", "children": [{"type": "Table.Row", "children": [{"type": "Table.Cell", "children": []}]}]}]})
+    };
+    let widget = |name: &str, widget: Value, more: bool| json!({"name": name, "type": "widget", "key": "w", "widget": widget, "more": more, "copy_text": "c"});
+    let list = |name: &str, count: usize, more: bool| {
+        let tasks: Vec<Value> = tasks.as_array().unwrap().iter().take(count).cloned().collect();
+        json!({"name": name, "type": "show", "kind": "workflow", "key": "l", "more": more,
+               "workflow": {"type": "reasoning", "tasks": tasks, "summary": {"duration": 3}, "expanded": true}})
+    };
+    let image = |name: &str, url: &str, more: bool| {
+        json!({"name": name, "type": "show", "kind": "image", "key": "i", "more": more, "progress": 0.5,
+        "image": {"url": url}})
+    };
+    vec![
+        json!({"name": "said", "type": "reply", "text": "Hi [there", "pieces": "words", "annotations": [{"index": 2, "source": url}, {"source": file}, {"source": entity}]}),
+        widget("w1", card("a", true, "t", "b"), true),
+        widget("w2", card("ab", true, "t", "b"), true),
+        widget("w2b", card("ab", true, "t", "B"), true),
+        widget("w3", card("ab", false, "u", "B"), true),
+        widget(
+            "w4",
+            json!({"type": "ListView", "children": [{"type": "ListViewItem", "children": []}]}),
+            false,
+        ),
+        widget("w5", card("replaced", false, "t", "b"), false),
+        list("l1", 1, true),
+        list("l2", 5, true),
+        list("l3", 5, false),
+        image("i1", "https://example.org/1", true),
+        image("i2", "https://example.org/2", true),
+        image("i3", "https://example.org/3", false),
+        json!({"name": "none", "type": "show", "kind": "image"}),
+        json!({"name": "task", "type": "show", "kind": "task", "key": "t", "task": tasks[0]}),
+        json!({"name": "gone", "type": "show", "kind": "task", "key": "t", "task": null}),
+        json!({"name": "p", "type": "progress", "text": "Working …"}),
+        json!({"name": "n", "type": "notice", "message": "m", "level": "warning", "title": "t"}),
+        json!({"name": "e", "type": "client_effect", "effect": "f", "data": {"none": null}}),
+        json!({"name": "h", "type": "hidden", "content": "h"}),
+        json!({"name": "thread", "type": "thread", "title": "T", "status": "locked", "reason": "r", "image_domains": ["example.org"]}),
+        json!({"name": "end", "type": "show", "kind": "end_of_turn"}),
+        json!({"name": "more", "type": "reply", "text": "Bye", "new_message": true}),
+    ]
+}
+
+/// What the models refuse, or lose a member of.
+fn read(lines: &[Value]) {
+    if let Ok(line) = std::env::var("CALLBOARD_MISSING_CHATKIT") {
+        panic!("openai-chatkit is not there: run `{line}`");
+    }
+    let folder =
+        std::env::var("CALLBOARD_CHATKIT").expect("CALLBOARD_CHATKIT is set: run `cargo xtask test`");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/oracle/chatkit_models.py");
+    let mut command = Command::new("python3");
+    command.env("PYTHONPATH", folder).args(["-B", "-W", "ignore", script]);
+    let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut text = String::new();
+    lines.iter().for_each(|line| text.push_str(&format!("{line}\n")));
+    process.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let output = process.wait_with_output().unwrap();
+    let found = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{found}");
+    assert!(found.contains(r#""event""#), "{found}");
+}
+
+#[tokio::test]
+async fn every_event_and_every_answer_fits_the_public_models() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().graph(graphs::chain(&gallery(), None)).published().create().await;
+    let failing = json!({"name": "a", "type": "assert", "when": "false", "message": "no"});
+    let failing = t.workflow().graph(graphs::chain(&[failing], None)).published().create().await;
+    let client = t.visitor();
+    let options = ChatOptions { dialect: Some(Dialect::Chatkit), ..ChatOptions::default() };
+    let mut lines = Vec::new();
+    let mut thread = String::new();
+    for workflow in [&workflow, &failing] {
+        let input = UserMessageInput::text("Hello");
+        let request = ChatRequest { operation: ChatOperation::CreateThread { input }, metadata: Map::new() };
+        let mut turn = client.follow(&workflow.id, &request, &options).await.unwrap();
+        while let Some(event) = turn.next().await.unwrap() {
+            let event = serde_json::to_value(&event.event).unwrap();
+            if let Some(id) = event.pointer("/thread/id").filter(|_| thread.is_empty()) {
+                thread = id.as_str().unwrap().to_owned();
+            }
+            lines.push(json!({"kind": "event", "value": event}));
+        }
+    }
+    let kind = |line: &Value| {
+        let event = &line["value"];
+        event.pointer("/update/type").or(event.get("type")).and_then(Value::as_str).unwrap().to_owned()
+    };
+    let kinds: BTreeSet<String> = lines.iter().map(kind).collect();
+    for wanted in [
+        "assistant_message.content_part.added",
+        "assistant_message.content_part.annotation_added",
+        "assistant_message.content_part.done",
+        "assistant_message.content_part.text_delta",
+        "client_effect",
+        "error",
+        "generated_image.updated",
+        "notice",
+        "progress_update",
+        "stream_options",
+        "thread.created",
+        "thread.item.added",
+        "thread.item.done",
+        "thread.item.removed",
+        "thread.item.replaced",
+        "thread.updated",
+        "widget.component.updated",
+        "widget.root.updated",
+        "widget.streaming_text.value_delta",
+        "workflow.task.added",
+    ] {
+        assert!(kinds.contains(wanted), "{wanted} is not among {kinds:?}");
+    }
+    for (kind, operation, params) in [
+        ("thread", "threads.get_by_id", json!({"thread_id": thread})),
+        ("items", "items.list", json!({"thread_id": thread, "limit": 50})),
+        ("threads", "threads.list", json!({})),
+    ] {
+        let cookie = format!("callboard_visitor={}", client.cookie("callboard_visitor").unwrap());
+        let headers = [("content-type", "application/json"), ("cookie", cookie.as_str())];
+        let answer =
+            t.send("POST", "/api/chat", &headers, &chat::ask(&workflow, operation, params).to_string()).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        lines.push(json!({"kind": kind, "value": answer.json().unwrap()}));
+    }
+    read(&lines);
+}
