@@ -257,6 +257,7 @@ mod tests {
                 "CALLBOARD_MISSING_JOSE",
                 "CALLBOARD_MISSING_OIDC_PROVIDER",
                 "CALLBOARD_MISSING_PYJWT",
+                "CALLBOARD_MISSING_CHATKIT",
                 "CALLBOARD_MISSING_SCRIPT",
             ]
         );

@@ -1,5 +1,6 @@
 //! What a chat turn tells its readers: the assistant's messages, items, progress, notices. Pure but for ids and time.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use engine::ports::{ImmediateEvent, SentAnnotation, SentItem, ThreadChange, Undone};
@@ -32,6 +33,8 @@ pub(crate) struct ChatEvents {
     message: Option<Message>,
     /// Whether readers know the message as a complete one: it is compared when it is complete again.
     again: bool,
+    /// Of complete messages with annotations: where these were added.
+    places: HashMap<ItemKey, Vec<usize>>,
     /// A message that an earlier life had begun, until the run has got to it.
     open: Option<Message>,
     /// Not told yet; before what the message has to tell.
@@ -58,7 +61,8 @@ impl ChatEvents {
         (sent, open): (Sent, Option<Message>),
     ) -> Self {
         let (message, again, events, rows) = (None, false, Vec::new(), Rows::default());
-        Self { thread, run, question, dialect, ids, clock, sent, message, again, open, events, rows }
+        let places = HashMap::new();
+        Self { thread, run, question, dialect, ids, clock, sent, message, again, places, open, events, rows }
     }
 
     /// The rows of items that an earlier life has created or changed. What other turns made of them readers are told.
@@ -142,6 +146,10 @@ impl ChatEvents {
             return;
         }
         let (id, item) = (message.id(), message.item(incomplete));
+        let places = message.places();
+        if !places.is_empty() {
+            self.places.insert(id, places);
+        }
         if again {
             let changes = self.sent.add(id, item, None, false);
             self.apply(changes);
@@ -314,7 +322,8 @@ impl EventWriter for ChatEvents {
                 Undone::Message(bytes) => {
                     self.take_back();
                     if let Some((id, item)) = self.sent.undo() {
-                        let mut message = Message::reopened(id, self.thread, self.dialect, item);
+                        let places = self.places.remove(&id).unwrap_or_default();
+                        let mut message = Message::reopened(id, self.thread, self.dialect, item, &places);
                         message.rewind(bytes);
                         (self.message, self.again) = (Some(message), true);
                     }

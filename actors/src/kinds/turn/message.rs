@@ -29,6 +29,8 @@ pub(super) struct Message {
     created_at: Timestamp,
     dialect: Dialect,
     text: String,
+    /// Unicode characters of the text.
+    length: usize,
     told: Told,
     /// Each with the bytes of text before it was added.
     annotations: Vec<(usize, Annotation)>,
@@ -40,7 +42,7 @@ impl Message {
     pub(super) fn new(id: ItemKey, thread: ThreadId, created_at: Timestamp, dialect: Dialect) -> Self {
         let (text, told) = (String::new(), Told::Nothing);
         let (annotations, told_annotations) = (Vec::new(), Vec::new());
-        Self { id, thread, created_at, dialect, text, told, annotations, told_annotations }
+        Self { id, thread, created_at, dialect, text, length: 0, told, annotations, told_annotations }
     }
 
     /// The message of an earlier life, of which readers know `told`.
@@ -55,19 +57,29 @@ impl Message {
         Self { told: Told::Earlier(told.text), told_annotations: told.annotations, ..new }
     }
 
-    /// A complete message that is open again. Readers are told of it when it is complete.
-    pub(super) fn reopened(id: ItemKey, thread: ThreadId, dialect: Dialect, item: ThreadItem) -> Self {
+    /// A complete message that is open again, with where its annotations were added. Readers are told of it when it is complete.
+    pub(super) fn reopened(
+        id: ItemKey,
+        thread: ThreadId,
+        dialect: Dialect,
+        item: ThreadItem,
+        places: &[usize],
+    ) -> Self {
         let mut message = Self::new(id, thread, item.created_at, dialect);
         let ItemBody::AssistantMessage { content, .. } = item.body else { return message };
+        let mut places = places.iter().copied();
         for ContentPart::OutputText(OutputText { text, annotations }) in content {
-            message.text.push_str(&text);
-            message.annotations.extend(annotations.into_iter().map(|annotation| {
-                let index = annotation.index.and_then(|index| usize::try_from(index).ok());
-                let place = index.and_then(|index| message.text.char_indices().nth(index));
-                (place.map_or(message.text.len(), |(bytes, _)| bytes), annotation)
-            }));
+            message.append(&text);
+            let end = message.text.len();
+            let placed = annotations.into_iter().map(|annotation| (places.next().unwrap_or(end), annotation));
+            message.annotations.extend(placed);
         }
         message
+    }
+
+    /// Bytes of text before each annotation was added.
+    pub(super) fn places(&self) -> Vec<usize> {
+        self.annotations.iter().map(|(place, _)| *place).collect()
     }
 
     pub(super) fn id(&self) -> ItemKey {
@@ -80,11 +92,12 @@ impl Message {
 
     pub(super) fn append(&mut self, piece: &str) {
         self.text.push_str(piece);
+        self.length += piece.chars().count();
     }
 
     /// Adds an annotation `from_end` characters before the end of the text; an equal one is there once.
     pub(super) fn annotate(&mut self, source: Source, from_end: usize) {
-        let index = self.text.chars().count().saturating_sub(from_end);
+        let index = self.length.saturating_sub(from_end);
         let annotation = Annotation { source, index: u64::try_from(index).ok() };
         if !self.annotations.iter().any(|(_, known)| *known == annotation) {
             self.annotations.push((self.text.len(), annotation));
@@ -99,6 +112,7 @@ impl Message {
         {
             self.told = Told::Earlier(self.text.get(..told).unwrap_or_default().to_owned());
         }
+        self.length -= self.text.get(left..).unwrap_or_default().chars().count();
         self.text.truncate(left);
         self.annotations.retain(|(bytes, _)| *bytes <= left);
     }
@@ -154,6 +168,9 @@ impl Message {
     }
 
     fn tell_annotations(&mut self, events: &mut Vec<ChatEvent>) {
+        if self.annotations.is_empty() {
+            return;
+        }
         let now: Vec<Annotation> = self.all_annotations();
         if self.told_annotations.starts_with(&now) {
             return;
@@ -200,6 +217,7 @@ impl Message {
             && told.len() > self.text.len()
         {
             self.text.clone_from(told);
+            self.length = self.text.chars().count();
         }
         if self.told_annotations.starts_with(&self.all_annotations()) {
             let told = std::mem::take(&mut self.told_annotations);

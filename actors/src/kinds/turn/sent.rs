@@ -25,6 +25,8 @@ enum Entry {
     State(usize, ItemBody),
     /// The same, sent before another turn changed the item.
     Old(usize, ItemBody),
+    /// What readers of an earlier life know of a state of an open item: what updates could say of it.
+    Seen(usize, ItemBody),
     /// A state that was sent before a newer one of the same item.
     Stale(usize),
     /// The removal of an item.
@@ -36,17 +38,34 @@ enum Entry {
 impl Entry {
     fn item(&self) -> Option<usize> {
         match self {
-            Self::State(item, _) | Self::Old(item, _) | Self::Stale(item) | Self::Removed(item) => {
-                Some(*item)
-            }
+            Self::State(item, _)
+            | Self::Old(item, _)
+            | Self::Seen(item, _)
+            | Self::Stale(item)
+            | Self::Removed(item) => Some(*item),
             Self::Nothing => None,
         }
     }
 
     fn state(&self) -> Option<&ItemBody> {
         match self {
-            Self::State(_, state) | Self::Old(_, state) => Some(state),
+            Self::State(_, state) | Self::Old(_, state) | Self::Seen(_, state) => Some(state),
             Self::Stale(_) | Self::Removed(_) | Self::Nothing => None,
+        }
+    }
+
+    /// Whether the state was sent, as far as it can be seen.
+    fn says(&self, state: &ItemBody) -> bool {
+        match (self, state) {
+            // The progress of the first state is in no event.
+            (
+                Self::Seen(_, ItemBody::GeneratedImage { image: seen, progress: None }),
+                ItemBody::GeneratedImage { image, .. },
+            ) => seen == image,
+            (Self::Seen(_, seen), state) => {
+                discriminant(seen) == discriminant(state) && updates::between(seen, state).is_empty()
+            }
+            (entry, state) => entry.state() == Some(state),
         }
     }
 }
@@ -58,6 +77,8 @@ pub(super) struct Sent {
     entries: Vec<Entry>,
     /// How many entries the run has produced.
     at: usize,
+    /// Bytes of the states of open items that an earlier life has sent.
+    seen_bytes: usize,
 }
 
 // What the list holds.
@@ -127,7 +148,7 @@ impl Sent {
         // The text of a message is known when it is complete.
         let is_message = matches!(was, ItemBody::AssistantMessage { .. });
         let may_differ = !equal && !item.wire.is_hidden() && (item.is_told || item.is_gone() && is_message);
-        is_created && same_key && same_kind && (was == state || may_differ)
+        is_created && same_key && same_kind && (entry.says(state) || may_differ)
     }
 
     /// Id and time of the message that comes next in the list.
@@ -140,7 +161,7 @@ impl Sent {
     pub(super) fn is_next(&mut self, item: usize, state: &ItemBody) -> bool {
         self.seek(|sent, at, equal| {
             let entry = sent.entries.get(at).filter(|entry| entry.item() == Some(item));
-            entry.is_some_and(|entry| !equal || entry.state() == Some(state))
+            entry.is_some_and(|entry| !equal || entry.says(state))
         })
     }
 
@@ -281,8 +302,15 @@ impl Sent {
     fn produce_next(&mut self, item: usize, state: ItemBody, more: bool) -> Vec<Change> {
         let Some(entry) = self.entries.get_mut(self.at) else { return Vec::new() };
         self.at += 1;
-        let completes = !more && self.items.get(item).is_some_and(Item::is_open);
-        if entry.state() == Some(&state) && !completes {
+        let known = self.items.get_mut(item);
+        let completes = !more && known.as_ref().is_some_and(|item| item.is_open());
+        if entry.says(&state) && !completes {
+            if matches!(entry, Entry::Seen(..)) {
+                if let Some(Item { open: Some(open), .. }) = known {
+                    open.clone_from(&state);
+                }
+                *entry = Entry::State(item, state);
+            }
             return Vec::new();
         }
         *entry = Entry::State(item, state.clone());
@@ -337,7 +365,7 @@ impl Sent {
                 let item = self.items.get(*item)?;
                 Some((item.id, ThreadItem { body: state.clone(), ..item.wire.clone() }))
             }
-            Entry::State(..) | Entry::Old(..) | Entry::Stale(_) => None,
+            Entry::State(..) | Entry::Old(..) | Entry::Seen(..) | Entry::Stale(_) => None,
             Entry::Removed(_) | Entry::Nothing => {
                 self.entries.remove(self.at);
                 None

@@ -10,6 +10,7 @@ use wire::ErrorCode;
 use wire::chat::ItemBody;
 
 use super::Failure;
+use super::ports::SentAnnotation;
 use super::recorded::RecordedStep;
 use crate::limits;
 use crate::{NodeError, RunError};
@@ -28,6 +29,9 @@ const MAX_INPUTS: u64 = 256 << 20;
 const MAX_ITEMS: u64 = 1_000;
 const MAX_ITEM: usize = 1 << 20;
 const MAX_ITEM_BYTES: u64 = 64 << 20;
+/// Annotations that a run sends, and bytes of all of them as JSON.
+const MAX_ANNOTATIONS: u64 = 1_000;
+const MAX_ANNOTATION_BYTES: u64 = 1 << 20;
 
 /// Counts what a run uses. What goes over a limit ends the run, whatever the graph says about errors.
 pub(crate) struct Budget {
@@ -37,6 +41,8 @@ pub(crate) struct Budget {
     inputs: AtomicU64,
     items: AtomicU64,
     item_bytes: AtomicU64,
+    annotations: AtomicU64,
+    annotation_bytes: AtomicU64,
     /// Permits of nodes that do work themselves. It is never closed.
     working: Semaphore,
     error: Mutex<Option<RunError>>,
@@ -68,6 +74,8 @@ impl Budget {
             inputs: AtomicU64::new(0),
             items: AtomicU64::new(0),
             item_bytes: AtomicU64::new(0),
+            annotations: AtomicU64::new(0),
+            annotation_bytes: AtomicU64::new(0),
             working: Semaphore::new(MAX_WORKING),
             error: Mutex::new(None),
             exceeded: CancellationToken::new(),
@@ -95,6 +103,24 @@ impl Budget {
         let all = self.item_bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
         if items > MAX_ITEMS || all > MAX_ITEM_BYTES {
             let most = format!("more than {MAX_ITEMS} items or {MAX_ITEM_BYTES} bytes of items in one run");
+            return Err(limits::too_large(&most));
+        }
+        Ok(())
+    }
+
+    /// More annotations of messages.
+    pub(super) fn annotations(&self, added: &[SentAnnotation]) -> Result<(), NodeError> {
+        let sizes = added.iter().filter_map(|annotation| serde_json::to_string(&annotation.source).ok());
+        let bytes: usize = sizes.map(|text| text.len()).sum();
+        let add = |counter: &AtomicU64, amount: usize| {
+            let amount = u64::try_from(amount).unwrap_or(u64::MAX);
+            counter.fetch_add(amount, Ordering::Relaxed).saturating_add(amount)
+        };
+        let (count, all) = (add(&self.annotations, added.len()), add(&self.annotation_bytes, bytes));
+        if count > MAX_ANNOTATIONS || all > MAX_ANNOTATION_BYTES {
+            let most = format!(
+                "more than {MAX_ANNOTATIONS} annotations or {MAX_ANNOTATION_BYTES} bytes of them in one run"
+            );
             return Err(limits::too_large(&most));
         }
         Ok(())

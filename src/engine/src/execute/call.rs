@@ -149,8 +149,13 @@ impl Call<'_> {
     }
 
     /// Annotates what this attempt has said to the current message.
-    pub(crate) async fn annotate(&self, annotations: Vec<SentAnnotation>) {
+    ///
+    /// # Errors
+    /// `node.result_too_large` for more than 1,000 annotations of a run, or 1 MiB of them.
+    pub(crate) async fn annotate(&self, annotations: Vec<SentAnnotation>) -> Result<(), Failure> {
+        self.env.budget.annotations(&annotations)?;
         self.output.annotate(self.slot, annotations).await;
+        Ok(())
     }
 
     /// What this attempt has said to the current message does not stand.

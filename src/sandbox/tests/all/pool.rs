@@ -10,10 +10,12 @@ use uuid::Uuid;
 
 use crate::*;
 
+/// Whether any of its threads is there. The first one may be a zombie before the others are gone, and is one until the process is
+/// waited for; its memory is gone then.
 fn lives(worker: u32) -> bool {
-    // A zombie lives for `kill`, but its memory is gone.
-    let status = std::fs::read_to_string(format!("/proc/{worker}/stat")).unwrap_or_default();
-    !status.is_empty() && !status.contains(") Z ")
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{worker}/task")) else { return false };
+    let status = |thread: std::fs::DirEntry| std::fs::read_to_string(thread.path().join("stat"));
+    threads.flatten().filter_map(|thread| status(thread).ok()).any(|status| !status.contains(") Z "))
 }
 
 /// Processes that this one has started.

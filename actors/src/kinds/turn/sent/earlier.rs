@@ -2,9 +2,13 @@
 
 use kernel::ItemKey;
 use store::FoundItem;
-use wire::chat::{ItemBody, ItemUpdate, ThreadItem};
+use wire::chat::{ItemUpdate, ThreadItem};
 
 use super::{Change, Entry, Item, Key, Origin, Other, Sent};
+use crate::text::json;
+
+/// Bytes of states of open items that are kept one by one, as JSON. An update of a list of tasks is small, but each makes a state.
+const SEEN_BYTES: usize = 64 << 20;
 
 impl Sent {
     /// Adds a state that readers of an earlier life have received.
@@ -21,20 +25,30 @@ impl Sent {
     pub(in crate::kinds::turn) fn received_open(&mut self, id: ItemKey, item: ThreadItem) {
         let state = item.body.clone();
         self.push(id, item, Origin::ThisTurn);
-        self.reopen(id, state);
+        if let Some(Entry::State(item, seen)) = self.entries.pop() {
+            if let Some(item) = self.items.get_mut(item) {
+                item.open = Some(state);
+            }
+            self.seen_bytes += json(&seen).len();
+            self.entries.push(Entry::Seen(item, seen));
+        }
     }
 
     /// Adds what readers of an earlier life know of the next state of an open item.
     pub(in crate::kinds::turn) fn received_update(&mut self, id: ItemKey, update: &ItemUpdate) {
-        let Some(item) = self.place(id).and_then(|place| self.items.get(place)) else { return };
-        let mut item = item.wire.clone();
-        update.apply(&mut item.body);
-        self.received_open(id, item);
-    }
-
-    fn reopen(&mut self, id: ItemKey, state: ItemBody) {
-        if let Some(item) = self.place(id).and_then(|place| self.items.get_mut(place)) {
-            item.open = Some(state);
+        let Some(place) = self.place(id) else { return };
+        let Some(item) = self.items.get_mut(place) else { return };
+        if self.seen_bytes < SEEN_BYTES {
+            let mut item = item.wire.clone();
+            update.apply(&mut item.body);
+            self.received_open(id, item);
+            return;
+        }
+        update.apply(&mut item.wire.body);
+        item.open.iter_mut().for_each(|open| update.apply(open));
+        let last = self.entries.iter_mut().rev().find(|entry| entry.item() == Some(place));
+        if let Some(Entry::Seen(_, seen)) = last {
+            update.apply(seen);
         }
     }
 
@@ -91,7 +105,7 @@ impl Sent {
     /// Another turn has changed the item since all that was sent of it.
     fn age(&mut self, item: usize) {
         for entry in &mut self.entries {
-            if let Entry::State(of, state) = entry
+            if let Entry::State(of, state) | Entry::Seen(of, state) = entry
                 && *of == item
             {
                 *entry = Entry::Old(item, state.clone());
@@ -115,5 +129,38 @@ impl Sent {
             }
         };
         self.entries.push(Entry::State(item, state));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use wire::chat::{ItemBody, TaskList};
+
+    use super::*;
+
+    /// Each update of a large list is small, and there may be a hundred times as many as states.
+    #[test]
+    fn many_states_of_an_open_item_are_kept_as_one() {
+        const MIB: usize = 1 << 20;
+        let task = |title: &str| serde_json::from_value(json!({"type": "custom", "title": title})).unwrap();
+        let list = |title: &str| {
+            let list = json!({"type": "custom", "tasks": [{"type": "custom", "title": "x".repeat(MIB)}]});
+            let mut workflow: TaskList = serde_json::from_value(list).unwrap();
+            workflow.tasks.push(task(title));
+            ItemBody::Workflow { workflow }
+        };
+        let id = ItemKey([1; 24]);
+        let (name, thread_id, created_at) = (id.wire("wf"), "t".to_owned(), "t".into());
+        let mut sent = Sent::default();
+        sent.received_open(id, ThreadItem { id: name, thread_id, created_at, body: list("0") });
+        for number in 1..=100 {
+            let update = ItemUpdate::TaskUpdated { task_index: 1, task: task(&number.to_string()) };
+            sent.received_update(id, &update);
+        }
+        assert!(sent.entries.len() <= SEEN_BYTES / MIB, "{}", sent.entries.len());
+        let item = &sent.items[0];
+        assert_eq!((&item.wire.body, item.open.as_ref()), (&list("100"), Some(&list("100"))));
+        assert!(sent.entries.last().unwrap().says(&list("100")));
     }
 }

@@ -57,8 +57,14 @@ pub(super) fn of(list: &Value, text: &str) -> Result<Vec<SentAnnotation>, NodeEr
     let annotation = |entry: &Value| {
         let source: Source = serde_json::from_value(entry.get("source").cloned().unwrap_or_default())
             .map_err(|error| NodeError::failed(format!("/annotations: {error}")))?;
-        let index = entry.get("index").and_then(Value::as_u64).and_then(|index| usize::try_from(index).ok());
+        let index = entry.get("index").and_then(whole);
         Ok(SentAnnotation { source, from_end: length.saturating_sub(index.unwrap_or(length)) })
     };
     list.as_array().map(Vec::as_slice).unwrap_or_default().iter().map(annotation).collect()
+}
+
+/// A whole number, which a template may have written as `4.0`.
+fn whole(number: &Value) -> Option<usize> {
+    let number = number.as_u64().or_else(|| format!("{:.0}", number.as_f64()?).parse().ok())?;
+    usize::try_from(number).ok()
 }

@@ -32,9 +32,9 @@ pub(super) fn filled(key: Option<&Value>, scope: &View) -> Result<Option<String>
     Ok(Some(key))
 }
 
-/// A key that every attempt of the visit has, and no other visit.
+/// A key that every attempt of the visit has, those of the nodes around it included, and no other visit.
 pub(super) fn derived(call: &Call<'_>) -> String {
-    let digest = sha256(&[call.idempotency_key().as_bytes()]);
+    let digest = sha256(&[without_attempts(&call.idempotency_key()).as_bytes()]);
     format!("~{}", hex::encode(digest.get(..16).unwrap_or_default()))
 }
 
@@ -45,4 +45,29 @@ pub(super) fn more_schema() -> Value {
 
 pub(super) fn more(fields: &mut Fields<'_>, check: &mut Check) -> bool {
     fields.boolean("more", &mut check.problems).unwrap_or(false)
+}
+
+/// The name of a visit without the numbers of attempts of the nodes around it (`~2`).
+fn without_attempts(name: &str) -> String {
+    let mut parts = name.split('~');
+    let mut left = parts.next().unwrap_or_default().to_owned();
+    parts.for_each(|part| left.push_str(part.trim_start_matches(|digit: char| digit.is_ascii_digit())));
+    left
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempts_of_containers_do_not_make_another_key() {
+        for (name, left) in [
+            ("r-a/b-1", "r-a/b-1"),
+            ("r-a~2/b-1", "r-a/b-1"),
+            ("r-a#3~12/b[4]~2/c-7", "r-a#3/b[4]/c-7"),
+            ("r-a[2]~2-1", "r-a[2]-1"),
+        ] {
+            assert_eq!(without_attempts(name), left);
+        }
+    }
 }

@@ -30,8 +30,8 @@ pub(crate) const TYPE: NodeType = NodeType {
     effect: Effect::Speaks,
     secrets: &[],
     schema,
-    result: "`{text}`",
-    members: &["text"],
+    result: "`{text, key}`; `key` if it is set",
+    members: &["text", "key"],
     example: || {
         json!({"name": "answer", "type": "reply", "text": "You said: {{ inputs.message }}", "pieces": "words",
                "pause_ms": 30})
@@ -135,7 +135,13 @@ impl Node for Reply {
     }
 
     async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
-        self.write(&input, call, self.words).await
+        let parts = Parts::of(&input)?;
+        let result = match parts.key {
+            Some(key) => json!({"text": parts.text, "key": key}),
+            None => json!({"text": parts.text}),
+        };
+        self.write(parts, call, self.words).await?;
+        Ok(result)
     }
 
     fn streams(&self) -> bool {
@@ -148,20 +154,33 @@ impl Node for Reply {
         call: &Call<'_>,
         input: &Result<Value, NodeError>,
     ) -> Result<(), Failure> {
-        match input {
-            Ok(input) if input.is_object() => drop(self.write(input, call, false).await?),
-            _ => {
-                let text = result.get("text").and_then(Value::as_str);
-                self.say(text.unwrap_or_default(), call, false).await;
-            }
+        let text = result.get("text").and_then(Value::as_str);
+        let mut input = match input {
+            Ok(Value::Object(input)) => input.clone(),
+            _ => Map::new(),
+        };
+        // The result has what was said, and under which key; the rest is sent as it is now.
+        let key = result.get("key").and_then(Value::as_str);
+        input.extend([("text".to_owned(), json!(text)), ("key".to_owned(), json!(key))]);
+        let input = Value::Object(input);
+        match Parts::of(&input) {
+            Ok(parts) => self.write(parts, call, false).await,
+            Err(_) => self.write(Parts { text, key, ..Parts::default() }, call, false).await,
         }
-        Ok(())
     }
 }
 
-impl Reply {
-    /// Writes what a filled input contains; `words`: word by word, with pauses.
-    async fn write(&self, input: &Value, call: &Call<'_>, words: bool) -> Result<Value, Failure> {
+/// What a filled input contains.
+#[derive(Default)]
+struct Parts<'a> {
+    text: Option<&'a str>,
+    key: Option<&'a str>,
+    annotations: Vec<SentAnnotation>,
+    widget: Option<ItemBody>,
+}
+
+impl<'a> Parts<'a> {
+    fn of(input: &'a Value) -> Result<Self, NodeError> {
         let text = match input {
             Value::String(text) => Some(text.as_str()),
             input => input.get("text").and_then(Value::as_str),
@@ -171,25 +190,33 @@ impl Reply {
             content::refuse(annotations::problems(list, "/annotations"))?;
         }
         let annotations = annotations::of(list, text.unwrap_or_default())?;
-        let body = widget::body(input)?;
-        match input.get("key").and_then(Value::as_str) {
+        let key = input.get("key").and_then(Value::as_str);
+        Ok(Self { text, key, annotations, widget: widget::body(input)? })
+    }
+}
+
+impl Reply {
+    /// `words`: word by word, with pauses.
+    async fn write(&self, parts: Parts<'_>, call: &Call<'_>, words: bool) -> Result<(), Failure> {
+        let Parts { text, key, annotations, widget } = parts;
+        match key {
             Some(key) => {
-                let message = text.map(|text| message(text, annotations));
-                call.send(SentItem { key: Some(key.to_owned()), body: message, more: false }).await?;
+                let body = text.map(|text| message(text, annotations));
+                call.send(SentItem { key: Some(key.to_owned()), body, more: false }).await?;
             }
             None => {
                 if let Some(text) = text {
                     self.say(text, call, words).await;
                 }
                 if text.is_some_and(|text| !text.is_empty()) && !annotations.is_empty() {
-                    call.annotate(annotations).await;
+                    call.annotate(annotations).await?;
                 }
             }
         }
-        if body.is_some() {
-            call.send_new(SentItem { key: Some(key::derived(call)), body, more: false }).await?;
+        if widget.is_some() {
+            call.send_new(SentItem { key: Some(key::derived(call)), body: widget, more: false }).await?;
         }
-        Ok(json!({"text": text}))
+        Ok(())
     }
 
     async fn say(&self, text: &str, call: &Call<'_>, words: bool) {

@@ -1,8 +1,9 @@
 //! `widget`, images of `show`, and what `reply` sends beside its text.
 
 use serde_json::{Value, json};
+use wire::ErrorCode;
 
-use crate::ports::{graph, plan};
+use crate::ports::{alone, graph, plan};
 use crate::world::{World, recorded, refused};
 
 #[test]
@@ -88,7 +89,10 @@ async fn widgets_annotations_and_images_are_sent_in_order() {
     assert!(sent.ends_with(r#""url":"https://example.org/i"}} …><{"type":"generated_image"}>"#), "{sent}");
     assert_eq!(*world.sink.aside.lock(), [format!("3 {source}"), format!("0 {source}")]);
     assert_eq!(output["own"], json!({"key": own}));
-    assert_eq!((&output["keyed"], &output["unkeyed"]), (&json!({"text": "1"}), &json!({"text": null})));
+    assert_eq!(
+        (&output["keyed"], &output["unkeyed"]),
+        (&json!({"text": "1", "key": "m"}), &json!({"text": null, "key": "m"}))
+    );
     // A resumed run produces them again.
     let rows = world.journal.rows.lock().clone();
     let resumed = World::new().in_a_chat().inputs(inputs.clone()).recorded(recorded(&rows));
@@ -101,4 +105,40 @@ async fn widgets_annotations_and_images_are_sent_in_order() {
     let alone = World::new().inputs(inputs);
     assert_eq!(alone.run(&plan(&graph)).await.unwrap(), output);
     assert_eq!(alone.sink.text(), "Héllo");
+}
+
+#[tokio::test]
+async fn a_run_sends_at_most_a_thousand_annotations_and_one_mebibyte_of_them() {
+    let source =
+        json!({"type": "entity", "title": "t", "id": "x{{ item }}", "data": {"text": "{{ inputs.data }}"}});
+    let annotations = vec![json!({"source": source}); 10];
+    let body = json!({"type": "reply", "text": "{{ item }}", "annotations": annotations});
+    let node =
+        json!({"name": "all", "type": "for_each", "items": "{{ range(inputs.n) | list }}", "body": body});
+    for (count, bytes, good) in [(100, 0, true), (101, 0, false), (10, 10_000, true), (11, 10_000, false)] {
+        let world = World::new().in_a_chat().inputs(json!({"n": count, "data": "x".repeat(bytes)}));
+        let ran = world.run(&plan(&alone(&node))).await;
+        assert_eq!(ran.is_ok(), good, "{count} {bytes}: {ran:?}");
+        if let Err(error) = ran {
+            assert_eq!(error.code, ErrorCode::NodeResultTooLarge);
+        }
+    }
+}
+
+/// What a finished reply has said is in its result, also if what it was filled with is gone.
+#[tokio::test]
+async fn a_finished_reply_says_what_it_has_said() {
+    let node = json!({"name": "n", "type": "reply", "text": "{{ inputs.text }}", "key": "k{{ inputs.text }}",
+                      "annotations": "{{ inputs.list }}"});
+    let source = json!({"source": {"type": "file", "title": "t", "filename": "f"}, "index": 1.0});
+    let first = World::new().in_a_chat().inputs(json!({"text": "said", "list": [source]}));
+    first.run(&plan(&alone(&node))).await.unwrap();
+    let rows = first.journal.rows.lock().clone();
+    let plain = r#"<ksaid: {"type":"assistant_message","content":[{"type":"output_text","text":"said","annotations":[]}]}>"#;
+    assert!(first.sink.text().contains(r#""index":1}"#), "{}", first.sink.text());
+    for inputs in [json!({}), json!({"text": "other", "list": [{}]})] {
+        let resumed = World::new().in_a_chat().inputs(inputs).recorded(recorded(&rows));
+        resumed.run(&plan(&alone(&node))).await.unwrap();
+        assert_eq!(resumed.sink.text(), plain);
+    }
 }

@@ -317,3 +317,62 @@ fn open_items_are_told_in_updates() {
     ];
     assert_eq!(kinds, expected);
 }
+
+/// What no update says, a text to copy or a summary, does not make readers see earlier states again.
+#[test]
+fn a_resumed_turn_repeats_no_update() {
+    let card = |text: &str| match growing(text, "1") {
+        ItemBody::Widget { widget, .. } => ItemBody::Widget { widget, copy_text: Some(text.to_owned()) },
+        other => other,
+    };
+    let script = [
+        Act::More("w", card("a")),
+        Act::More("w", card("ab")),
+        Act::More("w", card("abc")),
+        Act::More("i", image(Some("https://e.org/1"), Some(0.1))),
+        Act::More("i", image(Some("https://e.org/2"), Some(0.2))),
+        Act::More("l", list(&["a"], Some("1"))),
+        Act::More("l", list(&["a", "b"], Some("2"))),
+        Act::More("t", task("a")),
+        Act::More("t", task("b")),
+    ];
+    for dialect in [Dialect::Interface, Dialect::Chatkit] {
+        let mut world = World::default();
+        let mut first = fresh(dialect);
+        play(&mut world, &mut first, &script, &|_| true);
+        let mut second = next_life(&world, dialect);
+        play(&mut world, &mut second, &script, &|_| false);
+        let again = told(&mut second);
+        assert!(again.is_empty(), "{again:?}");
+        second.settle();
+        world.commit(&mut second);
+        world.check_reader();
+        let last =
+            [card("abc"), image(Some("https://e.org/2"), None), list(&["a", "b"], Some("2")), task("b")];
+        assert_eq!(world.contents(), last);
+    }
+}
+
+/// Annotations of an attempt that failed are gone, also those at the end of what stays.
+#[test]
+fn an_annotation_is_taken_back_with_its_text() {
+    for dialect in [Dialect::Interface, Dialect::Chatkit] {
+        let mut world = World::default();
+        let mut writer = fresh(dialect);
+        let script = [
+            Act::Text("one"),
+            Act::Annotate("kept", 0),
+            Act::Text(" two"),
+            Act::Annotate("gone", 4),
+            Act::Item(None, Some(task("t"))),
+            Act::Undo(vec![Undone::Item, Undone::Message(4)]),
+            Act::Text(" 2"),
+        ];
+        play(&mut world, &mut writer, &script, &|_| true);
+        writer.settle();
+        world.commit(&mut writer);
+        world.check_reader();
+        let text = serde_json::to_string(&world.contents()).unwrap();
+        assert!(text.contains("one 2") && text.contains("kept") && !text.contains("gone"), "{text}");
+    }
+}
