@@ -58,7 +58,7 @@ fn failed(events: &mut ChatEvents, error: &RunError) -> End {
         code => ChatEvent::failure(code, error.node.is_none() || error.retryable),
     };
     leave(events, IncompleteReason::Failed, FAILED_NOTE);
-    events.complete_items();
+    events.complete_open_items();
     events.event(event);
     ended_with(RunState::Failed, error)
 }

@@ -108,11 +108,11 @@ impl ChatEvents {
         self.drop_open();
         let rest = self.sent.remove_rest();
         self.apply(rest);
-        self.complete_items();
+        self.complete_open_items();
     }
 
     /// Completes the open items with their last states.
-    pub(super) fn complete_items(&mut self) {
+    pub(super) fn complete_open_items(&mut self) {
         let changes = self.sent.complete_open();
         self.apply(changes);
     }

@@ -128,7 +128,7 @@ impl Kind for Turns {
         let questions = ports.store.open_questions(run.id).await.unwrap_or_default();
         let text = waits_for(questions, due);
         writer.with(|events| {
-            events.complete_items();
+            events.complete_open_items();
             events.event(ChatEvent::ProgressUpdate { text, icon: Some("clock".to_owned()) });
         });
     }

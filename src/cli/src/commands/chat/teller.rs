@@ -145,7 +145,7 @@ impl Teller {
     }
 }
 
-/// What the terminal says of an item that is no text: a line for each task, the text of a widget, the address of an image.
+/// What the terminal says of items other than messages: a line for each task, the text of a widget, the address of an image.
 fn lines(body: &ItemBody) -> Vec<String> {
     match body {
         ItemBody::Task { task } => vec![line(task)],

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use wire::FieldError;
 use wire::chat::Source;
 
-use super::icons;
+use super::sources;
 use crate::NodeError;
 use crate::execute::ports::SentAnnotation;
 use crate::schema::Schema;
@@ -18,26 +18,13 @@ pub(super) fn schema() -> Value {
 }
 
 fn source_schema() -> Value {
-    let text = json!({"type": "string"});
-    let kind = |kind: &str, required: Value, mut own: Value| {
-        if let Some(own) = own.as_object_mut() {
-            own.insert("type".to_owned(), json!({"const": kind}));
-            own.insert("timestamp".to_owned(), json!({"type": "string", "format": "date-time"}));
-            for name in ["title", "description", "group"] {
-                own.insert(name.to_owned(), text.clone());
-            }
-        }
-        json!({"if": {"properties": {"type": {"const": kind}}, "required": ["type"]},
-               "then": {"properties": own, "required": required, "additionalProperties": false}})
+    let kinds = ["url", "file", "entity"];
+    let of = |kind: &&str| {
+        let is_kind = json!({"properties": {"type": {"const": kind}}, "required": ["type"]});
+        json!({"if": is_kind, "then": sources::schema(kind)})
     };
-    json!({"type": "object", "required": ["type", "title"],
-           "properties": {"type": {"enum": ["url", "file", "entity"]}},
-           "allOf": [
-               kind("url", json!(["url"]), json!({"url": {"type": "string", "pattern": "^https?://[^/]"}, "attribution": text})),
-               kind("file", json!(["filename"]), json!({"filename": text})),
-               kind("entity", json!(["id"]), json!({
-                   "id": text, "icon": icons::schema(), "label": text, "inline_label": text,
-                   "interactive": {"type": "boolean"}, "data": {"type": "object"}}))]})
+    json!({"type": "object", "required": ["type"], "properties": {"type": {"enum": kinds}},
+           "allOf": kinds.iter().map(of).collect::<Vec<_>>()})
 }
 
 /// Problems of a filled list, with pointers below `base`.

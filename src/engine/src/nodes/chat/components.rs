@@ -105,7 +105,8 @@ impl<'a> Reader<'a> {
     fn icon(&mut self, name: Option<&Value>, at: &str) {
         let Some(name) = name.filter(|name| !name.is_null()) else { return };
         if !name.as_str().is_some_and(icons::is_known) {
-            let text = "must be an icon of ChatKit, or begin with lucide: or vendor:".to_owned();
+            let text =
+                "must be an icon of ChatKit, or a name with the prefix `lucide:` or `vendor:`".to_owned();
             self.report(at, "choice", text);
         }
     }

@@ -15,8 +15,13 @@ use crate::template::{as_text, fill};
 const LONGEST: usize = 64;
 
 pub(super) fn schema() -> Value {
-    json!({"type": "string", "maxLength": LONGEST, "description":
-        "Name of the item, unique in its thread; a template. An item with the key of an earlier one replaces it."})
+    schema_with(
+        "Name of the item, unique in its thread; a template. An item with the key of an earlier one replaces it.",
+    )
+}
+
+pub(super) fn schema_with(description: &str) -> Value {
+    json!({"type": "string", "maxLength": LONGEST, "description": description})
 }
 
 pub(super) fn field(fields: &mut Fields<'_>, check: &mut Check) -> Option<Value> {

@@ -11,5 +11,6 @@ pub(crate) mod notice;
 pub(crate) mod progress;
 pub(crate) mod reply;
 pub(crate) mod show;
+mod sources;
 pub(crate) mod thread;
 pub(crate) mod widget;

@@ -61,7 +61,7 @@ fn schema() -> Value {
         "annotations": annotations::schema(),
         "widget": widget::root_schema("it follows the text."),
         "copy_text": widget::copy_text_schema(),
-        "key": {"type": "string", "description": "Name of the message, unique in its thread; a template. The text is a separate message, sent whole, which a later text with the same key replaces."}}})
+        "key": key::schema_with("Name of the message, unique in its thread; a template. The text is a separate message, sent whole, which a later text with the same key replaces.")}})
 }
 
 fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use wire::FieldError;
 use wire::chat::{GeneratedImage, ItemBody};
 
-use super::{content, icons, key};
+use super::{content, icons, key, sources};
 use crate::NodeError;
 use crate::canonical::sha256;
 use crate::check::Check;
@@ -48,13 +48,6 @@ struct Show {
     progress: Option<Value>,
 }
 
-fn source(kind: &str, place: &str) -> Value {
-    json!({"type": "object", "required": ["type", "title", place], "properties": {
-        "type": {"const": kind}, "title": {"type": "string"}, "description": {"type": "string"},
-        "timestamp": {"type": "string", "format": "date-time"}, "group": {"type": "string"},
-        "attribution": {"type": "string"}, (place): {"type": "string"}}})
-}
-
 fn task_schema() -> Value {
     let status = json!({"enum": ["none", "loading", "complete"]});
     let title = json!({"type": "string"});
@@ -67,17 +60,16 @@ fn task_schema() -> Value {
         json!({"if": {"properties": {"type": {"const": kind}}, "required": ["type"]},
                "then": {"properties": own, "required": required, "additionalProperties": false}})
     };
-    let sources =
-        |kind: &str, place: &str| json!({"type": "array", "maxItems": 100, "items": source(kind, place)});
+    let sources = |kind: &str| json!({"type": "array", "maxItems": 100, "items": sources::schema(kind)});
     json!({"type": "object", "required": ["type"],
            "properties": {"type": {"enum": ["custom", "web_search", "thought", "file", "image"]}},
            "allOf": [
                kind("custom", json!([]), json!({"icon": icons::schema(), "content": {"type": "string"}})),
                kind("web_search", json!(["queries", "sources"]), json!({
                    "title_query": {"type": "string"}, "queries": {"type": "array", "items": {"type": "string"}},
-                   "sources": sources("url", "url")})),
+                   "sources": sources("url")})),
                kind("thought", json!(["content"]), json!({"content": {"type": "string"}})),
-               kind("file", json!(["sources"]), json!({"sources": sources("file", "filename")})),
+               kind("file", json!(["sources"]), json!({"sources": sources("file")})),
                kind("image", json!([]), json!({}))]})
 }
 
@@ -160,7 +152,9 @@ fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option
         None => None,
     };
     let progress = match fields.value("progress") {
-        Some(value) => Some(content::read(value, &fields.at("progress"), progress_problems, "0.5", check)?),
+        Some(value) => {
+            Some(content::read(value, &fields.at("progress"), progress_problems, "\"progress\": 0.5", check)?)
+        }
         None => None,
     };
     Some(Box::new(Show { kind, key, more, content, progress }))

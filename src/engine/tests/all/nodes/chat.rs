@@ -196,6 +196,15 @@ fn bad_items_are_named_when_they_are_saved() {
                 "summary": {"title": "{{ inputs.x }}", "icon": "{{ inputs.x }}"}}}),
             vec![],
         ),
+        (
+            json!({"kind": "task", "task": {"type": "web_search", "queries": [], "sources": [
+                {"type": "url", "title": "t", "url": "javascript:x"}]}}),
+            vec!["/task/sources/0/url schema"],
+        ),
+        (
+            json!({"kind": "task", "task": {"type": "file", "sources": [{"type": "file", "title": "t", "file": "f"}]}}),
+            vec!["/task/sources/0 schema", "/task/sources/0 schema"],
+        ),
         (json!({"kind": "end_of_turn", "key": 1}), vec!["/key type"]),
         (json!({"kind": "end_of_turn", "more": true}), vec!["/key required"]),
         (json!({"kind": "image"}), vec![]),

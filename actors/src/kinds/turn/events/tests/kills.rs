@@ -268,7 +268,7 @@ fn open_items_end_with_their_turn_and_before_it_waits() {
 
             let mut parked = World::default();
             let mut writer = played(&mut parked);
-            writer.complete_items();
+            writer.complete_open_items();
             parked.commit(&mut writer);
             parked.check_reader();
             let all = [growing("a", "1"), task("complete"), list(&["b"], None)];

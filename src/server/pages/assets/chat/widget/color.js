@@ -1,7 +1,7 @@
 // Colours of components: names of a closed list, or numbers that are parsed and written again. No text of a component
 // becomes CSS.
 
-/** Names by what they colour; their values are in widget.css. */
+/** Names by what they colour; their values are in widget/frame.css. */
 const TOKENS = {
   text: ['prose', 'primary', 'emphasis', 'secondary', 'tertiary', 'success', 'warning', 'danger'],
   surface: ['surface', 'surface-secondary', 'surface-tertiary', 'surface-elevated', 'surface-elevated-secondary'],

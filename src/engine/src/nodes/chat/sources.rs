@@ -1,0 +1,28 @@
+//! Sources, which annotations and tasks name.
+
+use serde_json::{Value, json};
+
+use super::icons;
+
+/// JSON Schema of a source of type `url`, `file` or `entity`.
+pub(super) fn schema(kind: &str) -> Value {
+    let text = json!({"type": "string"});
+    let (place, own) = match kind {
+        "url" => {
+            ("url", json!({"url": {"type": "string", "pattern": "^https?://[^/]"}, "attribution": text}))
+        }
+        "file" => ("filename", json!({"filename": text})),
+        _ => (
+            "id",
+            json!({"id": text, "icon": icons::schema(), "label": text, "inline_label": text,
+                           "interactive": {"type": "boolean"}, "data": {"type": "object"}}),
+        ),
+    };
+    let mut properties = json!({"type": {"const": kind}, "title": text, "description": text, "group": text,
+                                "timestamp": {"type": "string", "format": "date-time"}});
+    if let (Value::Object(all), Value::Object(own)) = (&mut properties, own) {
+        all.extend(own);
+    }
+    json!({"type": "object", "required": ["type", "title", place], "properties": properties,
+           "additionalProperties": false})
+}
