@@ -41,7 +41,7 @@ use crate::run::quota::Quota;
 use crate::run::recover::Recovery;
 use crate::run::start::Starts;
 use crate::run::sweeper::Sweeper;
-use crate::run::{Reads, RunPorts, SharedPorts, Wakeups};
+use crate::run::{FileRoom, Reads, RunPorts, SharedPorts, Wakeups};
 use crate::runtime::{ArbiterPool, Guardian, Health};
 use crate::streams::{ForeignStreams, Topics};
 use crate::triggers::CronRounds;
@@ -147,6 +147,7 @@ impl System {
             outbound,
             quota: Quota::new(workspace_bytes),
             reads: Reads::default(),
+            file_room: FileRoom::default(),
             cache: Cache::default(),
             clock,
             random,

@@ -28,6 +28,7 @@ mod rows;
 mod service;
 mod socket;
 mod tidy;
+mod usage;
 mod waiting;
 mod workflow;
 
@@ -47,5 +48,6 @@ pub use raw::{Raw, RawAnswer};
 pub use service::{Builder, TestService, owner_of_all_databases};
 pub use socket::{Closed, Socket};
 pub use tidy::{events, tidy, tidy_json};
+pub use usage::noise;
 pub use waiting::{pause, until, within};
 pub use workflow::{Workflow, WorkflowBuilder};

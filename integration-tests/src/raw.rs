@@ -227,6 +227,10 @@ impl RawAnswer {
     /// # Panics
     /// When the connection breaks before its end, or it takes too long.
     pub async fn rest(&mut self) -> String {
+        String::from_utf8(self.rest_bytes().await).expect("UTF-8")
+    }
+
+    async fn rest_bytes(&mut self) -> Vec<u8> {
         let mut body = Vec::new();
         let reading = async {
             while let Some(piece) = self.piece().await {
@@ -234,7 +238,7 @@ impl RawAnswer {
             }
         };
         within("the end of a body", reading).await;
-        String::from_utf8(body).expect("UTF-8")
+        body
     }
 
     /// The body up to and with the first event that holds `text`. What came with it is not lost: a slow reader gets
@@ -279,7 +283,7 @@ impl RawAnswer {
     /// # Panics
     /// As [`RawAnswer::rest`].
     pub async fn whole(mut self) -> Answer {
-        let body = self.rest().await;
+        let body = self.rest_bytes().await;
         Answer { status: self.status, headers: self.headers, body: body.into() }
     }
 }

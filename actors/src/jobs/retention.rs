@@ -49,6 +49,7 @@ impl Retention {
             self.forget_events().await,
             self.forget_runs().await,
             self.forget_drafts().await,
+            self.forget_attachments().await,
             self.erase_threads().await,
             self.forget_blobs().await,
             self.erase_indexes().await,
@@ -86,6 +87,7 @@ impl Retention {
         self.store.forget_old_deliveries(now - DELIVERIES).await?;
         // The longest window that can be configured.
         self.store.forget_old_failures(now - TimeDelta::days(1)).await?;
+        self.store.forget_upload_days(now.date_naive()).await?;
         Ok(())
     }
 
@@ -106,6 +108,13 @@ impl Retention {
 
     async fn forget_drafts(&self) -> Result<(), StoreError> {
         while self.store.forget_old_drafts(self.clock.now()).await? {
+            self.clock.sleep(DELETE_PAUSE).await;
+        }
+        Ok(())
+    }
+
+    async fn forget_attachments(&self) -> Result<(), StoreError> {
+        while self.store.forget_old_attachments(self.clock.now() - GRACE).await? {
             self.clock.sleep(DELETE_PAUSE).await;
         }
         Ok(())

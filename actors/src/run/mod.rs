@@ -3,6 +3,7 @@
 
 pub(crate) mod actor;
 mod answers;
+mod attachments;
 pub(crate) mod cancel;
 mod credentials;
 mod databases;
@@ -40,7 +41,7 @@ use chrono::DateTime;
 use engine::ports::{Journal, Outbound, Output, Ports};
 use engine::{Activity, Cache, Life, RecordedStep, RunError, RunInput};
 use futures_util::FutureExt;
-use kernel::{Clock, Ids, Random};
+use kernel::{Clock, Ids, Random, ThreadId};
 use models::Models;
 use sandbox::Sandbox;
 use serde_json::{Value, json};
@@ -62,6 +63,8 @@ use crate::run::lease::InFlight;
 use crate::run::quota::Quota;
 use crate::streams::{Reader, Topics};
 use answers::AnswersOf;
+use attachments::AttachmentsOf;
+pub(crate) use attachments::FileRoom;
 pub(crate) use credentials::CredentialsOf;
 use databases::DatabasesOf;
 use pace::Turn;
@@ -108,6 +111,8 @@ pub(crate) struct SharedPorts {
     pub(crate) quota: Quota,
     /// Shares of the connections that runs read with.
     pub(crate) reads: Reads,
+    /// Room for files that requests to models hold.
+    pub(crate) file_room: FileRoom,
     /// Results of pure nodes.
     pub(crate) cache: Cache,
     /// Time.
@@ -159,7 +164,8 @@ async fn execute<T: EventWriter>(
     activity: &Activity,
 ) -> Ran {
     let run = input.run.id.clone();
-    let adapters = Adapters::of(writer.run(), workspace, ports);
+    let thread = input.run.thread_id.as_deref().and_then(|thread| ThreadId::parse(thread).ok());
+    let adapters = Adapters::of(writer.run(), workspace, thread, ports);
     let clock = Arc::clone(&ports.clock);
     let ports = adapters.ports(ports, writer, writer, activity);
     let mut turn = Turn::new(writer.run(), workspace, writer.slice(), &*clock);
@@ -191,12 +197,13 @@ struct Adapters<'a> {
     credentials: CredentialsOf<'a>,
     sandbox: Sandbox,
     search: SearchOf<'a>,
+    attachments: AttachmentsOf<'a>,
     databases: DatabasesOf<'a>,
     workflows: WorkflowsOf,
 }
 
 impl<'a> Adapters<'a> {
-    fn of(run: Uuid, workspace: Uuid, ports: &'a RunPorts) -> Self {
+    fn of(run: Uuid, workspace: Uuid, thread: Option<ThreadId>, ports: &'a RunPorts) -> Self {
         Self {
             answers: AnswersOf {
                 run,
@@ -216,6 +223,12 @@ impl<'a> Adapters<'a> {
                 store: &ports.store,
                 reads: ports.reads.of(workspace),
                 quota: &ports.quota,
+            },
+            attachments: AttachmentsOf {
+                thread,
+                store: &ports.store,
+                reads: ports.reads.of(workspace),
+                room: ports.file_room.of(workspace),
             },
             databases: DatabasesOf { outbound: &ports.outbound },
             workflows: WorkflowsOf {
@@ -244,6 +257,7 @@ impl<'a> Adapters<'a> {
             answers: &self.answers,
             credentials: &self.credentials,
             search: &self.search,
+            attachments: &self.attachments,
             databases: &self.databases,
             outbound: &ports.outbound,
             cache: &ports.cache,

@@ -52,6 +52,9 @@ pub enum RunStartError {
     /// The message to answer again is not in the thread any more.
     #[error("the message is not in the thread any more")]
     MessageGone,
+    /// Another thread has an attachment of the message, or it was deleted meanwhile.
+    #[error("an attachment of the message belongs to another thread")]
+    AttachmentInUse,
     /// Too many writes wait for the database.
     #[error("too much waits to be written")]
     Overloaded,

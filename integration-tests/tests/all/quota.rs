@@ -1,33 +1,9 @@
 //! What a workspace may keep: a full one begins nothing more, and what it has goes on.
 
-use integration_tests::{AnswerExt, TestService, chat, graphs, until};
+use integration_tests::{AnswerExt, TestService, chat, graphs, noise, until};
 use serde_json::{Value, json};
 
 const LIMIT: &str = "300000";
-
-/// Nothing that a database could make smaller.
-fn noise(length: usize) -> String {
-    let mut state = 7_u64;
-    let mut letter = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        char::from(b'!' + u8::try_from((state >> 40) % 90).unwrap())
-    };
-    (0..length).map(|_| letter()).collect()
-}
-
-/// Waits for what the first start measures.
-async fn measured(t: &TestService) {
-    until("it is measured", async || t.scalar("SELECT count(*) > 0 FROM workspace_usage").await == "true")
-        .await;
-}
-
-/// Has what is kept measured anew: a start does so where that was long ago.
-async fn measure(t: &mut TestService) {
-    t.execute("UPDATE workspace_usage SET measured_at = measured_at - interval '1 hour'").await;
-    t.restart().await;
-    let fresh = "SELECT count(*) FROM workspace_usage WHERE measured_at < now() - interval '30 minutes'";
-    until("it is measured", async || t.scalar(fresh).await == "0").await;
-}
 
 #[tokio::test]
 async fn a_full_workspace_begins_nothing_more_until_it_keeps_less() {
@@ -36,7 +12,7 @@ async fn a_full_workspace_begins_nothing_more_until_it_keeps_less() {
         .set("SERVICE_WORKSPACE_STORAGE_BYTES", LIMIT)
         .start()
         .await;
-    measured(&t).await;
+    t.measured().await;
     let echo = t.workflow().echo().published().create().await;
     let keep = json!({"name": "keep", "type": "index_upsert", "index": "i", "document": "d",
                       "chunks": [{"text": "words", "metadata": {}}]});
@@ -56,10 +32,10 @@ async fn a_full_workspace_begins_nothing_more_until_it_keeps_less() {
     };
     let first = begin(&t, "first").await.value();
     assert_eq!(first["status"], "succeeded", "{:.200}", first);
-    measure(&mut t).await;
+    t.measure().await;
     integration_tests::pause(700).await;
     assert_eq!(t.chat(&chat::create(&echo, "hi")).await.status, 200, "once is not enough");
-    measure(&mut t).await;
+    t.measure().await;
     until("the workspace is full", async || t.chat(&chat::create(&echo, "hi")).await.status == 507).await;
 
     // Nothing new, and what was answered is answered again.
@@ -101,7 +77,7 @@ async fn a_full_workspace_begins_nothing_more_until_it_keeps_less() {
     ))
     .await;
     t.execute("DELETE FROM stream_events").await;
-    measure(&mut t).await;
+    t.measure().await;
     until("it has room", async || t.chat(&chat::create(&echo, "hi")).await.status == 200).await;
     assert_eq!(begin(&t, "second").await.value()["status"], "succeeded");
 }
@@ -109,11 +85,11 @@ async fn a_full_workspace_begins_nothing_more_until_it_keeps_less() {
 #[tokio::test]
 async fn without_a_limit_it_is_only_measured() {
     let mut t = TestService::builder().with_bootstrap_token().start().await;
-    measured(&t).await;
+    t.measured().await;
     let echo = t.workflow().echo().create().await;
     let path = format!("/api/workflows/{}/runs?wait=20", echo.id);
     t.root().post(&path, &json!({"inputs": {"message": noise(100_000)}})).await;
-    measure(&mut t).await;
+    t.measure().await;
     let storage = t.root().get("/api/workspaces/default").await.value()["storage"].clone();
     assert!(storage["bytes"].as_i64().unwrap() > 100_000 && storage["limit"].is_null(), "{storage}");
     assert_eq!(t.root().post(&path, &json!({"inputs": {"message": "hi"}})).await.status, 200);

@@ -7,6 +7,7 @@ pub mod failures;
 pub mod host;
 pub mod jwt;
 pub mod keyring;
+pub mod link;
 pub mod oidc;
 pub mod peer;
 pub mod principal;

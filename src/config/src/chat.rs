@@ -27,6 +27,8 @@ pub struct Chat {
     pub max_streams: Option<NonZeroU32>,
     /// `SERVICE_CHAT_UPLOAD_MAX_BYTES`; none disables it.
     pub upload_max_bytes: Option<NonZeroU64>,
+    /// `SERVICE_CHAT_UPLOAD_DAILY_BYTES`, per session and UTC day; none disables it.
+    pub upload_daily_bytes: Option<NonZeroU64>,
     /// `SERVICE_CHAT_CDN_BASE_URL`.
     pub cdn_base_url: BaseUrl,
     /// `SERVICE_CHAT_CDN_CACHE_TTL`; zero looks every time.
@@ -105,6 +107,8 @@ pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Chat, Refused> {
     let max_streams = reader.value("SERVICE_CHAT_MAX_STREAMS", parse::limit);
     let upload_max_bytes =
         reader.value("SERVICE_CHAT_UPLOAD_MAX_BYTES", parse::number::<u64>(0..=1_073_741_824));
+    let upload_daily_bytes =
+        reader.value("SERVICE_CHAT_UPLOAD_DAILY_BYTES", parse::number::<u64>(0..=1 << 50));
     let cdn_base_url = reader.value("SERVICE_CHAT_CDN_BASE_URL", address::base_url);
     let cdn_cache_ttl = reader.value("SERVICE_CHAT_CDN_CACHE_TTL", parse::seconds(0..=86400));
     let domain_key = reader.optional("SERVICE_CHAT_DOMAIN_KEY", parse::line);
@@ -116,6 +120,7 @@ pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Chat, Refused> {
         rate_limit: rate_limit?,
         max_streams: max_streams?,
         upload_max_bytes: NonZeroU64::new(upload_max_bytes?),
+        upload_daily_bytes: NonZeroU64::new(upload_daily_bytes?),
         cdn_base_url: cdn_base_url?,
         cdn_cache_ttl: cdn_cache_ttl?,
         domain_key: domain_key?,

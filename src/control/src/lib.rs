@@ -11,6 +11,7 @@ pub mod sign_in;
 pub mod slug;
 pub mod tokens;
 pub mod triggers;
+pub mod uploads;
 pub mod vault;
 pub mod workflows;
 pub mod workspaces;

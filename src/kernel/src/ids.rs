@@ -70,6 +70,14 @@ impl Ids {
         Ok(ThreadId(Uuid::from_bytes(bytes)))
     }
 
+    /// An attachment's id: 128 random bits, as for threads.
+    ///
+    /// # Errors
+    /// [`RandomError`] when no random bytes could be had.
+    pub fn attachment(&self) -> Result<AttachmentId, RandomError> {
+        Ok(AttachmentId(self.thread()?.0))
+    }
+
     /// A thread item's key: ordered by time, with 128 random bits.
     ///
     /// # Errors
@@ -118,6 +126,27 @@ impl ThreadId {
 impl fmt::Display for ThreadId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "thr_{}", self.0.as_simple())
+    }
+}
+
+/// An attachment's id, `atc_` and 32 hexadecimal digits on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct AttachmentId(pub Uuid);
+
+impl AttachmentId {
+    /// Reads the wire form.
+    ///
+    /// # Errors
+    /// [`IdError`] for anything else.
+    pub fn parse(text: &str) -> Result<Self, IdError> {
+        let bytes = from_hex::<16>(text.strip_prefix("atc_").unwrap_or("")).ok_or(IdError("attachment"))?;
+        Ok(Self(Uuid::from_bytes(bytes)))
+    }
+}
+
+impl fmt::Display for AttachmentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "atc_{}", self.0.as_simple())
     }
 }
 
@@ -181,6 +210,8 @@ mod tests {
         let ids = ids();
         let thread = ids.thread().unwrap();
         assert_eq!(ThreadId::parse(&thread.to_string()), Ok(thread));
+        let attachment = ids.attachment().unwrap();
+        assert_eq!(AttachmentId::parse(&attachment.to_string()), Ok(attachment));
         let item = ids.item().unwrap();
         assert_eq!(ItemKey::parse(&item.wire("msg")), Ok(item));
     }
@@ -189,6 +220,7 @@ mod tests {
     fn anything_else_is_refused() {
         for text in ["", "thr_", "thr_xyz", "THR_00", "msg_00", "thr_0123456789abcdef0123456789ABCDEF"] {
             assert!(ThreadId::parse(text).is_err(), "{text}");
+            assert!(AttachmentId::parse(&text.replace("thr", "atc")).is_err(), "{text}");
         }
         for text in ["", "msg", "msg_", "msg_00", "_"] {
             assert!(ItemKey::parse(text).is_err(), "{text}");

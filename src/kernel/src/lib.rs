@@ -12,7 +12,7 @@ pub use backoff::{backoff, jittered};
 #[cfg(feature = "test-util")]
 pub use clock::ManualClock;
 pub use clock::{Clock, Sleep, SystemClock, timeout, timestamp};
-pub use ids::{IdError, Ids, ItemKey, ThreadId, first_id_at, time_of};
+pub use ids::{AttachmentId, IdError, Ids, ItemKey, ThreadId, first_id_at, time_of};
 #[cfg(feature = "test-util")]
 pub use random::SeededRandom;
 pub use random::{Random, RandomError, SystemRandom};

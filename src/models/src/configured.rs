@@ -8,7 +8,7 @@ use net::Client;
 
 use super::{
     Anthropic, EmbedRequest, Embeddings, Gemini, Model, ModelAnswer, ModelError, ModelErrorKind,
-    ModelRequest, Models, OpenAi, Pieces, anthropic, gemini, openai,
+    ModelRequest, Models, OpenAi, Pieces, TranscribeRequest, Transcript, anthropic, gemini, openai,
 };
 
 /// One endpoint: where it is, and the key that it wants.
@@ -129,6 +129,10 @@ impl Model for NotSet {
     }
 
     async fn embed(&self, _request: &EmbedRequest) -> Result<Embeddings, ModelError> {
+        Err(self.error())
+    }
+
+    async fn transcribe(&self, _request: &TranscribeRequest) -> Result<Transcript, ModelError> {
         Err(self.error())
     }
 }

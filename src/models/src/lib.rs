@@ -5,11 +5,14 @@
 
 mod anthropic;
 mod configured;
+mod encoded;
 mod gemini;
 mod message;
 mod openai;
+mod part;
 mod price;
 mod tape;
+mod transcription;
 pub(crate) mod transport;
 
 use std::collections::BTreeMap;
@@ -26,7 +29,9 @@ pub use self::anthropic::Anthropic;
 pub use self::configured::{Dialect, EndpointSettings, ModelSettings};
 pub use self::gemini::Gemini;
 pub use self::openai::OpenAi;
-pub use self::price::{Price, Prices, cost, rounded};
+pub use self::part::{FileKind, FileRef, Image, Part};
+pub use self::price::{Price, Prices, cost, rounded, sees_images};
+pub use self::transcription::{TranscribeRequest, Transcript, can_transcribe};
 pub use message::{
     EmbedRequest, Embeddings, Message, ModelAnswer, ModelRequest, Role, Tool, ToolCall, Usage,
 };
@@ -116,6 +121,20 @@ pub trait Model: Send + Sync {
             kind: ModelErrorKind::Rejected,
             message: "this provider has no embeddings; use openai/<model>, gemini/<model> or practice/embed"
                 .to_owned(),
+            retry_after: None,
+        })
+    }
+
+    /// Transcribes a recording.
+    ///
+    /// # Errors
+    /// [`ModelError`]; [`ModelErrorKind::Rejected`] if the provider transcribes none, see [`can_transcribe`].
+    async fn transcribe(&self, _request: &TranscribeRequest) -> Result<Transcript, ModelError> {
+        Err(ModelError {
+            kind: ModelErrorKind::Rejected,
+            message:
+                "this provider has no transcription; use openai/<model>, gemini/<model> or practice/transcribe"
+                    .to_owned(),
             retry_after: None,
         })
     }

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::{FileRef, Part};
+
 /// Who says something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -37,6 +39,13 @@ pub struct Message {
     pub role: Role,
     /// What.
     pub content: String,
+    /// Files that the message refers to, as in `messages` of a graph. Providers do not read them: `parts` has what is
+    /// sent of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileRef>,
+    /// What is sent after `content`: texts and images. Providers read it in a user's message only. Not in the journal.
+    #[serde(skip)]
+    pub parts: Vec<Part>,
     /// Tools that the model wants called; of an assistant's message only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
@@ -52,7 +61,24 @@ impl Message {
     /// A message that is only text.
     #[must_use]
     pub fn text(role: Role, content: impl Into<String>) -> Self {
-        Self { role, content: content.into(), tool_calls: Vec::new(), tool_call_id: None, carry: None }
+        Self {
+            role,
+            content: content.into(),
+            files: Vec::new(),
+            parts: Vec::new(),
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+            carry: None,
+        }
+    }
+
+    /// The parts that a provider sends: of a user's message, and without blank texts, which endpoints refuse.
+    pub(super) fn sent_parts(&self) -> impl Iterator<Item = &Part> {
+        let of_user = self.role == Role::User;
+        self.parts.iter().filter(move |part| match part {
+            Part::Text(text) => of_user && !text.trim().is_empty(),
+            Part::Image(_) => of_user,
+        })
     }
 }
 

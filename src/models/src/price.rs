@@ -21,6 +21,9 @@ pub struct Price {
     pub cached: Option<f64>,
     /// Of what it writes.
     pub output: f64,
+    /// Whether it reads texts only, and rejects a request with an image.
+    #[serde(default)]
+    pub text_only: bool,
 }
 
 /// The table.
@@ -61,6 +64,13 @@ pub fn cost(model: &str, usage: Usage) -> Option<f64> {
         + of(cached, price.cached.unwrap_or(price.input))
         + of(usage.output_tokens, price.output);
     Some(rounded(millionths / 1e6))
+}
+
+/// Whether `<provider>/<model>` may be sent images: not if the table says that it reads texts only. A model that is not in
+/// the table may see them.
+#[must_use]
+pub fn sees_images(model: &str) -> bool {
+    !find(model).is_some_and(|price| price.text_only)
 }
 
 /// A sum of money without the noise of binary fractions.
@@ -107,6 +117,23 @@ mod tests {
             );
             assert!(price.input > 0.0 && price.output >= 0.0, "{name}");
             assert!(price.cached.is_none_or(|cached| cached < price.input), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_model_sees_images_unless_the_table_says_otherwise() {
+        for (model, sees) in [
+            ("openai/gpt-4.1-mini-2025-04-14", true),
+            ("openai/o3", true),
+            ("openai/o3-mini", false),
+            ("openai/o3-mini-2025-01-31", false),
+            ("openai/text-embedding-3-small", false),
+            ("gemini/gemini-embedding-001", false),
+            ("anthropic/claude-3-haiku-20240307", true),
+            ("openai/llava", true),
+            ("practice/assistant", true),
+        ] {
+            assert_eq!(sees_images(model), sees, "{model}");
         }
     }
 

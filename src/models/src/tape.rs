@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::{
     EmbedRequest, Embeddings, Model, ModelAnswer, ModelError, ModelErrorKind, ModelRequest, Models, PRACTICE,
-    Pieces,
+    Pieces, TranscribeRequest, Transcript,
 };
 
 /// What is put around every provider.
@@ -40,6 +40,7 @@ struct Line {
 enum Came {
     Answer { pieces: Vec<String>, answer: ModelAnswer },
     Embeddings(Embeddings),
+    Transcript(Transcript),
     Error { kind: ModelErrorKind, message: String, retry_after_seconds: Option<f64> },
 }
 
@@ -113,6 +114,9 @@ fn not_configured(message: String) -> ModelError {
 }
 
 /// What was asked, and its digest.
+///
+/// The parts of a message are not serialised, so a tape has no bytes of files. Its `files` are, each with the digest of
+/// its bytes and in the order of the message: the same files give the same digest, and another file gives another one.
 fn asked(provider: &str, kind: &str, request: &impl Serialize) -> (Value, String) {
     let request = json!({kind: request});
     let whole = json!({"provider": provider, "request": request});
@@ -169,6 +173,13 @@ impl Model for Recorder {
         self.write(asked(self.provider, "embed", request), came)?;
         embeddings
     }
+
+    async fn transcribe(&self, request: &TranscribeRequest) -> Result<Transcript, ModelError> {
+        let transcript = self.inner.transcribe(request).await;
+        let came = transcript.as_ref().map_or_else(Came::from, |found| Came::Transcript(found.clone()));
+        self.write(asked(self.provider, "transcribe", request), came)?;
+        transcript
+    }
 }
 
 /// What came each time that the same was asked.
@@ -221,6 +232,13 @@ impl Model for Replay {
     async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, ModelError> {
         match self.find(&request.model, &asked(self.provider, "embed", request))? {
             Came::Embeddings(found) => Ok(found),
+            other => other.failed(),
+        }
+    }
+
+    async fn transcribe(&self, request: &TranscribeRequest) -> Result<Transcript, ModelError> {
+        match self.find(&request.model, &asked(self.provider, "transcribe", request))? {
+            Came::Transcript(found) => Ok(found),
             other => other.failed(),
         }
     }

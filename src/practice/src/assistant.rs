@@ -1,6 +1,7 @@
 //! A partner in conversation who knows what its instructions and the conversation say, and nothing else.
 
 use super::reading::Reading;
+use super::sent::Known;
 use super::text::{Token, sentences, stem, tokens, topics, unended, words};
 
 /// Sentences that are remembered.
@@ -19,6 +20,9 @@ pub(super) fn reply(reading: &Reading<'_>) -> String {
     if let Some(given) = reading.given() {
         return given.to_owned();
     }
+    if let Some(shown) = reading.sent.asked(&reading.input) {
+        return shown;
+    }
     if let Some(said) = small_talk(reading) {
         return said;
     }
@@ -27,6 +31,9 @@ pub(super) fn reply(reading: &Reading<'_>) -> String {
     }
     if let Some(otherwise) = reading.otherwise() {
         return otherwise.to_owned();
+    }
+    if let Some(shown) = reading.sent.all() {
+        return shown;
     }
     if reading.prompt.trim().is_empty() && reading.input.trim_end().ends_with(['.', '!']) {
         return format!("You say: {}", turned(&reading.input));
@@ -90,7 +97,9 @@ fn recall(reading: &Reading<'_>) -> Option<String> {
     let of_user = of_user.filter(|said| !said.ends_with('?')).map(|said| turned(&said));
     let of_prompt = of_prompt.filter(|hint| !hint.starts_with("You are "));
     let known: Vec<String> = of_prompt.chain(of_user).take(MOST).collect();
-    let about: Vec<_> = known.iter().map(|sentence| topics(sentence)).collect();
+    let about = known.iter().map(|sentence| topics(sentence));
+    let about: Vec<_> = about.chain(reading.sent.known.iter().map(Known::topics)).collect();
+    let known = known.iter().chain(reading.sent.known.iter().map(|known| &known.text));
     let asked = topics(&turned(&reading.input));
     let weight = |topic: &String| {
         let count = about.iter().filter(|topics| topics.contains(topic)).count();
@@ -102,7 +111,7 @@ fn recall(reading: &Reading<'_>) -> Option<String> {
     if best <= 0.0 {
         return None;
     }
-    let near = scores.iter().zip(&known).filter(|(score, _)| **score >= best * 0.8);
+    let near = scores.iter().zip(known).filter(|(score, _)| **score >= best * 0.8);
     let found: Vec<&str> = near.map(|(_, sentence)| sentence.as_str()).take(2).collect();
     Some(found.join(" "))
 }

@@ -15,11 +15,13 @@ mod parse;
 mod propose;
 mod reading;
 mod reflect;
+mod sent;
 mod shorten;
 mod structured;
 mod text;
 mod tokens;
 mod tools;
+mod transcribe;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,13 +34,16 @@ use self::instruction::Action;
 use self::reading::Reading;
 use self::structured::Filler;
 use models::{
-    EmbedRequest, Embeddings, Model, ModelAnswer, ModelError, ModelErrorKind, ModelRequest, Pieces, ToolCall,
+    EmbedRequest, Embeddings, Model, ModelAnswer, ModelError, ModelErrorKind, ModelRequest, Part, Pieces,
+    Role, ToolCall, TranscribeRequest, Transcript,
 };
 
 /// What stands before the `/`.
 pub const NAME: &str = "practice";
-/// Bytes of a message that are read; the rest only counts.
+/// Bytes of a message, and of a text that it has, that are read; the rest only counts.
 const READ: usize = 64 * 1024;
+/// Bytes of all texts of files that are read, the newest first.
+const READ_FILES: usize = 10 * READ;
 /// Bytes of a request that is answered at once; larger ones do not hold up what shares the thread.
 const INLINE: usize = 2 * 1024;
 /// The slowest pace that a name may ask for.
@@ -127,10 +132,22 @@ impl Model for Practice {
         let making = tokio::task::spawn_blocking(move || embed::embeddings(&request));
         making.await.unwrap_or_else(|_| Err(failed()))
     }
+
+    async fn transcribe(&self, request: &TranscribeRequest) -> Result<Transcript, ModelError> {
+        if request.model != TRANSCRIBE {
+            let message =
+                format!("practice/{} has no transcription; use practice/{TRANSCRIBE}", request.model);
+            return Err(ModelError { kind: ModelErrorKind::Rejected, message, retry_after: None });
+        }
+        let request = request.clone();
+        let making = tokio::task::spawn_blocking(move || transcribe::transcript(&request));
+        making.await.map_err(|_| failed())
+    }
 }
 
-/// Of the skills, the one that makes vectors and no text.
+/// Of the skills, those that answer other requests.
 const EMBED: &str = "embed";
+const TRANSCRIBE: &str = "transcribe";
 
 /// A skill and its pace: `assistant`, or `assistant@40ms`.
 fn named(model: &str) -> Result<(Skill, Option<Duration>), ModelError> {
@@ -159,6 +176,11 @@ fn named(model: &str) -> Result<(Skill, Option<Duration>), ModelError> {
         EMBED => {
             return Err(unknown("practice/embed computes vectors; use it with the node 'embed'".to_owned()));
         }
+        TRANSCRIBE => {
+            let message =
+                "practice/transcribe reads recordings; use it for a workflow's 'chat.transcription'";
+            return Err(unknown(message.to_owned()));
+        }
         _ => return Err(unknown(format!("the practice model has no skill '{name}'"))),
     };
     Ok((skill, pace))
@@ -166,7 +188,12 @@ fn named(model: &str) -> Result<(Skill, Option<Duration>), ModelError> {
 
 /// Bytes of what was said.
 fn size(request: &ModelRequest) -> usize {
-    request.messages.iter().map(|message| message.content.len()).sum()
+    let of_part = |part: &Part| match part {
+        Part::Text(text) => text.len(),
+        Part::Image(_) => 0,
+    };
+    let of_parts = request.messages.iter().flat_map(|message| &message.parts).map(of_part).sum::<usize>();
+    request.messages.iter().map(|message| message.content.len()).sum::<usize>().saturating_add(of_parts)
 }
 
 /// A panic, or the end of the process: neither says more.
@@ -178,12 +205,31 @@ fn failed() -> ModelError {
     }
 }
 
+/// The request without what is too long to be read. A message that is only files is their text, except for a partner
+/// in conversation.
+fn readable(skill: Skill, request: &ModelRequest) -> ModelRequest {
+    let cut = |text: &mut String, most: usize| text.truncate(text.floor_char_boundary(most));
+    let mut read = request.clone();
+    let mut left = READ_FILES;
+    for message in read.messages.iter_mut().rev() {
+        for part in &mut message.parts {
+            if let Part::Text(text) = part {
+                cut(text, READ.min(left));
+                left = left.saturating_sub(text.len());
+            }
+        }
+        let only_files = message.role == Role::User && message.content.trim().is_empty();
+        if only_files && skill != Skill::Assistant {
+            message.content = sent::as_text(&message.parts);
+        }
+        cut(&mut message.content, READ);
+    }
+    read
+}
+
 /// The whole answer: a function of the request alone.
 fn answer(skill: Skill, request: &ModelRequest) -> (String, Vec<ToolCall>) {
-    let mut read = request.clone();
-    for message in read.messages.iter_mut().filter(|message| message.content.len() > READ) {
-        message.content.truncate(message.content.floor_char_boundary(READ));
-    }
+    let read = readable(skill, request);
     let reading = Reading::of(&read);
     if let Some(result) = &reading.tool_result {
         return (follow::follow(&reading, assistant::report(result)), Vec::new());

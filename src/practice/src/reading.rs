@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::instruction::{Action, Heard, Instruction, When};
 use super::noise::Noise;
 use super::parse::parse;
+use super::sent::Sent;
 use super::text::sentences;
 use models::{Message, ModelRequest, Role};
 
@@ -39,6 +40,8 @@ pub(super) struct Reading<'a> {
     pub(super) heard: Heard,
     /// What the user said before.
     pub(super) earlier: Vec<String>,
+    /// The user's files.
+    pub(super) sent: Sent,
     /// The whole prompt in front of the input.
     pub(super) prompt: String,
     /// What a tool answered, where that is the latest.
@@ -80,7 +83,8 @@ impl<'a> Reading<'a> {
         let tool_result = request.messages.last().filter(|message| message.role == Role::Tool);
         let tool_result = tool_result.map(|message| message.content.clone());
         let heard = Heard::of(&input);
-        Self { request, noise, instructions, hints, demos, input, heard, earlier, prompt, tool_result }
+        let sent = Sent::of(&request.messages);
+        Self { request, noise, instructions, hints, demos, input, heard, earlier, sent, prompt, tool_result }
     }
 
     /// What instructions ask for that hold for the input.

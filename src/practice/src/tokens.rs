@@ -3,12 +3,14 @@
 
 use serde_json::Value;
 
-use models::{ModelRequest, ToolCall, Usage};
+use models::{Message, ModelRequest, Part, Role, ToolCall, Usage};
 
 /// Letters of the longest token.
 const LONGEST: u32 = 6;
 /// Tokens that each message costs besides its text.
 const MESSAGE: u64 = 4;
+/// Tokens of a picture.
+const PICTURE: u64 = 85;
 
 /// Tokens of a text.
 pub(super) fn count(text: &str) -> u64 {
@@ -55,10 +57,19 @@ pub(super) fn cut(text: &str, most: u32) -> (&str, bool) {
     }
 }
 
+/// Tokens of a message.
+fn message(message: &Message) -> u64 {
+    let parts = message.parts.iter().filter(|_| message.role == Role::User).map(|part| match part {
+        Part::Text(text) => count(text),
+        Part::Image(_) => PICTURE,
+    });
+    count(&message.content) + parts.sum::<u64>() + MESSAGE
+}
+
 /// What a call costs.
 pub(super) fn usage(request: &ModelRequest, text: &str, calls: &[ToolCall]) -> Usage {
     let json = |value: &Value| count(&value.to_string());
-    let messages: u64 = request.messages.iter().map(|message| count(&message.content) + MESSAGE).sum();
+    let messages: u64 = request.messages.iter().map(message).sum();
     let schema = request.response_schema.as_ref().map_or(0, json);
     let tools: u64 = request
         .tools

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use crate::call::{Entry, Language, Modules, Source, Surveyed, SyntaxProblem};
 use crate::document::{DocumentKind, DocumentLimits, DocumentProblem, DocumentText};
 use crate::feed::Feed;
+use crate::image::{ImageFacts, ImageKind, ImageLimits};
 
 /// Bytes of the longest request: a value of the engine, and modules.
 pub(crate) const LONGEST_REQUEST: usize = 24 << 20;
@@ -53,6 +54,12 @@ pub(crate) enum Task {
         from: String,
         limits: DocumentLimits,
     },
+    Image {
+        kind: ImageKind,
+        /// Base64.
+        data: String,
+        limits: ImageLimits,
+    },
     /// Sends it back: what a call costs without any code.
     Echo {
         args: Box<RawValue>,
@@ -75,6 +82,7 @@ pub(crate) enum Answer {
     Unsound(SyntaxProblem),
     Document(DocumentText),
     Feed(Feed),
+    Image(ImageFacts),
     Unreadable(DocumentProblem),
     Failed { message: String, module: Option<String>, line: Option<u32>, column: Option<u32> },
     Memory,

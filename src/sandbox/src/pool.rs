@@ -20,6 +20,7 @@ use crate::call::{Call, Language, Limits, Modules, Outcome, SandboxError, Source
 use crate::document::{DocumentKind, DocumentLimits, DocumentProblem, DocumentText};
 use crate::feed::Feed;
 use crate::frame::{Answer, LONGEST_REQUEST, Request, Response, Task, framed, longest_answer};
+use crate::image::{ImageFacts, ImageKind, ImageLimits};
 use crate::places::{Place, Places, QueueFull};
 use crate::process::{Lost, Worker};
 
@@ -38,7 +39,7 @@ pub struct Options {
     /// Maximum number of workers that run code of nodes at the same time. Documents and checks of code have places of
     /// their own beside them.
     pub workers: usize,
-    /// Bytes that a call may use.
+    /// Bytes that a call may use; an image may use what its pixels need.
     pub memory: usize,
     /// Maximum number of calls that wait for a place of one kind.
     pub queue: usize,
@@ -65,7 +66,7 @@ impl Options {
 
 /// Places for checks of code that is being saved.
 const SURVEY_PLACES: usize = 2;
-/// Places for documents and feeds.
+/// Places for documents, feeds and images.
 const DOCUMENT_PLACES: usize = 2;
 
 /// Runs code in worker processes. Clones share them; with the last clone they end.
@@ -198,6 +199,28 @@ impl Sandbox {
         }
     }
 
+    /// Decodes an image of at most [`crate::LARGEST_IMAGE`] bytes, which are base64, and makes its preview. Dropped, its
+    /// worker is killed.
+    ///
+    /// # Errors
+    /// [`SandboxError`] as of [`Self::read_document`].
+    pub async fn read_image(
+        &self,
+        kind: ImageKind,
+        data: String,
+        limits: ImageLimits,
+    ) -> Result<Result<ImageFacts, DocumentProblem>, SandboxError> {
+        let within = limits.as_call();
+        let memory = self.memory().max(limits.memory());
+        let place = self.place(&self.shared.pool.documents, within).await?;
+        let task = Task::Image { kind, data, limits };
+        match self.ask_within(memory, place, task, Arc::default(), within).await? {
+            Answer::Image(facts) => Ok(Ok(facts)),
+            Answer::Unreadable(problem) => Ok(Err(problem)),
+            other => Err(self.error(other, within)),
+        }
+    }
+
     /// Sends a value to a worker and back: what a call costs without any code.
     ///
     /// # Errors
@@ -229,8 +252,24 @@ impl Sandbox {
         }
     }
 
+    fn memory(&self) -> usize {
+        self.shared.pool.options.memory
+    }
+
     async fn ask(
         &self,
+        place: Place,
+        task: Task,
+        modules: Arc<Modules>,
+        limits: Limits,
+    ) -> Result<Answer, SandboxError> {
+        self.ask_within(self.memory(), place, task, modules, limits).await
+    }
+
+    /// Asks a worker that may use this many bytes of memory.
+    async fn ask_within(
+        &self,
+        memory: usize,
         place: Place,
         task: Task,
         modules: Arc<Modules>,
@@ -239,7 +278,7 @@ impl Sandbox {
         let pool = Arc::clone(&self.shared.pool);
         let thread = self.shared.thread.get_or_init(start_thread).as_ref();
         let thread = thread.ok_or_else(|| SandboxError::Unavailable("no thread".to_owned()))?;
-        let (output, logs, memory) = (limits.output, limits.logs, pool.options.memory);
+        let (output, logs) = (limits.output, limits.logs);
         let request = Request { task, modules, memory, output, logs };
         let frame =
             serde_json::to_vec(&request).and_then(|bytes| framed(&bytes).map_err(serde::ser::Error::custom));
@@ -247,7 +286,7 @@ impl Sandbox {
         if frame.len() > LONGEST_REQUEST {
             return Err(failed("the arguments are too large"));
         }
-        let asked = AbortOnDropHandle::new(thread.handle.spawn(pool.ask(place, frame, limits)));
+        let asked = AbortOnDropHandle::new(thread.handle.spawn(pool.ask(place, frame, limits, memory)));
         asked.await.unwrap_or(Err(SandboxError::Crashed))
     }
 
@@ -256,7 +295,7 @@ impl Sandbox {
             Answer::Failed { message, module, line, column } => {
                 SandboxError::Failed { message, module, line, column }
             }
-            Answer::Memory => SandboxError::Memory(self.shared.pool.options.memory),
+            Answer::Memory => SandboxError::Memory(self.memory()),
             Answer::OutputTooLarge => SandboxError::OutputTooLarge(limits.output),
             Answer::Unsound(SyntaxProblem { message, line, column }) => {
                 SandboxError::Failed { message, module: None, line, column }
@@ -265,6 +304,7 @@ impl Sandbox {
             | Answer::Surveyed(_)
             | Answer::Document(_)
             | Answer::Feed(_)
+            | Answer::Image(_)
             | Answer::Unreadable(_) => SandboxError::Crashed,
         }
     }
@@ -301,6 +341,7 @@ impl Pool {
         place: Place,
         frame: Vec<u8>,
         limits: Limits,
+        memory: usize,
     ) -> Result<Answer, SandboxError> {
         let mut worker = match self.idle_worker() {
             Some(worker) => worker,
@@ -310,7 +351,7 @@ impl Pool {
         let answered = kernel::timeout(&self.clock, limits.time, worker.exchange(&frame, longest)).await;
         let response = match answered {
             None => Err(SandboxError::Timeout(limits.time)),
-            Some(Err(Lost::Memory)) => Err(SandboxError::Memory(self.options.memory)),
+            Some(Err(Lost::Memory)) => Err(SandboxError::Memory(memory)),
             Some(Err(Lost::TooLong)) => Err(SandboxError::OutputTooLarge(limits.output)),
             Some(Err(Lost::Crashed)) => Err(SandboxError::Crashed),
             Some(Ok(bytes)) => serde_json::from_slice::<Response>(&bytes).map_err(|_| SandboxError::Crashed),

@@ -11,8 +11,10 @@ use actors::delivery::mail::DeliveryError;
 use actors::{Grace, Settings, System};
 use auth::exposure::Asks;
 use auth::keyring::KeyringError;
+use auth::link::LinkKey;
 use auth::visitor::VisitorKey;
 use config::Config;
+use control::uploads::{UploadLimits, Uploads};
 use kernel::{Clock, Ids, Random, RandomError, SystemClock, SystemRandom};
 use models::{EndpointSettings, ModelSettings, Models, PRACTICE};
 use practice::Practice;
@@ -163,6 +165,10 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
     })
     .await?;
     let visitors = VisitorKey::new(&store.service_key("visitor", ring.as_deref()).await?);
+    let links = LinkKey::new(&store.service_key("attachment_links", ring.as_deref()).await?);
+    let sandbox = sandbox(&config.sandbox);
+    let limits = UploadLimits { file: config.chat.upload_max_bytes, day: config.chat.upload_daily_bytes };
+    let uploads = Uploads::new(store.clone(), sandbox.clone(), Arc::clone(&clock), ids.clone(), limits);
     let sign_in = sign_in::keys(&store, ring.as_deref()).await?;
     let mail = sign_in::mail(config, &sign_in)?;
     let provider = sign_in::provider(config, &store, ring.as_deref(), &clock).await?;
@@ -189,7 +195,7 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
                 chatkit: config.chat.disconnect_grace.chatkit(),
             },
             models: models(config, &outbound, &clock)?,
-            sandbox: sandbox(&config.sandbox),
+            sandbox,
             vault: ring.clone(),
             outbound,
             mail,
@@ -212,6 +218,8 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
         store,
         system: Arc::clone(&system),
         visitors,
+        links,
+        uploads,
         sign_in,
         provider,
         clock: Arc::clone(&clock),

@@ -1,7 +1,9 @@
 //! The tables as diesel sees them; `migrations/` is the truth.
 
+mod files;
 mod triggers;
 
+pub(crate) use files::attachments;
 pub(crate) use triggers::{cron_triggers, webhook_replays, webhook_triggers};
 
 diesel::table! {

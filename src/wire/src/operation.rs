@@ -1,6 +1,11 @@
 //! What an operation of the HTTP interface is: a route, its access, its request and its answers.
 
+mod shape;
+
 use crate::{ErrorCode, Scope};
+
+pub use shape::Shape;
+pub(crate) use shape::{binary, events, file_form, json, media, text};
 
 /// An HTTP method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,73 +49,6 @@ pub enum Access {
     Own,
 }
 
-/// The JSON Schema and an example of a body. Without the feature `schema` only its media type.
-#[derive(Clone, Copy)]
-pub struct Shape {
-    /// Its media type, such as `application/json`.
-    pub media: &'static str,
-    /// Returns the schema of a body that clients send, or the service sends.
-    #[cfg(feature = "schema")]
-    pub schema: fn(&mut schemars::SchemaGenerator) -> schemars::Schema,
-    /// An example, as indented JSON.
-    #[cfg(feature = "schema")]
-    pub example: Option<&'static str>,
-}
-
-/// Returns the media type; the type is that of the body.
-pub(crate) const fn media<T>(media: &'static str) -> &'static str {
-    let _ = core::marker::PhantomData::<T>;
-    media
-}
-
-/// A JSON body of a type, and an example of it.
-macro_rules! json {
-    ($type:ty) => {
-        $crate::operation::Shape {
-            media: $crate::operation::media::<$type>("application/json"),
-            #[cfg(feature = "schema")]
-            schema: |generator| generator.subschema_for::<$type>(),
-            #[cfg(feature = "schema")]
-            example: None,
-        }
-    };
-    ($type:ty, $example:path) => {
-        $crate::operation::Shape {
-            media: $crate::operation::media::<$type>("application/json"),
-            #[cfg(feature = "schema")]
-            schema: |generator| generator.subschema_for::<$type>(),
-            #[cfg(feature = "schema")]
-            example: Some($example),
-        }
-    };
-}
-
-/// Events of a type, streamed as SSE.
-macro_rules! events {
-    ($type:ty) => {
-        $crate::operation::Shape {
-            media: $crate::operation::media::<$type>("text/event-stream"),
-            #[cfg(feature = "schema")]
-            schema: |generator| generator.subschema_for::<$type>(),
-            #[cfg(feature = "schema")]
-            example: None,
-        }
-    };
-}
-
-/// A body that is text of a media type.
-macro_rules! text {
-    ($media:literal) => {
-        $crate::operation::Shape {
-            media: $media,
-            #[cfg(feature = "schema")]
-            schema: |generator| generator.subschema_for::<String>(),
-            #[cfg(feature = "schema")]
-            example: None,
-        }
-    };
-}
-
 /// Declares operations, and the list of them.
 macro_rules! operations {
     ($($name:ident = $operation:expr;)*) => {
@@ -124,7 +62,7 @@ macro_rules! operations {
     };
 }
 
-pub(crate) use {events, json, operations, text};
+pub(crate) use operations;
 
 /// The body of a request.
 #[derive(Clone, Copy)]
@@ -225,6 +163,8 @@ pub struct Operation {
     pub shared_errors: &'static [ErrorCode],
     /// A refusal that has another status here than in the table of codes.
     pub exception: Option<(ErrorCode, u16)>,
+    /// A refusal that may have this status besides its usual one.
+    pub also: Option<(ErrorCode, u16)>,
 }
 
 /// Refusals of every operation.
@@ -284,6 +224,7 @@ const fn operation(method: Method, path: &'static str, id: &'static str, about: 
         errors: &[],
         shared_errors: &[],
         exception: None,
+        also: None,
     }
 }
 
@@ -326,6 +267,11 @@ impl Operation {
     /// A refusal has another status here than in the table of codes.
     pub(crate) const fn except(self, code: ErrorCode, status: u16) -> Self {
         Self { exception: Some((code, status)), ..self }
+    }
+
+    /// A refusal may have this status besides its usual one.
+    pub(crate) const fn also(self, code: ErrorCode, status: u16) -> Self {
+        Self { also: Some((code, status)), ..self }
     }
 
     /// HEAD is refused.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{FieldError, Readiness, Timestamp};
+use crate::{ChatSettings, FieldError, PublicChat, Readiness, Timestamp, UpdateChatSettings};
 
 /// `POST /api/workflows`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,55 +49,10 @@ pub struct UpdateWorkflow {
 }
 
 /// Null is something that is said.
-fn stated<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(
+pub(crate) fn stated<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(
     member: D,
 ) -> Result<Option<Option<T>>, D::Error> {
     Option::deserialize(member).map(Some)
-}
-
-/// What to change about what a chat shows.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub struct UpdateChatSettings {
-    /// At most 20 objects `{label, prompt, icon?}`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub start_prompts: Option<Vec<Value>>,
-    /// At most 50 objects `{id, label, description?, disabled?, default?}`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub models: Option<Vec<Value>>,
-    /// What becomes of a message while another is being answered in its thread.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub busy: Option<BusyThread>,
-}
-
-/// What becomes of a message while another is being answered in its thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum BusyThread {
-    /// It waits for its turn.
-    #[default]
-    Enqueue,
-    /// It is refused.
-    Reject,
-    /// The answer under way is stopped, and it is answered.
-    Interrupt,
-}
-
-impl BusyThread {
-    /// Every choice.
-    pub const ALL: [Self; 3] = [Self::Enqueue, Self::Reject, Self::Interrupt];
-
-    /// Its name on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Enqueue => "enqueue",
-            Self::Reject => "reject",
-            Self::Interrupt => "interrupt",
-        }
-    }
 }
 
 /// A workflow's record.
@@ -154,21 +109,6 @@ pub struct ShownWorkflow {
     pub readiness: Option<Readiness>,
 }
 
-/// What the chat of a workflow shows.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ChatSettings {
-    /// Prompts to start with.
-    #[serde(default)]
-    pub start_prompts: Vec<Value>,
-    /// Models to choose from.
-    #[serde(default)]
-    pub models: Vec<Value>,
-    /// What becomes of a message while another is being answered in its thread.
-    #[serde(default)]
-    pub busy: BusyThread,
-}
-
 /// What anybody may know of a published workflow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -184,7 +124,7 @@ pub struct PublicWorkflow {
     /// The page to share.
     pub share_url: String,
     /// What the chat shows.
-    pub chat: ChatSettings,
+    pub chat: PublicChat,
 }
 
 /// `POST /api/workflows/{ref}/versions` of a draft.

@@ -57,9 +57,15 @@ fn items() -> Vec<ThreadItem> {
                 id: "atc_1".into(),
                 name: "a.png".into(),
                 mime_type: "image/png".into(),
-                kind: "image".into(),
+                kind: AttachmentKind::Image,
                 storage_path: Some("chat/attachments/atc_1/a.png".into()),
                 preview_url: Some("https://example.org/a.png".into()),
+                upload_descriptor: Some(UploadDescriptor {
+                    url: "https://example.org/up".into(),
+                    method: "PUT".into(),
+                    headers: Map::new(),
+                }),
+                thread_id: Some("thr_1".into()),
             }],
             quoted_text: Some("q".into()),
             inference_options: InferenceOptions {

@@ -4,6 +4,7 @@
 /// A package may stand here before it exists; one that exists and is not here is refused.
 pub(crate) const ARROWS: &[(&str, &[&str])] = &[
     ("kernel", &[]),
+    ("media", &[]),
     ("wire", &[]),
     ("config", &["auth", "kernel", "wire"]),
     ("auth", &["kernel", "wire"]),
@@ -13,12 +14,12 @@ pub(crate) const ARROWS: &[(&str, &[&str])] = &[
     ("store", &["auth", "kernel", "wire"]),
     ("models", &["net", "kernel", "wire"]),
     ("practice", &["models", "kernel"]),
-    ("engine", &["models", "sandbox", "net", "kernel", "wire"]),
+    ("engine", &["models", "sandbox", "media", "net", "kernel", "wire"]),
     ("diagram", &["engine"]),
     ("training", &["engine"]),
     ("actors", &["store", "engine", "training"]),
-    ("control", &["auth", "kernel", "store", "wire"]),
-    ("server", &["actors", "auth", "bundle", "config", "control", "diagram", "net", "practice"]),
+    ("control", &["auth", "kernel", "media", "sandbox", "store", "wire"]),
+    ("server", &["actors", "auth", "bundle", "config", "control", "diagram", "media", "net", "practice"]),
     ("client", &["kernel", "wire"]),
     ("callboard", &["client", "server"]),
 ];
@@ -108,6 +109,7 @@ pub(crate) const MODULES: &[(&str, &[&str])] = &[
             "members",
             "tokens",
             "triggers",
+            "uploads",
             "vault",
             "workflows",
             "workspaces",

@@ -3,17 +3,18 @@
 use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
-use kernel::ItemKey;
+use kernel::{ItemKey, ThreadId};
 use serde_json::{Value, json};
-use store::StoredItem;
+use store::{Store, StoreError, StoredAttachment, StoredItem};
 use wire::chat::{ItemBody, ThreadItem};
 
 use super::again::{created_at, is_users};
 
 /// Returns the items as messages, without those that are queued after this turn. The message of this turn is last. `resumed`:
-/// when the turn left the queue; messages before that were answered before it.
+/// when the turn left the queue; messages before that were answered before it. `files`: the attachments of the thread.
 pub(super) fn messages(
     items: Vec<ThreadItem>,
+    files: &[StoredAttachment],
     own: Option<&str>,
     resumed: Option<DateTime<Utc>>,
 ) -> Vec<Value> {
@@ -24,9 +25,50 @@ pub(super) fn messages(
     };
     let (mine, others): (Vec<_>, Vec<_>) =
         items.into_iter().filter(|item| !waits(item)).partition(|item| own == Some(item.id()));
-    let others = others.iter().filter_map(ThreadItem::as_message);
-    let messages = others.chain(mine.iter().filter_map(with_quoted_text));
-    messages.map(|(role, content)| json!({"role": role, "content": content})).collect()
+    let message = |item: &ThreadItem, (role, content): (&str, String)| {
+        let mut message = json!({"role": role, "content": content});
+        let parts = parts(item, &content, files);
+        if let (false, Some(members)) = (parts.is_empty(), message.as_object_mut()) {
+            members.insert("parts".to_owned(), Value::Array(parts));
+        }
+        message
+    };
+    let others = others.iter().filter_map(|item| Some(message(item, item.as_message()?)));
+    others.chain(mine.iter().filter_map(|item| Some(message(item, with_quoted_text(item)?)))).collect()
+}
+
+/// The attachments of these items of a thread.
+pub(super) async fn files(
+    store: &Store,
+    thread: ThreadId,
+    items: &[StoredItem],
+) -> Result<Vec<StoredAttachment>, StoreError> {
+    let has = |item: &ThreadItem| matches!(&item.body, ItemBody::UserMessage { attachments, .. } if !attachments.is_empty());
+    if items.iter().any(|stored| has(&stored.item)) {
+        store.attachments_of(thread).await
+    } else {
+        Ok(Vec::new())
+    }
+}
+
+/// The parts of a message that is more than its text: the text, if it has one, and its attachments.
+fn parts(item: &ThreadItem, content: &str, files: &[StoredAttachment]) -> Vec<Value> {
+    let ItemBody::UserMessage { attachments, .. } = &item.body else { return Vec::new() };
+    if attachments.is_empty() {
+        return Vec::new();
+    }
+    let text = (!content.trim().is_empty()).then(|| json!({"type": "text", "text": content}));
+    let found = attachments.iter().filter_map(|one| files.iter().find(|file| file.id.to_string() == one.id));
+    text.into_iter().chain(found.map(part)).collect()
+}
+
+fn part(file: &StoredAttachment) -> Value {
+    let kind = match file.mime_type.split_once('/') {
+        Some((kind @ ("image" | "audio"), _)) => kind,
+        _ => "file",
+    };
+    json!({"type": kind, "attachment": file.id.to_string(), "name": file.name, "mime_type": file.mime_type,
+           "size": file.size, "digest": file.digest.map(hex::encode)})
 }
 
 /// The message of this turn, with the text that it quotes.
@@ -123,7 +165,7 @@ mod tests {
         let items = vec![item(user, 1, 1), item(user, 2, 5), item(answer, 3, 6), item(user, 4, 20)];
         let own = items[0].id().to_owned();
         let roles = |resumed| -> Vec<String> {
-            let messages = messages(items.clone(), Some(&own), resumed);
+            let messages = messages(items.clone(), &[], Some(&own), resumed);
             messages.iter().map(|message| message["role"].as_str().unwrap().to_owned()).collect()
         };
         assert_eq!(

@@ -52,7 +52,8 @@ pub(super) async fn read(
             return Ok(None);
         }
         let resumed = (turn.order != run.id).then(|| turn.resumed_at()).flatten();
-        messages = history::messages(history::paired(items), own.as_deref(), resumed);
+        let files = history::files(&ports.store, turn.thread, &items).await?;
+        messages = history::messages(history::paired(items), &files, own.as_deref(), resumed);
     } else if let Some(item) = user_item
         && turn.first.is_none()
         && !ports.store.has_item(turn.thread, item).await?

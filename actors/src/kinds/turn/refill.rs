@@ -38,5 +38,6 @@ pub(crate) async fn messages(
         let earlier = created_at(&stored.item).zip(run.started_at).is_none_or(|(at, began)| at < began);
         is_users(&stored.item) || earlier && stored.answers != Some(own)
     });
-    Ok(history::messages(history::paired(items), Some(&own.wire("msg")), None))
+    let files = history::files(store, thread, &items).await?;
+    Ok(history::messages(history::paired(items), &files, Some(&own.wire("msg")), None))
 }

@@ -180,6 +180,7 @@ impl Instance {
             version: Arc::clone(&self.version),
             target,
             input: UserMessageInput::text(text),
+            attachments: Vec::new(),
             metadata: Map::new(),
             dialect: Dialect::Interface,
             idempotency: None,

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use wire::ErrorCode;
 
 use super::activity::Place;
+use super::attachments::Attachments;
 use super::attempt::{Visit, Visited};
 use super::delivery::Delivery;
 use super::frame::{Env, Frame};
@@ -90,6 +91,16 @@ impl Call<'_> {
 
     pub(crate) fn search(&self) -> &dyn SearchIndex {
         self.env.ports.search
+    }
+
+    /// Files of the run's thread.
+    pub(crate) fn attachments(&self) -> &dyn Attachments {
+        self.env.ports.attachments
+    }
+
+    /// Whether readers were not told about the attachment yet.
+    pub(crate) fn is_first_notice(&self, attachment: &str) -> bool {
+        self.env.noticed.lock().insert(attachment.to_owned())
     }
 
     pub(crate) fn databases(&self) -> &dyn Databases {

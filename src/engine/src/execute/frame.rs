@@ -1,8 +1,10 @@
 //! What is the same for everything in one run, and for everything in one graph of it.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use wire::ErrorCode;
@@ -31,6 +33,8 @@ pub(crate) struct Env<'a> {
     pub(super) recorded: Recorded,
     /// Secrets that nodes have used.
     pub(super) redactor: Redactor,
+    /// Attachments that readers were told about.
+    pub(super) noticed: Mutex<BTreeSet<String>>,
     /// What the whole run may use.
     pub(super) budget: Budget,
     /// If set, nothing is executed: inputs are filled again for it.

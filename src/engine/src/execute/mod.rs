@@ -4,6 +4,7 @@
 //! next. Results that the journal already has are taken from it, so a run resumes after a crash where it was.
 
 mod activity;
+mod attachments;
 mod attempt;
 mod budget;
 mod call;
@@ -21,6 +22,7 @@ mod steps;
 mod unknown;
 
 use chrono::{DateTime, Utc};
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use wire::ErrorCode;
@@ -123,8 +125,14 @@ pub async fn execute(
 ) -> Result<Value, RunError> {
     let deadline = input.deadline;
     let budget = Budget::new(&recorded);
-    let env =
-        Env { ports, recorded: Recorded::new(recorded), redactor: Redactor::default(), budget, refill: None };
+    let env = Env {
+        ports,
+        recorded: Recorded::new(recorded),
+        redactor: Redactor::default(),
+        noticed: Mutex::default(),
+        budget,
+        refill: None,
+    };
     let now = input.life(1).map_or_else(|| ports.clock.now(), |life| life.accepted_at);
     let frame =
         Frame { prefix: String::new(), step: None, depth: 0, now, halt: CancellationToken::new(), input };

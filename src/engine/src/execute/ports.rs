@@ -13,6 +13,7 @@ use wire::chat::{ItemBody, NoticeLevel, Source, ThreadStatus};
 
 pub use net::{Client as Outbound, Host};
 
+pub use super::attachments::{AttachedFile, Attachments, Look, NoAttachments, Room, attachment_not_found};
 use super::delivery::Delivery;
 use crate::cache::Cache;
 use crate::search::{ChunkPlace, IndexedChunk, Ranked};
@@ -42,6 +43,8 @@ pub struct Ports<'a> {
     pub credentials: &'a dyn Credentials,
     /// Search indexes of the workspace.
     pub search: &'a dyn SearchIndex,
+    /// Files of the run's thread.
+    pub attachments: &'a dyn Attachments,
     /// Databases that graphs name.
     pub databases: &'a dyn Databases,
     /// Sends requests to addresses that graphs name.

@@ -59,6 +59,7 @@ pub async fn refill(
         budget: Budget::new(&recorded),
         recorded: Recorded::new(recorded),
         redactor: Redactor::default(),
+        noticed: Mutex::default(),
         refill: Some(Refill {
             wanted,
             found: Mutex::default(),

@@ -151,16 +151,6 @@ impl<'a> Fields<'a> {
         word
     }
 
-    /// Refuses members of the format that this version does not execute.
-    pub(crate) fn refuse_later(&mut self, later: &[&'static str], problems: &mut Problems) {
-        for name in later {
-            if self.value(name).is_some() {
-                let problem = FieldError::new(self.at(name), "not_yet", not_yet(name));
-                problems.push(problem.suggest(format!("remove '{name}'")));
-            }
-        }
-    }
-
     /// Names that belong here too, although another reader has read them.
     pub(crate) fn read_elsewhere(&mut self, names: &[&'static str]) {
         self.known.extend(names);

@@ -170,6 +170,7 @@ mod tests {
                 "messages OneOf string or list",
                 "user OneOf string",
                 "api_key No string",
+                "attachments No \"auto\" or \"none\" \"auto\"",
                 "base_url No string",
                 "max_tokens No whole number from 1 to 1000000",
                 "repair No whole number from 0 to 3 1",

@@ -443,7 +443,7 @@ fn members_that_a_node_never_returns_are_refused() {
     let near = problems("{{ results.ask.txt | upper }}", "fail");
     assert_eq!(near, ["unknown_member 'ask' never returns 'txt': did you mean 'results.ask.text'?"]);
     let known = problems("{% if results.ask.answer %}x{% endif %}", "fail");
-    let members = "results.ask has text, json, usage, model, finish_reason";
+    let members = "results.ask has text, json, usage, model, finish_reason, unseen";
     assert_eq!(known, [format!("unknown_member 'ask' never returns 'answer': {members}")]);
     assert_eq!(problems("{{ results.ask.error.code }}", "continue"), [""; 0]);
     assert_eq!(problems("{{ results.ask.error.code }}", "fail").len(), 1);

@@ -1,6 +1,7 @@
 //! The engine from outside: what is refused, how a run goes, and how it goes on after a crash.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
+mod attachments;
 mod big;
 mod catalogue;
 mod checking;

@@ -9,6 +9,7 @@ mod delay;
 mod discord_message;
 mod document_read;
 mod email_send;
+mod files;
 mod for_each;
 mod http_request;
 mod index;

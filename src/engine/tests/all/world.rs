@@ -14,6 +14,7 @@ use models::{Model, ModelError, Models};
 use sandbox::{Options, Sandbox};
 use serde_json::{Map, Value, json};
 
+use crate::attachments::MemoryAttachments;
 use crate::output::MemoryOutput;
 use crate::ports::*;
 
@@ -35,6 +36,7 @@ pub(crate) struct World {
     pub(crate) credentials: MemoryCredentials,
     pub(crate) search: MemorySearch,
     pub(crate) databases: MemoryDatabases,
+    pub(crate) attachments: MemoryAttachments,
     /// Where it may call although that is not public.
     pub(crate) allow: Vec<net::HostPort>,
     pub(crate) cache: Cache,
@@ -69,6 +71,7 @@ impl World {
             credentials: MemoryCredentials::default(),
             search: MemorySearch::default(),
             databases: MemoryDatabases::default(),
+            attachments: MemoryAttachments::default(),
             allow: Vec::new(),
             cache: Cache::default(),
             lives: vec![Life { step: 1, run: "run_1".into(), accepted_at: noon() }],
@@ -188,6 +191,7 @@ impl World {
             credentials: self.credentials.clone(),
             search: self.search.clone(),
             databases: self.databases.clone(),
+            attachments: self.attachments.clone(),
             outbound: outbound(&self.allow),
             cache: self.cache.clone(),
             answers: Arc::clone(&self.answers),
@@ -224,6 +228,7 @@ struct Parts {
     credentials: MemoryCredentials,
     search: MemorySearch,
     databases: MemoryDatabases,
+    attachments: MemoryAttachments,
     outbound: net::Client,
     cache: Cache,
     answers: Arc<MemoryAnswers>,
@@ -243,6 +248,7 @@ impl Parts {
             credentials: &self.credentials,
             search: &self.search,
             databases: &self.databases,
+            attachments: &self.attachments,
             outbound: &self.outbound,
             cache: &self.cache,
             answers: &*self.answers,

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::{Message, ModelRequest, Role, Tool};
+use crate::encoded::{base64, object};
+use crate::{Message, ModelRequest, Part, Role, Tool};
 
 /// The protocol wants a limit of the answer, always.
 const MAX_TOKENS: u32 = 8_192;
@@ -65,7 +66,7 @@ pub(super) fn write(request: &ModelRequest) -> (Value, Option<String>) {
             }
             let alone = tools.is_empty();
             tools.push(
-                json!({"name": name, "description": "Takes the answer.", "input_schema": object(schema)}),
+                json!({"name": name, "description": "Takes the answer.", "input_schema": as_object(schema)}),
             );
             let choice = if alone { json!({"type": "tool", "name": name}) } else { json!({"type": "any"}) };
             set("tool_choice", choice);
@@ -97,9 +98,11 @@ fn conversation(messages: &[Message]) -> (Option<String>, Value) {
     if turns.is_empty()
         && let Some(alone) = system.take()
     {
-        turns.push(("user", vec![json!({"type": "text", "text": alone})]));
+        turns.push(("user", vec![text(&alone)]));
     }
-    let turns = turns.into_iter().map(|(role, content)| json!({"role": role, "content": content}));
+    let turns = turns
+        .into_iter()
+        .map(|(role, content)| object([("role", role.into()), ("content", Value::Array(content))]));
     (system, turns.collect())
 }
 
@@ -114,20 +117,38 @@ fn blocks(message: &Message) -> Vec<Value> {
         return vec![json!({"type": "tool_result", "tool_use_id": id, "content": message.content})];
     }
     // A text without letters is refused.
-    let said = (!message.content.trim().is_empty()).then(|| json!({"type": "text", "text": message.content}));
+    let said = (!message.content.trim().is_empty()).then(|| text(&message.content));
     let calls = message.tool_calls.iter().filter(|_| message.role == Role::Assistant);
     let calls = calls
         .map(|call| json!({"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments}));
-    said.into_iter().chain(calls).collect()
+    said.into_iter().chain(message.sent_parts().map(part)).chain(calls).collect()
+}
+
+fn part(part: &Part) -> Value {
+    match part {
+        Part::Text(said) => text(said),
+        Part::Image(image) => {
+            let source = object([
+                ("type", "base64".into()),
+                ("media_type", image.mime_type.as_str().into()),
+                ("data", base64(&image.data)),
+            ]);
+            object([("type", "image".into()), ("source", source)])
+        }
+    }
+}
+
+fn text(text: &str) -> Value {
+    object([("type", "text".into()), ("text", text.into())])
 }
 
 fn tool(tool: &Tool) -> Value {
     let Tool { name, description, parameters } = tool;
-    json!({"name": name, "description": description, "input_schema": object(parameters)})
+    json!({"name": name, "description": description, "input_schema": as_object(parameters)})
 }
 
 /// A tool takes an object, and its schema has to say so.
-fn object(schema: &Value) -> Value {
+fn as_object(schema: &Value) -> Value {
     let mut schema = schema.clone();
     if let Some(members) = schema.as_object_mut() {
         members.entry("type").or_insert_with(|| json!("object"));

@@ -13,7 +13,7 @@ use kernel::{Clock, Secret};
 use net::Client;
 
 use self::answer::Answer;
-use super::transport::{Endpoint, KeyAs, Sending};
+use super::transport::{Body, Endpoint, KeyAs, Sending};
 use super::{Model, ModelAnswer, ModelError, ModelRequest, Pieces};
 
 /// Where the API is, unless the operator says otherwise.
@@ -59,7 +59,7 @@ impl Model for Anthropic {
             path: &["messages"],
             query: None,
             headers: &[("anthropic-version", VERSION)],
-            body,
+            body: Body::Json(body),
             idempotency_key: request.idempotency_key.as_deref(),
         };
         self.0.converse(sending, Answer::new(answers_by), pieces).await

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::{Message, ModelRequest, Role, Tool};
+use crate::encoded::{base64, object};
+use crate::{Message, ModelRequest, Part, Role, Tool};
 
 /// Models that hold a schema and call tools in one request.
 const BOTH: &str = "gemini-3";
@@ -70,7 +71,7 @@ fn contents(messages: &[Message]) -> Vec<Value> {
     for (at, message) in messages.iter().enumerate() {
         let (side, parts) = match message.role {
             Role::System => continue,
-            Role::User => ("user", text(message)),
+            Role::User => ("user", user(message)),
             Role::Assistant => ("model", model(message)),
             Role::Tool => ("user", vec![result(message, messages.get(..at).unwrap_or_default())]),
         };
@@ -80,11 +81,26 @@ fn contents(messages: &[Message]) -> Vec<Value> {
         }
     }
     turns.retain(|(_, parts)| !parts.is_empty());
-    turns.into_iter().map(|(role, parts)| json!({"role": role, "parts": parts})).collect()
+    let turn = |(role, parts): (&str, _)| object([("role", role.into()), ("parts", Value::Array(parts))]);
+    turns.into_iter().map(turn).collect()
 }
 
 fn text(message: &Message) -> Vec<Value> {
     if message.content.is_empty() { Vec::new() } else { vec![json!({"text": message.content})] }
+}
+
+fn user(message: &Message) -> Vec<Value> {
+    text(message).into_iter().chain(message.sent_parts().map(part)).collect()
+}
+
+fn part(part: &Part) -> Value {
+    match part {
+        Part::Text(text) => object([("text", text.as_str().into())]),
+        Part::Image(image) => {
+            let data = [("mimeType", image.mime_type.as_str().into()), ("data", base64(&image.data))];
+            object([("inlineData", object(data))])
+        }
+    }
 }
 
 fn model(message: &Message) -> Vec<Value> {

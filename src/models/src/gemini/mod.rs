@@ -1,4 +1,5 @@
-//! `gemini/<model>`: `POST <base>/v1beta/models/<model>:streamGenerateContent?alt=sse`, and `:batchEmbedContents`.
+//! `gemini/<model>`: `POST <base>/v1beta/models/<model>:streamGenerateContent?alt=sse`, `:batchEmbedContents`, and
+//! `:generateContent` for transcription.
 //!
 //! The key goes into a header, never into the address: addresses stand in logs. Source: `docs/adr/0006-models.md`;
 //! Google's Gemini API, v1beta.
@@ -6,6 +7,7 @@
 mod answer;
 mod body;
 mod embeddings;
+mod transcription;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,8 +17,11 @@ use kernel::{Clock, Secret};
 use net::Client;
 
 use self::answer::Answer;
-use super::transport::{Endpoint, KeyAs, Sending};
-use super::{EmbedRequest, Embeddings, Model, ModelAnswer, ModelError, ModelRequest, Pieces};
+use super::transport::{Body, Endpoint, KeyAs, Sending};
+use super::{
+    EmbedRequest, Embeddings, Model, ModelAnswer, ModelError, ModelRequest, NoPieces, Pieces,
+    TranscribeRequest, Transcript,
+};
 
 /// Where the API is, unless the operator says otherwise.
 pub(super) const BASE: &str = "https://generativelanguage.googleapis.com";
@@ -65,7 +70,7 @@ impl Model for Gemini {
             path: &method.split('/').collect::<Vec<_>>(),
             query: Some("alt=sse"),
             headers: &[],
-            body: body::write(request),
+            body: Body::Json(body::write(request)),
             idempotency_key: request.idempotency_key.as_deref(),
         };
         self.0.converse(sending, Answer::default(), pieces).await
@@ -78,10 +83,23 @@ impl Model for Gemini {
             path: &method.split('/').collect::<Vec<_>>(),
             query: None,
             headers: &[],
-            body: embeddings::write(request, &resource),
+            body: Body::Json(embeddings::write(request, &resource)),
             idempotency_key: request.idempotency_key.as_deref(),
         };
         let document = self.0.document(sending).await?;
         embeddings::read(document, request).map_err(|why| self.0.bad(&why))
+    }
+
+    async fn transcribe(&self, request: &TranscribeRequest) -> Result<Transcript, ModelError> {
+        let method = format!("{}:generateContent", resource(&request.model));
+        let sending = Sending {
+            path: &method.split('/').collect::<Vec<_>>(),
+            query: None,
+            headers: &[],
+            body: Body::Json(transcription::write(request)),
+            idempotency_key: None,
+        };
+        let answer = self.0.converse(sending, Answer::default(), &NoPieces).await?;
+        transcription::read(answer).map_err(|why| self.0.bad(&why))
     }
 }

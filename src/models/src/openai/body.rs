@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::{Message, ModelRequest, Role, Tool, ToolCall};
+use crate::encoded::{data_url, object};
+use crate::{Message, ModelRequest, Part, Role, Tool, ToolCall};
 
 /// Models that refuse `max_tokens` and want it called otherwise.
 const RENAMED_LIMIT: [&str; 5] = ["gpt-5", "gpt-6", "o1", "o3", "o4"];
@@ -44,7 +45,7 @@ pub(super) fn write(request: &ModelRequest) -> Value {
 fn message(message: &Message) -> Value {
     let mut written = Map::new();
     written.insert("role".to_owned(), json!(message.role.as_str()));
-    written.insert("content".to_owned(), json!(message.content));
+    written.insert("content".to_owned(), content(message));
     if !message.tool_calls.is_empty() && message.role == Role::Assistant {
         if message.content.is_empty() {
             written.insert("content".to_owned(), Value::Null);
@@ -55,6 +56,32 @@ fn message(message: &Message) -> Value {
         written.insert("tool_call_id".to_owned(), json!(id));
     }
     Value::Object(written)
+}
+
+/// The text; with parts, a list that begins with it.
+fn content(message: &Message) -> Value {
+    let mut parts: Vec<Value> = message.sent_parts().map(part).collect();
+    if parts.is_empty() {
+        return json!(message.content);
+    }
+    if !message.content.trim().is_empty() {
+        parts.insert(0, text(&message.content));
+    }
+    Value::Array(parts)
+}
+
+fn part(part: &Part) -> Value {
+    match part {
+        Part::Text(said) => text(said),
+        Part::Image(image) => {
+            let url = object([("url", data_url(&image.mime_type, &image.data))]);
+            object([("type", "image_url".into()), ("image_url", url)])
+        }
+    }
+}
+
+fn text(text: &str) -> Value {
+    object([("type", "text".into()), ("text", text.into())])
 }
 
 fn call(call: &ToolCall) -> Value {

@@ -1,4 +1,5 @@
-//! `openai/<model>`, and whatever speaks the same protocol: `POST <base>/chat/completions`, and `<base>/embeddings`.
+//! `openai/<model>`, and whatever speaks the same protocol: `POST <base>/chat/completions`, `<base>/embeddings` and
+//! `<base>/audio/transcriptions`.
 //!
 //! The answer is asked for as a stream of events and handed on piece by piece. An endpoint that answers with one JSON
 //! document instead is understood too. Source: `docs/adr/0006-models.md`.
@@ -6,6 +7,7 @@
 mod answer;
 mod body;
 mod embeddings;
+mod transcription;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,8 +17,11 @@ use kernel::{Clock, Secret};
 use net::Client;
 
 use self::answer::Answer;
-use super::transport::{Endpoint, KeyAs, Sending};
-use super::{EmbedRequest, Embeddings, Model, ModelAnswer, ModelError, ModelRequest, Pieces};
+use super::transport::{Body, Endpoint, KeyAs, Sending};
+use super::{
+    EmbedRequest, Embeddings, Model, ModelAnswer, ModelError, ModelRequest, Pieces, TranscribeRequest,
+    Transcript,
+};
 
 /// Where OpenAI itself is.
 pub(super) const BASE: &str = "https://api.openai.com/v1";
@@ -59,7 +64,7 @@ impl Model for OpenAi {
             path: &["chat", "completions"],
             query: None,
             headers: &[],
-            body: body::write(request),
+            body: Body::Json(body::write(request)),
             idempotency_key: request.idempotency_key.as_deref(),
         };
         self.0.converse(sending, Answer::default(), pieces).await
@@ -70,10 +75,22 @@ impl Model for OpenAi {
             path: &["embeddings"],
             query: None,
             headers: &[],
-            body: embeddings::write(request),
+            body: Body::Json(embeddings::write(request)),
             idempotency_key: request.idempotency_key.as_deref(),
         };
         let document = self.0.document(sending).await?;
         embeddings::read(document, request.texts.len()).map_err(|why| self.0.bad(&why))
+    }
+
+    async fn transcribe(&self, request: &TranscribeRequest) -> Result<Transcript, ModelError> {
+        let sending = Sending {
+            path: &["audio", "transcriptions"],
+            query: None,
+            headers: &[],
+            body: Body::Form(transcription::write(request)?),
+            idempotency_key: None,
+        };
+        let document = self.0.document(sending).await?;
+        transcription::read(document).map_err(|why| self.0.bad(&why))
     }
 }

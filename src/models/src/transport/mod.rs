@@ -2,6 +2,7 @@
 
 mod assembly;
 mod events;
+mod form;
 pub(crate) mod refusal;
 
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use serde_json::Value;
 
 pub(super) use self::assembly::{Assembly, Call, MOST_CALLS, Wrong};
 use self::events::{Item, Items};
+pub(super) use self::form::{Form, FormFile};
 pub(super) use self::refusal::{kind_of_error, said_in};
 use super::{ModelAnswer, ModelError, ModelErrorKind, Pieces};
 
@@ -48,13 +50,19 @@ pub(super) struct Endpoint {
     limits: Limits,
 }
 
+/// What a request contains.
+pub(super) enum Body {
+    Json(Value),
+    Form(Form),
+}
+
 /// One request.
 pub(super) struct Sending<'a> {
     /// What goes behind the base address.
     pub(super) path: &'a [&'a str],
     pub(super) query: Option<&'a str>,
     pub(super) headers: &'a [(&'a str, &'a str)],
-    pub(super) body: Value,
+    pub(super) body: Body,
     /// Sent as `Idempotency-Key`.
     pub(super) idempotency_key: Option<&'a str>,
 }
@@ -182,8 +190,12 @@ impl Endpoint {
         if sending.query.is_some() {
             url.set_query(sending.query);
         }
+        let content_type = match &sending.body {
+            Body::Json(_) => "application/json",
+            Body::Form(form) => &form.content_type,
+        };
         let mut request = Request::new(Method::POST, url.as_str())
-            .header("Content-Type", "application/json")
+            .header("Content-Type", content_type)
             .and_then(|request| request.header("Accept", accept))
             .map_err(unsendable)?;
         for (name, value) in sending.headers {
@@ -199,7 +211,10 @@ impl Endpoint {
             };
             request = keyed.map_err(unsendable)?;
         }
-        Ok(request.body(sending.body.to_string()))
+        Ok(match sending.body {
+            Body::Json(body) => request.body(body.to_string()),
+            Body::Form(form) => request.body(form.bytes),
+        })
     }
 
     async fn refusal(&self, answer: Response) -> ModelError {

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use kernel::{Clock, Secret, SystemClock};
-use models::{EmbedRequest, EndpointSettings, ModelErrorKind, ModelRequest, ModelSettings, Models, NoPieces};
+use models::{
+    EmbedRequest, EndpointSettings, ModelErrorKind, ModelRequest, ModelSettings, Models, NoPieces,
+    TranscribeRequest,
+};
 use net::Client;
 
 use crate::endpoint::{DONE, Endpoint, KEY, request, says};
@@ -64,6 +67,14 @@ async fn what_is_missing_is_said() {
         assert!(error.message.contains(variable), "{error}");
         let embedding = provider.embed(&EmbedRequest::default()).await.unwrap_err();
         assert_eq!(embedding, error);
+        let recording = TranscribeRequest {
+            model: "x".into(),
+            audio: b"a".as_slice().into(),
+            mime_type: "audio/webm".into(),
+            language: None,
+            prompt: None,
+        };
+        assert_eq!(provider.transcribe(&recording).await.unwrap_err(), error);
     }
 }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kernel::SystemClock;
 use models::{
-    EmbedRequest, Embeddings, Message, Model, ModelAnswer, ModelError, ModelErrorKind, ModelRequest, Models,
-    Pieces, Role, Usage,
+    EmbedRequest, Embeddings, FileKind, FileRef, Message, Model, ModelAnswer, ModelError, ModelErrorKind,
+    ModelRequest, Models, NoPieces, Part, Pieces, Role, TranscribeRequest, Transcript, Usage,
 };
 use parking_lot::Mutex;
 use practice::Practice;
@@ -41,6 +41,10 @@ impl Model for Counting {
         let vectors =
             request.texts.iter().map(|text| vec![f64::from(u32::try_from(text.len()).unwrap())]).collect();
         Ok(Embeddings { vectors, ..Embeddings::default() })
+    }
+
+    async fn transcribe(&self, request: &TranscribeRequest) -> Result<Transcript, ModelError> {
+        Ok(Transcript { text: format!("{} bytes", request.audio.len()), usage: None })
     }
 }
 
@@ -101,6 +105,50 @@ async fn what_was_recorded_comes_again_in_its_order_without_an_endpoint() {
         error.message.contains("openai/other") && error.message.contains("SERVICE_MODEL_RECORD"),
         "{error}"
     );
+    std::fs::remove_file(&path).unwrap();
+}
+
+#[tokio::test]
+async fn recordings_and_files_are_known_by_their_digests() {
+    let path = file("digests");
+    let recording = |audio: &[u8]| TranscribeRequest {
+        model: "w".into(),
+        audio: audio.into(),
+        mime_type: "audio/webm".into(),
+        language: None,
+        prompt: None,
+    };
+    let about = |digest: &str, part: &str| {
+        let file = FileRef {
+            kind: FileKind::File,
+            attachment: "atc_1".into(),
+            name: "a.txt".into(),
+            mime_type: "text/plain".into(),
+            size: 1,
+            digest: digest.into(),
+        };
+        let parts = vec![Part::Text(part.to_owned())];
+        let message = Message { files: vec![file], parts, ..Message::text(Role::User, "see") };
+        ModelRequest { model: "m".into(), messages: vec![message], ..ModelRequest::default() }
+    };
+    let models = providers().recorded(&path).unwrap();
+    let (model, _) = models.find("openai/w").unwrap();
+    let transcript = model.transcribe(&recording(b"canary")).await.unwrap();
+    let answer = model.call(&about("aa", "canary"), &NoPieces).await.unwrap();
+    assert!(
+        !std::fs::read_to_string(&path).unwrap().contains("canary"),
+        "contents of files are not recorded"
+    );
+
+    let models = providers().replayed(&path).unwrap();
+    let (model, _) = models.find("openai/w").unwrap();
+    assert_eq!(model.transcribe(&recording(b"canary")).await, Ok(transcript));
+    assert_eq!(model.call(&about("aa", "other"), &NoPieces).await, Ok(answer));
+    let missing = [
+        model.transcribe(&recording(b"another")).await.unwrap_err(),
+        model.call(&about("bb", "canary"), &NoPieces).await.unwrap_err(),
+    ];
+    assert!(missing.iter().all(|error| error.kind == ModelErrorKind::NotConfigured), "{missing:?}");
     std::fs::remove_file(&path).unwrap();
 }
 

@@ -5,5 +5,6 @@
 #[path = "../../../models/tests/all/endpoint.rs"]
 #[allow(dead_code, reason = "shared with other tests")]
 mod endpoint;
+mod files;
 mod learning;
 mod skills;

@@ -3,6 +3,7 @@
 
 mod confine;
 mod document;
+mod image;
 mod javascript;
 mod json;
 mod logs;
@@ -105,6 +106,7 @@ fn perform(request: Request) -> Answer {
         Task::Echo { args } => Answer::Value { value: args, logs: String::new() },
         Task::Document { kind, data, limits } => document::read(kind, data, limits),
         Task::Feed { data, from, limits } => document::read_feed(data, from, limits),
+        Task::Image { kind, data, limits } => image::read(kind, data, limits),
         Task::Call { language: Language::Python, entry, args } => {
             python::call(&entry, &modules, &args, python::Bounds { memory, output, logs })
         }

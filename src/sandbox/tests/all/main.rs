@@ -11,6 +11,8 @@
 mod attempts;
 mod calls;
 mod documents;
+mod image_bombs;
+mod images;
 mod pool;
 mod surveys;
 

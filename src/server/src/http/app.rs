@@ -8,9 +8,11 @@ use actors::System;
 use actors::kinds::turn::chat::Chat;
 use actors::kinds::workflow::Runs;
 use auth::keyring::KeyRing;
+use auth::link::LinkKey;
 use auth::peer::client_address;
 use auth::visitor::VisitorKey;
 use config::Config;
+use control::uploads::Uploads;
 use kernel::{Clock, Ids, Random};
 use store::Store;
 use tokio::sync::Semaphore;
@@ -18,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use wire::ErrorCode;
 
-use super::chat::Limits;
+use super::chat::{Limits, UploadPlaces};
 use super::error::{ApiError, ApiResult};
 use super::guard::{self, Gate};
 use crate::oidc::Provider;
@@ -33,6 +35,8 @@ pub(crate) struct AppParts {
     pub(crate) store: Store,
     pub(crate) system: Arc<System>,
     pub(crate) visitors: VisitorKey,
+    pub(crate) links: LinkKey,
+    pub(crate) uploads: Uploads,
     pub(crate) sign_in: SignInKeys,
     pub(crate) provider: Option<Provider>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -58,6 +62,8 @@ struct Inner {
     streams_closing: CancellationToken,
     diagnosis_places: Arc<Semaphore>,
     chat_limits: Limits,
+    upload_places: UploadPlaces,
+    recording_places: UploadPlaces,
 }
 
 impl App {
@@ -72,6 +78,8 @@ impl App {
             streams_closing: CancellationToken::new(),
             diagnosis_places: super::diagnosis::places(),
             chat_limits,
+            upload_places: UploadPlaces::default(),
+            recording_places: UploadPlaces::default(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -130,6 +138,24 @@ impl App {
 
     pub(super) fn visitors(&self) -> &VisitorKey {
         &self.inner.parts.visitors
+    }
+
+    /// Signs addresses of attachments.
+    pub(super) fn links(&self) -> &LinkKey {
+        &self.inner.parts.links
+    }
+
+    /// Accepts files.
+    pub(super) fn uploads(&self) -> &Uploads {
+        &self.inner.parts.uploads
+    }
+
+    pub(super) fn recording_places(&self) -> &UploadPlaces {
+        &self.inner.recording_places
+    }
+
+    pub(super) fn upload_places(&self) -> &UploadPlaces {
+        &self.inner.upload_places
     }
 
     pub(super) fn sign_in(&self) -> &SignInKeys {

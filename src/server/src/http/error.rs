@@ -224,6 +224,7 @@ impl From<RunStartError> for ApiError {
             RunStartError::ThreadBusy => ErrorCode::ChatThreadBusy,
             RunStartError::TurnRunning => ErrorCode::ChatTurnRunning,
             RunStartError::MessageGone => ErrorCode::ItemNotFound,
+            RunStartError::AttachmentInUse => ErrorCode::AttachmentInUse,
             RunStartError::Overloaded | RunStartError::Write(WriteError::Full) => ErrorCode::Overloaded,
             RunStartError::Draining | RunStartError::Write(WriteError::Closed | WriteError::Fenced) => {
                 ErrorCode::Draining

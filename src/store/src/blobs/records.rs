@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
+use chrono::{DateTime, Utc};
 use diesel::prelude::*;
-use diesel_async::{AsyncConnection, RunQueryDsl};
+use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
 use ring::digest::{SHA256, digest};
 
 use crate::schema::{blob_chunks, blobs};
@@ -30,39 +31,9 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn put_blob(&self, bytes: &[u8]) -> Result<[u8; 32], StoreError> {
-        let address = address(bytes);
         let now = self.now();
-        let size = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
         let mut connection = self.connection().await?;
-        connection
-            .transaction(async |connection| {
-                diesel::insert_into(blobs::table)
-                    .values((
-                        blobs::digest.eq(address.as_slice()),
-                        blobs::size.eq(size),
-                        blobs::created_at.eq(now),
-                    ))
-                    .on_conflict(blobs::digest)
-                    // Young again, or it could be deleted as unreferenced.
-                    .do_update()
-                    .set(blobs::created_at.eq(now))
-                    .execute(connection)
-                    .await?;
-                for (number, chunk) in chunks(bytes) {
-                    diesel::insert_into(blob_chunks::table)
-                        .values((
-                            blob_chunks::digest.eq(address.as_slice()),
-                            blob_chunks::number.eq(number),
-                            blob_chunks::bytes.eq(chunk),
-                        ))
-                        .on_conflict_do_nothing()
-                        .execute(connection)
-                        .await?;
-                }
-                Ok::<_, StoreError>(())
-            })
-            .await?;
-        Ok(address)
+        connection.transaction(async |connection| put(connection, bytes, now).await).await
     }
 
     /// The value at this address.
@@ -110,6 +81,36 @@ impl Store {
         }
         values.into_iter().map(|(address, bytes)| Ok((address.clone(), verified(bytes, &address)?))).collect()
     }
+}
+
+/// Stores a value in a transaction and returns its SHA-256.
+pub(crate) async fn put(
+    connection: &mut AsyncPgConnection,
+    bytes: &[u8],
+    now: DateTime<Utc>,
+) -> Result<[u8; 32], StoreError> {
+    let address = address(bytes);
+    let size = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
+    diesel::insert_into(blobs::table)
+        .values((blobs::digest.eq(address.as_slice()), blobs::size.eq(size), blobs::created_at.eq(now)))
+        .on_conflict(blobs::digest)
+        // Young again, or it could be deleted as unreferenced.
+        .do_update()
+        .set(blobs::created_at.eq(now))
+        .execute(connection)
+        .await?;
+    for (number, chunk) in chunks(bytes) {
+        diesel::insert_into(blob_chunks::table)
+            .values((
+                blob_chunks::digest.eq(address.as_slice()),
+                blob_chunks::number.eq(number),
+                blob_chunks::bytes.eq(chunk),
+            ))
+            .on_conflict_do_nothing()
+            .execute(connection)
+            .await?;
+    }
+    Ok(address)
 }
 
 fn verified(bytes: Vec<u8>, address: &[u8]) -> Result<Vec<u8>, StoreError> {

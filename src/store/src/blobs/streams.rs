@@ -4,8 +4,9 @@
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Bytea, Int4, Timestamptz, Uuid as SqlUuid};
-use diesel_async::{AsyncConnection, RunQueryDsl};
+use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
 use ring::digest::{Context, SHA256};
+use tokio::runtime::Handle;
 use uuid::Uuid;
 
 use crate::blobs::records::CHUNK;
@@ -13,10 +14,9 @@ use crate::blobs::uses::{BlobUse, insert};
 use crate::schema::{blob_chunks, blobs};
 use crate::{Store, StoreError};
 
-/// A blob that is being written. Dropped, what was written is deleted after an hour.
+/// A blob that is being written. Dropped, what was written is deleted.
 pub struct BlobWriter {
-    store: Store,
-    upload: Uuid,
+    left: Chunks,
     number: i32,
     size: u64,
     digest: Context,
@@ -51,58 +51,138 @@ impl BlobWriter {
     async fn store_rest(&mut self) -> Result<(), StoreError> {
         let sql = "INSERT INTO upload_chunks (upload_id, number, bytes, created_at) VALUES ($1, $2, $3, $4)";
         diesel::sql_query(sql)
-            .bind::<SqlUuid, _>(self.upload)
+            .bind::<SqlUuid, _>(self.left.upload)
             .bind::<Int4, _>(self.number)
             .bind::<Bytea, _>(std::mem::take(&mut self.rest))
-            .bind::<Timestamptz, _>(self.store.now())
-            .execute(&mut *self.store.connection().await?)
+            .bind::<Timestamptz, _>(self.left.store.now())
+            .execute(&mut *self.left.store.connection().await?)
             .await?;
         self.number += 1;
         Ok(())
+    }
+
+    /// Ends the writing: nothing is a blob yet.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn end(mut self) -> Result<WrittenBlob, StoreError> {
+        if !self.rest.is_empty() {
+            self.store_rest().await?;
+        }
+        let mut address = [0_u8; 32];
+        address.copy_from_slice(self.digest.clone().finish().as_ref());
+        Ok(WrittenBlob { left: self.left, number: self.number, size: self.size, address })
     }
 
     /// Makes what was written a blob with a use; returns its SHA-256. The same bytes are stored once.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
-    pub async fn finish(mut self, wanted: BlobUse) -> Result<[u8; 32], StoreError> {
-        if !self.rest.is_empty() {
-            self.store_rest().await?;
-        }
-        let mut address = [0_u8; 32];
-        address.copy_from_slice(self.digest.clone().finish().as_ref());
-        let (upload, now) = (self.upload, self.store.now());
-        let size = i64::try_from(self.size).unwrap_or(i64::MAX);
-        let mut connection = self.store.connection().await?;
+    pub async fn finish(self, wanted: BlobUse) -> Result<[u8; 32], StoreError> {
+        let (store, now) = (self.left.store.clone(), self.left.store.now());
+        let written = self.end().await?;
+        let mut connection = store.connection().await?;
         connection
             .transaction(async |connection| {
-                diesel::sql_query(
-                    "INSERT INTO blobs (digest, size, created_at) VALUES ($1, $2, $3)
-                     ON CONFLICT (digest) DO UPDATE SET created_at = excluded.created_at",
-                )
-                .bind::<Bytea, _>(address.as_slice())
-                .bind::<BigInt, _>(size)
-                .bind::<Timestamptz, _>(now)
-                .execute(connection)
-                .await?;
-                let moved = diesel::sql_query(
-                    "WITH written AS (DELETE FROM upload_chunks WHERE upload_id = $1 RETURNING number, bytes),
-                     kept AS (INSERT INTO blob_chunks (digest, number, bytes)
-                         SELECT $2, number, bytes FROM written ON CONFLICT DO NOTHING)
-                     SELECT FROM written",
-                )
-                .bind::<SqlUuid, _>(upload)
-                .bind::<Bytea, _>(address.as_slice())
-                .execute(connection)
-                .await?;
-                if i32::try_from(moved) != Ok(self.number) {
-                    return Err(StoreError::Corrupt("chunks of an upload are gone".to_owned()));
-                }
-                insert(connection, &address, wanted).await
+                written.store(connection, now).await?;
+                insert(connection, &written.address, wanted).await
             })
             .await?;
-        Ok(address)
+        Ok(written.address)
     }
+}
+
+/// The chunks of an upload. Dropped, those that are left are deleted; after a kill, within an hour.
+struct Chunks {
+    store: Store,
+    upload: Uuid,
+}
+
+impl Drop for Chunks {
+    fn drop(&mut self) {
+        let Ok(runtime) = Handle::try_current() else { return };
+        let (store, upload) = (self.store.clone(), self.upload);
+        runtime.spawn(async move {
+            if let Err(error) = store.forget_upload(upload).await {
+                tracing::debug!(%error, "what is left of an upload is deleted later");
+            }
+        });
+    }
+}
+
+/// Bytes that were written, and are no blob yet. Dropped, they are deleted.
+pub struct WrittenBlob {
+    left: Chunks,
+    number: i32,
+    size: u64,
+    address: [u8; 32],
+}
+
+impl WrittenBlob {
+    /// SHA-256 of the bytes.
+    #[must_use]
+    pub fn digest(&self) -> [u8; 32] {
+        self.address
+    }
+
+    /// How many bytes.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The bytes. Only for what is small enough for memory.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn read(&self) -> Result<Vec<u8>, StoreError> {
+        let rows: Vec<Chunk> =
+            diesel::sql_query("SELECT bytes FROM upload_chunks WHERE upload_id = $1 ORDER BY number")
+                .bind::<SqlUuid, _>(self.left.upload)
+                .load(&mut *self.left.store.connection().await?)
+                .await?;
+        let mut bytes = Vec::with_capacity(usize::try_from(self.size).unwrap_or_default());
+        rows.into_iter().for_each(|row| bytes.extend(row.bytes));
+        Ok(bytes)
+    }
+
+    /// Makes them a blob, in a transaction that also stores its first use.
+    pub(crate) async fn store(
+        &self,
+        connection: &mut AsyncPgConnection,
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
+        diesel::sql_query(
+            "INSERT INTO blobs (digest, size, created_at) VALUES ($1, $2, $3)
+             ON CONFLICT (digest) DO UPDATE SET created_at = excluded.created_at",
+        )
+        .bind::<Bytea, _>(self.address.as_slice())
+        .bind::<BigInt, _>(i64::try_from(self.size).unwrap_or(i64::MAX))
+        .bind::<Timestamptz, _>(now)
+        .execute(connection)
+        .await?;
+        let moved = diesel::sql_query(
+            "WITH written AS (DELETE FROM upload_chunks WHERE upload_id = $1 RETURNING number, bytes),
+             kept AS (INSERT INTO blob_chunks (digest, number, bytes)
+                 SELECT $2, number, bytes FROM written ON CONFLICT DO NOTHING)
+             SELECT FROM written",
+        )
+        .bind::<SqlUuid, _>(self.left.upload)
+        .bind::<Bytea, _>(self.address.as_slice())
+        .execute(connection)
+        .await?;
+        if i32::try_from(moved) == Ok(self.number) {
+            Ok(())
+        } else {
+            Err(StoreError::Corrupt("chunks of an upload are gone".to_owned()))
+        }
+    }
+}
+
+#[derive(QueryableByName)]
+struct Chunk {
+    #[diesel(sql_type = Bytea)]
+    bytes: Vec<u8>,
 }
 
 /// A blob that is being read.
@@ -154,7 +234,8 @@ impl Store {
     #[must_use]
     pub fn write_blob(&self, upload: Uuid) -> BlobWriter {
         let digest = Context::new(&SHA256);
-        BlobWriter { store: self.clone(), upload, number: 0, size: 0, digest, rest: Vec::new() }
+        let left = Chunks { store: self.clone(), upload };
+        BlobWriter { left, number: 0, size: 0, digest, rest: Vec::new() }
     }
 
     /// Begins to read the blob at this address, if there is one.
@@ -171,6 +252,15 @@ impl Store {
         let digest = Context::new(&SHA256);
         let reader = |size| BlobReader { store: self.clone(), address, size, number: 0, read: 0, digest };
         Ok(size.map(|size| reader(u64::try_from(size).unwrap_or_default())))
+    }
+
+    /// Deletes the chunks of an upload.
+    async fn forget_upload(&self, upload: Uuid) -> Result<(), StoreError> {
+        diesel::sql_query("DELETE FROM upload_chunks WHERE upload_id = $1")
+            .bind::<SqlUuid, _>(upload)
+            .execute(&mut *self.connection().await?)
+            .await?;
+        Ok(())
     }
 
     /// Deletes what is left of uploads whose chunks were all written before then.

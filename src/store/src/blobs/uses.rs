@@ -1,6 +1,6 @@
 //! Who needs a blob: it is kept while a use or a step names it.
 
-use diesel::sql_types::{Bytea, Text, Timestamptz, Uuid as SqlUuid};
+use diesel::sql_types::{Array, Bytea, Text, Timestamptz, Uuid as SqlUuid};
 use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
 use uuid::Uuid;
 
@@ -68,6 +68,18 @@ pub(crate) async fn insert(
         .bind::<Text, _>(wanted.kind)
         .bind::<SqlUuid, _>(wanted.owner)
         .bind::<SqlUuid, _>(wanted.workspace)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// Forgets every use by owners of attachments.
+pub(crate) async fn forget_all(
+    connection: &mut AsyncPgConnection,
+    owners: &[Uuid],
+) -> Result<(), StoreError> {
+    diesel::sql_query("DELETE FROM blob_uses WHERE owner = ANY($1) AND kind IN ('attachment', 'preview')")
+        .bind::<Array<SqlUuid>, _>(owners)
         .execute(connection)
         .await?;
     Ok(())

@@ -1,10 +1,12 @@
 //! Chat threads, their turns, and what readers think of replies.
 
+mod attachments;
 mod feedback;
 mod owner;
 mod threads;
 pub(crate) mod turns;
 
+pub use attachments::*;
 pub use feedback::*;
 pub use owner::*;
 pub use threads::*;

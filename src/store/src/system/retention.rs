@@ -62,7 +62,10 @@ impl Store {
              old AS MATERIALIZED (SELECT r.id, r.stream_id FROM runs r JOIN gone ON r.thread_id = gone.id), {RUNS},
              items AS (DELETE FROM thread_items t USING gone WHERE t.thread_id = gone.id),
              cuts AS (DELETE FROM thread_cuts t USING gone WHERE t.thread_id = gone.id),
-             feedback AS (DELETE FROM item_feedback t USING gone WHERE t.thread_id = gone.id)
+             feedback AS (DELETE FROM item_feedback t USING gone WHERE t.thread_id = gone.id),
+             uses AS (DELETE FROM blob_uses u USING attachments t, gone WHERE t.thread_id = gone.id
+                 AND u.owner = t.id AND u.kind IN ('attachment', 'preview')),
+             files AS (DELETE FROM attachments t USING gone WHERE t.thread_id = gone.id)
              UPDATE threads t SET erased_at = $2, title = NULL, status_reason = NULL, image_domains = NULL
                  FROM gone WHERE t.id = gone.id"
         );

@@ -34,7 +34,7 @@ struct Table {
 /// About what a row takes beside its values: its head, small columns, and its places in indexes.
 const ROW: i64 = 150;
 
-const TABLES: [Table; 11] = [
+const TABLES: [Table; 12] = [
     Table {
         name: "runs",
         joins: "",
@@ -65,6 +65,7 @@ const TABLES: [Table; 11] = [
         values: &["bytes"],
     },
     Table { name: "blob_uses", joins: "", workspace: "t.workspace_id", values: &[] },
+    Table { name: "attachments", joins: "", workspace: "t.workspace_id", values: &["name", "text"] },
     Table {
         name: "thread_items",
         joins: "JOIN threads o ON o.id = t.thread_id",

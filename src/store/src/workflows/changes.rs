@@ -4,9 +4,9 @@ use chrono::{DateTime, Utc};
 use diesel::prelude::*;
 use diesel::sql_types::{Nullable, Text, Timestamptz};
 use diesel_async::RunQueryDsl;
-use serde_json::{Value, json};
+use serde_json::json;
 use uuid::Uuid;
-use wire::{BusyThread, ChatSettings};
+use wire::{ChatSettings, UpdateChatSettings};
 
 use crate::error::HANDLE_KEY;
 use crate::schema::workflows;
@@ -24,12 +24,8 @@ pub struct WorkflowChange {
     pub description: Option<Option<String>>,
     /// For finding it.
     pub tags: Option<Vec<String>>,
-    /// Prompts that its chat begins with.
-    pub start_prompts: Option<Vec<Value>>,
-    /// Models that its chat offers.
-    pub models: Option<Vec<Value>>,
-    /// What becomes of a message while another is being answered in its thread.
-    pub busy: Option<BusyThread>,
+    /// Of its chat.
+    pub chat: UpdateChatSettings,
     /// Most runs at the same time; `Some(None)` takes the limit away.
     pub max_concurrent_runs: Option<Option<i32>>,
 }
@@ -41,9 +37,12 @@ impl WorkflowChange {
         set(&mut workflow.handle, self.handle);
         set(&mut workflow.description, self.description);
         set(&mut workflow.tags, self.tags);
-        set(&mut workflow.chat.start_prompts, self.start_prompts);
-        set(&mut workflow.chat.models, self.models);
-        set(&mut workflow.chat.busy, self.busy);
+        let UpdateChatSettings { start_prompts, models, busy, uploads, transcription } = self.chat;
+        set(&mut workflow.chat.start_prompts, start_prompts);
+        set(&mut workflow.chat.models, models);
+        set(&mut workflow.chat.busy, busy);
+        set(&mut workflow.chat.uploads, uploads);
+        set(&mut workflow.chat.transcription, transcription);
         set(&mut workflow.max_concurrent_runs, self.max_concurrent_runs);
         workflow
     }

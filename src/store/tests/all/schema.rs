@@ -5,10 +5,14 @@ use std::collections::BTreeMap;
 use store::testing::TestDatabase;
 
 /// The files with `diesel::table!`.
-const SCHEMA: [&str; 2] = [include_str!("../../src/schema.rs"), include_str!("../../src/schema/triggers.rs")];
+const SCHEMA: [&str; 3] = [
+    include_str!("../../src/schema.rs"),
+    include_str!("../../src/schema/files.rs"),
+    include_str!("../../src/schema/triggers.rs"),
+];
 
 /// Tables that only statements in SQL name, since they need what diesel's DSL cannot say.
-const WITHOUT_DSL: [&str; 14] = [
+const WITHOUT_DSL: [&str; 15] = [
     "blob_uses",
     "interrupted_attempts",
     "run_places",
@@ -22,6 +26,7 @@ const WITHOUT_DSL: [&str; 14] = [
     "stream_events_kept",
     "stream_readers",
     "upload_chunks",
+    "upload_days",
     "workspace_usage",
 ];
 

@@ -1,28 +1,7 @@
-//! What messages contain: files, and text with annotations.
+//! What messages of the assistant contain: text with annotations.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-
-/// A file in a message.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Attachment {
-    /// `atc_…`.
-    pub id: String,
-    /// The file's name.
-    pub name: String,
-    /// Its media type.
-    pub mime_type: String,
-    /// `file` or `image`.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// Opaque; never a server path.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub storage_path: Option<String>,
-    /// Images only: where to load them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub preview_url: Option<String>,
-}
 
 /// A part of an assistant message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

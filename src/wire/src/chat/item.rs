@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::content::{Attachment, ContentPart};
+use super::attachment::Attachment;
+use super::content::ContentPart;
 use super::parts::{
     GeneratedImage, InputStatus, StructuredInput, Task, TaskList, ToolCallStatus, WidgetRoot,
 };

@@ -1,5 +1,6 @@
 //! The chat: requests, thread items, stream events.
 
+mod attachment;
 mod content;
 mod event;
 mod item;
@@ -9,6 +10,7 @@ mod request;
 mod title;
 mod update;
 
+pub use attachment::*;
 pub use content::*;
 pub use event::*;
 pub use item::*;

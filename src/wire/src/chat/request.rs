@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::attachment::Attachment;
 use super::item::{Page, Thread, ThreadItem};
 
 /// A chat request after its `workflow_id` and its access were settled.
@@ -39,6 +40,13 @@ pub enum ChatAnswer {
     Threads(Page<Thread>),
     /// A page of items.
     Items(Page<ThreadItem>),
+    /// An attachment, with where to send its bytes.
+    Attachment(Box<Attachment>),
+    /// What was said in a recording.
+    Transcript {
+        /// The words.
+        text: String,
+    },
     /// It is done.
     Done {},
 }
@@ -112,6 +120,30 @@ pub enum ChatOperation {
         /// What they think of them.
         kind: FeedbackKind,
     },
+    /// A file that will be uploaded.
+    #[serde(rename = "attachments.create")]
+    CreateAttachment {
+        /// The file's name.
+        name: String,
+        /// Bytes.
+        size: u64,
+        /// Its media type.
+        mime_type: String,
+    },
+    /// An uploaded file that no message contains is not needed.
+    #[serde(rename = "attachments.delete")]
+    DeleteAttachment {
+        /// The attachment.
+        attachment_id: String,
+    },
+    /// What is said in a recording.
+    #[serde(rename = "input.transcribe")]
+    Transcribe {
+        /// The recording.
+        audio_base64: String,
+        /// Its media type, with parameters.
+        mime_type: String,
+    },
 }
 
 impl ChatOperation {
@@ -119,7 +151,11 @@ impl ChatOperation {
     #[must_use]
     pub fn thread_id(&self) -> Option<&str> {
         match self {
-            Self::CreateThread { .. } | Self::ListThreads(_) => None,
+            Self::CreateThread { .. }
+            | Self::ListThreads(_)
+            | Self::CreateAttachment { .. }
+            | Self::DeleteAttachment { .. }
+            | Self::Transcribe { .. } => None,
             Self::AddUserMessage { thread_id, .. }
             | Self::RetryAfterItem { thread_id, .. }
             | Self::GetThread { thread_id }

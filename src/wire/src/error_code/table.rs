@@ -342,6 +342,20 @@ error_codes! {
         "Too many streams are open in this session.",
         "One session reads SERVICE_CHAT_MAX_STREAMS streams already.",
         "Close a stream, or wait until one ends.";
+    ChatRateLimitedUploads, "chat.rate_limited.uploads", 429, true,
+        "Too many files are uploaded.",
+        "A session uploads two files at once already, the instance eight, or the session has uploaded \
+         SERVICE_CHAT_UPLOAD_DAILY_BYTES on this UTC day.",
+        "Wait for the time in `Retry-After`.";
+    ChatTranscriptionOff, "chat.transcription_off", 404, false,
+        "This chat has no dictation.",
+        "`chat.transcription` of the workflow is not set.",
+        "Type the message, or set `chat.transcription` with `PUT /api/workflows/{ref}`.";
+    ChatTranscriptionFailed, "chat.transcription_failed", 502, false,
+        "The recording was not transcribed.",
+        "The model refused the recording, returned no text or could not be reached; after 60 seconds without an answer the \
+         status is 504.",
+        "Record it again. The log has the cause.";
     ChatInvalidRequest, "chat.invalid_request", 422, false,
         "The chat request does not validate.",
         "The caller may chat with the workflow, but the rest of the request is not valid. Unknown members \
@@ -388,7 +402,43 @@ error_codes! {
         "Use the id from the header `X-Chat-Stream-Id` of the response that started the turn.";
     AttachmentNotFound, "attachment.not_found", 404, false,
         "There is no such attachment.",
-        "A message names an attachment. This version does not support attachments yet.",
+        "No attachment has this id; it belongs to another caller or workflow; or it was deleted, as every attachment is that \
+         no message contains within 24 hours. A node `document_read` reads attachments of its own thread only.",
+        "Upload the file with `POST /api/chat/upload`, and use the id of the answer.";
+    AttachmentNotUploaded, "attachment.not_uploaded", 409, false,
+        "The attachment has no bytes yet.",
+        "A message names an attachment that `attachments.create` has announced and whose bytes were not sent.",
+        "Send the bytes to `upload_descriptor.url`, then the message.";
+    AttachmentInUse, "attachment.in_use", 409, false,
+        "The attachment is in use.",
+        "A message of another thread contains the attachment; or the request deletes an attachment that a message contains; or \
+         other bytes were uploaded for it.",
+        "Upload the file again. A message is deleted with its thread.";
+    AttachmentTooLarge, "attachment.too_large", 413, false,
+        "The file is too large.",
+        "A file has more than SERVICE_CHAT_UPLOAD_MAX_BYTES, or an image more than 16 MiB.",
+        "Send a smaller file, or raise the limit.";
+    AttachmentTypeNotAllowed, "attachment.type_not_allowed", 415, false,
+        "Files of this type are not accepted.",
+        "The content is not one of the accepted types, whatever the file's name says: text in UTF-8, JSON, CSV, Markdown, PDF, \
+         PNG, JPEG, GIF, WebP, audio (WebM, MP4, Ogg, MP3, WAV, FLAC), DOCX, XLSX, PPTX, ODT. HTML and SVG are not accepted. A \
+         recording to transcribe is `audio/webm`, `audio/mp4`, `audio/ogg`, `audio/mpeg` or `audio/wav`.",
+        "Convert the file.";
+    AttachmentSizeMismatch, "attachment.size_mismatch", 422, false,
+        "The file does not have the announced size.",
+        "The file is empty, or its bytes are more or fewer than `attachments.create` has announced.",
+        "Send the whole file, or announce it again.";
+    AttachmentDamaged, "attachment.damaged", 422, false,
+        "The image cannot be decoded.",
+        "An image is damaged, is not what its first bytes say, or has more than 40 million pixels.",
+        "Open and save the image with another program, or scale it down.";
+    AttachmentLinkInvalid, "attachment.link_invalid", 403, false,
+        "The link is not valid.",
+        "The signature of an address of an attachment is wrong, or the address has expired.",
+        "Read the thread again for a new preview address; announce the file again for a new upload address.";
+    AttachmentUploadsOff, "attachment.uploads_off", 403, false,
+        "This chat accepts no files.",
+        "`chat.uploads` of the workflow is false.",
         "Send the message without attachments.";
 
     WorkflowNotFound, "workflow.not_found", 404, false,

@@ -1,8 +1,10 @@
 //! The chat and its session tokens.
 
 use super::parameters::AFTER;
-use crate::chat::{ChatAnswer, ChatCall, ChatEvent};
-use crate::operation::{Answer, events, get, json, operations, post};
+use crate::chat::{Attachment, ChatAnswer, ChatCall, ChatEvent};
+use crate::operation::{
+    Answer, CREDENTIAL, Parameter, Values, binary, events, file_form, get, json, operations, post, put,
+};
 use crate::{ChatSessionAnswer, CreateChatSession, ErrorCode, Scope, StopAnswer};
 
 /// Why a caller may not chat with a workflow.
@@ -18,6 +20,30 @@ const ACCESS: &[ErrorCode] = &[
     ErrorCode::ChatRateLimitedWorkflow,
     ErrorCode::ChatRateLimitedSession,
     ErrorCode::ChatRateLimitedStreams,
+];
+
+/// Why the bytes of a file are refused.
+const FILE: &[ErrorCode] = &[
+    ErrorCode::ChatInvalidRequest,
+    ErrorCode::ChatRateLimitedUploads,
+    ErrorCode::AttachmentTooLarge,
+    ErrorCode::AttachmentTypeNotAllowed,
+    ErrorCode::AttachmentSizeMismatch,
+    ErrorCode::AttachmentDamaged,
+    ErrorCode::WorkspaceFull,
+    ErrorCode::Overloaded,
+];
+
+const WORKFLOW: Parameter = Parameter {
+    name: "workflow_id",
+    about: "The workflow of the chat, a UUID. The header `X-Workflow-Id` names it, too.",
+    values: Values::Text,
+};
+
+/// The signature of an address.
+const SIGNED: &[Parameter] = &[
+    Parameter { name: "exp", about: "When the address expires.", values: Values::Text },
+    Parameter { name: "sig", about: "The signature of the address.", values: Values::Text },
 ];
 
 operations! {
@@ -43,12 +69,99 @@ operations! {
         ErrorCode::ThreadClosed,
         ErrorCode::ItemNotFound,
         ErrorCode::AttachmentNotFound,
+        ErrorCode::AttachmentNotUploaded,
+        ErrorCode::AttachmentInUse,
+        ErrorCode::AttachmentUploadsOff,
+        ErrorCode::AttachmentTooLarge,
+        ErrorCode::AttachmentTypeNotAllowed,
+        ErrorCode::ChatRateLimitedUploads,
+        ErrorCode::ChatTranscriptionOff,
+        ErrorCode::ChatTranscriptionFailed,
         ErrorCode::WorkflowNoVersion,
         ErrorCode::WorkspaceFull,
         ErrorCode::IdempotencyKeyInvalid,
         ErrorCode::IdempotencyKeyReused,
         ErrorCode::IdempotencyInProgress,
+    ])
+    .also(ErrorCode::ChatTranscriptionFailed, 504);
+
+    UPLOAD = post(
+        "/api/chat/upload",
+        "upload_attachment",
+        "Uploads a file as the part `file` of a form. With a workflow, by the rules of its chat; without one, for callers with a \
+         token or a cookie, and for all callers of an open service.",
+    )
+    .query(&[WORKFLOW])
+    .body(file_form!())
+    .answers(&[Answer::of(200, json!(Attachment))])
+    .shared_errors(CREDENTIAL)
+    .errors(&[
+        ErrorCode::ChatInvalidRequest,
+        ErrorCode::ChatWorkflowIdRequired,
+        ErrorCode::ChatWorkflowIdInvalid,
+        ErrorCode::WorkflowNotFound,
+        ErrorCode::ChatNotPublished,
+        ErrorCode::ChatLoginRequired,
+        ErrorCode::ChatSessionInvalid,
+        ErrorCode::ChatRateLimitedAddress,
+        ErrorCode::ChatRateLimitedWorkflow,
+        ErrorCode::ChatRateLimitedSession,
+        ErrorCode::ChatRateLimitedUploads,
+        ErrorCode::AttachmentUploadsOff,
+        ErrorCode::AttachmentTooLarge,
+        ErrorCode::AttachmentTypeNotAllowed,
+        ErrorCode::AttachmentSizeMismatch,
+        ErrorCode::AttachmentDamaged,
+        ErrorCode::WorkspaceFull,
+        ErrorCode::Overloaded,
     ]);
+
+    SEND_ATTACHMENT = put(
+        "/api/chat/attachments/{id}",
+        "send_attachment",
+        "Sends the bytes of an attachment that `attachments.create` has announced, to its `upload_descriptor.url`, raw or as the part \
+         `file` of a form. The same bytes sent again change nothing.",
+    )
+    .query(SIGNED)
+    .body(binary!("application/octet-stream"))
+    .answers(&[Answer::of(200, json!(Attachment))])
+    .shared_errors(FILE)
+    .errors(&[
+        ErrorCode::ChatRateLimitedAddress,
+        ErrorCode::AttachmentLinkInvalid,
+        ErrorCode::AttachmentNotFound,
+        ErrorCode::AttachmentInUse,
+    ]);
+
+    SEND_ATTACHMENT_AS_FORM = post(
+        "/api/chat/attachments/{id}",
+        "send_attachment_as_form",
+        "As PUT, for clients that send forms.",
+    )
+    .query(SIGNED)
+    .body(file_form!())
+    .answers(&[Answer::of(200, json!(Attachment))])
+    .shared_errors(FILE)
+    .errors(&[
+        ErrorCode::ChatRateLimitedAddress,
+        ErrorCode::AttachmentLinkInvalid,
+        ErrorCode::AttachmentNotFound,
+        ErrorCode::AttachmentInUse,
+    ]);
+
+    PREVIEW = get(
+        "/api/chat/attachments/{id}/preview",
+        "preview_attachment",
+        "Returns an image, scaled down to 1,024 pixels if it is large. The address is the attachment's `preview_url`.",
+    )
+    .query(SIGNED)
+    .answers(&[
+        Answer::of(200, binary!("image/png")).when("the image is small, and a PNG"),
+        Answer::of(200, binary!("image/jpeg")).when("it is a small JPEG"),
+        Answer::of(200, binary!("image/gif")).when("it is a small GIF"),
+        Answer::of(200, binary!("image/webp")).when("it is a small WebP, or large"),
+    ])
+    .errors(&[ErrorCode::AttachmentLinkInvalid, ErrorCode::AttachmentNotFound]);
 
     CREATE_SESSION = post(
         "/api/chat/session",

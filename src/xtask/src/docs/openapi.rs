@@ -197,6 +197,9 @@ fn responses(operation: &Operation, schemas: &mut Schemas, refusals: &mut Refusa
     for code in operation.codes() {
         codes.entry(operation.status_of(code)).or_default().push(code);
     }
+    if let Some((code, status)) = operation.also {
+        codes.entry(status).or_default().push(code);
+    }
     let for_browsers = operation
         .answers
         .iter()

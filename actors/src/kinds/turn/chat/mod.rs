@@ -1,5 +1,6 @@
 //! The chat's front door: starts turns, opens streams, stops turns.
 
+mod dictation;
 mod history;
 mod start;
 mod stop;
@@ -7,7 +8,7 @@ mod stop;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use kernel::{ItemKey, ThreadId};
+use kernel::{AttachmentId, ItemKey, ThreadId};
 use parking_lot::Mutex;
 use store::{StoreError, StoredStream, TurnsToStop};
 use uuid::Uuid;
@@ -19,10 +20,12 @@ use crate::plans::{PlanError, Runnable};
 use crate::run::RunPorts;
 use crate::run::cancel::Cancel;
 use crate::run::kind::Accepted;
+use crate::run::quota::WorkspaceFull;
 use crate::run::start::{Claimed, Starts};
 pub use crate::run::start::{IdempotencyKey, RunStartError};
 use crate::streams::Reader;
-pub use start::{NewTurn, Owner, Target};
+pub use dictation::DictationError;
+pub use start::{Attached, NewTurn, Owner, Target};
 use start::{Seen, TurnIds};
 
 /// A turn that was started, now or by an earlier request with the same key.
@@ -91,6 +94,10 @@ impl Chat {
         if ids.thread != wanted {
             slot = self.threads.slot(thread).map_err(|_| RunStartError::ThreadBusy)?;
         }
+        if !self.claim_attachments(&new, thread).await? {
+            claim.released();
+            return Err(RunStartError::AttachmentInUse);
+        }
         if new.busy == BusyThread::Interrupt && !matches!(new.target, Target::NewThread(_)) {
             self.stop_turns(thread, TurnsToStop::NotParked).await?;
         }
@@ -128,6 +135,24 @@ impl Chat {
             self.starts.commit(claim, rows, move |token| accept(run, token)).await?;
         }
         Ok(StartedTurn { reader, thread, replayed: false })
+    }
+
+    /// Makes the attachments of a new message those of its thread; `false` if another thread has one of them. If the start fails
+    /// after this, attachments of a thread that does not exist are free again after some minutes.
+    async fn claim_attachments(&self, new: &NewTurn, thread: ThreadId) -> Result<bool, StoreError> {
+        if new.attachments.is_empty() || matches!(new.target, Target::Again(..)) {
+            return Ok(true);
+        }
+        let ids: Vec<AttachmentId> = new.attachments.iter().map(|attached| attached.stored.id).collect();
+        self.ports.store.claim_attachments(&ids, thread, new.workflow).await
+    }
+
+    /// Whether a workspace may store more.
+    ///
+    /// # Errors
+    /// [`WorkspaceFull`] if it may not.
+    pub fn check_room(&self, workspace: Uuid) -> Result<(), WorkspaceFull> {
+        self.ports.quota.room(workspace)
     }
 
     /// A place in the thread, unless the thread or its workflow accepts no more now.

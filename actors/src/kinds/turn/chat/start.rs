@@ -8,12 +8,12 @@ use kernel::{ItemKey, ThreadId};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
-use store::OwnerKind;
 use store::batch::{Batch, ItemRow, RunRow, StreamRow, ThreadRow};
+use store::{OwnerKind, StoredAttachment};
 use uuid::Uuid;
 use wire::chat::{
-    ChatEvent, Dialect, ItemBody, Page, StreamOptions, Thread, ThreadItem, ThreadStatus, UserMessageInput,
-    title_of_message,
+    Attachment, ChatEvent, Dialect, ItemBody, Page, StreamOptions, Thread, ThreadItem, ThreadStatus,
+    UserMessageInput, title_of_message,
 };
 use wire::{BusyThread, sse};
 
@@ -47,6 +47,25 @@ pub enum Target {
     Again(ThreadId, ItemKey),
 }
 
+/// An attachment of a message.
+#[derive(Debug, Clone)]
+pub struct Attached {
+    /// The attachment.
+    pub stored: StoredAttachment,
+    /// Where readers of the stream load the image from, if it is one.
+    pub preview_url: Option<String>,
+}
+
+impl Attached {
+    /// As the input of a graph.
+    fn as_input(&self) -> serde_json::Value {
+        let StoredAttachment { id, name, mime_type, size, digest, .. } = &self.stored;
+        let kind = if self.stored.is_image() { "image" } else { "file" };
+        json!({"id": id.to_string(), "name": name, "mime_type": mime_type, "type": kind, "size": size,
+               "digest": digest.map(hex::encode)})
+    }
+}
+
 /// A turn to begin.
 pub struct NewTurn {
     /// Workspace of the workflow.
@@ -59,6 +78,8 @@ pub struct NewTurn {
     pub target: Target,
     /// The message.
     pub input: UserMessageInput,
+    /// Its attachments, in their order.
+    pub attachments: Vec<Attached>,
     /// Free data of the client.
     pub metadata: Map<String, serde_json::Value>,
     /// Who the texts are written for.
@@ -113,9 +134,14 @@ pub(super) fn rows(
         Target::Again(_, message) => Some(Again { item: message, asked: item, started: false }),
         Target::NewThread(_) | Target::Thread(_) => None,
     };
+    let stored = new.attachments.iter().map(|attached| Attachment {
+        thread_id: Some(thread.to_string()),
+        ..Attachment::from(&attached.stored)
+    });
+    let attachments: Vec<Attachment> = stored.collect();
     let body = ItemBody::UserMessage {
         content: new.input.content.clone(),
-        attachments: Vec::new(),
+        attachments,
         quoted_text: new.input.quoted_text.clone(),
         inference_options: new.input.inference_options.clone(),
     };
@@ -124,7 +150,7 @@ pub(super) fn rows(
     let inputs = json!({
         "message": new.input.model_text(),
         "thread_id": thread.to_string(),
-        "attachments": [],
+        "attachments": new.attachments.iter().map(Attached::as_input).collect::<Vec<_>>(),
         "quoted_text": new.input.quoted_text,
         "inference_options": new.input.inference_options,
         "metadata": new.metadata,
@@ -195,7 +221,7 @@ pub(super) fn rows(
                 key: None,
             });
             first = (!batch.threads.is_empty()).then(|| user_message.clone());
-            events.push(ChatEvent::ItemDone { item: user_message });
+            events.push(ChatEvent::ItemDone { item: with_previews(user_message, &new.attachments) });
         }
     }
     events.push(ChatEvent::StreamOptions { stream_options: StreamOptions { allow_cancel: true } });
@@ -237,4 +263,14 @@ pub(super) fn rows(
         queued: false,
     };
     (rows, run)
+}
+
+/// The message as readers of the stream receive it: addresses of images expire, so items are stored without them.
+fn with_previews(mut message: ThreadItem, attached: &[Attached]) -> ThreadItem {
+    if let ItemBody::UserMessage { attachments, .. } = &mut message.body {
+        for (attachment, attached) in attachments.iter_mut().zip(attached) {
+            attachment.preview_url.clone_from(&attached.preview_url);
+        }
+    }
+    message
 }

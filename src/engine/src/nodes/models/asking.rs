@@ -11,6 +11,7 @@ use crate::NodeError;
 use crate::check::Check;
 use crate::execute::{Call, Failure};
 use crate::graph::fields::Fields;
+use crate::nodes::models::files::{self, Unseen};
 use crate::nodes::models::target::{self, Chosen, Target};
 use crate::redact::Masked;
 use crate::schema::Schema;
@@ -128,6 +129,8 @@ pub(crate) struct Asked {
     /// The answer, where it has a schema.
     pub(crate) json: Value,
     pub(crate) spent: Spent,
+    /// Files that the model did not see.
+    pub(crate) unseen: Vec<Unseen>,
 }
 
 impl Asking<'_> {
@@ -140,6 +143,7 @@ impl Asking<'_> {
     ) -> Result<Asked, Failure> {
         let (provider, model) = self.chosen.find(call).await?;
         model.clone_into(&mut request.model);
+        let files = files::load(&mut request, &self.chosen.name, call).await?;
         let mut spent = Spent::new();
         let mut left = self.repair;
         loop {
@@ -155,10 +159,10 @@ impl Asking<'_> {
             spent.add(&self.chosen.name, answer.usage);
             call.note_usage(spent.written());
             let Some(schema) = self.schema.filter(|_| answer.tool_calls.is_empty()) else {
-                return Ok(Asked { answer, json: Value::Null, spent });
+                return Ok(Asked { answer, json: Value::Null, spent, unseen: files.unseen });
             };
             let wrong = match fitting(&answer.text, schema) {
-                Ok(json) => return Ok(Asked { answer, json, spent }),
+                Ok(json) => return Ok(Asked { answer, json, spent, unseen: files.unseen }),
                 Err(wrong) => wrong,
             };
             // What was cut off or held back would be so again.

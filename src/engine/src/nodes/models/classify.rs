@@ -160,7 +160,7 @@ impl Node for Classify {
 
     async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
         let (written, schema) = &self.response;
-        let Asked { answer, mut json, spent } = self.asks.json(input, (written, schema), call).await?;
+        let Asked { answer, mut json, spent, .. } = self.asks.json(input, (written, schema), call).await?;
         if let Some(members) = json.as_object_mut() {
             members.insert("usage".to_owned(), spent.written());
             members.insert("model".to_owned(), json!(answer.model));

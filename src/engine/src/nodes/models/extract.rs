@@ -74,7 +74,7 @@ impl Node for Extract {
 
     async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
         let (written, schema) = &self.response;
-        let Asked { answer, json, spent } = self.asks.json(input, (written, schema), call).await?;
+        let Asked { answer, json, spent, .. } = self.asks.json(input, (written, schema), call).await?;
         Ok(json!({"data": json, "usage": spent.written(), "model": answer.model}))
     }
 

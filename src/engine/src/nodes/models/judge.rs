@@ -109,7 +109,7 @@ impl Node for Judge {
 
     async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
         let (written, schema) = &self.response;
-        let Asked { answer, mut json, spent } = self.asks.json(input, (written, schema), call).await?;
+        let Asked { answer, mut json, spent, .. } = self.asks.json(input, (written, schema), call).await?;
         let score = json.get("score").and_then(Value::as_f64).unwrap_or_default();
         if let Some(members) = json.as_object_mut() {
             members.insert("passed".to_owned(), json!(score >= self.threshold));

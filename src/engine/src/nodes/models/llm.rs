@@ -15,10 +15,11 @@ use crate::graph::fields::Fields;
 use crate::graph::{NodeSpec, Retry};
 use crate::nodes::fields::{list, optional_text_field};
 use crate::nodes::models::asking::{self, Asked, Asks};
+use crate::nodes::models::files::list_unseen;
 use crate::nodes::models::target;
 use crate::schema::Schema;
 use crate::template::{as_text, fill};
-use models::{Message, Role};
+use models::{FileRef, Message, Role};
 
 pub(crate) const TYPE: NodeType = NodeType {
     name: "llm",
@@ -27,9 +28,11 @@ pub(crate) const TYPE: NodeType = NodeType {
     effect: Effect::Model,
     secrets: target::SECRETS,
     schema,
-    result: "`{text, json, usage: {calls, input_tokens, output_tokens, cost_usd}, model, finish_reason}`; `json` only \
-             with a `response_schema`; `cost_usd` is null if the model's price is unknown.",
-    members: &["text", "json", "usage", "model", "finish_reason"],
+    result: "`{text, json, usage: {calls, input_tokens, output_tokens, cost_usd}, model, finish_reason, unseen}`; `json` only \
+             with a `response_schema`; `cost_usd` is null if the model's price is unknown; `unseen` \
+             only if the model could not see all attachments: a list of `{attachment, name, reason}`, with `type`, \
+             `model`, `budget` or `damaged` as the reason.",
+    members: &["text", "json", "usage", "model", "finish_reason", "unseen"],
     example: || {
         json!({"name": "answer", "type": "llm", "model": "openai/gpt-4.1-mini", "system": "Answer in one sentence.",
                "messages": "{{ messages }}", "stream": true})
@@ -49,6 +52,8 @@ pub(crate) struct Talk {
     system: Option<Value>,
     user: Option<Value>,
     messages: Option<Value>,
+    /// Whether attachments of messages are sent.
+    attachments: bool,
 }
 
 /// JSON Schema of a conversation's fields and of those of the node itself.
@@ -58,6 +63,8 @@ pub(crate) fn talk_schema(own: Value) -> Value {
         "messages": {"type": ["string", "array"],
                      "description": "A list of `{role, content}`, or a template of it: `{{ messages }}` is the thread."},
         "user": {"type": "string", "description": "The user message, appended to `messages`; a template."},
+        "attachments": {"enum": ["auto", "none"], "default": "auto",
+                        "description": "Whether the files of `messages` are sent: images, and the text of documents."},
         "response_schema": {"type": "object", "description": "JSON Schema of the answer."},
         "stream": {"type": "boolean", "default": false, "description": "Write the answer to the assistant's message."}});
     if let (Some(all), Value::Object(mut own)) = (properties.as_object_mut(), own) {
@@ -108,7 +115,8 @@ impl Talk {
             let problem = FieldError::new(fields.at("user"), "required", "needs 'user' or 'messages'");
             check.note(problem.suggest(r#""user": "{{ inputs.message }}" or "messages": "{{ messages }}""#));
         }
-        Self { system, user, messages }
+        let attachments = fields.word("attachments", &["auto", "none"], &mut check.problems) != Some("none");
+        Self { system, user, messages, attachments }
     }
 
     pub(crate) fn filled(&self, scope: &View) -> Result<Vec<Message>, NodeError> {
@@ -118,7 +126,11 @@ impl Talk {
         }
         if let Some(history) = &self.messages {
             for message in list(fill(history, scope)?)? {
-                messages.push(read_message(&message)?);
+                let mut message = read_message(&message)?;
+                if !self.attachments {
+                    message.files.clear();
+                }
+                messages.push(message);
             }
         }
         if let Some(user) = &self.user {
@@ -138,10 +150,11 @@ impl Node for Llm {
         let (chosen, mut request) = self.asks.request(input, call.idempotency_key())?;
         request.response_schema = self.response_schema.as_ref().map(|(written, _)| written.clone());
         let schema = self.response_schema.as_ref().map(|(_, schema)| schema);
-        let Asked { answer, json, spent } =
+        let Asked { answer, json, spent, unseen } =
             self.asks.asking(&chosen, schema).ask(request, call, self.stream).await?;
         let mut result = json!({"text": answer.text, "usage": spent.written(),
                                 "finish_reason": answer.finish_reason, "model": answer.model});
+        list_unseen(&unseen, &mut result);
         if let (true, Some(members)) = (schema.is_some(), result.as_object_mut()) {
             members.insert("json".to_owned(), json);
         }
@@ -171,5 +184,16 @@ fn read_message(message: &Value) -> Result<Message, NodeError> {
     let roles = [Role::System, Role::User, Role::Assistant, Role::Tool];
     let known = roles.into_iter().find(|known| known.as_str() == role);
     let role = known.ok_or_else(|| bad(format!("'{role}' is not a role")))?;
-    Ok(Message::text(role, as_text(message.get("content").unwrap_or(&Value::Null))))
+    let text = as_text(message.get("content").unwrap_or(&Value::Null));
+    let files = if role == Role::User { read_files(message).map_err(bad)? } else { Vec::new() };
+    Ok(Message { files, ..Message::text(role, text) })
+}
+
+/// The attachments among a message's parts; its texts stand in `content`.
+fn read_files(message: &Value) -> Result<Vec<FileRef>, String> {
+    let parts = message.get("parts").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let files = parts.iter().filter(|part| part.get("type").is_none_or(|kind| kind != "text"));
+    let read =
+        |part: &Value| serde_json::from_value(part.clone()).map_err(|error| format!("a part: {error}"));
+    files.map(read).collect()
 }

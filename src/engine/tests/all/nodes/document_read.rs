@@ -9,7 +9,7 @@ use crate::endpoint::{Act, Endpoint};
 use crate::ports::{alone, plan};
 use crate::world::{World, refused};
 
-const PDF: &str = "%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n\
+pub(super) const PDF: &str = "%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n\
                    3 0 obj<</Type/Page/Parent 2 0 R/Contents 4 0 R/Resources<</Font<</F 5 0 R>>>>>>endobj\n\
                    4 0 obj<</Length 46>>stream\nBT /F 10 Tf 50 700 Td (Page one) Tj ET        \nendstream endobj\n\
                    5 0 obj<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>endobj\n\
@@ -103,6 +103,5 @@ fn fields_are_checked() {
     let bare = json!({"name": "n", "type": "document_read"});
     assert_eq!(refused(&bare), ["/url required"]);
     assert_eq!(refused(&node(json!({"format": "doc"}))), ["/format choice"]);
-    assert_eq!(refused(&node(json!({"attachment": "{{ inputs.file }}"}))), ["/attachment not_yet"]);
     assert_eq!(refused(&node(json!({"headers": {"Host": "a"}}))), ["/headers/Host header"]);
 }

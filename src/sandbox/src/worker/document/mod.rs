@@ -28,7 +28,8 @@ pub(super) fn read_feed(data: String, from: String, limits: DocumentLimits) -> A
     reading(data, move |bytes| feed::read(bytes, from, limits)).map_or_else(Answer::Unreadable, Answer::Feed)
 }
 
-fn reading<T>(
+/// Calls a reader with the bytes of base64.
+pub(super) fn reading<T>(
     data: String,
     read: impl FnOnce(&[u8]) -> Result<T, DocumentProblem> + UnwindSafe,
 ) -> Result<T, DocumentProblem> {
@@ -40,7 +41,7 @@ fn reading<T>(
     reading.unwrap_or_else(|_| Err(damaged("the parser failed")))
 }
 
-fn damaged(why: impl Into<String>) -> DocumentProblem {
+pub(super) fn damaged(why: impl Into<String>) -> DocumentProblem {
     DocumentProblem::Damaged(why.into())
 }
 

@@ -14,9 +14,9 @@ use auth::principal::Actor;
 use auth::visitor::Visitor;
 use kernel::ThreadId;
 use serde_json::Value;
-use store::{OwnerKind, StoredThread, StoredWorkflow, ThreadsOf};
+use store::{OwnerKind, StoredAttachment, StoredThread, StoredWorkflow, ThreadsOf};
 use uuid::Uuid;
-use wire::{BusyThread, ErrorCode};
+use wire::{BusyThread, ErrorCode, TranscriptionSettings};
 
 use super::cookie;
 use crate::http::error::{ApiError, ApiResult};
@@ -160,8 +160,23 @@ impl Access {
     /// A thread of this workflow must not have another owner. What was said behind a login is its user's alone, also
     /// once the workflow asks for none any more.
     pub(super) fn owns(&self, thread: &StoredThread) -> ApiResult<()> {
-        let owner = thread.owner_id.as_deref();
-        let owns = match (&self.who, thread.owner_kind) {
+        let owns = self.is_owner(thread.owner_kind, thread.owner_id.as_deref());
+        if owns { Ok(()) } else { Err(ApiError::new(ErrorCode::ThreadNotFound)) }
+    }
+
+    /// An attachment of this workflow, or of its workspace if it was uploaded without one, must not have another owner.
+    pub(super) fn owns_attachment(&self, attachment: &StoredAttachment) -> ApiResult<()> {
+        let here = match attachment.workflow {
+            Some(workflow) => workflow == self.workflow(),
+            None => attachment.workspace == self.workspace(),
+        };
+        let free = attachment.workflow.is_none() && attachment.owner_kind == OwnerKind::Anyone;
+        let owns = free || self.is_owner(attachment.owner_kind, attachment.owner_id.as_deref());
+        if here && owns { Ok(()) } else { Err(ApiError::new(ErrorCode::AttachmentNotFound)) }
+    }
+
+    fn is_owner(&self, kind: OwnerKind, owner: Option<&str>) -> bool {
+        match (&self.who, kind) {
             (Who::User(user), OwnerKind::User) => owner == Some(user),
             (_, OwnerKind::User) => self.user.is_some() && owner == self.user.as_deref(),
             // Where the subject was made for a token, the id is the way in, for every caller with a token.
@@ -173,8 +188,17 @@ impl Access {
             }
             (Who::Anyone, OwnerKind::Visitor | OwnerKind::Anyone) => true,
             _ => false,
-        };
-        if owns { Ok(()) } else { Err(ApiError::new(ErrorCode::ThreadNotFound)) }
+        }
+    }
+
+    /// Whether files are accepted.
+    pub(super) fn uploads(&self) -> bool {
+        self.runnable.workflow.chat.uploads
+    }
+
+    /// The model that transcribes recordings, if there is one.
+    pub(super) fn transcription(&self) -> Option<&TranscriptionSettings> {
+        self.runnable.workflow.chat.transcription.as_ref()
     }
 
     pub(super) fn workflow(&self) -> Uuid {

@@ -1,7 +1,9 @@
 //! The chat: one address for every request, and its streams.
 
 mod access;
+mod attachments;
 mod cookie;
+mod dictation;
 mod idempotency;
 mod limits;
 mod records;
@@ -25,9 +27,13 @@ use super::routes::Routes;
 use super::{App, body, events};
 use access::Access;
 pub(super) use access::check_published;
+pub(super) use attachments::UploadPlaces;
+use attachments::{Links, UploadPlace};
 pub(super) use limits::{Limits, StreamPlace};
 use turns::{Asked, Said};
 
+/// Bytes of a request with a recording.
+const RECORDING_LIMIT: usize = 8 << 20;
 /// Sent by the hosted widget with each of its requests.
 const FRAME_HEADER: &str = "chatkit-frame-instance-id";
 
@@ -36,6 +42,10 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         .on(&operations::CHAT, chat)
         .on(&operations::CREATE_SESSION, session_tokens::create)
         .on(&operations::CREATE_OWN_SESSION, session_tokens::create_own)
+        .on(&operations::UPLOAD, attachments::upload)
+        .on(&operations::SEND_ATTACHMENT, attachments::send)
+        .on(&operations::SEND_ATTACHMENT_AS_FORM, attachments::send)
+        .on(&operations::PREVIEW, attachments::preview)
         .on(&operations::JOIN, streams::running)
         .on(&operations::RESUME, streams::read)
         .on(&operations::STOP, streams::stop)
@@ -44,7 +54,9 @@ pub(super) fn routes(config: &mut ServiceConfig) {
 
 /// JSON, then `workflow_id`, then access, then the request itself: in this order, whatever else is wrong.
 async fn chat(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
-    let bytes = body::read(&request, payload, body::BODY_LIMIT, &**app.clock()).await?;
+    let large = large_body(&app, &request)?;
+    let limit = if large.is_some() { RECORDING_LIMIT } else { body::BODY_LIMIT };
+    let bytes = body::read(&request, payload, limit, &**app.clock()).await?;
     let document = body::json(&bytes)?;
     let workflow = access::workflow_id(&document)?;
     app.chat_limits().check_address(app.client_address(&request))?;
@@ -53,6 +65,9 @@ async fn chat(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<
     let members = document.as_object().ok_or_else(|| ApiError::new(ErrorCode::ChatWorkflowIdRequired))?;
     let ChatRequest { operation, metadata } =
         ChatRequest::parse(members).map_err(|errors| ApiError::problems(refusal(&errors), errors))?;
+    if bytes.len() > body::BODY_LIMIT && !matches!(operation, ChatOperation::Transcribe { .. }) {
+        return Err(ApiError::new(ErrorCode::TooLarge));
+    }
     // What is no thread's id is not worth remembering.
     let thread = operation.thread_id().filter(|id| ThreadId::parse(id).is_ok());
     let session = access.session(thread);
@@ -62,6 +77,7 @@ async fn chat(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<
     }
     let asked =
         Asked { app: &app, access: &access, request: &request, body: &bytes, session: session.as_deref() };
+    let links = Links::of(&app, &request);
     match operation {
         ChatOperation::CreateThread { input } => turns::begin(asked, Said::First(input), metadata).await,
         ChatOperation::AddUserMessage { thread_id, input } => {
@@ -70,10 +86,22 @@ async fn chat(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<
         ChatOperation::RetryAfterItem { thread_id, item_id } => {
             turns::begin(asked, Said::Again { thread_id, item_id }, metadata).await
         }
-        ChatOperation::GetThread { thread_id } => json(threads::get(&app, &access, &thread_id).await?),
+        ChatOperation::CreateAttachment { name, size, mime_type } => {
+            attachments::announce(&app, &access, &request, (&name, &mime_type, size)).await
+        }
+        ChatOperation::DeleteAttachment { attachment_id } => {
+            attachments::delete(&app, &access, &attachment_id).await?;
+            json(threads::Empty {})
+        }
+        ChatOperation::Transcribe { audio_base64, mime_type } => {
+            json(dictation::transcribe(&app, &access, &audio_base64, &mime_type).await?)
+        }
+        ChatOperation::GetThread { thread_id } => {
+            json(threads::get(&app, &access, &links, &thread_id).await?)
+        }
         ChatOperation::ListThreads(page) => json(threads::list(&app, &access, &page).await?),
         ChatOperation::ListItems { thread_id, page } => {
-            json(threads::items(&app, &access, &thread_id, &page).await?)
+            json(threads::items(&app, &access, &links, &thread_id, &page).await?)
         }
         ChatOperation::UpdateThread { thread_id, title } => {
             json(threads::rename(&app, &access, &thread_id, &title).await?)
@@ -83,6 +111,16 @@ async fn chat(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<
             json(threads::feedback(&app, &access, &thread_id, &item_ids, kind).await?)
         }
     }
+}
+
+/// The place of a body that is larger than most requests may be; `None` for other bodies. What the request is, its body says.
+fn large_body(app: &App, request: &HttpRequest) -> ApiResult<Option<UploadPlace>> {
+    let limit = u64::try_from(body::BODY_LIMIT).unwrap_or(u64::MAX);
+    if attachments::declared(request).is_none_or(|declared| declared <= limit) {
+        return Ok(None);
+    }
+    let network = auth::peer::network(app.client_address(request));
+    app.recording_places().take(&network.to_string()).map(Some)
 }
 
 fn json(answer: impl serde::Serialize) -> ApiResult<HttpResponse> {

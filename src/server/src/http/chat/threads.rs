@@ -9,6 +9,7 @@ use wire::chat::{FeedbackKind, Order, Page, PageRequest, Thread, ThreadItem};
 use wire::{ErrorCode, FieldError};
 
 use super::access::Access;
+use super::attachments::Links;
 use super::records;
 use crate::http::App;
 use crate::http::error::{ApiError, ApiResult};
@@ -18,10 +19,10 @@ use crate::http::error::{ApiError, ApiResult};
 pub(super) struct Empty {}
 
 /// The thread with its first items.
-pub(super) async fn get(app: &App, access: &Access, thread_id: &str) -> ApiResult<Thread> {
+pub(super) async fn get(app: &App, access: &Access, links: &Links<'_>, thread_id: &str) -> ApiResult<Thread> {
     let thread = access.thread_named(app, thread_id).await?;
     let first = PageRequest { order: Some(Order::Asc), ..PageRequest::default() };
-    let items = page_of_items(app, thread.id, &first).await?;
+    let items = page_of_items(app, links, thread.id, &first).await?;
     Ok(Thread { items, ..thread.into() })
 }
 
@@ -40,11 +41,12 @@ pub(super) async fn list(app: &App, access: &Access, page: &PageRequest) -> ApiR
 pub(super) async fn items(
     app: &App,
     access: &Access,
+    links: &Links<'_>,
     thread_id: &str,
     page: &PageRequest,
 ) -> ApiResult<Page<ThreadItem>> {
     let thread = access.thread_named(app, thread_id).await?;
-    page_of_items(app, thread.id, page).await
+    page_of_items(app, links, thread.id, page).await
 }
 
 /// The thread under its new title, without its items.
@@ -89,7 +91,12 @@ pub(super) async fn feedback(
 }
 
 /// Hidden items count for the page and are not shown.
-async fn page_of_items(app: &App, thread: ThreadId, page: &PageRequest) -> ApiResult<Page<ThreadItem>> {
+async fn page_of_items(
+    app: &App,
+    links: &Links<'_>,
+    thread: ThreadId,
+    page: &PageRequest,
+) -> ApiResult<Page<ThreadItem>> {
     // Where an item stands is in its id, whether it is still there or not.
     let after = page.after.as_deref().map(ItemKey::parse).transpose().map_err(|_| {
         let problem = FieldError::new("/params/after", "format", "is not the id of an item");
@@ -98,6 +105,7 @@ async fn page_of_items(app: &App, thread: ThreadId, page: &PageRequest) -> ApiRe
     let items = app.chat().items(thread, slice(page, after)).await?;
     let mut page = records::page(items, page, |item: &ThreadItem| item.id().to_owned());
     page.data.retain(|item| !item.is_hidden());
+    page.data.iter_mut().for_each(|item| links.sign(item));
     Ok(page)
 }
 

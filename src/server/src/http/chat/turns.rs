@@ -1,15 +1,16 @@
 //! Requests that begin a turn: their answer is its stream.
 
 use actix_web::{HttpRequest, HttpResponse};
-use actors::kinds::turn::chat::{NewTurn, Owner, StartedTurn, Target};
+use actors::kinds::turn::chat::{Attached, NewTurn, Owner, StartedTurn, Target};
 use auth::visitor::Visitor;
 use kernel::{ItemKey, ThreadId};
 use serde_json::{Map, Value};
 use store::{OwnerKind, StoredThread};
-use wire::chat::{ItemBody, ThreadStatus, UserMessageInput};
+use wire::chat::{Attachment, ItemBody, ThreadStatus, UserMessageInput};
 use wire::{ErrorCode, FieldError};
 
 use super::access::Access;
+use super::attachments::{self, Links};
 use super::limits::StreamPlace;
 use super::{cookie, dialect, headers, idempotency};
 use crate::http::error::{ApiError, ApiResult};
@@ -52,7 +53,7 @@ pub(super) async fn begin(
         // Whatever has become of what the request names.
         return answer(asked, started, None, false, place).await;
     }
-    let (target, input, visitor) = target(app, access, said).await?;
+    let (target, input, attachments, visitor) = target(asked, said).await?;
     let mut retry_gets_cookie = false;
     if let (Some(key), Some(visitor)) = (&mut key, &visitor) {
         // The cookie goes out with the answer's head, so a retry after that brings it along.
@@ -68,6 +69,7 @@ pub(super) async fn begin(
             version,
             target,
             input,
+            attachments,
             metadata,
             dialect: dialect(app, request),
             busy: access.busy(),
@@ -101,34 +103,33 @@ async fn answer(
     Ok(response.streaming(events::body(started.reader, app, Some(place))))
 }
 
-/// Where the message goes, and the visitor whose cookie is to be set.
+/// Where the message goes, its attachments, and the visitor whose cookie is to be set.
 async fn target(
-    app: &App,
-    access: &Access,
+    asked: Asked<'_>,
     said: Said,
-) -> ApiResult<(Target, UserMessageInput, Option<Visitor>)> {
+) -> ApiResult<(Target, UserMessageInput, Vec<Attached>, Option<Visitor>)> {
+    let Asked { app, access, request, .. } = asked;
+    let links = Links::of(app, request);
     let (thread, input) = match said {
         Said::First(input) => (None, input),
         Said::More(thread, input) => (Some(open_thread(app, access, &thread).await?), input),
         Said::Again { thread_id, item_id } => {
             let thread = open_thread(app, access, &thread_id).await?;
-            let (key, input) = message(app, thread.id, &item_id).await?;
-            return Ok((Target::Again(thread.id, key), input, None));
+            let (key, input, attachments) = message(app, thread.id, &item_id).await?;
+            let attached = attachments::again(app, &attachments, &links).await?;
+            return Ok((Target::Again(thread.id, key), input, attached, None));
         }
     };
-    // Nothing can have been uploaded yet.
-    if !input.attachments.is_empty() {
-        return Err(ApiError::new(ErrorCode::AttachmentNotFound));
-    }
+    let attached = attachments::of_message(app, access, &input.attachments, &links).await?;
     if let Some(thread) = thread {
-        return Ok((Target::Thread(thread.id), input, None));
+        return Ok((Target::Thread(thread.id), input, attached, None));
     }
     if let Some(owner) = access.new_owner() {
-        return Ok((Target::NewThread(owner), input, None));
+        return Ok((Target::NewThread(owner), input, attached, None));
     }
     let fresh = app.visitors().fresh(app.random())?;
     let owner = Owner { kind: OwnerKind::Visitor, id: Some(fresh.id().to_owned()) };
-    Ok((Target::NewThread(owner), input, Some(fresh)))
+    Ok((Target::NewThread(owner), input, attached, Some(fresh)))
 }
 
 /// The thread, if it accepts messages.
@@ -142,14 +143,18 @@ async fn open_thread(app: &App, access: &Access, id: &str) -> ApiResult<StoredTh
 }
 
 /// A user's message that stands in the thread, as it was sent.
-async fn message(app: &App, thread: ThreadId, id: &str) -> ApiResult<(ItemKey, UserMessageInput)> {
+async fn message(
+    app: &App,
+    thread: ThreadId,
+    id: &str,
+) -> ApiResult<(ItemKey, UserMessageInput, Vec<Attachment>)> {
     let not_found = || ApiError::new(ErrorCode::ItemNotFound);
     let key = ItemKey::parse(id).map_err(|_| not_found())?;
     let item = app.chat().items_named(thread, &[key]).await?.pop();
     match item.filter(|item| item.id() == id && !item.is_hidden()).map(|item| item.body) {
-        Some(ItemBody::UserMessage { content, quoted_text, inference_options, .. }) => {
-            let attachments = Vec::new();
-            Ok((key, UserMessageInput { content, attachments, quoted_text, inference_options }))
+        Some(ItemBody::UserMessage { content, quoted_text, inference_options, attachments }) => {
+            let input = UserMessageInput { content, attachments: Vec::new(), quoted_text, inference_options };
+            Ok((key, input, attachments))
         }
         Some(_) => {
             let problem = FieldError::new("/params/item_id", "kind", "is not a user message");

@@ -105,7 +105,11 @@ impl Gate {
     }
 
     /// Who calls with this credential from this address.
-    pub(super) async fn judge(&self, credential: Credential<'_>, address: IpAddr) -> ApiResult<Principal> {
+    pub(in crate::http) async fn judge(
+        &self,
+        credential: Credential<'_>,
+        address: IpAddr,
+    ) -> ApiResult<Principal> {
         if self.asks == Asks::Nobody {
             return Ok(Principal::open());
         }

@@ -28,11 +28,14 @@ pub(super) async fn page(app: Anyone, id: Path<String>, request: HttpRequest) ->
     };
     let record = serde_json::to_string(&workflow)
         .map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;
-    let PublicWorkflow { name, description, share_url, .. } = workflow;
+    let PublicWorkflow { name, description, share_url, chat, .. } = workflow;
     let named = user.is_some();
     let filling = context! { record, name, description, share_url, user };
     let mut page = html::page(StatusCode::OK, "chat.html", filling)?;
     html::allow_images(&mut page);
+    if chat.dictation {
+        html::allow_microphone(&mut page);
+    }
     if named { sign_in::private(page) } else { Ok(page) }
 }
 

@@ -3,7 +3,8 @@
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER,
+    WWW_AUTHENTICATE,
 };
 use minijinja::{Environment, Value};
 use wire::ErrorCode;
@@ -22,6 +23,8 @@ fn policy(images: &str) -> String {
 
 /// What no page of ours asks for.
 const PERMISSIONS: &str = "camera=(), microphone=(), geolocation=(), payment=(), usb=()";
+/// The same for a page with dictation.
+const WITH_MICROPHONE: &str = "camera=(), microphone=(self), geolocation=(), payment=(), usb=()";
 
 /// Fills a template of `src/server/pages`; what it is filled with is escaped.
 pub(super) fn page(status: StatusCode, name: &str, filling: Value) -> ApiResult<HttpResponse> {
@@ -49,6 +52,12 @@ pub(super) fn allow_images(page: &mut HttpResponse) {
     if let Ok(policy) = HeaderValue::from_str(&policy("'self' data: https:")) {
         page.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
     }
+}
+
+/// Allows the microphone, for dictation.
+pub(super) fn allow_microphone(page: &mut HttpResponse) {
+    page.headers_mut()
+        .insert(HeaderName::from_static("permissions-policy"), HeaderValue::from_static(WITH_MICROPHONE));
 }
 
 /// What the headers of a refusal say stands above its page too.

@@ -2,7 +2,8 @@
 //! that the chat's widget takes. Pure.
 
 use serde_json::{Map, Value};
-use wire::{BusyThread, FieldError, UpdateChatSettings};
+use url::Url;
+use wire::{BusyThread, ChatSettings, FieldError, TranscriptionSettings, UpdateChatSettings};
 
 use super::requests::bounded;
 use crate::http::fields::Fields;
@@ -14,14 +15,52 @@ const MOST_MODELS: usize = 50;
 /// Characters of a prompt.
 const LONGEST_PROMPT: usize = 4_000;
 
-/// The member `chat`; its problems are noted with the request's.
+/// The member `chat`; its problems are noted with the request's. A member that is null gets its default.
 pub(super) fn read(request: &mut Fields<'_>, chat: &Map<String, Value>) -> UpdateChatSettings {
     let mut fields = Fields::of(chat);
     let start_prompts = list(&mut fields, "start_prompts", MOST_PROMPTS, prompt);
     let models = list(&mut fields, "models", MOST_MODELS, model);
     let busy = busy(&mut fields);
+    let uploads = fields.flag("uploads");
+    let transcription = fields.object("transcription").map(|members| {
+        let mut inner = Fields::of(members);
+        let settings = transcription(&mut inner);
+        note_within(&mut fields, "/transcription", inner.finish());
+        settings
+    });
     note_within(request, "/chat", fields.finish());
-    UpdateChatSettings { start_prompts, models, busy }
+    let defaults = ChatSettings::default();
+    let is_null = |name: &str| chat.get(name).is_some_and(Value::is_null);
+    UpdateChatSettings {
+        start_prompts: if is_null("start_prompts") { Some(defaults.start_prompts) } else { start_prompts },
+        models: if is_null("models") { Some(defaults.models) } else { models },
+        busy: if is_null("busy") { Some(defaults.busy) } else { busy },
+        uploads: if is_null("uploads") { Some(defaults.uploads) } else { uploads },
+        transcription: if is_null("transcription") { Some(None) } else { transcription.map(Some) },
+    }
+}
+
+/// The model that transcribes recordings.
+fn transcription(fields: &mut Fields<'_>) -> TranscriptionSettings {
+    fields.require("model");
+    let model = fields.text("model").unwrap_or_default();
+    if !model.is_empty() && !models::can_transcribe(model) {
+        let problem = FieldError::new("/model", "unknown", "is not a model that transcribes");
+        fields.note(problem.suggest("openai/<model>, gemini/<model> or practice/transcribe"));
+    }
+    let base_url = fields.text("base_url");
+    if let Some(address) = base_url
+        && !Url::parse(address).is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+    {
+        fields.note(FieldError::new("/base_url", "url", "must be an http or https address"));
+    }
+    TranscriptionSettings {
+        model: model.to_owned(),
+        credential: fields.line("credential", 1, 64),
+        base_url: base_url.map(str::to_owned),
+        language: fields.line("language", 2, 20),
+        prompt: fields.line("prompt", 1, 2_000),
+    }
 }
 
 fn busy(fields: &mut Fields<'_>) -> Option<BusyThread> {
@@ -152,6 +191,33 @@ mod tests {
     }
 
     #[test]
+    fn null_restores_a_default() {
+        let nothing = Map::new();
+        let chat = json!({"start_prompts": null, "models": null, "busy": null, "uploads": null, "transcription": null});
+        let wanted = read(&mut Fields::of(&nothing), chat.as_object().unwrap());
+        assert_eq!(
+            wanted,
+            UpdateChatSettings {
+                start_prompts: Some(Vec::new()),
+                models: Some(Vec::new()),
+                busy: Some(BusyThread::Enqueue),
+                uploads: Some(true),
+                transcription: Some(None),
+            }
+        );
+        let chat =
+            json!({"transcription": {"model": "practice/transcribe", "language": "en"}, "uploads": false});
+        let wanted = read(&mut Fields::of(&nothing), chat.as_object().unwrap());
+        let settings = TranscriptionSettings {
+            model: "practice/transcribe".into(),
+            language: Some("en".into()),
+            ..TranscriptionSettings::default()
+        };
+        assert_eq!((wanted.transcription, wanted.uploads), (Some(Some(settings)), Some(false)));
+        assert_eq!(read(&mut Fields::of(&nothing), &nothing), UpdateChatSettings::default());
+    }
+
+    #[test]
     fn every_problem_has_its_place() {
         let chat = json!({"start_prompts": ["Hi", {"label": "", "prompt": 1}, {"prompt": [{"type": "x"}, {"type": "input_text"}]}],
                           "models": [{"id": "a", "name": "A", "default": 1}], "prompts": []});
@@ -171,6 +237,17 @@ mod tests {
             ]
         );
         assert_eq!(problems(&json!({"models": 1, "start_prompts": null})), ["/chat/models type"]);
+        let chat = json!({"uploads": "no", "transcription": {"model": "anthropic/x", "base_url": "ftp://a", "lang": "en"}});
+        assert_eq!(
+            problems(&chat),
+            [
+                "/chat/uploads type",
+                "/chat/transcription/model unknown",
+                "/chat/transcription/base_url url",
+                "/chat/transcription/lang unknown_field",
+            ]
+        );
+        assert_eq!(problems(&json!({"transcription": {}})), ["/chat/transcription/model required"]);
         let many = json!({"models": vec![json!({"id": "a", "label": "b"}); 51]});
         assert_eq!(problems(&many), ["/chat/models length"]);
         for prompt in [json!([]), json!({}), json!(true)] {

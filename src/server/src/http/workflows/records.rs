@@ -39,7 +39,7 @@ pub(in crate::http) fn public(row: StoredWorkflow, base: &str) -> PublicWorkflow
         name: row.name,
         description: row.description,
         require_login: row.require_login,
-        chat: row.chat,
+        chat: row.chat.into(),
     }
 }
 

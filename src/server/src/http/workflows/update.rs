@@ -28,15 +28,12 @@ pub(super) async fn update(change: Change<WorkflowsWrite>, name: Path<String>) -
 }
 
 fn changed(wanted: UpdateWorkflow) -> WorkflowChange {
-    let chat = wanted.chat.unwrap_or_default();
     WorkflowChange {
         name: wanted.name,
         handle: wanted.handle,
         description: wanted.description,
         tags: wanted.tags,
-        start_prompts: chat.start_prompts,
-        models: chat.models,
-        busy: chat.busy,
+        chat: wanted.chat.unwrap_or_default(),
         max_concurrent_runs: wanted.max_concurrent_runs,
     }
 }

@@ -6,6 +6,8 @@ use super::{missing, optional_text, text_member, wrong};
 use crate::chat::{AttachmentRef, InferenceOptions, ToolChoice, UserMessageContent, UserMessageInput};
 use crate::{FieldError, MOST_PROBLEMS};
 
+/// Attachments of a message.
+const MOST_ATTACHMENTS: usize = 10;
 const EXAMPLE_CONTENT: &str = r#"[{"type": "input_text", "text": "Hello"}]"#;
 
 pub(super) fn parse_input(
@@ -96,6 +98,11 @@ fn parse_attachments(input: &Map<String, Value>, problems: &mut Vec<FieldError>)
             return Vec::new();
         }
     };
+    if list.len() > MOST_ATTACHMENTS {
+        let message = format!("must have at most {MOST_ATTACHMENTS} entries; it has {}", list.len());
+        problems.push(FieldError::new("/params/input/attachments", "length", message));
+        return Vec::new();
+    }
     let mut attachments = Vec::with_capacity(list.len());
     for (index, entry) in list.iter().enumerate() {
         if problems.len() > MOST_PROBLEMS {

@@ -9,7 +9,7 @@ use super::{ChatOperation, ChatRequest};
 use crate::{ErrorCode, FieldError, MOST_PROBLEMS, nearest};
 
 /// Request types of the protocol that this service serves.
-const SERVED_TYPES: [&str; 9] = [
+const SERVED_TYPES: [&str; 12] = [
     "threads.create",
     "threads.add_user_message",
     "threads.retry_after_item",
@@ -19,15 +19,15 @@ const SERVED_TYPES: [&str; 9] = [
     "threads.update",
     "threads.delete",
     "items.feedback",
-];
-/// Request types of the protocol that this service does not serve yet.
-const LATER_TYPES: [&str; 7] = [
-    "threads.add_client_tool_output",
-    "threads.add_structured_input",
-    "threads.custom_action",
     "attachments.create",
     "attachments.delete",
     "input.transcribe",
+];
+/// Request types of the protocol that this service does not serve yet.
+const LATER_TYPES: [&str; 4] = [
+    "threads.add_client_tool_output",
+    "threads.add_structured_input",
+    "threads.custom_action",
     "threads.sync_custom_action",
 ];
 /// Said of them.

@@ -23,6 +23,11 @@ pub(super) fn example(kind: &str) -> String {
         "threads.retry_after_item" => r#"{"thread_id": "thr_…", "item_id": "msg_…"}"#.to_owned(),
         "threads.update" => r#"{"thread_id": "thr_…", "title": "Orders"}"#.to_owned(),
         "items.feedback" => r#"{"thread_id": "thr_…", "item_ids": ["msg_…"], "kind": "positive"}"#.to_owned(),
+        "attachments.create" => {
+            r#"{"name": "plan.pdf", "size": 20480, "mime_type": "application/pdf"}"#.to_owned()
+        }
+        "attachments.delete" => r#"{"attachment_id": "atc_…"}"#.to_owned(),
+        "input.transcribe" => r#"{"audio_base64": "…", "mime_type": "audio/webm"}"#.to_owned(),
         _ => r#"{"thread_id": "thr_…"}"#.to_owned(),
     }
 }
@@ -57,6 +62,20 @@ pub(super) fn of(
             let thread_id = thread_id(params, problems);
             let (item_ids, kind) = (item_ids(params, problems), kind_of_feedback(params, problems));
             ChatOperation::ItemFeedback { thread_id: thread_id?, item_ids: item_ids?, kind: kind? }
+        }
+        "attachments.create" => {
+            let (name, size) = (text_member(params, "name", AT, problems), size(params, problems));
+            let mime_type = text_member(params, "mime_type", AT, problems);
+            ChatOperation::CreateAttachment { name: name?, size: size?, mime_type: mime_type? }
+        }
+        "attachments.delete" => {
+            let attachment_id = text_member(params, "attachment_id", AT, problems)?;
+            ChatOperation::DeleteAttachment { attachment_id }
+        }
+        "input.transcribe" => {
+            let audio_base64 = text_member(params, "audio_base64", AT, problems);
+            let mime_type = text_member(params, "mime_type", AT, problems);
+            ChatOperation::Transcribe { audio_base64: audio_base64?, mime_type: mime_type? }
         }
         "threads.list" => ChatOperation::ListThreads(page(params, problems)?),
         _ => ChatOperation::CreateThread { input: input(params, problems)? },
@@ -119,6 +138,23 @@ fn item_ids(params: &Map<String, Value>, problems: &mut Vec<FieldError>) -> Opti
         }
     }
     (problems.len() == before).then_some(ids)
+}
+
+fn size(params: &Map<String, Value>, problems: &mut Vec<FieldError>) -> Option<u64> {
+    let at = "/params/size";
+    let size = match params.get("size") {
+        None | Some(Value::Null) => {
+            problems.push(missing(at));
+            return None;
+        }
+        Some(size) => size.as_u64(),
+    };
+    match size {
+        None => problems.push(wrong(at, "a whole number of bytes")),
+        Some(0) => problems.push(FieldError::new(at, "range", "must be at least 1")),
+        Some(_) => return size,
+    }
+    None
 }
 
 fn kind_of_feedback(params: &Map<String, Value>, problems: &mut Vec<FieldError>) -> Option<FeedbackKind> {

@@ -38,9 +38,9 @@ pub(crate) const TYPE: NodeType = NodeType {
     secrets: target::SECRETS,
     schema,
     result: "`{text, json, steps, tool_calls: [{tool, arguments, error}], usage: {calls, input_tokens, output_tokens, \
-             cost_usd}, model, finish_reason}`; `json` only with a `response_schema`, `error` is null if the tool \
-             succeeded.",
-    members: &["text", "json", "steps", "tool_calls", "usage", "model", "finish_reason"],
+             cost_usd}, model, finish_reason, unseen}`; `json` only with a `response_schema`, `error` is null if the tool \
+             succeeded; `unseen` as in an `llm`.",
+    members: &["text", "json", "steps", "tool_calls", "usage", "model", "finish_reason", "unseen"],
     example: || {
         json!({"name": "help", "type": "agent", "model": "openai/gpt-4.1-mini", "system": "Help with orders.",
                "messages": "{{ messages }}", "stream": true, "tools": [

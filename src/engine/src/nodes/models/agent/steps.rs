@@ -18,6 +18,7 @@ use crate::execute::ports::Resolved;
 use crate::execute::{Call, Effect, Failure, Nested, Node, PlanNode, StepOutput};
 use crate::graph::{Common, Retry};
 use crate::nodes::models::asking::{self, Asked, Spent};
+use crate::nodes::models::files;
 use crate::nodes::models::target::Chosen;
 use crate::template::as_text;
 use models::{Message, ModelRequest, Role, ToolCall};
@@ -66,7 +67,7 @@ impl Steps {
     ) -> Result<Value, Failure> {
         request.tools = self.tools.iter().map(|tool| tool.told.clone()).collect();
         let mut spent = Spent::new();
-        let mut called = Vec::new();
+        let (mut called, mut unseen) = (Vec::new(), Vec::new());
         let mut failed_steps = 0;
         for step in 0..self.settings.max_steps {
             let slot = usize::try_from(step).unwrap_or(SILENT);
@@ -80,6 +81,7 @@ impl Steps {
             spent.add_written(answer.get("usage").unwrap_or(&Value::Null));
             let member = |name: &str| answer.get(name).cloned().unwrap_or_default();
             let calls: Vec<ToolCall> = serde_json::from_value(member("tool_calls")).unwrap_or_default();
+            files::join(&mut unseen, member("unseen"));
             let text = as_text(&member("text"));
             if calls.is_empty() {
                 output.finish(slot).await;
@@ -89,6 +91,9 @@ impl Steps {
                     (self.settings.response_schema.is_some(), result.as_object_mut())
                 {
                     members.insert("json".to_owned(), member("json"));
+                }
+                if let (false, Some(members)) = (unseen.is_empty(), result.as_object_mut()) {
+                    members.insert("unseen".to_owned(), Value::Array(unseen));
                 }
                 return Ok(result);
             }
@@ -243,9 +248,12 @@ impl Node for ModelCall {
         let response = self.settings.response_schema.as_ref();
         request.response_schema = response.map(|(written, _)| written.clone());
         let asking = self.settings.asks.asking(&self.model, response.map(|(_, schema)| schema));
-        let Asked { answer, json, spent } = asking.ask(request, call, self.settings.stream).await?;
-        Ok(json!({"text": answer.text, "tool_calls": answer.tool_calls, "json": json, "carry": answer.carry,
-                  "usage": spent.written(), "model": answer.model, "finish_reason": answer.finish_reason}))
+        let Asked { answer, json, spent, unseen } = asking.ask(request, call, self.settings.stream).await?;
+        let mut result = json!({"text": answer.text, "tool_calls": answer.tool_calls, "json": json,
+                                "carry": answer.carry, "usage": spent.written(), "model": answer.model,
+                                "finish_reason": answer.finish_reason});
+        files::list_unseen(&unseen, &mut result);
+        Ok(result)
     }
 
     fn streams(&self) -> bool {

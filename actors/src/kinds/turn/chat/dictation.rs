@@ -1,0 +1,82 @@
+//! Dictation: what is said in a recording. The recording is not stored.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::NodeError;
+use engine::ports::Credentials;
+use models::{EndpointSettings, Model, ModelError, TranscribeRequest};
+use uuid::Uuid;
+use wire::TranscriptionSettings;
+
+use super::Chat;
+use crate::run::CredentialsOf;
+
+/// How long a model may take.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Why a recording was not transcribed.
+#[derive(Debug, thiserror::Error)]
+pub enum DictationError {
+    /// The key of the endpoint cannot be read.
+    #[error("the key of the transcription model cannot be read: {}", .0.message)]
+    Credential(NodeError),
+    /// The model refused it, or could not be reached.
+    #[error("the transcription model failed: {0}")]
+    Model(#[from] ModelError),
+    /// The model did not answer in time.
+    #[error("the transcription model did not answer within {} s", LIMIT.as_secs())]
+    Timeout,
+}
+
+impl Chat {
+    /// Returns what is said in a recording of this media type.
+    ///
+    /// # Errors
+    /// [`DictationError`].
+    pub async fn transcribe(
+        &self,
+        workspace: Uuid,
+        settings: &TranscriptionSettings,
+        audio: Arc<[u8]>,
+        mime_type: &str,
+    ) -> Result<String, DictationError> {
+        let (model, name) = self.transcriber(workspace, settings).await?;
+        let request = TranscribeRequest {
+            model: name,
+            audio,
+            mime_type: mime_type.to_owned(),
+            language: settings.language.clone(),
+            prompt: settings.prompt.clone(),
+        };
+        let asking = model.transcribe(&request);
+        let answered = kernel::timeout(&*self.ports.clock, LIMIT, asking).await;
+        Ok(answered.ok_or(DictationError::Timeout)??.text)
+    }
+
+    async fn transcriber(
+        &self,
+        workspace: Uuid,
+        settings: &TranscriptionSettings,
+    ) -> Result<(Arc<dyn Model>, String), DictationError> {
+        let models = &self.ports.models;
+        if settings.credential.is_none() && settings.base_url.is_none() {
+            let (model, name) = models.find(&settings.model)?;
+            return Ok((Arc::clone(model), name.to_owned()));
+        }
+        let mut endpoint =
+            EndpointSettings { base_url: settings.base_url.clone(), ..EndpointSettings::default() };
+        if let Some(credential) = &settings.credential {
+            let vault = CredentialsOf {
+                workspace,
+                store: &self.ports.store,
+                reads: self.ports.reads.of(workspace),
+                ring: self.ports.vault.as_ref(),
+            };
+            let secrets = vault.resolve(std::slice::from_ref(credential)).await;
+            endpoint.api_key = secrets.map_err(DictationError::Credential)?.pop();
+        }
+        let (model, name) = models.find_at(&settings.model, endpoint)?;
+        Ok((model, name.to_owned()))
+    }
+}

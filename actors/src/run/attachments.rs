@@ -1,0 +1,102 @@
+//! Files of a run's thread, as nodes read them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+use async_trait::async_trait;
+use engine::NodeError;
+use engine::ports::{AttachedFile, Attachments, Look, Room, attachment_not_found};
+use kernel::{AttachmentId, ThreadId};
+use parking_lot::Mutex;
+use store::{Store, StoreError, StoredAttachment};
+use tokio::sync::Semaphore;
+use uuid::Uuid;
+
+use super::reads::ReadsOf;
+
+/// KiB that the requests of one workspace may hold of files at the same time.
+const HELD: u32 = 64 << 10;
+
+/// Room for files in memory, by workspace. Cheap to clone.
+#[derive(Clone, Default)]
+pub(crate) struct FileRoom {
+    rooms: Arc<Mutex<HashMap<Uuid, Weak<Semaphore>>>>,
+}
+
+impl FileRoom {
+    /// That of a workspace; forgotten when its last holder is gone.
+    pub(super) fn of(&self, workspace: Uuid) -> Arc<Semaphore> {
+        let mut rooms = self.rooms.lock();
+        if let Some(room) = rooms.get(&workspace).and_then(Weak::upgrade) {
+            return room;
+        }
+        rooms.retain(|_, room| room.strong_count() > 0);
+        let room = Arc::new(Semaphore::new(usize::try_from(HELD).unwrap_or(usize::MAX)));
+        rooms.insert(workspace, Arc::downgrade(&room));
+        room
+    }
+}
+
+/// The files of one run's thread.
+pub(super) struct AttachmentsOf<'a> {
+    pub(super) thread: Option<ThreadId>,
+    pub(super) store: &'a Store,
+    pub(super) reads: ReadsOf,
+    pub(super) room: Arc<Semaphore>,
+}
+
+impl AttachmentsOf<'_> {
+    async fn stored(&self, id: &str) -> Result<StoredAttachment, NodeError> {
+        let not_found = || attachment_not_found(id);
+        let (named, thread) = AttachmentId::parse(id).ok().zip(self.thread).ok_or_else(not_found)?;
+        let _place = self.reads.place().await;
+        let found = self.store.attachments_named(&[named]).await.map_err(|error| unreadable(&error))?;
+        found.into_iter().find(|stored| stored.thread == Some(thread)).ok_or_else(not_found)
+    }
+}
+
+#[async_trait]
+impl Attachments for AttachmentsOf<'_> {
+    async fn find(&self, id: &str) -> Result<AttachedFile, NodeError> {
+        let stored = self.stored(id).await?;
+        let look =
+            stored.look.map(|look| Look { width: look.width, height: look.height, colour: look.colour });
+        let StoredAttachment { id, name, mime_type, size, .. } = stored;
+        Ok(AttachedFile { id: id.to_string(), name, mime_type, size, look })
+    }
+
+    async fn bytes(&self, file: &AttachedFile, most: u64) -> Result<Vec<u8>, NodeError> {
+        let digest = self.stored(&file.id).await?.digest.ok_or_else(|| attachment_not_found(&file.id))?;
+        let _place = self.reads.place().await;
+        let reader = self.store.read_blob(digest).await.map_err(|error| unreadable(&error))?;
+        let mut reader = reader.ok_or_else(|| attachment_not_found(&file.id))?;
+        let most = usize::try_from(most.min(reader.size())).unwrap_or(usize::MAX);
+        let mut bytes = Vec::with_capacity(most);
+        while bytes.len() < most {
+            let Some(chunk) = reader.next().await.map_err(|error| unreadable(&error))? else { break };
+            bytes.extend(chunk);
+        }
+        bytes.truncate(most);
+        Ok(bytes)
+    }
+
+    async fn text(&self, file: &AttachedFile) -> Result<Option<String>, NodeError> {
+        let id = self.stored(&file.id).await?.id;
+        self.store.attachment_text(id).await.map_err(|error| unreadable(&error))
+    }
+
+    async fn keep_text(&self, file: &AttachedFile, text: &str) -> Result<(), NodeError> {
+        let id = self.stored(&file.id).await?.id;
+        self.store.set_attachment_text(id, text).await.map_err(|error| unreadable(&error))
+    }
+
+    async fn room(&self, bytes: u64) -> Room {
+        let wanted = u32::try_from(bytes >> 10).unwrap_or(u32::MAX).clamp(1, HELD);
+        Box::new(Arc::clone(&self.room).acquire_many_owned(wanted).await.ok())
+    }
+}
+
+fn unreadable(error: &StoreError) -> NodeError {
+    tracing::warn!(%error, "an attachment cannot be read now");
+    NodeError::retryable(error.code(), error.code().message())
+}

@@ -1,0 +1,92 @@
+//! How much, how many at once, and how slowly.
+
+use std::time::Duration;
+
+use integration_tests::{AnswerExt, Raw, TestService, Workflow, chat, noise, until};
+use serde_json::json;
+
+use super::{form, form_type, upload, uploaded};
+
+#[tokio::test]
+async fn a_session_uploads_so_much_on_a_day() {
+    let t =
+        TestService::builder().manual_clock().set("SERVICE_CHAT_UPLOAD_DAILY_BYTES", "1000").start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    uploaded(&t, &workflow, "a.txt", &[b'a'; 600]).await;
+    let refused = upload(&t, &workflow, "b.txt", &[b'a'; 401]).await;
+    assert_eq!(refused.refusal(), "429 chat.rate_limited.uploads");
+    let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=86_400).contains(&wait), "{wait}");
+    uploaded(&t, &workflow, "c.txt", &[b'a'; 400]).await;
+    let announce = json!({"name": "d.txt", "size": 1, "mime_type": "text/plain"});
+    let announced = t.chat(&chat::ask(&workflow, "attachments.create", announce)).await;
+    assert_eq!(announced.refusal(), "429 chat.rate_limited.uploads");
+    assert_eq!(t.scalar("SELECT sum(bytes) FROM upload_days").await, "1000");
+    t.advance(Duration::from_secs(wait));
+    uploaded(&t, &workflow, "e.txt", &[b'a'; 1_000]).await;
+    assert_eq!(
+        upload(&t, &workflow, "f.txt", &[b'a'; 1_001]).await.refusal(),
+        "429 chat.rate_limited.uploads"
+    );
+}
+
+/// An upload that has sent its first bytes.
+async fn begun(t: &TestService, workflow: &Workflow, length: usize) -> Raw {
+    let mut connection = t.raw().await;
+    let body = form("a.txt", &vec![b'a'; length]);
+    let head = format!(
+        "POST /api/chat/upload?workflow_id={} HTTP/1.1\r\nHost: {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n\r\n",
+        workflow.id,
+        t.address(),
+        form_type(),
+        body.len()
+    );
+    connection.write(head).await;
+    connection.write(&body[..300_000]).await;
+    connection
+}
+
+#[tokio::test]
+async fn a_session_uploads_two_files_at_once() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let first = begun(&t, &workflow, 400_000).await;
+    let _second = begun(&t, &workflow, 400_000).await;
+    let two = "SELECT count(DISTINCT upload_id) = 2 FROM upload_chunks";
+    until("two uploads", async || t.scalar(two).await == "true").await;
+    let refused = upload(&t, &workflow, "c.txt", b"c").await;
+    assert_eq!(refused.refusal(), "429 chat.rate_limited.uploads");
+    assert_eq!(refused.header("retry-after"), Some("2"));
+    drop(first);
+    until("a place", async || upload(&t, &workflow, "c.txt", b"c").await.status == 200).await;
+}
+
+#[tokio::test]
+async fn a_client_that_sends_too_slowly_is_refused() {
+    let t = TestService::with_manual_clock().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let connection = begun(&t, &workflow, 400_000).await;
+    until("a chunk", async || t.scalar("SELECT count(*) FROM upload_chunks").await == "1").await;
+    let answer = t.while_time_passes(connection.answer()).await;
+    let answer = t.while_time_passes(answer.whole()).await;
+    assert_eq!(answer.refusal(), "408 request.timeout");
+    until("no chunk", async || t.scalar("SELECT count(*) FROM upload_chunks").await == "0").await;
+}
+
+#[tokio::test]
+async fn a_full_workspace_accepts_no_file() {
+    let mut t = TestService::builder().set("SERVICE_WORKSPACE_STORAGE_BYTES", "100000").start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    t.measured().await;
+    uploaded(&t, &workflow, "a.txt", noise(200_000).as_bytes()).await;
+    // Full is what was over the limit twice.
+    t.measure().await;
+    t.measure().await;
+    until("the workspace to be full", async || {
+        upload(&t, &workflow, "b.txt", b"b").await.refusal() == "507 workspace.storage_full"
+    })
+    .await;
+    let params = json!({"name": "c.txt", "size": 1, "mime_type": "text/plain"});
+    let refused = t.chat(&chat::ask(&workflow, "attachments.create", params)).await;
+    assert_eq!(refused.refusal(), "507 workspace.storage_full");
+}

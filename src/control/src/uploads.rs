@@ -1,0 +1,283 @@
+//! Uploads: which files are accepted, and what is known of them when they are stored.
+
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use chrono::{DateTime, NaiveTime, TimeDelta, Utc};
+use kernel::{AttachmentId, Clock, Ids};
+use media::{Detector, Media};
+use sandbox::{ImageFacts, ImageKind, ImageLimits, Sandbox, SandboxError};
+use store::{
+    BlobWriter, ImageLook, Kept, NewAttachment, NotKept, OwnerKind, Preview, Store, StoreError,
+    StoredAttachment, UploadOfDay, WrittenBlob,
+};
+use tokio::sync::Semaphore;
+use uuid::Uuid;
+use wire::ErrorCode;
+
+use crate::refusal::{Decision, Refusal};
+
+/// Images that are held in memory at once.
+const IMAGES_AT_ONCE: usize = 1;
+
+/// How much is accepted.
+#[derive(Debug, Clone, Copy)]
+pub struct UploadLimits {
+    /// Bytes of a file.
+    pub file: Option<NonZeroU64>,
+    /// Bytes of a session on a UTC day.
+    pub day: Option<NonZeroU64>,
+}
+
+/// Whose an upload is.
+#[derive(Debug, Clone)]
+pub struct Uploader {
+    /// The workspace that its bytes count for.
+    pub workspace: Uuid,
+    /// The workflow, if the request names one.
+    pub workflow: Option<Uuid>,
+    /// Kind of the owner.
+    pub owner_kind: OwnerKind,
+    /// The owner's id, if the kind has one.
+    pub owner_id: Option<String>,
+    /// What bytes are counted under.
+    pub session: String,
+}
+
+/// Accepts files. Cheap to clone.
+#[derive(Clone)]
+pub struct Uploads {
+    store: Store,
+    sandbox: Sandbox,
+    clock: Arc<dyn Clock>,
+    ids: Ids,
+    limits: UploadLimits,
+    images: Arc<Semaphore>,
+}
+
+impl Uploads {
+    /// Uploads into this store; images are decoded in this sandbox.
+    #[must_use]
+    pub fn new(
+        store: Store,
+        sandbox: Sandbox,
+        clock: Arc<dyn Clock>,
+        ids: Ids,
+        limits: UploadLimits,
+    ) -> Self {
+        Self { store, sandbox, clock, ids, limits, images: Arc::new(Semaphore::new(IMAGES_AT_ONCE)) }
+    }
+
+    /// Stores an attachment whose bytes will be sent later.
+    ///
+    /// # Errors
+    /// [`Refusal`]: the size or the type is not accepted, or the session has uploaded as much as it may today.
+    pub async fn announce(
+        &self,
+        uploader: Uploader,
+        name: &str,
+        mime_type: &str,
+        size: u64,
+    ) -> Decision<StoredAttachment> {
+        self.check_size(size)?;
+        // What the content is decides later.
+        let mime_type = Media::of_mime(mime_type).ok_or_else(not_allowed)?.mime().to_owned();
+        self.check_day(&uploader.session, size).await?;
+        let id = self.id()?;
+        let new = of(uploader, id, media::file_name(name), mime_type, size);
+        self.store.announce_attachment(&new).await?;
+        self.named(id).await?.ok_or_else(|| Refusal::new(ErrorCode::AttachmentNotFound))
+    }
+
+    /// The attachment with this id.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn named(&self, id: AttachmentId) -> Result<Option<StoredAttachment>, StoreError> {
+        Ok(self.store.attachments_named(&[id]).await?.pop())
+    }
+
+    /// Begins to receive a new file. `size`: how many bytes will come, as far as that is known.
+    ///
+    /// # Errors
+    /// [`Refusal`]: it is too large, or the session has uploaded as much as it may today.
+    pub async fn begin(&self, uploader: Uploader, name: &str, size: Option<u64>) -> Decision<Upload> {
+        let least = size.unwrap_or(1);
+        self.check_size(least)?;
+        self.check_day(&uploader.session, least).await?;
+        let new = of(uploader, self.id()?, media::file_name(name), String::new(), 0);
+        self.receive(new, None)
+    }
+
+    /// Begins to receive the bytes of an attachment that was announced.
+    ///
+    /// # Errors
+    /// [`Refusal`]: the session has uploaded as much as it may today.
+    pub async fn begin_announced(&self, announced: StoredAttachment) -> Decision<Upload> {
+        if announced.digest.is_none() {
+            self.check_day(&announced.session, announced.size).await?;
+        }
+        let uploader = Uploader {
+            workspace: announced.workspace,
+            workflow: announced.workflow,
+            owner_kind: announced.owner_kind,
+            owner_id: announced.owner_id,
+            session: announced.session,
+        };
+        let new = of(uploader, announced.id, announced.name, String::new(), 0);
+        self.receive(new, Some(announced.size))
+    }
+
+    fn receive(&self, new: NewAttachment, announced: Option<u64>) -> Decision<Upload> {
+        let upload = self.ids.uuid().map_err(random)?;
+        let writer = self.store.write_blob(upload);
+        Ok(Upload { uploads: self.clone(), new, announced, writer, detector: Detector::new() })
+    }
+
+    fn id(&self) -> Decision<AttachmentId> {
+        self.ids.attachment().map_err(random)
+    }
+
+    fn check_size(&self, size: u64) -> Decision<()> {
+        match self.limits.file {
+            Some(most) if size > most.get() => {
+                let message = format!("The file is too large: at most {most} bytes are accepted.");
+                Err(Refusal::new(ErrorCode::AttachmentTooLarge).with_message(message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Before any byte is stored; the end of the upload counts.
+    async fn check_day(&self, session: &str, size: u64) -> Decision<()> {
+        let Some(most) = self.limits.day else { return Ok(()) };
+        let now = self.clock.now();
+        let used = self.store.uploaded_on(now.date_naive(), session).await?;
+        if used.saturating_add(size) > most.get() { Err(enough_today(now)) } else { Ok(()) }
+    }
+}
+
+/// A file that is being received. Dropped, its bytes are deleted.
+pub struct Upload {
+    uploads: Uploads,
+    new: NewAttachment,
+    /// Bytes that were announced, of an attachment that exists.
+    announced: Option<u64>,
+    writer: BlobWriter,
+    detector: Detector,
+}
+
+impl Upload {
+    /// Takes the next bytes.
+    ///
+    /// # Errors
+    /// [`Refusal`]: they are too many, or the type is certainly not accepted.
+    pub async fn write(&mut self, bytes: &[u8]) -> Decision<()> {
+        let size = self.writer.size().saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+        self.uploads.check_size(size)?;
+        if self.announced.is_some_and(|announced| size > announced) {
+            return Err(Refusal::new(ErrorCode::AttachmentSizeMismatch));
+        }
+        self.detector.push(bytes);
+        if self.detector.is_refused() {
+            return Err(not_allowed());
+        }
+        Ok(self.writer.write(bytes).await?)
+    }
+
+    /// Stores the file, all of whose bytes were written. The same bytes sent again for an announced attachment change nothing.
+    ///
+    /// # Errors
+    /// [`Refusal`]: the file is empty, of another size or type than accepted, or damaged; or the session has uploaded as much as it
+    /// may today.
+    pub async fn finish(self) -> Decision<StoredAttachment> {
+        let Self { uploads, mut new, announced, writer, detector } = self;
+        new.size = writer.size();
+        if new.size == 0 || announced.is_some_and(|announced| announced != new.size) {
+            return Err(Refusal::new(ErrorCode::AttachmentSizeMismatch));
+        }
+        let media = detector.finish(&new.name).ok_or_else(not_allowed)?;
+        media.mime().clone_into(&mut new.mime_type);
+        let written = writer.end().await?;
+        let preview = match image_kind(media) {
+            Some(kind) => Some(uploads.look_at(kind, &written).await?),
+            None => None,
+        };
+        let now = uploads.clock.now();
+        let today = UploadOfDay { day: now.date_naive(), most: uploads.limits.day.map(NonZeroU64::get) };
+        let kept = uploads.store.keep_attachment(&new, announced.is_some(), written, preview, today).await;
+        match kept {
+            Ok(Kept::Now(stored) | Kept::Before(stored)) => Ok(stored),
+            Err(NotKept::Quota) => Err(enough_today(now)),
+            Err(NotKept::Other) => Err(Refusal::new(ErrorCode::AttachmentInUse)),
+            Err(NotKept::Gone) => Err(Refusal::new(ErrorCode::AttachmentNotFound)),
+            Err(NotKept::Store(error)) => Err(error.into()),
+        }
+    }
+}
+
+impl Uploads {
+    /// Decodes an image, in a process of its own.
+    async fn look_at(&self, kind: ImageKind, written: &WrittenBlob) -> Decision<Preview> {
+        if written.size() > u64::try_from(sandbox::LARGEST_IMAGE).unwrap_or(u64::MAX) {
+            let most = sandbox::LARGEST_IMAGE >> 20;
+            let message = format!("The image is too large: at most {most} MiB are accepted.");
+            return Err(Refusal::new(ErrorCode::AttachmentTooLarge).with_message(message));
+        }
+        let _one = self.images.acquire().await;
+        let data = STANDARD.encode(written.read().await?);
+        let facts = match self.sandbox.read_image(kind, data, ImageLimits::default()).await {
+            Ok(Ok(facts)) => facts,
+            Ok(Err(problem)) => return Err(damaged(&problem.to_string())),
+            Err(
+                busy @ (SandboxError::Busy { .. }
+                | SandboxError::QueueFull { .. }
+                | SandboxError::Unavailable(_)),
+            ) => {
+                return Err(Refusal { cause: Some(busy.to_string()), ..Refusal::new(ErrorCode::Overloaded) });
+            }
+            Err(error) => return Err(damaged(&error.to_string())),
+        };
+        let ImageFacts { width, height, colour, preview } = facts;
+        let smaller = preview.map(|preview| STANDARD.decode(preview)).transpose();
+        let smaller = smaller.map_err(|_| damaged("its preview did not arrive"))?;
+        Ok(Preview { look: ImageLook { width, height, colour }, smaller })
+    }
+}
+
+const fn image_kind(media: Media) -> Option<ImageKind> {
+    match media {
+        Media::Png => Some(ImageKind::Png),
+        Media::Jpeg => Some(ImageKind::Jpeg),
+        Media::Gif => Some(ImageKind::Gif),
+        Media::Webp => Some(ImageKind::Webp),
+        _ => None,
+    }
+}
+
+fn of(uploader: Uploader, id: AttachmentId, name: String, mime_type: String, size: u64) -> NewAttachment {
+    let Uploader { workspace, workflow, owner_kind, owner_id, session } = uploader;
+    NewAttachment { id, workspace, workflow, owner_kind, owner_id, session, name, mime_type, size }
+}
+
+fn damaged(why: &str) -> Refusal {
+    Refusal { cause: Some(why.to_owned()), ..Refusal::new(ErrorCode::AttachmentDamaged) }
+}
+
+fn not_allowed() -> Refusal {
+    Refusal::new(ErrorCode::AttachmentTypeNotAllowed)
+}
+
+fn random(error: kernel::RandomError) -> Refusal {
+    Refusal { cause: Some(error.to_string()), ..Refusal::new(ErrorCode::Internal) }
+}
+
+/// The session may upload again on the next day.
+fn enough_today(now: DateTime<Utc>) -> Refusal {
+    let midnight = (now + TimeDelta::days(1)).date_naive().and_time(NaiveTime::MIN).and_utc();
+    Refusal::new(ErrorCode::ChatRateLimitedUploads)
+        .with_message("This session has uploaded as much as it may today.")
+        .retry_after((midnight - now).num_seconds() + 1)
+}

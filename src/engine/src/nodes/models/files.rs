@@ -1,0 +1,241 @@
+//! Attachments in requests to models: what is sent of them, and what a model cannot see.
+
+use std::collections::BTreeSet;
+
+use media::Media;
+use models::{FileRef, Image, ModelRequest, Part, sees_images};
+use serde_json::{Value, json};
+use wire::ErrorCode;
+use wire::chat::NoticeLevel;
+
+use crate::NodeError;
+use crate::document::{self, Format};
+use crate::execute::ports::{AttachedFile, ImmediateEvent, Room};
+use crate::execute::{Call, Failure};
+
+/// Bytes of the images of a request; the newest come first.
+const IMAGES: u64 = 20 << 20;
+/// Bytes of a file's text.
+const TEXT: usize = 64 << 10;
+/// Bytes of the texts of all files of a request; the newest come first.
+const TEXTS: usize = 1 << 20;
+
+/// Why a model does not see a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// Models read no files of this type.
+    Type,
+    /// The model reads texts only.
+    Model,
+    /// Newer files have used what a request may hold, or the document is too large.
+    Budget,
+    /// The file cannot be read.
+    Damaged,
+}
+
+impl Why {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Type => "type",
+            Self::Model => "model",
+            Self::Budget => "budget",
+            Self::Damaged => "damaged",
+        }
+    }
+
+    const fn for_people(self) -> &'static str {
+        match self {
+            Self::Type => "its type is not supported",
+            Self::Model => "it reads text only",
+            Self::Budget => "too much is attached",
+            Self::Damaged => "the file cannot be read",
+        }
+    }
+}
+
+/// A file that the model does not see.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unseen {
+    attachment: String,
+    name: String,
+    why: Why,
+}
+
+impl Unseen {
+    fn as_result(&self) -> Value {
+        json!({"attachment": self.attachment, "name": self.name, "reason": self.why.as_str()})
+    }
+}
+
+/// Lists them in a result, if there are any.
+pub(crate) fn list_unseen(unseen: &[Unseen], result: &mut Value) {
+    if let (false, Some(members)) = (unseen.is_empty(), result.as_object_mut()) {
+        members.insert("unseen".to_owned(), unseen.iter().map(Unseen::as_result).collect());
+    }
+}
+
+/// Adds what other results of one node list, each attachment once.
+pub(crate) fn join(all: &mut Vec<Value>, more: Value) {
+    let Value::Array(more) = more else { return };
+    let known: BTreeSet<String> = all.iter().filter_map(id_of).collect();
+    all.extend(more.into_iter().filter(|one| id_of(one).is_none_or(|id| !known.contains(&id))));
+}
+
+fn id_of(unseen: &Value) -> Option<String> {
+    unseen.get("attachment").and_then(Value::as_str).map(str::to_owned)
+}
+
+/// What a request holds of files; kept until the answer is there.
+pub(crate) struct Loaded {
+    pub(crate) unseen: Vec<Unseen>,
+    _room: Option<Room>,
+}
+
+/// Puts the files of a request's messages into it.
+///
+/// # Errors
+/// A file is not one of the run's thread, or cannot be read now.
+pub(crate) async fn load(
+    request: &mut ModelRequest,
+    model: &str,
+    call: &Call<'_>,
+) -> Result<Loaded, Failure> {
+    let mut loaded = Loaded { unseen: Vec::new(), _room: None };
+    let named: u64 = request.messages.iter().flat_map(|message| &message.files).map(image_bytes).sum();
+    if named > 0 && sees_images(model) {
+        loaded._room = Some(call.attachments().room(named.min(IMAGES)).await);
+    }
+    let mut left = Left { images: IMAGES, texts: TEXTS, sees_images: sees_images(model) };
+    for message in request.messages.iter_mut().rev() {
+        message.parts.clear();
+        for named in message.files.iter().rev() {
+            let file = call.attachments().find(&named.attachment).await?;
+            let part = match left.part(&file, call).await? {
+                Ok(part) => part,
+                Err(why) => {
+                    let (attachment, name) = (file.id.clone(), file.name.clone());
+                    let unseen = Unseen { attachment, name, why };
+                    if !loaded.unseen.contains(&unseen) {
+                        loaded.unseen.push(unseen);
+                    }
+                    Part::Text(format!("[{}: not shown]", file.name))
+                }
+            };
+            message.parts.push(part);
+        }
+        message.parts.reverse();
+    }
+    loaded.unseen.reverse();
+    tell(&loaded.unseen, call).await;
+    Ok(loaded)
+}
+
+fn image_bytes(file: &FileRef) -> u64 {
+    if file.mime_type.starts_with("image/") { file.size } else { 0 }
+}
+
+/// What may still be put into a request.
+struct Left {
+    images: u64,
+    texts: usize,
+    sees_images: bool,
+}
+
+impl Left {
+    async fn part(&mut self, file: &AttachedFile, call: &Call<'_>) -> Result<Result<Part, Why>, NodeError> {
+        let Some(media) = Media::of_mime(&file.mime_type) else { return Ok(Err(Why::Type)) };
+        if media.is_image() {
+            return self.image(file, call).await;
+        }
+        let text = match media {
+            Media::Text | Media::Markdown | Media::Csv | Media::Json => plain(file, call).await?,
+            Media::Pdf => extracted(file, Format::Pdf, call).await?,
+            Media::Docx => extracted(file, Format::Docx, call).await?,
+            _ => Err(Why::Type),
+        };
+        let text = match text {
+            Ok(text) => format!("{}\n\n{text}", file.name),
+            Err(why) => return Ok(Err(why)),
+        };
+        Ok(match self.texts.checked_sub(text.len()) {
+            Some(left) => {
+                self.texts = left;
+                Ok(Part::Text(text))
+            }
+            None => Err(Why::Budget),
+        })
+    }
+
+    async fn image(&mut self, file: &AttachedFile, call: &Call<'_>) -> Result<Result<Part, Why>, NodeError> {
+        if !self.sees_images {
+            return Ok(Err(Why::Model));
+        }
+        let Some(look) = file.look.clone() else { return Ok(Err(Why::Damaged)) };
+        let Some(left) = self.images.checked_sub(file.size) else { return Ok(Err(Why::Budget)) };
+        self.images = left;
+        let data = call.attachments().bytes(file, file.size).await?;
+        let (name, mime_type) = (file.name.clone(), file.mime_type.clone());
+        let image = Image {
+            name,
+            mime_type,
+            data: data.into(),
+            width: look.width,
+            height: look.height,
+            colour: look.colour,
+        };
+        Ok(Ok(Part::Image(image)))
+    }
+}
+
+async fn plain(file: &AttachedFile, call: &Call<'_>) -> Result<Result<String, Why>, NodeError> {
+    let most = u64::try_from(TEXT).unwrap_or(u64::MAX);
+    let bytes = call.attachments().bytes(file, most).await?;
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
+    // The cut may be inside a character.
+    let valid = match std::str::from_utf8(bytes) {
+        Ok(text) => text.len(),
+        Err(error) => error.valid_up_to(),
+    };
+    let text = bytes.get(..valid).map(String::from_utf8_lossy).unwrap_or_default();
+    Ok(Ok(text.into_owned()))
+}
+
+/// The text of a document, read once and stored.
+async fn extracted(
+    file: &AttachedFile,
+    format: Format,
+    call: &Call<'_>,
+) -> Result<Result<String, Why>, NodeError> {
+    if let Some(text) = call.attachments().text(file).await? {
+        return Ok(if text.is_empty() { Err(Why::Damaged) } else { Ok(text) });
+    }
+    if file.size > document::MOST_BYTES {
+        return Ok(Err(Why::Budget));
+    }
+    let bytes = call.attachments().bytes(file, file.size).await?;
+    let text = match document::read(bytes, format, None, call.sandbox()).await {
+        Ok(read) => cut(read.text),
+        Err(error) if error.retryable => return Err(error),
+        Err(error) if error.code == ErrorCode::DocumentTooLarge => return Ok(Err(Why::Budget)),
+        Err(_) => String::new(),
+    };
+    call.attachments().keep_text(file, &text).await?;
+    Ok(if text.is_empty() { Err(Why::Damaged) } else { Ok(text) })
+}
+
+fn cut(mut text: String) -> String {
+    text.truncate(text.floor_char_boundary(TEXT));
+    text.retain(|letter| letter != '\0');
+    text.trim_end().to_owned()
+}
+
+/// Tells the readers of the chat, once for each attachment and turn.
+async fn tell(unseen: &[Unseen], call: &Call<'_>) {
+    for one in unseen {
+        if call.is_first_notice(&one.attachment) {
+            let message = format!("The model cannot see “{}”: {}.", one.name, one.why.for_people());
+            call.immediate(ImmediateEvent::Notice { level: NoticeLevel::Warning, message, title: None })
+                .await;
+        }
+    }
+}

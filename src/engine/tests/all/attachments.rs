@@ -1,0 +1,73 @@
+//! Attachments of a thread in memory.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use engine::NodeError;
+use engine::ports::{AttachedFile, Attachments, Look, Room, attachment_not_found};
+use parking_lot::Mutex;
+
+/// A file with its bytes, and the text that a node has stored of it.
+struct Kept {
+    file: AttachedFile,
+    bytes: Vec<u8>,
+    text: Option<String>,
+}
+
+/// The attachments of the run's thread.
+#[derive(Clone, Default)]
+pub(crate) struct MemoryAttachments(Arc<Mutex<Vec<Kept>>>);
+
+impl MemoryAttachments {
+    /// Adds a file; returns its part of a message.
+    pub(crate) fn add(&self, name: &str, mime_type: &str, bytes: &[u8]) -> serde_json::Value {
+        let mut files = self.0.lock();
+        let id = format!("atc_{}", files.len() + 1);
+        let kind = mime_type.split('/').next().filter(|kind| ["image", "audio"].contains(kind));
+        let look = (kind == Some("image")).then(|| Look { width: 64, height: 48, colour: "red".to_owned() });
+        let file = AttachedFile {
+            id: id.clone(),
+            name: name.to_owned(),
+            mime_type: mime_type.to_owned(),
+            size: u64::try_from(bytes.len()).unwrap(),
+            look,
+        };
+        files.push(Kept { file, bytes: bytes.to_vec(), text: None });
+        serde_json::json!({"type": kind.unwrap_or("file"), "attachment": id, "name": name, "mime_type": mime_type,
+                           "size": bytes.len(), "digest": "00"})
+    }
+
+    /// The texts that nodes have stored, by the files' order.
+    pub(crate) fn texts(&self) -> Vec<Option<String>> {
+        self.0.lock().iter().map(|kept| kept.text.clone()).collect()
+    }
+
+    fn with<T>(&self, id: &str, read: impl FnOnce(&mut Kept) -> T) -> Result<T, NodeError> {
+        let mut files = self.0.lock();
+        let found = files.iter_mut().find(|kept| kept.file.id == id);
+        found.map(read).ok_or_else(|| attachment_not_found(id))
+    }
+}
+
+#[async_trait]
+impl Attachments for MemoryAttachments {
+    async fn find(&self, id: &str) -> Result<AttachedFile, NodeError> {
+        self.with(id, |kept| kept.file.clone())
+    }
+
+    async fn bytes(&self, file: &AttachedFile, most: u64) -> Result<Vec<u8>, NodeError> {
+        self.with(&file.id, |kept| kept.bytes.iter().copied().take(usize::try_from(most).unwrap()).collect())
+    }
+
+    async fn text(&self, file: &AttachedFile) -> Result<Option<String>, NodeError> {
+        self.with(&file.id, |kept| kept.text.clone())
+    }
+
+    async fn keep_text(&self, file: &AttachedFile, text: &str) -> Result<(), NodeError> {
+        self.with(&file.id, |kept| kept.text = Some(text.to_owned()))
+    }
+
+    async fn room(&self, _bytes: u64) -> Room {
+        Box::new(())
+    }
+}

@@ -1,0 +1,231 @@
+//! Whether a text begins as markup that a browser or an SVG loader would accept, whatever its name is.
+//!
+//! Stricter than the table of <https://mimesniff.spec.whatwg.org/>: it also skips comments and XML namespace prefixes,
+//! as a parser would after it was chosen.
+
+/// How a text begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Markup {
+    /// As plain text, or still open.
+    None,
+    /// With a comment or an element that Markdown also uses. A browser takes it for HTML.
+    Fragment,
+    /// With a declaration or an element of an HTML, SVG or other XML document.
+    Document,
+}
+
+/// Elements that begin a document or load something.
+const DOCUMENT: [&str; 20] = [
+    "html",
+    "head",
+    "body",
+    "script",
+    "svg",
+    "iframe",
+    "frameset",
+    "frame",
+    "style",
+    "title",
+    "meta",
+    "link",
+    "base",
+    "object",
+    "embed",
+    "template",
+    "math",
+    "noscript",
+    "stylesheet",
+    "xml",
+];
+
+/// Elements that also begin Markdown texts.
+const FRAGMENT: [&str; 48] = [
+    "a",
+    "article",
+    "aside",
+    "audio",
+    "b",
+    "blockquote",
+    "br",
+    "button",
+    "center",
+    "code",
+    "dd",
+    "details",
+    "div",
+    "dl",
+    "em",
+    "font",
+    "footer",
+    "form",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "header",
+    "hr",
+    "i",
+    "img",
+    "input",
+    "ins",
+    "kbd",
+    "main",
+    "nav",
+    "ol",
+    "p",
+    "picture",
+    "pre",
+    "section",
+    "span",
+    "strong",
+    "sub",
+    "summary",
+    "sup",
+    "table",
+    "textarea",
+    "u",
+    "ul",
+    "video",
+];
+
+/// Longest name of an element that is compared, in bytes.
+const MAX_NAME: usize = 64;
+
+#[derive(Debug)]
+enum State {
+    /// Before the first character that is neither white space nor part of a comment.
+    Start,
+    /// After `<`, with what followed, in lower case.
+    Tag(String),
+    /// In a comment, with the number of hyphens at its end so far, and whether it is still empty.
+    Comment {
+        hyphens: usize,
+        empty: bool,
+        bang: bool,
+    },
+    Decided(Markup),
+}
+
+/// Reads the beginning of a text, in pieces of any size.
+#[derive(Debug)]
+pub(crate) struct Sniffer {
+    state: State,
+    commented: bool,
+}
+
+impl Default for Sniffer {
+    fn default() -> Self {
+        Self { state: State::Start, commented: false }
+    }
+}
+
+impl Sniffer {
+    pub(crate) fn push(&mut self, text: &str) {
+        for letter in text.chars() {
+            if matches!(self.state, State::Decided(_)) {
+                return;
+            }
+            self.step(letter);
+        }
+    }
+
+    fn step(&mut self, letter: char) {
+        let next = match &mut self.state {
+            State::Start if letter == '<' => Some(State::Tag(String::new())),
+            State::Start if letter.is_whitespace() || letter.is_control() || letter == '\u{feff}' => None,
+            State::Start => Some(State::Decided(self.floor())),
+            State::Tag(name) => tag(name, letter),
+            State::Comment { hyphens, empty, bang } => comment(hyphens, empty, bang, letter),
+            State::Decided(_) => None,
+        };
+        match next {
+            Some(State::Decided(markup)) => {
+                let floor = self.floor();
+                self.state = State::Decided(if markup == Markup::None { floor } else { markup });
+            }
+            Some(state) => {
+                self.commented |= matches!(state, State::Comment { .. });
+                self.state = state;
+            }
+            None => {}
+        }
+    }
+
+    const fn floor(&self) -> Markup {
+        if self.commented { Markup::Fragment } else { Markup::None }
+    }
+
+    pub(crate) fn markup(&self) -> Markup {
+        if let State::Decided(markup) = self.state { markup } else { self.floor() }
+    }
+
+    pub(crate) fn final_markup(&self) -> Markup {
+        match &self.state {
+            State::Tag(name) if named(name) != Markup::None => named(name),
+            _ => self.markup(),
+        }
+    }
+}
+
+fn tag(name: &mut String, letter: char) -> Option<State> {
+    if name.starts_with('!') {
+        // A comment, or a declaration: `<!doctype`, `<!entity`, `<![CDATA[`.
+        name.push(letter.to_ascii_lowercase());
+        return match name.as_str() {
+            "!-" => None,
+            "!--" => Some(State::Comment { hyphens: 0, empty: true, bang: false }),
+            _ => Some(State::Decided(Markup::Document)),
+        };
+    }
+    match letter {
+        // XML declarations and processing instructions can precede an SVG.
+        '?' if name.is_empty() => Some(State::Decided(Markup::Document)),
+        '!' if name.is_empty() => {
+            name.push('!');
+            None
+        }
+        // The end of an element that was never open: an HTML parser ignores it.
+        '/' if name.is_empty() => Some(State::Decided(Markup::Fragment)),
+        _ if is_name(letter) && name.len() < MAX_NAME => {
+            name.extend(letter.to_lowercase());
+            None
+        }
+        // A namespace prefix can have any length.
+        _ if is_name(letter) => Some(State::Decided(Markup::Document)),
+        _ => Some(State::Decided(named(name))),
+    }
+}
+
+/// Whether a name of XML can contain the character.
+fn is_name(letter: char) -> bool {
+    letter.is_alphanumeric() || matches!(letter, ':' | '-' | '_' | '.' | '\u{b7}' | '\u{300}'..='\u{36f}')
+}
+
+fn named(name: &str) -> Markup {
+    let local = name.rsplit(':').next().unwrap_or_default();
+    if name.starts_with('!') || DOCUMENT.contains(&local) {
+        Markup::Document
+    } else if FRAGMENT.contains(&local) {
+        Markup::Fragment
+    } else {
+        Markup::None
+    }
+}
+
+/// `-->` ends a comment for all parsers. `<!-->`, `<!--->` and `--!>` end it only for HTML, so that two parsers read two
+/// documents; a text does not need them.
+fn comment(hyphens: &mut usize, empty: &mut bool, bang: &mut bool, letter: char) -> Option<State> {
+    let (before, was_empty, was_bang) = (*hyphens, *empty, *bang);
+    match letter {
+        '>' if was_empty || was_bang => return Some(State::Decided(Markup::Document)),
+        '>' if before >= 2 => return Some(State::Start),
+        _ => {}
+    }
+    *hyphens = if letter == '-' { before.saturating_add(1) } else { 0 };
+    *bang = letter == '!' && before >= 2;
+    // `<!--->`: one hyphen leaves it empty.
+    *empty = was_empty && letter == '-' && before == 0;
+    None
+}

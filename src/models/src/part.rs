@@ -1,0 +1,112 @@
+//! Files of a message: what the journal keeps of them, and what a request contains of them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+/// What a file is to a reader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FileKind {
+    /// A picture.
+    Image,
+    /// A document or text.
+    File,
+    /// A recording.
+    Audio,
+}
+
+/// A file that a message refers to: its description, without its bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileRef {
+    /// What it is.
+    #[serde(rename = "type")]
+    pub kind: FileKind,
+    /// The attachment's id.
+    pub attachment: String,
+    /// Its name.
+    pub name: String,
+    /// Its media type, without parameters.
+    pub mime_type: String,
+    /// Bytes.
+    pub size: u64,
+    /// SHA-256 of its bytes.
+    pub digest: String,
+}
+
+/// A part of a user's message, as it is sent to a model.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Part {
+    /// A text. That of a file begins with a line that has the file's name, and an empty line.
+    Text(String),
+    /// A picture.
+    Image(Image),
+}
+
+/// A picture for a model.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Image {
+    /// The file's name.
+    pub name: String,
+    /// Its media type: `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
+    pub mime_type: String,
+    /// The file.
+    pub data: Arc<[u8]>,
+    /// Pixels.
+    pub width: u32,
+    /// Pixels.
+    pub height: u32,
+    /// Its main colour in words, for a model that sees nothing else of it; may be empty.
+    pub colour: String,
+}
+
+impl fmt::Debug for Image {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Image")
+            .field("name", &self.name)
+            .field("mime_type", &self.mime_type)
+            .field("bytes", &self.data.len())
+            .field("width", &self.width)
+            .field("height", &self.height)
+            .field("colour", &self.colour)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{Message, Role};
+
+    #[test]
+    fn a_journal_keeps_the_files_and_not_the_parts() {
+        let file = json!({"type": "image", "attachment": "atc_1", "name": "a.png", "mime_type": "image/png",
+                          "size": 3, "digest": "00"});
+        let image = Image {
+            name: "a.png".into(),
+            mime_type: "image/png".into(),
+            data: Arc::from([1, 222, 33]),
+            width: 1,
+            height: 2,
+            colour: "red".into(),
+        };
+        let written = json!({"role": "user", "content": "see", "files": [file]});
+        let message: Message = serde_json::from_value(written.clone()).unwrap();
+        assert_eq!(message.files[0].kind, FileKind::Image);
+        let message = Message { parts: vec![Part::Image(image)], ..message };
+        assert_eq!(serde_json::to_value(&message).unwrap(), written);
+        let shown = format!("{message:?}");
+        assert!(shown.contains("bytes: 3") && !shown.contains("222"), "{shown}");
+    }
+
+    #[test]
+    fn a_message_without_files_is_written_as_before() {
+        let before = json!({"role": "user", "content": "hi"});
+        let message: Message = serde_json::from_value(before.clone()).unwrap();
+        assert_eq!(message, Message::text(Role::User, "hi"));
+        assert_eq!(serde_json::to_value(&message).unwrap(), before);
+    }
+}

@@ -1,0 +1,18 @@
+//! Attachments: uploading files, naming them in messages, showing images.
+
+mod named;
+mod places;
+mod preview;
+mod receive;
+mod records;
+mod two_phase;
+mod upload;
+mod uploader;
+
+pub(super) use named::{again, of_message};
+pub(in crate::http) use places::{UploadPlace, UploadPlaces};
+pub(super) use preview::preview;
+pub(super) use receive::declared;
+pub(super) use records::Links;
+pub(super) use two_phase::{announce, delete, send};
+pub(super) use upload::upload;

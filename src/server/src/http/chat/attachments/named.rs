@@ -1,0 +1,73 @@
+//! The attachments that a message names.
+
+use std::collections::BTreeSet;
+
+use actors::kinds::turn::chat::Attached;
+use kernel::AttachmentId;
+use store::StoredAttachment;
+use wire::ErrorCode;
+use wire::chat::{Attachment, AttachmentRef};
+
+use super::super::access::Access;
+use super::records::Links;
+use crate::http::App;
+use crate::http::error::{ApiError, ApiResult};
+
+/// The attachments of a new message, in its order, each once. Whether another thread has one is decided when the turn starts.
+///
+/// # Errors
+/// One is unknown, belongs to another caller or workflow, or has no bytes; or files are not accepted.
+pub(in crate::http::chat) async fn of_message(
+    app: &App,
+    access: &Access,
+    named: &[AttachmentRef],
+    links: &Links<'_>,
+) -> ApiResult<Vec<Attached>> {
+    if named.is_empty() {
+        return Ok(Vec::new());
+    }
+    if !access.uploads() {
+        return Err(ApiError::new(ErrorCode::AttachmentUploadsOff));
+    }
+    let not_found = || ApiError::new(ErrorCode::AttachmentNotFound);
+    let mut ids = Vec::with_capacity(named.len());
+    let mut seen = BTreeSet::new();
+    for one in named {
+        let id = AttachmentId::parse(one.id()).map_err(|_| not_found())?;
+        if seen.insert(id) {
+            ids.push(id);
+        }
+    }
+    let found = app.store().attachments_named(&ids).await?;
+    let mut attached = Vec::with_capacity(ids.len());
+    for id in ids {
+        let stored = found.iter().find(|stored| stored.id == id).ok_or_else(not_found)?;
+        access.owns_attachment(stored)?;
+        if stored.digest.is_none() {
+            return Err(ApiError::new(ErrorCode::AttachmentNotUploaded));
+        }
+        attached.push(of(stored.clone(), links));
+    }
+    Ok(attached)
+}
+
+/// The attachments of a message that is answered again.
+pub(in crate::http::chat) async fn again(
+    app: &App,
+    attachments: &[Attachment],
+    links: &Links<'_>,
+) -> ApiResult<Vec<Attached>> {
+    let ids: Vec<AttachmentId> =
+        attachments.iter().filter_map(|one| AttachmentId::parse(&one.id).ok()).collect();
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let found = app.store().attachments_named(&ids).await?;
+    let in_order = ids.iter().filter_map(|id| found.iter().find(|stored| stored.id == *id));
+    Ok(in_order.map(|stored| of(stored.clone(), links)).collect())
+}
+
+fn of(stored: StoredAttachment, links: &Links<'_>) -> Attached {
+    let preview_url = stored.is_image().then(|| links.preview(stored.id));
+    Attached { stored, preview_url }
+}

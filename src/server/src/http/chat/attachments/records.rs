@@ -1,0 +1,56 @@
+//! Attachments as clients see them. Addresses of previews expire, so they are signed when something is sent.
+
+use actix_web::HttpRequest;
+use auth::link::{LinkKey, LinkUse};
+use chrono::{DateTime, Utc};
+use kernel::AttachmentId;
+use serde_json::Map;
+use store::StoredAttachment;
+use wire::chat::{Attachment, AttachmentKind, ItemBody, ThreadItem, UploadDescriptor};
+
+use crate::http::App;
+
+/// Makes addresses of attachments for one request.
+pub(in crate::http::chat) struct Links<'a> {
+    key: &'a LinkKey,
+    base: String,
+    now: DateTime<Utc>,
+}
+
+impl<'a> Links<'a> {
+    pub(in crate::http::chat) fn of(app: &'a App, request: &HttpRequest) -> Self {
+        Self { key: app.links(), base: app.public_base(request), now: app.clock().now() }
+    }
+
+    /// The address of an image.
+    pub(in crate::http::chat) fn preview(&self, id: AttachmentId) -> String {
+        let query = self.key.query(id, LinkUse::Preview, self.now);
+        format!("{}/api/chat/attachments/{id}/preview?{query}", self.base)
+    }
+
+    /// An attachment, with the address of its preview if it is an image.
+    pub(super) fn attachment(&self, stored: &StoredAttachment) -> Attachment {
+        let mut attachment = Attachment::from(stored);
+        if stored.is_image() {
+            attachment.preview_url = Some(self.preview(stored.id));
+        }
+        attachment
+    }
+
+    /// An attachment that was announced, with the address for its bytes.
+    pub(super) fn announced(&self, stored: &StoredAttachment) -> Attachment {
+        let query = self.key.query(stored.id, LinkUse::Upload, self.now);
+        let url = format!("{}/api/chat/attachments/{}?{query}", self.base, stored.id);
+        let descriptor = UploadDescriptor { url, method: "PUT".to_owned(), headers: Map::new() };
+        Attachment { upload_descriptor: Some(descriptor), ..self.attachment(stored) }
+    }
+
+    /// Gives the images of an item addresses.
+    pub(in crate::http::chat) fn sign(&self, item: &mut ThreadItem) {
+        let ItemBody::UserMessage { attachments, .. } = &mut item.body else { return };
+        for attachment in attachments.iter_mut().filter(|one| one.kind == AttachmentKind::Image) {
+            let id = AttachmentId::parse(&attachment.id).ok();
+            attachment.preview_url = id.map(|id| self.preview(id));
+        }
+    }
+}

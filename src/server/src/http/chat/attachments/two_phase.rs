@@ -1,0 +1,101 @@
+//! Upload in two phases: the file is announced in the chat, and its bytes are sent to a signed address.
+
+use actix_web::web::{Path, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use auth::link::LinkUse;
+use control::uploads::Upload;
+use kernel::AttachmentId;
+use store::StoredAttachment;
+use wire::ErrorCode;
+use wire::chat::Attachment;
+
+use super::super::access::Access;
+use super::super::cookie;
+use super::preview::signed;
+use super::receive::{Body, FilePart, Pace, check_encoding, declared, is_form, raw};
+use super::records::Links;
+use super::uploader::{self, Caller};
+use crate::http::App;
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::guard::Anyone;
+
+/// Announces a file; answers where its bytes go.
+pub(in crate::http::chat) async fn announce(
+    app: &App,
+    access: &Access,
+    request: &HttpRequest,
+    (name, mime_type, size): (&str, &str, u64),
+) -> ApiResult<HttpResponse> {
+    let Caller { uploader, fresh } = uploader::of_chat(app, request, access)?;
+    app.chat().check_room(uploader.workspace)?;
+    let stored = app.uploads().announce(uploader, name, mime_type, size).await?;
+    let mut response = HttpResponse::Ok();
+    if let Some(fresh) = fresh {
+        response.cookie(cookie::make(app, &fresh, request));
+    }
+    Ok(response.json(Links::of(app, request).announced(&stored)))
+}
+
+/// Stores the bytes of an announced file, sent raw or as the part `file` of a form.
+pub(in crate::http::chat) async fn send(
+    app: Anyone,
+    request: HttpRequest,
+    id: Path<String>,
+    payload: Payload,
+) -> ApiResult<HttpResponse> {
+    let body = Body::of(payload);
+    let stored = store(&app, &request, &id, body.clone()).await;
+    if stored.is_err() {
+        body.drain(&**app.clock()).await;
+    }
+    Ok(HttpResponse::Ok().json(stored?))
+}
+
+async fn store(app: &App, request: &HttpRequest, id: &str, body: Body) -> ApiResult<Attachment> {
+    app.chat_limits().check_address(app.client_address(request))?;
+    let id = signed(app, request, id, LinkUse::Upload)?;
+    check_encoding(request)?;
+    let stored = app.uploads().named(id).await?;
+    let stored = stored.ok_or_else(|| ApiError::new(ErrorCode::AttachmentNotFound))?;
+    app.chat().check_room(stored.workspace)?;
+    let _place = app.upload_places().take(&stored.session)?;
+    let announced = stored.size;
+    let mut upload = app.uploads().begin_announced(stored).await?;
+    receive(app, request, body, announced, &mut upload).await?;
+    let stored = upload.finish().await?;
+    Ok(Links::of(app, request).attachment(&stored))
+}
+
+async fn receive(
+    app: &App,
+    request: &HttpRequest,
+    body: Body,
+    announced: u64,
+    upload: &mut Upload,
+) -> ApiResult<()> {
+    let mut pace = Pace::new(&**app.clock());
+    if is_form(request) {
+        return FilePart::find(request, body, &mut pace).await?.receive(upload, &mut pace).await;
+    }
+    if declared(request).is_some_and(|declared| declared != announced) {
+        return Err(ApiError::new(ErrorCode::AttachmentSizeMismatch));
+    }
+    raw(body, upload, &mut pace).await
+}
+
+/// Deletes an attachment that no message contains.
+pub(in crate::http::chat) async fn delete(app: &App, access: &Access, id: &str) -> ApiResult<()> {
+    let not_found = || ApiError::new(ErrorCode::AttachmentNotFound);
+    let id = AttachmentId::parse(id).map_err(|_| not_found())?;
+    let stored = app.uploads().named(id).await?.ok_or_else(not_found)?;
+    access.owns_attachment(&stored)?;
+    if stored.thread.is_none() && app.store().delete_attachment(id).await? {
+        return Ok(());
+    }
+    let left: Option<StoredAttachment> = app.uploads().named(id).await?;
+    Err(ApiError::new(if left.is_some() {
+        ErrorCode::AttachmentInUse
+    } else {
+        ErrorCode::AttachmentNotFound
+    }))
+}

@@ -1,0 +1,47 @@
+//! Direct upload: one request with the file.
+
+use actix_web::web::Payload;
+use actix_web::{HttpRequest, HttpResponse};
+
+use super::super::cookie;
+use super::receive::{Body, FilePart, Pace, check_encoding, declared};
+use super::records::Links;
+use super::uploader::{self, Caller};
+use crate::http::App;
+use crate::http::error::ApiResult;
+use crate::http::guard::Anyone;
+
+/// Bytes that a form has around a file, at most.
+const AROUND: u64 = 128 << 10;
+
+/// Stores the file of a form.
+pub(in crate::http::chat) async fn upload(
+    app: Anyone,
+    request: HttpRequest,
+    payload: Payload,
+) -> ApiResult<HttpResponse> {
+    let body = Body::of(payload);
+    let stored = store(&app, &request, body.clone()).await;
+    if stored.is_err() {
+        body.drain(&**app.clock()).await;
+    }
+    stored
+}
+
+async fn store(app: &App, request: &HttpRequest, body: Body) -> ApiResult<HttpResponse> {
+    check_encoding(request)?;
+    let Caller { uploader, fresh } = uploader::judge(app, request).await?;
+    app.chat().check_room(uploader.workspace)?;
+    let _place = app.upload_places().take(&uploader.session)?;
+    let mut pace = Pace::new(&**app.clock());
+    let least = declared(request).map(|bytes| bytes.saturating_sub(AROUND).max(1));
+    let part = FilePart::find(request, body, &mut pace).await?;
+    let mut upload = app.uploads().begin(uploader, &part.name(), least).await?;
+    part.receive(&mut upload, &mut pace).await?;
+    let stored = upload.finish().await?;
+    let mut response = HttpResponse::Ok();
+    if let Some(fresh) = fresh {
+        response.cookie(cookie::make(app, &fresh, request));
+    }
+    Ok(response.json(Links::of(app, request).attachment(&stored)))
+}

@@ -1,0 +1,161 @@
+//! Who uploads a file: a caller who may chat with the workflow, or, without a workflow, any caller with a credential or a cookie.
+
+use std::borrow::Cow;
+
+use actix_web::HttpRequest;
+use actix_web::http::header;
+use auth::principal::Principal;
+use auth::visitor::Visitor;
+use control::uploads::Uploader;
+use store::{DEFAULT_WORKSPACE, OwnerKind};
+use uuid::Uuid;
+use wire::{ErrorCode, FieldError};
+
+use super::super::access::Access;
+use super::super::cookie;
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::guard::{Credential, credential};
+use crate::http::query::Params;
+use crate::http::{App, cors, session};
+
+/// The header that names the workflow.
+const WORKFLOW: &str = "x-workflow-id";
+
+/// Who uploads, and the visitor whose cookie the answer sets.
+pub(super) struct Caller {
+    pub(super) uploader: Uploader,
+    pub(super) fresh: Option<Visitor>,
+}
+
+/// Judges the caller of a direct upload.
+pub(super) async fn judge(app: &App, request: &HttpRequest) -> ApiResult<Caller> {
+    app.chat_limits().check_address(app.client_address(request))?;
+    let named = workflow(request)?;
+    let named = match named {
+        Some(workflow) => Some(workflow),
+        None => session_workflow(app, request),
+    };
+    match named {
+        Some(workflow) => {
+            let access = Access::judge(app, request, workflow).await?;
+            access.check_origin(app, request)?;
+            app.chat_limits().check_workflow(workflow)?;
+            of_chat(app, request, &access)
+        }
+        None => without_workflow(app, request).await,
+    }
+}
+
+/// A caller who may chat with a workflow that accepts files.
+pub(super) fn of_chat(app: &App, request: &HttpRequest, access: &Access) -> ApiResult<Caller> {
+    if !access.uploads() {
+        return Err(ApiError::new(ErrorCode::AttachmentUploadsOff));
+    }
+    // A caller without a cookie gets one, and a new one with each request: their bytes are counted by address.
+    let session = match access.session(None) {
+        Some(session) => {
+            app.chat_limits().check_session(&session)?;
+            session
+        }
+        None => by_address(app, request),
+    };
+    let (owner_kind, owner_id, fresh) = match access.new_owner() {
+        Some(owner) => (owner.kind, owner.id, None),
+        None => {
+            let fresh = app.visitors().fresh(app.random())?;
+            (OwnerKind::Visitor, Some(fresh.id().to_owned()), Some(fresh))
+        }
+    };
+    let uploader = Uploader {
+        workspace: access.workspace(),
+        workflow: Some(access.workflow()),
+        owner_kind,
+        owner_id,
+        session,
+    };
+    Ok(Caller { uploader, fresh })
+}
+
+async fn without_workflow(app: &App, request: &HttpRequest) -> ApiResult<Caller> {
+    let address = app.client_address(request);
+    let anyone = |workspace, session| {
+        let uploader =
+            Uploader { workspace, workflow: None, owner_kind: OwnerKind::Anyone, owner_id: None, session };
+        Caller { uploader, fresh: None }
+    };
+    if request.headers().contains_key(header::AUTHORIZATION) {
+        let principal = app.gate().judge(credential(request.headers()), address).await?;
+        let session = match principal.is_anonymous() {
+            true => by_address(app, request),
+            false => format!("caller:{}", principal.actor().name()),
+        };
+        return Ok(anyone(workspace_of(app, &principal).await?, session));
+    }
+    let owner = match session::signed_in(app, request).await? {
+        Some(user) => Some((OwnerKind::User, user.user.to_string())),
+        None => cookie::read(app, request).map(|visitor| (OwnerKind::Visitor, visitor.id().to_owned())),
+    };
+    if let Some((owner_kind, id)) = owner {
+        if cors::is_foreign(app, request) {
+            return Err(ApiError::new(ErrorCode::OriginMismatch));
+        }
+        let workspace = default_workspace(app).await?;
+        let session = format!("{}:{id}", owner_kind.as_str());
+        app.chat_limits().check_session(&session)?;
+        let uploader = Uploader { workspace, workflow: None, owner_kind, owner_id: Some(id), session };
+        return Ok(Caller { uploader, fresh: None });
+    }
+    // Open services accept everyone; the others name what is missing.
+    app.gate().judge(Credential::None, address).await?;
+    if cors::is_denied(app, request) {
+        return Err(ApiError::new(ErrorCode::OriginMismatch));
+    }
+    Ok(anyone(default_workspace(app).await?, by_address(app, request)))
+}
+
+/// The workspace of a caller who names none: the first of theirs, else `default`.
+async fn workspace_of(app: &App, principal: &Principal) -> ApiResult<Uuid> {
+    if let Some(names) = principal.workspaces()
+        && let Some(first) = app.store().workspaces_named(&names).await?.first()
+    {
+        return Ok(first.id);
+    }
+    default_workspace(app).await
+}
+
+/// The workspace `default`. If it was deleted, the request has to name a workflow.
+async fn default_workspace(app: &App) -> ApiResult<Uuid> {
+    let found = app.store().workspace_id(DEFAULT_WORKSPACE).await?;
+    found.ok_or_else(|| ApiError::new(ErrorCode::ChatWorkflowIdRequired))
+}
+
+fn by_address(app: &App, request: &HttpRequest) -> String {
+    format!("address:{}", auth::peer::network(app.client_address(request)))
+}
+
+/// The workflow that the request names, in the query or in a header.
+fn workflow(request: &HttpRequest) -> ApiResult<Option<Uuid>> {
+    let mut params = Params::of(request);
+    let queried = params.text("workflow_id");
+    ApiError::refuse(params.finish())?;
+    let headed = request.headers().get(WORKFLOW).map(|value| value.to_str().unwrap_or("\0"));
+    let named = match (queried, headed) {
+        (Some(queried), Some(headed)) if queried != headed => {
+            let message = "names another workflow than the header X-Workflow-Id";
+            let problem = FieldError::new("/workflow_id", "conflict", message);
+            return Err(ApiError::problems(ErrorCode::InvalidRequest, vec![problem]));
+        }
+        (Some(queried), _) => Cow::Owned(queried),
+        (None, Some(headed)) => Cow::Borrowed(headed),
+        (None, None) => return Ok(None),
+    };
+    let id = Uuid::parse_str(&named).map_err(|_| ApiError::new(ErrorCode::ChatWorkflowIdInvalid))?;
+    Ok(Some(id))
+}
+
+/// The workflow of the request's session token, if it has a valid one.
+fn session_workflow(app: &App, request: &HttpRequest) -> Option<Uuid> {
+    let Credential::Bearer(token) = credential(request.headers()) else { return None };
+    let sessions = app.tokens().chat.as_ref()?;
+    sessions.verify(&token, app.clock().now()).ok().map(|session| session.workflow)
+}

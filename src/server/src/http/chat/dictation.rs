@@ -1,0 +1,45 @@
+//! `input.transcribe`: what is said in a recording.
+
+use std::sync::Arc;
+
+use actix_web::http::StatusCode;
+use actors::kinds::turn::chat::DictationError;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use wire::chat::ChatAnswer;
+use wire::{ErrorCode, FieldError};
+
+use super::access::Access;
+use crate::http::App;
+use crate::http::error::{ApiError, ApiResult};
+
+/// Media types of recordings, without parameters.
+const TYPES: [&str; 5] = ["audio/webm", "audio/mp4", "audio/ogg", "audio/mpeg", "audio/wav"];
+
+/// Transcribes a recording in base64.
+pub(super) async fn transcribe(
+    app: &App,
+    access: &Access,
+    audio: &str,
+    mime_type: &str,
+) -> ApiResult<ChatAnswer> {
+    let settings = access.transcription().ok_or_else(|| ApiError::new(ErrorCode::ChatTranscriptionOff))?;
+    let base = mime_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    if !TYPES.contains(&base.as_str()) {
+        return Err(ApiError::new(ErrorCode::AttachmentTypeNotAllowed));
+    }
+    let audio = STANDARD.decode(audio).ok().filter(|audio| !audio.is_empty()).ok_or_else(|| {
+        let problem = FieldError::new("/params/audio_base64", "format", "must be a recording in base64");
+        ApiError::problems(ErrorCode::ChatInvalidRequest, vec![problem])
+    })?;
+    let said = app.chat().transcribe(access.workspace(), settings, Arc::from(audio), &base).await;
+    let text = said.map_err(|error| {
+        let failed = ApiError::new(ErrorCode::ChatTranscriptionFailed);
+        match error {
+            DictationError::Timeout => failed.with_status(StatusCode::GATEWAY_TIMEOUT),
+            _ => failed,
+        }
+        .with_cause(error)
+    })?;
+    Ok(ChatAnswer::Transcript { text })
+}

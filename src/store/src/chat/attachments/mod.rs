@@ -1,0 +1,8 @@
+//! Attachments: files that were uploaded for messages.
+
+mod claims;
+mod records;
+mod uploads;
+
+pub use records::{ImageLook, NewAttachment, StoredAttachment};
+pub use uploads::{Kept, NotKept, Preview, UploadOfDay};

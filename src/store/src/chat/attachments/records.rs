@@ -1,0 +1,254 @@
+//! The rows of attachments.
+
+use chrono::{DateTime, Utc};
+use diesel::prelude::*;
+use diesel_async::{AsyncConnection, RunQueryDsl};
+use kernel::{AttachmentId, ThreadId};
+use uuid::Uuid;
+use wire::chat::{Attachment, AttachmentKind};
+
+use crate::blobs::uses;
+use crate::chat::owner::OwnerKind;
+use crate::schema::attachments;
+use crate::{Store, StoreError};
+
+/// What an image looks like.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageLook {
+    /// Pixels.
+    pub width: u32,
+    /// Pixels.
+    pub height: u32,
+    /// Its main colour, in a word.
+    pub colour: String,
+}
+
+/// An attachment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredAttachment {
+    /// Its id.
+    pub id: AttachmentId,
+    /// The workspace that its bytes count for.
+    pub workspace: Uuid,
+    /// The workflow; `None` until a message names an attachment that was uploaded without one.
+    pub workflow: Option<Uuid>,
+    /// Kind of its owner.
+    pub owner_kind: OwnerKind,
+    /// The owner's id, if the kind has one.
+    pub owner_id: Option<String>,
+    /// What its bytes are counted under.
+    pub session: String,
+    /// The file's name.
+    pub name: String,
+    /// Its media type.
+    pub mime_type: String,
+    /// Bytes; as announced while there is no digest.
+    pub size: u64,
+    /// SHA-256 of its bytes; `None` until they were uploaded.
+    pub digest: Option<[u8; 32]>,
+    /// Blob of the image to show instead of a large one.
+    pub preview: Option<[u8; 32]>,
+    /// Set for images.
+    pub look: Option<ImageLook>,
+    /// The thread whose message contains it.
+    pub thread: Option<ThreadId>,
+    /// When it was announced or uploaded.
+    pub created_at: DateTime<Utc>,
+}
+
+/// An attachment that is to be stored.
+#[derive(Debug, Clone)]
+pub struct NewAttachment {
+    /// Its id.
+    pub id: AttachmentId,
+    /// The workspace that its bytes count for.
+    pub workspace: Uuid,
+    /// The workflow, if the upload names one.
+    pub workflow: Option<Uuid>,
+    /// Kind of its owner.
+    pub owner_kind: OwnerKind,
+    /// The owner's id, if the kind has one.
+    pub owner_id: Option<String>,
+    /// What its bytes are counted under.
+    pub session: String,
+    /// The file's name.
+    pub name: String,
+    /// Its media type.
+    pub mime_type: String,
+    /// Bytes.
+    pub size: u64,
+}
+
+impl StoredAttachment {
+    /// Whether it is an image.
+    #[must_use]
+    pub fn is_image(&self) -> bool {
+        self.mime_type.starts_with("image/")
+    }
+}
+
+/// The attachment as items store it, without addresses.
+impl From<&StoredAttachment> for Attachment {
+    fn from(stored: &StoredAttachment) -> Self {
+        let id = stored.id.to_string();
+        Self {
+            storage_path: Some(Self::path(&id, &stored.name)),
+            id,
+            name: stored.name.clone(),
+            mime_type: stored.mime_type.clone(),
+            kind: if stored.is_image() { AttachmentKind::Image } else { AttachmentKind::File },
+            preview_url: None,
+            upload_descriptor: None,
+            thread_id: stored.thread.map(|thread| thread.to_string()),
+        }
+    }
+}
+
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = attachments)]
+#[diesel(check_for_backend(diesel::pg::Pg))]
+pub(super) struct Row {
+    id: Uuid,
+    workspace_id: Uuid,
+    workflow_id: Option<Uuid>,
+    owner_kind: String,
+    owner_id: Option<String>,
+    session: String,
+    name: String,
+    mime_type: String,
+    size: i64,
+    digest: Option<Vec<u8>>,
+    preview: Option<Vec<u8>>,
+    width: Option<i32>,
+    height: Option<i32>,
+    colour: Option<String>,
+    thread_id: Option<Uuid>,
+    created_at: DateTime<Utc>,
+}
+
+impl Row {
+    pub(super) fn read(self) -> Result<StoredAttachment, StoreError> {
+        let side = |side: Option<i32>| side.and_then(|side| u32::try_from(side).ok());
+        let look = match (side(self.width), side(self.height), self.colour) {
+            (Some(width), Some(height), Some(colour)) => Some(ImageLook { width, height, colour }),
+            _ => None,
+        };
+        Ok(StoredAttachment {
+            id: AttachmentId(self.id),
+            workspace: self.workspace_id,
+            workflow: self.workflow_id,
+            owner_kind: OwnerKind::read(&self.owner_kind)?,
+            owner_id: self.owner_id,
+            session: self.session,
+            name: self.name,
+            mime_type: self.mime_type,
+            size: u64::try_from(self.size).unwrap_or_default(),
+            digest: self.digest.map(address).transpose()?,
+            preview: self.preview.map(address).transpose()?,
+            look,
+            thread: self.thread_id.map(ThreadId),
+            created_at: self.created_at,
+        })
+    }
+}
+
+fn address(digest: Vec<u8>) -> Result<[u8; 32], StoreError> {
+    digest.try_into().map_err(|_| StoreError::Corrupt("digest of an attachment".to_owned()))
+}
+
+impl Store {
+    /// The attachments with these ids that exist, in any order.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn attachments_named(&self, ids: &[AttachmentId]) -> Result<Vec<StoredAttachment>, StoreError> {
+        let rows: Vec<Row> = attachments::table
+            .filter(attachments::id.eq_any(ids.iter().map(|id| id.0)))
+            .select(Row::as_select())
+            .load(&mut *self.connection().await?)
+            .await?;
+        rows.into_iter().map(Row::read).collect()
+    }
+
+    /// The attachments of a thread's messages.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn attachments_of(&self, thread: ThreadId) -> Result<Vec<StoredAttachment>, StoreError> {
+        let rows: Vec<Row> = attachments::table
+            .filter(attachments::thread_id.eq(thread.0))
+            .select(Row::as_select())
+            .load(&mut *self.connection().await?)
+            .await?;
+        rows.into_iter().map(Row::read).collect()
+    }
+
+    /// Stores an attachment whose bytes will be uploaded later.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn announce_attachment(&self, new: &NewAttachment) -> Result<(), StoreError> {
+        diesel::insert_into(attachments::table)
+            .values((
+                attachments::id.eq(new.id.0),
+                attachments::workspace_id.eq(new.workspace),
+                attachments::workflow_id.eq(new.workflow),
+                attachments::owner_kind.eq(new.owner_kind.as_str()),
+                attachments::owner_id.eq(new.owner_id.as_deref()),
+                attachments::session.eq(&new.session),
+                attachments::name.eq(&new.name),
+                attachments::mime_type.eq(&new.mime_type),
+                attachments::size.eq(i64::try_from(new.size).unwrap_or(i64::MAX)),
+                attachments::created_at.eq(self.now()),
+            ))
+            .execute(&mut *self.connection().await?)
+            .await?;
+        Ok(())
+    }
+
+    /// Deletes an attachment that no message contains; returns whether there was such a one.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn delete_attachment(&self, id: AttachmentId) -> Result<bool, StoreError> {
+        let mut connection = self.connection().await?;
+        connection
+            .transaction(async |connection| {
+                let deleted = diesel::delete(attachments::table.find(id.0))
+                    .filter(attachments::thread_id.is_null())
+                    .execute(connection)
+                    .await?;
+                if deleted > 0 {
+                    uses::forget_all(connection, &[id.0]).await?;
+                }
+                Ok(deleted > 0)
+            })
+            .await
+    }
+
+    /// The text of a document for models, as [`Store::set_attachment_text`] stored it; `None` before that.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn attachment_text(&self, id: AttachmentId) -> Result<Option<String>, StoreError> {
+        let text: Option<Option<String>> = attachments::table
+            .find(id.0)
+            .select(attachments::text)
+            .first(&mut *self.connection().await?)
+            .await
+            .optional()?;
+        Ok(text.flatten())
+    }
+
+    /// Stores the text of a document for models; empty if it has none.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn set_attachment_text(&self, id: AttachmentId, text: &str) -> Result<(), StoreError> {
+        diesel::update(attachments::table.find(id.0))
+            .set(attachments::text.eq(text))
+            .execute(&mut *self.connection().await?)
+            .await?;
+        Ok(())
+    }
+}

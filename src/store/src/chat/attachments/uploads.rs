@@ -1,0 +1,207 @@
+//! The end of an upload: its bytes become a blob, and the blob an attachment, in one transaction.
+
+use chrono::NaiveDate;
+use diesel::prelude::*;
+use diesel::sql_types::{BigInt, Date, Text};
+use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
+
+use super::records::{ImageLook, NewAttachment, Row, StoredAttachment};
+use crate::blobs::{BlobUse, WrittenBlob, records, uses};
+use crate::schema::attachments;
+use crate::{Store, StoreError};
+
+/// Kind of the use of an attachment's bytes.
+pub(crate) const ATTACHMENT: &str = "attachment";
+/// Kind of the use of an image that is shown instead of a large one.
+pub(crate) const PREVIEW: &str = "preview";
+
+/// An image as it is shown.
+#[derive(Debug, Clone)]
+pub struct Preview {
+    /// What it looks like.
+    pub look: ImageLook,
+    /// A smaller image; `None` if the image itself is small.
+    pub smaller: Option<Vec<u8>>,
+}
+
+/// An attachment was stored.
+#[derive(Debug, Clone)]
+pub enum Kept {
+    /// By this upload.
+    Now(StoredAttachment),
+    /// By an earlier upload of the same bytes.
+    Before(StoredAttachment),
+}
+
+/// Why an upload was not stored.
+#[derive(Debug, thiserror::Error)]
+pub enum NotKept {
+    /// The session has uploaded as many bytes today as it may.
+    #[error("the session has uploaded as much as it may today")]
+    Quota,
+    /// Other bytes were uploaded for the attachment.
+    #[error("other bytes were uploaded for the attachment")]
+    Other,
+    /// The attachment was deleted meanwhile.
+    #[error("the attachment is gone")]
+    Gone,
+    /// The database did not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<diesel::result::Error> for NotKept {
+    fn from(error: diesel::result::Error) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+/// What a session may upload on a day.
+#[derive(Debug, Clone, Copy)]
+pub struct UploadOfDay {
+    /// The UTC day.
+    pub day: NaiveDate,
+    /// Most bytes; `None`: any number.
+    pub most: Option<u64>,
+}
+
+impl Store {
+    /// Bytes that a session has uploaded on a UTC day.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn uploaded_on(&self, day: NaiveDate, session: &str) -> Result<u64, StoreError> {
+        let found: Option<Bytes> =
+            diesel::sql_query("SELECT bytes FROM upload_days WHERE day = $1 AND session = $2")
+                .bind::<Date, _>(day)
+                .bind::<Text, _>(session)
+                .get_result(&mut *self.connection().await?)
+                .await
+                .optional()?;
+        Ok(found.and_then(|found| u64::try_from(found.bytes).ok()).unwrap_or_default())
+    }
+
+    /// Makes uploaded bytes those of an attachment: of a new one, or of one that was announced and has no bytes yet.
+    ///
+    /// # Errors
+    /// [`NotKept`]; nothing has changed then.
+    pub async fn keep_attachment(
+        &self,
+        new: &NewAttachment,
+        announced: bool,
+        written: WrittenBlob,
+        preview: Option<Preview>,
+        today: UploadOfDay,
+    ) -> Result<Kept, NotKept> {
+        let digest = written.digest();
+        let now = self.now();
+        let mut connection = self.connection().await?;
+        connection
+            .transaction(async |connection| {
+                if announced {
+                    let found: Option<Row> = attachments::table
+                        .find(new.id.0)
+                        .for_update()
+                        .select(Row::as_select())
+                        .first(connection)
+                        .await
+                        .optional()?;
+                    let found = found.ok_or(NotKept::Gone)?.read()?;
+                    match found.digest {
+                        Some(known) if known == digest => return Ok(Kept::Before(found)),
+                        Some(_) => return Err(NotKept::Other),
+                        None => {}
+                    }
+                }
+                count(connection, new, today).await?;
+                let of = |kind| BlobUse { kind, owner: new.id.0, workspace: new.workspace };
+                written.store(connection, now).await?;
+                uses::insert(connection, &digest, of(ATTACHMENT)).await?;
+                let (look, smaller) = preview.map_or((None, None), |shown| (Some(shown.look), shown.smaller));
+                let mut preview = None;
+                if let Some(smaller) = smaller {
+                    let address = records::put(connection, &smaller, now).await?;
+                    uses::insert(connection, &address, of(PREVIEW)).await?;
+                    preview = Some(address.to_vec());
+                }
+                let side = |side: u32| i32::try_from(side).ok();
+                let bytes = (
+                    attachments::name.eq(&new.name),
+                    attachments::mime_type.eq(&new.mime_type),
+                    attachments::size.eq(i64::try_from(new.size).unwrap_or(i64::MAX)),
+                    attachments::digest.eq(digest.as_slice()),
+                    attachments::preview.eq(preview),
+                    attachments::width.eq(look.as_ref().and_then(|look| side(look.width))),
+                    attachments::height.eq(look.as_ref().and_then(|look| side(look.height))),
+                    attachments::colour.eq(look.map(|look| look.colour)),
+                );
+                let row: Row = if announced {
+                    diesel::update(attachments::table.find(new.id.0))
+                        .set(bytes)
+                        .returning(Row::as_returning())
+                        .get_result(connection)
+                        .await?
+                } else {
+                    let whose = (
+                        attachments::id.eq(new.id.0),
+                        attachments::workspace_id.eq(new.workspace),
+                        attachments::workflow_id.eq(new.workflow),
+                        attachments::owner_kind.eq(new.owner_kind.as_str()),
+                        attachments::owner_id.eq(new.owner_id.as_deref()),
+                        attachments::session.eq(&new.session),
+                        attachments::created_at.eq(now),
+                    );
+                    diesel::insert_into(attachments::table)
+                        .values((whose, bytes))
+                        .returning(Row::as_returning())
+                        .get_result(connection)
+                        .await?
+                };
+                Ok(Kept::Now(row.read()?))
+            })
+            .await
+    }
+
+    /// Forgets what was uploaded on days before this one.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn forget_upload_days(&self, before: NaiveDate) -> Result<(), StoreError> {
+        diesel::sql_query("DELETE FROM upload_days WHERE day < $1")
+            .bind::<Date, _>(before)
+            .execute(&mut *self.connection().await?)
+            .await?;
+        Ok(())
+    }
+}
+
+/// Counts the bytes for the session's day, unless they are too many.
+async fn count(
+    connection: &mut AsyncPgConnection,
+    new: &NewAttachment,
+    today: UploadOfDay,
+) -> Result<(), NotKept> {
+    let most = today.most.and_then(|most| i64::try_from(most).ok()).unwrap_or(i64::MAX);
+    let size = i64::try_from(new.size).unwrap_or(i64::MAX);
+    if size > most {
+        return Err(NotKept::Quota);
+    }
+    let counted = diesel::sql_query(
+        "INSERT INTO upload_days AS d (day, session, bytes) VALUES ($1, $2, $3)
+         ON CONFLICT (day, session) DO UPDATE SET bytes = d.bytes + excluded.bytes
+         WHERE d.bytes <= $4 - excluded.bytes",
+    )
+    .bind::<Date, _>(today.day)
+    .bind::<Text, _>(&new.session)
+    .bind::<BigInt, _>(size)
+    .bind::<BigInt, _>(most)
+    .execute(connection)
+    .await?;
+    if counted == 0 { Err(NotKept::Quota) } else { Ok(()) }
+}
+
+#[derive(QueryableByName)]
+struct Bytes {
+    #[diesel(sql_type = BigInt)]
+    bytes: i64,
+}
