@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as conversation from '../../src/server/pages/assets/chat/conversation.js';
 
-const { apply, empty, lockOf, over, refuse, say, textOf, upTo, withEarlier, withThread, withoutUnsent } = conversation;
+const { apply, empty, lastStored, lockOf, pendingCall, withItem, withOutput, over, refuse, say, textOf, upTo, withEarlier, withThread, withoutUnsent } = conversation;
 const AT = '2026-01-01T12:00:00.000Z';
 const THREAD = { id: 'thr_1', created_at: AT, status: { type: 'active' }, items: { data: [], has_more: false } };
 const user = (id, text) => ({ type: 'user_message', id, thread_id: 'thr_1', created_at: AT, content: [{ type: 'input_text', text }] });
@@ -209,4 +209,52 @@ test('a thread says which hosts images may come from', () => {
   const domains = (more) => play(empty(), { type: 'thread.created', thread: { ...THREAD, ...more } }).thread.domains;
   assert.equal(domains({}), null);
   assert.deepEqual(domains({ allowed_image_domains: ['e.org'] }), ['e.org']);
+});
+
+test('the attachments of a message are shown at once, and replaced by those of the service', () => {
+  const sent = { id: 'atc_1', name: 'a.png', mime_type: 'image/png', type: 'image', preview_url: 'https://e.org/old' };
+  const stored = { ...sent, preview_url: 'https://e.org/new', thread_id: 'thr_1' };
+  const { thread_id: _, ...shownAs } = stored;
+  const item = { ...user('msg_1', ''), content: [], attachments: [stored] };
+  let state = say(empty(), 'k', '', [sent]);
+  assert.deepEqual(state.items[0].attachments, [sent]);
+  state = refuse(state, { code: 'x', retry: 'send' });
+  assert.deepEqual([state.items[0].status, state.items[0].attachments], ['unsent', [sent]]);
+  const joined = withThread(state, THREAD, [], null);
+  assert.deepEqual(joined.items[0].attachments, [sent], 'what is not sent keeps them while the thread is read');
+  state = play(say(empty(), 'k', '', [sent]), { type: 'thread.item.done', item });
+  assert.deepEqual([state.items.length, state.items[0].key, state.items[0].attachments], [1, 'k', [shownAs]]);
+  assert.deepEqual(withThread(state, THREAD, [item], null).items[0].attachments, [shownAs]);
+  assert.deepEqual(play(empty(), { type: 'thread.item.done', item: user('msg_2', 'Hi') }).items[0].attachments, []);
+});
+
+const asked = (id, status) => ({ type: 'structured_input', id, status, inputs: [{ id: 'q', question: 'Why?', type: 'freeform' }] });
+const call = (id, status = 'pending') => ({ type: 'client_tool_call', id, status, call_id: 'c', name: 'locate', arguments: { near: 1 } });
+
+test('a question and its answers are one item, live and when the thread is read', () => {
+  const state = play(empty(), { type: 'thread.item.done', item: asked('m1', 'pending') });
+  assert.deepEqual([state.items[0].role, state.items[0].questions.status], ['questions', 'pending']);
+  const live = play(state, { type: 'thread.item.replaced', item: asked('m1', 'answered') });
+  const read = withThread(state, THREAD, [asked('m1', 'answered')], null);
+  for (const { items } of [live, read]) assert.deepEqual(items.map(({ key, questions }) => [key, questions.status]), [['m1', 'answered']]);
+});
+
+test('a client tool call is pending while it is the last item that is stored', () => {
+  let state = play(empty(), { type: 'thread.item.done', item: call('m1') }, { type: 'notice', level: 'info', message: 'x' });
+  assert.equal(pendingCall(state).id, 'm1');
+  state = refuse(say(state, 'k', 'Hi'), { code: 'x' });
+  assert.equal(pendingCall(state).id, 'm1', 'the message was not taken');
+  assert.equal(pendingCall(withOutput(state, 'm1', { at: 1 })), null);
+  assert.deepEqual(withOutput(state, 'm1', { at: 1 }).items[0].call, { isPending: false, name: 'locate', params: { near: 1 }, output: { at: 1 } });
+  state = play(state, { type: 'thread.item.done', item: reply('m2', 'It is') });
+  assert.deepEqual([lastStored(state).id, pendingCall(state), pendingCall(empty())], ['m2', null, null]);
+});
+
+test('an item that changes without a turn leaves the phase as it is', () => {
+  const widget = (value) => ({ type: 'widget', id: 'm1', widget: { type: 'Card', value } });
+  const state = { ...play(empty(), { type: 'thread.item.done', item: widget(1) }), phase: 'parked' };
+  const next = withItem(state, widget(2));
+  assert.deepEqual([next.phase, next.items[0].widget.value], ['parked', 2]);
+  assert.equal(withItem(state, { ...widget(2), id: 'm9' }), state, 'it was removed meanwhile');
+  assert.equal(withOutput(state, 'm1', {}), state, 'not a call');
 });

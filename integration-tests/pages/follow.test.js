@@ -108,3 +108,11 @@ test('giving up is giving up, also where a refusal comes at the same moment', as
   const read = follow({ open, resume: open, onEvent: () => {}, onStream: () => {}, onLink: () => {}, signal: abort.signal });
   await assert.rejects(read, (error) => error.name === 'AbortError');
 });
+
+for (const type of ['structured_input', 'client_tool_call']) {
+  test(`a stream that ends with a pending ${type} is over`, () =>
+    served([[200, piece(1) + frame(2, { type: 'thread.item.done', item: { type, status: 'pending' } })]], async ({ read, asked }) => {
+      assert.equal(await read, true);
+      assert.deepEqual(asked, [null]);
+    }));
+}

@@ -1,20 +1,24 @@
 // What the page asks of the service. Paths begin where this file was loaded from, so that the service may stand below
 // a path of its own.
 
+import { postFile } from './attachments/transport.js';
+
 const BASE = new URL('../../', import.meta.url);
 
 /** The service did not do what was asked, or could not be reached. */
 export class ApiError extends Error {
   /**
-   * @param {{status: number, code: string, message?: string, retryAfter?: number, requestId?: string | null}} what
-   * `status` is 0 when there was no answer at all; `retryAfter` is in seconds
+   * @param {{status: number, code: string, message?: string, retryAfter?: number, requestId?: string | null, stream?: string | null}} what
+   * `status` is 0 when there was no answer at all; `retryAfter` is in seconds; `stream` is the id of the stream that has
+   * what was asked for
    */
-  constructor({ status, code, message, retryAfter, requestId }) {
+  constructor({ status, code, message, retryAfter, requestId, stream }) {
     super(message ?? code);
     this.status = status;
     this.code = code;
     this.retryAfter = retryAfter ?? 0;
     this.requestId = requestId ?? null;
+    this.stream = stream ?? null;
   }
 
   /** Whether the same request may succeed in a moment, without anybody changing anything. */
@@ -74,6 +78,21 @@ export class Api {
     return response.json();
   }
 
+  /**
+   * Uploads a file.
+   * @param {Blob} file
+   * @param {{onProgress: (part: number) => void, signal: AbortSignal}} how `part` is between 0 and 1
+   * @returns {Promise<object>} the attachment
+   */
+  async upload(file, { onProgress, signal }) {
+    const url = new URL('api/chat/upload', BASE);
+    url.searchParams.set('workflow_id', this.workflow);
+    const answer = await postFile(url, file, { onProgress, signal });
+    if (answer === null) throw new ApiError({ status: 0, code: 'network' });
+    if (answer.status < 200 || answer.status > 299) throw refusal(answer);
+    return answer.body;
+  }
+
   #post(body, headers, signal) {
     return request('api/chat', {
       method: 'POST',
@@ -98,18 +117,20 @@ async function request(path, options) {
     throw new ApiError({ status: 0, code: 'network' });
   }
   if (response.ok) return response;
-  throw await refusal(response);
+  const body = await response.json().catch(() => null);
+  throw refusal({ status: response.status, header: (name) => response.headers.get(name), body });
 }
 
-/** What a refusal says; a proxy in between may have said something else. */
-async function refusal(response) {
-  const detail = await response.json().then((body) => body?.detail ?? {}, () => ({}));
+/** The error of an answer; a proxy may have sent it instead of the service. */
+function refusal({ status, header, body }) {
+  const detail = body?.detail ?? {};
   const first = Array.isArray(detail.errors) ? detail.errors[0]?.message : undefined;
   return new ApiError({
-    status: response.status,
-    code: typeof detail.code === 'string' ? detail.code : `http.${response.status}`,
+    status,
+    code: typeof detail.code === 'string' ? detail.code : `http.${status}`,
     message: [detail.message, first].filter(Boolean).join(' '),
-    retryAfter: Number(response.headers.get('Retry-After')) || 0,
-    requestId: detail.request_id ?? response.headers.get('X-Request-Id'),
+    retryAfter: Number(header('Retry-After')) || 0,
+    requestId: detail.request_id ?? header('X-Request-Id'),
+    stream: typeof detail.stream_id === 'string' ? detail.stream_id : null,
   });
 }

@@ -1,21 +1,27 @@
 // What a conversation looks like, and how each event changes it. Pure: a state goes in, the next one comes out.
 
+import { attachmentsOf } from './attachments/files.js';
+import { questionsOf } from './questions.js';
 import { sourcesOf } from './sources.js';
+import { callOf } from './tools.js';
 import { applyUpdate } from './updates.js';
 
 /**
  * @typedef {object} Item
  * @property {string} key stays the same while the item is shown
  * @property {string | null} id the service's id; null until it has one
- * @property {'user' | 'assistant' | 'notice' | 'tasks' | 'widget' | 'image'} role
+ * @property {'user' | 'assistant' | 'notice' | 'tasks' | 'widget' | 'image' | 'questions' | 'call'} role
  * @property {string[]} parts texts; shown as one
  * @property {'sending' | 'unsent' | 'streaming' | 'done' | 'stopped' | 'abandoned' | 'broken'} status
+ * @property {import('./attachments/files.js').Attachment[]} [attachments] of a message of the visitor
  * @property {{level: string, title?: string}} [notice]
  * @property {{title: string | null, tasks: {text: string, detail: string, state: 'none' | 'loading' | 'complete'}[]}} [list]
  * @property {import('./sources.js').Source[]} [sources] of a reply
  * @property {object} [widget] the root of its components
  * @property {string | null} [copyText] what a widget says as text
  * @property {{url: string | null, progress: number | null}} [picture]
+ * @property {import('./questions.js').Questions} [questions]
+ * @property {import('./tools.js').Call} [call] of a client tool
  * @property {object} [stored] the item as the service sends it, to which updates apply
  */
 
@@ -63,8 +69,8 @@ export function lockOf({ thread }) {
 }
 
 /** A message that is on its way. */
-export function say(state, key, text) {
-  const item = { key, id: null, role: 'user', parts: [text], status: 'sending' };
+export function say(state, key, text, attachments = []) {
+  const item = { key, id: null, role: 'user', parts: [text], attachments, status: 'sending' };
   return { ...state, items: [...state.items, item], phase: 'sending', failure: null, progress: null };
 }
 
@@ -72,6 +78,29 @@ export function say(state, key, text) {
 export function refuse(state, failure) {
   const items = state.items.map((item) => (item.status === 'sending' ? { ...item, status: 'unsent' } : item));
   return { ...over(state), items, failure };
+}
+
+/** An item that changed without a turn. */
+export function withItem(state, stored) {
+  const isKnown = state.items.some(({ id }) => id !== null && id === stored?.id);
+  return isKnown ? put(state, stored, isOpen(state, stored.id) ? 'streaming' : 'done') : state;
+}
+
+/** The last item of the service; undefined if there is none. Notices and unsent messages have no id. */
+export function lastStored({ items }) {
+  return items.findLast(({ id }) => id !== null);
+}
+
+/** The client tool call that the conversation ends with; null if another item is the last one, or it has its output. */
+export function pendingCall(state) {
+  const last = lastStored(state);
+  return last?.call?.isPending === true ? last : null;
+}
+
+/** A client tool call has its output. The service sends no event for that. */
+export function withOutput(state, id, output) {
+  const item = state.items.find((known) => known.id === id);
+  return item?.call ? withItem(state, { ...item.stored, status: 'completed', output }) : state;
 }
 
 /** Without the message that was not taken. */
@@ -140,10 +169,7 @@ const CHANGES = {
   'thread.item.updated': (state, { item_id: id, update }) =>
     begun(edit(state, id, (item) => updated(item, update))),
   // Only an open item continues; another one is complete.
-  'thread.item.replaced': (state, { item }) => {
-    const known = state.items.find(({ id }) => id === item.id);
-    return begun(put(state, item, known?.status === 'streaming' ? 'streaming' : 'done'));
-  },
+  'thread.item.replaced': (state, { item }) => begun(put(state, item, isOpen(state, item.id) ? 'streaming' : 'done')),
   'thread.item.done': (state, { item }) => {
     const next = { ...put(state, item, 'done'), progress: null };
     return next.thread === null && item.thread_id ? { ...next, thread: { id: item.thread_id } } : next;
@@ -166,6 +192,10 @@ const CHANGES = {
     failure: { message, code: code ?? kind, retry: again ? 'answer' : null },
   }),
 };
+
+function isOpen({ items }, id) {
+  return items.find((item) => item.id === id)?.status === 'streaming';
+}
 
 function headOf({ id, title, status, allowed_image_domains: domains }) {
   return { id, title, status, domains: Array.isArray(domains) ? domains : null };
@@ -217,11 +247,13 @@ function fromService(stored) {
 
 /** What is shown of an item, by its kind; null if it is unknown. */
 const SHAPES = {
-  user_message: ({ content }) => ({ role: 'user', parts: textsOf(content) }),
+  user_message: ({ content, attachments }) => ({ role: 'user', parts: textsOf(content), attachments: attachmentsOf(attachments) }),
   assistant_message: ({ content }) => ({ role: 'assistant', parts: textsOf(content), sources: sourcesOf(content ?? []) }),
   task: ({ task }) => ({ role: 'tasks', list: { title: null, tasks: [task].map(shownTask) } }),
   workflow: ({ workflow }) => ({ role: 'tasks', list: shownList(workflow) }),
   widget: ({ widget, copy_text: text }) => (widget ? { role: 'widget', widget, copyText: text ?? null } : null),
+  structured_input: (stored) => ({ role: 'questions', questions: questionsOf(stored) }),
+  client_tool_call: (stored) => ({ role: 'call', call: callOf(stored) }),
   generated_image: ({ image, progress }) => ({ role: 'image', picture: { url: image?.url ?? null, progress: progress ?? null } }),
 };
 

@@ -4,13 +4,20 @@
 import { h, iconButton, set, setText } from '../dom.js';
 import { widgetActions } from './actions.js';
 import { ApiError, Api } from './api.js';
-import { lockOf } from './conversation.js';
+import { lastStored, lockOf } from './conversation.js';
+import { exported } from './export.js';
+import { Feedback } from './feedback.js';
 import { memory } from './memory.js';
+import { Drafts } from './questions.js';
 import { Session } from './session.js';
 import { Threads } from './threads.js';
+import { ToolRunner } from './tools.js';
 import { plain } from './words.js';
 import { accountView } from './view/account.js';
+import { Attach } from './view/attachments/attach.js';
 import { Composer } from './view/composer.js';
+import { DictationView, canDictate } from './view/dictation.js';
+import { download } from './view/download.js';
 import { HistoryView } from './view/history.js';
 import { MessagesView } from './view/messages.js';
 import { startView } from './view/start.js';
@@ -22,7 +29,28 @@ const COPIED = 1500;
 const WIDE = matchMedia('(min-width: 56rem)');
 
 class CallboardChat extends HTMLElement {
+  #onClientTool = null;
+
+  /**
+   * Answers the client tool calls of turns that this page starts.
+   * @type {import('./tools.js').Handler | null}
+   */
+  get onClientTool() {
+    return this.#onClientTool;
+  }
+
+  set onClientTool(handler) {
+    this.#onClientTool = typeof handler === 'function' ? handler : null;
+    if (this.session !== undefined) this.#render(this.session.state);
+  }
+
   connectedCallback() {
+    // The page may have set it before this module was loaded.
+    if (Object.hasOwn(this, 'onClientTool')) {
+      const { onClientTool } = this;
+      delete this.onClientTool;
+      this.onClientTool = onClientTool;
+    }
     this.workflow = JSON.parse(this.getAttribute('workflow'));
     this.api = new Api(this.workflow.id);
     this.memory = memory(this.workflow.id);
@@ -46,13 +74,17 @@ class CallboardChat extends HTMLElement {
     this.status = new StatusView({ onAgain: again, onReconnect: () => dispatchEvent(new Event('online')) });
     const onEarlier = () => this.session.earlier();
     const onContinue = () => this.session.goOn();
-    const actions = widgetActions(this, () => this.session);
-    this.messages = new MessagesView({ onAgain: again, onContinue, onEarlier, actions }, this.status.progress);
-    this.composer = new Composer({
+    const actions = widgetActions(this, () => this.session, (text) => this.status.tell(text));
+    const asks = { actions, feedback: this.#feedback(), questions: this.#questions(), tools: this.#tools() };
+    this.messages = new MessagesView({ onAgain: again, onContinue, onEarlier, ...asks }, this.status.progress);
+    this.#parts();
+    const asked = {
       onSend: (text) => this.#say(text),
       onStop: () => this.session.stop(),
       onDraft: (text) => this.memory.set('draft', text),
-    });
+      onBlocked: (why) => this.status.tell(why),
+    };
+    this.composer = new Composer(asked, { attach: this.attach, dictation: this.dictation });
     this.history = new HistoryView(this.workflow.name, {
       onNew: () => this.#begin(null, true),
       onOpen: (id) => this.#begin(id, true),
@@ -60,6 +92,7 @@ class CallboardChat extends HTMLElement {
       onDelete: (id) => this.#delete(id),
       onMore: () => this.threads.further().then(() => this.#showThreads()),
       onClose: () => this.#drawer(false),
+      onExport: () => this.#export(),
     });
     const user = this.getAttribute('signed-in-as');
     if (user) this.history.element.append(accountView(user, { onOut: () => this.#forget(), tell: (text) => this.status.tell(text) }));
@@ -81,8 +114,56 @@ class CallboardChat extends HTMLElement {
     );
     this.scrim = h('div', { class: 'scrim', onclick: () => this.#drawer(false) });
     const skip = h('a', { class: 'skip', href: '#callboard-message' }, 'Go to the message box');
-    this.replaceChildren(skip, this.history.element, this.scrim, this.main);
+    this.replaceChildren(skip, this.history.element, this.scrim, this.main, ...(this.attach === null ? [] : [this.attach.zone.element]));
     this.#drawer(false);
+  }
+
+  #feedback() {
+    return new Feedback({
+      send: (thread, item, kind) => this.api.ask('items.feedback', { thread_id: thread, item_ids: [item], kind }),
+      onChange: () => this.#render(this.session.state),
+      onError: (error) => this.status.tell(`The feedback was not saved. ${error instanceof ApiError ? plain(error) : ''}`),
+    });
+  }
+
+  #questions() {
+    return {
+      drafts: new Drafts(this.memory),
+      send: (item, input) => this.session.answer(item, input),
+      tell: (text) => this.status.tell(text),
+      onSent: () => this.#leaveItem(),
+    };
+  }
+
+  #tools() {
+    this.runner = new ToolRunner({
+      handler: () => this.#onClientTool,
+      // The result belongs to the conversation of the call, which may have been left meanwhile.
+      send: (thread, item, result) => {
+        if (this.session.state.thread?.id === thread) return this.session.output(item, result);
+        return Promise.resolve(new ApiError({ status: 0, code: 'request.dropped' }));
+      },
+      onChange: () => this.#render(this.session.state),
+    });
+    return { runner: this.runner, onLeave: () => this.#leaveItem() };
+  }
+
+  /** What had the focus needs it no more. */
+  #leaveItem() {
+    if (lockOf(this.session.state) === null) this.composer.focus();
+    else this.messages.scroll.focus();
+  }
+
+  /** What this chat has beside the text: files and dictation. */
+  #parts() {
+    const { uploads, dictation } = this.workflow.chat ?? {};
+    const { api } = this;
+    const tell = (text) => this.status.tell(text);
+    const onChange = () => this.composer.filesChanged();
+    const accepts = () => !this.main.inert && lockOf(this.session.state) === null && document.querySelector('dialog[open]') === null;
+    this.attach = uploads === true ? new Attach({ api, tell, onChange, accepts }) : null;
+    const onText = (text) => this.composer.insert(text);
+    this.dictation = dictation === true && canDictate() ? new DictationView({ api, tell, onText }) : null;
   }
 
   #listen() {
@@ -90,6 +171,8 @@ class CallboardChat extends HTMLElement {
     const { signal } = this.listening;
     this.addEventListener('click', (event) => this.#copy(event), { signal });
     document.addEventListener('keydown', (event) => this.#escape(event), { signal });
+    this.attach?.listen(signal);
+    signal.addEventListener('abort', () => this.dictation?.end());
     WIDE.addEventListener('change', () => this.#drawer(false), { signal });
     document.addEventListener('visibilitychange', () => this.#looked(), { signal });
   }
@@ -97,7 +180,8 @@ class CallboardChat extends HTMLElement {
   /** Goes on with a thread, or begins anew. */
   #begin(thread, byHand = false) {
     this.session?.end();
-    this.session = new Session(this.api, (state) => this.#changed(state));
+    const onCall = ({ id, call }) => this.runner.delivered({ thread: this.session.state.thread?.id ?? '', id, call });
+    this.session = new Session(this.api, (state) => this.#changed(state), onCall);
     this.memory.set('thread', thread);
     this.titled = undefined;
     this.#render(this.session.state);
@@ -109,9 +193,16 @@ class CallboardChat extends HTMLElement {
     this.composer.focus();
   }
 
+  /** Sends a text with the files that were attached. */
   #say(text) {
+    const why = this.attach?.note ?? null;
+    if (why !== null) {
+      this.status.tell(why);
+      return;
+    }
+    if (!this.session.isFree) return;
     this.messages.toEnd();
-    this.session.say(text);
+    this.session.say(text, this.attach?.take() ?? []);
     this.composer.focus();
   }
 
@@ -145,6 +236,17 @@ class CallboardChat extends HTMLElement {
     const busy = ['sending', 'replying', 'stopping'].includes(state.phase);
     this.composer.show({ busy, stopping: state.phase === 'stopping', waiting: state.phase === 'loading', lock });
     set(this, 'data-phase', state.phase);
+    this.#focusQuestions(state);
+  }
+
+  /** A visitor who would write next answers what is asked instead. */
+  #focusQuestions(state) {
+    const last = lastStored(state);
+    const isAsked = last?.questions?.status === 'pending';
+    const isNew = isAsked && last.key !== this.asked;
+    this.asked = isAsked ? last.key : null;
+    const { text } = this.composer;
+    if (isNew && document.activeElement === text && text.value === '' && (this.attach?.count ?? 0) === 0) this.messages.focusQuestions(last.key);
   }
 
   async #refreshThreads() {
@@ -159,8 +261,24 @@ class CallboardChat extends HTMLElement {
 
   /** Nothing of it is for whoever comes next. */
   #forget() {
-    this.memory.set('thread', null);
-    this.memory.set('draft', null);
+    this.memory.clear();
+  }
+
+  async #export() {
+    const { thread } = this.session.state;
+    if (thread === null || this.isExporting) return;
+    this.isExporting = true;
+    this.#drawer(false);
+    this.status.tell('Exporting …');
+    try {
+      download(await exported(this.api, thread));
+      this.status.tell('The conversation was exported.');
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      this.status.tell(`The conversation was not exported. ${plain(error)}`);
+    } finally {
+      this.isExporting = false;
+    }
   }
 
   async #delete(id) {
@@ -200,6 +318,7 @@ class CallboardChat extends HTMLElement {
   #escape(event) {
     if (event.key !== 'Escape' || document.querySelector('dialog[open]')) return;
     if (this.classList.contains('drawer-open')) this.#drawer(false);
+    else if (this.dictation?.isActive) this.dictation.end();
     else if (['sending', 'replying', 'parked'].includes(this.session.state.phase)) this.session.stop();
     else return;
     event.preventDefault();

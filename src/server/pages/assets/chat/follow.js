@@ -65,9 +65,13 @@ export async function follow({ open, resume, onEvent, onStream, onLink, signal }
   }
 }
 
+/** The kinds of items that a turn ends with, if they are not answered yet. */
+const ASKING = ['structured_input', 'client_tool_call'];
+
 /** Behind these events a turn has, as a rule, no more to say. Behind others one asks. */
 function isEnd({ type, item }) {
-  return type === 'error' || (type === 'thread.item.done' && item?.type === 'assistant_message');
+  if (type !== 'thread.item.done') return type === 'error';
+  return item?.type === 'assistant_message' || (ASKING.includes(item?.type) && item.status === 'pending');
 }
 
 /**

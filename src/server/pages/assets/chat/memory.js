@@ -6,6 +6,7 @@
 export function memory(workflow) {
   const key = (name) => `callboard:${workflow}:${name}`;
   return {
+    /** @returns {string | null} */
     get(name) {
       try {
         return sessionStorage.getItem(key(name));
@@ -13,12 +14,21 @@ export function memory(workflow) {
         return null;
       }
     },
+    /** @param {string | null} value null or an empty text removes it */
     set(name, value) {
       try {
         if (value === null || value === '') sessionStorage.removeItem(key(name));
         else sessionStorage.setItem(key(name), value);
       } catch {
         // Private windows and full storage.
+      }
+    },
+    /** Forgets everything. */
+    clear() {
+      try {
+        for (const known of Object.keys(sessionStorage)) if (known.startsWith(key(''))) sessionStorage.removeItem(known);
+      } catch {
+        // Then nothing was remembered.
       }
     },
   };

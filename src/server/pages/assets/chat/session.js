@@ -14,21 +14,35 @@ const CONTINUE = 'Continue.';
 
 /**
  * @typedef {object} Turn a stream that is read, or about to be
- * @property {'said' | 'again' | 'joined'} kind
+ * @property {'said' | 'again' | 'joined' | 'action' | 'answer' | 'output'} kind
  * @property {AbortController} abort
  * @property {string | null} stream its id, once it is known
  * @property {boolean} stopped the visitor wants it to end
  * @property {boolean} quiet nobody asked for it, so that its failure is not told
+ * @property {string | null} call the client tool call that it delivered last
+ * @property {(error: ApiError | null) => void} settle who asked for it may continue; later calls have no effect
  */
 
+/** Answers need no more than to be accepted; an action is complete when its turn is. */
+const ACCEPTED_AT_ONCE = ['answer', 'output'];
+/** After these errors the page shows an old state of the thread. */
+const STALE = ['thread.locked', 'thread.closed', 'item.not_found', 'item.not_pending'];
+
 export class Session {
+  /** Requests that start a turn when no other one is read, in order. */
+  #waiting = [];
+  /** The streams of the turns that this page started. */
+  #own = new Set();
+
   /**
    * @param {import('./api.js').Api} api
    * @param {(state: conversation.Conversation) => void} onChange after each change
+   * @param {(item: conversation.Item) => void} [onCall] a turn that this page started has ended with a client tool call
    */
-  constructor(api, onChange) {
+  constructor(api, onChange, onCall = () => {}) {
     this.api = api;
     this.onChange = onChange;
+    this.onCall = onCall;
     this.state = conversation.empty();
     /** @type {Turn | null} */
     this.turn = null;
@@ -43,18 +57,19 @@ export class Session {
   end() {
     this.ended = true;
     this.turn?.abort.abort();
+    for (const { resolve } of this.#waiting.splice(0)) resolve(dropped());
   }
 
   /** Says something; the first thing makes the thread. */
-  async say(text) {
-    if (!this.#free()) return;
+  async say(text, attachments = []) {
+    if (!this.isFree) return;
     this.parked = this.state.phase === 'parked';
-    await this.#send({ key: crypto.randomUUID(), text });
+    await this.#send({ key: crypto.randomUUID(), text, attachments });
   }
 
   /** Sends what was not sent, or has what was said last answered again. */
   async again() {
-    if (!this.#free()) return;
+    if (!this.isFree) return;
     this.parked = this.state.phase === 'parked';
     if (this.unsent !== null) {
       this.#set(conversation.withoutUnsent(this.state));
@@ -70,8 +85,38 @@ export class Session {
     await this.#follow(turn, (signal) => this.api.begin('threads.retry_after_item', params, key, signal));
   }
 
+  /**
+   * Does what a widget's action says: in a turn, or at once if it does not stream. A failure is in the state.
+   * @param {import('./widget/action.js').Action} action
+   * @param {{itemId: string}} about the widget's item
+   * @returns {Promise<ApiError | null>} when it is complete; never rejects
+   */
+  action({ type, payload, streaming }, { itemId }) {
+    const params = { item_id: itemId, action: { type, payload } };
+    return streaming ? this.#request({ kind: 'action', type: 'threads.custom_action', params }) : this.#actAtOnce(params);
+  }
+
+  /**
+   * Answers questions.
+   * @param {{status: 'answered' | 'skipped', answers: object}} input
+   * @returns {Promise<ApiError | null>} when the service has accepted the answers; never rejects
+   */
+  answer(itemId, input) {
+    return this.#request({ kind: 'answer', type: 'threads.add_structured_input', params: { item_id: itemId, input } });
+  }
+
+  /**
+   * Sends the output of the client tool call that the conversation ends with.
+   * @returns {Promise<ApiError | null>} when the service has accepted it; never rejects
+   */
+  output(itemId, result) {
+    // The request does not name the call: it is the last item.
+    const isValid = () => conversation.pendingCall(this.state)?.id === itemId;
+    return this.#request({ kind: 'output', type: 'threads.add_client_tool_output', params: { result }, item: itemId, isValid });
+  }
+
   /** Whether another message can be sent. */
-  #free() {
+  get isFree() {
     return this.state.phase === 'idle' || this.state.phase === 'parked';
   }
 
@@ -127,26 +172,75 @@ export class Session {
 
   #turn(kind, quiet = false) {
     this.turn?.abort.abort();
-    this.turn = { kind, abort: new AbortController(), stream: null, stopped: false, quiet };
+    this.turn = { kind, abort: new AbortController(), stream: null, stopped: false, quiet, call: null, settle: () => {} };
     return this.turn;
+  }
+
+  /** Starts a turn, after the one that is read. */
+  #request(request) {
+    if (this.ended) return Promise.resolve(dropped());
+    return new Promise((resolve) => {
+      this.#waiting.push({ ...request, resolve });
+      this.#next();
+    });
+  }
+
+  /** Starts the next turn that waits. */
+  #next() {
+    while (this.isFree && this.#waiting.length > 0) {
+      const { kind, type, params, item, isValid = () => true, resolve } = this.#waiting.shift();
+      const { thread } = this.state;
+      const code = thread === null ? 'thread.not_found' : isValid() ? null : 'item.not_pending';
+      if (code !== null) {
+        resolve(new ApiError({ status: 0, code }));
+        continue;
+      }
+      this.parked = this.state.phase === 'parked';
+      this.#set({ ...this.state, phase: 'sending', failure: null, progress: null });
+      const [turn, key] = [this.#turn(kind), crypto.randomUUID()];
+      Object.assign(turn, { item, result: params.result, settle: resolve });
+      this.#follow(turn, (signal) => this.api.begin(type, { thread_id: thread.id, ...params }, key, signal));
+    }
+  }
+
+  async #actAtOnce(params) {
+    const { thread } = this.state;
+    try {
+      const { updated_item: item } = await this.api.ask('threads.sync_custom_action', { thread_id: thread?.id, ...params });
+      const failure = this.state.failure?.isOfAction ? null : this.state.failure;
+      this.#set({ ...(item ? conversation.withItem(this.state, item) : this.state), failure });
+      return null;
+    } catch (error) {
+      const known = this.#known(error);
+      const { code, message, status, requestId } = known;
+      const failure = { code, message, requestId: status >= 500 ? requestId : null, retry: null, isOfAction: true };
+      this.#set({ ...this.state, failure });
+      // A turn that is read ends with a new state, too.
+      if (STALE.includes(code)) await this.refresh();
+      return known;
+    }
   }
 
   async #send(unsent) {
     this.unsent = unsent;
-    const { key, text } = unsent;
+    const { key, text, attachments } = unsent;
     const { thread } = this.state;
-    this.#set(conversation.say(this.state, key, text));
-    const input = { content: [{ type: 'input_text', text }], attachments: [], quoted_text: null, inference_options: {} };
+    this.#set(conversation.say(this.state, key, text, attachments));
+    const content = text === '' ? [] : [{ type: 'input_text', text }];
+    const input = { content, attachments: attachments.map(({ id }) => id), quoted_text: null, inference_options: {} };
     const [type, params] =
       thread === null ? ['threads.create', { input }] : ['threads.add_user_message', { thread_id: thread.id, input }];
     await this.#follow(this.#turn('said'), (signal) => this.api.begin(type, params, key, signal));
   }
 
-  /** The stream first: a turn that ends between the two is then among the messages. */
-  async #join(turn) {
+  /**
+   * The stream first: a turn that ends between the two is then among the messages.
+   * @param {string | null} stream a certain one, else that of the turn that runs
+   */
+  async #join(turn, stream = null) {
     const { id } = this.state.thread;
     await this.#follow(turn, async (signal) => {
-      const running = await this.api.running(id, signal);
+      const running = (stream !== null && (await this.#stream(stream, signal))) || (await this.api.running(id, signal));
       const [thread, page] = await Promise.all([
         this.api.ask('threads.get_by_id', { thread_id: id }, signal),
         this.#page(id, null, signal),
@@ -154,6 +248,16 @@ export class Session {
       this.#set(conversation.withThread(this.state, thread, page.items, page.before));
       return running;
     });
+  }
+
+  async #stream(id, signal) {
+    try {
+      return await this.api.stream(id, null, signal);
+    } catch (error) {
+      // Its events are no longer kept.
+      if (error instanceof ApiError && error.status === 404) return null;
+      throw error;
+    }
   }
 
   async #page(thread, after, signal) {
@@ -174,22 +278,40 @@ export class Session {
         onLink: ({ error }) => this.#troubled(turn, error),
         signal,
       });
+      turn.settle(null);
       if (this.turn !== turn) return;
       this.turn = null;
-      // Another device may have said more, or seen less of it go.
       this.#set(conversation.over(this.state));
-      if (read && (turn.kind !== 'said' || this.parked)) await this.#join(this.#turn('joined', true));
+      this.#called(turn);
+      this.#next();
+      // Another device may have said more, or seen less of it go.
+      if (read && this.turn === null && (turn.kind !== 'said' || this.parked)) await this.#join(this.#turn('joined', true));
     } catch (error) {
-      if (this.turn !== turn) return;
-      this.turn = null;
-      if (!this.ended) await this.#broke(turn, error);
+      if (this.turn === turn) {
+        this.turn = null;
+        if (!this.ended) await this.#broke(turn, error);
+      }
+      turn.settle(this.ended && turn.stream === null ? dropped() : null);
     }
+  }
+
+  /** The turn has ended with a client tool call. */
+  #called(turn) {
+    const item = conversation.pendingCall(this.state);
+    if (item !== null && item.id === turn.call && this.#own.has(turn.stream) && !this.ended) this.onCall(item);
   }
 
   #heard(turn, event) {
     // What a joined stream tells of the thread may be older than what was read.
     const old = turn.kind === 'joined' && (event.type === 'thread.created' || event.type === 'thread.updated');
-    if (!old && this.turn === turn) this.#set(conversation.apply(this.state, event));
+    if (old || this.turn !== turn) return;
+    if (event.type === 'thread.item.done') turn.call = event.item.type === 'client_tool_call' ? event.item.id : null;
+    // To ask for the last message's answer again is not to repeat the action.
+    const cannotRepeat = turn.kind === 'action' && event.type === 'error';
+    this.#set(conversation.apply(this.state, cannotRepeat ? { ...event, allow_retry: false } : event));
+    if (this.state.phase !== 'parked') return;
+    turn.settle(null);
+    this.#next();
   }
 
   #troubled(turn, error) {
@@ -200,13 +322,21 @@ export class Session {
   #began(turn, id) {
     const first = turn.stream === null;
     turn.stream = id;
+    if (turn.kind !== 'joined') this.#own.add(id);
+    if (ACCEPTED_AT_ONCE.includes(turn.kind)) turn.settle(null);
     if (!first) return;
-    this.unsent = null;
-    // Only now is it sure that what stands behind the message is out.
-    const state = turn.kind === 'again' ? conversation.upTo(this.state, turn.item) : this.state;
+    if (turn.kind === 'said') this.unsent = null;
+    const state = this.#accepted(turn);
     const phase = turn.stopped ? 'stopping' : turn.kind === 'joined' ? 'replying' : state.phase;
     this.#set({ ...state, phase });
     if (turn.stopped) this.#stop(turn);
+  }
+
+  /** What the page knows as soon as the service has accepted a turn. */
+  #accepted({ kind, item, result }) {
+    // Only now is it sure that what stands behind the message is out.
+    if (kind === 'again') return conversation.upTo(this.state, item);
+    return kind === 'output' ? conversation.withOutput(this.state, item, result) : this.state;
   }
 
   async #stop(turn) {
@@ -221,10 +351,17 @@ export class Session {
     }
   }
 
+  /** The error as one of the service; others are faults of the page. */
+  #known(error) {
+    if (error instanceof ApiError) return error;
+    console.error(error);
+    return new ApiError({ status: 0, code: 'page.failed' });
+  }
+
   async #broke(turn, error) {
-    const known = error instanceof ApiError;
-    if (!known && !turn.abort.signal.aborted) console.error(error);
-    const { code, message, status, requestId } = known ? error : new ApiError({ status: 0, code: turn.abort.signal.aborted ? 'network' : 'page.failed' });
+    const known = turn.abort.signal.aborted && !(error instanceof ApiError) ? new ApiError({ status: 0, code: 'network' }) : this.#known(error);
+    const { code, message, status, requestId } = known;
+    turn.settle(known);
     const { thread } = this.state;
     // The events of a turn are kept for a day, its messages as long as the thread.
     if (code === 'stream.not_found' && thread !== null) {
@@ -233,6 +370,7 @@ export class Session {
     }
     if (turn.quiet) {
       this.#set(conversation.over(this.state));
+      this.#next();
       return;
     }
     if (code === 'thread.not_found') {
@@ -240,11 +378,15 @@ export class Session {
       this.#set({ ...this.state, thread: null });
       if (this.unsent !== null) this.unsent = { ...this.unsent, key: crypto.randomUUID() };
     }
+    // What was not accepted of an answer is said where it was given.
+    const isToldElsewhere = ACCEPTED_AT_ONCE.includes(turn.kind) && turn.stream === null;
     const retry = this.unsent !== null ? 'send' : turn.kind === 'again' && this.state.thread !== null ? 'answer' : null;
-    this.#set(conversation.refuse(this.state, { code, message, requestId: status >= 500 ? requestId : null, retry }));
-    // The thread was locked elsewhere: its status is read. Or the message was refused, and the reply that is parked continues.
-    const isLocked = code === 'thread.locked' || code === 'thread.closed';
-    if ((isLocked || this.parked) && this.state.thread !== null && turn.kind !== 'joined') await this.#join(this.#turn('joined', true));
+    const failure = isToldElsewhere ? null : { code, message, requestId: status >= 500 ? requestId : null, retry };
+    this.#set(conversation.refuse(this.state, failure));
+    this.#next();
+    // The thread was changed elsewhere: it is read. Or the message was refused, and the reply that is parked continues.
+    const isStale = STALE.includes(code) || this.parked;
+    if (isStale && this.turn === null && this.state.thread !== null && turn.kind !== 'joined') await this.#join(this.#turn('joined', true), known.stream);
   }
 
   #set(state) {
@@ -252,4 +394,9 @@ export class Session {
     this.state = state;
     this.onChange(state);
   }
+}
+
+/** The error of a request that was not sent, because its conversation was left. */
+function dropped() {
+  return new ApiError({ status: 0, code: 'request.dropped' });
 }

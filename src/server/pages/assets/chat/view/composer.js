@@ -1,16 +1,24 @@
 // Where a message is written.
 
 import { h, icon, set, setText } from '../../dom.js';
+import { spaced } from '../dictation/insert.js';
+import { NOTE } from './attachments/tray.js';
 
-/** The box with the text and its one button: send, or stop while a reply comes. */
+/** The box with the text, a button that sends, or stops while a reply comes, and what else a message is made with. */
 export class Composer {
   /**
-   * @param {{onSend: (text: string) => void, onStop: () => void, onDraft: (text: string) => void}} asked
+   * @param {{onSend: (text: string) => void, onStop: () => void, onDraft: (text: string) => void, onBlocked: (why: string) => void}} asked
+   * `onBlocked` when the visitor sends a message whose files are not ready
+   * @param {{attach: import('./attachments/attach.js').Attach | null, dictation: import('./dictation.js').DictationView | null}} parts
+   * null for those that this chat does not have
    */
-  constructor({ onSend, onStop, onDraft }) {
+  constructor({ onSend, onStop, onDraft, onBlocked }, { attach, dictation }) {
     this.onSend = onSend;
     this.onStop = onStop;
     this.onDraft = onDraft;
+    this.onBlocked = onBlocked;
+    this.attach = attach;
+    this.dictation = dictation;
     this.busy = false;
     this.text = h('textarea', {
       id: 'callboard-message',
@@ -23,9 +31,19 @@ export class Composer {
       enterkeyhint: 'send',
       oninput: () => this.#changed(),
       onkeydown: (event) => this.#key(event),
+      onpaste: (event) => attach?.onPaste(event),
     });
     this.button = h('button', { type: 'submit', class: 'send' });
-    this.box = h('div', { class: 'box', onclick: (event) => event.target === event.currentTarget && this.focus() }, this.text, this.button);
+    this.box = h(
+      'div',
+      { class: 'box', onclick: (event) => event.target === event.currentTarget && this.focus() },
+      ...(attach === null ? [] : [attach.tray.element, attach.input]),
+      dictation?.element ?? null,
+      attach?.button ?? null,
+      this.text,
+      dictation?.button ?? null,
+      this.button,
+    );
     this.hint = h('p', { id: 'callboard-hint', class: 'hint' }, 'Enter sends, Shift+Enter begins a new line. Replies may be wrong.');
     this.locked = h('p', { id: 'callboard-locked', class: 'locked', dir: 'auto', hidden: true });
     this.element = h(
@@ -34,6 +52,8 @@ export class Composer {
       h('label', { for: 'callboard-message', class: 'unseen' }, 'Your message'),
       this.locked,
       this.box,
+      attach?.tray.spoken ?? null,
+      dictation?.spoken ?? null,
       this.hint,
     );
     this.show({ busy: false, stopping: false, waiting: false, lock: null });
@@ -57,6 +77,8 @@ export class Composer {
       set(this.button, 'data-does', busy ? 'stop' : 'send');
     }
     set(this.text, 'disabled', this.isLocked);
+    this.attach?.enable(!this.isLocked);
+    this.dictation?.enable(!this.isLocked);
     set(this.locked, 'hidden', !this.isLocked);
     setText(this.locked, lock?.reason ?? '');
     // The stop button stays as long as a reply comes.
@@ -74,14 +96,37 @@ export class Composer {
     this.#changed();
   }
 
+  /** Puts a text where the cursor is, and the cursor after it. */
+  insert(text) {
+    const { value, selectionStart: start, selectionEnd: end } = this.text;
+    this.text.setRangeText(spaced(value, start, end, text), start, end, 'end');
+    this.#changed();
+    this.focus();
+  }
+
+  /** The files of the message changed. */
+  filesChanged() {
+    this.#enable();
+  }
+
   focus() {
     this.text.focus();
   }
 
+  /** Whether there is a message, and it can be sent. */
+  get #isReady() {
+    const isEmpty = this.text.value.trim() === '' && (this.attach?.count ?? 0) === 0;
+    return !isEmpty && !this.waiting && !this.isLocked && this.#filesNote === null;
+  }
+
+  get #filesNote() {
+    return this.attach?.note ?? null;
+  }
+
   #enable() {
-    const nothing = this.text.value.trim() === '' || this.waiting || this.isLocked;
     // A disabled button would lose the focus; this one says that it does nothing.
-    set(this.button, 'aria-disabled', String(this.busy ? this.stopping : nothing));
+    set(this.button, 'aria-disabled', String(this.busy ? this.stopping : !this.#isReady));
+    set(this.button, 'aria-describedby', !this.busy && this.#filesNote !== null ? NOTE : null);
   }
 
   #changed() {
@@ -103,14 +148,16 @@ export class Composer {
 
   #submit(event) {
     event.preventDefault();
-    if (this.button.getAttribute('aria-disabled') === 'true') return;
-    if (this.busy) this.onStop();
-    else this.#send();
+    if (!this.busy) this.#send();
+    else if (!this.stopping) this.onStop();
   }
 
   #send() {
+    if (!this.#isReady) {
+      if (this.#filesNote !== null) this.onBlocked(this.#filesNote);
+      return;
+    }
     const text = this.text.value.trim();
-    if (text === '' || this.waiting || this.isLocked) return;
     this.value = '';
     this.onSend(text);
   }

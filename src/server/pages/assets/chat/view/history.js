@@ -1,6 +1,7 @@
 // The visitor's conversations.
 
 import { h, icon, iconButton, set, setText } from '../../dom.js';
+import { UNTITLED, matching } from '../search.js';
 import { ask } from './dialog.js';
 
 /** Shows threads, newest first, and what can be done with each. */
@@ -8,21 +9,35 @@ export class HistoryView {
   /**
    * @param {string} name the workflow's
    * @param {{onNew: () => void, onOpen: (id: string) => void, onRename: (id: string, title: string) => Promise<void>,
-   *   onDelete: (id: string) => Promise<void>, onMore: () => void, onClose: () => void}} asked
+   *   onDelete: (id: string) => Promise<void>, onMore: () => void, onClose: () => void, onExport: () => void}} asked
    */
   constructor(name, asked) {
     this.asked = asked;
     this.list = h('ul', { class: 'threads' });
-    this.note = h('p', { class: 'quiet' });
+    this.note = h('p', { class: 'quiet', 'aria-live': 'polite' });
+    this.search = h('input', {
+      type: 'search',
+      class: 'history-search',
+      placeholder: 'Search titles …',
+      'aria-label': 'Search conversations by title',
+      autocomplete: 'off',
+      dir: 'auto',
+      hidden: true,
+      oninput: () => this.#redraw(),
+      onkeydown: (event) => this.#key(event),
+    });
+    this.export = h('button', { type: 'button', class: 'history-export', hidden: true, onclick: asked.onExport }, icon('export'), 'Export conversation');
     this.more = h('button', { type: 'button', class: 'earlier', hidden: true, onclick: asked.onMore }, 'Show older');
     this.element = h(
       'nav',
       { class: 'history', 'aria-label': 'Conversations', id: 'callboard-history' },
       h('div', { class: 'history-head' }, h('p', { class: 'brand', dir: 'auto' }, name), iconButton('close', 'Close the list', asked.onClose, { class: 'icon-button narrow-only' })),
       h('button', { type: 'button', class: 'new', onclick: asked.onNew }, icon('plus'), 'New conversation'),
+      this.search,
       this.list,
       this.note,
       this.more,
+      this.export,
     );
   }
 
@@ -32,11 +47,27 @@ export class HistoryView {
    */
   show(threads, how) {
     this.last = [threads, how];
-    // What is being written is not drawn over.
-    if (this.list.querySelector('.rename') === null) this.#draw(threads, how);
+    this.#redraw();
   }
 
-  #draw(threads, { open, more, failed }) {
+  #redraw() {
+    // What is being written is not drawn over.
+    if (this.list.querySelector('.rename') === null) this.#draw(...this.last);
+  }
+
+  #key(event) {
+    if (event.key !== 'Escape' || this.search.value === '') return;
+    // Escape closes the list, or stops a reply, only if there is nothing to clear.
+    event.stopPropagation();
+    event.preventDefault();
+    this.search.value = '';
+    this.#redraw();
+  }
+
+  #draw(all, { open, more, failed }) {
+    set(this.search, 'hidden', all.length === 0 && this.search.value === '');
+    set(this.export, 'hidden', open === null);
+    const threads = matching(all, this.search.value);
     const rows = [];
     let group = '';
     for (const thread of threads) {
@@ -48,13 +79,12 @@ export class HistoryView {
     const focused = this.list.contains(document.activeElement) ? document.activeElement.dataset.focus : null;
     this.list.replaceChildren(...rows);
     if (focused) this.list.querySelector(`[data-focus="${CSS.escape(focused)}"]`)?.focus();
-    const empty = threads.length === 0 ? 'Your conversations will be listed here.' : '';
-    setText(this.note, failed ? 'The list cannot be read right now.' : empty);
+    setText(this.note, failed ? 'The list cannot be read right now.' : noteOf(all, threads, more));
     set(this.more, 'hidden', !more);
   }
 
   #row(thread, isOpen) {
-    const title = thread.title || 'Untitled';
+    const title = thread.title || UNTITLED;
     const go = h(
       'button',
       { type: 'button', class: 'thread', dir: 'auto', 'aria-current': isOpen ? 'true' : null, 'data-focus': `open ${thread.id}`, onclick: () => this.asked.onOpen(thread.id) },
@@ -104,6 +134,13 @@ export class HistoryView {
     });
     if (sure) await this.asked.onDelete(thread.id);
   }
+}
+
+/** What is said of a list without rows. */
+function noteOf(all, found, more) {
+  if (all.length === 0) return 'Your conversations will be listed here.';
+  if (found.length > 0) return '';
+  return more ? 'No title matches so far. Older conversations are not searched yet.' : 'No title matches.';
 }
 
 function dayOf(at) {

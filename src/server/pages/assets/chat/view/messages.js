@@ -2,15 +2,19 @@
 
 import { h, icon, iconButton, set, setText } from '../../dom.js';
 import { MarkdownView } from '../../markdown/render.js';
-import { lockOf, textOf } from '../conversation.js';
+import { lastStored, lockOf, textOf } from '../conversation.js';
+import { AttachmentsView } from './attachments/list.js';
+import { CallView } from './call.js';
+import { FeedbackView } from './feedback.js';
 import { ImageView } from './image.js';
+import { QuestionsView } from './questions/questions.js';
 import { SourcesView } from './sources.js';
 import { WidgetView } from './widget/widget.js';
 
 /** How far from the end somebody may be and still follow what comes, in px. */
 const NEAR = 80;
 
-const WHO = { user: 'You said', assistant: 'The reply', notice: 'A notice', tasks: 'Tasks', widget: 'A card', image: 'An image' };
+const WHO = { user: 'You said', assistant: 'The reply', notice: 'A notice', tasks: 'Tasks', widget: 'A card', image: 'An image', questions: 'Questions', call: 'A tool of the page' };
 
 /** Shows items, each kept as one element while it is there. */
 export class MessagesView {
@@ -18,13 +22,18 @@ export class MessagesView {
   #follows = true;
 
   /**
-   * @param {{onAgain: () => void, onContinue: () => void, onEarlier: () => void, actions: import('./widget/context.js').Ports}} asked
+   * @param {{onAgain: () => void, onContinue: () => void, onEarlier: () => void, actions: import('./widget/context.js').Ports,
+   *   feedback: import('./feedback.js').FeedbackPort, questions: import('./questions/questions.js').QuestionsPort,
+   *   tools: import('./call.js').ToolsPort}} asked
    * @param {HTMLElement} progress stands behind the last message
    */
-  constructor({ onAgain, onContinue, onEarlier, actions }, progress) {
+  constructor({ onAgain, onContinue, onEarlier, actions, feedback, questions, tools }, progress) {
     this.onAgain = onAgain;
     this.onContinue = onContinue;
     this.actions = actions;
+    this.feedback = feedback;
+    this.questions = questions;
+    this.tools = tools;
     this.earlier = h('button', { type: 'button', class: 'earlier', hidden: true, onclick: onEarlier }, 'Show earlier messages');
     // What comes is announced when it is whole, by the page's status.
     this.log = h('div', { class: 'log', role: 'log', 'aria-live': 'off', 'aria-label': 'Messages' });
@@ -41,21 +50,25 @@ export class MessagesView {
     set(this.earlier, 'hidden', state.before === null);
     const height = this.scroll.scrollHeight;
     const first = this.log.firstElementChild;
-    const kept = new Set(state.items.map(({ key }) => key));
+    const kept = new Map(state.items.map(({ key, role }) => [key, role]));
     for (const [key, view] of this.#shown) {
-      if (!kept.has(key)) {
+      // An item may be replaced by one of another kind.
+      if (kept.get(key) !== view.role) {
         view.element.remove();
         this.#shown.delete(key);
       }
     }
     const last = state.items.findLast(({ role }) => role !== 'notice' && role !== 'tasks');
-    const canSay = state.phase === 'idle' && lockOf(state) === null;
+    const lock = lockOf(state);
+    const canSay = state.phase === 'idle' && lock === null;
+    const end = lastStored(state);
+    const isFree = state.phase === 'idle' || state.phase === 'parked';
     let at = this.log.firstElementChild;
     for (const item of state.items) {
       const view = this.#shown.get(item.key) ?? this.#make(item);
       if (view.element !== at) this.log.insertBefore(view.element, at);
       at = view.element.nextElementSibling;
-      view.show(item, item === last && canSay, state.thread);
+      view.show(item, item === last && canSay, state.thread, { isEnd: item === end, isFree, lock });
     }
     // What is put in front must not move what is being read.
     if (first !== null && first !== this.log.firstElementChild && first.isConnected) {
@@ -71,8 +84,21 @@ export class MessagesView {
     this.#look();
   }
 
+  /** Moves the focus to the first field of the questions that an item asks. */
+  focusQuestions(key) {
+    const view = this.#shown.get(key);
+    if (!(view instanceof Asked)) return;
+    view.focus();
+    // The first field of a long form would be out of view at the end.
+    if (view.element.offsetHeight <= this.scroll.clientHeight) return;
+    this.#follows = false;
+    view.element.scrollIntoView({ block: 'start' });
+    this.#look(false);
+  }
+
   #make(item) {
     const view = this.#viewOf(item);
+    view.role = item.role;
     this.#shown.set(item.key, view);
     return view;
   }
@@ -80,15 +106,19 @@ export class MessagesView {
   #viewOf(item) {
     switch (item.role) {
       case 'assistant':
-        return new Reply(this.onAgain, this.onContinue);
+        return new Reply(this.onAgain, this.onContinue, this.feedback);
       case 'user':
         return new Said(this.onAgain);
       case 'tasks':
         return new Tasks();
       case 'widget':
-        return new Widget(this.actions);
+        return new Widget(this.actions, this.feedback);
       case 'image':
         return new Picture();
+      case 'questions':
+        return new Asked(this.questions);
+      case 'call':
+        return new Called(this.tools);
       default:
         return new Notice(item);
     }
@@ -112,16 +142,20 @@ function frame(role, ...children) {
 
 class Said {
   constructor(onAgain) {
+    this.attachments = new AttachmentsView();
     this.text = h('div', { class: 'bubble', dir: 'auto' });
     this.state = h('p', { class: 'state' });
     // For a message whose reply was stopped or failed before its first word.
     this.again = iconButton('again', 'Ask for an answer', onAgain, { hidden: true });
-    this.element = frame('user', this.text, this.state, this.again);
+    this.element = frame('user', this.attachments.element, this.text, this.state, this.again);
   }
 
   show(item, isLast) {
     set(this.again, 'hidden', !isLast || item.status !== 'done');
-    setText(this.text, textOf(item));
+    const text = textOf(item);
+    this.attachments.show(item.attachments ?? []);
+    setText(this.text, text);
+    set(this.text, 'hidden', text === '' && item.attachments?.length > 0);
     setText(this.state, { sending: 'Sending …', unsent: 'Not sent' }[item.status] ?? '');
     set(this.element, 'data-status', item.status);
   }
@@ -135,25 +169,27 @@ const INCOMPLETE = {
 };
 
 class Reply {
-  constructor(onAgain, onContinue) {
+  constructor(onAgain, onContinue, feedback) {
     const text = h('div', { class: 'markdown' });
     this.view = new MarkdownView(text);
     this.sources = new SourcesView();
     this.copy = iconButton('copy', 'Copy the reply', null, { 'data-copy': 'reply' });
     this.again = iconButton('again', 'Ask for another answer', onAgain);
     this.state = h('p', { class: 'state' });
-    this.actions = h('div', { class: 'actions' }, this.copy, this.again);
+    this.feedback = new FeedbackView(feedback);
+    this.actions = h('div', { class: 'actions' }, this.copy, ...this.feedback.elements, this.again);
     const goOn = h('button', { type: 'button', class: 'button small', 'data-action': 'continue', onclick: onContinue }, 'Continue');
     const retry = h('button', { type: 'button', class: 'button small', 'data-action': 'again', onclick: onAgain }, 'Try again');
     this.ways = h('div', { class: 'ways', hidden: true }, goOn, retry);
     this.element = frame('assistant', text, this.sources.element, this.state, this.ways, this.actions);
   }
 
-  show(item, isLast) {
+  show(item, isLast, thread) {
     const early = Object.hasOwn(INCOMPLETE, item.status);
     set(this.again, 'hidden', !isLast || early);
     set(this.ways, 'hidden', !isLast || !early);
     set(this.actions, 'hidden', item.status === 'streaming');
+    this.feedback.show(item.id, thread?.id ?? null);
     setText(this.state, INCOMPLETE[item.status] ?? '');
     set(this.element, 'data-status', item.status);
     if (item === this.item) return;
@@ -190,20 +226,25 @@ function task({ text, detail, state }) {
 }
 
 class Widget {
-  constructor(actions) {
+  constructor(actions, feedback) {
     this.view = new WidgetView(actions);
+    this.feedback = new FeedbackView(feedback);
     this.copy = iconButton('copy', 'Copy as text', null, { 'data-copy': 'reply' });
-    this.actions = h('div', { class: 'actions' }, this.copy);
+    this.actions = h('div', { class: 'actions' }, this.copy, ...this.feedback.elements);
     this.element = frame('widget', this.view.element, this.actions);
   }
 
-  show(item, _, thread) {
+  show(item, _, thread, { lock }) {
     const domains = thread?.domains ?? null;
+    // Its actions are not available in a locked thread.
+    const source = `${domains} ${lock === null}`;
     set(this.element, 'data-status', item.status);
-    set(this.actions, 'hidden', item.copyText === null || item.status === 'streaming');
-    if (item === this.item && String(domains) === this.domains) return;
+    set(this.actions, 'hidden', item.status === 'streaming');
+    set(this.copy, 'hidden', item.copyText === null);
+    this.feedback.show(item.id, thread?.id ?? null);
+    if (item === this.item && source === this.source) return;
     this.item = item;
-    this.domains = String(domains);
+    this.source = source;
     this.element.source = item.copyText ?? '';
     this.view.show(item.widget, { itemId: item.id, domains });
   }
@@ -217,6 +258,33 @@ class Picture {
 
   show(item) {
     this.view.show(item.picture, item.status === 'streaming');
+  }
+}
+
+class Asked {
+  constructor(questions) {
+    this.view = new QuestionsView(questions);
+    this.element = frame('asked', this.view.element);
+  }
+
+  show(item, _, __, { lock }) {
+    set(this.element, 'data-status', item.questions.status);
+    this.view.show(item, lock);
+  }
+
+  focus() {
+    this.view.focus();
+  }
+}
+
+class Called {
+  constructor(tools) {
+    this.view = new CallView(tools);
+    this.element = frame('called', this.view.element);
+  }
+
+  show(item, _, thread, about) {
+    this.view.show(item, { thread, ...about });
   }
 }
 

@@ -69,8 +69,14 @@ export class StatusView {
     else if (trouble === null && was.trouble !== null && phase !== 'idle') setText(this.spoken, 'The connection is back.');
     else if (phase === 'sending' && was.phase === 'idle') setText(this.spoken, 'Sent. Waiting for the reply.');
     else if (phase === 'idle' && ['replying', 'stopping', 'sending'].includes(was.phase)) {
-      const last = items.at(-1);
-      setText(this.spoken, last?.role !== 'assistant' ? 'The reply has ended.' : `${last.status === 'stopped' ? 'Stopped. ' : ''}The reply: ${textOf(last)}`);
+      setText(this.spoken, ended(items.at(-1)));
     } else if (progress && progress !== was.progress) setText(this.spoken, progress);
   }
+}
+
+/** What a reader who does not see the page hears when a turn has ended with an item. */
+function ended(item) {
+  if (item?.role === 'assistant') return `${item.status === 'stopped' ? 'Stopped. ' : ''}The reply: ${textOf(item)}`;
+  if (item?.role !== 'questions' || item.questions.status !== 'pending') return 'The reply has ended.';
+  return `There are questions for you. ${item.questions.list.map(({ text }) => text).join(' ')}`;
 }

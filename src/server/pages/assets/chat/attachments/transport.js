@@ -1,0 +1,54 @@
+// Sends a file. `fetch` reports no progress of an upload, so this is an XMLHttpRequest.
+
+/** An upload without progress for this long has lost its connection, in ms. The service may need seconds for a preview. */
+const SILENCE = 60_000;
+
+/**
+ * Posts a file as the part `file` of a form.
+ * @param {URL} url
+ * @param {Blob} file
+ * @param {{onProgress: (part: number) => void, signal: AbortSignal}} how `part` is between 0 and 1
+ * @returns {Promise<{status: number, header: (name: string) => string | null, body: any} | null>} null if there was no
+ * answer; `body` is null if it is not JSON
+ * @throws {DOMException} an `AbortError` when the signal is aborted
+ */
+export function postFile(url, file, { onProgress, signal }) {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) {
+      reject(signal.reason);
+      return;
+    }
+    const request = new XMLHttpRequest();
+    let silence;
+    const wait = () => {
+      clearTimeout(silence);
+      silence = setTimeout(() => end(() => resolve(null)), SILENCE);
+    };
+    const onAbort = () => end(() => reject(signal.reason));
+    const end = (settle) => {
+      clearTimeout(silence);
+      signal.removeEventListener('abort', onAbort);
+      // The promise is settled first: aborting a request fires its own event.
+      settle();
+      request.abort();
+    };
+    signal.addEventListener('abort', onAbort);
+    request.upload.onprogress = ({ loaded, total }) => {
+      wait();
+      onProgress(total > 0 ? Math.min(loaded / total, 1) : 0);
+    };
+    request.onerror = () => end(() => resolve(null));
+    request.onload = () => {
+      const { status, response } = request;
+      const headers = new Map(['Retry-After', 'X-Request-Id'].map((name) => [name, request.getResponseHeader(name)]));
+      end(() => resolve({ status, header: (name) => headers.get(name) ?? null, body: response ?? null }));
+    };
+    request.open('POST', url);
+    request.responseType = 'json';
+    request.setRequestHeader('Accept', 'application/json');
+    const form = new FormData();
+    form.append('file', file);
+    request.send(form);
+    wait();
+  });
+}
