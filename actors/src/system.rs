@@ -27,6 +27,7 @@ use crate::jobs::maintenance::Maintenance;
 use crate::jobs::retention::Retention;
 use crate::jobs::usage::Usage;
 use crate::kinds::Actors;
+use crate::kinds::action::Actions;
 use crate::kinds::turn::Grace;
 use crate::kinds::turn::chat::Chat;
 use crate::kinds::turn::thread::Threads;
@@ -186,6 +187,12 @@ impl System {
             starts: self.starts(),
             cancel: self.cancel(),
         }
+    }
+
+    /// Actions that only change their widget.
+    #[must_use]
+    pub fn actions(&self) -> Actions {
+        Actions { ports: self.ports.clone(), actors: self.actors.actions.clone(), starts: self.starts() }
     }
 
     /// Workflow runs outside the chat.

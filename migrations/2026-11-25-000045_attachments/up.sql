@@ -1,5 +1,6 @@
--- Files that were uploaded for chats. Until a message contains one, `thread_id` is null, and it is deleted after a day; `digest`
--- is null until its bytes were uploaded, and `size` is what was announced.
+-- Files that were uploaded for chats. The start of a turn claims those of its message for its thread, and stores `contained` with the
+-- message. One that no message contains is deleted after a day. `digest` is null until its bytes were uploaded, and `size` is what was
+-- announced.
 CREATE TABLE attachments (
     id uuid PRIMARY KEY,
     workspace_id uuid NOT NULL,
@@ -21,12 +22,13 @@ CREATE TABLE attachments (
     text text,
     thread_id uuid,
     created_at timestamptz NOT NULL,
-    attached_at timestamptz
+    attached_at timestamptz,
+    contained boolean NOT NULL DEFAULT false
 );
 CREATE INDEX attachments_by_thread ON attachments (thread_id) WHERE thread_id IS NOT NULL;
-CREATE INDEX attachments_by_age ON attachments (created_at);
+CREATE INDEX attachments_by_age ON attachments (created_at) WHERE NOT contained;
 
--- Bytes that a session has uploaded on a UTC day.
+-- Bytes that a session, or all sessions of a network, have uploaded on a UTC day.
 CREATE TABLE upload_days (
     day date NOT NULL,
     session text NOT NULL,

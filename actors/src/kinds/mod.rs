@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+pub mod action;
 #[cfg(test)]
 mod counter;
 pub mod turn;
@@ -12,13 +13,30 @@ use crate::run::RunPorts;
 use crate::run::actor::RunActors;
 use crate::run::kind::{Door, KindRow, Kinds};
 use crate::runtime::Guardian;
+use action::ActionRuns;
 use turn::thread::Threads;
 use turn::{Grace, Turns};
 use workflow::WorkflowRuns;
 
 /// Turns of chats, in the order of their thread.
-const TURN: KindRow =
-    KindRow { name: "turn", triggers: &["chat"], drain: None, tells_attempts: false, repeatable: false };
+const TURN: KindRow = KindRow {
+    name: "turn",
+    triggers: &["chat"],
+    drain: None,
+    tells_attempts: false,
+    repeatable: false,
+    parks: true,
+};
+
+/// Actions that only change their widget: a client waits for the end.
+const ACTION: KindRow = KindRow {
+    name: "action",
+    triggers: &["action"],
+    drain: None,
+    tells_attempts: false,
+    repeatable: false,
+    parks: false,
+};
 
 /// Runs of workflows outside a chat. The journal knows how far a run has got, so the next process resumes a long one.
 const WORKFLOW: KindRow = KindRow {
@@ -27,6 +45,7 @@ const WORKFLOW: KindRow = KindRow {
     drain: Some(Duration::from_secs(5)),
     tells_attempts: true,
     repeatable: true,
+    parks: true,
 };
 
 /// Runs that count their questions: what a new kind costs.
@@ -37,12 +56,14 @@ const COUNTER: KindRow = KindRow {
     drain: Some(Duration::ZERO),
     tells_attempts: false,
     repeatable: false,
+    parks: true,
 };
 
 /// The actors of each kind.
 pub(crate) struct Actors {
     pub(crate) threads: Threads,
     pub(crate) workflow_runs: RunActors<WorkflowRuns>,
+    pub(crate) actions: RunActors<ActionRuns>,
     pub(crate) kinds: Kinds,
 }
 
@@ -51,13 +72,15 @@ impl Actors {
         let (guardian, ports) = (|| guardian.clone(), || ports.clone());
         let threads = Threads::new(Turns { grace }, guardian(), ports());
         let workflow_runs = RunActors::new(WorkflowRuns, guardian(), ports());
+        let actions = RunActors::new(ActionRuns, guardian(), ports());
         let doors: Vec<Arc<dyn Door>> = vec![
             Arc::new(threads.clone()),
             Arc::new(workflow_runs.clone()),
+            Arc::new(actions.clone()),
             #[cfg(test)]
             Arc::new(RunActors::new(counter::Counter, guardian(), ports())),
         ];
         let kinds = Kinds::new(doors);
-        Self { threads, workflow_runs, kinds }
+        Self { threads, workflow_runs, actions, kinds }
     }
 }

@@ -46,23 +46,27 @@ pub(super) struct AttachmentsOf<'a> {
 }
 
 impl AttachmentsOf<'_> {
-    async fn stored(&self, id: &str) -> Result<StoredAttachment, NodeError> {
-        let not_found = || attachment_not_found(id);
-        let (named, thread) = AttachmentId::parse(id).ok().zip(self.thread).ok_or_else(not_found)?;
+    /// Those of the run's thread, by their ids.
+    async fn of_thread(&self, ids: &[&str]) -> Result<HashMap<String, StoredAttachment>, NodeError> {
+        let Some(thread) = self.thread else { return Ok(HashMap::new()) };
+        let named: Vec<AttachmentId> = ids.iter().filter_map(|id| AttachmentId::parse(id).ok()).collect();
         let _place = self.reads.place().await;
-        let found = self.store.attachments_named(&[named]).await.map_err(|error| unreadable(&error))?;
-        found.into_iter().find(|stored| stored.thread == Some(thread)).ok_or_else(not_found)
+        let found = self.store.attachments_named(&named).await.map_err(|error| unreadable(&error))?;
+        let own = found.into_iter().filter(|stored| stored.thread == Some(thread));
+        Ok(own.map(|stored| (stored.id.to_string(), stored)).collect())
+    }
+
+    async fn stored(&self, id: &str) -> Result<StoredAttachment, NodeError> {
+        self.of_thread(&[id]).await?.remove(id).ok_or_else(|| attachment_not_found(id))
     }
 }
 
 #[async_trait]
 impl Attachments for AttachmentsOf<'_> {
-    async fn find(&self, id: &str) -> Result<AttachedFile, NodeError> {
-        let stored = self.stored(id).await?;
-        let look =
-            stored.look.map(|look| Look { width: look.width, height: look.height, colour: look.colour });
-        let StoredAttachment { id, name, mime_type, size, .. } = stored;
-        Ok(AttachedFile { id: id.to_string(), name, mime_type, size, look })
+    async fn find(&self, ids: &[&str]) -> Result<Vec<AttachedFile>, NodeError> {
+        let found = self.of_thread(ids).await?;
+        let file = |id: &&str| found.get(*id).map(attached).ok_or_else(|| attachment_not_found(id));
+        ids.iter().map(file).collect()
     }
 
     async fn bytes(&self, file: &AttachedFile, most: u64) -> Result<Vec<u8>, NodeError> {
@@ -94,6 +98,16 @@ impl Attachments for AttachmentsOf<'_> {
         let wanted = u32::try_from(bytes >> 10).unwrap_or(u32::MAX).clamp(1, HELD);
         Box::new(Arc::clone(&self.room).acquire_many_owned(wanted).await.ok())
     }
+}
+
+fn attached(stored: &StoredAttachment) -> AttachedFile {
+    let StoredAttachment { id, name, mime_type, size, look, .. } = stored;
+    let look = look.as_ref().map(|look| Look {
+        width: look.width,
+        height: look.height,
+        colour: look.colour.clone(),
+    });
+    AttachedFile { id: id.to_string(), name: name.clone(), mime_type: mime_type.clone(), size: *size, look }
 }
 
 fn unreadable(error: &StoreError) -> NodeError {

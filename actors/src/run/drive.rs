@@ -80,7 +80,10 @@ impl<K: Kind> Driver<K> {
                 Ran::Lost(error) => return Driven::Lost(error),
             },
             due = only_waits(&activity, deadline, &*ports.clock) => {
-                return Box::pin(self.park(&writer, due)).await;
+                if K::ROW.parks {
+                    return Box::pin(self.park(&writer, due)).await;
+                }
+                Outcome::Failed(whole(ErrorCode::ChatActionFailed))
             }
         };
         self.end(&writer, outcome).await

@@ -37,6 +37,8 @@ pub(crate) struct KindRow {
     pub(crate) tells_attempts: bool,
     /// Whether a run can be repeated from one of its steps.
     pub(crate) repeatable: bool,
+    /// Whether a run that only waits goes into the queue; else it fails.
+    pub(crate) parks: bool,
 }
 
 /// A kind of run.

@@ -52,9 +52,12 @@ pub enum RunStartError {
     /// The message to answer again is not in the thread any more.
     #[error("the message is not in the thread any more")]
     MessageGone,
-    /// Another thread has an attachment of the message, or it was deleted meanwhile.
+    /// Another thread has an attachment of the message.
     #[error("an attachment of the message belongs to another thread")]
     AttachmentInUse,
+    /// An attachment of the message was deleted meanwhile.
+    #[error("an attachment of the message was deleted")]
+    AttachmentDeleted,
     /// Too many writes wait for the database.
     #[error("too much waits to be written")]
     Overloaded,

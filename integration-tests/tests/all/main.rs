@@ -11,6 +11,7 @@
 )]
 
 mod access;
+mod actions;
 mod again;
 mod again_queued;
 mod again_races;

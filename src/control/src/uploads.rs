@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -19,6 +20,10 @@ use wire::ErrorCode;
 
 use crate::refusal::{Decision, Refusal};
 
+/// Sessions of one network that may upload as much as they may on one day.
+const NETWORK_SESSIONS: u64 = 10;
+/// How long an image waits for those before it.
+const IMAGE_WAIT: Duration = Duration::from_secs(20);
 /// Images that are held in memory at once.
 const IMAGES_AT_ONCE: usize = 1;
 
@@ -31,7 +36,7 @@ pub struct UploadLimits {
     pub day: Option<NonZeroU64>,
 }
 
-/// Whose an upload is.
+/// The owner of an upload.
 #[derive(Debug, Clone)]
 pub struct Uploader {
     /// The workspace that its bytes count for.
@@ -44,6 +49,8 @@ pub struct Uploader {
     pub owner_id: Option<String>,
     /// What bytes are counted under.
     pub session: String,
+    /// The client's network; all its sessions share ten times the limit of one.
+    pub network: String,
 }
 
 /// Accepts files. Cheap to clone.
@@ -107,33 +114,51 @@ impl Uploads {
         let least = size.unwrap_or(1);
         self.check_size(least)?;
         self.check_day(&uploader.session, least).await?;
+        let network = uploader.network.clone();
         let new = of(uploader, self.id()?, media::file_name(name), String::new(), 0);
-        self.receive(new, None)
+        let writer = self.store.write_blob(self.upload_id()?);
+        Ok(self.receive(new, network, None, writer))
     }
 
     /// Begins to receive the bytes of an attachment that was announced.
     ///
     /// # Errors
     /// [`Refusal`]: the session has uploaded as much as it may today.
-    pub async fn begin_announced(&self, announced: StoredAttachment) -> Decision<Upload> {
-        if announced.digest.is_none() {
-            self.check_day(&announced.session, announced.size).await?;
-        }
+    pub async fn begin_announced(&self, announced: StoredAttachment, network: String) -> Decision<Upload> {
+        let upload = self.upload_id()?;
+        let writer = match announced.digest {
+            // They are only compared.
+            Some(_) => self.store.hash_blob(upload),
+            None => {
+                self.check_day(&announced.session, announced.size).await?;
+                self.store.write_blob(upload)
+            }
+        };
         let uploader = Uploader {
             workspace: announced.workspace,
             workflow: announced.workflow,
             owner_kind: announced.owner_kind,
             owner_id: announced.owner_id,
             session: announced.session,
+            network: network.clone(),
         };
         let new = of(uploader, announced.id, announced.name, String::new(), 0);
-        self.receive(new, Some(announced.size))
+        let known = Announced { size: announced.size, digest: announced.digest };
+        Ok(self.receive(new, network, Some(known), writer))
     }
 
-    fn receive(&self, new: NewAttachment, announced: Option<u64>) -> Decision<Upload> {
-        let upload = self.ids.uuid().map_err(random)?;
-        let writer = self.store.write_blob(upload);
-        Ok(Upload { uploads: self.clone(), new, announced, writer, detector: Detector::new() })
+    fn receive(
+        &self,
+        new: NewAttachment,
+        network: String,
+        announced: Option<Announced>,
+        writer: BlobWriter,
+    ) -> Upload {
+        Upload { uploads: self.clone(), new, network, announced, writer, detector: Detector::new() }
+    }
+
+    fn upload_id(&self) -> Decision<Uuid> {
+        self.ids.uuid().map_err(random)
     }
 
     fn id(&self) -> Decision<AttachmentId> {
@@ -159,12 +184,21 @@ impl Uploads {
     }
 }
 
+/// What is known of an attachment whose bytes are received.
+#[derive(Debug, Clone, Copy)]
+struct Announced {
+    size: u64,
+    /// Of the bytes that were uploaded before.
+    digest: Option<[u8; 32]>,
+}
+
 /// A file that is being received. Dropped, its bytes are deleted.
 pub struct Upload {
     uploads: Uploads,
     new: NewAttachment,
-    /// Bytes that were announced, of an attachment that exists.
-    announced: Option<u64>,
+    network: String,
+    /// Of an attachment that exists.
+    announced: Option<Announced>,
     writer: BlobWriter,
     detector: Detector,
 }
@@ -177,7 +211,7 @@ impl Upload {
     pub async fn write(&mut self, bytes: &[u8]) -> Decision<()> {
         let size = self.writer.size().saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
         self.uploads.check_size(size)?;
-        if self.announced.is_some_and(|announced| size > announced) {
+        if self.announced.is_some_and(|announced| size > announced.size) {
             return Err(Refusal::new(ErrorCode::AttachmentSizeMismatch));
         }
         self.detector.push(bytes);
@@ -193,21 +227,31 @@ impl Upload {
     /// [`Refusal`]: the file is empty, of another size or type than accepted, or damaged; or the session has uploaded as much as it
     /// may today.
     pub async fn finish(self) -> Decision<StoredAttachment> {
-        let Self { uploads, mut new, announced, writer, detector } = self;
+        let Self { uploads, mut new, network, announced, writer, detector } = self;
         new.size = writer.size();
-        if new.size == 0 || announced.is_some_and(|announced| announced != new.size) {
+        if new.size == 0 || announced.is_some_and(|announced| announced.size != new.size) {
             return Err(Refusal::new(ErrorCode::AttachmentSizeMismatch));
         }
         let media = detector.finish(&new.name).ok_or_else(not_allowed)?;
         media.mime().clone_into(&mut new.mime_type);
         let written = writer.end().await?;
+        if let Some(known) = announced.and_then(|announced| announced.digest) {
+            if written.digest() != known {
+                return Err(Refusal::new(ErrorCode::AttachmentInUse));
+            }
+            let stored = uploads.named(new.id).await?;
+            return stored.ok_or_else(|| Refusal::new(ErrorCode::AttachmentNotFound));
+        }
         let preview = match image_kind(media) {
-            Some(kind) => Some(uploads.look_at(kind, &written).await?),
+            Some(kind) => Some(uploads.inspect_image(kind, &written).await?),
             None => None,
         };
         let now = uploads.clock.now();
-        let today = UploadOfDay { day: now.date_naive(), most: uploads.limits.day.map(NonZeroU64::get) };
-        let kept = uploads.store.keep_attachment(&new, announced.is_some(), written, preview, today).await;
+        let most = uploads.limits.day.map(NonZeroU64::get);
+        let all = most.map(|most| most.saturating_mul(NETWORK_SESSIONS));
+        let counters = vec![(new.session.clone(), most), (network, all)];
+        let today = UploadOfDay { day: now.date_naive(), counters };
+        let kept = uploads.store.keep_attachment(&new, announced.is_some(), written, preview, &today).await;
         match kept {
             Ok(Kept::Now(stored) | Kept::Before(stored)) => Ok(stored),
             Err(NotKept::Quota) => Err(enough_today(now)),
@@ -220,13 +264,16 @@ impl Upload {
 
 impl Uploads {
     /// Decodes an image, in a process of its own.
-    async fn look_at(&self, kind: ImageKind, written: &WrittenBlob) -> Decision<Preview> {
+    async fn inspect_image(&self, kind: ImageKind, written: &WrittenBlob) -> Decision<Preview> {
         if written.size() > u64::try_from(sandbox::LARGEST_IMAGE).unwrap_or(u64::MAX) {
             let most = sandbox::LARGEST_IMAGE >> 20;
             let message = format!("The image is too large: at most {most} MiB are accepted.");
             return Err(Refusal::new(ErrorCode::AttachmentTooLarge).with_message(message));
         }
-        let _one = self.images.acquire().await;
+        let permit = kernel::timeout(&*self.clock, IMAGE_WAIT, self.images.acquire()).await;
+        if permit.is_none() {
+            return Err(Refusal::new(ErrorCode::Overloaded));
+        }
         let data = STANDARD.encode(written.read().await?);
         let facts = match self.sandbox.read_image(kind, data, ImageLimits::default()).await {
             Ok(Ok(facts)) => facts,
@@ -258,7 +305,7 @@ const fn image_kind(media: Media) -> Option<ImageKind> {
 }
 
 fn of(uploader: Uploader, id: AttachmentId, name: String, mime_type: String, size: u64) -> NewAttachment {
-    let Uploader { workspace, workflow, owner_kind, owner_id, session } = uploader;
+    let Uploader { workspace, workflow, owner_kind, owner_id, session, .. } = uploader;
     NewAttachment { id, workspace, workflow, owner_kind, owner_id, session, name, mime_type, size }
 }
 
@@ -278,6 +325,6 @@ fn random(error: kernel::RandomError) -> Refusal {
 fn enough_today(now: DateTime<Utc>) -> Refusal {
     let midnight = (now + TimeDelta::days(1)).date_naive().and_time(NaiveTime::MIN).and_utc();
     Refusal::new(ErrorCode::ChatRateLimitedUploads)
-        .with_message("This session has uploaded as much as it may today.")
+        .with_message("The daily limit of uploads is reached.")
         .retry_after((midnight - now).num_seconds() + 1)
 }

@@ -160,6 +160,14 @@ impl ItemKey {
     /// Bytes in a key.
     pub const LENGTH: usize = 24;
 
+    /// A key before every key that is made at the time of a UUIDv7 or later.
+    #[must_use]
+    pub fn at(id: Uuid) -> Self {
+        let mut key = [0; Self::LENGTH];
+        key.iter_mut().zip(id.as_bytes()).take(6).for_each(|(to, from)| *to = *from);
+        Self(key)
+    }
+
     /// Reads the wire form, whatever its prefix.
     ///
     /// # Errors
@@ -210,6 +218,10 @@ mod tests {
         let ids = ids();
         let thread = ids.thread().unwrap();
         assert_eq!(ThreadId::parse(&thread.to_string()), Ok(thread));
+        assert!(ItemKey::at(ids.uuid().unwrap()) < ids.item().unwrap());
+        let before = ids.item().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        assert!(before < ItemKey::at(ids.uuid().unwrap()));
         let attachment = ids.attachment().unwrap();
         assert_eq!(AttachmentId::parse(&attachment.to_string()), Ok(attachment));
         let item = ids.item().unwrap();

@@ -37,7 +37,7 @@ fn complete(events: &mut ChatEvents, output: &Value) -> End {
     {
         events.whole_text(text);
     }
-    if !events.has_spoken() {
+    if !events.has_spoken() && events.needs_reply() {
         return failed(events, &whole(ErrorCode::ChatNoReply));
     }
     events.complete();

@@ -1,5 +1,7 @@
 //! What a chat turn tells its readers: the assistant's messages, items, progress, notices. Pure but for ids and time.
 
+mod changes;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -10,6 +12,7 @@ use store::{FoundItem, StoredThread};
 use uuid::Uuid;
 use wire::chat::{ChatEvent, Dialect, IncompleteReason, ItemBody, Thread, ThreadItem};
 
+use self::changes::events_of;
 use super::message::Message;
 use super::sent::{Change, Item, Sent};
 use crate::run::{EventWriter, Frames, Urgency};
@@ -24,6 +27,8 @@ pub(crate) struct ChatEvents {
     run: Uuid,
     /// The user's message that the turn answers.
     question: Option<ItemKey>,
+    /// Whether the turn fails if it shows nothing.
+    needs_reply: bool,
     dialect: Dialect,
     ids: Ids,
     clock: Arc<dyn Clock>,
@@ -62,7 +67,22 @@ impl ChatEvents {
     ) -> Self {
         let (message, again, events, rows) = (None, false, Vec::new(), Rows::default());
         let places = HashMap::new();
-        Self { thread, run, question, dialect, ids, clock, sent, message, again, places, open, events, rows }
+        Self {
+            thread,
+            run,
+            question,
+            needs_reply: true,
+            dialect,
+            ids,
+            clock,
+            sent,
+            message,
+            again,
+            places,
+            open,
+            events,
+            rows,
+        }
     }
 
     /// The rows of items that an earlier life has created or changed. What other turns made of them readers are told.
@@ -70,6 +90,17 @@ impl ChatEvents {
         for change in self.sent.remember(items) {
             self.events.extend(events_of(change));
         }
+    }
+
+    /// The turn may end without showing anything.
+    #[must_use]
+    pub(super) fn without_reply(self, may: bool) -> Self {
+        Self { needs_reply: !may, ..self }
+    }
+
+    /// Whether the turn fails if it shows nothing.
+    pub(super) fn needs_reply(&self) -> bool {
+        self.needs_reply
     }
 
     /// Whether the turn has shown anything.
@@ -261,28 +292,6 @@ impl ChatEvents {
             }
             self.events.extend(events_of(change));
         }
-    }
-}
-
-/// What readers receive of a change; nothing of a hidden item.
-fn events_of(change: Change) -> Vec<ChatEvent> {
-    let (Change::Opened(item)
-    | Change::Updated(item, _)
-    | Change::Added(item)
-    | Change::Replaced(item)
-    | Change::Removed(item)) = &change;
-    if item.wire.is_hidden() {
-        return Vec::new();
-    }
-    match change {
-        Change::Opened(Item { wire: item, .. }) => vec![ChatEvent::ItemAdded { item }],
-        Change::Updated(Item { wire: item, .. }, updates) => {
-            let event = |update| ChatEvent::ItemUpdated { item_id: item.id.clone(), update };
-            updates.into_iter().map(event).collect()
-        }
-        Change::Added(Item { wire: item, .. }) => vec![ChatEvent::ItemDone { item }],
-        Change::Replaced(Item { wire: item, .. }) => vec![ChatEvent::ItemReplaced { item }],
-        Change::Removed(item) => vec![ChatEvent::ItemRemoved { item_id: item.wire.id }],
     }
 }
 

@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use kernel::{ItemKey, ThreadId};
 use serde_json::{Value, json};
 use store::{Store, StoreError, StoredAttachment, StoredItem};
+use uuid::Uuid;
 use wire::chat::{ItemBody, ThreadItem};
 
 use super::again::{created_at, is_users};
@@ -25,9 +26,11 @@ pub(super) fn messages(
     };
     let (mine, others): (Vec<_>, Vec<_>) =
         items.into_iter().filter(|item| !waits(item)).partition(|item| own == Some(item.id()));
+    let files: HashMap<String, &StoredAttachment> =
+        files.iter().map(|file| (file.id.to_string(), file)).collect();
     let message = |item: &ThreadItem, (role, content): (&str, String)| {
         let mut message = json!({"role": role, "content": content});
-        let parts = parts(item, &content, files);
+        let parts = parts(item, &content, &files);
         if let (false, Some(members)) = (parts.is_empty(), message.as_object_mut()) {
             members.insert("parts".to_owned(), Value::Array(parts));
         }
@@ -52,14 +55,14 @@ pub(super) async fn files(
 }
 
 /// The parts of a message that is more than its text: the text, if it has one, and its attachments.
-fn parts(item: &ThreadItem, content: &str, files: &[StoredAttachment]) -> Vec<Value> {
+fn parts(item: &ThreadItem, content: &str, files: &HashMap<String, &StoredAttachment>) -> Vec<Value> {
     let ItemBody::UserMessage { attachments, .. } = &item.body else { return Vec::new() };
     if attachments.is_empty() {
         return Vec::new();
     }
     let text = (!content.trim().is_empty()).then(|| json!({"type": "text", "text": content}));
-    let found = attachments.iter().filter_map(|one| files.iter().find(|file| file.id.to_string() == one.id));
-    text.into_iter().chain(found.map(part)).collect()
+    let found = attachments.iter().filter_map(|one| files.get(&one.id));
+    text.into_iter().chain(found.map(|file| part(file))).collect()
 }
 
 fn part(file: &StoredAttachment) -> Value {
@@ -69,6 +72,13 @@ fn part(file: &StoredAttachment) -> Value {
     };
     json!({"type": kind, "attachment": file.id.to_string(), "name": file.name, "mime_type": file.mime_type,
            "size": file.size, "digest": file.digest.map(hex::encode)})
+}
+
+/// The thread as it was before a run without a message began.
+pub(crate) async fn before(store: &Store, thread: ThreadId, run: Uuid) -> Result<Vec<Value>, StoreError> {
+    let items = store.thread_items(thread).await?;
+    let files = files(store, thread, &items).await?;
+    Ok(messages(paired(items), &files, Some(&ItemKey::at(run).wire("msg")), None))
 }
 
 /// The message of this turn, with the text that it quotes.

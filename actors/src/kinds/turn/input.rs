@@ -51,6 +51,8 @@ pub(super) async fn read(
         if own.as_deref().is_some_and(|own| items.iter().all(|stored| stored.item.id() != own)) {
             return Ok(None);
         }
+        // An action has no message: it reads what was said before it.
+        let own = own.or_else(|| user_item.is_none().then(|| ItemKey::at(turn.order).wire("msg")));
         let resumed = (turn.order != run.id).then(|| turn.resumed_at()).flatten();
         let files = history::files(&ports.store, turn.thread, &items).await?;
         messages = history::messages(history::paired(items), &files, own.as_deref(), resumed);

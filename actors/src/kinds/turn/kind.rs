@@ -92,7 +92,9 @@ impl Kind for Turns {
     fn events(&self, run: &TurnOf, told: Resumed, ports: &RunPorts) -> ChatEvents {
         let Resumed { sent, message, user_item, .. } = told;
         let (ids, clock) = (ports.ids.clone(), Arc::clone(&ports.clock));
+        let is_action = run.inputs.get("action").is_some_and(|action| !action.is_null());
         ChatEvents::new((run.own.thread, run.id, user_item), run.own.dialect, ids, clock, (sent, message))
+            .without_reply(is_action)
     }
 
     fn open(

@@ -22,6 +22,7 @@ use wire::chat::{Dialect, ThreadItem};
 
 use again::{Again, answered_before};
 pub use grace::Grace;
+pub(crate) use history::before as history_of;
 
 use crate::run::kind::Run;
 

@@ -1,6 +1,6 @@
 //! The thread as a model has read it in a turn of before, as far as the thread still tells.
 
-use kernel::ThreadId;
+use kernel::{ItemKey, ThreadId};
 use serde_json::Value;
 use store::{Store, StoreError, StoredRun};
 
@@ -27,7 +27,11 @@ pub(crate) async fn messages(
         }
         (None, None) => None,
     };
-    let Some(own) = own else { return Ok(Vec::new()) };
+    let is_action = serde_json::from_str::<Value>(&run.inputs)
+        .is_ok_and(|inputs| inputs.get("action").is_some_and(|action| !action.is_null()));
+    if own.is_none() && !is_action {
+        return Ok(Vec::new());
+    }
     let mut items = store.thread_items(thread).await?;
     if let Some(again) = again {
         let kept = answered_before(store, thread, again.item, &items).await?;
@@ -36,8 +40,13 @@ pub(crate) async fn messages(
     // What has been said since it began.
     items.retain(|stored| {
         let earlier = created_at(&stored.item).zip(run.started_at).is_none_or(|(at, began)| at < began);
-        is_users(&stored.item) || earlier && stored.answers != Some(own)
+        is_users(&stored.item) || earlier && (own.is_none() || stored.answers != own)
     });
     let files = history::files(store, thread, &items).await?;
-    Ok(history::messages(history::paired(items), &files, Some(&own.wire("msg")), None))
+    Ok(history::messages(
+        history::paired(items),
+        &files,
+        Some(&own.unwrap_or_else(|| ItemKey::at(run.id)).wire("msg")),
+        None,
+    ))
 }

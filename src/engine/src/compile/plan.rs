@@ -51,10 +51,14 @@ pub(super) fn plan(graph: &Graph, check: &mut Check) -> Plan {
                 Target::To(_) => false,
                 Target::Cases { cases, .. } => cases.iter().any(|case| case.when.contains("messages")),
             });
+    let reads_action = check.names.iter().any(|named| {
+        let name = named.name.as_str();
+        name == "inputs" || name == "inputs.action" || name.starts_with("inputs.action.")
+    });
     let (channels, output) = (graph.channels.clone(), graph.output.clone().map(Arc::new));
     let credentials = super::secret_uses::of_specs(&graph.nodes);
     let written_inputs = graph.inputs.clone();
-    Plan { inputs, written_inputs, channels, nodes, edges, output, reads_messages, credentials }
+    Plan { inputs, written_inputs, channels, nodes, edges, output, reads_messages, reads_action, credentials }
 }
 
 fn plan_node(graph: &Graph, spec: &NodeSpec, check: &mut Check) -> Option<PlanNode> {

@@ -39,11 +39,11 @@ pub type Room = Box<dyn Any + Send>;
 /// The attachments of the run's own thread.
 #[async_trait]
 pub trait Attachments: Send + Sync {
-    /// The attachment with this id.
+    /// The attachments with these ids, in their order.
     ///
     /// # Errors
-    /// [`ErrorCode::AttachmentNotFound`] if the run has no thread, or no message of its thread contains such an attachment.
-    async fn find(&self, id: &str) -> Result<AttachedFile, NodeError>;
+    /// [`ErrorCode::AttachmentNotFound`] if the run has no thread, or no message of its thread contains one of them.
+    async fn find(&self, ids: &[&str]) -> Result<Vec<AttachedFile>, NodeError>;
 
     /// The first `most` bytes.
     ///
@@ -79,8 +79,8 @@ pub fn attachment_not_found(id: &str) -> NodeError {
 
 #[async_trait]
 impl Attachments for NoAttachments {
-    async fn find(&self, id: &str) -> Result<AttachedFile, NodeError> {
-        Err(attachment_not_found(id))
+    async fn find(&self, ids: &[&str]) -> Result<Vec<AttachedFile>, NodeError> {
+        ids.first().map_or_else(|| Ok(Vec::new()), |id| Err(attachment_not_found(id)))
     }
 
     async fn bytes(&self, file: &AttachedFile, _most: u64) -> Result<Vec<u8>, NodeError> {

@@ -21,6 +21,7 @@ pub struct Plan {
     pub(crate) edges: Vec<PlanEdge>,
     pub(crate) output: Option<Arc<Value>>,
     pub(crate) reads_messages: bool,
+    pub(crate) reads_action: bool,
     /// Names of the secrets that its nodes use.
     pub(crate) credentials: Vec<String>,
 }
@@ -30,6 +31,12 @@ impl Plan {
     #[must_use]
     pub fn reads_messages(&self) -> bool {
         self.reads_messages
+    }
+
+    /// Whether a template or a condition names `inputs.action`, or `inputs` as a whole.
+    #[must_use]
+    pub fn reads_action(&self) -> bool {
+        self.reads_action
     }
 
     /// The graph's `inputs` schema as it was written.

@@ -51,8 +51,8 @@ impl MemoryAttachments {
 
 #[async_trait]
 impl Attachments for MemoryAttachments {
-    async fn find(&self, id: &str) -> Result<AttachedFile, NodeError> {
-        self.with(id, |kept| kept.file.clone())
+    async fn find(&self, ids: &[&str]) -> Result<Vec<AttachedFile>, NodeError> {
+        ids.iter().map(|id| self.with(id, |kept| kept.file.clone())).collect()
     }
 
     async fn bytes(&self, file: &AttachedFile, most: u64) -> Result<Vec<u8>, NodeError> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use actix_web::HttpRequest;
 use actors::System;
+use actors::kinds::action::Actions;
 use actors::kinds::turn::chat::Chat;
 use actors::kinds::workflow::Runs;
 use auth::keyring::KeyRing;
@@ -20,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use wire::ErrorCode;
 
-use super::chat::{Limits, UploadPlaces};
+use super::chat::{Limits, UploadPermits};
 use super::error::{ApiError, ApiResult};
 use super::guard::{self, Gate};
 use crate::oidc::Provider;
@@ -58,28 +59,30 @@ struct Inner {
     parts: AppParts,
     chat: Chat,
     runs: Runs,
+    actions: Actions,
     shutting_down: CancellationToken,
     streams_closing: CancellationToken,
     diagnosis_places: Arc<Semaphore>,
     chat_limits: Limits,
-    upload_places: UploadPlaces,
-    recording_places: UploadPlaces,
+    upload_permits: UploadPermits,
+    recording_permits: UploadPermits,
 }
 
 impl App {
     pub(crate) fn new(parts: AppParts) -> Self {
-        let (chat, runs) = (parts.system.chat(), parts.system.runs());
+        let (chat, runs, actions) = (parts.system.chat(), parts.system.runs(), parts.system.actions());
         let chat_limits = Limits::new(&parts.config.chat, &parts.clock);
         let inner = Inner {
             parts,
             chat,
             runs,
+            actions,
             shutting_down: CancellationToken::new(),
             streams_closing: CancellationToken::new(),
             diagnosis_places: super::diagnosis::places(),
             chat_limits,
-            upload_places: UploadPlaces::default(),
-            recording_places: UploadPlaces::default(),
+            upload_permits: UploadPermits::default(),
+            recording_permits: UploadPermits::default(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -150,12 +153,12 @@ impl App {
         &self.inner.parts.uploads
     }
 
-    pub(super) fn recording_places(&self) -> &UploadPlaces {
-        &self.inner.recording_places
+    pub(super) fn recording_permits(&self) -> &UploadPermits {
+        &self.inner.recording_permits
     }
 
-    pub(super) fn upload_places(&self) -> &UploadPlaces {
-        &self.inner.upload_places
+    pub(super) fn upload_permits(&self) -> &UploadPermits {
+        &self.inner.upload_permits
     }
 
     pub(super) fn sign_in(&self) -> &SignInKeys {
@@ -206,6 +209,10 @@ impl App {
 
     pub(super) fn chat(&self) -> &Chat {
         &self.inner.chat
+    }
+
+    pub(super) fn actions(&self) -> &Actions {
+        &self.inner.actions
     }
 
     pub(super) fn runs(&self) -> &Runs {

@@ -225,6 +225,7 @@ impl From<RunStartError> for ApiError {
             RunStartError::TurnRunning => ErrorCode::ChatTurnRunning,
             RunStartError::MessageGone => ErrorCode::ItemNotFound,
             RunStartError::AttachmentInUse => ErrorCode::AttachmentInUse,
+            RunStartError::AttachmentDeleted => ErrorCode::AttachmentNotFound,
             RunStartError::Overloaded | RunStartError::Write(WriteError::Full) => ErrorCode::Overloaded,
             RunStartError::Draining | RunStartError::Write(WriteError::Closed | WriteError::Fenced) => {
                 ErrorCode::Draining

@@ -32,6 +32,7 @@ pub(super) struct Columns<'a> {
     pub(super) questions: Questions<'a>,
     pub(super) queued: Queued<'a>,
     pub(super) left: Vec<Uuid>,
+    pub(super) contained: Vec<Uuid>,
     pub(super) events: Events<'a>,
 }
 
@@ -49,6 +50,7 @@ impl<'a> Columns<'a> {
             batch.queued.iter().for_each(|row| columns.queued.push(row));
             batch.events.iter().for_each(|row| columns.events.push(row));
             columns.left.extend(&batch.left);
+            columns.contained.extend(&batch.contained);
         }
         thread_changes(batches).into_iter().for_each(|row| columns.thread_changes.push(row));
         let updates = latest(batches);

@@ -56,6 +56,8 @@ batch! {
     removed_items: RemovedItemRow,
     /// Items to take out.
     cuts: CutRow,
+    /// Attachments that a message of the same batch contains.
+    contained: Uuid,
     /// Runs to create.
     runs: RunRow,
     /// Streams to create.

@@ -14,6 +14,9 @@ use crate::blobs::uses::{BlobUse, insert};
 use crate::schema::{blob_chunks, blobs};
 use crate::{Store, StoreError};
 
+/// Chunks that one statement makes part of a blob.
+const MOVED_AT_ONCE: usize = 64;
+
 /// A blob that is being written. Dropped, what was written is deleted.
 pub struct BlobWriter {
     left: Chunks,
@@ -22,6 +25,8 @@ pub struct BlobWriter {
     digest: Context,
     /// Less than a chunk.
     rest: Vec<u8>,
+    /// Whether chunks are stored; else only the digest is computed.
+    stores: bool,
 }
 
 impl BlobWriter {
@@ -49,6 +54,10 @@ impl BlobWriter {
     }
 
     async fn store_rest(&mut self) -> Result<(), StoreError> {
+        if !self.stores {
+            self.rest.clear();
+            return Ok(());
+        }
         let sql = "INSERT INTO upload_chunks (upload_id, number, bytes, created_at) VALUES ($1, $2, $3, $4)";
         diesel::sql_query(sql)
             .bind::<SqlUuid, _>(self.left.upload)
@@ -104,7 +113,7 @@ impl Drop for Chunks {
         let (store, upload) = (self.store.clone(), self.upload);
         runtime.spawn(async move {
             if let Err(error) = store.forget_upload(upload).await {
-                tracing::debug!(%error, "what is left of an upload is deleted later");
+                tracing::debug!(%error, "failed to delete the chunks of an upload; retrying later");
             }
         });
     }
@@ -161,16 +170,23 @@ impl WrittenBlob {
         .bind::<Timestamptz, _>(now)
         .execute(connection)
         .await?;
-        let moved = diesel::sql_query(
-            "WITH written AS (DELETE FROM upload_chunks WHERE upload_id = $1 RETURNING number, bytes),
-             kept AS (INSERT INTO blob_chunks (digest, number, bytes)
-                 SELECT $2, number, bytes FROM written ON CONFLICT DO NOTHING)
-             SELECT FROM written",
-        )
-        .bind::<SqlUuid, _>(self.left.upload)
-        .bind::<Bytea, _>(self.address.as_slice())
-        .execute(connection)
-        .await?;
+        let mut moved = 0;
+        // In parts: a statement has a limit of time, and a file may have 1 GiB.
+        for first in (0..self.number).step_by(MOVED_AT_ONCE) {
+            moved += diesel::sql_query(
+                "WITH written AS (DELETE FROM upload_chunks WHERE upload_id = $1 AND number >= $3 AND number < $3 + $4
+                     RETURNING number, bytes),
+                 kept AS (INSERT INTO blob_chunks (digest, number, bytes)
+                     SELECT $2, number, bytes FROM written ON CONFLICT DO NOTHING)
+                 SELECT FROM written",
+            )
+            .bind::<SqlUuid, _>(self.left.upload)
+            .bind::<Bytea, _>(self.address.as_slice())
+            .bind::<Int4, _>(first)
+            .bind::<Int4, _>(i32::try_from(MOVED_AT_ONCE).unwrap_or(i32::MAX))
+            .execute(connection)
+            .await?;
+        }
         if i32::try_from(moved) == Ok(self.number) {
             Ok(())
         } else {
@@ -235,7 +251,13 @@ impl Store {
     pub fn write_blob(&self, upload: Uuid) -> BlobWriter {
         let digest = Context::new(&SHA256);
         let left = Chunks { store: self.clone(), upload };
-        BlobWriter { left, number: 0, size: 0, digest, rest: Vec::new() }
+        BlobWriter { left, number: 0, size: 0, digest, rest: Vec::new(), stores: true }
+    }
+
+    /// As [`Self::write_blob`], to compare bytes: nothing is stored.
+    #[must_use]
+    pub fn hash_blob(&self, upload: Uuid) -> BlobWriter {
+        BlobWriter { stores: false, ..self.write_blob(upload) }
     }
 
     /// Begins to read the blob at this address, if there is one.

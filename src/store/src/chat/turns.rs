@@ -18,7 +18,7 @@ const START: &str = "
     WITH unfinished AS (
         SELECT r.id, r.writer_id, r.status = 'running' AS executes,
             (coalesce(r.turn_order, r.id), r.id) AS place
-        FROM runs r WHERE r.thread_id = $1 AND r.finished_at IS NULL
+        FROM runs r WHERE r.thread_id = $1 AND r.finished_at IS NULL AND r.trigger <> 'action'
             AND NOT EXISTS (SELECT FROM run_queue q WHERE q.run_id = r.id)
     )
     UPDATE runs SET status = 'running'
@@ -28,6 +28,9 @@ const START: &str = "
             OR other.place < ($2, $3) AND NOT EXISTS (
                 SELECT FROM unfinished own WHERE own.writer_id = $4
                     AND (own.executes OR own.id <> $3 AND own.place < other.place))))";
+
+/// What starts runs that only change a widget of a thread: they are outside the order of its turns.
+const ACTION: &str = "action";
 
 #[diesel::declare_sql_function]
 extern "SQL" {
@@ -89,7 +92,7 @@ impl Store {
         let turn: Option<Unfinished> = diesel::sql_query(
             "SELECT r.id, r.stream_id, r.writer_id, q.run_id IS NOT NULL AS parked
              FROM runs r LEFT JOIN run_queue q ON q.run_id = r.id
-             WHERE r.thread_id = $1 AND r.finished_at IS NULL AND r.stream_id IS NOT NULL
+             WHERE r.thread_id = $1 AND r.finished_at IS NULL AND r.stream_id IS NOT NULL AND r.trigger <> 'action'
              ORDER BY parked, r.status <> 'running', coalesce(r.turn_order, r.id), r.id LIMIT 1",
         )
         .bind::<SqlUuid, _>(thread.0)
@@ -158,6 +161,7 @@ impl Store {
     ) -> Result<Option<DateTime<Utc>>, StoreError> {
         let ends: Vec<Option<DateTime<Utc>>> = runs::table
             .filter(runs::thread_id.eq(thread.0))
+            .filter(runs::trigger.ne(ACTION))
             .filter(runs::created_at.lt(at))
             .filter(runs::parked.eq(0).or(runs::turn_order.le(first_id_at(at))))
             .filter(runs::finished_at.is_null().or(runs::finished_at.gt(at)))
@@ -192,7 +196,7 @@ pub(crate) async fn request_cancel(
     let mut turns: Vec<(Uuid, Option<Uuid>, Uuid, bool)> = diesel::update(runs::table)
         .filter(runs::thread_id.eq(thread.0))
         .filter(runs::finished_at.is_null())
-        .filter(not_queued().or((which == TurnsToStop::All).into_sql::<Bool>()))
+        .filter(not_queued().and(runs::trigger.ne(ACTION)).or((which == TurnsToStop::All).into_sql::<Bool>()))
         .set(runs::cancel_requested_at.eq(coalesce(runs::cancel_requested_at, now)))
         .returning((runs::id, runs::stream_id, runs::writer_id, not_queued()))
         .get_results(connection)

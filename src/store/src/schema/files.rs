@@ -20,5 +20,6 @@ diesel::table! {
         thread_id -> Nullable<Uuid>,
         created_at -> Timestamptz,
         attached_at -> Nullable<Timestamptz>,
+        contained -> Bool,
     }
 }

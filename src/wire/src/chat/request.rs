@@ -47,6 +47,11 @@ pub enum ChatAnswer {
         /// The words.
         text: String,
     },
+    /// The widget that an action has changed.
+    Updated {
+        /// Its new state.
+        updated_item: Box<ThreadItem>,
+    },
     /// It is done.
     Done {},
 }
@@ -120,6 +125,12 @@ pub enum ChatOperation {
         /// What they think of them.
         kind: FeedbackKind,
     },
+    /// An action of a widget or of the page, answered by a turn.
+    #[serde(rename = "threads.custom_action")]
+    CustomAction(ActionRequest),
+    /// An action that only changes its widget.
+    #[serde(rename = "threads.sync_custom_action")]
+    SyncCustomAction(ActionRequest),
     /// A file that will be uploaded.
     #[serde(rename = "attachments.create")]
     CreateAttachment {
@@ -163,8 +174,34 @@ impl ChatOperation {
             | Self::UpdateThread { thread_id, .. }
             | Self::DeleteThread { thread_id }
             | Self::ItemFeedback { thread_id, .. } => Some(thread_id),
+            Self::CustomAction(request) | Self::SyncCustomAction(request) => Some(&request.thread_id),
         }
     }
+}
+
+/// An action, and where it comes from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ActionRequest {
+    /// The thread.
+    pub thread_id: String,
+    /// The widget, unless the page itself acts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub item_id: Option<String>,
+    /// The action.
+    pub action: Action,
+}
+
+/// An action.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Action {
+    /// Its name; 1 to 200 characters.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Any JSON, with the values of a form. It comes from a browser unchecked.
+    #[serde(default)]
+    pub payload: Value,
 }
 
 /// A visitor's rating of an item.

@@ -347,6 +347,18 @@ error_codes! {
         "A session uploads two files at once already, the instance eight, or the session has uploaded \
          SERVICE_CHAT_UPLOAD_DAILY_BYTES on this UTC day.",
         "Wait for the time in `Retry-After`.";
+    ChatActionUnhandled, "chat.action_unhandled", 422, false,
+        "The workflow has no action of this type.",
+        "No template and no condition of the workflow's graph names `inputs.action`. In a stream it is an `error`.",
+        "Add a case such as `inputs.action and inputs.action.type == 'order.cancel'` to an edge of the graph.";
+    ChatActionFailed, "chat.action_failed", 502, false,
+        "The action failed.",
+        "The run of an action that only changes its widget failed, or would have waited. The widget is unchanged.",
+        "The trace of the run has the cause.";
+    ChatActionTimeout, "chat.action_timeout", 504, false,
+        "The action took too long.",
+        "The run of an action that only changes its widget did not end within 30 seconds. The widget is unchanged.",
+        "Send it as `threads.custom_action`, which has no such limit.";
     ChatTranscriptionOff, "chat.transcription_off", 404, false,
         "This chat has no dictation.",
         "`chat.transcription` of the workflow is not set.",

@@ -7,7 +7,7 @@ use crate::{CreateRun, ErrorCode, Listed, Rerun, RunFrame, RunInput, RunRecord, 
 /// States of runs.
 const STATES: &[&str] = &["queued", "running", "waiting", "succeeded", "failed", "cancelled"];
 /// What starts runs.
-const TRIGGERS: &[&str] = &["api", "websocket", "chat", "cron", "webhook", "rerun"];
+const TRIGGERS: &[&str] = &["api", "websocket", "chat", "action", "cron", "webhook", "rerun"];
 
 /// Why a run does not start.
 const START: &[ErrorCode] = &[

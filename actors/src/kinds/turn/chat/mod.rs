@@ -8,9 +8,9 @@ mod stop;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use kernel::{AttachmentId, ItemKey, ThreadId};
+use kernel::{ItemKey, ThreadId};
 use parking_lot::Mutex;
-use store::{StoreError, StoredStream, TurnsToStop};
+use store::{AttachmentClaim, OwnerKind, StoreError, StoredStream, TurnsToStop};
 use uuid::Uuid;
 use wire::BusyThread;
 
@@ -21,11 +21,11 @@ use crate::run::RunPorts;
 use crate::run::cancel::Cancel;
 use crate::run::kind::Accepted;
 use crate::run::quota::WorkspaceFull;
-use crate::run::start::{Claimed, Starts};
+use crate::run::start::{Claim, Claimed, Starts};
 pub use crate::run::start::{IdempotencyKey, RunStartError};
 use crate::streams::Reader;
 pub use dictation::DictationError;
-pub use start::{Attached, NewTurn, Owner, Target};
+pub use start::{ActionInput, Attached, NewTurn, Owner, Target};
 use start::{Seen, TurnIds};
 
 /// A turn that was started, now or by an earlier request with the same key.
@@ -73,7 +73,7 @@ impl Chat {
             stream: self.ports.ids.uuid()?,
             thread: match &new.target {
                 Target::NewThread(_) => self.ports.ids.thread()?.0,
-                Target::Thread(thread) | Target::Again(thread, _) => thread.0,
+                Target::Thread(thread) | Target::Again(thread, _) | Target::Action(thread, _) => thread.0,
             },
             item: self.ports.ids.item()?.0,
         };
@@ -86,7 +86,7 @@ impl Chat {
             }
         };
         let wanted = ids.thread;
-        let (mut ids, claim) = match self.starts.claim(key.as_ref(), ids, token).await? {
+        let (ids, claim) = match self.starts.claim(key.as_ref(), ids, token).await? {
             Claimed::Start(ids, claim) => (ids, claim),
             Claimed::Started(known) => return Ok(self.replayed(known)),
         };
@@ -94,10 +94,32 @@ impl Chat {
         if ids.thread != wanted {
             slot = self.threads.slot(thread).map_err(|_| RunStartError::ThreadBusy)?;
         }
-        if !self.claim_attachments(&new, thread).await? {
+        if let Err(refused) = self.claim_attachments(&new, thread).await {
             claim.released();
-            return Err(RunStartError::AttachmentInUse);
+            return Err(refused);
         }
+        let claimed = new.claims(thread);
+        let started = self.start_claimed(new, ids, (key.is_none(), claim), slot).await;
+        if let (Err(error), Some((files, thread))) = (&started, claimed)
+            && !matches!(error, RunStartError::Unacknowledged)
+        {
+            // Else they are free after some minutes.
+            if let Err(error) = self.ports.store.release_attachments(&files, thread).await {
+                tracing::warn!(%error, "failed to release the attachments of a message that is not stored");
+            }
+        }
+        started
+    }
+
+    /// The same for a turn that is admitted, and whose attachments are its thread's.
+    async fn start_claimed(
+        &self,
+        new: NewTurn,
+        mut ids: TurnIds,
+        (without_key, claim): (bool, Claim),
+        slot: Slot,
+    ) -> Result<StartedTurn, RunStartError> {
+        let thread = ThreadId(ids.thread);
         if new.busy == BusyThread::Interrupt && !matches!(new.target, Target::NewThread(_)) {
             self.stop_turns(thread, TurnsToStop::NotParked).await?;
         }
@@ -109,7 +131,7 @@ impl Chat {
                     return Err(RunStartError::MessageGone);
                 }
             },
-            Target::NewThread(_) | Target::Thread(_) => None,
+            Target::NewThread(_) | Target::Thread(_) | Target::Action(..) => None,
         };
         // At the last moment: an earlier request may have reserved the key long ago, and items are ordered by their ids.
         ids.item = self.ports.ids.item()?.0;
@@ -124,7 +146,7 @@ impl Chat {
             threads.accept(AcceptedTurn { accepted, slot });
         };
         // Before its start is stored, only this request knows of a new thread; with a key, another instance may start it, too.
-        let is_alone = key.is_none() || !self.ports.others.load(Ordering::Relaxed);
+        let is_alone = without_key || !self.ports.others.load(Ordering::Relaxed);
         if is_new && is_alone && !claim.is_for_another() {
             let accept = move |token, early| {
                 run.early = Mutex::new(Some(early));
@@ -137,14 +159,19 @@ impl Chat {
         Ok(StartedTurn { reader, thread, replayed: false })
     }
 
-    /// Makes the attachments of a new message those of its thread; `false` if another thread has one of them. If the start fails
-    /// after this, attachments of a thread that does not exist are free again after some minutes.
-    async fn claim_attachments(&self, new: &NewTurn, thread: ThreadId) -> Result<bool, StoreError> {
-        if new.attachments.is_empty() || matches!(new.target, Target::Again(..)) {
-            return Ok(true);
+    /// Makes the attachments of a new message those of its thread.
+    async fn claim_attachments(&self, new: &NewTurn, thread: ThreadId) -> Result<(), RunStartError> {
+        let Some((ids, _)) = new.claims(thread) else { return Ok(()) };
+        let owner = match &new.target {
+            Target::NewThread(owner) => (owner.kind, owner.id.as_deref()),
+            // The thread's row says it.
+            _ => (OwnerKind::Anyone, None),
+        };
+        match self.ports.store.claim_attachments(&ids, (thread, new.workflow), owner).await? {
+            AttachmentClaim::Claimed => Ok(()),
+            AttachmentClaim::InUse => Err(RunStartError::AttachmentInUse),
+            AttachmentClaim::Deleted => Err(RunStartError::AttachmentDeleted),
         }
-        let ids: Vec<AttachmentId> = new.attachments.iter().map(|attached| attached.stored.id).collect();
-        self.ports.store.claim_attachments(&ids, thread, new.workflow).await
     }
 
     /// Whether a workspace may store more.
@@ -164,7 +191,10 @@ impl Chat {
 
     /// Refuses a second message where the workflow accepts only one at a time.
     async fn refuse_busy(&self, new: &NewTurn, slot: &Slot) -> Result<(), RunStartError> {
-        let (BusyThread::Reject, Target::Thread(thread) | Target::Again(thread, _)) = (new.busy, &new.target)
+        let (
+            BusyThread::Reject,
+            Target::Thread(thread) | Target::Again(thread, _) | Target::Action(thread, _),
+        ) = (new.busy, &new.target)
         else {
             return Ok(());
         };

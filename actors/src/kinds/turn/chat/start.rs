@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use kernel::{ItemKey, ThreadId};
+use kernel::{AttachmentId, ItemKey, ThreadId};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
@@ -43,8 +43,26 @@ pub enum Target {
     NewThread(Owner),
     /// A thread that exists.
     Thread(ThreadId),
+    /// A thread, as an action of one of its widgets or of the page; there is no message.
+    Action(ThreadId, Box<ActionInput>),
     /// Nowhere: it stands in the thread already and is answered again, without what is behind it.
     Again(ThreadId, ItemKey),
+}
+
+/// An action, as graphs receive it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ActionInput {
+    /// Its name.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// As it came from the browser.
+    pub payload: serde_json::Value,
+    /// The widget; `None` if the page itself acts.
+    pub item_id: Option<String>,
+    /// By which the graph replaces the widget.
+    pub key: Option<String>,
+    /// The widget's root, as it is stored.
+    pub widget: Option<serde_json::Value>,
 }
 
 /// An attachment of a message.
@@ -90,6 +108,14 @@ pub struct NewTurn {
     pub idempotency: Option<IdempotencyKey>,
 }
 
+impl NewTurn {
+    /// The attachments that become those of the thread with the start.
+    pub(super) fn claims(&self, thread: ThreadId) -> Option<(Vec<AttachmentId>, ThreadId)> {
+        let is_new = !self.attachments.is_empty() && !matches!(self.target, Target::Again(..));
+        is_new.then(|| (self.attachments.iter().map(|attached| attached.stored.id).collect(), thread))
+    }
+}
+
 /// The ids of a turn, made before anything is stored under them.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct TurnIds {
@@ -130,9 +156,13 @@ pub(super) fn rows(
     let created_at = timestamp(now);
     let (thread, item) = (ThreadId(ids.thread), ItemKey(ids.item));
     // The turn's item is the message, or the moment at which another answer was asked for.
-    let again = match new.target {
-        Target::Again(_, message) => Some(Again { item: message, asked: item, started: false }),
-        Target::NewThread(_) | Target::Thread(_) => None,
+    let again = match &new.target {
+        Target::Again(_, message) => Some(Again { item: *message, asked: item, started: false }),
+        Target::NewThread(_) | Target::Thread(_) | Target::Action(..) => None,
+    };
+    let action = match &new.target {
+        Target::Action(_, action) => Some(action.clone()),
+        _ => None,
     };
     let stored = new.attachments.iter().map(|attached| Attachment {
         thread_id: Some(thread.to_string()),
@@ -154,6 +184,7 @@ pub(super) fn rows(
         "quoted_text": new.input.quoted_text,
         "inference_options": new.input.inference_options,
         "metadata": new.metadata,
+        "action": action,
     });
     let mut batch = Batch {
         runs: vec![RunRow {
@@ -210,6 +241,7 @@ pub(super) fn rows(
     };
     match again {
         Some(again) => batch.cuts.push(cut(&again)),
+        None if action.is_some() => {}
         None => {
             let content = to_json(&user_message);
             batch.items.push(ItemRow {
@@ -221,6 +253,7 @@ pub(super) fn rows(
                 key: None,
             });
             first = (!batch.threads.is_empty()).then(|| user_message.clone());
+            batch.contained.extend(new.attachments.iter().map(|attached| attached.stored.id.0));
             events.push(ChatEvent::ItemDone { item: with_previews(user_message, &new.attachments) });
         }
     }
@@ -251,7 +284,7 @@ pub(super) fn rows(
             dialect: new.dialect,
             order: ids.run,
             again,
-            user_item: Some(again.map_or(item, |again| again.item)),
+            user_item: action.is_none().then(|| again.map_or(item, |again| again.item)),
             first,
         },
     };

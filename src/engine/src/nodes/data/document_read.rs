@@ -13,6 +13,7 @@ use crate::NodeError;
 use crate::check::Check;
 use crate::credentials::fill_fields;
 use crate::document::{self, Format, MOST_BYTES, MOST_PAGES};
+use crate::execute::ports::attachment_not_found;
 use crate::execute::{Call, Effect, Failure, Node, NodeType};
 use crate::graph::NodeSpec;
 use crate::graph::fields::Fields;
@@ -138,7 +139,8 @@ impl Node for DocumentRead {
 impl DocumentRead {
     /// Reads an attachment of the run's thread.
     async fn attached(&self, id: &str, call: &Call<'_>) -> Result<Value, NodeError> {
-        let file = call.attachments().find(id).await?;
+        let found = call.attachments().find(&[id]).await?;
+        let file = found.into_iter().next().ok_or_else(|| attachment_not_found(id))?;
         if file.size > MOST_BYTES {
             return Err(document::too_large(&format!("it has more than {MOST_BYTES} bytes")));
         }

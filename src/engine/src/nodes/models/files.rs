@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use media::Media;
-use models::{FileRef, Image, ModelRequest, Part, sees_images};
+use models::{Image, ModelRequest, Part, sees_images};
 use serde_json::{Value, json};
 use wire::ErrorCode;
 use wire::chat::NoticeLevel;
@@ -100,23 +100,30 @@ pub(crate) async fn load(
     model: &str,
     call: &Call<'_>,
 ) -> Result<Loaded, Failure> {
+    let named: Vec<&str> =
+        request.messages.iter().flat_map(|message| &message.files).map(|file| &*file.attachment).collect();
     let mut loaded = Loaded { unseen: Vec::new(), _room: None };
-    let named: u64 = request.messages.iter().flat_map(|message| &message.files).map(image_bytes).sum();
-    if named > 0 && sees_images(model) {
-        loaded._room = Some(call.attachments().room(named.min(IMAGES)).await);
+    if named.is_empty() {
+        return Ok(loaded);
     }
+    let mut files = call.attachments().find(&named).await?;
+    let images = files.iter().filter(|file| file.mime_type.starts_with("image/"));
+    let images: u64 = images.map(|file| file.size).sum();
+    if images > 0 && sees_images(model) {
+        loaded._room = Some(call.attachments().room(images.min(IMAGES)).await);
+    }
+    let mut known = BTreeSet::new();
     let mut left = Left { images: IMAGES, texts: TEXTS, sees_images: sees_images(model) };
     for message in request.messages.iter_mut().rev() {
         message.parts.clear();
-        for named in message.files.iter().rev() {
-            let file = call.attachments().find(&named.attachment).await?;
+        for _ in &message.files {
+            let Some(file) = files.pop() else { break };
             let part = match left.part(&file, call).await? {
                 Ok(part) => part,
                 Err(why) => {
                     let (attachment, name) = (file.id.clone(), file.name.clone());
-                    let unseen = Unseen { attachment, name, why };
-                    if !loaded.unseen.contains(&unseen) {
-                        loaded.unseen.push(unseen);
+                    if known.insert(attachment.clone()) {
+                        loaded.unseen.push(Unseen { attachment, name, why });
                     }
                     Part::Text(format!("[{}: not shown]", file.name))
                 }
@@ -126,12 +133,8 @@ pub(crate) async fn load(
         message.parts.reverse();
     }
     loaded.unseen.reverse();
-    tell(&loaded.unseen, call).await;
+    send_notices(&loaded.unseen, call).await;
     Ok(loaded)
-}
-
-fn image_bytes(file: &FileRef) -> u64 {
-    if file.mime_type.starts_with("image/") { file.size } else { 0 }
 }
 
 /// What may still be put into a request.
@@ -146,6 +149,10 @@ impl Left {
         let Some(media) = Media::of_mime(&file.mime_type) else { return Ok(Err(Why::Type)) };
         if media.is_image() {
             return self.image(file, call).await;
+        }
+        if self.texts == 0 {
+            let has_text = media.is_text() || matches!(media, Media::Pdf | Media::Docx);
+            return Ok(Err(if has_text { Why::Budget } else { Why::Type }));
         }
         let text = match media {
             Media::Text | Media::Markdown | Media::Csv | Media::Json => plain(file, call).await?,
@@ -162,7 +169,11 @@ impl Left {
                 self.texts = left;
                 Ok(Part::Text(text))
             }
-            None => Err(Why::Budget),
+            None => {
+                // Older files are not read: they are not shown either.
+                self.texts = 0;
+                Err(Why::Budget)
+            }
         })
     }
 
@@ -212,10 +223,13 @@ async fn extracted(
     if file.size > document::MOST_BYTES {
         return Ok(Err(Why::Budget));
     }
+    let _room = call.attachments().room(file.size).await;
     let bytes = call.attachments().bytes(file, file.size).await?;
     let text = match document::read(bytes, format, None, call.sandbox()).await {
         Ok(read) => cut(read.text),
         Err(error) if error.retryable => return Err(error),
+        // A busy machine may be faster the next time.
+        Err(error) if error.code == ErrorCode::NodeTimeout => return Ok(Err(Why::Damaged)),
         Err(error) if error.code == ErrorCode::DocumentTooLarge => return Ok(Err(Why::Budget)),
         Err(_) => String::new(),
     };
@@ -229,8 +243,8 @@ fn cut(mut text: String) -> String {
     text.trim_end().to_owned()
 }
 
-/// Tells the readers of the chat, once for each attachment and turn.
-async fn tell(unseen: &[Unseen], call: &Call<'_>) {
+/// Sends the readers of the chat a notice, once for each attachment and turn.
+async fn send_notices(unseen: &[Unseen], call: &Call<'_>) {
     for one in unseen {
         if call.is_first_notice(&one.attachment) {
             let message = format!("The model cannot see “{}”: {}.", one.name, one.why.for_people());

@@ -1,6 +1,7 @@
 //! The chat: one address for every request, and its streams.
 
 mod access;
+mod actions;
 mod attachments;
 mod cookie;
 mod dictation;
@@ -27,13 +28,15 @@ use super::routes::Routes;
 use super::{App, body, events};
 use access::Access;
 pub(super) use access::check_published;
-pub(super) use attachments::UploadPlaces;
-use attachments::{Links, UploadPlace};
+pub(super) use attachments::UploadPermits;
+use attachments::{Links, UploadPermit};
 pub(super) use limits::{Limits, StreamPlace};
 use turns::{Asked, Said};
 
 /// Bytes of a request with a recording.
 const RECORDING_LIMIT: usize = 8 << 20;
+/// Large bodies of one network that arrive at the same time.
+const RECORDINGS_PER_NETWORK: usize = 4;
 /// Sent by the hosted widget with each of its requests.
 const FRAME_HEADER: &str = "chatkit-frame-instance-id";
 
@@ -57,6 +60,7 @@ async fn chat(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<
     let large = large_body(&app, &request)?;
     let limit = if large.is_some() { RECORDING_LIMIT } else { body::BODY_LIMIT };
     let bytes = body::read(&request, payload, limit, &**app.clock()).await?;
+    drop(large);
     let document = body::json(&bytes)?;
     let workflow = access::workflow_id(&document)?;
     app.chat_limits().check_address(app.client_address(&request))?;
@@ -86,6 +90,8 @@ async fn chat(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<
         ChatOperation::RetryAfterItem { thread_id, item_id } => {
             turns::begin(asked, Said::Again { thread_id, item_id }, metadata).await
         }
+        ChatOperation::CustomAction(request) => actions::begin(asked, request, metadata).await,
+        ChatOperation::SyncCustomAction(request) => json(actions::act(asked, request, metadata).await?),
         ChatOperation::CreateAttachment { name, size, mime_type } => {
             attachments::announce(&app, &access, &request, (&name, &mime_type, size)).await
         }
@@ -113,14 +119,18 @@ async fn chat(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<
     }
 }
 
-/// The place of a body that is larger than most requests may be; `None` for other bodies. What the request is, its body says.
-fn large_body(app: &App, request: &HttpRequest) -> ApiResult<Option<UploadPlace>> {
+/// The permit of a body that is, or may be, larger than most requests; `None` for other bodies. What the request is, its body says.
+fn large_body(app: &App, request: &HttpRequest) -> ApiResult<Option<UploadPermit>> {
     let limit = u64::try_from(body::BODY_LIMIT).unwrap_or(u64::MAX);
-    if attachments::declared(request).is_none_or(|declared| declared <= limit) {
-        return Ok(None);
+    match attachments::declared(request) {
+        Some(declared) if declared <= limit => return Ok(None),
+        Some(_) => {}
+        None if request.headers().contains_key(header::TRANSFER_ENCODING) => {}
+        None => return Ok(None),
     }
     let network = auth::peer::network(app.client_address(request));
-    app.recording_places().take(&network.to_string()).map(Some)
+    let permit = app.recording_permits().acquire(vec![(network.to_string(), RECORDINGS_PER_NETWORK)]);
+    permit.map(Some).map_err(|_| ApiError::new(ErrorCode::Overloaded))
 }
 
 fn json(answer: impl serde::Serialize) -> ApiResult<HttpResponse> {

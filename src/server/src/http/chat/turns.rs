@@ -1,7 +1,7 @@
 //! Requests that begin a turn: their answer is its stream.
 
 use actix_web::{HttpRequest, HttpResponse};
-use actors::kinds::turn::chat::{Attached, NewTurn, Owner, StartedTurn, Target};
+use actors::kinds::turn::chat::{ActionInput, Attached, NewTurn, Owner, StartedTurn, Target};
 use auth::visitor::Visitor;
 use kernel::{ItemKey, ThreadId};
 use serde_json::{Map, Value};
@@ -33,8 +33,20 @@ pub(super) enum Said {
     First(UserMessageInput),
     /// Another message in a thread.
     More(String, UserMessageInput),
+    /// An action of a widget or of the page.
+    Action { thread: ThreadId, action: Box<ActionInput> },
     /// A message that stands in a thread, to be answered again.
     Again { thread_id: String, item_id: String },
+}
+
+/// The stream of the turn that an earlier request with the same key has started, if there was one: whatever has become of what
+/// the request names.
+pub(super) async fn replayed(asked: Asked<'_>) -> ApiResult<Option<HttpResponse>> {
+    let Asked { app, access, request, body, session } = asked;
+    let Some(key) = idempotency::key(app, request, access, body)? else { return Ok(None) };
+    let Some(started) = app.chat().started(&key).await? else { return Ok(None) };
+    let place = app.chat_limits().stream(session, None)?;
+    answer(asked, started, None, false, place).await.map(Some)
 }
 
 /// Begins the turn, or finds it under its key.
@@ -113,6 +125,10 @@ async fn target(
     let (thread, input) = match said {
         Said::First(input) => (None, input),
         Said::More(thread, input) => (Some(open_thread(app, access, &thread).await?), input),
+        Said::Action { thread, action } => {
+            let input = UserMessageInput::default();
+            return Ok((Target::Action(thread, action), input, Vec::new(), None));
+        }
         Said::Again { thread_id, item_id } => {
             let thread = open_thread(app, access, &thread_id).await?;
             let (key, input, attachments) = message(app, thread.id, &item_id).await?;
@@ -133,7 +149,7 @@ async fn target(
 }
 
 /// The thread, if it accepts messages.
-async fn open_thread(app: &App, access: &Access, id: &str) -> ApiResult<StoredThread> {
+pub(super) async fn open_thread(app: &App, access: &Access, id: &str) -> ApiResult<StoredThread> {
     let thread = access.thread_named(app, id).await?;
     match thread.status {
         ThreadStatus::Active => Ok(thread),

@@ -48,6 +48,13 @@ fn transcription(fields: &mut Fields<'_>) -> TranscriptionSettings {
         let problem = FieldError::new("/model", "unknown", "is not a model that transcribes");
         fields.note(problem.suggest("openai/<model>, gemini/<model> or practice/transcribe"));
     }
+    for name in ["credential", "base_url"] {
+        if model.starts_with("practice/") && fields.stands(name).is_some_and(|value| !value.is_null()) {
+            let problem =
+                FieldError::new(format!("/{name}"), "conflict", "does not go with the built-in model");
+            fields.note(problem.suggest(format!("remove '{name}'")));
+        }
+    }
     let base_url = fields.text("base_url");
     if let Some(address) = base_url
         && !Url::parse(address).is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host())

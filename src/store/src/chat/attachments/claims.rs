@@ -1,62 +1,111 @@
 //! Which thread an attachment belongs to.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use diesel::sql_types::{Array, BigInt, Timestamptz, Uuid as SqlUuid};
+use diesel::sql_types::{Array, BigInt, Nullable, Text, Timestamptz, Uuid as SqlUuid};
 use diesel_async::{AsyncConnection, RunQueryDsl};
 use kernel::{AttachmentId, ThreadId};
 use uuid::Uuid;
 
+use crate::chat::owner::OwnerKind;
 use crate::{Store, StoreError};
 
-/// After this time a thread that does not exist will not begin to: the start of its first turn failed.
-const START: TimeDelta = TimeDelta::minutes(5);
+/// A claim without a stored message is void after this time: the start of the turn has failed.
+const CLAIM_LIMIT: TimeDelta = TimeDelta::minutes(5);
 /// Attachments that are deleted at once.
 const PART: i64 = 500;
 
-/// Gives attachments `$1` to thread `$2` of workflow `$3`. One that was given to a thread before `$5` is free again if the thread
-/// does not exist.
+/// Gives attachments `$1` to thread `$2` of workflow `$3` at `$4`. One that was uploaded without a workflow gets the owner of the thread,
+/// which is `$6` and `$7` if the thread does not exist yet.
 const CLAIM: &str = "
-    UPDATE attachments a SET thread_id = $2, workflow_id = $3, attached_at = $4
-    WHERE id = ANY($1) AND digest IS NOT NULL AND (thread_id IS NULL OR thread_id = $2
-        OR attached_at < $5 AND NOT EXISTS (SELECT FROM threads t WHERE t.id = a.thread_id))";
+    UPDATE attachments a SET thread_id = $2, workflow_id = $3, attached_at = $4,
+        owner_kind = CASE WHEN a.workflow_id IS NOT NULL THEN a.owner_kind
+            ELSE coalesce((SELECT t.owner_kind FROM threads t WHERE t.id = $2), $6) END,
+        owner_id = CASE WHEN a.workflow_id IS NOT NULL THEN a.owner_id
+            WHEN EXISTS (SELECT FROM threads t WHERE t.id = $2) THEN (SELECT t.owner_id FROM threads t WHERE t.id = $2)
+            ELSE $7 END
+    WHERE id = ANY($1) AND digest IS NOT NULL
+        AND (thread_id IS NULL OR thread_id = $2 OR NOT contained AND attached_at < $5)";
 
-/// Deletes attachments older than `$1` that no message contains, with their uses.
+/// Gives back what a start has claimed that failed.
+const RELEASE: &str = "
+    UPDATE attachments SET thread_id = NULL, attached_at = NULL
+    WHERE id = ANY($1) AND thread_id = $2 AND NOT contained";
+
+/// Deletes attachments older than `$1` that no message contains, with their uses; not one that was claimed since `$3`.
 const FORGET: &str = "
-    WITH old AS MATERIALIZED (SELECT id FROM attachments a WHERE created_at < $1
-            AND (thread_id IS NULL OR NOT EXISTS (SELECT FROM threads t WHERE t.id = a.thread_id))
+    WITH old AS MATERIALIZED (SELECT id FROM attachments a WHERE created_at < $1 AND NOT contained
+            AND (attached_at IS NULL OR attached_at < $3)
             ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED),
         uses AS (DELETE FROM blob_uses u USING old
             WHERE u.owner = old.id AND u.kind IN ('attachment', 'preview'))
     DELETE FROM attachments a USING old WHERE a.id = old.id";
 
+/// What became of a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AttachmentClaim {
+    /// All attachments are the thread's.
+    Claimed,
+    /// Another thread has one of them.
+    InUse,
+    /// One of them was deleted.
+    Deleted,
+}
+
 impl Store {
-    /// Makes attachments those of a thread and of its workflow; `false`, and nothing changes, if one of them is gone or belongs to
-    /// another thread. The thread may not exist yet.
+    /// Makes attachments those of a thread and of its workflow, or changes nothing. The thread may not exist yet; `owner`: its owner
+    /// then.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn claim_attachments(
         &self,
         ids: &[AttachmentId],
-        thread: ThreadId,
-        workflow: Uuid,
-    ) -> Result<bool, StoreError> {
+        (thread, workflow): (ThreadId, Uuid),
+        owner: (OwnerKind, Option<&str>),
+    ) -> Result<AttachmentClaim, StoreError> {
         let now = self.now();
         let mut connection = self.connection().await?;
-        connection
+        let claimed = connection
             .transaction(async |connection| {
                 let claimed = diesel::sql_query(CLAIM)
                     .bind::<Array<SqlUuid>, _>(ids.iter().map(|id| id.0).collect::<Vec<_>>())
                     .bind::<SqlUuid, _>(thread.0)
                     .bind::<SqlUuid, _>(workflow)
                     .bind::<Timestamptz, _>(now)
-                    .bind::<Timestamptz, _>(now - START)
+                    .bind::<Timestamptz, _>(now - CLAIM_LIMIT)
+                    .bind::<Text, _>(owner.0.as_str())
+                    .bind::<Nullable<Text>, _>(owner.1)
                     .execute(connection)
                     .await?;
-                if claimed == ids.len() { Ok(true) } else { Err(Unclaimed::Taken) }
+                if claimed == ids.len() { Ok(()) } else { Err(Unclaimed::NotAll) }
             })
-            .await
-            .or_else(Unclaimed::settle)
+            .await;
+        drop(connection);
+        match claimed {
+            Ok(()) => Ok(AttachmentClaim::Claimed),
+            Err(Unclaimed::Failed(error)) => Err(error),
+            Err(Unclaimed::NotAll) if self.attachments_named(ids).await?.len() < ids.len() => {
+                Ok(AttachmentClaim::Deleted)
+            }
+            Err(Unclaimed::NotAll) => Ok(AttachmentClaim::InUse),
+        }
+    }
+
+    /// Gives back attachments that were claimed for a message that is not stored.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer; the claim is void after some minutes.
+    pub async fn release_attachments(
+        &self,
+        ids: &[AttachmentId],
+        thread: ThreadId,
+    ) -> Result<(), StoreError> {
+        diesel::sql_query(RELEASE)
+            .bind::<Array<SqlUuid>, _>(ids.iter().map(|id| id.0).collect::<Vec<_>>())
+            .bind::<SqlUuid, _>(thread.0)
+            .execute(&mut *self.connection().await?)
+            .await?;
+        Ok(())
     }
 
     /// Deletes a part of the attachments that were created before then and that no message contains; `true` if there may be more.
@@ -67,6 +116,7 @@ impl Store {
         let found = diesel::sql_query(FORGET)
             .bind::<Timestamptz, _>(before)
             .bind::<BigInt, _>(PART)
+            .bind::<Timestamptz, _>(self.now() - CLAIM_LIMIT)
             .execute(&mut *self.connection().await?)
             .await?;
         Ok(i64::try_from(found).is_ok_and(|found| found >= PART))
@@ -75,17 +125,8 @@ impl Store {
 
 /// Why a claim was rolled back.
 enum Unclaimed {
-    Taken,
+    NotAll,
     Failed(StoreError),
-}
-
-impl Unclaimed {
-    fn settle(self) -> Result<bool, StoreError> {
-        match self {
-            Self::Taken => Ok(false),
-            Self::Failed(error) => Err(error),
-        }
-    }
 }
 
 impl From<diesel::result::Error> for Unclaimed {

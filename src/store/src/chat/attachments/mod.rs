@@ -4,5 +4,6 @@ mod claims;
 mod records;
 mod uploads;
 
+pub use claims::AttachmentClaim;
 pub use records::{ImageLook, NewAttachment, StoredAttachment};
 pub use uploads::{Kept, NotKept, Preview, UploadOfDay};

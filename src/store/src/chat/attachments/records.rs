@@ -50,8 +50,10 @@ pub struct StoredAttachment {
     pub preview: Option<[u8; 32]>,
     /// Set for images.
     pub look: Option<ImageLook>,
-    /// The thread whose message contains it.
+    /// The thread that has claimed it.
     pub thread: Option<ThreadId>,
+    /// Whether a stored message of the thread contains it.
+    pub contained: bool,
     /// When it was announced or uploaded.
     pub created_at: DateTime<Utc>,
 }
@@ -99,7 +101,7 @@ impl From<&StoredAttachment> for Attachment {
             kind: if stored.is_image() { AttachmentKind::Image } else { AttachmentKind::File },
             preview_url: None,
             upload_descriptor: None,
-            thread_id: stored.thread.map(|thread| thread.to_string()),
+            thread_id: stored.thread.filter(|_| stored.contained).map(|thread| thread.to_string()),
         }
     }
 }
@@ -124,6 +126,7 @@ pub(super) struct Row {
     colour: Option<String>,
     thread_id: Option<Uuid>,
     created_at: DateTime<Utc>,
+    contained: bool,
 }
 
 impl Row {
@@ -148,6 +151,7 @@ impl Row {
             look,
             thread: self.thread_id.map(ThreadId),
             created_at: self.created_at,
+            contained: self.contained,
         })
     }
 }
@@ -215,7 +219,7 @@ impl Store {
         connection
             .transaction(async |connection| {
                 let deleted = diesel::delete(attachments::table.find(id.0))
-                    .filter(attachments::thread_id.is_null())
+                    .filter(attachments::contained.eq(false))
                     .execute(connection)
                     .await?;
                 if deleted > 0 {

@@ -56,13 +56,13 @@ impl From<diesel::result::Error> for NotKept {
     }
 }
 
-/// What a session may upload on a day.
-#[derive(Debug, Clone, Copy)]
+/// What may be uploaded on a day.
+#[derive(Debug, Clone)]
 pub struct UploadOfDay {
     /// The UTC day.
     pub day: NaiveDate,
-    /// Most bytes; `None`: any number.
-    pub most: Option<u64>,
+    /// What the bytes are counted under, each with its limit; `None`: no limit.
+    pub counters: Vec<(String, Option<u64>)>,
 }
 
 impl Store {
@@ -91,7 +91,7 @@ impl Store {
         announced: bool,
         written: WrittenBlob,
         preview: Option<Preview>,
-        today: UploadOfDay,
+        today: &UploadOfDay,
     ) -> Result<Kept, NotKept> {
         let digest = written.digest();
         let now = self.now();
@@ -175,29 +175,41 @@ impl Store {
     }
 }
 
-/// Counts the bytes for the session's day, unless they are too many.
+/// Counts the bytes for the day, unless they are too many.
 async fn count(
     connection: &mut AsyncPgConnection,
     new: &NewAttachment,
-    today: UploadOfDay,
+    today: &UploadOfDay,
 ) -> Result<(), NotKept> {
-    let most = today.most.and_then(|most| i64::try_from(most).ok()).unwrap_or(i64::MAX);
-    let size = i64::try_from(new.size).unwrap_or(i64::MAX);
-    if size > most {
-        return Err(NotKept::Quota);
+    for (counter, most) in &today.counters {
+        let most = most.and_then(|most| i64::try_from(most).ok()).unwrap_or(i64::MAX);
+        let size = i64::try_from(new.size).unwrap_or(i64::MAX);
+        if size > most || !add(connection, today.day, counter, (size, most)).await? {
+            return Err(NotKept::Quota);
+        }
     }
+    Ok(())
+}
+
+/// Adds bytes to a counter, unless there are too many.
+async fn add(
+    connection: &mut AsyncPgConnection,
+    day: NaiveDate,
+    counter: &str,
+    (size, most): (i64, i64),
+) -> Result<bool, NotKept> {
     let counted = diesel::sql_query(
         "INSERT INTO upload_days AS d (day, session, bytes) VALUES ($1, $2, $3)
          ON CONFLICT (day, session) DO UPDATE SET bytes = d.bytes + excluded.bytes
          WHERE d.bytes <= $4 - excluded.bytes",
     )
-    .bind::<Date, _>(today.day)
-    .bind::<Text, _>(&new.session)
+    .bind::<Date, _>(day)
+    .bind::<Text, _>(counter)
     .bind::<BigInt, _>(size)
     .bind::<BigInt, _>(most)
     .execute(connection)
     .await?;
-    if counted == 0 { Err(NotKept::Quota) } else { Ok(()) }
+    Ok(counted > 0)
 }
 
 #[derive(QueryableByName)]

@@ -9,7 +9,7 @@ use super::{ChatOperation, ChatRequest};
 use crate::{ErrorCode, FieldError, MOST_PROBLEMS, nearest};
 
 /// Request types of the protocol that this service serves.
-const SERVED_TYPES: [&str; 12] = [
+const SERVED_TYPES: [&str; 14] = [
     "threads.create",
     "threads.add_user_message",
     "threads.retry_after_item",
@@ -19,17 +19,14 @@ const SERVED_TYPES: [&str; 12] = [
     "threads.update",
     "threads.delete",
     "items.feedback",
+    "threads.custom_action",
+    "threads.sync_custom_action",
     "attachments.create",
     "attachments.delete",
     "input.transcribe",
 ];
 /// Request types of the protocol that this service does not serve yet.
-const LATER_TYPES: [&str; 4] = [
-    "threads.add_client_tool_output",
-    "threads.add_structured_input",
-    "threads.custom_action",
-    "threads.sync_custom_action",
-];
+const LATER_TYPES: [&str; 2] = ["threads.add_client_tool_output", "threads.add_structured_input"];
 /// Said of them.
 const UNSUPPORTED: &str = "unsupported";
 /// What a caller most likely wants who gives no type, or an unknown one.

@@ -6,11 +6,14 @@ use super::message::parse_input;
 use super::{missing, optional_text, text_member, wrong};
 use crate::FieldError;
 use crate::chat::{
-    ChatOperation, FeedbackKind, LONGEST_TITLE, Order, PageRequest, UserMessageInput, title_of,
+    Action, ActionRequest, ChatOperation, FeedbackKind, LONGEST_TITLE, Order, PageRequest, UserMessageInput,
+    title_of,
 };
 
 const EXAMPLE_INPUT: &str = r#"{"content": [{"type": "input_text", "text": "Hello"}]}"#;
 const AT: &str = "/params";
+/// Characters of an action's type.
+const LONGEST_ACTION: usize = 200;
 /// Items that one feedback may name.
 const MOST_ITEMS: usize = 100;
 
@@ -23,6 +26,9 @@ pub(super) fn example(kind: &str) -> String {
         "threads.retry_after_item" => r#"{"thread_id": "thr_…", "item_id": "msg_…"}"#.to_owned(),
         "threads.update" => r#"{"thread_id": "thr_…", "title": "Orders"}"#.to_owned(),
         "items.feedback" => r#"{"thread_id": "thr_…", "item_ids": ["msg_…"], "kind": "positive"}"#.to_owned(),
+        "threads.custom_action" | "threads.sync_custom_action" => {
+            r#"{"thread_id": "thr_…", "item_id": "msg_…", "action": {"type": "order.cancel"}}"#.to_owned()
+        }
         "attachments.create" => {
             r#"{"name": "plan.pdf", "size": 20480, "mime_type": "application/pdf"}"#.to_owned()
         }
@@ -63,6 +69,8 @@ pub(super) fn of(
             let (item_ids, kind) = (item_ids(params, problems), kind_of_feedback(params, problems));
             ChatOperation::ItemFeedback { thread_id: thread_id?, item_ids: item_ids?, kind: kind? }
         }
+        "threads.custom_action" => ChatOperation::CustomAction(action_request(params, problems)?),
+        "threads.sync_custom_action" => ChatOperation::SyncCustomAction(action_request(params, problems)?),
         "attachments.create" => {
             let (name, size) = (text_member(params, "name", AT, problems), size(params, problems));
             let mime_type = text_member(params, "mime_type", AT, problems);
@@ -138,6 +146,36 @@ fn item_ids(params: &Map<String, Value>, problems: &mut Vec<FieldError>) -> Opti
         }
     }
     (problems.len() == before).then_some(ids)
+}
+
+fn action_request(params: &Map<String, Value>, problems: &mut Vec<FieldError>) -> Option<ActionRequest> {
+    let thread_id = thread_id(params, problems);
+    let item_id = optional_text(params, "item_id", AT, problems);
+    let action = action(params, problems);
+    Some(ActionRequest { thread_id: thread_id?, item_id, action: action? })
+}
+
+fn action(params: &Map<String, Value>, problems: &mut Vec<FieldError>) -> Option<Action> {
+    let at = "/params/action";
+    let action = match params.get("action") {
+        Some(Value::Object(action)) => action,
+        None | Some(Value::Null) => {
+            problems.push(missing(at).suggest(r#"{"type": "order.cancel", "payload": {}}"#));
+            return None;
+        }
+        Some(_) => {
+            problems.push(wrong(at, "an object"));
+            return None;
+        }
+    };
+    let kind = text_member(action, "type", at, problems)?;
+    let length = kind.chars().count();
+    if !(1..=LONGEST_ACTION).contains(&length) {
+        let message = format!("must have 1 to {LONGEST_ACTION} characters; it has {length}");
+        problems.push(FieldError::new(format!("{at}/type"), "length", message));
+        return None;
+    }
+    Some(Action { kind, payload: action.get("payload").cloned().unwrap_or_default() })
 }
 
 fn size(params: &Map<String, Value>, problems: &mut Vec<FieldError>) -> Option<u64> {

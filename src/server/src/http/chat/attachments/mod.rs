@@ -1,7 +1,7 @@
 //! Attachments: uploading files, naming them in messages, showing images.
 
 mod named;
-mod places;
+mod permits;
 mod preview;
 mod receive;
 mod records;
@@ -10,7 +10,7 @@ mod upload;
 mod uploader;
 
 pub(super) use named::{again, of_message};
-pub(in crate::http) use places::{UploadPlace, UploadPlaces};
+pub(in crate::http) use permits::{UploadPermit, UploadPermits};
 pub(super) use preview::preview;
 pub(super) use receive::declared;
 pub(super) use records::Links;

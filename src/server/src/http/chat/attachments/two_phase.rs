@@ -14,7 +14,7 @@ use super::super::cookie;
 use super::preview::signed;
 use super::receive::{Body, FilePart, Pace, check_encoding, declared, is_form, raw};
 use super::records::Links;
-use super::uploader::{self, Caller};
+use super::uploader::{self, Caller, network_of};
 use crate::http::App;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::Anyone;
@@ -58,9 +58,10 @@ async fn store(app: &App, request: &HttpRequest, id: &str, body: Body) -> ApiRes
     let stored = app.uploads().named(id).await?;
     let stored = stored.ok_or_else(|| ApiError::new(ErrorCode::AttachmentNotFound))?;
     app.chat().check_room(stored.workspace)?;
-    let _place = app.upload_places().take(&stored.session)?;
+    let network = network_of(app, request);
+    let _permit = uploader::permit(app, &stored.session, &network, stored.workspace)?;
     let announced = stored.size;
-    let mut upload = app.uploads().begin_announced(stored).await?;
+    let mut upload = app.uploads().begin_announced(stored, network).await?;
     receive(app, request, body, announced, &mut upload).await?;
     let stored = upload.finish().await?;
     Ok(Links::of(app, request).attachment(&stored))
@@ -89,7 +90,7 @@ pub(in crate::http::chat) async fn delete(app: &App, access: &Access, id: &str) 
     let id = AttachmentId::parse(id).map_err(|_| not_found())?;
     let stored = app.uploads().named(id).await?.ok_or_else(not_found)?;
     access.owns_attachment(&stored)?;
-    if stored.thread.is_none() && app.store().delete_attachment(id).await? {
+    if !stored.contained && app.store().delete_attachment(id).await? {
         return Ok(());
     }
     let left: Option<StoredAttachment> = app.uploads().named(id).await?;

@@ -32,7 +32,7 @@ async fn store(app: &App, request: &HttpRequest, body: Body) -> ApiResult<HttpRe
     check_encoding(request)?;
     let Caller { uploader, fresh } = uploader::judge(app, request).await?;
     app.chat().check_room(uploader.workspace)?;
-    let _place = app.upload_places().take(&uploader.session)?;
+    let _permit = uploader::permit(app, &uploader.session, &uploader.network, uploader.workspace)?;
     let mut pace = Pace::new(&**app.clock());
     let least = declared(request).map(|bytes| bytes.saturating_sub(AROUND).max(1));
     let part = FilePart::find(request, body, &mut pace).await?;

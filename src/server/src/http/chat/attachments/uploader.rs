@@ -13,6 +13,7 @@ use wire::{ErrorCode, FieldError};
 
 use super::super::access::Access;
 use super::super::cookie;
+use super::permits::{PER_PARTY, PER_SESSION, UploadPermit};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{Credential, credential};
 use crate::http::query::Params;
@@ -52,13 +53,10 @@ pub(super) fn of_chat(app: &App, request: &HttpRequest, access: &Access) -> ApiR
         return Err(ApiError::new(ErrorCode::AttachmentUploadsOff));
     }
     // A caller without a cookie gets one, and a new one with each request: their bytes are counted by address.
-    let session = match access.session(None) {
-        Some(session) => {
-            app.chat_limits().check_session(&session)?;
-            session
-        }
-        None => by_address(app, request),
-    };
+    if let Some(session) = access.session(None) {
+        app.chat_limits().check_session(&session)?;
+    }
+    let session = access.name().unwrap_or_else(|| by_address(app, request));
     let (owner_kind, owner_id, fresh) = match access.new_owner() {
         Some(owner) => (owner.kind, owner.id, None),
         None => {
@@ -72,15 +70,32 @@ pub(super) fn of_chat(app: &App, request: &HttpRequest, access: &Access) -> ApiR
         owner_kind,
         owner_id,
         session,
+        network: network_of(app, request),
     };
     Ok(Caller { uploader, fresh })
+}
+
+/// The permit of an upload of this session, network and workspace.
+pub(super) fn permit(app: &App, session: &str, network: &str, workspace: Uuid) -> ApiResult<UploadPermit> {
+    app.upload_permits().acquire(vec![
+        (format!("session:{session}"), PER_SESSION),
+        (network.to_owned(), PER_PARTY),
+        (format!("workspace:{workspace}"), PER_PARTY),
+    ])
 }
 
 async fn without_workflow(app: &App, request: &HttpRequest) -> ApiResult<Caller> {
     let address = app.client_address(request);
     let anyone = |workspace, session| {
-        let uploader =
-            Uploader { workspace, workflow: None, owner_kind: OwnerKind::Anyone, owner_id: None, session };
+        let network = network_of(app, request);
+        let uploader = Uploader {
+            workspace,
+            workflow: None,
+            owner_kind: OwnerKind::Anyone,
+            owner_id: None,
+            session,
+            network,
+        };
         Caller { uploader, fresh: None }
     };
     if request.headers().contains_key(header::AUTHORIZATION) {
@@ -102,7 +117,14 @@ async fn without_workflow(app: &App, request: &HttpRequest) -> ApiResult<Caller>
         let workspace = default_workspace(app).await?;
         let session = format!("{}:{id}", owner_kind.as_str());
         app.chat_limits().check_session(&session)?;
-        let uploader = Uploader { workspace, workflow: None, owner_kind, owner_id: Some(id), session };
+        let uploader = Uploader {
+            workspace,
+            workflow: None,
+            owner_kind,
+            owner_id: Some(id),
+            session,
+            network: network_of(app, request),
+        };
         return Ok(Caller { uploader, fresh: None });
     }
     // Open services accept everyone; the others name what is missing.
@@ -127,6 +149,11 @@ async fn workspace_of(app: &App, principal: &Principal) -> ApiResult<Uuid> {
 async fn default_workspace(app: &App) -> ApiResult<Uuid> {
     let found = app.store().workspace_id(DEFAULT_WORKSPACE).await?;
     found.ok_or_else(|| ApiError::new(ErrorCode::ChatWorkflowIdRequired))
+}
+
+/// What all sessions of the client's network are counted under.
+pub(super) fn network_of(app: &App, request: &HttpRequest) -> String {
+    format!("network:{}", auth::peer::network(app.client_address(request)))
 }
 
 fn by_address(app: &App, request: &HttpRequest) -> String {

@@ -1,0 +1,168 @@
+//! The one output of an action: the last state of its widget, committed with the end of its run. Pure.
+
+use engine::ports::{ImmediateEvent, SentItem};
+use kernel::{ItemKey, ThreadId};
+use serde::{Deserialize, Serialize};
+use store::FoundItem;
+use store::batch::{Batch, ReplacedItemRow};
+use uuid::Uuid;
+use wire::chat::{ItemBody, ThreadItem};
+
+use crate::run::{EventWriter, Frames, Urgency};
+use crate::text::json;
+
+/// The last event of an action's stream, which only the service reads.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Ended {
+    /// It succeeded.
+    Done {
+        /// The widget, if it has changed.
+        item: Option<Box<ThreadItem>>,
+    },
+    /// It failed.
+    Failed,
+    /// It took too long.
+    TooLate,
+}
+
+/// The widget of an action.
+#[derive(Debug, Clone)]
+pub(crate) struct Widget {
+    pub(super) thread: ThreadId,
+    pub(super) id: ItemKey,
+    pub(super) item: ThreadItem,
+    pub(super) key: String,
+}
+
+/// What an action makes of its widget.
+pub(crate) struct ActionEvents {
+    run: Uuid,
+    /// `None`: the page itself acts, and nothing can change.
+    widget: Option<Widget>,
+    state: Option<ItemBody>,
+    end: Option<Ended>,
+}
+
+impl ActionEvents {
+    pub(super) fn new(run: Uuid, widget: Option<Widget>) -> Self {
+        Self { run, widget, state: None, end: None }
+    }
+
+    /// The run has succeeded.
+    pub(super) fn succeeded(&mut self) {
+        let changed = self.widget.as_ref().zip(self.state.take());
+        let changed = changed.filter(|(widget, state)| widget.item.body != *state);
+        let item = changed.map(|(widget, body)| Box::new(ThreadItem { body, ..widget.item.clone() }));
+        self.end = Some(Ended::Done { item });
+    }
+
+    /// The run has ended in another way: the widget is unchanged.
+    pub(super) fn failed(&mut self, too_late: bool) {
+        self.end = Some(if too_late { Ended::TooLate } else { Ended::Failed });
+    }
+}
+
+/// All other output is only in the journal.
+impl EventWriter for ActionEvents {
+    fn text(&mut self, _node: &str, _piece: &str) -> Urgency {
+        Urgency::Whenever
+    }
+
+    fn new_message(&mut self) -> Urgency {
+        Urgency::Whenever
+    }
+
+    fn immediate(&mut self, _event: ImmediateEvent) -> Urgency {
+        Urgency::Whenever
+    }
+
+    fn item(&mut self, item: SentItem, _earlier: Option<FoundItem>) -> Urgency {
+        let own = self.widget.as_ref().is_some_and(|widget| item.key.as_deref() == Some(&widget.key));
+        if let (true, Some(state @ ItemBody::Widget { .. })) = (own, item.body) {
+            self.state = Some(state);
+        }
+        Urgency::Whenever
+    }
+
+    fn write(&mut self, frames: &mut Frames, batch: &mut Batch) {
+        let Some(end) = self.end.take() else { return };
+        frames.push(&end);
+        if let (Ended::Done { item: Some(item) }, Some(widget)) = (&end, &self.widget) {
+            let (thread_id, id, run_id) = (widget.thread, widget.id, self.run);
+            // The second row says that the run has ended: what the item contained before is not kept.
+            let rows = [Some(json(item)), None];
+            batch.replaced_items.extend(rows.map(|content| ReplacedItemRow {
+                thread_id,
+                id,
+                content,
+                run_id,
+            }));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use wire::chat::WidgetRoot;
+
+    use super::*;
+
+    fn card(text: &str) -> ItemBody {
+        let root = json!({"type": "Card", "children": [{"type": "Text", "value": text}]});
+        ItemBody::Widget { widget: WidgetRoot(root.as_object().unwrap().clone()), copy_text: None }
+    }
+
+    fn events() -> ActionEvents {
+        let thread = ThreadId(Uuid::nil());
+        let id = ItemKey([7; ItemKey::LENGTH]);
+        let (wire_id, thread_id) = (id.wire("msg"), thread.to_string());
+        let item = ThreadItem { body: card("a"), id: wire_id, thread_id, created_at: "t".into() };
+        ActionEvents::new(Uuid::nil(), Some(Widget { thread, id, item, key: "k".to_owned() }))
+    }
+
+    fn sent(key: &str, body: Option<ItemBody>) -> SentItem {
+        SentItem { body, key: Some(key.to_owned()), more: false }
+    }
+
+    /// What a run that sends these items changes.
+    fn ended(items: Vec<SentItem>) -> (Option<ItemBody>, usize) {
+        let mut events = events();
+        for item in items {
+            events.item(item, None);
+        }
+        events.succeeded();
+        let (mut frames, mut batch) = (Frames::new("s".to_owned(), 1), Batch::default());
+        let item = match events.end.clone() {
+            Some(Ended::Done { item }) => item.map(|item| item.body),
+            _ => None,
+        };
+        events.write(&mut frames, &mut batch);
+        (item, batch.replaced_items.len())
+    }
+
+    #[test]
+    fn the_last_state_of_the_own_widget_counts() {
+        let states =
+            vec![sent("k", Some(card("b"))), sent("other", Some(card("x"))), sent("k", Some(card("c")))];
+        assert_eq!(ended(states), (Some(card("c")), 2));
+        assert_eq!(
+            ended(vec![sent("k", Some(card("b"))), sent("k", Some(card("a")))]),
+            (None, 0),
+            "as before"
+        );
+        assert_eq!(ended(vec![sent("k", Some(card("b"))), sent("k", None)]), (Some(card("b")), 2));
+        assert_eq!(ended(vec![sent("k", Some(ItemBody::EndOfTurn))]), (None, 0));
+    }
+
+    #[test]
+    fn a_run_that_did_not_succeed_changes_nothing() {
+        let mut events = events();
+        events.item(sent("k", Some(card("b"))), None);
+        events.failed(true);
+        let (mut frames, mut batch) = (Frames::new("s".to_owned(), 1), Batch::default());
+        events.write(&mut frames, &mut batch);
+        assert!(batch.replaced_items.is_empty());
+    }
+}

@@ -1,0 +1,143 @@
+//! Actions as a kind of run.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use engine::{RunInfo, RunInput};
+use kernel::{ItemKey, ThreadId};
+use serde_json::Value;
+use store::{LeftRun, RunState, StoreError, StoredRun};
+use uuid::Uuid;
+use wire::ErrorCode;
+
+use super::LIMIT;
+use super::events::{ActionEvents, Widget};
+use crate::kinds;
+use crate::kinds::turn::history_of;
+use crate::plans::LoadedVersion;
+use crate::run::drive::{ended_with, succeeded};
+use crate::run::kind::{Kind, KindRow, Outcome, Run};
+use crate::run::{End, RunPorts, life, whole};
+
+/// Runs of actions.
+pub(crate) struct ActionRuns;
+
+/// What an action has beside what every run has.
+#[derive(Debug, Clone)]
+pub(crate) struct Own {
+    pub(super) thread: ThreadId,
+    /// Of a resumed run it is read again.
+    pub(super) widget: Option<Widget>,
+}
+
+impl Kind for ActionRuns {
+    type Own = Own;
+    type Told = Option<Widget>;
+    type Events = ActionEvents;
+    type Opening = ();
+
+    const ROW: KindRow = kinds::ACTION;
+
+    fn own(&self, left: &LeftRun) -> Result<Own, String> {
+        Ok(Own { thread: left.run.thread_id.ok_or("the action has no thread")?, widget: None })
+    }
+
+    fn fresh(&self, run: &Run<Self>) -> Option<Widget> {
+        run.own.widget.clone()
+    }
+
+    async fn told(&self, run: &Run<Self>, ports: &RunPorts) -> Result<(u64, Option<Widget>), StoreError> {
+        let action = run.inputs.get("action").unwrap_or(&Value::Null);
+        let text = |name| action.get(name).and_then(Value::as_str);
+        let widget = match (text("item_id").and_then(|id| ItemKey::parse(id).ok()), text("key")) {
+            (Some(id), Some(key)) => {
+                let found = ports.store.items_of_run(run.own.thread, Uuid::nil(), &[id]).await?.pop();
+                let (thread, key) = (run.own.thread, key.to_owned());
+                found.map(|found| Widget { thread, id, item: found.item, key })
+            }
+            _ => None,
+        };
+        Ok((ports.store.last_seq(run.stream).await?, widget))
+    }
+
+    async fn input(
+        &self,
+        run: &Run<Self>,
+        version: &LoadedVersion,
+        _widget: &Option<Widget>,
+        ports: &RunPorts,
+    ) -> Result<Option<(RunInput, ())>, StoreError> {
+        let input = input(
+            (run.id, run.workflow, run.own.thread),
+            run.inputs.clone(),
+            version,
+            kernel::time_of(run.id),
+            ports,
+        );
+        Ok(Some((input.await?, ())))
+    }
+
+    fn events(&self, run: &Run<Self>, widget: Option<Widget>, _ports: &RunPorts) -> ActionEvents {
+        ActionEvents::new(run.id, widget)
+    }
+
+    fn ended(events: &mut ActionEvents, outcome: Outcome) -> End {
+        match outcome {
+            Outcome::Succeeded(output) => {
+                events.succeeded();
+                succeeded(&output)
+            }
+            Outcome::Failed(error) => {
+                events.failed(error.code == ErrorCode::RunTimeout);
+                ended_with(RunState::Failed, &error)
+            }
+            Outcome::Stopped | Outcome::Abandoned => {
+                events.failed(false);
+                ended_with(RunState::Cancelled, &whole(ErrorCode::RunCancelled))
+            }
+        }
+    }
+
+    async fn past_input(
+        &self,
+        stored: &StoredRun,
+        inputs: Value,
+        version: &Arc<LoadedVersion>,
+        ports: &RunPorts,
+    ) -> Result<RunInput, StoreError> {
+        let Some(thread) = stored.thread_id else {
+            return Err(StoreError::Corrupt(format!("action {} has no thread", stored.id)));
+        };
+        input((stored.id, stored.workflow_id, thread), inputs, version, None, ports).await
+    }
+}
+
+/// What an action executes with; `ids`: of its run, its workflow and its thread. `from`: when its time began to run.
+async fn input(
+    ids: (Uuid, Uuid, ThreadId),
+    inputs: Value,
+    version: &LoadedVersion,
+    from: Option<DateTime<Utc>>,
+    ports: &RunPorts,
+) -> Result<RunInput, StoreError> {
+    let (run, workflow, thread) = ids;
+    let messages = match version.plan.reads_messages() {
+        true => history_of(&ports.store, thread, run).await?,
+        false => Vec::new(),
+    };
+    let limit = TimeDelta::from_std(LIMIT).unwrap_or_default();
+    Ok(RunInput {
+        patch: None,
+        inputs,
+        messages,
+        config: (*version.config).clone(),
+        run: RunInfo {
+            id: run.to_string(),
+            workflow_id: workflow.to_string(),
+            thread_id: Some(thread.to_string()),
+            trigger: "action".to_owned(),
+        },
+        lives: vec![life(1, run)],
+        deadline: from.and_then(|from| from.checked_add_signed(limit)),
+    })
+}

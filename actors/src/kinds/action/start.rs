@@ -1,0 +1,93 @@
+//! The start of an action: the rows that store it. Pure.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use kernel::{ItemKey, ThreadId};
+use parking_lot::Mutex;
+use serde_json::{Map, Value, json};
+use store::batch::{Batch, RunRow, StreamRow};
+use uuid::Uuid;
+use wire::chat::ThreadItem;
+
+use super::events::Widget;
+use super::kind::{ActionRuns, Own};
+use crate::kinds::turn::chat::ActionInput;
+use crate::plans::LoadedVersion;
+use crate::run::kind::{Progress, Run};
+use crate::run::start::StartRows;
+
+/// The trigger of an action's run.
+const TRIGGER: &str = "action";
+
+/// An action to execute.
+pub struct NewAction {
+    /// Workspace of the workflow.
+    pub workspace: Uuid,
+    /// The workflow.
+    pub workflow: Uuid,
+    /// The version to run.
+    pub version: Arc<LoadedVersion>,
+    /// The thread of the widget.
+    pub thread: ThreadId,
+    /// The widget as it is stored, with its key; `None` if the page itself acts.
+    pub widget: Option<(ItemKey, ThreadItem)>,
+    /// What the graph receives.
+    pub action: ActionInput,
+    /// Free data of the client.
+    pub metadata: Map<String, Value>,
+}
+
+/// Everything that an action's start stores.
+pub(super) fn rows(new: NewAction, id: Uuid, now: DateTime<Utc>) -> (StartRows, Run<ActionRuns>) {
+    let inputs = json!({
+        "message": "",
+        "thread_id": new.thread.to_string(),
+        "attachments": [],
+        "quoted_text": null,
+        "inference_options": {},
+        "metadata": new.metadata,
+        "action": new.action,
+    });
+    let batch = Batch {
+        runs: vec![RunRow {
+            id,
+            workspace_id: new.workspace,
+            workflow_id: new.workflow,
+            version_id: new.version.id,
+            trigger: TRIGGER,
+            thread_id: Some(new.thread),
+            stream_id: Some(id),
+            inputs: inputs.to_string(),
+            options: None,
+            created_at: now,
+        }],
+        // Without the thread: only the service reads it.
+        streams: vec![StreamRow {
+            id,
+            run_id: id,
+            workflow_id: new.workflow,
+            thread_id: None,
+            dialect: None,
+        }],
+        ..Batch::default()
+    };
+    let key = new.action.key;
+    let widget = new.widget.zip(key).map(|((id, item), key)| Widget { thread: new.thread, id, item, key });
+    let run = Run {
+        id,
+        stream: id,
+        workspace: new.workspace,
+        workflow: new.workflow,
+        version: Some(new.version),
+        inputs,
+        trigger: Cow::Borrowed(TRIGGER),
+        placed: false,
+        parked: 0,
+        progress: Progress::New { next_seq: 1 },
+        early: Mutex::default(),
+        own: Own { thread: new.thread, widget },
+    };
+    (StartRows { workspace: new.workspace, stream: id, batch, events: None, queued: false }, run)
+}

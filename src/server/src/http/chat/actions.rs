@@ -1,0 +1,148 @@
+//! Actions of widgets and of the page: as a turn, or as a change of the widget alone.
+
+use actix_web::HttpResponse;
+use actors::kinds::action::{Acted, NewAction};
+use actors::kinds::turn::chat::ActionInput;
+use kernel::ItemKey;
+use serde_json::{Map, Value};
+use store::{FoundItem, StoredThread};
+use uuid::Uuid;
+use wire::chat::{
+    ActionRequest, ChatAnswer, ChatEvent, ItemBody, StreamErrorCode, StreamOptions, ThreadItem,
+};
+use wire::{ErrorCode, FieldError, sse};
+
+use super::turns::{self, Asked, Said};
+use super::{headers, idempotency};
+use crate::http::error::{ApiError, ApiResult};
+
+/// The widget of an action.
+enum From {
+    /// The page itself acts.
+    Page,
+    /// A widget.
+    Widget(Box<FoundItem>),
+    /// An item of another kind.
+    Other,
+}
+
+/// Begins the turn of an action.
+pub(super) async fn begin(
+    asked: Asked<'_>,
+    request: ActionRequest,
+    metadata: Map<String, Value>,
+) -> ApiResult<HttpResponse> {
+    if let Some(response) = turns::replayed(asked).await? {
+        return Ok(response);
+    }
+    let thread = turns::open_thread(asked.app, asked.access, &request.thread_id).await?;
+    let from = match widget(asked, &thread, request.item_id.as_deref()).await? {
+        From::Other => return Ok(refused(asked.app.new_id()?, &[not_a_widget()])),
+        From::Page => None,
+        From::Widget(found) => Some(found),
+    };
+    if !asked.access.version()?.plan.reads_action() {
+        let options = ChatEvent::StreamOptions { stream_options: StreamOptions { allow_cancel: true } };
+        let unhandled = ChatEvent::failure(ErrorCode::ChatActionUnhandled, false);
+        return Ok(refused(asked.app.new_id()?, &[options, unhandled]));
+    }
+    let action = Box::new(input(request, from.as_deref()));
+    turns::begin(asked, Said::Action { thread: thread.id, action }, metadata).await
+}
+
+/// Executes an action that only changes its widget.
+pub(super) async fn act(
+    asked: Asked<'_>,
+    request: ActionRequest,
+    metadata: Map<String, Value>,
+) -> ApiResult<ChatAnswer> {
+    let Asked { app, access, session, .. } = asked;
+    let _place = app.chat_limits().stream(session, None)?;
+    let key = idempotency::key(app, asked.request, access, asked.body)?;
+    if let Some(key) = &key
+        && let Some(acted) = app.actions().acted(key).await?
+    {
+        return answer(acted);
+    }
+    let thread = turns::open_thread(app, access, &request.thread_id).await?;
+    let found = match widget(asked, &thread, request.item_id.as_deref()).await? {
+        From::Other => {
+            let problem = FieldError::new("/params/item_id", "kind", "is not a widget");
+            return Err(ApiError::problems(ErrorCode::ChatInvalidRequest, vec![problem]));
+        }
+        From::Page => None,
+        From::Widget(found) => Some(found),
+    };
+    let version = access.version()?;
+    if !version.plan.reads_action() {
+        return Err(ApiError::new(ErrorCode::ChatActionUnhandled));
+    }
+    let action = input(request, found.as_deref());
+    let widget = found.map(|found| (found.id, found.item));
+    let new = NewAction {
+        workspace: access.workspace(),
+        workflow: access.workflow(),
+        version,
+        thread: thread.id,
+        widget,
+        action,
+        metadata,
+    };
+    answer(app.actions().act(new, key).await?)
+}
+
+fn answer(acted: Acted) -> ApiResult<ChatAnswer> {
+    match acted {
+        Acted::Done(Some(updated_item)) => Ok(ChatAnswer::Updated { updated_item }),
+        Acted::Done(None) => Ok(ChatAnswer::Done {}),
+        Acted::Failed => Err(ApiError::new(ErrorCode::ChatActionFailed).with_cause("the run failed")),
+        Acted::TooLate => {
+            Err(ApiError::new(ErrorCode::ChatActionTimeout).with_cause("the run took too long"))
+        }
+    }
+}
+
+async fn widget(asked: Asked<'_>, thread: &StoredThread, id: Option<&str>) -> ApiResult<From> {
+    let not_found = || ApiError::new(ErrorCode::ItemNotFound);
+    let Some(id) = id else { return Ok(From::Page) };
+    let key = ItemKey::parse(id).map_err(|_| not_found())?;
+    let found = asked.app.store().items_of_run(thread.id, Uuid::nil(), &[key]).await?;
+    let is_it = |item: &ThreadItem| item.id() == id && !item.is_hidden();
+    let found = found.into_iter().find(|found| is_it(&found.item)).ok_or_else(not_found)?;
+    Ok(match found.item.body {
+        ItemBody::Widget { .. } => From::Widget(Box::new(found)),
+        _ => From::Other,
+    })
+}
+
+fn input(request: ActionRequest, from: Option<&FoundItem>) -> ActionInput {
+    let widget = from.and_then(|found| match &found.item.body {
+        ItemBody::Widget { widget, .. } => Some(Value::Object(widget.0.clone())),
+        _ => None,
+    });
+    ActionInput {
+        kind: request.action.kind,
+        payload: request.action.payload,
+        item_id: request.item_id,
+        key: from.and_then(|found| found.key.clone()),
+        widget,
+    }
+}
+
+fn not_a_widget() -> ChatEvent {
+    ChatEvent::Error {
+        code: StreamErrorCode::Stream,
+        message: Some("The item is not a widget.".to_owned()),
+        allow_retry: false,
+        error_code: Some(ErrorCode::ChatInvalidRequest.as_str().to_owned()),
+    }
+}
+
+/// A stream of these events alone: no run has started.
+fn refused(stream: Uuid, events: &[ChatEvent]) -> HttpResponse {
+    let mut frames = String::new();
+    for (seq, event) in (1..).zip(events) {
+        sse::push_event(&mut frames, stream, seq, &serde_json::to_string(event).unwrap_or_default());
+    }
+    headers(stream).body(frames)
+}

@@ -1,0 +1,171 @@
+//! Attachments: claims by threads, and what is deleted when.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use kernel::{AttachmentId, Clock, ManualClock, ThreadId};
+use store::batch::Batch;
+use store::{AttachmentClaim, Kept, NewAttachment, NotKept, OwnerKind, StoredAttachment, UploadOfDay};
+use uuid::Uuid;
+
+use crate::support::World;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// A world whose time the test moves.
+async fn world() -> (Arc<ManualClock>, World) {
+    let clock = Arc::new(ManualClock::new(chrono::DateTime::UNIX_EPOCH + TimeDelta::days(20_000)));
+    (clock.clone(), World::at(clock).await)
+}
+
+fn new(id: AttachmentId, workspace: Uuid, workflow: Option<Uuid>) -> NewAttachment {
+    NewAttachment {
+        id,
+        workspace,
+        workflow,
+        owner_kind: OwnerKind::Anyone,
+        owner_id: None,
+        session: "s".to_owned(),
+        name: "a.txt".to_owned(),
+        mime_type: "text/plain".to_owned(),
+        size: 5,
+    }
+}
+
+async fn keep(world: &World, new: &NewAttachment, announced: bool, bytes: &[u8]) -> Result<Kept, NotKept> {
+    let mut writer = world.store.write_blob(world.uuid());
+    writer.write(bytes).await.unwrap();
+    let written = writer.end().await.unwrap();
+    let day = chrono::DateTime::UNIX_EPOCH.date_naive();
+    let today = UploadOfDay { day, counters: vec![("s".to_owned(), Some(12))] };
+    world.store.keep_attachment(new, announced, written, None, &today).await
+}
+
+/// An uploaded file without a workflow.
+async fn uploaded(world: &World) -> AttachmentId {
+    let id = world.ids.attachment().unwrap();
+    let kept = keep(world, &new(id, world.workspace().await, None), false, b"hello").await;
+    assert!(matches!(kept, Ok(Kept::Now(_))), "{kept:?}");
+    id
+}
+
+async fn stored(world: &World, id: AttachmentId) -> Option<StoredAttachment> {
+    world.store.attachments_named(&[id]).await.unwrap().pop()
+}
+
+async fn claim(world: &World, ids: &[AttachmentId], thread: ThreadId, owner: &str) -> AttachmentClaim {
+    let to = (thread, Uuid::from_u128(9));
+    world.store.claim_attachments(ids, to, (OwnerKind::Session, Some(owner))).await.unwrap()
+}
+
+#[tokio::test]
+async fn one_thread_gets_an_attachment_with_its_owner() {
+    let (_, world) = world().await;
+    let (id, thread, other) =
+        (uploaded(&world).await, world.ids.thread().unwrap(), world.ids.thread().unwrap());
+    assert_eq!(claim(&world, &[id], thread, "ada").await, AttachmentClaim::Claimed);
+    assert_eq!(
+        claim(&world, &[id], thread, "ada").await,
+        AttachmentClaim::Claimed,
+        "the same thread once more"
+    );
+    let both = [id, uploaded(&world).await];
+    assert_eq!(claim(&world, &both, other, "bob").await, AttachmentClaim::InUse);
+    let now = stored(&world, id).await.unwrap();
+    assert_eq!(
+        (now.owner_kind, now.owner_id.as_deref(), now.thread),
+        (OwnerKind::Session, Some("ada"), Some(thread))
+    );
+    assert_eq!(now.workflow, Some(Uuid::from_u128(9)));
+    assert_eq!(stored(&world, both[1]).await.unwrap().thread, None, "all or none");
+    assert_eq!(
+        claim(&world, &[both[1], world.ids.attachment().unwrap()], other, "bob").await,
+        AttachmentClaim::Deleted
+    );
+}
+
+#[tokio::test]
+async fn a_claim_without_a_message_is_void_after_five_minutes_or_released() {
+    let (clock, world) = world().await;
+    let (id, thread, other) =
+        (uploaded(&world).await, world.ids.thread().unwrap(), world.ids.thread().unwrap());
+    claim(&world, &[id], thread, "ada").await;
+    clock.advance(4 * MINUTE);
+    assert_eq!(claim(&world, &[id], other, "ada").await, AttachmentClaim::InUse);
+    clock.advance(2 * MINUTE);
+    assert_eq!(claim(&world, &[id], other, "ada").await, AttachmentClaim::Claimed);
+    world.store.release_attachments(&[id], thread).await.unwrap();
+    assert_eq!(stored(&world, id).await.unwrap().thread, Some(other), "of another thread it is not released");
+    world.store.release_attachments(&[id], other).await.unwrap();
+    assert_eq!(claim(&world, &[id], thread, "ada").await, AttachmentClaim::Claimed);
+    // With its message it stays.
+    let lease = world.writer().await;
+    world.commit(lease, &Batch { contained: vec![id.0], ..Batch::default() }).await.unwrap();
+    clock.advance(10 * MINUTE);
+    world.store.release_attachments(&[id], thread).await.unwrap();
+    assert_eq!(claim(&world, &[id], other, "ada").await, AttachmentClaim::InUse);
+    assert!(!world.store.delete_attachment(id).await.unwrap());
+}
+
+#[tokio::test]
+async fn what_no_message_contains_is_deleted_unless_it_was_just_claimed() {
+    let (clock, world) = world().await;
+    let (old, claimed, kept) = (uploaded(&world).await, uploaded(&world).await, uploaded(&world).await);
+    let thread = world.ids.thread().unwrap();
+    claim(&world, &[kept], thread, "ada").await;
+    let lease = world.writer().await;
+    world.commit(lease, &Batch { contained: vec![kept.0], ..Batch::default() }).await.unwrap();
+    clock.advance(25 * 60 * MINUTE);
+    let young = uploaded_later(&world).await;
+    claim(&world, &[claimed], thread, "ada").await;
+    let forget = async || world.store.forget_old_attachments(clock.now() - TimeDelta::days(1)).await.unwrap();
+    assert!(!forget().await);
+    let left = async |id| stored(&world, id).await.is_some();
+    assert_eq!(
+        [left(old).await, left(claimed).await, left(kept).await, left(young).await],
+        [false, true, true, true]
+    );
+    assert_eq!(world.count("blob_uses").await, "3");
+    clock.advance(6 * MINUTE);
+    forget().await;
+    assert_eq!([left(claimed).await, left(kept).await], [false, true]);
+}
+
+/// Another file, of another day.
+async fn uploaded_later(world: &World) -> AttachmentId {
+    let id = world.ids.attachment().unwrap();
+    world.store.announce_attachment(&new(id, world.workspace().await, None)).await.unwrap();
+    world.database.execute("DELETE FROM upload_days").await.unwrap();
+    keep(world, &new(id, world.workspace().await, None), true, b"later").await.unwrap();
+    id
+}
+
+#[tokio::test]
+async fn two_senders_of_one_address_store_one_file() {
+    let (_, world) = world().await;
+    let id = world.ids.attachment().unwrap();
+    let new = new(id, world.workspace().await, None);
+    world.store.announce_attachment(&new).await.unwrap();
+    let (first, second) =
+        tokio::join!(keep(&world, &new, true, b"hello"), keep(&world, &new, true, b"hello"));
+    let is_now = |kept: &Result<Kept, NotKept>| matches!(kept, Ok(Kept::Now(_)));
+    assert!(is_now(&first) != is_now(&second) && first.is_ok() && second.is_ok(), "{first:?} {second:?}");
+    assert!(matches!(keep(&world, &new, true, b"other").await, Err(NotKept::Other)));
+    assert_eq!((world.count("blobs").await, world.count("blob_uses").await), ("1".into(), "1".into()));
+    assert_eq!(world.database.scalar("SELECT bytes FROM upload_days").await, "5");
+    world.store.delete_attachment(id).await.unwrap();
+    assert!(matches!(keep(&world, &new, true, b"hello").await, Err(NotKept::Gone)));
+}
+
+#[tokio::test]
+async fn a_full_day_stores_nothing() {
+    let (_, world) = world().await;
+    uploaded(&world).await;
+    uploaded(&world).await;
+    let id = world.ids.attachment().unwrap();
+    let full = keep(&world, &new(id, world.workspace().await, None), false, b"hello").await;
+    assert!(matches!(full, Err(NotKept::Quota)), "{full:?}");
+    assert_eq!(stored(&world, id).await, None);
+    assert_eq!(world.database.scalar("SELECT bytes FROM upload_days").await, "10");
+}
