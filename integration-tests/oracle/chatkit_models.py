@@ -1,13 +1,22 @@
 """Reads what the chat sends with the models of the public package openai-chatkit.
 
-Lines of standard input are JSON: {"kind": "event" | "thread" | "items" | "threads" | "request", "value": …}. A value that its
+Lines of standard input are JSON: {"kind": …, "value": …}, with one of the kinds below. A value that its
 model refuses, or of which the model loses a member, is printed, and the exit code is 1.
 """
 
 import json
 import sys
 
-from chatkit.types import ChatKitReq, Page, Thread, ThreadItem, ThreadStreamEvent
+from chatkit.types import (
+    Attachment,
+    ChatKitReq,
+    Page,
+    SyncCustomActionResponse,
+    Thread,
+    ThreadItem,
+    ThreadStreamEvent,
+    TranscriptionResult,
+)
 from pydantic import TypeAdapter, ValidationError
 
 MODELS = {
@@ -16,6 +25,9 @@ MODELS = {
     "items": TypeAdapter(Page[ThreadItem]),
     "threads": TypeAdapter(Page[Thread]),
     "request": TypeAdapter(ChatKitReq),
+    "attachment": TypeAdapter(Attachment),
+    "acted": TypeAdapter(SyncCustomActionResponse),
+    "transcript": TypeAdapter(TranscriptionResult),
 }
 # Members that the service adds, which clients of the package ignore.
 OURS = {"error_code", "status", "reason", "storage_path"}

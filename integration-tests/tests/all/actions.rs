@@ -276,3 +276,19 @@ async fn a_queued_message_is_not_yet_part_of_an_action() {
     until("both end", async || t.scalar("SELECT count(*) FROM runs WHERE finished_at IS NULL").await == "0")
         .await;
 }
+
+#[tokio::test]
+async fn the_card_of_the_example_changes_itself() {
+    let t = TestService::start().await;
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/pictures.json");
+    let graph: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let workflow = t.workflow().graph(graph).published().create().await;
+    let told = events(&t.chat(&chat::create(&workflow, "hi")).await.text());
+    let item = &told.iter().find(|event| event["item"]["type"] == "widget").unwrap()["item"];
+    let button = &item["widget"]["children"][1]["children"][0]["onClickAction"];
+    let params = json!({"thread_id": item["thread_id"], "item_id": item["id"],
+                        "action": {"type": button["type"], "payload": button["payload"]}});
+    let answer = t.chat(&chat::ask(&workflow, "threads.sync_custom_action", params)).await;
+    let text = answer.value()["updated_item"]["widget"]["children"][0]["value"].clone();
+    assert_eq!(text, "You answered yes. Thank you.", "{}", answer.text());
+}

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use client::ChatOptions;
-use integration_tests::{TestService, chat, graphs};
+use integration_tests::{AnswerExt, TestService, chat, graphs};
 use serde_json::{Map, Value, json};
 use wire::chat::{ChatOperation, ChatRequest, Dialect, UserMessageInput};
 
@@ -95,7 +95,8 @@ fn read(lines: &[Value]) {
     let output = process.wait_with_output().unwrap();
     let found = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{found}");
-    assert!(found.contains(r#""event""#), "{found}");
+    let first = &lines[0]["kind"];
+    assert!(found.contains(&first.to_string()), "{found}");
 }
 
 #[tokio::test]
@@ -160,6 +161,105 @@ async fn every_event_and_every_answer_fits_the_public_models() {
             t.send("POST", "/api/chat", &headers, &chat::ask(&workflow, operation, params).to_string()).await;
         assert_eq!(answer.status, 200, "{}", answer.text());
         lines.push(json!({"kind": kind, "value": answer.json().unwrap()}));
+    }
+    read(&lines);
+}
+
+/// A card that an action changes, else an answer.
+fn desk() -> Value {
+    let card = |text: &str| json!({"type": "Card", "children": [{"type": "Text", "id": "t", "value": text}]});
+    json!({"format": "graph/1",
+        "nodes": [
+            {"name": "said", "type": "reply", "text": "You said: {{ inputs.message }}"},
+            {"name": "card", "type": "widget", "key": "card", "widget": card("new")},
+            {"name": "acted", "type": "widget", "key": "{{ inputs.action.key }}", "widget": card("{{ inputs.action.payload.to }}")},
+        ],
+        "edges": [{"from": "START", "cases": [{"when": "inputs.action", "to": "acted"}], "else": "said"},
+                  {"from": "said", "to": "card"}, {"from": ["card", "acted"], "to": "END"}]})
+}
+
+#[tokio::test]
+async fn requests_of_the_public_models_are_served() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().graph(desk()).published().create().await;
+    t.execute("UPDATE workflows SET chat = '{\"transcription\": {\"model\": \"practice/transcribe\"}}'")
+        .await;
+    let client = t.visitor();
+    client.say(&workflow.id, "hi").await.unwrap();
+    let cookie = format!("callboard_visitor={}", client.cookie("callboard_visitor").unwrap());
+    let headers = [("content-type", "application/json"), ("cookie", cookie.as_str())];
+    let mut lines = Vec::new();
+    let mut ask = async |kind: &str, params: Value| {
+        lines.push(
+            json!({"kind": "request", "value": {"type": kind, "params": params, "metadata": {"a": 1}}}),
+        );
+        let mut body = chat::ask(&workflow, kind, params);
+        body["metadata"] = json!({"a": 1});
+        t.send("POST", "/api/chat", &headers, &body.to_string()).await
+    };
+    let made = ask("attachments.create", json!({"name": "a.txt", "size": 5, "mime_type": "text/plain"}))
+        .await
+        .value();
+    let address =
+        made["upload_descriptor"]["url"].as_str().unwrap().split_once("/api/").unwrap().1.to_owned();
+    let sent = t.send("PUT", &format!("/api/{address}"), &[], "hello").await;
+    let spare = ask("attachments.create", json!({"name": "b.png", "size": 5, "mime_type": "image/png"}))
+        .await
+        .value();
+    let deleted = ask("attachments.delete", json!({"attachment_id": spare["id"]})).await;
+    assert_eq!((sent.status, deleted.value()), (200, json!({})));
+    let input = json!({"content": [{"type": "input_text", "text": "hi"},
+                                   {"type": "input_tag", "id": "x", "text": "Ada", "data": {}, "group": "g", "interactive": true}],
+                       "attachments": [made["id"]], "quoted_text": "q",
+                       "inference_options": {"tool_choice": {"id": "t"}, "model": "m"}});
+    let mut plain = input.clone();
+    plain["attachments"] = json!([]);
+    let told = integration_tests::events(&ask("threads.create", json!({"input": input})).await.text());
+    let item = |kind: &str| told.iter().find(|event| event["item"]["type"] == kind).unwrap()["item"].clone();
+    let (message, card) = (item("user_message"), item("widget"));
+    let (thread, widget) = (message["thread_id"].clone(), card["id"].clone());
+    let added = ask("threads.add_user_message", json!({"thread_id": thread, "input": plain})).await;
+    assert_eq!(added.status, 200, "{}", added.text());
+    let action = json!({"type": "change", "payload": {"to": "other"}});
+    let acted =
+        ask("threads.sync_custom_action", json!({"thread_id": thread, "item_id": widget, "action": action}))
+            .await;
+    let streamed =
+        ask("threads.custom_action", json!({"thread_id": thread, "item_id": widget, "action": action})).await;
+    assert_eq!((acted.status, streamed.status), (200, 200), "{} {}", acted.text(), streamed.text());
+    let audio = json!({"audio_base64": "cHJhY3RpY2U6aGk=", "mime_type": "audio/webm;codecs=opus"});
+    let transcript = ask("input.transcribe", audio).await;
+    assert_eq!(transcript.value(), json!({"text": "hi"}));
+    for (kind, params) in [
+        ("threads.retry_after_item", json!({"thread_id": thread, "item_id": message["id"]})),
+        ("threads.get_by_id", json!({"thread_id": thread})),
+        ("threads.list", json!({"limit": 5, "order": "asc"})),
+        ("items.list", json!({"thread_id": thread, "limit": 5, "order": "asc"})),
+        ("threads.update", json!({"thread_id": thread, "title": "T"})),
+        ("items.feedback", json!({"thread_id": thread, "item_ids": [message["id"]], "kind": "positive"})),
+        ("threads.delete", json!({"thread_id": thread})),
+    ] {
+        let answer = ask(kind, params).await;
+        assert_eq!(answer.status, 200, "{kind}: {}", answer.text());
+    }
+    // Not served yet.
+    for (kind, params) in [
+        ("threads.add_client_tool_output", json!({"thread_id": thread, "result": {}})),
+        (
+            "threads.add_structured_input",
+            json!({"thread_id": thread, "item_id": "msg_1", "input": {"answers": {}}}),
+        ),
+    ] {
+        assert_eq!(ask(kind, params).await.refusal(), "422 chat.type_unsupported", "{kind}");
+    }
+    for (kind, value) in [
+        ("attachment", made.clone()),
+        ("attachment", spare),
+        ("attachment", sent.value()),
+        ("acted", acted.value()),
+        ("transcript", transcript.value()),
+    ] {
+        lines.push(json!({"kind": kind, "value": value}));
     }
     read(&lines);
 }

@@ -97,12 +97,12 @@ async fn a_chat_request_of_an_unknown_type_is_told_the_near_one() {
     let workflow = t.workflow().published().create().await;
     let mut lines = Vec::new();
     for kind in
-        ["thread.create", "threads.add_message", "threads.lists", "threads.custom_action", "hello", ""]
+        ["thread.create", "threads.add_message", "threads.lists", "threads.add_structured_input", "hello", ""]
     {
         let mut body = chat::create(&workflow, "hi");
         body["type"] = json!(kind);
         let answer = t.chat(&body).await;
-        let later = kind == "threads.custom_action";
+        let later = kind == "threads.add_structured_input";
         let code = if later { "chat.type_unsupported" } else { "chat.invalid_request" };
         assert_eq!(answer.refusal(), format!("422 {code}"));
         lines.push(format!("{kind}: {}", told(&answer)));
@@ -111,7 +111,7 @@ async fn a_chat_request_of_an_unknown_type_is_told_the_near_one() {
     thread.create: /type | unknown | is not a chat request type | did you mean `threads.create`?
     threads.add_message: /type | unknown | is not a chat request type | did you mean `threads.add_user_message`?
     threads.lists: /type | unknown | is not a chat request type | did you mean `threads.list`?
-    threads.custom_action: /type | unsupported | `threads.custom_action` is not supported by this version | -
+    threads.add_structured_input: /type | unsupported | `threads.add_structured_input` is not supported by this version | -
     hello: /type | unknown | is not a chat request type | `threads.create` or `threads.add_user_message`
     : /type | unknown | is not a chat request type | `threads.create` or `threads.add_user_message`
     ");

@@ -43,7 +43,9 @@ async fn a_new_workflow_is_201_with_its_whole_record() {
       "chat": {
         "busy": "enqueue",
         "models": [],
-        "start_prompts": []
+        "start_prompts": [],
+        "transcription": null,
+        "uploads": true
       },
       "created_at": "[time]",
       "description": "Sorts.",
@@ -192,7 +194,9 @@ async fn publishing_makes_a_share_url_and_publishing_again_changes_the_login() {
       "chat": {
         "busy": "enqueue",
         "models": [],
-        "start_prompts": []
+        "start_prompts": [],
+        "transcription": null,
+        "uploads": true
       },
       "created_at": "[time]",
       "description": null,
@@ -228,8 +232,10 @@ async fn publishing_makes_a_share_url_and_publishing_again_changes_the_login() {
     {
       "chat": {
         "busy": "enqueue",
+        "dictation": false,
         "models": [],
-        "start_prompts": []
+        "start_prompts": [],
+        "uploads": true
       },
       "description": null,
       "id": "[id]",

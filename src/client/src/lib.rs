@@ -25,6 +25,7 @@ mod stream;
 mod threads;
 mod triggers;
 mod turn;
+mod upload;
 mod workflows;
 mod workspaces;
 

@@ -44,6 +44,13 @@ pub enum Part {
     Image(Image),
 }
 
+impl Part {
+    /// Whether it is an image.
+    pub(crate) const fn is_image(&self) -> bool {
+        matches!(self, Self::Image(_))
+    }
+}
+
 /// A picture for a model.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Image {

@@ -281,7 +281,10 @@ fn bad_requests_are_told_everything_at_once() {
     assert_eq!(pointers(json!({})), ["/type required"]);
     assert_eq!(pointers(json!({"type": 1})), ["/type type"]);
     assert_eq!(pointers(json!({"type": "threads.explode", "params": {}})), ["/type unknown"]);
-    assert_eq!(pointers(json!({"type": "threads.custom_action", "params": {}})), ["/type unsupported"]);
+    assert_eq!(
+        pointers(json!({"type": "threads.add_structured_input", "params": {}})),
+        ["/type unsupported"]
+    );
     assert_eq!(pointers(json!({"type": "threads.create"})), ["/params required"]);
     assert_eq!(
         pointers(json!({"type": "threads.add_user_message", "metadata": 1, "params": {}})),

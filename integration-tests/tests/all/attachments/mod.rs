@@ -60,7 +60,7 @@ fn picture(format: ImageFormat, width: u32, height: u32, colour: [u8; 3]) -> Vec
 }
 
 /// A red PNG of 64 by 48 pixels.
-fn red() -> Vec<u8> {
+pub(crate) fn red() -> Vec<u8> {
     picture(ImageFormat::Png, 64, 48, [220, 20, 20])
 }
 

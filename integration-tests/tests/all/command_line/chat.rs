@@ -221,3 +221,32 @@ async fn a_terminal_is_not_driven_by_what_a_workflow_says() {
     let piped = terminal.does(&["chat", &workflow.handle, "hi"]).await;
     assert_eq!(piped, format!("{evil}\n"), "a program gets it as it is");
 }
+
+#[tokio::test]
+async fn files_are_attached_to_the_first_message() {
+    let t = TestService::start().await;
+    let ask =
+        json!({"name": "answer", "type": "llm", "model": "practice/assistant", "messages": "{{ messages }}"});
+    let say = json!({"name": "say", "type": "reply", "text": "{{ results.answer.text }}"});
+    let workflow = t.workflow().graph(graphs::chain(&[ask, say], None)).published().create().await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(path("red.png"), crate::attachments::red()).unwrap();
+    std::fs::write(path("page.html"), "<!doctype html>").unwrap();
+    let terminal = Terminal::of(&t);
+    let said =
+        terminal.run(&["chat", &workflow.handle, "Which colour is it?", "--attach", &path("red.png")]).await;
+    assert!(said.status == Some(0) && said.out.contains("red"), "{} {}", said.out, said.err);
+    let alone = terminal.run(&["chat", &workflow.handle, "--attach", &path("red.png")]).await;
+    assert!(alone.status == Some(0) && alone.out.contains("red"), "{} {}", alone.out, alone.err);
+    let refused = terminal.run(&["chat", &workflow.handle, "x", "--attach", &path("page.html")]).await;
+    assert!(
+        refused.status == Some(1) && refused.err.contains("(attachment.type_not_allowed)"),
+        "{}",
+        refused.err
+    );
+    assert!(refused.err.contains("page.html"), "{}", refused.err);
+    let gone = terminal.run(&["chat", &workflow.handle, "x", "--attach", &path("none.txt")]).await;
+    assert!(gone.status == Some(2) && gone.err.contains("none.txt"), "{}", gone.err);
+    assert_eq!(t.scalar("SELECT count(*) FROM attachments WHERE contained").await, "2");
+}

@@ -1,5 +1,6 @@
 //! The pages, in a real browser.
 
+mod files;
 mod history;
 mod hostile;
 mod landing;
@@ -22,7 +23,7 @@ const SLOWLY: Duration = Duration::from_millis(2);
 async fn open(t: &TestService, workflow: &Workflow) -> Browser {
     let browser = Browser::start().await;
     browser.goto(&address(t, workflow)).await;
-    browser.until("document.querySelector('textarea')").await;
+    browser.until("document.querySelector('#callboard-message')").await;
     browser
 }
 
@@ -33,7 +34,7 @@ fn address(t: &TestService, workflow: &Workflow) -> String {
 /// Says something, as somebody would.
 async fn say(browser: &Browser, text: &str) {
     let before = browser.js("return document.querySelectorAll('.bubble').length").await;
-    browser.write("textarea", text).await;
+    browser.write("#callboard-message", text).await;
     browser.press("\u{E007}").await;
     browser.until(&format!("document.querySelectorAll('.bubble').length > {before}")).await;
 }

@@ -77,7 +77,7 @@ async fn a_keyboard_is_enough() {
     idle(&browser).await;
     browser.until("document.querySelectorAll('.thread').length === 1").await;
     let mut reached = Vec::new();
-    for _ in 0..18 {
+    for _ in 0..24 {
         browser.key(Key::Tab).await;
         let name = browser
             .js("const e = document.activeElement; return e.ariaLabel || e.innerText.split('\\n')[0] || e.id")
@@ -104,7 +104,10 @@ async fn a_keyboard_is_enough() {
             "Code, js",
             "Table",
             "Copy the reply",
+            "Good reply",
+            "Bad reply",
             "Ask for another answer",
+            "Attach files",
             "callboard-message"
         ]
     );

@@ -365,7 +365,7 @@ async fn a_widget_grows_while_it_is_shown_and_is_the_same_after_a_reload() {
         let buttons = "return [...document.querySelectorAll('.message.widget button')]
                        .filter((b) => b.textContent.trim() && b.offsetParent)
                        .map((b) => `${b.textContent.trim()} ${b.disabled}`).join()";
-        assert_eq!(browser.js(buttons).await, "Cancel it true,Show it false");
+        assert_eq!(browser.js(buttons).await, "Cancel it false,Show it false");
     };
     seen().await;
     let event = "document.addEventListener('callboard-action', (e) => { window.acted = e.detail.action.type; });

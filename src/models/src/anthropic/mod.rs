@@ -13,7 +13,7 @@ use kernel::{Clock, Secret};
 use net::Client;
 
 use self::answer::Answer;
-use super::transport::{Body, Endpoint, KeyAs, Sending};
+use super::transport::{Endpoint, KeyAs, Sending, body_of};
 use super::{Model, ModelAnswer, ModelError, ModelRequest, Pieces};
 
 /// Where the API is, unless the operator says otherwise.
@@ -54,12 +54,12 @@ impl Anthropic {
 #[async_trait]
 impl Model for Anthropic {
     async fn call(&self, request: &ModelRequest, pieces: &dyn Pieces) -> Result<ModelAnswer, ModelError> {
-        let (body, answers_by) = body::write(request);
+        let (body, answers_by) = body_of(request, body::write).await?;
         let sending = Sending {
             path: &["messages"],
             query: None,
             headers: &[("anthropic-version", VERSION)],
-            body: Body::Json(body),
+            body,
             idempotency_key: request.idempotency_key.as_deref(),
         };
         self.0.converse(sending, Answer::new(answers_by), pieces).await

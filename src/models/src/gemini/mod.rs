@@ -17,7 +17,7 @@ use kernel::{Clock, Secret};
 use net::Client;
 
 use self::answer::Answer;
-use super::transport::{Body, Endpoint, KeyAs, Sending};
+use super::transport::{Body, Endpoint, KeyAs, Sending, body_of};
 use super::{
     EmbedRequest, Embeddings, Model, ModelAnswer, ModelError, ModelRequest, NoPieces, Pieces,
     TranscribeRequest, Transcript,
@@ -65,12 +65,13 @@ fn resource(model: &str) -> String {
 #[async_trait]
 impl Model for Gemini {
     async fn call(&self, request: &ModelRequest, pieces: &dyn Pieces) -> Result<ModelAnswer, ModelError> {
+        let (body, ()) = body_of(request, |request| (body::write(request), ())).await?;
         let method = format!("{}:streamGenerateContent", resource(&request.model));
         let sending = Sending {
             path: &method.split('/').collect::<Vec<_>>(),
             query: Some("alt=sse"),
             headers: &[],
-            body: Body::Json(body::write(request)),
+            body,
             idempotency_key: request.idempotency_key.as_deref(),
         };
         self.0.converse(sending, Answer::default(), pieces).await

@@ -17,7 +17,7 @@ use kernel::{Clock, Secret};
 use net::Client;
 
 use self::answer::Answer;
-use super::transport::{Body, Endpoint, KeyAs, Sending};
+use super::transport::{Body, Endpoint, KeyAs, Sending, body_of};
 use super::{
     EmbedRequest, Embeddings, Model, ModelAnswer, ModelError, ModelRequest, Pieces, TranscribeRequest,
     Transcript,
@@ -60,11 +60,12 @@ impl OpenAi {
 #[async_trait]
 impl Model for OpenAi {
     async fn call(&self, request: &ModelRequest, pieces: &dyn Pieces) -> Result<ModelAnswer, ModelError> {
+        let (body, ()) = body_of(request, |request| (body::write(request), ())).await?;
         let sending = Sending {
             path: &["chat", "completions"],
             query: None,
             headers: &[],
-            body: Body::Json(body::write(request)),
+            body,
             idempotency_key: request.idempotency_key.as_deref(),
         };
         self.0.converse(sending, Answer::default(), pieces).await

@@ -16,7 +16,7 @@ pub(super) use self::assembly::{Assembly, Call, MOST_CALLS, Wrong};
 use self::events::{Item, Items};
 pub(super) use self::form::{Form, FormFile};
 pub(super) use self::refusal::{kind_of_error, said_in};
-use super::{ModelAnswer, ModelError, ModelErrorKind, Pieces};
+use super::{ModelAnswer, ModelError, ModelErrorKind, ModelRequest, Part, Pieces};
 
 /// A model writes while it sends: no least rate, no time in all (that is the node's), but an end of patience.
 const LIMITS: Limits = Limits {
@@ -53,7 +53,28 @@ pub(super) struct Endpoint {
 /// What a request contains.
 pub(super) enum Body {
     Json(Value),
+    /// JSON that is written already.
+    Written(String),
     Form(Form),
+}
+
+/// Writes the body of a call. With images it has megabytes, and is written away from the thread that other runs share.
+pub(super) async fn body_of<T: Send + 'static>(
+    request: &ModelRequest,
+    write: fn(&ModelRequest) -> (Value, T),
+) -> Result<(Body, T), ModelError> {
+    let has_images = request.messages.iter().flat_map(|message| &message.parts).any(Part::is_image);
+    if !has_images {
+        let (body, rest) = write(request);
+        return Ok((Body::Json(body), rest));
+    }
+    let request = request.clone();
+    let writing = tokio::task::spawn_blocking(move || {
+        let (body, rest) = write(&request);
+        (Body::Written(body.to_string()), rest)
+    });
+    let failed = |_| error(ModelErrorKind::Unavailable, "the request could not be written".to_owned());
+    writing.await.map_err(failed)
 }
 
 /// One request.
@@ -191,7 +212,7 @@ impl Endpoint {
             url.set_query(sending.query);
         }
         let content_type = match &sending.body {
-            Body::Json(_) => "application/json",
+            Body::Json(_) | Body::Written(_) => "application/json",
             Body::Form(form) => &form.content_type,
         };
         let mut request = Request::new(Method::POST, url.as_str())
@@ -213,6 +234,7 @@ impl Endpoint {
         }
         Ok(match sending.body {
             Body::Json(body) => request.body(body.to_string()),
+            Body::Written(body) => request.body(body),
             Body::Form(form) => request.body(form.bytes),
         })
     }

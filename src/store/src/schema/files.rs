@@ -10,7 +10,7 @@ diesel::table! {
         session -> Text,
         name -> Text,
         mime_type -> Text,
-        size -> BigInt,
+        size -> Int8,
         digest -> Nullable<Bytea>,
         preview -> Nullable<Bytea>,
         width -> Nullable<Int4>,

@@ -43,6 +43,7 @@ pub fn in_path(path: &str, name: &str) -> Option<&'static str> {
         ("/api/auth/sessions/", "The id of a sign-in."),
         ("/api/chat/streams/", "A stream's id."),
         ("/api/chat/threads/", "A thread's id."),
+        ("/api/chat/attachments/", "An attachment's id."),
         ("/chat/", "A workflow's UUID."),
     ];
     let by_name = BY_NAME.iter().find(|(known, _)| *known == name);

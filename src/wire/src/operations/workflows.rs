@@ -207,7 +207,9 @@ mod examples {
   "chat": {
     "start_prompts": [],
     "models": [],
-    "busy": "enqueue"
+    "busy": "enqueue",
+    "uploads": true,
+    "transcription": null
   },
   "max_concurrent_runs": null,
   "created_at": "2026-01-01T12:00:00.000Z",
@@ -243,7 +245,9 @@ mod examples {
   "chat": {
     "start_prompts": [],
     "models": [],
-    "busy": "enqueue"
+    "busy": "enqueue",
+    "uploads": true,
+    "dictation": false
   }
 }"#;
 

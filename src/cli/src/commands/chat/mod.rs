@@ -4,6 +4,7 @@ mod talk;
 mod teller;
 
 use std::io::{IsTerminal, Read};
+use std::path::PathBuf;
 
 use clap::Args;
 use rustyline::DefaultEditor;
@@ -27,6 +28,9 @@ pub(crate) struct Chat {
     workflow: String,
     /// Message to send; prompted for unless given. `-`, or standard input that is not a terminal, is read as the message.
     message: Option<String>,
+    /// Attach a file to the message; may be given up to 10 times.
+    #[arg(long, value_name = "FILE")]
+    attach: Vec<PathBuf>,
     /// Continue this thread.
     #[arg(long, value_name = "ID")]
     thread: Option<String>,
@@ -51,7 +55,8 @@ impl Chat {
 
     fn chat(self, options: &ClientOptions) -> Result<(), Failure> {
         let session = options.session_in(&self.place)?;
-        let asks = self.message.is_none() && std::io::stdin().is_terminal() && stdout_is_seen();
+        let says = self.message.is_some() || !self.attach.is_empty();
+        let asks = !says && std::io::stdin().is_terminal() && stdout_is_seen();
         if asks && session.output == Output::Json {
             return Err(Failure::usage("--output json needs a message, as an argument or on standard input"));
         }
@@ -60,6 +65,9 @@ impl Chat {
         let partner = runtime.block_on(self.partner(&session))?;
         let interrupts = runtime.block_on(async { Interrupts::listen() })?;
         let mut talk = Talk::new(&session, partner.id, self.thread.clone(), interrupts);
+        for path in &self.attach {
+            runtime.block_on(talk.attach(path))?;
+        }
         let ended = match message {
             Some(message) => runtime.block_on(talk.say(&message)),
             None => {
@@ -85,6 +93,7 @@ impl Chat {
     fn message(&self) -> Result<String, Failure> {
         let message = match self.message.as_deref() {
             Some(message) if message != "-" => message.to_owned(),
+            None if !self.attach.is_empty() => String::new(),
             _ => {
                 let mut message = String::new();
                 std::io::stdin()
@@ -94,7 +103,7 @@ impl Chat {
                 message.trim_end_matches(['\n', '\r']).to_owned()
             }
         };
-        if message.trim().is_empty() {
+        if message.trim().is_empty() && self.attach.is_empty() {
             Err(Failure::usage("there is no message to send"))
         } else {
             Ok(message)

@@ -1,10 +1,11 @@
 //! A conversation, turn by turn.
 
+use std::path::Path;
 use std::pin::pin;
 
 use client::{ChatOptions, ResumingChat};
 use serde_json::Map;
-use wire::chat::{ChatOperation, ChatRequest, UserMessageInput};
+use wire::chat::{AttachmentRef, ChatOperation, ChatRequest, UserMessageInput};
 
 use super::teller::Teller;
 use crate::commands::signals::Interrupts;
@@ -17,6 +18,8 @@ pub(crate) struct Talk<'a> {
     session: &'a Session,
     workflow_id: String,
     thread: Option<String>,
+    /// Files of the next message.
+    attachments: Vec<AttachmentRef>,
     interrupts: Interrupts,
 }
 
@@ -37,7 +40,7 @@ impl<'a> Talk<'a> {
         thread: Option<String>,
         interrupts: Interrupts,
     ) -> Self {
-        Self { session, workflow_id, thread, interrupts }
+        Self { session, workflow_id, thread, attachments: Vec::new(), interrupts }
     }
 
     /// The thread, once it is known.
@@ -45,10 +48,29 @@ impl<'a> Talk<'a> {
         self.thread.as_deref()
     }
 
+    /// Uploads a file for the next message.
+    pub(crate) async fn attach(&mut self, path: &Path) -> Result<(), Failure> {
+        let shown = path.display();
+        let unreadable = |error| Failure::usage(format!("the file {shown} cannot be read: {error}"));
+        let bytes = std::fs::read(path).map_err(unreadable)?;
+        let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+        let uploaded = self.session.client.upload(&self.workflow_id, &name, &bytes).await;
+        let attachment = uploaded.map_err(|error| {
+            let complaint = self.session.complaint(error);
+            Failure::from(complaint.hint(format!("The file is {shown}.")))
+        })?;
+        self.attachments.push(AttachmentRef::Id(attachment.id));
+        Ok(())
+    }
+
     /// Says something and shows what is answered as it comes, over lost connections. Ctrl-C stops the turn; a second one
     /// leaves without waiting for that.
     pub(crate) async fn say(&mut self, message: &str) -> Result<Ended, Failure> {
-        let input = UserMessageInput::text(message);
+        let attachments = std::mem::take(&mut self.attachments);
+        let mut input = UserMessageInput { attachments, ..UserMessageInput::text(message) };
+        if message.is_empty() {
+            input.content.clear();
+        }
         let operation = match &self.thread {
             Some(thread) => ChatOperation::AddUserMessage { thread_id: thread.clone(), input },
             None => ChatOperation::CreateThread { input },

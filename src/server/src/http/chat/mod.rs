@@ -119,14 +119,11 @@ async fn chat(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<
     }
 }
 
-/// The permit of a body that is, or may be, larger than most requests; `None` for other bodies. What the request is, its body says.
+/// The permit of a body that is larger than most requests may be; `None` for other bodies. What the request is, its body says.
 fn large_body(app: &App, request: &HttpRequest) -> ApiResult<Option<UploadPermit>> {
     let limit = u64::try_from(body::BODY_LIMIT).unwrap_or(u64::MAX);
-    match attachments::declared(request) {
-        Some(declared) if declared <= limit => return Ok(None),
-        Some(_) => {}
-        None if request.headers().contains_key(header::TRANSFER_ENCODING) => {}
-        None => return Ok(None),
+    if attachments::declared(request).is_none_or(|declared| declared <= limit) {
+        return Ok(None);
     }
     let network = auth::peer::network(app.client_address(request));
     let permit = app.recording_permits().acquire(vec![(network.to_string(), RECORDINGS_PER_NETWORK)]);
