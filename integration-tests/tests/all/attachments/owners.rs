@@ -85,8 +85,8 @@ async fn without_a_workflow_a_credential_or_a_cookie_is_needed() {
     // The first message that names it takes it.
     let used = say(&t, &workflow, &id_of(&by_token.value()), &[]).await;
     assert_eq!(used.status, 200, "{}", used.text());
-    let first = send(&t, &format!("?workflow_id={}", workflow.id), &[]).await;
-    let cookie = cookie(&first);
+    let hello = || chat::create(&workflow, "hi");
+    let cookie = cookie(&t.chat(&hello()).await);
     let by_cookie = send(&t, "", &[("cookie", &cookie)]).await;
     assert_eq!(by_cookie.status, 200, "{}", by_cookie.text());
     let foreign = [("cookie", cookie.as_str()), ("origin", "https://evil.example")];
@@ -94,8 +94,7 @@ async fn without_a_workflow_a_credential_or_a_cookie_is_needed() {
     let with_workflow = format!("?workflow_id={}", workflow.id);
     assert_eq!(send(&t, &with_workflow, &foreign).await.refusal(), "403 auth.origin_mismatch");
     let id = id_of(&by_cookie.value());
-    let other = send(&t, &with_workflow, &[]).await;
-    let other = self::cookie(&other);
+    let other = self::cookie(&t.chat(&hello()).await);
     assert_eq!(say(&t, &workflow, &id, &[("cookie", &other)]).await.refusal(), "404 attachment.not_found");
     assert_eq!(say(&t, &workflow, &id, &[("cookie", &cookie)]).await.status, 200);
 }
@@ -147,7 +146,9 @@ async fn only_its_owner_deletes_an_attachment_that_no_message_contains() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let delete = |id: &str| chat::ask(&workflow, "attachments.delete", json!({"attachment_id": id}));
-    let upload = send(&t, &format!("?workflow_id={}", workflow.id), &[]).await;
+    let with_workflow = format!("?workflow_id={}", workflow.id);
+    let cookie = cookie(&t.chat(&chat::create(&workflow, "hi")).await);
+    let upload = send(&t, &with_workflow, &[("cookie", &cookie)]).await;
     let id = id_of(&upload.value());
     let stranger: Client = t.visitor();
     stranger.say(&workflow.id, "hi").await.unwrap();
@@ -161,4 +162,18 @@ async fn only_its_owner_deletes_an_attachment_that_no_message_contains() {
     let read: Value =
         t.chat(&chat::ask(&workflow, "threads.get_by_id", json!({"thread_id": thread}))).await.value();
     assert_eq!(read["items"]["data"][0]["attachments"][0]["id"], *id, "it is still there");
+}
+
+#[tokio::test]
+async fn files_that_a_browser_sends_before_it_has_a_cookie_are_its_messages() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let with_workflow = format!("?workflow_id={}", workflow.id);
+    let (first, second) = (send(&t, &with_workflow, &[]).await, send(&t, &with_workflow, &[]).await);
+    assert_eq!((first.header("set-cookie"), second.header("set-cookie")), (None, None));
+    let ids = [id_of(&first.value()), id_of(&second.value())];
+    let said = t.chat(&message(&workflow, None, "look", &[&ids[0], &ids[1]])).await;
+    assert_eq!(said.status, 200, "{}", said.text());
+    let owners = "SELECT count(DISTINCT owner_id) || ' ' || min(owner_kind) FROM attachments";
+    assert_eq!(t.scalar(owners).await, "1 visitor", "that of the thread");
 }

@@ -55,7 +55,9 @@ async fn files_are_attached_seen_by_the_model_and_there_after_a_reload() {
     browser.assert_accessible("a message with files on a phone, dark").await;
     browser.reload().await;
     browser.until(shown).await;
-    say(&browser, "When did order 7 leave?").await;
+    // Enter begins a new line on a phone.
+    browser.write("#callboard-message", "When did order 7 leave?").await;
+    browser.click(".send").await;
     replied(&browser, "Monday").await;
     browser.finish().await;
 }

@@ -95,9 +95,11 @@ async fn a_keyboard_is_enough() {
             "Send",
             "Go to the message box",
             "New conversation",
+            "Search conversations by title",
             "Tell me",
             "Rename “Tell me”",
             "Delete “Tell me”",
+            "Export conversation",
             "Conversation",
             "a link",
             "Copy",
@@ -113,7 +115,7 @@ async fn a_keyboard_is_enough() {
     );
     // Rename, by keys alone.
     browser.js("document.querySelector('.new').focus()").await;
-    for _ in 0..2 {
+    for _ in 0..3 {
         browser.key(Key::Tab).await;
     }
     browser.key(Key::Enter).await;

@@ -14,13 +14,13 @@ const CLAIM_LIMIT: TimeDelta = TimeDelta::minutes(5);
 /// Attachments that are deleted at once.
 const PART: i64 = 500;
 
-/// Gives attachments `$1` to thread `$2` of workflow `$3` at `$4`. One that was uploaded without a workflow gets the owner of the thread,
-/// which is `$6` and `$7` if the thread does not exist yet.
+/// Gives attachments `$1` to thread `$2` of workflow `$3` at `$4`. One without an owner gets that of the thread, which is `$6`
+/// and `$7` if the thread does not exist yet.
 const CLAIM: &str = "
     UPDATE attachments a SET thread_id = $2, workflow_id = $3, attached_at = $4,
-        owner_kind = CASE WHEN a.workflow_id IS NOT NULL THEN a.owner_kind
+        owner_kind = CASE WHEN a.owner_kind <> 'anyone' THEN a.owner_kind
             ELSE coalesce((SELECT t.owner_kind FROM threads t WHERE t.id = $2), $6) END,
-        owner_id = CASE WHEN a.workflow_id IS NOT NULL THEN a.owner_id
+        owner_id = CASE WHEN a.owner_kind <> 'anyone' THEN a.owner_id
             WHEN EXISTS (SELECT FROM threads t WHERE t.id = $2) THEN (SELECT t.owner_id FROM threads t WHERE t.id = $2)
             ELSE $7 END
     WHERE id = ANY($1) AND digest IS NOT NULL

@@ -10,11 +10,10 @@ use wire::ErrorCode;
 use wire::chat::Attachment;
 
 use super::super::access::Access;
-use super::super::cookie;
 use super::preview::signed;
 use super::receive::{Body, FilePart, Pace, check_encoding, declared, is_form, raw};
 use super::records::Links;
-use super::uploader::{self, Caller, network_of};
+use super::uploader::{self, network_of};
 use crate::http::App;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::Anyone;
@@ -26,14 +25,10 @@ pub(in crate::http::chat) async fn announce(
     request: &HttpRequest,
     (name, mime_type, size): (&str, &str, u64),
 ) -> ApiResult<HttpResponse> {
-    let Caller { uploader, fresh } = uploader::of_chat(app, request, access)?;
+    let uploader = uploader::of_chat(app, request, access)?;
     app.chat().check_room(uploader.workspace)?;
     let stored = app.uploads().announce(uploader, name, mime_type, size).await?;
-    let mut response = HttpResponse::Ok();
-    if let Some(fresh) = fresh {
-        response.cookie(cookie::make(app, &fresh, request));
-    }
-    Ok(response.json(Links::of(app, request).announced(&stored)))
+    Ok(HttpResponse::Ok().json(Links::of(app, request).announced(&stored)))
 }
 
 /// Stores the bytes of an announced file, sent raw or as the part `file` of a form.

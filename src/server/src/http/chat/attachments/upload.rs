@@ -3,10 +3,9 @@
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
 
-use super::super::cookie;
 use super::receive::{Body, FilePart, Pace, check_encoding, declared};
 use super::records::Links;
-use super::uploader::{self, Caller};
+use super::uploader;
 use crate::http::App;
 use crate::http::error::ApiResult;
 use crate::http::guard::Anyone;
@@ -30,7 +29,7 @@ pub(in crate::http::chat) async fn upload(
 
 async fn store(app: &App, request: &HttpRequest, body: Body) -> ApiResult<HttpResponse> {
     check_encoding(request)?;
-    let Caller { uploader, fresh } = uploader::judge(app, request).await?;
+    let uploader = uploader::judge(app, request).await?;
     app.chat().check_room(uploader.workspace)?;
     let _permit = uploader::permit(app, &uploader.session, &uploader.network, uploader.workspace)?;
     let mut pace = Pace::new(&**app.clock());
@@ -39,9 +38,5 @@ async fn store(app: &App, request: &HttpRequest, body: Body) -> ApiResult<HttpRe
     let mut upload = app.uploads().begin(uploader, &part.name(), least).await?;
     part.receive(&mut upload, &mut pace).await?;
     let stored = upload.finish().await?;
-    let mut response = HttpResponse::Ok();
-    if let Some(fresh) = fresh {
-        response.cookie(cookie::make(app, &fresh, request));
-    }
-    Ok(response.json(Links::of(app, request).attachment(&stored)))
+    Ok(HttpResponse::Ok().json(Links::of(app, request).attachment(&stored)))
 }

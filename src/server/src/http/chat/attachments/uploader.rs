@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use actix_web::HttpRequest;
 use actix_web::http::header;
 use auth::principal::Principal;
-use auth::visitor::Visitor;
 use control::uploads::Uploader;
 use store::{DEFAULT_WORKSPACE, OwnerKind};
 use uuid::Uuid;
@@ -22,14 +21,8 @@ use crate::http::{App, cors, session};
 /// The header that names the workflow.
 const WORKFLOW: &str = "x-workflow-id";
 
-/// Who uploads, and the visitor whose cookie the answer sets.
-pub(super) struct Caller {
-    pub(super) uploader: Uploader,
-    pub(super) fresh: Option<Visitor>,
-}
-
 /// Judges the caller of a direct upload.
-pub(super) async fn judge(app: &App, request: &HttpRequest) -> ApiResult<Caller> {
+pub(super) async fn judge(app: &App, request: &HttpRequest) -> ApiResult<Uploader> {
     app.chat_limits().check_address(app.client_address(request))?;
     let named = workflow(request)?;
     let named = match named {
@@ -48,31 +41,25 @@ pub(super) async fn judge(app: &App, request: &HttpRequest) -> ApiResult<Caller>
 }
 
 /// A caller who may chat with a workflow that accepts files.
-pub(super) fn of_chat(app: &App, request: &HttpRequest, access: &Access) -> ApiResult<Caller> {
+pub(super) fn of_chat(app: &App, request: &HttpRequest, access: &Access) -> ApiResult<Uploader> {
     if !access.uploads() {
         return Err(ApiError::new(ErrorCode::AttachmentUploadsOff));
     }
-    // A caller without a cookie gets one, and a new one with each request: their bytes are counted by address.
     if let Some(session) = access.session(None) {
         app.chat_limits().check_session(&session)?;
     }
     let session = access.name().unwrap_or_else(|| by_address(app, request));
-    let (owner_kind, owner_id, fresh) = match access.new_owner() {
-        Some(owner) => (owner.kind, owner.id, None),
-        None => {
-            let fresh = app.visitors().fresh(app.random())?;
-            (OwnerKind::Visitor, Some(fresh.id().to_owned()), Some(fresh))
-        }
-    };
-    let uploader = Uploader {
+    // A browser without a cookie may send several files at once. The message that names them gives them an owner.
+    let (owner_kind, owner_id) =
+        access.new_owner().map_or((OwnerKind::Anyone, None), |owner| (owner.kind, owner.id));
+    Ok(Uploader {
         workspace: access.workspace(),
         workflow: Some(access.workflow()),
         owner_kind,
         owner_id,
         session,
         network: network_of(app, request),
-    };
-    Ok(Caller { uploader, fresh })
+    })
 }
 
 /// The permit of an upload of this session, network and workspace.
@@ -84,19 +71,18 @@ pub(super) fn permit(app: &App, session: &str, network: &str, workspace: Uuid) -
     ])
 }
 
-async fn without_workflow(app: &App, request: &HttpRequest) -> ApiResult<Caller> {
+async fn without_workflow(app: &App, request: &HttpRequest) -> ApiResult<Uploader> {
     let address = app.client_address(request);
     let anyone = |workspace, session| {
         let network = network_of(app, request);
-        let uploader = Uploader {
+        Uploader {
             workspace,
             workflow: None,
             owner_kind: OwnerKind::Anyone,
             owner_id: None,
             session,
             network,
-        };
-        Caller { uploader, fresh: None }
+        }
     };
     if request.headers().contains_key(header::AUTHORIZATION) {
         let principal = app.gate().judge(credential(request.headers()), address).await?;
@@ -125,7 +111,7 @@ async fn without_workflow(app: &App, request: &HttpRequest) -> ApiResult<Caller>
             session,
             network: network_of(app, request),
         };
-        return Ok(Caller { uploader, fresh: None });
+        return Ok(uploader);
     }
     // Open services accept everyone; the others name what is missing.
     app.gate().judge(Credential::None, address).await?;
