@@ -41,7 +41,7 @@ export class Api {
    */
   async ask(type, params, signal) {
     const response = await this.#post({ type, params }, { Accept: 'application/json' }, signal);
-    return response.json();
+    return read(response);
   }
 
   /**
@@ -100,6 +100,16 @@ export class Api {
       body: JSON.stringify({ ...body, workflow_id: this.workflow, metadata: { workflow_id: this.workflow } }),
       signal,
     });
+  }
+}
+
+/** The JSON of an answer; the connection may end before its last byte. */
+async function read(response) {
+  try {
+    return await response.json();
+  } catch (error) {
+    if (error.name === 'AbortError') throw error;
+    throw new ApiError({ status: 0, code: 'network' });
   }
 }
 

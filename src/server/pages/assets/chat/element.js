@@ -193,17 +193,18 @@ class CallboardChat extends HTMLElement {
     this.composer.focus();
   }
 
-  /** Sends a text with the files that were attached. */
+  /** Sends a text with the files that were attached. Returns whether it is on its way. */
   #say(text) {
     const why = this.attach?.note ?? null;
     if (why !== null) {
       this.status.tell(why);
-      return;
+      return false;
     }
-    if (!this.session.isFree) return;
+    if (!this.session.isFree) return false;
     this.messages.toEnd();
     this.session.say(text, this.attach?.take() ?? []);
     this.composer.focus();
+    return true;
   }
 
   #changed(state) {

@@ -158,7 +158,6 @@ export class Composer {
       return;
     }
     const text = this.text.value.trim();
-    this.value = '';
-    this.onSend(text);
+    if (this.onSend(text)) this.value = '';
   }
 }
