@@ -107,18 +107,30 @@ pub(crate) async fn load(
         return Ok(loaded);
     }
     let mut files = call.attachments().find(&named).await?;
-    let images = files.iter().filter(|file| file.mime_type.starts_with("image/"));
-    let images: u64 = images.map(|file| file.size).sum();
-    if images > 0 && sees_images(model) {
+    // The newest first.
+    files.reverse();
+    let mut left = Left { images: IMAGES, texts: TEXTS, sees_images: sees_images(model) };
+    let mut parts = Vec::with_capacity(files.len());
+    // A document takes room while it is read. Images follow when that is free again: requests that hold room and wait for more
+    // could wait for each other.
+    for file in &files {
+        parts.push(if is_image(file) { None } else { Some(left.text(file, call).await?) });
+    }
+    let images: u64 = files.iter().filter(|file| is_image(file)).map(|file| file.size).sum();
+    if images > 0 && left.sees_images {
         loaded._room = Some(call.attachments().room(images.min(IMAGES)).await);
     }
+    for (file, part) in files.iter().zip(&mut parts) {
+        if part.is_none() {
+            *part = Some(left.image(file, call).await?);
+        }
+    }
     let mut known = BTreeSet::new();
-    let mut left = Left { images: IMAGES, texts: TEXTS, sees_images: sees_images(model) };
+    let mut read = files.iter().zip(parts.into_iter().flatten());
     for message in request.messages.iter_mut().rev() {
         message.parts.clear();
-        for _ in &message.files {
-            let Some(file) = files.pop() else { break };
-            let part = match left.part(&file, call).await? {
+        for (file, part) in read.by_ref().take(message.files.len()) {
+            let part = match part {
                 Ok(part) => part,
                 Err(why) => {
                     let (attachment, name) = (file.id.clone(), file.name.clone());
@@ -145,11 +157,8 @@ struct Left {
 }
 
 impl Left {
-    async fn part(&mut self, file: &AttachedFile, call: &Call<'_>) -> Result<Result<Part, Why>, NodeError> {
+    async fn text(&mut self, file: &AttachedFile, call: &Call<'_>) -> Result<Result<Part, Why>, NodeError> {
         let Some(media) = Media::of_mime(&file.mime_type) else { return Ok(Err(Why::Type)) };
-        if media.is_image() {
-            return self.image(file, call).await;
-        }
         if self.texts == 0 {
             let has_text = media.is_text() || matches!(media, Media::Pdf | Media::Docx);
             return Ok(Err(if has_text { Why::Budget } else { Why::Type }));
@@ -196,6 +205,10 @@ impl Left {
         };
         Ok(Ok(Part::Image(image)))
     }
+}
+
+fn is_image(file: &AttachedFile) -> bool {
+    Media::of_mime(&file.mime_type).is_some_and(Media::is_image)
 }
 
 async fn plain(file: &AttachedFile, call: &Call<'_>) -> Result<Result<String, Why>, NodeError> {
