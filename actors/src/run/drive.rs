@@ -13,7 +13,7 @@ use wire::ErrorCode;
 use super::interrupted;
 use super::journal::read_journal;
 use super::kind::{Kind, Outcome, Progress, Run};
-use super::waiting::only_waits;
+use super::waiting::{only_waits, waits_too_long};
 use super::writer::{End, RunWriter};
 use super::{Ran, RunPorts, error_json, execute, whole};
 use crate::lanes::{Key, WriteError};
@@ -79,10 +79,10 @@ impl<K: Kind> Driver<K> {
                 Ran::Failed(error) => Outcome::Failed(error),
                 Ran::Lost(error) => return Driven::Lost(error),
             },
-            due = only_waits(&activity, deadline, &*ports.clock) => {
-                if K::ROW.parks {
-                    return Box::pin(self.park(&writer, due)).await;
-                }
+            due = only_waits(&activity, deadline, &*ports.clock), if K::ROW.parks => {
+                return Box::pin(self.park(&writer, due)).await;
+            }
+            () = waits_too_long(&activity, deadline, &*ports.clock), if !K::ROW.parks => {
                 Outcome::Failed(whole(ErrorCode::ChatActionFailed))
             }
         };

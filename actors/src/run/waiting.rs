@@ -11,6 +11,23 @@ const SETTLED: Duration = Duration::from_millis(20);
 /// A wait that is shorter is waited for where the run is.
 const SHORT: TimeDelta = TimeDelta::seconds(10);
 
+/// Ends when a run that cannot be parked only waits: for a person, or beyond its deadline.
+pub(crate) async fn waits_too_long(activity: &Activity, deadline: Option<DateTime<Utc>>, clock: &dyn Clock) {
+    loop {
+        let idle = activity.idle();
+        let too_long = |until: DateTime<Utc>| deadline.is_some_and(|deadline| until >= deadline);
+        if idle.as_ref().is_none_or(|idle| idle.until.is_some_and(|until| !too_long(until))) {
+            activity.changed().await;
+            continue;
+        }
+        // What has just been woken may not have had its turn.
+        clock.sleep(SETTLED).await;
+        if activity.idle() == idle {
+            return;
+        }
+    }
+}
+
 /// Ends when the run is parkable, because it waits long or for a person; returns when it is due.
 pub(crate) async fn only_waits(
     activity: &Activity,

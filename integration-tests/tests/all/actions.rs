@@ -4,7 +4,8 @@ use futures_util::future::join_all;
 use integration_tests::{Answer, AnswerExt, TestService, Workflow, chat, events, graphs, until};
 use serde_json::{Value, json};
 
-/// A card whose text counts: the first message sends it, the action `add` increases it, `slow`, `fail` and `ask` do what they say.
+/// A card whose text counts: the first message sends it, the action `add` increases it, `pause` does after 15 seconds. `slow`, `fail`,
+/// `ask` and `hang` write 9 on it before they do what they say.
 fn counter() -> Value {
     let card = |text: &str| {
         json!({"type": "Card", "children": [{"type": "Text", "id": "n", "value": text},
@@ -18,14 +19,20 @@ fn counter() -> Value {
         {"name": "first", "type": "widget", "key": "counter", "widget": card("1")},
         {"name": "add", "type": "widget", "key": "{{ inputs.action.key }}", "widget": card(more)},
         {"name": "say", "type": "reply", "text": "{{ inputs.action | tojson }}"},
+        {"name": "tried", "type": "widget", "key": "counter", "widget": card("9")},
+        {"name": "pause", "type": "delay", "seconds": 15},
+        {"name": "hang", "type": "llm", "model": "practice/rewrite@9000ms", "user": "a b c d e f", "timeout_seconds": 600},
         {"name": "slow", "type": "delay", "seconds": 600},
         {"name": "busy", "type": "llm", "model": "practice/rewrite@9000ms", "user": "a b c d e f", "timeout_seconds": 600},
         {"name": "fail", "type": "assert", "when": "false", "message": "no"},
         {"name": "ask", "type": "wait_for_input"},
     ],
     "edges": [
-        {"from": "START", "cases": [is("add"), is("say"), is("slow"), is("busy"), is("fail"), is("ask")], "else": "first"},
-        {"from": ["first", "add", "say", "slow", "busy", "fail", "ask"], "to": "END"},
+        {"from": "START", "cases": [is("add"), is("say"), is("pause"), is("busy"),
+            {"when": "inputs.action and inputs.action.type in ['slow', 'fail', 'ask', 'hang']", "to": "tried"}], "else": "first"},
+        {"from": "tried", "cases": [is("slow"), is("fail"), is("ask")], "else": "hang"},
+        {"from": "pause", "to": "add"},
+        {"from": ["first", "add", "say", "slow", "busy", "fail", "ask", "hang"], "to": "END"},
     ]})
 }
 
@@ -121,12 +128,18 @@ async fn sync_actions_do_not_wait_for_a_turn_and_the_last_one_counts() {
     let t = TestService::start().await;
     let card = Card::start(&t).await;
     let turn = t.open_chat(&card.request("threads.custom_action", json!({"type": "busy"}))).await;
-    let acting = (0..6).map(|by| card.sync(&t, json!({"type": "add", "payload": {"by": by}})));
+    let acting = (1..=6).map(|by| card.sync(&t, json!({"type": "add", "payload": {"by": by}})));
     let answers = join_all(acting).await;
     assert!(answers.iter().all(|answer| answer.status == 200), "{answers:?}");
-    // Each begins with the state that it finds: all may be added up, or only the last.
-    let number: u32 = card.number(&t).await.parse().unwrap();
-    assert!((1..=16).contains(&number), "{number}");
+    // Each begins with the state that it finds: all may be added up, or only the last. What is stored is one of the answers.
+    let numbers: Vec<Value> = answers
+        .iter()
+        .map(|answer| answer.value()["updated_item"]["widget"]["children"][0]["value"].clone())
+        .collect();
+    let number = card.number(&t).await;
+    assert!(numbers.contains(&json!(number)), "{number} of {numbers:?}");
+    let busy = "SELECT count(*) FROM runs WHERE trigger = 'chat' AND finished_at IS NULL";
+    assert_eq!(t.scalar(busy).await, "1", "the turn has not ended yet");
     t.stop_turn(turn.header("x-chat-stream-id").unwrap()).await;
 }
 
@@ -150,9 +163,11 @@ async fn a_failed_sync_action_changes_nothing() {
 async fn a_sync_action_has_thirty_seconds() {
     let t = TestService::with_manual_clock().await;
     let card = Card::start(&t).await;
-    let answer = t.while_time_passes(card.sync(&t, json!({"type": "busy"}))).await;
+    let answer = t.while_time_passes(card.sync(&t, json!({"type": "hang"}))).await;
     assert_eq!(answer.refusal(), "504 chat.action_timeout");
     assert_eq!(card.number(&t).await, "1");
+    let answer = t.while_time_passes(card.sync(&t, json!({"type": "pause"}))).await;
+    assert_eq!((answer.status, card.number(&t).await.as_str()), (200, "2"), "a shorter wait is waited for");
 }
 
 #[tokio::test]
@@ -234,6 +249,8 @@ async fn a_key_stands_for_one_action() {
     let other = card.request("threads.sync_custom_action", json!({"type": "say"})).to_string();
     let reused = t.send("POST", "/api/chat", &headers, &other).await;
     assert_eq!(reused.refusal(), "422 idempotency.key_reused");
+    let again = body;
+    let first = headers;
     let headers = [("content-type", "application/json"), ("idempotency-key", "fedcba9876543210")];
     let body = card.request("threads.custom_action", json!({"type": "add"})).to_string();
     let mut streams = Vec::new();
@@ -242,6 +259,11 @@ async fn a_key_stands_for_one_action() {
         streams.push(answer.header("x-chat-stream-id").unwrap().to_owned());
     }
     assert_eq!((streams[0] == streams[1], card.number(&t).await.as_str()), (true, "3"));
+    // What the key stands for is not told when the thread is gone.
+    let params = json!({"thread_id": card.thread});
+    assert_eq!(t.chat(&chat::ask(&card.workflow, "threads.delete", params)).await.status, 200);
+    let gone = t.send("POST", "/api/chat", &first, &again).await;
+    assert_eq!(gone.refusal(), "404 thread.not_found");
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! The one output of an action: the last state of its widget, committed with the end of its run. Pure.
 
-use engine::ports::{ImmediateEvent, SentItem};
+use engine::ports::{ImmediateEvent, SentItem, Undone};
 use kernel::{ItemKey, ThreadId};
 use serde::{Deserialize, Serialize};
 use store::FoundItem;
@@ -40,21 +40,27 @@ pub(crate) struct ActionEvents {
     run: Uuid,
     /// `None`: the page itself acts, and nothing can change.
     widget: Option<Widget>,
-    state: Option<ItemBody>,
+    /// For each item that was sent: the widget's state, or `None` if it was another item. Failed attempts take theirs back.
+    sent: Vec<Option<ItemBody>>,
+    /// The last state, if the run has succeeded.
+    state: Option<ThreadItem>,
     end: Option<Ended>,
 }
 
 impl ActionEvents {
     pub(super) fn new(run: Uuid, widget: Option<Widget>) -> Self {
-        Self { run, widget, state: None, end: None }
+        Self { run, widget, sent: Vec::new(), state: None, end: None }
     }
 
     /// The run has succeeded.
     pub(super) fn succeeded(&mut self) {
-        let changed = self.widget.as_ref().zip(self.state.take());
-        let changed = changed.filter(|(widget, state)| widget.item.body != *state);
-        let item = changed.map(|(widget, body)| Box::new(ThreadItem { body, ..widget.item.clone() }));
-        self.end = Some(Ended::Done { item });
+        let last = self.sent.drain(..).rev().flatten().next();
+        let state = self.widget.as_ref().zip(last);
+        self.state = state.map(|(widget, body)| ThreadItem { body, ..widget.item.clone() });
+        // A state that is as before is written, too: another action may have changed the widget since.
+        let changed = self.state.as_ref().zip(self.widget.as_ref());
+        let changed = changed.filter(|(state, widget)| state.body != widget.item.body);
+        self.end = Some(Ended::Done { item: changed.map(|(state, _)| Box::new(state.clone())) });
     }
 
     /// The run has ended in another way: the widget is unchanged.
@@ -79,16 +85,19 @@ impl EventWriter for ActionEvents {
 
     fn item(&mut self, item: SentItem, _earlier: Option<FoundItem>) -> Urgency {
         let own = self.widget.as_ref().is_some_and(|widget| item.key.as_deref() == Some(&widget.key));
-        if let (true, Some(state @ ItemBody::Widget { .. })) = (own, item.body) {
-            self.state = Some(state);
-        }
+        self.sent.push(item.body.filter(|body| own && matches!(body, ItemBody::Widget { .. })));
         Urgency::Whenever
+    }
+
+    fn undo(&mut self, _node: &str, parts: &[Undone]) {
+        let items = parts.iter().filter(|part| matches!(part, Undone::Item)).count();
+        self.sent.truncate(self.sent.len().saturating_sub(items));
     }
 
     fn write(&mut self, frames: &mut Frames, batch: &mut Batch) {
         let Some(end) = self.end.take() else { return };
         frames.push(&end);
-        if let (Ended::Done { item: Some(item) }, Some(widget)) = (&end, &self.widget) {
+        if let (Some(item), Some(widget)) = (&self.state, &self.widget) {
             let (thread_id, id, run_id) = (widget.thread, widget.id, self.run);
             // The second row says that the run has ended: what the item contained before is not kept.
             let rows = [Some(json(item)), None];
@@ -149,11 +158,23 @@ mod tests {
         assert_eq!(ended(states), (Some(card("c")), 2));
         assert_eq!(
             ended(vec![sent("k", Some(card("b"))), sent("k", Some(card("a")))]),
-            (None, 0),
-            "as before"
+            (None, 2),
+            "as before: written, and not returned"
         );
         assert_eq!(ended(vec![sent("k", Some(card("b"))), sent("k", None)]), (Some(card("b")), 2));
         assert_eq!(ended(vec![sent("k", Some(ItemBody::EndOfTurn))]), (None, 0));
+    }
+
+    #[test]
+    fn a_failed_attempt_takes_its_state_back() {
+        let mut events = events();
+        for item in [sent("k", Some(card("b"))), sent("other", Some(card("x"))), sent("k", Some(card("c")))] {
+            events.item(item, None);
+        }
+        events.undo("n", &[Undone::Item, Undone::Text(3), Undone::Item]);
+        events.succeeded();
+        let state = events.state.clone().map(|item| item.body);
+        assert_eq!(state, Some(card("b")));
     }
 
     #[test]

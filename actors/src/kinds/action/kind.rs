@@ -28,6 +28,8 @@ pub(crate) struct Own {
     pub(super) thread: ThreadId,
     /// Of a resumed run it is read again.
     pub(super) widget: Option<Widget>,
+    /// When the action was accepted. Its id may be older: it is that of the first request with its key.
+    pub(super) accepted: DateTime<Utc>,
 }
 
 impl Kind for ActionRuns {
@@ -39,7 +41,8 @@ impl Kind for ActionRuns {
     const ROW: KindRow = kinds::ACTION;
 
     fn own(&self, left: &LeftRun) -> Result<Own, String> {
-        Ok(Own { thread: left.run.thread_id.ok_or("the action has no thread")?, widget: None })
+        let thread = left.run.thread_id.ok_or("the action has no thread")?;
+        Ok(Own { thread, widget: None, accepted: left.run.created_at })
     }
 
     fn fresh(&self, run: &Run<Self>) -> Option<Widget> {
@@ -67,13 +70,11 @@ impl Kind for ActionRuns {
         _widget: &Option<Widget>,
         ports: &RunPorts,
     ) -> Result<Option<(RunInput, ())>, StoreError> {
-        let input = input(
-            (run.id, run.workflow, run.own.thread),
-            run.inputs.clone(),
-            version,
-            kernel::time_of(run.id),
-            ports,
-        );
+        if ports.store.thread(run.own.thread).await?.is_none() {
+            return Ok(None);
+        }
+        let ids = (run.id, run.workflow, run.own.thread);
+        let input = input(ids, run.inputs.clone(), version, Some(run.own.accepted), ports);
         Ok(Some((input.await?, ())))
     }
 

@@ -87,7 +87,7 @@ pub(super) fn rows(new: NewAction, id: Uuid, now: DateTime<Utc>) -> (StartRows, 
         parked: 0,
         progress: Progress::New { next_seq: 1 },
         early: Mutex::default(),
-        own: Own { thread: new.thread, widget },
+        own: Own { thread: new.thread, widget, accepted: now },
     };
     (StartRows { workspace: new.workspace, stream: id, batch, events: None, queued: false }, run)
 }

@@ -30,6 +30,10 @@ pub(super) async fn read(
     user_item: Option<ItemKey>,
 ) -> Result<Option<(RunInput, Option<Cut>)>, StoreError> {
     let turn = &run.own;
+    // The turn of an action has no message that would be gone with the thread.
+    if user_item.is_none() && ports.store.thread(turn.thread).await?.is_none() {
+        return Ok(None);
+    }
     let (mut messages, mut cut) = (Vec::new(), None);
     if version.plan.reads_messages() || turn.again.is_some() {
         let mut items = match &turn.first {

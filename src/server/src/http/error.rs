@@ -117,11 +117,15 @@ impl ApiError {
         if self.status_code().is_server_error() {
             body.detail.request_id = super::request_id::current();
             let (code, cause) = (self.code.as_str(), self.cause.as_deref().unwrap_or("none given"));
-            // Anybody who comes to a full workspace is answered so: it is not the service's own trouble.
-            if self.code == ErrorCode::WorkspaceFull {
-                tracing::info!(code, cause, "rejected a start: the workspace is full");
-            } else {
-                tracing::error!(code, cause, "answered with a server error");
+            // These are not the service's own trouble: any visitor of such a workflow receives them.
+            match self.code {
+                ErrorCode::WorkspaceFull => {
+                    tracing::info!(code, cause, "rejected a start: the workspace is full")
+                }
+                ErrorCode::ChatActionFailed
+                | ErrorCode::ChatActionTimeout
+                | ErrorCode::ChatTranscriptionFailed => tracing::info!(code, cause, "a workflow has failed"),
+                _ => tracing::error!(code, cause, "answered with a server error"),
             }
         }
         body

@@ -62,6 +62,7 @@ pub(super) async fn act(
     if let Some(key) = &key
         && let Some(acted) = app.actions().acted(key).await?
     {
+        access.thread_named(app, &request.thread_id).await?;
         return answer(acted);
     }
     let thread = turns::open_thread(app, access, &request.thread_id).await?;
