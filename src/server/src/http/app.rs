@@ -66,6 +66,7 @@ struct Inner {
     chat_limits: Limits,
     upload_permits: UploadPermits,
     recording_permits: UploadPermits,
+    dictation_permits: UploadPermits,
 }
 
 impl App {
@@ -83,6 +84,7 @@ impl App {
             chat_limits,
             upload_permits: UploadPermits::default(),
             recording_permits: UploadPermits::default(),
+            dictation_permits: UploadPermits::default(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -146,6 +148,11 @@ impl App {
     /// Signs addresses of attachments.
     pub(super) fn links(&self) -> &LinkKey {
         &self.inner.parts.links
+    }
+
+    /// Recordings that models transcribe.
+    pub(super) fn dictation_permits(&self) -> &UploadPermits {
+        &self.inner.dictation_permits
     }
 
     /// Accepts files.

@@ -33,6 +33,8 @@ pub(super) struct Columns<'a> {
     pub(super) queued: Queued<'a>,
     pub(super) left: Vec<Uuid>,
     pub(super) contained: Vec<Uuid>,
+    /// The thread of each.
+    pub(super) contained_in: Vec<Uuid>,
     pub(super) events: Events<'a>,
 }
 
@@ -50,7 +52,8 @@ impl<'a> Columns<'a> {
             batch.queued.iter().for_each(|row| columns.queued.push(row));
             batch.events.iter().for_each(|row| columns.events.push(row));
             columns.left.extend(&batch.left);
-            columns.contained.extend(&batch.contained);
+            columns.contained.extend(batch.contained.iter().map(|row| row.attachment));
+            columns.contained_in.extend(batch.contained.iter().map(|row| row.thread_id.0));
         }
         thread_changes(batches).into_iter().for_each(|row| columns.thread_changes.push(row));
         let updates = latest(batches);

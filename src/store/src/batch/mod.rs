@@ -15,8 +15,8 @@ use uuid::Uuid;
 
 pub use connection::{LaneConnection, LaneError};
 pub use tables::{
-    CopyRow, CutRow, EventsRow, INLINE_RESULT, ItemRow, OutboxRow, QuestionRow, QueueRow, RemovedItemRow,
-    ReplacedItemRow, RunRow, RunUpdate, StepRow, StreamRow, ThreadChangeRow, ThreadRow,
+    ContainedRow, CopyRow, CutRow, EventsRow, INLINE_RESULT, ItemRow, OutboxRow, QuestionRow, QueueRow,
+    RemovedItemRow, ReplacedItemRow, RunRow, RunUpdate, StepRow, StreamRow, ThreadChangeRow, ThreadRow,
 };
 
 /// Declares the rows of a batch.
@@ -57,7 +57,7 @@ batch! {
     /// Items to take out.
     cuts: CutRow,
     /// Attachments that a message of the same batch contains.
-    contained: Uuid,
+    contained: ContainedRow,
     /// Runs to create.
     runs: RunRow,
     /// Streams to create.

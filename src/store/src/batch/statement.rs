@@ -41,7 +41,7 @@ impl Query for Commit<'_> {
 impl QueryFragment<Pg> for Commit<'_> {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
         let Columns { threads, cuts, runs, streams, steps, outbox, questions, events, .. } = &self.columns;
-        let Columns { updates, blobs, queued, left, contained, .. } = &self.columns;
+        let Columns { updates, blobs, queued, left, contained, contained_in, .. } = &self.columns;
         let out = &mut out;
         out.push_sql("WITH fence AS MATERIALIZED (SELECT writer_id FROM leases WHERE writer_id = ");
         out.push_bind_param::<SqlUuid, _>(&self.writer_id)?;
@@ -75,11 +75,15 @@ impl QueryFragment<Pg> for Commit<'_> {
             out.push_sql(") AND run_id IN (SELECT id FROM put_updates))");
         }
         if !contained.is_empty() {
+            // A claim that was released or is void by now counts after all, unless another thread has one.
             out.push_sql(
-                ", put_contained AS (UPDATE attachments a SET contained = true FROM fence WHERE a.id = ANY(",
+                ", put_contained AS (UPDATE attachments a SET contained = true, thread_id = coalesce(a.thread_id, c.thread)
+                     FROM fence, unnest(",
             );
             out.push_bind_param::<Array<SqlUuid>, _>(contained)?;
-            out.push_sql("))");
+            out.push_sql(", ");
+            out.push_bind_param::<Array<SqlUuid>, _>(contained_in)?;
+            out.push_sql(") c (attachment, thread) WHERE a.id = c.attachment)");
         }
         // Into the partition itself, if all events are of one day: finding it for each row costs as much as the row.
         let partition = events.single_day().map(partition_name);

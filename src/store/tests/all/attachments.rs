@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use kernel::{AttachmentId, Clock, ManualClock, ThreadId};
-use store::batch::Batch;
+use store::batch::{Batch, ContainedRow};
 use store::{AttachmentClaim, Kept, NewAttachment, NotKept, OwnerKind, StoredAttachment, UploadOfDay};
 use uuid::Uuid;
 
@@ -85,6 +85,12 @@ async fn one_thread_gets_an_attachment_with_its_owner() {
     );
 }
 
+/// Releases an attachment that was Ada's before its claim.
+async fn release(world: &World, id: AttachmentId, thread: ThreadId) {
+    let before = stored(world, id).await.unwrap();
+    world.store.release_attachments(&[before], thread).await.unwrap();
+}
+
 #[tokio::test]
 async fn a_claim_without_a_message_is_void_after_five_minutes_or_released() {
     let (clock, world) = world().await;
@@ -95,15 +101,24 @@ async fn a_claim_without_a_message_is_void_after_five_minutes_or_released() {
     assert_eq!(claim(&world, &[id], other, "ada").await, AttachmentClaim::InUse);
     clock.advance(2 * MINUTE);
     assert_eq!(claim(&world, &[id], other, "ada").await, AttachmentClaim::Claimed);
-    world.store.release_attachments(&[id], thread).await.unwrap();
+    release(&world, id, thread).await;
     assert_eq!(stored(&world, id).await.unwrap().thread, Some(other), "of another thread it is not released");
-    world.store.release_attachments(&[id], other).await.unwrap();
+    release(&world, id, other).await;
     assert_eq!(claim(&world, &[id], thread, "ada").await, AttachmentClaim::Claimed);
     // With its message it stays.
     let lease = world.writer().await;
-    world.commit(lease, &Batch { contained: vec![id.0], ..Batch::default() }).await.unwrap();
+    world
+        .commit(
+            lease,
+            &Batch {
+                contained: vec![ContainedRow { attachment: id.0, thread_id: thread }],
+                ..Batch::default()
+            },
+        )
+        .await
+        .unwrap();
     clock.advance(10 * MINUTE);
-    world.store.release_attachments(&[id], thread).await.unwrap();
+    release(&world, id, thread).await;
     assert_eq!(claim(&world, &[id], other, "ada").await, AttachmentClaim::InUse);
     assert!(!world.store.delete_attachment(id).await.unwrap());
 }
@@ -117,7 +132,16 @@ async fn what_no_message_contains_is_deleted_unless_it_was_just_claimed() {
     let thread = world.ids.thread().unwrap();
     claim(&world, &[kept], thread, "ada").await;
     let lease = world.writer().await;
-    world.commit(lease, &Batch { contained: vec![kept.0], ..Batch::default() }).await.unwrap();
+    world
+        .commit(
+            lease,
+            &Batch {
+                contained: vec![ContainedRow { attachment: kept.0, thread_id: thread }],
+                ..Batch::default()
+            },
+        )
+        .await
+        .unwrap();
     clock.advance(25 * 60 * MINUTE);
     let young = uploaded_later(&world).await;
     claim(&world, &[claimed], thread, "ada").await;

@@ -8,7 +8,7 @@ mod stop;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use kernel::{ItemKey, ThreadId};
+use kernel::{AttachmentId, ItemKey, ThreadId};
 use parking_lot::Mutex;
 use store::{AttachmentClaim, OwnerKind, StoreError, StoredStream, TurnsToStop};
 use uuid::Uuid;
@@ -161,12 +161,13 @@ impl Chat {
 
     /// Makes the attachments of a new message those of its thread.
     async fn claim_attachments(&self, new: &NewTurn, thread: ThreadId) -> Result<(), RunStartError> {
-        let Some((ids, _)) = new.claims(thread) else { return Ok(()) };
+        let Some((claimed, _)) = new.claims(thread) else { return Ok(()) };
         let owner = match &new.target {
             Target::NewThread(owner) => (owner.kind, owner.id.as_deref()),
             // The thread's row says it.
             _ => (OwnerKind::Anyone, None),
         };
+        let ids: Vec<AttachmentId> = claimed.iter().map(|one| one.id).collect();
         match self.ports.store.claim_attachments(&ids, (thread, new.workflow), owner).await? {
             AttachmentClaim::Claimed => Ok(()),
             AttachmentClaim::InUse => Err(RunStartError::AttachmentInUse),

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use kernel::{AttachmentId, ItemKey, ThreadId};
+use kernel::{ItemKey, ThreadId};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
-use store::batch::{Batch, ItemRow, RunRow, StreamRow, ThreadRow};
+use store::batch::{Batch, ContainedRow, ItemRow, RunRow, StreamRow, ThreadRow};
 use store::{OwnerKind, StoredAttachment};
 use uuid::Uuid;
 use wire::chat::{
@@ -110,9 +110,9 @@ pub struct NewTurn {
 
 impl NewTurn {
     /// The attachments that become those of the thread with the start.
-    pub(super) fn claims(&self, thread: ThreadId) -> Option<(Vec<AttachmentId>, ThreadId)> {
+    pub(super) fn claims(&self, thread: ThreadId) -> Option<(Vec<StoredAttachment>, ThreadId)> {
         let is_new = !self.attachments.is_empty() && !matches!(self.target, Target::Again(..));
-        is_new.then(|| (self.attachments.iter().map(|attached| attached.stored.id).collect(), thread))
+        is_new.then(|| (self.attachments.iter().map(|attached| attached.stored.clone()).collect(), thread))
     }
 }
 
@@ -253,7 +253,11 @@ pub(super) fn rows(
                 key: None,
             });
             first = (!batch.threads.is_empty()).then(|| user_message.clone());
-            batch.contained.extend(new.attachments.iter().map(|attached| attached.stored.id.0));
+            let contained = new.attachments.iter();
+            batch.contained.extend(
+                contained
+                    .map(|attached| ContainedRow { attachment: attached.stored.id.0, thread_id: thread }),
+            );
             events.push(ChatEvent::ItemDone { item: with_previews(user_message, &new.attachments) });
         }
     }

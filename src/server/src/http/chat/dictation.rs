@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use actix_web::HttpRequest;
 use actix_web::http::StatusCode;
 use actors::kinds::turn::chat::DictationError;
 use base64::Engine as _;
@@ -10,6 +11,7 @@ use wire::chat::ChatAnswer;
 use wire::{ErrorCode, FieldError};
 
 use super::access::Access;
+use super::attachments::{PER_PARTY, network_of};
 use crate::http::App;
 use crate::http::error::{ApiError, ApiResult};
 
@@ -20,8 +22,8 @@ const TYPES: [&str; 5] = ["audio/webm", "audio/mp4", "audio/ogg", "audio/mpeg", 
 pub(super) async fn transcribe(
     app: &App,
     access: &Access,
-    audio: &str,
-    mime_type: &str,
+    request: &HttpRequest,
+    (audio, mime_type): (&str, &str),
 ) -> ApiResult<ChatAnswer> {
     let settings = access.transcription().ok_or_else(|| ApiError::new(ErrorCode::ChatTranscriptionOff))?;
     let base = mime_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -32,6 +34,10 @@ pub(super) async fn transcribe(
         let problem = FieldError::new("/params/audio_base64", "format", "must be a recording in base64");
         ApiError::problems(ErrorCode::ChatInvalidRequest, vec![problem])
     })?;
+    let _permit = app.dictation_permits().acquire(vec![
+        (network_of(app, request), PER_PARTY),
+        (format!("workspace:{}", access.workspace()), PER_PARTY),
+    ])?;
     let said = app.chat().transcribe(access.workspace(), settings, Arc::from(audio), &base).await;
     let text = said.map_err(|error| {
         let failed = ApiError::new(ErrorCode::ChatTranscriptionFailed);

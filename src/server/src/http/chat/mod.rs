@@ -100,7 +100,7 @@ async fn chat(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<
             json(threads::Empty {})
         }
         ChatOperation::Transcribe { audio_base64, mime_type } => {
-            json(dictation::transcribe(&app, &access, &audio_base64, &mime_type).await?)
+            json(dictation::transcribe(&app, &access, &request, (&audio_base64, &mime_type)).await?)
         }
         ChatOperation::GetThread { thread_id } => {
             json(threads::get(&app, &access, &links, &thread_id).await?)

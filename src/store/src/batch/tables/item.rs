@@ -34,6 +34,15 @@ pub struct ReplacedItemRow {
     pub run_id: Uuid,
 }
 
+/// An attachment that a message of the same batch contains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ContainedRow {
+    /// The attachment.
+    pub attachment: Uuid,
+    /// The thread of the message.
+    pub thread_id: ThreadId,
+}
+
 /// An item to delete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemovedItemRow {

@@ -13,7 +13,7 @@ mod thread;
 
 pub use blob::INLINE_RESULT;
 pub use events::EventsRow;
-pub use item::{CutRow, ItemRow, RemovedItemRow, ReplacedItemRow};
+pub use item::{ContainedRow, CutRow, ItemRow, RemovedItemRow, ReplacedItemRow};
 pub use outbox::OutboxRow;
 pub use question::QuestionRow;
 pub use queue::QueueRow;

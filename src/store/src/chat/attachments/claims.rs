@@ -7,10 +7,10 @@ use kernel::{AttachmentId, ThreadId};
 use uuid::Uuid;
 
 use crate::chat::owner::OwnerKind;
-use crate::{Store, StoreError};
+use crate::{Store, StoreError, StoredAttachment};
 
 /// A claim without a stored message is void after this time: the start of the turn has failed.
-const CLAIM_LIMIT: TimeDelta = TimeDelta::minutes(5);
+pub(super) const CLAIM_LIMIT: TimeDelta = TimeDelta::minutes(5);
 /// Attachments that are deleted at once.
 const PART: i64 = 500;
 
@@ -26,9 +26,12 @@ const CLAIM: &str = "
     WHERE id = ANY($1) AND digest IS NOT NULL
         AND (thread_id IS NULL OR thread_id = $2 OR NOT contained AND attached_at < $5)";
 
-/// Gives back what a start has claimed that failed.
+/// Gives back what a start has claimed that failed, as it was before: `$3` without an owner, `$4` without a workflow.
 const RELEASE: &str = "
-    UPDATE attachments SET thread_id = NULL, attached_at = NULL
+    UPDATE attachments SET thread_id = NULL, attached_at = NULL,
+        owner_kind = CASE WHEN id = ANY($3) THEN 'anyone' ELSE owner_kind END,
+        owner_id = CASE WHEN id = ANY($3) THEN NULL ELSE owner_id END,
+        workflow_id = CASE WHEN id = ANY($4) THEN NULL ELSE workflow_id END
     WHERE id = ANY($1) AND thread_id = $2 AND NOT contained";
 
 /// Deletes attachments older than `$1` that no message contains, with their uses; not one that was claimed since `$3`.
@@ -91,18 +94,23 @@ impl Store {
         }
     }
 
-    /// Gives back attachments that were claimed for a message that is not stored.
+    /// Gives back attachments that were claimed for a message that is not stored. `before`: how they were before the claim.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer; the claim is void after some minutes.
     pub async fn release_attachments(
         &self,
-        ids: &[AttachmentId],
+        before: &[StoredAttachment],
         thread: ThreadId,
     ) -> Result<(), StoreError> {
+        let those = |which: &dyn Fn(&StoredAttachment) -> bool| {
+            before.iter().filter(|one| which(one)).map(|one| one.id.0).collect::<Vec<Uuid>>()
+        };
         diesel::sql_query(RELEASE)
-            .bind::<Array<SqlUuid>, _>(ids.iter().map(|id| id.0).collect::<Vec<_>>())
+            .bind::<Array<SqlUuid>, _>(those(&|_| true))
             .bind::<SqlUuid, _>(thread.0)
+            .bind::<Array<SqlUuid>, _>(those(&|one| one.owner_kind == OwnerKind::Anyone))
+            .bind::<Array<SqlUuid>, _>(those(&|one| one.workflow.is_none()))
             .execute(&mut *self.connection().await?)
             .await?;
         Ok(())

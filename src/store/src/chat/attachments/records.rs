@@ -7,6 +7,7 @@ use kernel::{AttachmentId, ThreadId};
 use uuid::Uuid;
 use wire::chat::{Attachment, AttachmentKind};
 
+use super::claims::CLAIM_LIMIT;
 use crate::blobs::uses;
 use crate::chat::owner::OwnerKind;
 use crate::schema::attachments;
@@ -210,16 +211,18 @@ impl Store {
         Ok(())
     }
 
-    /// Deletes an attachment that no message contains; returns whether there was such a one.
+    /// Deletes an attachment that no message contains or is about to; returns whether there was such a one.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn delete_attachment(&self, id: AttachmentId) -> Result<bool, StoreError> {
+        let void = self.now() - CLAIM_LIMIT;
         let mut connection = self.connection().await?;
         connection
             .transaction(async |connection| {
                 let deleted = diesel::delete(attachments::table.find(id.0))
                     .filter(attachments::contained.eq(false))
+                    .filter(attachments::attached_at.is_null().or(attachments::attached_at.lt(void)))
                     .execute(connection)
                     .await?;
                 if deleted > 0 {

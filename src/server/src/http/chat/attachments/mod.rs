@@ -10,9 +10,11 @@ mod upload;
 mod uploader;
 
 pub(super) use named::{again, of_message};
+pub(super) use permits::PER_PARTY;
 pub(in crate::http) use permits::{UploadPermit, UploadPermits};
 pub(super) use preview::preview;
 pub(super) use receive::declared;
 pub(super) use records::Links;
 pub(super) use two_phase::{announce, delete, send};
 pub(super) use upload::upload;
+pub(super) use uploader::network_of;

@@ -13,7 +13,7 @@ const PER_INSTANCE: usize = 8;
 /// Of one session.
 pub(super) const PER_SESSION: usize = 2;
 /// Of one network, and of one workspace: half of all.
-pub(super) const PER_PARTY: usize = 4;
+pub(in crate::http::chat) const PER_PARTY: usize = 4;
 /// Seconds after which a refused client should try again.
 const RETRY_SECONDS: i64 = 2;
 

@@ -138,7 +138,7 @@ async fn default_workspace(app: &App) -> ApiResult<Uuid> {
 }
 
 /// What all sessions of the client's network are counted under.
-pub(super) fn network_of(app: &App, request: &HttpRequest) -> String {
+pub(in crate::http::chat) fn network_of(app: &App, request: &HttpRequest) -> String {
     format!("network:{}", auth::peer::network(app.client_address(request)))
 }
 
