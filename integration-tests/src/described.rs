@@ -72,6 +72,11 @@ pub fn misfits(method: &str, path: &str, status: u16, media: &str, body: Option<
             let events = frames.filter_map(|frame| serde_json::from_str(frame).ok());
             events.flat_map(|event: Value| against(&name, &media["x-event-schema"], &event)).collect()
         }
+        "application/x-ndjson" => {
+            let text = String::from_utf8_lossy(body);
+            let lines = text.lines().map(|line| serde_json::from_str(line).unwrap_or_default());
+            lines.flat_map(|line: Value| against(&name, &media["schema"], &line)).collect()
+        }
         _ => Vec::new(),
     }
 }

@@ -72,7 +72,7 @@ async fn a_retry_streams_another_answer_and_not_the_message() {
         let error = client.say_again(&workflow.id, &thread, gone).await.err().unwrap();
         assert_eq!(error.code(), Some("item.not_found"));
         let named = std::slice::from_ref(gone);
-        let error = client.feedback(&workflow.id, &thread, named, FeedbackKind::Positive).await;
+        let error = client.feedback(&workflow.id, &thread, named, FeedbackKind::Positive, None).await;
         assert_eq!(error.err().unwrap().code(), Some("item.not_found"));
     }
     let turn = client.say_in(&workflow.id, &thread, "three").await.unwrap();

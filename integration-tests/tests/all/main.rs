@@ -35,6 +35,7 @@ mod diff;
 mod email_send;
 mod errors;
 mod examples;
+mod feedback;
 mod hosts;
 mod idempotency;
 mod instances;

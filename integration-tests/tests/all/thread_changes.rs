@@ -62,7 +62,7 @@ async fn a_deleted_thread_is_gone_for_everybody() {
             let error = client.rename_thread(&workflow.id, &thread, "T").await.err().unwrap();
             assert_eq!(error.code(), Some("thread.not_found"));
             let items = std::slice::from_ref(&item);
-            let error = client.feedback(&workflow.id, &thread, items, FeedbackKind::Positive).await;
+            let error = client.feedback(&workflow.id, &thread, items, FeedbackKind::Positive, None).await;
             assert_eq!(error.err().unwrap().code(), Some("thread.not_found"));
             let error = client.resume(&stream, None).await.err().unwrap();
             assert_eq!(error.code(), Some("stream.not_found"));
@@ -122,7 +122,7 @@ async fn feedback_is_kept_for_each_item_and_the_last_word_counts() {
     let (mine, away) = (ids(&thread).await, ids(&other).await);
     let answer = mine[1].clone();
     let judge = async |client: &Client, items: &[String], kind| {
-        let answer = client.feedback(&workflow.id, &thread, items, kind).await;
+        let answer = client.feedback(&workflow.id, &thread, items, kind, None).await;
         answer.err().and_then(|error| error.code().map(str::to_owned))
     };
     let twice = [answer.clone(), answer.clone()];

@@ -80,7 +80,7 @@ async fn a_locked_thread_accepts_no_message_and_a_closed_one_neither() {
         assert_eq!(t.scalar(rows).await, before, "a refused message is not stored");
         // Everything else is accepted.
         let item = read.items.data[1].id().to_owned();
-        client.feedback(&workflow.id, &turn.thread_id, &[item], FeedbackKind::Positive).await.unwrap();
+        client.feedback(&workflow.id, &turn.thread_id, &[item], FeedbackKind::Positive, None).await.unwrap();
         let renamed = client.rename_thread(&workflow.id, &turn.thread_id, "Mine").await.unwrap();
         assert_eq!((renamed.title.as_deref(), &renamed.status), (Some("Mine"), &status));
         client.delete_thread(&workflow.id, &turn.thread_id).await.unwrap();

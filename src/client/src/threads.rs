@@ -64,7 +64,7 @@ impl Client {
         self.operate::<IgnoredAny>(workflow_id, operation).await.map(drop)
     }
 
-    /// `items.feedback`: says what the visitor thinks of items; the last word counts.
+    /// `items.feedback`: says what the visitor thinks of items, and why; the last word counts.
     ///
     /// # Errors
     /// See above.
@@ -74,9 +74,11 @@ impl Client {
         thread_id: &str,
         item_ids: &[String],
         kind: FeedbackKind,
+        comment: Option<&str>,
     ) -> Result<(), ClientError> {
         let (thread_id, item_ids) = (thread_id.to_owned(), item_ids.to_vec());
-        let operation = ChatOperation::ItemFeedback { thread_id, item_ids, kind };
+        let comment = comment.map(str::to_owned);
+        let operation = ChatOperation::ItemFeedback { thread_id, item_ids, kind, comment };
         self.operate::<IgnoredAny>(workflow_id, operation).await.map(drop)
     }
 

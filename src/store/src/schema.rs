@@ -96,17 +96,6 @@ diesel::table! {
 }
 
 diesel::table! {
-    item_feedback (thread_id, item_id, author_kind, author_id) {
-        thread_id -> Uuid,
-        item_id -> Bytea,
-        author_kind -> Text,
-        author_id -> Text,
-        kind -> Text,
-        created_at -> Timestamptz,
-    }
-}
-
-diesel::table! {
     runs (id) {
         id -> Uuid,
         workspace_id -> Uuid,

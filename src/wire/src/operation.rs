@@ -5,7 +5,7 @@ mod shape;
 use crate::{ErrorCode, Scope};
 
 pub use shape::Shape;
-pub(crate) use shape::{binary, events, file_form, json, media, text};
+pub(crate) use shape::{binary, events, file_form, json, lines, media, text};
 
 /// An HTTP method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -259,6 +259,7 @@ fn requests_round_trip() {
             thread_id: "thr_1".into(),
             item_ids: vec!["msg_1".into(), "msg_2".into()],
             kind: FeedbackKind::Negative,
+            comment: Some("too long".into()),
         },
     ] {
         let request = ChatRequest { operation, metadata: Map::new() };

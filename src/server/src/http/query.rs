@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use actix_web::HttpRequest;
+use chrono::{DateTime, Utc};
 use url::form_urlencoded;
 use wire::{ErrorCode, FieldError, MOST_PROBLEMS};
 
@@ -81,6 +82,26 @@ impl Params {
             return Vec::new();
         }
         words.into_iter().map(str::to_owned).collect()
+    }
+
+    /// A word of a choice, where it is given.
+    pub(super) fn one_of(&mut self, name: &'static str, choice: &[&str]) -> Option<String> {
+        let word = self.text(name)?;
+        if choice.contains(&word.as_str()) {
+            return Some(word);
+        }
+        self.note(name, "choice", format!("must be one of {}", choice.join(", ")));
+        None
+    }
+
+    /// A time, where it is given.
+    pub(super) fn time(&mut self, name: &'static str) -> Option<DateTime<Utc>> {
+        let text = self.text(name)?;
+        let time = DateTime::parse_from_rfc3339(&text).ok();
+        if time.is_none() {
+            self.note(name, "format", "must be a time such as 2026-11-23T09:00:00Z");
+        }
+        time.map(|time| time.to_utc())
     }
 
     /// A whole number within bounds, where it is given.

@@ -63,6 +63,7 @@ impl Store {
              items AS (DELETE FROM thread_items t USING gone WHERE t.thread_id = gone.id),
              cuts AS (DELETE FROM thread_cuts t USING gone WHERE t.thread_id = gone.id),
              feedback AS (DELETE FROM item_feedback t USING gone WHERE t.thread_id = gone.id),
+             turns AS (DELETE FROM feedback_turns t USING gone WHERE t.thread_id = gone.id),
              uses AS (DELETE FROM blob_uses u USING attachments t, gone WHERE t.thread_id = gone.id
                  AND u.owner = t.id AND u.kind IN ('attachment', 'preview')),
              files AS (DELETE FROM attachments t USING gone WHERE t.thread_id = gone.id)

@@ -12,9 +12,11 @@ const SCHEMA: [&str; 3] = [
 ];
 
 /// Tables that only statements in SQL name, since they need what diesel's DSL cannot say.
-const WITHOUT_DSL: [&str; 15] = [
+const WITHOUT_DSL: [&str; 17] = [
     "blob_uses",
+    "feedback_turns",
     "interrupted_attempts",
+    "item_feedback",
     "run_places",
     "run_queue",
     "run_signals",

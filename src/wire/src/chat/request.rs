@@ -124,6 +124,9 @@ pub enum ChatOperation {
         item_ids: Vec<String>,
         /// What they think of them.
         kind: FeedbackKind,
+        /// Why, in their words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        comment: Option<String>,
     },
     /// An action of a widget or of the page, answered by a turn.
     #[serde(rename = "threads.custom_action")]
@@ -223,6 +226,12 @@ impl FeedbackKind {
             Self::Positive => "positive",
             Self::Negative => "negative",
         }
+    }
+
+    /// The kind of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Positive, Self::Negative].into_iter().find(|kind| kind.as_str() == name)
     }
 }
 

@@ -54,6 +54,19 @@ macro_rules! events {
     };
 }
 
+/// Records of a type, one JSON document per line.
+macro_rules! lines {
+    ($type:ty) => {
+        $crate::operation::Shape {
+            media: $crate::operation::media::<$type>("application/x-ndjson"),
+            #[cfg(feature = "schema")]
+            schema: |generator| generator.subschema_for::<$type>(),
+            #[cfg(feature = "schema")]
+            example: None,
+        }
+    };
+}
+
 /// A body that is text of a media type.
 macro_rules! text {
     ($media:literal) => {
@@ -99,4 +112,4 @@ macro_rules! file_form {
     };
 }
 
-pub(crate) use {binary, events, file_form, json, text};
+pub(crate) use {binary, events, file_form, json, lines, text};

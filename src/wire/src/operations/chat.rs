@@ -1,11 +1,13 @@
 //! The chat and its session tokens.
 
-use super::parameters::AFTER;
+use super::parameters::{AFTER, CURSOR, LIMIT};
 use crate::chat::{Attachment, ChatAnswer, ChatCall, ChatEvent};
 use crate::operation::{
-    Answer, CREDENTIAL, Parameter, Values, binary, events, file_form, get, json, operations, post, put,
+    Answer, CREDENTIAL, Parameter, Values, binary, events, file_form, get, json, lines, operations, post, put,
 };
-use crate::{ChatSessionAnswer, CreateChatSession, ErrorCode, Scope, StopAnswer};
+use crate::{
+    ChatSessionAnswer, CreateChatSession, ErrorCode, FeedbackCase, FeedbackRecord, Listed, Scope, StopAnswer,
+};
 
 /// Why a caller may not chat with a workflow.
 const ACCESS: &[ErrorCode] = &[
@@ -214,6 +216,35 @@ operations! {
         .answers(&[Answer::of(200, json!(StopAnswer, examples::STOPPING))])
         .shared_errors(ACCESS)
         .errors(&[ErrorCode::StreamNotFound]);
+
+    LIST_FEEDBACK = get(
+        "/api/workflows/{ref}/feedback",
+        "list_feedback",
+        "Lists the feedback of the workflow's visitors, the newest first, with copies of the turns.",
+    )
+    .needs(Scope::WorkflowsRead)
+    .query(&[
+        LIMIT,
+        CURSOR,
+        Parameter { name: "kind", about: "Only this kind.", values: Values::OneOf(&["positive", "negative"]) },
+        Parameter { name: "from", about: "Only feedback given at this time or later.", values: Values::Time },
+        Parameter { name: "to", about: "Only feedback given before this time.", values: Values::Time },
+        Parameter {
+            name: "version",
+            about: "Only feedback on turns of the version with this number.",
+            values: Values::Integer(1, 2_147_483_647),
+        },
+        Parameter {
+            name: "format",
+            about: "`jsonl` streams all of it as cases of a dataset, one per line; `limit` is ignored.",
+            values: Values::OneOf(&["json", "jsonl"]),
+        },
+    ])
+    .answers(&[
+        Answer::of(200, json!(Listed<FeedbackRecord>, examples::FEEDBACK)),
+        Answer::of(200, lines!(FeedbackCase)).when("`format` is `jsonl`"),
+    ])
+    .errors(&[ErrorCode::WorkflowNotFound]);
 }
 
 #[cfg(feature = "schema")]
@@ -246,6 +277,39 @@ mod examples {
     pub(super) const SESSION: &str = r#"{
   "client_secret": "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9…",
   "expires_at": "2026-11-22T09:05:00.000000Z"
+}"#;
+
+    pub(super) const FEEDBACK: &str = r#"{
+  "data": [
+    {
+      "id": "0198c2f4-5a10-7c3e-8d21-6f7a8b9c0d1e",
+      "at": "2026-01-01T12:00:30.000Z",
+      "kind": "negative",
+      "comment": "It was order 8.",
+      "thread_id": "thr_6f1d2c3b4a5948372615f4e3d2c1b0a9",
+      "item_id": "msg_0198c2f05a1071e2b3c4d5e6f708192a3b4c5d6e",
+      "run_id": "0198c2f0-1b22-7d33-9e44-5f6a7b8c9d0e",
+      "version": 3,
+      "author": {
+        "kind": "session",
+        "id": "customer-17"
+      },
+      "inputs": {
+        "message": "Where is my order?"
+      },
+      "messages": [
+        {
+          "role": "user",
+          "content": "Where is my order?"
+        }
+      ],
+      "output": {
+        "text": "Order 7 is on its way."
+      },
+      "output_text": "Order 7 is on its way."
+    }
+  ],
+  "next_cursor": null
 }"#;
 
     pub(super) const STOPPING: &str = r#"{

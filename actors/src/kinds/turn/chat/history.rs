@@ -1,7 +1,7 @@
 //! What stands in threads, and what becomes of them.
 
 use kernel::{ItemKey, ThreadId};
-use store::{Feedback, Slice, StoreError, StoredStream, StoredThread, ThreadsOf, TurnsToStop};
+use store::{Slice, StoreError, StoredStream, StoredThread, ThreadsOf, TurnsToStop};
 use wire::chat::ThreadItem;
 
 use super::Chat;
@@ -82,13 +82,5 @@ impl Chat {
             tracing::warn!(thread = %id, %error, "failed to wait for the turns of a deleted thread");
         }
         Ok(true)
-    }
-
-    /// Stores feedback on items.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
-    pub async fn feedback(&self, feedback: Feedback<'_>) -> Result<(), StoreError> {
-        self.ports.store.put_feedback(feedback).await
     }
 }

@@ -1,6 +1,7 @@
 //! The chat's front door: starts turns, opens streams, stops turns.
 
 mod dictation;
+mod feedback;
 mod history;
 mod start;
 mod stop;
@@ -25,6 +26,7 @@ use crate::run::start::{Claim, Claimed, Starts};
 pub use crate::run::start::{IdempotencyKey, RunStartError};
 use crate::streams::Reader;
 pub use dictation::DictationError;
+pub use feedback::Given;
 pub use start::{ActionInput, Attached, NewTurn, Owner, Target};
 use start::{Seen, TurnIds};
 

@@ -113,8 +113,9 @@ async fn chat(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<
             json(threads::rename(&app, &access, &thread_id, &title).await?)
         }
         ChatOperation::DeleteThread { thread_id } => json(threads::delete(&app, &access, &thread_id).await?),
-        ChatOperation::ItemFeedback { thread_id, item_ids, kind } => {
-            json(threads::feedback(&app, &access, &thread_id, &item_ids, kind).await?)
+        ChatOperation::ItemFeedback { thread_id, item_ids, kind, comment } => {
+            let given = (kind, comment.as_deref());
+            json(threads::feedback(&app, &access, &thread_id, &item_ids, given).await?)
         }
     }
 }

@@ -1,10 +1,9 @@
 //! Requests about threads: their answer is JSON.
 
-use std::collections::BTreeSet;
-
+use actors::kinds::turn::chat::Given;
 use kernel::{ItemKey, ThreadId};
 use serde::Serialize;
-use store::{Feedback, OwnerKind, Slice};
+use store::{OwnerKind, Slice};
 use wire::chat::{FeedbackKind, Order, Page, PageRequest, Thread, ThreadItem};
 use wire::{ErrorCode, FieldError};
 
@@ -72,21 +71,15 @@ pub(super) async fn feedback(
     access: &Access,
     thread_id: &str,
     item_ids: &[String],
-    kind: FeedbackKind,
+    (kind, comment): (FeedbackKind, Option<&str>),
 ) -> ApiResult<Empty> {
     let thread = access.thread_named(app, thread_id).await?;
-    let not_found = || ApiError::new(ErrorCode::ItemNotFound);
-    let keys: BTreeSet<ItemKey> =
-        item_ids.iter().map(|id| ItemKey::parse(id)).collect::<Result<_, _>>().map_err(|_| not_found())?;
-    let keys: Vec<ItemKey> = keys.into_iter().collect();
-    let known = app.chat().items_named(thread.id, &keys).await?;
-    let is_known = |id: &String| known.iter().any(|item| item.id() == id && !item.is_hidden());
-    if !item_ids.iter().all(is_known) {
-        return Err(not_found());
-    }
+    app.chat().check_room(access.workspace())?;
     let (author_kind, author_id) = access.owner().unwrap_or((OwnerKind::Anyone, ""));
-    let feedback = Feedback { thread: thread.id, items: &keys, author_kind, author_id, kind: kind.as_str() };
-    app.chat().feedback(feedback).await?;
+    let given = Given { thread: thread.id, item_ids, author_kind, author_id, kind, comment };
+    if !app.chat().feedback(given).await? {
+        return Err(ApiError::new(ErrorCode::ItemNotFound));
+    }
     Ok(Empty {})
 }
 

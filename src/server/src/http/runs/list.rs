@@ -2,7 +2,6 @@
 
 use actix_web::http::header::ETAG;
 use actix_web::{HttpRequest, HttpResponse};
-use chrono::{DateTime, Utc};
 use kernel::ThreadId;
 use ring::digest::{SHA256, digest};
 use store::{RunState, RunsFilter};
@@ -59,7 +58,7 @@ fn filter(query: &mut Params) -> RunsFilter {
     if thread.is_some() && thread_id.is_none() {
         query.note("thread", "format", "must be the id of a thread, such as thr_…");
     }
-    let (from, to) = (time(query, "from"), time(query, "to"));
+    let (from, to) = (query.time("from"), query.time("to"));
     let waits = query.text("waits");
     let waits_wanted = waits.as_deref().and_then(|text| text.parse::<bool>().ok());
     if waits.is_some() && waits_wanted.is_none() {
@@ -74,13 +73,4 @@ fn filter(query: &mut Params) -> RunsFilter {
         to,
         waits: waits_wanted,
     }
-}
-
-fn time(query: &mut Params, name: &'static str) -> Option<DateTime<Utc>> {
-    let text = query.text(name)?;
-    let time = DateTime::parse_from_rfc3339(&text).ok();
-    if time.is_none() {
-        query.note(name, "format", "must be a time such as 2026-11-23T09:00:00Z");
-    }
-    time.map(|time| time.to_utc())
 }

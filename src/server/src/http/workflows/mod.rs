@@ -4,6 +4,7 @@ mod chat_settings;
 mod credentials;
 mod diagram;
 mod diff;
+mod feedback;
 mod live;
 mod publish;
 mod records;
@@ -17,7 +18,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use control::workflows;
 use store::WorkflowRef;
 use uuid::Uuid;
-use wire::operations::workflows as operations;
+use wire::operations::{chat as chat_operations, workflows as operations};
 use wire::{ErrorCode, PublicWorkflow, ShownWorkflow, WorkflowRecord};
 
 use super::change::Change;
@@ -51,6 +52,7 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         .on(&operations::DIFF, diff::diff)
         .on(&operations::DIAGRAM_SVG, diagram::svg)
         .on(&operations::DIAGRAM_MERMAID, diagram::mermaid)
+        .on(&chat_operations::LIST_FEEDBACK, feedback::list)
         .on(&operations::PUBLISH, publish::publish)
         .on(&operations::UNPUBLISH, publish::revoke)
         .register(config);

@@ -14,6 +14,8 @@ const EXAMPLE_INPUT: &str = r#"{"content": [{"type": "input_text", "text": "Hell
 const AT: &str = "/params";
 /// Characters of an action's type.
 const LONGEST_ACTION: usize = 200;
+/// Characters of the comment of a feedback.
+const LONGEST_COMMENT: usize = 2_000;
 /// Items that one feedback may name.
 const MOST_ITEMS: usize = 100;
 
@@ -67,7 +69,8 @@ pub(super) fn of(
         "items.feedback" => {
             let thread_id = thread_id(params, problems);
             let (item_ids, kind) = (item_ids(params, problems), kind_of_feedback(params, problems));
-            ChatOperation::ItemFeedback { thread_id: thread_id?, item_ids: item_ids?, kind: kind? }
+            let comment = comment(params, problems);
+            ChatOperation::ItemFeedback { thread_id: thread_id?, item_ids: item_ids?, kind: kind?, comment }
         }
         "threads.custom_action" => ChatOperation::CustomAction(action_request(params, problems)?),
         "threads.sync_custom_action" => ChatOperation::SyncCustomAction(action_request(params, problems)?),
@@ -205,6 +208,21 @@ fn kind_of_feedback(params: &Map<String, Value>, problems: &mut Vec<FieldError>)
             None
         }
     }
+}
+
+/// The words of a feedback, without space around them; `None` without any.
+fn comment(params: &Map<String, Value>, problems: &mut Vec<FieldError>) -> Option<String> {
+    let comment = optional_text(params, "comment", AT, problems)?;
+    let comment = comment.trim();
+    let length = comment.chars().count();
+    if length > LONGEST_COMMENT {
+        let message = format!("must have at most {LONGEST_COMMENT} characters; it has {length}");
+        problems.push(FieldError::new("/params/comment", "length", message));
+    }
+    if comment.contains('\0') {
+        problems.push(FieldError::new("/params/comment", "format", "must not contain the character NUL"));
+    }
+    (!comment.is_empty()).then(|| comment.to_owned())
 }
 
 fn page(params: &Map<String, Value>, problems: &mut Vec<FieldError>) -> Option<PageRequest> {

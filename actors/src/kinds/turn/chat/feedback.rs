@@ -1,0 +1,116 @@
+//! What people think of items, with copies of the turns that they judge.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kernel::{ItemKey, ThreadId};
+use serde_json::Value;
+use store::{Feedback, OwnerKind, RatedItem, RatedTurn, StoreError, StoredAttachment, StoredItem};
+use uuid::Uuid;
+use wire::chat::{FeedbackKind, ItemBody, ThreadItem};
+
+use super::Chat;
+use crate::kinds::turn::history::{files, messages, paired};
+
+/// Messages of a copy, the newest.
+const MOST_MESSAGES: usize = 200;
+/// Bytes of the messages of a copy, except that one message is always there.
+const LARGEST_MESSAGES: usize = 256 * 1024;
+
+/// One author's feedback on items of a thread.
+#[derive(Debug, Clone, Copy)]
+pub struct Given<'a> {
+    /// The thread.
+    pub thread: ThreadId,
+    /// The items' ids.
+    pub item_ids: &'a [String],
+    /// Kind of the author.
+    pub author_kind: OwnerKind,
+    /// The author's id; empty if the author is unknown.
+    pub author_id: &'a str,
+    /// What they think.
+    pub kind: FeedbackKind,
+    /// Why.
+    pub comment: Option<&'a str>,
+}
+
+impl Chat {
+    /// Stores feedback, with copies of the turns that the items belong to. Returns false, and stores nothing, if an item or the
+    /// thread is not found.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn feedback(&self, given: Given<'_>) -> Result<bool, StoreError> {
+        let store = &self.ports.store;
+        let stored = store.thread_items(given.thread).await?;
+        let Some(rated) = rated(&stored, given.item_ids) else { return Ok(false) };
+        let files = files(store, given.thread, &stored).await?;
+        let feedback = Feedback {
+            thread: given.thread,
+            turns: turns(stored, &files, &rated),
+            items: rated,
+            author_kind: given.author_kind,
+            author_id: given.author_id,
+            kind: given.kind.as_str(),
+            comment: given.comment,
+        };
+        store.put_feedback(feedback).await
+    }
+}
+
+/// The items of these ids, each once; `None` if one is not found or hidden.
+fn rated(stored: &[StoredItem], ids: &[String]) -> Option<Vec<RatedItem>> {
+    let known: BTreeMap<&str, &StoredItem> =
+        stored.iter().filter(|one| !one.item.is_hidden()).map(|one| (one.item.id(), one)).collect();
+    let ids: BTreeSet<&str> = ids.iter().map(String::as_str).collect();
+    let one = |id: &str| {
+        let found = known.get(id)?;
+        let key = ItemKey::parse(id).ok()?;
+        Some(RatedItem { key, prefix: found.item.body.prefix(), run: found.run })
+    };
+    ids.into_iter().map(one).collect()
+}
+
+/// Copies of the turns of these items. Hidden items are not in them.
+fn turns(stored: Vec<StoredItem>, files: &[StoredAttachment], rated: &[RatedItem]) -> Vec<RatedTurn> {
+    let mut texts: BTreeMap<Uuid, Vec<String>> =
+        rated.iter().filter_map(|item| Some((item.run?, Vec::new()))).collect();
+    let mut questions: BTreeMap<Uuid, ItemKey> = BTreeMap::new();
+    let stored: Vec<StoredItem> = stored.into_iter().filter(|one| !one.item.is_hidden()).collect();
+    for StoredItem { item, answers, run } in &stored {
+        let Some((run, texts)) = run.and_then(|run| Some((run, texts.get_mut(&run)?))) else { continue };
+        questions.extend(answers.map(|question| (run, question)));
+        if let (ItemBody::AssistantMessage { .. }, Some((_, text))) = (&item.body, item.as_message()) {
+            texts.push(text);
+        }
+    }
+    let items = paired(stored);
+    let keys: Vec<Option<ItemKey>> = items.iter().map(|item| ItemKey::parse(item.id()).ok()).collect();
+    let copy = |(run, texts): (Uuid, Vec<String>)| {
+        let question = questions.get(&run);
+        let place = question.and_then(|question| keys.iter().position(|key| key.as_ref() == Some(question)));
+        // A turn without a message read what was there when it began.
+        let begun = ItemKey::at(run);
+        let end = place.map_or_else(
+            || keys.iter().take_while(|key| key.is_some_and(|key| key < begun)).count(),
+            |place| place + 1,
+        );
+        RatedTurn { run, messages: read(&items, end, files), text: texts.join("\n\n") }
+    };
+    texts.into_iter().map(copy).collect()
+}
+
+/// The first `end` items as messages, the newest that have room, as JSON.
+fn read(items: &[ThreadItem], end: usize, files: &[StoredAttachment]) -> String {
+    let own = items.get(end.saturating_sub(1)).map(ThreadItem::id);
+    let newest = items.get(end.saturating_sub(MOST_MESSAGES)..end).unwrap_or_default();
+    let mut messages = messages(newest.to_vec(), files, own, None);
+    let mut room = LARGEST_MESSAGES;
+    let fits = messages.iter().rev().take_while(|message| {
+        let size = message.to_string().len();
+        let fits = room >= size;
+        room = room.saturating_sub(size);
+        fits
+    });
+    let dropped = messages.len() - fits.count().max(1).min(messages.len());
+    Value::Array(messages.split_off(dropped)).to_string()
+}
