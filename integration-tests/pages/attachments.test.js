@@ -110,7 +110,7 @@ test('an answer that is not an attachment is a failure', async () => {
   assert.equal(problemOf(uploads.list[0].error), 'The upload failed.');
 });
 
-test('attachments of items are read with care', () => {
+test('invalid attachments of items are skipped', () => {
   const image = { id: 'atc_1', name: 'a.png', mime_type: 'image/png', type: 'image', preview_url: 'https://e.org/p', metadata: {} };
   assert.deepEqual(attachmentsOf([image, null, 'atc_2', {}, { id: 'atc_3', type: 'other' }]), [
     { id: 'atc_1', name: 'a.png', mime_type: 'image/png', type: 'image', preview_url: 'https://e.org/p' },

@@ -33,7 +33,7 @@ test('an export has the items of all pages, in order', async () => {
   assert.deepEqual(asked, [['items.list', 'asc', undefined], ['items.list', 'asc', 'b'], ['items.list', 'asc', 'c']]);
 });
 
-test('an export ends if a page does not', async () => {
+test('an export ends if a page returns its own cursor', async () => {
   const api = { ask: async () => ({ data: [{ id: 'a' }], has_more: true, after: 'a' }) };
   const { text } = await exported(api, { id: 'thr_1' });
   assert.deepEqual(JSON.parse(text).title, null);

@@ -63,7 +63,7 @@ async function begun(answers, { stored = [], running = [], items = [created, don
     },
     running: async () => taken(running),
     stream: async (id, after) => {
-      // Behind the last event of a stream there is nothing.
+      // The stream has no events after the last one.
       if (after !== null) return null;
       sent.push({ stream: id });
       return taken(running);

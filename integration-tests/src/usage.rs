@@ -23,7 +23,7 @@ impl TestService {
         until("it is measured", async || self.scalar(some).await == "true").await;
     }
 
-    /// Has what is stored measured again: a start does so if the last time was long ago.
+    /// Restarts the service so that it measures usage again: a start does so if the last measurement is old.
     pub async fn measure(&mut self) {
         self.execute("UPDATE workspace_usage SET measured_at = measured_at - interval '1 hour'").await;
         self.restart().await;

@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::reads::ReadsOf;
 
 /// KiB that the requests of one workspace may hold of files at the same time.
-const HELD: u32 = 64 << 10;
+const MAX_HELD_KIB: u32 = 64 << 10;
 
 /// Room for files in memory, by workspace. Cheap to clone.
 #[derive(Clone, Default)]
@@ -31,7 +31,7 @@ impl FileRoom {
             return room;
         }
         rooms.retain(|_, room| room.strong_count() > 0);
-        let room = Arc::new(Semaphore::new(usize::try_from(HELD).unwrap_or(usize::MAX)));
+        let room = Arc::new(Semaphore::new(usize::try_from(MAX_HELD_KIB).unwrap_or(usize::MAX)));
         rooms.insert(workspace, Arc::downgrade(&room));
         room
     }
@@ -95,7 +95,7 @@ impl Attachments for AttachmentsOf<'_> {
     }
 
     async fn room(&self, bytes: u64) -> Room {
-        let wanted = u32::try_from(bytes >> 10).unwrap_or(u32::MAX).clamp(1, HELD);
+        let wanted = u32::try_from(bytes >> 10).unwrap_or(u32::MAX).clamp(1, MAX_HELD_KIB);
         Box::new(Arc::clone(&self.room).acquire_many_owned(wanted).await.ok())
     }
 }
@@ -111,6 +111,6 @@ fn attached(stored: &StoredAttachment) -> AttachedFile {
 }
 
 fn unreadable(error: &StoreError) -> NodeError {
-    tracing::warn!(%error, "an attachment cannot be read now");
+    tracing::warn!(%error, "failed to read an attachment");
     NodeError::retryable(error.code(), error.code().message())
 }

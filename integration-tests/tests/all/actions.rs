@@ -4,7 +4,7 @@ use futures_util::future::join_all;
 use integration_tests::{Answer, AnswerExt, TestService, Workflow, chat, events, graphs, until};
 use serde_json::{Value, json};
 
-/// A card whose text counts: the first message sends it, the action `add` increases it, `pause` does after 15 seconds. `slow`, `fail`,
+/// A card whose text counts: the first message sends it, the action `add` increases it, `pause` increases it after 15 seconds. `slow`, `fail`,
 /// `ask` and `hang` write 9 on it before they do what they say.
 fn counter() -> Value {
     let card = |text: &str| {
@@ -131,7 +131,7 @@ async fn sync_actions_do_not_wait_for_a_turn_and_the_last_one_counts() {
     let acting = (1..=6).map(|by| card.sync(&t, json!({"type": "add", "payload": {"by": by}})));
     let answers = join_all(acting).await;
     assert!(answers.iter().all(|answer| answer.status == 200), "{answers:?}");
-    // Each begins with the state that it finds: all may be added up, or only the last. What is stored is one of the answers.
+    // Each action reads the stored state: none or some of the others may be included. The stored state is one of the results.
     let numbers: Vec<Value> = answers
         .iter()
         .map(|answer| answer.value()["updated_item"]["widget"]["children"][0]["value"].clone())
@@ -171,7 +171,7 @@ async fn a_sync_action_has_thirty_seconds() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_said_before_anything_runs() {
+async fn an_invalid_action_is_rejected_before_a_run_starts() {
     let t = TestService::start().await;
     let card = Card::start(&t).await;
     let items =
@@ -217,7 +217,7 @@ async fn what_is_wrong_is_said_before_anything_runs() {
 }
 
 #[tokio::test]
-async fn a_graph_without_actions_says_so() {
+async fn a_graph_that_does_not_read_actions_rejects_them() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let began = events(&t.chat(&chat::create(&workflow, "hi")).await.text());
@@ -259,7 +259,7 @@ async fn a_key_stands_for_one_action() {
         streams.push(answer.header("x-chat-stream-id").unwrap().to_owned());
     }
     assert_eq!((streams[0] == streams[1], card.number(&t).await.as_str()), (true, "3"));
-    // What the key stands for is not told when the thread is gone.
+    // The stored result is not returned after the thread is deleted.
     let params = json!({"thread_id": card.thread});
     assert_eq!(t.chat(&chat::ask(&card.workflow, "threads.delete", params)).await.status, 200);
     let gone = t.send("POST", "/api/chat", &first, &again).await;
@@ -289,15 +289,20 @@ async fn a_queued_message_is_not_yet_part_of_an_action() {
     let workflow = t.workflow().graph(graph).published().create().await;
     let began = events(&t.chat(&chat::create(&workflow, "one")).await.text());
     let thread = began[0]["thread"]["id"].as_str().unwrap().to_owned();
+    // The action waits behind a turn, and a message is stored behind the action before the action begins.
+    let mut first = t.open_chat(&chat::add(&workflow, &thread, "two")).await;
     let params = json!({"thread_id": thread, "action": {"type": "x"}});
     let mut acting = t.open_chat(&chat::ask(&workflow, "threads.custom_action", params)).await;
-    let two = chat::add(&workflow, &thread, "two");
-    let later = t.chat(&two);
-    let (told, _) = futures_util::future::join(acting.rest(), later).await;
-    let text = events(&told).last().unwrap()["item"]["content"][0]["text"].as_str().unwrap().to_owned();
-    assert_eq!(text, "one|one");
-    until("both end", async || t.scalar("SELECT count(*) FROM runs WHERE finished_at IS NULL").await == "0")
-        .await;
+    let mut last = t.open_chat(&chat::add(&workflow, &thread, "three")).await;
+    let unfinished = "SELECT count(*) FROM runs WHERE finished_at IS NULL";
+    assert_eq!(t.scalar(unfinished).await, "3", "all wait or execute");
+    let text =
+        |told: &str| events(told).last().unwrap()["item"]["content"][0]["text"].as_str().unwrap().to_owned();
+    let (two, acted, three) = (first.rest().await, acting.rest().await, last.rest().await);
+    assert_eq!(text(&two), "one|one|two");
+    assert_eq!(text(&acted), "one|one|two|one|one|two");
+    assert_eq!(text(&three), "one|one|two|one|one|two|one|one|two|one|one|two|three");
+    until("all end", async || t.scalar(unfinished).await == "0").await;
 }
 
 #[tokio::test]

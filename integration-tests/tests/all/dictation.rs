@@ -76,7 +76,7 @@ async fn a_recording_may_be_larger_than_other_requests() {
 }
 
 #[tokio::test]
-async fn a_failure_of_the_model_is_said() {
+async fn a_model_failure_returns_an_error() {
     let endpoint = Endpoint::quick().await;
     let t = TestService::builder().set("SERVICE_MODEL_BASE_URL", endpoint.base_url()).start().await;
     let workflow = t.workflow().echo().published().create().await;

@@ -27,11 +27,15 @@ async fn feedback_outlives_its_run_with_what_the_turn_read_and_wrote() {
     graph["output"] = json!({"said": "{{ inputs.message }}"});
     let workflow = t.workflow().graph(graph).published().create().await;
     let client = t.visitor();
-    let thread = client.say(&workflow.id, "one").await.unwrap().thread_id;
+    let thread = client.say(&workflow.id, "o\0ne").await.unwrap().thread_id;
     client.say_in(&workflow.id, &thread, "two").await.unwrap();
     client.say_in(&workflow.id, &thread, "three").await.unwrap();
     let items = client.thread(&workflow.id, &thread).await.unwrap().items.data;
     let ids: Vec<String> = items.iter().map(|item| item.id().to_owned()).collect();
+    client.feedback(&workflow.id, &thread, &ids[1..2], Positive, None).await.unwrap();
+    let nul = listed(&t, &workflow, "").await["data"][0]["output_text"].clone();
+    assert_eq!(nul, "You said: one", "PostgreSQL stores no NUL in a text");
+    t.execute("DELETE FROM item_feedback").await;
     let second = &ids[3..4];
     client.feedback(&workflow.id, &thread, second, Negative, Some("  It was order 8.\n")).await.unwrap();
     t.execute("DELETE FROM runs").await;
@@ -47,8 +51,8 @@ async fn feedback_outlives_its_run_with_what_the_turn_read_and_wrote() {
     assert_eq!(
         entry["messages"],
         json!([
-            {"role": "user", "content": "one"},
-            {"role": "assistant", "content": "You said: one"},
+            {"role": "user", "content": "o\0ne"},
+            {"role": "assistant", "content": "You said: o\0ne"},
             {"role": "user", "content": "two"},
         ]),
         "what the turn read, without hidden items and what came later"

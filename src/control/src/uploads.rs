@@ -20,7 +20,7 @@ use wire::ErrorCode;
 
 use crate::refusal::{Decision, Refusal};
 
-/// Sessions of one network that may upload as much as they may on one day.
+/// The daily limit of a network, as a multiple of a session's limit.
 const NETWORK_SESSIONS: u64 = 10;
 /// How long an image waits for those before it.
 const IMAGE_WAIT: Duration = Duration::from_secs(20);
@@ -91,7 +91,7 @@ impl Uploads {
         self.check_size(size)?;
         // What the content is decides later.
         let mime_type = Media::of_mime(mime_type).ok_or_else(not_allowed)?.mime().to_owned();
-        self.check_day(&uploader.session, size).await?;
+        self.allowance(&uploader.session, &uploader.network, size).await?;
         let id = self.id()?;
         let new = of(uploader, id, media::file_name(name), mime_type, size);
         self.store.announce_attachment(&new).await?;
@@ -113,11 +113,11 @@ impl Uploads {
     pub async fn begin(&self, uploader: Uploader, name: &str, size: Option<u64>) -> Decision<Upload> {
         let least = size.unwrap_or(1);
         self.check_size(least)?;
-        self.check_day(&uploader.session, least).await?;
+        let allowance = self.allowance(&uploader.session, &uploader.network, least).await?;
         let network = uploader.network.clone();
         let new = of(uploader, self.id()?, media::file_name(name), String::new(), 0);
         let writer = self.store.write_blob(self.upload_id()?);
-        Ok(self.receive(new, network, None, writer))
+        Ok(self.receive(new, network, (None, allowance), writer))
     }
 
     /// Begins to receive the bytes of an attachment that was announced.
@@ -126,12 +126,12 @@ impl Uploads {
     /// [`Refusal`]: the session has uploaded as much as it may today.
     pub async fn begin_announced(&self, announced: StoredAttachment, network: String) -> Decision<Upload> {
         let upload = self.upload_id()?;
-        let writer = match announced.digest {
+        let (writer, allowance) = match announced.digest {
             // They are only compared.
-            Some(_) => self.store.hash_blob(upload),
+            Some(_) => (self.store.hash_blob(upload), None),
             None => {
-                self.check_day(&announced.session, announced.size).await?;
-                self.store.write_blob(upload)
+                let allowance = self.allowance(&announced.session, &network, announced.size).await?;
+                (self.store.write_blob(upload), allowance)
             }
         };
         let uploader = Uploader {
@@ -144,17 +144,18 @@ impl Uploads {
         };
         let new = of(uploader, announced.id, announced.name, String::new(), 0);
         let known = Announced { size: announced.size, digest: announced.digest };
-        Ok(self.receive(new, network, Some(known), writer))
+        Ok(self.receive(new, network, (Some(known), allowance), writer))
     }
 
     fn receive(
         &self,
         new: NewAttachment,
         network: String,
-        announced: Option<Announced>,
+        (announced, allowance): (Option<Announced>, Option<u64>),
         writer: BlobWriter,
     ) -> Upload {
-        Upload { uploads: self.clone(), new, network, announced, writer, detector: Detector::new() }
+        let (uploads, detector) = (self.clone(), Detector::new());
+        Upload { uploads, new, network, announced, allowance, writer, detector }
     }
 
     fn upload_id(&self) -> Decision<Uuid> {
@@ -175,12 +176,18 @@ impl Uploads {
         }
     }
 
-    /// Before any byte is stored; the end of the upload counts.
-    async fn check_day(&self, session: &str, size: u64) -> Decision<()> {
-        let Some(most) = self.limits.day else { return Ok(()) };
+    /// Bytes that the session and its network may upload today, which must be at least `size`; `None`: no limit. Checked before any
+    /// byte is stored; the end of the upload counts.
+    async fn allowance(&self, session: &str, network: &str, size: u64) -> Decision<Option<u64>> {
+        let Some(most) = self.limits.day else { return Ok(None) };
         let now = self.clock.now();
-        let used = self.store.uploaded_on(now.date_naive(), session).await?;
-        if used.saturating_add(size) > most.get() { Err(enough_today(now)) } else { Ok(()) }
+        let all = most.get().saturating_mul(NETWORK_SESSIONS);
+        let mut left = u64::MAX;
+        for (counter, most) in [(session, most.get()), (network, all)] {
+            let used = self.store.uploaded_on(now.date_naive(), counter).await?;
+            left = left.min(most.saturating_sub(used));
+        }
+        if size > left { Err(enough_today(now)) } else { Ok(Some(left)) }
     }
 }
 
@@ -199,6 +206,8 @@ pub struct Upload {
     network: String,
     /// Of an attachment that exists.
     announced: Option<Announced>,
+    /// Bytes that may be uploaded, if the day has a limit.
+    allowance: Option<u64>,
     writer: BlobWriter,
     detector: Detector,
 }
@@ -214,6 +223,9 @@ impl Upload {
         if self.announced.is_some_and(|announced| size > announced.size) {
             return Err(Refusal::new(ErrorCode::AttachmentSizeMismatch));
         }
+        if self.allowance.is_some_and(|allowance| size > allowance) {
+            return Err(enough_today(self.uploads.clock.now()));
+        }
         self.detector.push(bytes);
         if self.detector.is_refused() {
             return Err(not_allowed());
@@ -227,7 +239,7 @@ impl Upload {
     /// [`Refusal`]: the file is empty, of another size or type than accepted, or damaged; or the session has uploaded as much as it
     /// may today.
     pub async fn finish(self) -> Decision<StoredAttachment> {
-        let Self { uploads, mut new, network, announced, writer, detector } = self;
+        let Self { uploads, mut new, network, announced, writer, detector, .. } = self;
         new.size = writer.size();
         if new.size == 0 || announced.is_some_and(|announced| announced.size != new.size) {
             return Err(Refusal::new(ErrorCode::AttachmentSizeMismatch));

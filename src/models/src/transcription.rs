@@ -1,4 +1,4 @@
-//! What goes to a model that writes down what is said, and what comes back.
+//! Requests and results of transcription models.
 
 use std::fmt;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ pub struct Transcript {
 }
 
 /// Whether the provider of `<provider>/<model>` has a method for transcription: `openai/*`, `gemini/*` and
-/// `practice/transcribe`. Whether the endpoint knows the model, only a call can tell.
+/// `practice/transcribe`. Only a call shows if the endpoint has the model.
 #[must_use]
 pub fn can_transcribe(name: &str) -> bool {
     match name.split_once('/') {

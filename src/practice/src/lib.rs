@@ -205,8 +205,7 @@ fn failed() -> ModelError {
     }
 }
 
-/// The request without what is too long to be read. A message that is only files is their text, except for a partner
-/// in conversation.
+/// The request without what is too long to be read. If a message has no text, the text of its files replaces it; not for the skill `assistant`.
 fn readable(skill: Skill, request: &ModelRequest) -> ModelRequest {
     let cut = |text: &mut String, most: usize| text.truncate(text.floor_char_boundary(most));
     let mut read = request.clone();

@@ -60,7 +60,7 @@ impl Sent {
         sent
     }
 
-    /// What a message with this text asks to hear about its files, before all else.
+    /// Returns the answer to a message that asks about its files.
     pub(super) fn asked(&self, input: &str) -> Option<String> {
         let said = words(input);
         let any = |list: &[&str]| said.iter().any(|word| list.contains(&word.as_str()));

@@ -1,4 +1,4 @@
-//! `practice/transcribe`: what is said in a recording is written in it, so a test can make one with any words.
+//! `practice/transcribe`: returns the text that the recording contains as bytes, so a test can choose it.
 
 use super::tokens;
 use models::{TranscribeRequest, Transcript, Usage};

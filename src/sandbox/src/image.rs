@@ -12,8 +12,7 @@ pub const LARGEST_IMAGE: usize = 16 << 20;
 /// Maximum bytes of a preview.
 pub(crate) const LARGEST_PREVIEW: usize = 1 << 20;
 
-/// Bytes of memory for each pixel. The most has a progressive JPEG in CMYK: eight of coefficients and three of the
-/// result; one in RGB has nine, a PNG with 16 bits a channel eight.
+/// Bytes of memory for each pixel. A progressive JPEG in CMYK needs most: 8 for coefficients and 3 for the result. A progressive JPEG in RGB needs 9, a PNG with 16 bits per channel 8.
 const PIXEL_MEMORY: u64 = 11;
 
 /// The format of an image. No other format is tried.

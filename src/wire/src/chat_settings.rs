@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::workflow::stated;
 
-/// What to change about what a chat shows.
+/// Changes of a chat's settings.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -76,7 +76,7 @@ impl BusyThread {
     }
 }
 
-/// What the chat of a workflow shows.
+/// The settings of a workflow's chat.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChatSettings {

@@ -30,7 +30,7 @@ pub struct FeedbackRecord {
     pub author: FeedbackAuthor,
     /// The run's inputs; null without a copy.
     pub inputs: Option<Value>,
-    /// The messages that the turn read: the newest 200, at most 256 KiB.
+    /// The messages that the turn read: at most the newest 200, and 256 KiB; at least the newest one.
     pub messages: Option<Vec<Value>>,
     /// The run's output; null if it had none yet, or failed.
     pub output: Option<Value>,

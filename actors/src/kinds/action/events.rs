@@ -35,7 +35,7 @@ pub(crate) struct Widget {
     pub(super) key: String,
 }
 
-/// What an action makes of its widget.
+/// Collects the states of the widget that an action sends.
 pub(crate) struct ActionEvents {
     run: Uuid,
     /// `None`: the page itself acts, and nothing can change.

@@ -3,21 +3,22 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use engine::{RunInfo, RunInput};
+use engine::RunInput;
 use kernel::{ItemKey, ThreadId};
 use serde_json::Value;
 use store::{LeftRun, RunState, StoreError, StoredRun};
 use uuid::Uuid;
 use wire::ErrorCode;
 
-use super::LIMIT;
+use super::MAX_RUN_TIME;
 use super::events::{ActionEvents, Widget};
+use super::start::TRIGGER;
 use crate::kinds;
-use crate::kinds::turn::history_of;
+use crate::kinds::turn::{history_of, run_input};
 use crate::plans::LoadedVersion;
 use crate::run::drive::{ended_with, succeeded};
 use crate::run::kind::{Kind, KindRow, Outcome, Run};
-use crate::run::{End, RunPorts, life, whole};
+use crate::run::{End, RunPorts, whole};
 
 /// Runs of actions.
 pub(crate) struct ActionRuns;
@@ -26,7 +27,7 @@ pub(crate) struct ActionRuns;
 #[derive(Debug, Clone)]
 pub(crate) struct Own {
     pub(super) thread: ThreadId,
-    /// Of a resumed run it is read again.
+    /// `None` in a resumed run, which reads it from the database.
     pub(super) widget: Option<Widget>,
     /// When the action was accepted. Its id may be older: it is that of the first request with its key.
     pub(super) accepted: DateTime<Utc>,
@@ -113,7 +114,7 @@ impl Kind for ActionRuns {
     }
 }
 
-/// What an action executes with; `ids`: of its run, its workflow and its thread. `from`: when its time began to run.
+/// What an action executes with; `ids`: of its run, its workflow and its thread. `from`: start of its time limit.
 async fn input(
     ids: (Uuid, Uuid, ThreadId),
     inputs: Value,
@@ -121,24 +122,12 @@ async fn input(
     from: Option<DateTime<Utc>>,
     ports: &RunPorts,
 ) -> Result<RunInput, StoreError> {
-    let (run, workflow, thread) = ids;
+    let (run, _, thread) = ids;
     let messages = match version.plan.reads_messages() {
         true => history_of(&ports.store, thread, run).await?,
         false => Vec::new(),
     };
-    let limit = TimeDelta::from_std(LIMIT).unwrap_or_default();
-    Ok(RunInput {
-        patch: None,
-        inputs,
-        messages,
-        config: (*version.config).clone(),
-        run: RunInfo {
-            id: run.to_string(),
-            workflow_id: workflow.to_string(),
-            thread_id: Some(thread.to_string()),
-            trigger: "action".to_owned(),
-        },
-        lives: vec![life(1, run)],
-        deadline: from.and_then(|from| from.checked_add_signed(limit)),
-    })
+    let limit = TimeDelta::from_std(MAX_RUN_TIME).unwrap_or_default();
+    let deadline = from.and_then(|from| from.checked_add_signed(limit));
+    Ok(RunInput { deadline, ..run_input(ids, TRIGGER, version, inputs, messages) })
 }

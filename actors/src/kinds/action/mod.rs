@@ -25,9 +25,9 @@ pub use start::NewAction;
 use events::Ended;
 
 /// How long an action may take.
-const LIMIT: Duration = Duration::from_secs(30);
-/// How long its end is waited for beyond that: another instance may have to take it over.
-const PATIENCE: Duration = Duration::from_secs(45);
+const MAX_RUN_TIME: Duration = Duration::from_secs(30);
+/// How long a request waits for the end of an action. Longer than [`MAX_RUN_TIME`]: another instance may have to adopt the run.
+const MAX_WAIT: Duration = Duration::from_secs(45);
 
 /// How an action ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,7 +81,7 @@ impl Actions {
     }
 
     async fn wait(&self, run: Uuid) -> Result<Acted, RunStartError> {
-        let ended = kernel::timeout(&*self.ports.clock, PATIENCE, self.ended(run)).await;
+        let ended = kernel::timeout(&*self.ports.clock, MAX_WAIT, self.ended(run)).await;
         Ok(ended.transpose()?.unwrap_or(Acted::TooLate))
     }
 

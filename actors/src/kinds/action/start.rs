@@ -19,7 +19,7 @@ use crate::run::kind::{Progress, Run};
 use crate::run::start::StartRows;
 
 /// The trigger of an action's run.
-const TRIGGER: &str = "action";
+pub(super) const TRIGGER: &str = "action";
 
 /// An action to execute.
 pub struct NewAction {

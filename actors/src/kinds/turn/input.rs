@@ -7,7 +7,7 @@ use store::{StoreError, StoredItem};
 use uuid::Uuid;
 
 use super::again::{Again, answered_before};
-use super::{TurnOf, history};
+use super::{TRIGGER, TurnOf, history};
 use crate::plans::LoadedVersion;
 use crate::run::RunPorts;
 
@@ -67,12 +67,13 @@ pub(super) async fn read(
         return Ok(None);
     }
     let ids = (run.id, run.workflow, turn.thread);
-    Ok(Some((run_input(ids, version, run.inputs.clone(), messages), cut)))
+    Ok(Some((run_input(ids, TRIGGER, version, run.inputs.clone(), messages), cut)))
 }
 
-/// What the run of a turn is given; `ids`: of the run, of its workflow and of its thread.
+/// The input of a run in a thread; `ids`: of the run, of its workflow and of its thread.
 pub(crate) fn run_input(
     ids: (Uuid, Uuid, ThreadId),
+    trigger: &str,
     version: &LoadedVersion,
     inputs: Value,
     messages: Vec<Value>,
@@ -87,7 +88,7 @@ pub(crate) fn run_input(
             id: run.to_string(),
             workflow_id: workflow.to_string(),
             thread_id: Some(thread.to_string()),
-            trigger: "chat".to_owned(),
+            trigger: trigger.to_owned(),
         },
         lives: vec![crate::run::life(1, run)],
         deadline: None,

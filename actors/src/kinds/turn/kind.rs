@@ -14,7 +14,7 @@ use super::again::Again;
 use super::events::ChatEvents;
 use super::input::{self, Cut};
 use super::resume::{Resumed, fold};
-use super::{Turn, TurnOf, Turns, ending, grace, order, refill};
+use super::{TRIGGER, Turn, TurnOf, Turns, ending, grace, order, refill};
 use crate::kinds;
 use crate::plans::LoadedVersion;
 use crate::run::kind::{Kind, KindRow, Outcome};
@@ -153,7 +153,7 @@ impl Kind for Turns {
             true => refill::messages(&ports.store, stored, thread).await?,
             false => Vec::new(),
         };
-        Ok(input::run_input((stored.id, stored.workflow_id, thread), version, inputs, messages))
+        Ok(input::run_input((stored.id, stored.workflow_id, thread), TRIGGER, version, inputs, messages))
     }
 }
 

@@ -104,7 +104,7 @@ impl Message {
         }
     }
 
-    /// Takes the last `bytes` bytes back, with their annotations. What readers were told of them stays told until the text departs from it.
+    /// Takes the last `bytes` bytes back, with their annotations. Readers keep the annotations that they received until the text differs.
     pub(super) fn rewind(&mut self, bytes: usize) {
         let left = self.text.floor_char_boundary(self.text.len().saturating_sub(bytes));
         if let Told::Prefix(told) = self.told

@@ -23,8 +23,12 @@ use wire::chat::{Dialect, ThreadItem};
 use again::{Again, answered_before};
 pub use grace::Grace;
 pub(crate) use history::before as history_of;
+pub(crate) use input::run_input;
 
 use crate::run::kind::Run;
+
+/// The trigger of a turn's run.
+const TRIGGER: &str = "chat";
 
 /// The turns of chats.
 pub(crate) struct Turns {

@@ -25,7 +25,7 @@ enum Entry {
     State(usize, ItemBody),
     /// The same, sent before another turn changed the item.
     Old(usize, ItemBody),
-    /// What readers of an earlier life know of a state of an open item: what updates could say of it.
+    /// A state of an open item that was sent before a restart, rebuilt from its updates.
     Seen(usize, ItemBody),
     /// A state that was sent before a newer one of the same item.
     Stale(usize),

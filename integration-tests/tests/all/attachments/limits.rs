@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{form, form_type, upload, uploaded};
 
 #[tokio::test]
-async fn a_session_uploads_so_much_on_a_day() {
+async fn a_session_has_a_daily_upload_limit() {
     let t =
         TestService::builder().manual_clock().set("SERVICE_CHAT_UPLOAD_DAILY_BYTES", "1000").start().await;
     let workflow = t.workflow().echo().published().create().await;
@@ -30,8 +30,22 @@ async fn a_session_uploads_so_much_on_a_day() {
     );
 }
 
+#[tokio::test]
+async fn a_network_has_ten_times_the_daily_limit_and_is_refused_before_the_bytes() {
+    let t = TestService::builder().set("SERVICE_CHAT_UPLOAD_DAILY_BYTES", "500000").start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    uploaded(&t, &workflow, "a.txt", b"a").await;
+    t.execute("UPDATE upload_days SET bytes = 0 WHERE session NOT LIKE 'network:%'").await;
+    t.execute("UPDATE upload_days SET bytes = 4999999 WHERE session LIKE 'network:%'").await;
+    uploaded(&t, &workflow, "b.txt", b"b").await;
+    // The rest of the body never comes.
+    let answer = started_upload(&t, &workflow, 400_000).await.answer().await.whole().await;
+    assert_eq!(answer.refusal(), "429 chat.rate_limited.uploads");
+    assert_eq!(t.scalar("SELECT count(*) FROM upload_chunks").await, "0");
+}
+
 /// An upload that has sent its first bytes.
-async fn begun(t: &TestService, workflow: &Workflow, length: usize) -> Raw {
+async fn started_upload(t: &TestService, workflow: &Workflow, length: usize) -> Raw {
     let mut connection = t.raw().await;
     let body = form("a.txt", &vec![b'a'; length]);
     let head = format!(
@@ -50,8 +64,8 @@ async fn begun(t: &TestService, workflow: &Workflow, length: usize) -> Raw {
 async fn a_session_uploads_two_files_at_once() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
-    let first = begun(&t, &workflow, 400_000).await;
-    let _second = begun(&t, &workflow, 400_000).await;
+    let first = started_upload(&t, &workflow, 400_000).await;
+    let _second = started_upload(&t, &workflow, 400_000).await;
     let two = "SELECT count(DISTINCT upload_id) = 2 FROM upload_chunks";
     until("two uploads", async || t.scalar(two).await == "true").await;
     let refused = upload(&t, &workflow, "c.txt", b"c").await;
@@ -65,7 +79,7 @@ async fn a_session_uploads_two_files_at_once() {
 async fn a_client_that_sends_too_slowly_is_refused() {
     let t = TestService::with_manual_clock().await;
     let workflow = t.workflow().echo().published().create().await;
-    let connection = begun(&t, &workflow, 400_000).await;
+    let connection = started_upload(&t, &workflow, 400_000).await;
     until("a chunk", async || t.scalar("SELECT count(*) FROM upload_chunks").await == "1").await;
     let answer = t.while_time_passes(connection.answer()).await;
     let answer = t.while_time_passes(answer.whole()).await;

@@ -94,7 +94,7 @@ async fn a_refused_message_stores_nothing() {
 }
 
 #[tokio::test]
-async fn one_of_many_messages_gets_the_attachment() {
+async fn only_one_of_concurrent_messages_claims_an_attachment() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let attachment = id_of(&uploaded(&t, &workflow, "a.txt", b"a").await);
@@ -124,7 +124,7 @@ async fn a_repeated_request_with_a_key_keeps_its_attachment() {
 }
 
 #[tokio::test]
-async fn what_no_message_contains_goes_after_a_day_and_the_rest_with_its_thread() {
+async fn unsent_attachments_are_deleted_after_a_day_and_sent_ones_with_their_thread() {
     let mut t = TestService::with_manual_clock().await;
     let workflow = t.workflow().echo().published().create().await;
     let kept = id_of(&uploaded(&t, &workflow, "a.txt", b"kept").await);

@@ -56,7 +56,7 @@ async fn an_endpoint_receives_images_and_texts() {
 }
 
 #[tokio::test]
-async fn what_a_model_cannot_see_is_said() {
+async fn a_notice_names_each_file_that_the_model_cannot_see() {
     let endpoint = Endpoint::quick().await;
     let t = TestService::builder().set("SERVICE_MODEL_BASE_URL", endpoint.base_url()).start().await;
     let ask = |name: &str| json!({"name": name, "type": "llm", "model": "openai/test", "messages": "{{ messages }}"});

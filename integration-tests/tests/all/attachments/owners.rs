@@ -165,7 +165,7 @@ async fn only_its_owner_deletes_an_attachment_that_no_message_contains() {
 }
 
 #[tokio::test]
-async fn files_that_a_browser_sends_before_it_has_a_cookie_are_its_messages() {
+async fn files_uploaded_before_the_cookie_get_the_owner_of_their_thread() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let with_workflow = format!("?workflow_id={}", workflow.id);

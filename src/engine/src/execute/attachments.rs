@@ -42,7 +42,7 @@ pub trait Attachments: Send + Sync {
     /// The attachments with these ids, in their order.
     ///
     /// # Errors
-    /// [`ErrorCode::AttachmentNotFound`] if the run has no thread, or no message of its thread contains one of them.
+    /// [`ErrorCode::AttachmentNotFound`] if the run has no thread, or one of them does not belong to it.
     async fn find(&self, ids: &[&str]) -> Result<Vec<AttachedFile>, NodeError>;
 
     /// The first `most` bytes.
@@ -63,7 +63,7 @@ pub trait Attachments: Send + Sync {
     /// [`NodeError`] if it cannot be stored now.
     async fn keep_text(&self, file: &AttachedFile, text: &str) -> Result<(), NodeError>;
 
-    /// Waits until so many bytes may be held in memory: images of all requests of a workspace share it.
+    /// Waits for room for this many bytes in memory. All requests of a workspace share the room, for images and for documents that are being read.
     async fn room(&self, bytes: u64) -> Room;
 }
 

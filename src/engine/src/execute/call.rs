@@ -98,8 +98,8 @@ impl Call<'_> {
         self.env.ports.attachments
     }
 
-    /// Whether readers were not told about the attachment yet.
-    pub(crate) fn is_first_notice(&self, attachment: &str) -> bool {
+    /// Records a notice about the attachment. Returns true if it is the first one.
+    pub(crate) fn record_notice(&self, attachment: &str) -> bool {
         self.env.noticed.lock().insert(attachment.to_owned())
     }
 

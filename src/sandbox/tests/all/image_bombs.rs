@@ -137,7 +137,7 @@ async fn the_memory_of_an_image_follows_from_its_pixels_and_its_time_ends() {
 }
 
 #[tokio::test]
-async fn random_damage_never_takes_the_worker_with_it() {
+async fn random_damage_never_ends_the_worker() {
     let sandbox = sandbox(1);
     let mut draw = random();
     let image = flag(24, 16);

@@ -65,8 +65,8 @@ struct Inner {
     diagnosis_places: Arc<Semaphore>,
     chat_limits: Limits,
     upload_permits: UploadPermits,
-    recording_permits: UploadPermits,
-    dictation_permits: UploadPermits,
+    large_body_permits: UploadPermits,
+    transcription_permits: UploadPermits,
 }
 
 impl App {
@@ -83,8 +83,8 @@ impl App {
             diagnosis_places: super::diagnosis::places(),
             chat_limits,
             upload_permits: UploadPermits::default(),
-            recording_permits: UploadPermits::default(),
-            dictation_permits: UploadPermits::default(),
+            large_body_permits: UploadPermits::default(),
+            transcription_permits: UploadPermits::default(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -150,9 +150,9 @@ impl App {
         &self.inner.parts.links
     }
 
-    /// Recordings that models transcribe.
-    pub(super) fn dictation_permits(&self) -> &UploadPermits {
-        &self.inner.dictation_permits
+    /// Permits for transcriptions.
+    pub(super) fn transcription_permits(&self) -> &UploadPermits {
+        &self.inner.transcription_permits
     }
 
     /// Accepts files.
@@ -160,8 +160,8 @@ impl App {
         &self.inner.parts.uploads
     }
 
-    pub(super) fn recording_permits(&self) -> &UploadPermits {
-        &self.inner.recording_permits
+    pub(super) fn large_body_permits(&self) -> &UploadPermits {
+        &self.inner.large_body_permits
     }
 
     pub(super) fn upload_permits(&self) -> &UploadPermits {

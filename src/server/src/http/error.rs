@@ -124,7 +124,7 @@ impl ApiError {
                 }
                 ErrorCode::ChatActionFailed
                 | ErrorCode::ChatActionTimeout
-                | ErrorCode::ChatTranscriptionFailed => tracing::info!(code, cause, "a workflow has failed"),
+                | ErrorCode::ChatTranscriptionFailed => tracing::info!(code, cause, "an action or a transcription failed"),
                 _ => tracing::error!(code, cause, "answered with a server error"),
             }
         }

@@ -101,7 +101,7 @@ impl BlobWriter {
     }
 }
 
-/// The chunks of an upload. Dropped, those that are left are deleted; after a kill, within an hour.
+/// The chunks of an upload. Dropped, those that are left are deleted; after a crash, retention deletes them when the last one is an hour old.
 struct Chunks {
     store: Store,
     upload: Uuid,

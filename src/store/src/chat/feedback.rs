@@ -139,7 +139,7 @@ impl Store {
         let mut connection = self.connection().await?;
         connection
             .transaction(async |connection| {
-                // A deletion that comes first leaves nothing to add to; one that comes later erases what is added.
+                // The lock orders this with a deletion: an earlier one makes this return false, a later one also deletes the feedback.
                 let found = diesel::sql_query(
                     "SELECT 1 AS found FROM threads WHERE id = $1 AND deleted_at IS NULL FOR SHARE",
                 )
@@ -170,7 +170,7 @@ impl Store {
     ) -> Result<FeedbackPage, StoreError> {
         let end = filter.to.map_or(Uuid::max(), first_id_at);
         let before = before.map_or(end, |before| before.min(end));
-        let mut entries: Vec<ListedFeedback> = diesel::sql_query(
+        let entries: Vec<ListedFeedback> = diesel::sql_query(
             "SELECT *, found > place AS more FROM (
                  SELECT *, row_number() OVER newest AS place, count(*) OVER () AS found, sum(size) OVER newest AS total
                  FROM (SELECT f.id, f.created_at, f.kind, f.comment, f.thread_id, f.item_id, f.prefix, f.author_kind,
@@ -196,12 +196,11 @@ impl Store {
         .load(&mut *self.connection().await?)
         .await?;
         let next = entries.last().filter(|last| last.more).map(|last| last.id);
-        entries.shrink_to_fit();
         Ok(FeedbackPage { entries, next })
     }
 }
 
-/// A run that is no longer stored keeps the copy that it has.
+/// The copy of a run that was deleted stays as it is.
 async fn copy_turns(
     connection: &mut diesel_async::AsyncPgConnection,
     feedback: &Feedback<'_>,

@@ -34,7 +34,7 @@ struct Table {
 /// About what a row takes beside its values: its head, small columns, and its places in indexes.
 const ROW: i64 = 150;
 
-const TABLES: [Table; 12] = [
+const TABLES: [Table; 14] = [
     Table {
         name: "runs",
         joins: "",
@@ -71,6 +71,18 @@ const TABLES: [Table; 12] = [
         joins: "JOIN threads o ON o.id = t.thread_id",
         workspace: "o.workspace_id",
         values: &["content"],
+    },
+    Table {
+        name: "item_feedback",
+        joins: "JOIN threads o ON o.id = t.thread_id",
+        workspace: "o.workspace_id",
+        values: &["comment"],
+    },
+    Table {
+        name: "feedback_turns",
+        joins: "JOIN threads o ON o.id = t.thread_id",
+        workspace: "o.workspace_id",
+        values: &["inputs", "messages", "output", "output_text"],
     },
     Table {
         name: "stream_events",
@@ -135,7 +147,7 @@ pub struct WorkspaceUsage {
     /// The workspace.
     #[diesel(sql_type = SqlUuid)]
     pub workspace_id: Uuid,
-    /// Bytes of its rows: runs, journals, events, messages, deliveries and search indexes.
+    /// Bytes of its rows: runs, journals, events, messages, files, feedback, deliveries and search indexes.
     #[diesel(sql_type = BigInt)]
     pub bytes: i64,
     /// When that was measured.

@@ -185,7 +185,7 @@ async fn two_senders_of_one_address_store_one_file() {
 }
 
 #[tokio::test]
-async fn a_full_day_stores_nothing() {
+async fn an_upload_over_the_daily_limit_is_not_stored() {
     let (_, world) = world().await;
     uploaded(&world).await;
     uploaded(&world).await;

@@ -151,3 +151,18 @@ async fn deliveries_and_documents_count() {
     let known = measured().await - begun - left;
     assert!((40 * 32..40 * 45 + 200).contains(&known), "{known}");
 }
+
+#[tokio::test]
+async fn copies_of_feedback_count() {
+    let world = World::new().await;
+    let here = world.workspace().await;
+    write(&world, here, 1).await;
+    let ever = DateTime::<Utc>::MAX_UTC;
+    assert!(world.store.measure_usage(ever).await.unwrap());
+    let before = bytes(&world, here).await;
+    let copy = "INSERT INTO feedback_turns (thread_id, run_id, version_id, inputs, messages, output_text)
+        SELECT id, id, id, '{}', '[]', (SELECT string_agg(md5(i::text), '') FROM generate_series(1, 50) i) FROM threads";
+    world.database.execute(copy).await.unwrap();
+    assert!(world.store.measure_usage(ever).await.unwrap());
+    assert!(bytes(&world, here).await - before >= 1_600);
+}

@@ -343,9 +343,10 @@ error_codes! {
         "One session reads SERVICE_CHAT_MAX_STREAMS streams already.",
         "Close a stream, or wait until one ends.";
     ChatRateLimitedUploads, "chat.rate_limited.uploads", 429, true,
-        "Too many files are uploaded.",
-        "A session uploads two files at once already, the instance eight, or the session has uploaded \
-         SERVICE_CHAT_UPLOAD_DAILY_BYTES on this UTC day.",
+        "Too many uploads.",
+        "Two files of the session, four of its network or workspace, or eight of the instance are being uploaded; or four \
+         recordings of the network or workspace, or eight of the instance, are being transcribed; or the session has uploaded \
+         SERVICE_CHAT_UPLOAD_DAILY_BYTES on this UTC day, or its network ten times that.",
         "Wait for the time in `Retry-After`.";
     ChatActionUnhandled, "chat.action_unhandled", 422, false,
         "The workflow has no action of this type.",
@@ -365,8 +366,8 @@ error_codes! {
         "Type the message, or set `chat.transcription` with `PUT /api/workflows/{ref}`.";
     ChatTranscriptionFailed, "chat.transcription_failed", 502, false,
         "The recording was not transcribed.",
-        "The model refused the recording, returned no text or could not be reached; after 60 seconds without an answer the \
-         status is 504.",
+        "The model rejected the recording, could not be reached or returned an answer that cannot be read; or its credential \
+         cannot be read. After 60 seconds without an answer the status is 504.",
         "Record it again. The log has the cause.";
     ChatInvalidRequest, "chat.invalid_request", 422, false,
         "The chat request does not validate.",

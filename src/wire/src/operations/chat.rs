@@ -24,6 +24,13 @@ const ACCESS: &[ErrorCode] = &[
     ErrorCode::ChatRateLimitedStreams,
 ];
 
+/// Why the bytes of an announced file are refused, besides [`FILE`].
+const SEND: &[ErrorCode] = &[
+    ErrorCode::ChatRateLimitedAddress,
+    ErrorCode::AttachmentLinkInvalid,
+    ErrorCode::AttachmentNotFound,
+    ErrorCode::AttachmentInUse,
+];
 /// Why the bytes of a file are refused.
 const FILE: &[ErrorCode] = &[
     ErrorCode::ChatInvalidRequest,
@@ -131,12 +138,7 @@ operations! {
     .body(binary!("application/octet-stream"))
     .answers(&[Answer::of(200, json!(Attachment))])
     .shared_errors(FILE)
-    .errors(&[
-        ErrorCode::ChatRateLimitedAddress,
-        ErrorCode::AttachmentLinkInvalid,
-        ErrorCode::AttachmentNotFound,
-        ErrorCode::AttachmentInUse,
-    ]);
+    .errors(SEND);
 
     SEND_ATTACHMENT_AS_FORM = post(
         "/api/chat/attachments/{id}",
@@ -147,12 +149,7 @@ operations! {
     .body(file_form!())
     .answers(&[Answer::of(200, json!(Attachment))])
     .shared_errors(FILE)
-    .errors(&[
-        ErrorCode::ChatRateLimitedAddress,
-        ErrorCode::AttachmentLinkInvalid,
-        ErrorCode::AttachmentNotFound,
-        ErrorCode::AttachmentInUse,
-    ]);
+    .errors(SEND);
 
     PREVIEW = get(
         "/api/chat/attachments/{id}/preview",

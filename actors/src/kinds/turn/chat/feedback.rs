@@ -18,7 +18,7 @@ const LARGEST_MESSAGES: usize = 256 * 1024;
 
 /// One author's feedback on items of a thread.
 #[derive(Debug, Clone, Copy)]
-pub struct Given<'a> {
+pub struct FeedbackInput<'a> {
     /// The thread.
     pub thread: ThreadId,
     /// The items' ids.
@@ -39,7 +39,7 @@ impl Chat {
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
-    pub async fn feedback(&self, given: Given<'_>) -> Result<bool, StoreError> {
+    pub async fn feedback(&self, given: FeedbackInput<'_>) -> Result<bool, StoreError> {
         let store = &self.ports.store;
         let stored = store.thread_items(given.thread).await?;
         let Some(rated) = rated(&stored, given.item_ids) else { return Ok(false) };
@@ -94,7 +94,8 @@ fn turns(stored: Vec<StoredItem>, files: &[StoredAttachment], rated: &[RatedItem
             || keys.iter().take_while(|key| key.is_some_and(|key| key < begun)).count(),
             |place| place + 1,
         );
-        RatedTurn { run, messages: read(&items, end, files), text: texts.join("\n\n") }
+        // PostgreSQL stores no NUL in a text.
+        RatedTurn { run, messages: read(&items, end, files), text: texts.join("\n\n").replace('\0', "") }
     };
     texts.into_iter().map(copy).collect()
 }

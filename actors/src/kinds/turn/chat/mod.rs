@@ -26,7 +26,7 @@ use crate::run::start::{Claim, Claimed, Starts};
 pub use crate::run::start::{IdempotencyKey, RunStartError};
 use crate::streams::Reader;
 pub use dictation::DictationError;
-pub use feedback::Given;
+pub use feedback::FeedbackInput;
 pub use start::{ActionInput, Attached, NewTurn, Owner, Target};
 use start::{Seen, TurnIds};
 

@@ -17,15 +17,12 @@ use wire::chat::{
 };
 use wire::{BusyThread, sse};
 
-use crate::kinds::turn::{Again, Turn, TurnOf};
+use crate::kinds::turn::{Again, TRIGGER, Turn, TurnOf};
 use crate::lanes::EventFrames;
 use crate::plans::LoadedVersion;
 use crate::run::kind::{Progress, Run};
 use crate::run::start::{IdempotencyKey, StartIds, StartRows};
 use crate::text::{json as to_json, timestamp};
-
-/// The trigger of a turn's run.
-const TRIGGER: &str = "chat";
 
 /// Whose a new thread is.
 #[derive(Debug, Clone)]

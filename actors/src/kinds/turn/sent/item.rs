@@ -23,9 +23,9 @@ pub(in crate::kinds::turn) struct Item {
     pub(super) origin: Origin,
     /// Whether readers know it.
     pub(super) is_told: bool,
-    /// The last state that the run has produced of an open item, which has no row yet. Readers know of it what updates can say.
+    /// The last state that the run has produced of an open item, which has no row yet. Readers know the part that updates can express.
     pub(super) open: Option<ItemBody>,
-    /// What another turn made of it while this one waited.
+    /// The change that another turn made while this one was parked.
     pub(super) other: Option<Other>,
 }
 
@@ -60,7 +60,7 @@ impl Item {
         self.is_told.then_some(&self.wire.body)
     }
 
-    /// What readers, who know this state, are told of the new one. Of that they then know what the updates say.
+    /// Returns the updates from the state that readers know to the new one. Then records the state that these updates give.
     pub(super) fn update_from(&mut self, known: ItemBody) -> Option<Change> {
         let updates = updates::between(&known, &self.wire.body);
         self.wire.body = known;

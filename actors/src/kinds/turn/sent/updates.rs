@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use wire::chat::{ItemBody, ItemUpdate, TaskList};
 
-/// What readers of an open item are told of its next state. Applied to the state that they know, the updates give the new
+/// Returns the updates that readers of an open item receive for its next state. Applied to the state that they know, they give the new
 /// one, except for what no update can say: that is sent with the complete item.
 pub(super) fn between(known: &ItemBody, next: &ItemBody) -> Vec<ItemUpdate> {
     match (known, next) {

@@ -225,7 +225,7 @@ async fn what_fails_inside_and_then_with_its_container_is_taken_back_once() {
 }
 
 #[tokio::test]
-async fn annotations_stand_behind_their_text_and_are_taken_back_with_it() {
+async fn annotations_follow_their_text_and_are_undone_with_it() {
     let annotation = || {
         let source =
             serde_json::from_value(serde_json::json!({"type": "file", "title": "t", "filename": "f"}));

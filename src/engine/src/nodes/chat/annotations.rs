@@ -35,10 +35,10 @@ pub(super) fn problems(list: &Value, base: &str) -> Vec<FieldError> {
     Schema::problems_of(&schema, list, base)
 }
 
-/// The annotations of a text, from a list without problems. One behind the end of the text stands at its end.
+/// The annotations of a text, from a list without problems. An index after the end of the text counts as its end.
 ///
 /// # Errors
-/// `node.failed` for a source that is none.
+/// `node.failed` if a source is not valid.
 pub(super) fn of(list: &Value, text: &str) -> Result<Vec<SentAnnotation>, NodeError> {
     let length = text.chars().count();
     let annotation = |entry: &Value| {

@@ -10,7 +10,7 @@ use crate::template::has_holes;
 /// Returns problems of a filled value, with pointers below the given one.
 pub(super) type Problems = fn(&Value, &str) -> Vec<FieldError>;
 
-/// A value with templates inside, or a template of one. Reports what is wrong with it whatever its templates return.
+/// A value with templates inside, or a template of one. Reports the problems that do not depend on the results of its templates.
 pub(super) fn read(
     value: &Value,
     at: &str,
@@ -45,8 +45,7 @@ pub(super) fn refuse(problems: Vec<FieldError>) -> Result<(), NodeError> {
     }
 }
 
-/// Whether a problem of a value does not depend on what its templates return. What is wrong with an object is its members' names, but
-/// for a summary, which is one of two.
+/// Whether a problem of a value does not depend on what its templates return. A problem of an object concerns the names of its members, which are literal. A summary is an exception: it has two forms.
 fn is_certain(value: &Value, problem: &FieldError, base: &str) -> bool {
     let pointer = problem.pointer.strip_prefix(base).unwrap_or_default();
     match value.pointer(pointer) {

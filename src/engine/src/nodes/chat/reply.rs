@@ -78,7 +78,7 @@ fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option
     for name in ["pieces", "pause_ms", "new_message"] {
         if key.is_some() && fields.value(name).is_some() {
             let problem =
-                FieldError::new(fields.at(name), "key", "does not go with a key: the text is sent whole");
+                FieldError::new(fields.at(name), "key", "cannot be combined with 'key': the text is sent as a whole");
             check.note(problem.suggest("remove it, or the key"));
         }
     }
@@ -94,7 +94,7 @@ fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option
         Some(_) => Some(Content::read(widget, fields, check)?),
         None => {
             if fields.value("copy_text").is_some() {
-                let problem = FieldError::new(fields.at("copy_text"), "widget", "goes with a widget");
+                let problem = FieldError::new(fields.at("copy_text"), "widget", "requires 'widget'");
                 check.note(problem.suggest("\"widget\": {\"type\": \"Card\", \"children\": []}"));
             }
             None

@@ -80,7 +80,7 @@ fn address(fields: &mut Fields<'_>, check: &mut Check) -> Option<Source> {
 fn attachment(fields: &mut Fields<'_>, check: &mut Check) -> Option<Source> {
     for other in ["url", "headers"] {
         if fields.value(other).is_some() {
-            let message = "does not go with 'attachment': the node reads one document";
+            let message = "cannot be combined with 'attachment': the node reads one document";
             check.note(
                 FieldError::new(fields.at(other), "conflict", message).suggest(format!("remove '{other}'")),
             );

@@ -14,15 +14,15 @@ use crate::execute::ports::{AttachedFile, ImmediateEvent, Room};
 use crate::execute::{Call, Failure};
 
 /// Bytes of the images of a request; the newest come first.
-const IMAGES: u64 = 20 << 20;
+const MAX_IMAGE_BYTES: u64 = 20 << 20;
 /// Bytes of a file's text.
-const TEXT: usize = 64 << 10;
+const MAX_FILE_TEXT_BYTES: usize = 64 << 10;
 /// Bytes of the texts of all files of a request; the newest come first.
-const TEXTS: usize = 1 << 20;
+const MAX_TEXT_BYTES: usize = 1 << 20;
 
-/// Why a model does not see a file.
+/// UnseenReason a model does not see a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Why {
+pub(crate) enum UnseenReason {
     /// Models read no files of this type.
     Type,
     /// The model reads texts only.
@@ -33,7 +33,7 @@ pub(crate) enum Why {
     Damaged,
 }
 
-impl Why {
+impl UnseenReason {
     const fn as_str(self) -> &'static str {
         match self {
             Self::Type => "type",
@@ -43,7 +43,7 @@ impl Why {
         }
     }
 
-    const fn for_people(self) -> &'static str {
+    const fn notice_text(self) -> &'static str {
         match self {
             Self::Type => "its type is not supported",
             Self::Model => "it reads text only",
@@ -58,7 +58,7 @@ impl Why {
 pub(crate) struct Unseen {
     attachment: String,
     name: String,
-    why: Why,
+    why: UnseenReason,
 }
 
 impl Unseen {
@@ -109,7 +109,7 @@ pub(crate) async fn load(
     let mut files = call.attachments().find(&named).await?;
     // The newest first.
     files.reverse();
-    let mut left = Left { images: IMAGES, texts: TEXTS, sees_images: sees_images(model) };
+    let mut left = Left { images: MAX_IMAGE_BYTES, texts: MAX_TEXT_BYTES, sees_images: sees_images(model) };
     let mut parts = Vec::with_capacity(files.len());
     // A document takes room while it is read. Images follow when that is free again: requests that hold room and wait for more
     // could wait for each other.
@@ -118,7 +118,7 @@ pub(crate) async fn load(
     }
     let images: u64 = files.iter().filter(|file| is_image(file)).map(|file| file.size).sum();
     if images > 0 && left.sees_images {
-        loaded._room = Some(call.attachments().room(images.min(IMAGES)).await);
+        loaded._room = Some(call.attachments().room(images.min(MAX_IMAGE_BYTES)).await);
     }
     for (file, part) in files.iter().zip(&mut parts) {
         if part.is_none() {
@@ -157,17 +157,17 @@ struct Left {
 }
 
 impl Left {
-    async fn text(&mut self, file: &AttachedFile, call: &Call<'_>) -> Result<Result<Part, Why>, NodeError> {
-        let Some(media) = Media::of_mime(&file.mime_type) else { return Ok(Err(Why::Type)) };
+    async fn text(&mut self, file: &AttachedFile, call: &Call<'_>) -> Result<Result<Part, UnseenReason>, NodeError> {
+        let Some(media) = Media::of_mime(&file.mime_type) else { return Ok(Err(UnseenReason::Type)) };
         if self.texts == 0 {
             let has_text = media.is_text() || matches!(media, Media::Pdf | Media::Docx);
-            return Ok(Err(if has_text { Why::Budget } else { Why::Type }));
+            return Ok(Err(if has_text { UnseenReason::Budget } else { UnseenReason::Type }));
         }
         let text = match media {
             Media::Text | Media::Markdown | Media::Csv | Media::Json => plain(file, call).await?,
             Media::Pdf => extracted(file, Format::Pdf, call).await?,
             Media::Docx => extracted(file, Format::Docx, call).await?,
-            _ => Err(Why::Type),
+            _ => Err(UnseenReason::Type),
         };
         let text = match text {
             Ok(text) => format!("{}\n\n{text}", file.name),
@@ -181,17 +181,17 @@ impl Left {
             None => {
                 // Older files are not read: they are not shown either.
                 self.texts = 0;
-                Err(Why::Budget)
+                Err(UnseenReason::Budget)
             }
         })
     }
 
-    async fn image(&mut self, file: &AttachedFile, call: &Call<'_>) -> Result<Result<Part, Why>, NodeError> {
+    async fn image(&mut self, file: &AttachedFile, call: &Call<'_>) -> Result<Result<Part, UnseenReason>, NodeError> {
         if !self.sees_images {
-            return Ok(Err(Why::Model));
+            return Ok(Err(UnseenReason::Model));
         }
-        let Some(look) = file.look.clone() else { return Ok(Err(Why::Damaged)) };
-        let Some(left) = self.images.checked_sub(file.size) else { return Ok(Err(Why::Budget)) };
+        let Some(look) = file.look.clone() else { return Ok(Err(UnseenReason::Damaged)) };
+        let Some(left) = self.images.checked_sub(file.size) else { return Ok(Err(UnseenReason::Budget)) };
         self.images = left;
         let data = call.attachments().bytes(file, file.size).await?;
         let (name, mime_type) = (file.name.clone(), file.mime_type.clone());
@@ -211,8 +211,8 @@ fn is_image(file: &AttachedFile) -> bool {
     Media::of_mime(&file.mime_type).is_some_and(Media::is_image)
 }
 
-async fn plain(file: &AttachedFile, call: &Call<'_>) -> Result<Result<String, Why>, NodeError> {
-    let most = u64::try_from(TEXT).unwrap_or(u64::MAX);
+async fn plain(file: &AttachedFile, call: &Call<'_>) -> Result<Result<String, UnseenReason>, NodeError> {
+    let most = u64::try_from(MAX_FILE_TEXT_BYTES).unwrap_or(u64::MAX);
     let bytes = call.attachments().bytes(file, most).await?;
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
     // The cut may be inside a character.
@@ -229,29 +229,29 @@ async fn extracted(
     file: &AttachedFile,
     format: Format,
     call: &Call<'_>,
-) -> Result<Result<String, Why>, NodeError> {
+) -> Result<Result<String, UnseenReason>, NodeError> {
     if let Some(text) = call.attachments().text(file).await? {
-        return Ok(if text.is_empty() { Err(Why::Damaged) } else { Ok(text) });
+        return Ok(if text.is_empty() { Err(UnseenReason::Damaged) } else { Ok(text) });
     }
     if file.size > document::MOST_BYTES {
-        return Ok(Err(Why::Budget));
+        return Ok(Err(UnseenReason::Budget));
     }
     let _room = call.attachments().room(file.size).await;
     let bytes = call.attachments().bytes(file, file.size).await?;
     let text = match document::read(bytes, format, None, call.sandbox()).await {
         Ok(read) => cut(read.text),
         Err(error) if error.retryable => return Err(error),
-        // A busy machine may be faster the next time.
-        Err(error) if error.code == ErrorCode::NodeTimeout => return Ok(Err(Why::Damaged)),
-        Err(error) if error.code == ErrorCode::DocumentTooLarge => return Ok(Err(Why::Budget)),
+        // Not stored: a later request may have enough time.
+        Err(error) if error.code == ErrorCode::NodeTimeout => return Ok(Err(UnseenReason::Damaged)),
+        Err(error) if error.code == ErrorCode::DocumentTooLarge => return Ok(Err(UnseenReason::Budget)),
         Err(_) => String::new(),
     };
     call.attachments().keep_text(file, &text).await?;
-    Ok(if text.is_empty() { Err(Why::Damaged) } else { Ok(text) })
+    Ok(if text.is_empty() { Err(UnseenReason::Damaged) } else { Ok(text) })
 }
 
 fn cut(mut text: String) -> String {
-    text.truncate(text.floor_char_boundary(TEXT));
+    text.truncate(text.floor_char_boundary(MAX_FILE_TEXT_BYTES));
     text.retain(|letter| letter != '\0');
     text.trim_end().to_owned()
 }
@@ -259,8 +259,8 @@ fn cut(mut text: String) -> String {
 /// Sends the readers of the chat a notice, once for each attachment and turn.
 async fn send_notices(unseen: &[Unseen], call: &Call<'_>) {
     for one in unseen {
-        if call.is_first_notice(&one.attachment) {
-            let message = format!("The model cannot see “{}”: {}.", one.name, one.why.for_people());
+        if call.record_notice(&one.attachment) {
+            let message = format!("The model cannot see “{}”: {}.", one.name, one.why.notice_text());
             call.immediate(ImmediateEvent::Notice { level: NoticeLevel::Warning, message, title: None })
                 .await;
         }

@@ -127,7 +127,7 @@ async fn a_run_sends_at_most_a_thousand_annotations_and_one_mebibyte_of_them() {
 
 /// What a finished reply has said is in its result, also if what it was filled with is gone.
 #[tokio::test]
-async fn a_finished_reply_says_what_it_has_said() {
+async fn a_resumed_reply_sends_its_stored_text() {
     let node = json!({"name": "n", "type": "reply", "text": "{{ inputs.text }}", "key": "k{{ inputs.text }}",
                       "annotations": "{{ inputs.list }}"});
     let source = json!({"source": {"type": "file", "title": "t", "filename": "f"}, "index": 1.0});

@@ -148,7 +148,7 @@ class CallboardChat extends HTMLElement {
     return { runner: this.runner, onLeave: () => this.#leaveItem() };
   }
 
-  /** What had the focus needs it no more. */
+  /** Moves the focus out of an item that no longer needs it. */
   #leaveItem() {
     if (lockOf(this.session.state) === null) this.composer.focus();
     else this.messages.scroll.focus();
@@ -240,7 +240,7 @@ class CallboardChat extends HTMLElement {
     this.#focusQuestions(state);
   }
 
-  /** A visitor who would write next answers what is asked instead. */
+  /** Moves the focus to the pending questions if it would go to the composer. */
   #focusQuestions(state) {
     const last = lastStored(state);
     const isAsked = last?.questions?.status === 'pending';

@@ -20,10 +20,10 @@ const CONTINUE = 'Continue.';
  * @property {boolean} stopped the visitor wants it to end
  * @property {boolean} quiet nobody asked for it, so that its failure is not told
  * @property {string | null} call the client tool call that it delivered last
- * @property {(error: ApiError | null) => void} settle who asked for it may continue; later calls have no effect
+ * @property {(error: ApiError | null) => void} settle resolves the caller's promise; later calls have no effect
  */
 
-/** Answers need no more than to be accepted; an action is complete when its turn is. */
+/** These requests are complete when the service has accepted them; an action is complete when its turn ends. */
 const ACCEPTED_AT_ONCE = ['answer', 'output'];
 /** After these errors the page shows an old state of the thread. */
 const STALE = ['thread.locked', 'thread.closed', 'item.not_found', 'item.not_pending'];
@@ -284,7 +284,7 @@ export class Session {
       this.#set(conversation.over(this.state));
       this.#called(turn);
       this.#next();
-      // Another device may have said more, or seen less of it go.
+      // Another device may have started a turn or stopped this one.
       if (read && this.turn === null && (turn.kind !== 'said' || this.parked)) await this.#join(this.#turn('joined', true));
     } catch (error) {
       if (this.turn === turn) {
@@ -306,7 +306,7 @@ export class Session {
     const old = turn.kind === 'joined' && (event.type === 'thread.created' || event.type === 'thread.updated');
     if (old || this.turn !== turn) return;
     if (event.type === 'thread.item.done') turn.call = event.item.type === 'client_tool_call' ? event.item.id : null;
-    // To ask for the last message's answer again is not to repeat the action.
+    // A retry would answer the last message again, not repeat the action.
     const cannotRepeat = turn.kind === 'action' && event.type === 'error';
     this.#set(conversation.apply(this.state, cannotRepeat ? { ...event, allow_retry: false } : event));
     if (this.state.phase !== 'parked') return;
@@ -334,7 +334,7 @@ export class Session {
 
   /** What the page knows as soon as the service has accepted a turn. */
   #accepted({ kind, item, result }) {
-    // Only now is it sure that what stands behind the message is out.
+    // The service has accepted the retry: only now remove the messages after it.
     if (kind === 'again') return conversation.upTo(this.state, item);
     return kind === 'output' ? conversation.withOutput(this.state, item, result) : this.state;
   }
@@ -378,10 +378,10 @@ export class Session {
       this.#set({ ...this.state, thread: null });
       if (this.unsent !== null) this.unsent = { ...this.unsent, key: crypto.randomUUID() };
     }
-    // What was not accepted of an answer is said where it was given.
-    const isToldElsewhere = ACCEPTED_AT_ONCE.includes(turn.kind) && turn.stream === null;
+    // The form or the call shows the error of an answer that was not accepted.
+    const isShownElsewhere = ACCEPTED_AT_ONCE.includes(turn.kind) && turn.stream === null;
     const retry = this.unsent !== null ? 'send' : turn.kind === 'again' && this.state.thread !== null ? 'answer' : null;
-    const failure = isToldElsewhere ? null : { code, message, requestId: status >= 500 ? requestId : null, retry };
+    const failure = isShownElsewhere ? null : { code, message, requestId: status >= 500 ? requestId : null, retry };
     this.#set(conversation.refuse(this.state, failure));
     this.#next();
     // The thread was changed elsewhere: it is read. Or the message was refused, and the reply that is parked continues.

@@ -17,7 +17,7 @@ use super::{headers, idempotency};
 use crate::http::error::{ApiError, ApiResult};
 
 /// The widget of an action.
-enum From {
+enum ActionSource {
     /// The page itself acts.
     Page,
     /// A widget.
@@ -37,9 +37,9 @@ pub(super) async fn begin(
     }
     let thread = turns::open_thread(asked.app, asked.access, &request.thread_id).await?;
     let from = match widget(asked, &thread, request.item_id.as_deref()).await? {
-        From::Other => return Ok(refused(asked.app.new_id()?, &[not_a_widget()])),
-        From::Page => None,
-        From::Widget(found) => Some(found),
+        ActionSource::Other => return Ok(refused(asked.app.new_id()?, &[not_a_widget()])),
+        ActionSource::Page => None,
+        ActionSource::Widget(found) => Some(found),
     };
     if !asked.access.version()?.plan.reads_action() {
         let options = ChatEvent::StreamOptions { stream_options: StreamOptions { allow_cancel: true } };
@@ -57,7 +57,7 @@ pub(super) async fn act(
     metadata: Map<String, Value>,
 ) -> ApiResult<ChatAnswer> {
     let Asked { app, access, session, .. } = asked;
-    let _place = app.chat_limits().stream(session, None)?;
+    let place = app.chat_limits().stream(session, None)?;
     let key = idempotency::key(app, asked.request, access, asked.body)?;
     if let Some(key) = &key
         && let Some(acted) = app.actions().acted(key).await?
@@ -67,12 +67,12 @@ pub(super) async fn act(
     }
     let thread = turns::open_thread(app, access, &request.thread_id).await?;
     let found = match widget(asked, &thread, request.item_id.as_deref()).await? {
-        From::Other => {
+        ActionSource::Other => {
             let problem = FieldError::new("/params/item_id", "kind", "is not a widget");
             return Err(ApiError::problems(ErrorCode::ChatInvalidRequest, vec![problem]));
         }
-        From::Page => None,
-        From::Widget(found) => Some(found),
+        ActionSource::Page => None,
+        ActionSource::Widget(found) => Some(found),
     };
     let version = access.version()?;
     if !version.plan.reads_action() {
@@ -89,7 +89,14 @@ pub(super) async fn act(
         action,
         metadata,
     };
-    answer(app.actions().act(new, key).await?)
+    // If the client leaves, the run continues and keeps its place.
+    let actions = app.actions().clone();
+    let acting = actix_web::rt::spawn(async move {
+        let _place = place;
+        actions.act(new, key).await
+    });
+    let acted = acting.await.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;
+    answer(acted?)
 }
 
 fn answer(acted: Acted) -> ApiResult<ChatAnswer> {
@@ -103,16 +110,16 @@ fn answer(acted: Acted) -> ApiResult<ChatAnswer> {
     }
 }
 
-async fn widget(asked: Asked<'_>, thread: &StoredThread, id: Option<&str>) -> ApiResult<From> {
+async fn widget(asked: Asked<'_>, thread: &StoredThread, id: Option<&str>) -> ApiResult<ActionSource> {
     let not_found = || ApiError::new(ErrorCode::ItemNotFound);
-    let Some(id) = id else { return Ok(From::Page) };
+    let Some(id) = id else { return Ok(ActionSource::Page) };
     let key = ItemKey::parse(id).map_err(|_| not_found())?;
     let found = asked.app.store().items_of_run(thread.id, Uuid::nil(), &[key]).await?;
     let is_it = |item: &ThreadItem| item.id() == id && !item.is_hidden();
     let found = found.into_iter().find(|found| is_it(&found.item)).ok_or_else(not_found)?;
     Ok(match found.item.body {
-        ItemBody::Widget { .. } => From::Widget(Box::new(found)),
-        _ => From::Other,
+        ItemBody::Widget { .. } => ActionSource::Widget(Box::new(found)),
+        _ => ActionSource::Other,
     })
 }
 

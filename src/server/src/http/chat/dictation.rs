@@ -34,7 +34,7 @@ pub(super) async fn transcribe(
         let problem = FieldError::new("/params/audio_base64", "format", "must be a recording in base64");
         ApiError::problems(ErrorCode::ChatInvalidRequest, vec![problem])
     })?;
-    let _permit = app.dictation_permits().acquire(vec![
+    let _permit = app.transcription_permits().acquire(vec![
         (network_of(app, request), PER_PARTY),
         (format!("workspace:{}", access.workspace()), PER_PARTY),
     ])?;

@@ -36,7 +36,7 @@ use turns::{Asked, Said};
 /// Bytes of a request with a recording.
 const RECORDING_LIMIT: usize = 8 << 20;
 /// Large bodies of one network that arrive at the same time.
-const RECORDINGS_PER_NETWORK: usize = 4;
+const LARGE_BODIES_PER_NETWORK: usize = 4;
 /// Sent by the hosted widget with each of its requests.
 const FRAME_HEADER: &str = "chatkit-frame-instance-id";
 
@@ -58,12 +58,15 @@ pub(super) fn routes(config: &mut ServiceConfig) {
 /// JSON, then `workflow_id`, then access, then the request itself: in this order, whatever else is wrong.
 async fn chat(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     let large = large_body(&app, &request)?;
-    let limit = if large.is_some() { RECORDING_LIMIT } else { body::BODY_LIMIT };
+    let is_large = large.is_some();
+    let limit = if is_large { RECORDING_LIMIT } else { body::BODY_LIMIT };
     let bytes = body::read(&request, payload, limit, &**app.clock()).await?;
     drop(large);
     let document = body::json(&bytes)?;
     let workflow = access::workflow_id(&document)?;
-    app.chat_limits().check_address(app.client_address(&request))?;
+    if !is_large {
+        app.chat_limits().check_address(app.client_address(&request))?;
+    }
     let access = Access::judge(&app, &request, workflow).await?;
     access.check_write(&app, &request)?;
     let members = document.as_object().ok_or_else(|| ApiError::new(ErrorCode::ChatWorkflowIdRequired))?;
@@ -120,14 +123,16 @@ async fn chat(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<
     }
 }
 
-/// The permit of a body that is larger than most requests may be; `None` for other bodies. What the request is, its body says.
+/// The permit of a body that is larger than most requests may be; `None` for other bodies. The type of the request is known only after its body is read.
 fn large_body(app: &App, request: &HttpRequest) -> ApiResult<Option<UploadPermit>> {
     let limit = u64::try_from(body::BODY_LIMIT).unwrap_or(u64::MAX);
     if attachments::declared(request).is_none_or(|declared| declared <= limit) {
         return Ok(None);
     }
+    // Before the body is read, so that slow senders of large bodies count, too.
+    app.chat_limits().check_address(app.client_address(request))?;
     let network = auth::peer::network(app.client_address(request));
-    let permit = app.recording_permits().acquire(vec![(network.to_string(), RECORDINGS_PER_NETWORK)]);
+    let permit = app.large_body_permits().acquire(vec![(network.to_string(), LARGE_BODIES_PER_NETWORK)]);
     permit.map(Some).map_err(|_| ApiError::new(ErrorCode::Overloaded))
 }
 

@@ -1,6 +1,6 @@
 //! Requests about threads: their answer is JSON.
 
-use actors::kinds::turn::chat::Given;
+use actors::kinds::turn::chat::FeedbackInput;
 use kernel::{ItemKey, ThreadId};
 use serde::Serialize;
 use store::{OwnerKind, Slice};
@@ -76,7 +76,7 @@ pub(super) async fn feedback(
     let thread = access.thread_named(app, thread_id).await?;
     app.chat().check_room(access.workspace())?;
     let (author_kind, author_id) = access.owner().unwrap_or((OwnerKind::Anyone, ""));
-    let given = Given { thread: thread.id, item_ids, author_kind, author_id, kind, comment };
+    let given = FeedbackInput { thread: thread.id, item_ids, author_kind, author_id, kind, comment };
     if !app.chat().feedback(given).await? {
         return Err(ApiError::new(ErrorCode::ItemNotFound));
     }

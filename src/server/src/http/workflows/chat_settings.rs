@@ -51,7 +51,7 @@ fn transcription(fields: &mut Fields<'_>) -> TranscriptionSettings {
     for name in ["credential", "base_url"] {
         if model.starts_with("practice/") && fields.stands(name).is_some_and(|value| !value.is_null()) {
             let problem =
-                FieldError::new(format!("/{name}"), "conflict", "does not go with the built-in model");
+                FieldError::new(format!("/{name}"), "conflict", "cannot be used with the built-in model");
             fields.note(problem.suggest(format!("remove '{name}'")));
         }
     }

@@ -43,7 +43,7 @@ pub(super) async fn list(
     let store = caller.store();
     if format.as_deref() == Some("jsonl") {
         let lines = cases(store.clone(), workflow, filter, part.after).map_err(|error| {
-            tracing::warn!(%error, "failed to read feedback; the answer is cut off");
+            tracing::warn!(%error, "failed to read feedback; aborting the response");
             std::io::Error::other(error.to_string())
         });
         return Ok(HttpResponse::Ok().content_type("application/x-ndjson").streaming(lines));

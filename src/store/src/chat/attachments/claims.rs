@@ -12,7 +12,7 @@ use crate::{Store, StoreError, StoredAttachment};
 /// A claim without a stored message is void after this time: the start of the turn has failed.
 pub(super) const CLAIM_LIMIT: TimeDelta = TimeDelta::minutes(5);
 /// Attachments that are deleted at once.
-const PART: i64 = 500;
+const DELETED_AT_ONCE: i64 = 500;
 
 /// Gives attachments `$1` to thread `$2` of workflow `$3` at `$4`. One without an owner gets that of the thread, which is `$6`
 /// and `$7` if the thread does not exist yet.
@@ -26,7 +26,7 @@ const CLAIM: &str = "
     WHERE id = ANY($1) AND digest IS NOT NULL
         AND (thread_id IS NULL OR thread_id = $2 OR NOT contained AND attached_at < $5)";
 
-/// Gives back what a start has claimed that failed, as it was before: `$3` without an owner, `$4` without a workflow.
+/// Releases the claims of a failed start. Removes the owner of `$3` and the workflow of `$4`.
 const RELEASE: &str = "
     UPDATE attachments SET thread_id = NULL, attached_at = NULL,
         owner_kind = CASE WHEN id = ANY($3) THEN 'anyone' ELSE owner_kind END,
@@ -34,7 +34,7 @@ const RELEASE: &str = "
         workflow_id = CASE WHEN id = ANY($4) THEN NULL ELSE workflow_id END
     WHERE id = ANY($1) AND thread_id = $2 AND NOT contained";
 
-/// Deletes attachments older than `$1` that no message contains, with their uses; not one that was claimed since `$3`.
+/// Deletes attachments older than `$1` that no message contains, with their uses; except those claimed after `$3`.
 const FORGET: &str = "
     WITH old AS MATERIALIZED (SELECT id FROM attachments a WHERE created_at < $1 AND NOT contained
             AND (attached_at IS NULL OR attached_at < $3)
@@ -43,7 +43,7 @@ const FORGET: &str = "
             WHERE u.owner = old.id AND u.kind IN ('attachment', 'preview'))
     DELETE FROM attachments a USING old WHERE a.id = old.id";
 
-/// What became of a claim.
+/// The result of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttachmentClaim {
     /// All attachments are the thread's.
@@ -123,11 +123,11 @@ impl Store {
     pub async fn forget_old_attachments(&self, before: DateTime<Utc>) -> Result<bool, StoreError> {
         let found = diesel::sql_query(FORGET)
             .bind::<Timestamptz, _>(before)
-            .bind::<BigInt, _>(PART)
+            .bind::<BigInt, _>(DELETED_AT_ONCE)
             .bind::<Timestamptz, _>(self.now() - CLAIM_LIMIT)
             .execute(&mut *self.connection().await?)
             .await?;
-        Ok(i64::try_from(found).is_ok_and(|found| found >= PART))
+        Ok(i64::try_from(found).is_ok_and(|found| found >= DELETED_AT_ONCE))
     }
 }
 

@@ -211,7 +211,7 @@ impl Store {
         Ok(())
     }
 
-    /// Deletes an attachment that no message contains or is about to; returns whether there was such a one.
+    /// Deletes an attachment unless a message contains it or a start has claimed it. Returns true if it was deleted.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.

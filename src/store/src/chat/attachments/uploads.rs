@@ -66,7 +66,7 @@ pub struct UploadOfDay {
 }
 
 impl Store {
-    /// Bytes that a session has uploaded on a UTC day.
+    /// Bytes that a session or a network has uploaded on a UTC day.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.

@@ -14,7 +14,7 @@ fn nested(levels: usize) -> Value {
 }
 
 #[test]
-fn what_clients_cannot_read_is_named() {
+fn invalid_components_are_reported() {
     for (widget, problems) in [
         (
             json!({"type": "Card", "children": [{"type": "New", "id": "a"}, {"type": "Icon", "name": "lucide:x"}]}),

@@ -73,7 +73,7 @@ export function sizeName(bytes) {
 }
 
 /**
- * The files of a paste that are attached. Office programs copy a picture of each text: its text is pasted then.
+ * The files of a paste that are attached. Office programs copy text together with a picture of it; then only the text is pasted.
  * @param {{types: readonly string[], files: Iterable<File>}} data
  * @returns {File[]} empty if the browser is to paste text
  */

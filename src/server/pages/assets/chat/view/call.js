@@ -6,7 +6,7 @@ import { shownJson } from '../tools.js';
 /**
  * @typedef {object} ToolsPort
  * @property {import('../tools.js').ToolRunner} runner
- * @property {() => void} onLeave what had the focus in a card is gone
+ * @property {() => void} onLeave called if the focused element of a card was removed
  */
 
 const SAYS = { idle: 'This conversation waits for the page: ', running: 'Running: ', sending: 'Sending the result: ' };

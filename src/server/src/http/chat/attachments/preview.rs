@@ -52,7 +52,7 @@ pub(in crate::http::chat) async fn preview(
             Ok(Some(chunk)) => Some((Ok(Bytes::from(chunk)), Some(reader))),
             Ok(None) => None,
             Err(error) => {
-                tracing::warn!(%error, "the preview of an attachment was interrupted");
+                tracing::warn!(%error, "failed to send a preview");
                 Some((Err(error), None))
             }
         }

@@ -1,4 +1,4 @@
-//! The bytes of a file as they come, raw or as the part `file` of a form, at a least pace.
+//! The bytes of a file as they come, raw or as the part `file` of a form, at a minimum rate.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -23,15 +23,15 @@ const FILE: &str = "file";
 /// Bytes of all other parts together; they are ignored.
 const OTHER_PARTS: usize = 64 << 10;
 /// How long a client may take in all.
-const WHOLE: Duration = Duration::from_secs(600);
-/// In each window of waiting for the client so many bytes must come.
+const MAX_UPLOAD_TIME: Duration = Duration::from_secs(600);
+/// Bytes that the service must receive in each window of waiting for the client.
 const WINDOW: Duration = Duration::from_secs(10);
 const WINDOW_BYTES: usize = 32 << 10;
-/// How much of a refused upload is still read, and how long.
-const DRAINED: usize = 64 << 20;
-const DRAINING: Duration = Duration::from_secs(5);
+/// How many bytes of a rejected upload are still read, and for how long.
+const MAX_DRAINED_BYTES: usize = 64 << 20;
+const MAX_DRAIN_TIME: Duration = Duration::from_secs(5);
 
-/// Refuses what is not sent as it is.
+/// Rejects a compressed body.
 pub(super) fn check_encoding(request: &HttpRequest) -> ApiResult<()> {
     let encoding = request.headers().get(header::CONTENT_ENCODING).map(|name| name.as_bytes());
     if encoding.is_some_and(|name| !name.is_empty() && !name.eq_ignore_ascii_case(b"identity")) {
@@ -53,13 +53,13 @@ impl Body {
     /// Reads on for a while and drops what comes.
     pub(super) async fn drain(mut self, clock: &dyn Clock) {
         let reading = async {
-            let mut left = DRAINED;
+            let mut left = MAX_DRAINED_BYTES;
             while let Some(Ok(bytes)) = self.next().await {
                 let Some(rest) = left.checked_sub(bytes.len()) else { return };
                 left = rest;
             }
         };
-        kernel::timeout(clock, DRAINING, reading).await;
+        kernel::timeout(clock, MAX_DRAIN_TIME, reading).await;
     }
 }
 
@@ -93,7 +93,7 @@ pub(super) struct Pace<'a> {
 
 impl<'a> Pace<'a> {
     pub(super) fn new(clock: &'a dyn Clock) -> Self {
-        Self { clock, end: clock.monotonic().saturating_add(WHOLE), waited: Duration::ZERO, received: 0 }
+        Self { clock, end: clock.monotonic().saturating_add(MAX_UPLOAD_TIME), waited: Duration::ZERO, received: 0 }
     }
 
     /// What the stream yields next, unless the client is too slow.
@@ -168,7 +168,7 @@ impl FilePart {
             if field.name() == Some(FILE) {
                 return Ok(Self { form, field, others });
             }
-            pass_over(&mut field, &mut others, pace).await?;
+            skip(&mut field, &mut others, pace).await?;
         }
         Err(wrong_form("required", "is required: the form has no part `file`"))
     }
@@ -194,13 +194,13 @@ impl FilePart {
             if field.name() == Some(FILE) {
                 return Err(wrong_form("repeated", "may be given only once"));
             }
-            pass_over(&mut field, &mut others, pace).await?;
+            skip(&mut field, &mut others, pace).await?;
         }
         Ok(())
     }
 }
 
-async fn pass_over(field: &mut Field, left: &mut usize, pace: &mut Pace<'_>) -> ApiResult<()> {
+async fn skip(field: &mut Field, left: &mut usize, pace: &mut Pace<'_>) -> ApiResult<()> {
     while let Some(bytes) = pace.next(field).await? {
         let bytes = bytes.map_err(unreadable)?;
         let too_large = || wrong_form("length", "must be the only large part of the form");

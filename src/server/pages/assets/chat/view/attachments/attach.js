@@ -19,7 +19,7 @@ export class Attach {
     this.tell = tell;
     this.uploads = new Uploads({
       send: (file, how) => api.upload(file, how),
-      // What stays is deleted by the service after a day.
+      // The service deletes attachments that are not sent after a day.
       discard: (id) => api.ask('attachments.delete', { attachment_id: id }).catch(() => {}),
       onChange: () => {
         this.tray.show(this.uploads);

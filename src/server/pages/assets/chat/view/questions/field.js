@@ -67,7 +67,7 @@ export class QuestionField {
   }
 
   #entered({ target }) {
-    // Who writes another answer means it.
+    // Entering another answer also selects it.
     if (this.other && target === this.text && this.text.value !== '') this.other.input.checked = true;
     this.#changed();
   }

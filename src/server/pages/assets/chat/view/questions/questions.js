@@ -10,7 +10,7 @@ import { QuestionField } from './field.js';
  * @property {import('../../questions.js').Drafts} drafts
  * @property {(item: string, input: object) => Promise<import('../../api.js').ApiError | null>} send null if it was accepted
  * @property {(text: string) => void} tell says something to the visitor
- * @property {() => void} onSent the form had the focus and needs it no more
+ * @property {() => void} onSent called if the form had the focus when it was sent
  */
 
 export class QuestionsView {
