@@ -241,8 +241,11 @@ impl Upload {
     pub async fn finish(self) -> Decision<StoredAttachment> {
         let Self { uploads, mut new, network, announced, writer, detector, .. } = self;
         new.size = writer.size();
-        if new.size == 0 || announced.is_some_and(|announced| announced.size != new.size) {
+        if announced.is_some_and(|announced| announced.size != new.size) {
             return Err(Refusal::new(ErrorCode::AttachmentSizeMismatch));
+        }
+        if new.size == 0 {
+            return Err(Refusal::new(ErrorCode::AttachmentSizeMismatch).with_message("The file is empty."));
         }
         let media = detector.finish(&new.name).ok_or_else(not_allowed)?;
         media.mime().clone_into(&mut new.mime_type);

@@ -124,7 +124,9 @@ impl ApiError {
                 }
                 ErrorCode::ChatActionFailed
                 | ErrorCode::ChatActionTimeout
-                | ErrorCode::ChatTranscriptionFailed => tracing::info!(code, cause, "an action or a transcription failed"),
+                | ErrorCode::ChatTranscriptionFailed => {
+                    tracing::info!(code, cause, "an action or a transcription failed")
+                }
                 _ => tracing::error!(code, cause, "answered with a server error"),
             }
         }

@@ -77,8 +77,11 @@ fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option
     let new_message = fields.boolean("new_message", &mut check.problems).unwrap_or(false);
     for name in ["pieces", "pause_ms", "new_message"] {
         if key.is_some() && fields.value(name).is_some() {
-            let problem =
-                FieldError::new(fields.at(name), "key", "cannot be combined with 'key': the text is sent as a whole");
+            let problem = FieldError::new(
+                fields.at(name),
+                "key",
+                "cannot be combined with 'key': the text is sent as a whole",
+            );
             check.note(problem.suggest("remove it, or the key"));
         }
     }

@@ -157,7 +157,11 @@ struct Left {
 }
 
 impl Left {
-    async fn text(&mut self, file: &AttachedFile, call: &Call<'_>) -> Result<Result<Part, UnseenReason>, NodeError> {
+    async fn text(
+        &mut self,
+        file: &AttachedFile,
+        call: &Call<'_>,
+    ) -> Result<Result<Part, UnseenReason>, NodeError> {
         let Some(media) = Media::of_mime(&file.mime_type) else { return Ok(Err(UnseenReason::Type)) };
         if self.texts == 0 {
             let has_text = media.is_text() || matches!(media, Media::Pdf | Media::Docx);
@@ -186,7 +190,11 @@ impl Left {
         })
     }
 
-    async fn image(&mut self, file: &AttachedFile, call: &Call<'_>) -> Result<Result<Part, UnseenReason>, NodeError> {
+    async fn image(
+        &mut self,
+        file: &AttachedFile,
+        call: &Call<'_>,
+    ) -> Result<Result<Part, UnseenReason>, NodeError> {
         if !self.sees_images {
             return Ok(Err(UnseenReason::Model));
         }

@@ -93,7 +93,12 @@ pub(super) struct Pace<'a> {
 
 impl<'a> Pace<'a> {
     pub(super) fn new(clock: &'a dyn Clock) -> Self {
-        Self { clock, end: clock.monotonic().saturating_add(MAX_UPLOAD_TIME), waited: Duration::ZERO, received: 0 }
+        Self {
+            clock,
+            end: clock.monotonic().saturating_add(MAX_UPLOAD_TIME),
+            waited: Duration::ZERO,
+            received: 0,
+        }
     }
 
     /// What the stream yields next, unless the client is too slow.
