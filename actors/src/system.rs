@@ -24,6 +24,7 @@ use crate::jobs;
 use crate::jobs::clock_leaps::ClockLeaps;
 use crate::jobs::lease::LeaseRounds;
 use crate::jobs::maintenance::Maintenance;
+use crate::jobs::questions::QuestionRounds;
 use crate::jobs::retention::Retention;
 use crate::jobs::usage::Usage;
 use crate::kinds::Actors;
@@ -330,6 +331,7 @@ impl System {
         let usage = Usage { quota: ports.quota.clone(), store: store.clone(), clock: Arc::clone(clock) };
         let sweeper = Sweeper::new(self.recovery(), lease);
         jobs::start(guardian, clock, RunQueue::new(self.recovery(), lease));
+        jobs::start(guardian, clock, QuestionRounds::new(ports.clone()));
         jobs::start(guardian, clock, rounds);
         jobs::start(guardian, clock, lease_rounds);
         jobs::start(guardian, clock, foreign_streams);

@@ -4,6 +4,7 @@ pub(crate) mod clock_leaps;
 mod cron;
 pub(crate) mod lease;
 pub(crate) mod maintenance;
+pub(crate) mod questions;
 pub(crate) mod retention;
 mod run_queue;
 mod streams;

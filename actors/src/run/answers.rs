@@ -28,9 +28,7 @@ pub(super) struct AnswersOf {
 #[async_trait]
 impl Answers for AnswersOf {
     async fn answer(&self, step: StepKey<'_>) -> Result<Answer, JournalError> {
-        let number = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
-        let (visit, attempt) = (number(step.visit), number(step.attempt));
-        let key = QuestionKey { run: self.run, node: step.node.to_owned(), visit, attempt };
+        let key = self.key(step);
         let listening = self.wakeups.listen(self.run);
         loop {
             // Before the look: what comes in between wakes too.
@@ -50,9 +48,26 @@ impl Answers for AnswersOf {
             }
         }
     }
+
+    async fn stored(&self, step: StepKey<'_>) -> Result<Option<Answer>, JournalError> {
+        let key = self.key(step);
+        loop {
+            match self.store.answer_to(&key).await.map(read) {
+                Ok(answer) => return answer.transpose(),
+                Err(error) => self.complain(&error),
+            }
+            self.clock.sleep(RETRY_PAUSE).await;
+        }
+    }
 }
 
 impl AnswersOf {
+    fn key(&self, step: StepKey<'_>) -> QuestionKey {
+        let number = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
+        let (visit, attempt) = (number(step.visit), number(step.attempt));
+        QuestionKey { run: self.run, node: step.node.to_owned(), visit, attempt }
+    }
+
     fn complain(&self, error: &StoreError) {
         tracing::warn!(run = %self.run, %error, "failed to poll for answers");
     }

@@ -12,7 +12,7 @@ use wire::ErrorCode;
 
 use super::interrupted;
 use super::journal::read_journal;
-use super::kind::{Kind, Outcome, Progress, Run};
+use super::kind::{Kind, Outcome, Parking, Progress, Run};
 use super::waiting::{only_waits, waits_too_long};
 use super::writer::{End, RunWriter};
 use super::{Ran, RunPorts, error_json, execute, whole};
@@ -47,10 +47,6 @@ impl<K: Kind> Driver<K> {
             return Box::pin(self.fail(ErrorCode::Internal)).await;
         };
         let topic = ports.topics.produce(run.stream);
-        let (next_seq, told, recorded) = match self.earlier().await {
-            Ok(earlier) => earlier,
-            Err(error) => return Driven::Unreadable(error.to_string()),
-        };
         // No other instance knows of a run that is not stored.
         if run.early.lock().is_none() {
             match kind.may_start(run, ports, &stop).await {
@@ -59,6 +55,11 @@ impl<K: Kind> Driver<K> {
                 Err(error) => return Driven::Unreadable(error.to_string()),
             }
         }
+        // Only now: a turn that continues another one reads what that has left.
+        let (next_seq, told, recorded) = match self.earlier().await {
+            Ok(earlier) => earlier,
+            Err(error) => return Driven::Unreadable(error.to_string()),
+        };
         let input = match kind.input(run, version, &told, ports).await {
             Ok(input) => input,
             Err(error) => return Driven::Unreadable(error.to_string()),
@@ -109,7 +110,14 @@ impl<K: Kind> Driver<K> {
     /// Gives a run that only waits to the queue.
     async fn park(&self, writer: &RunWriter<K::Events>, due_at: Option<DateTime<Utc>>) -> Driven {
         let Self { kind, run, ports } = self;
-        kind.parks(run, due_at, writer, ports).await;
+        match kind.parks(run, due_at, writer, ports).await {
+            Ok(Parking::Queue) => {}
+            Ok(Parking::End(end)) => {
+                let written = writer.end(end, run.placed).await;
+                return self.settled(writer, written, Driven::Ended).await;
+            }
+            Err(error) => return Driven::Unreadable(error.to_string()),
+        }
         let row = QueueRow { run_id: run.id, workflow_id: run.workflow, turn: false, due_at };
         let parked = writer.park(row, run.parked.saturating_add(1), run.placed).await;
         ports.topics.abandon(run.stream);

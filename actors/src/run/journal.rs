@@ -11,7 +11,7 @@ use store::{Store, StoreError, StoredStep};
 use uuid::Uuid;
 use wire::ErrorCode;
 
-use crate::text::stored_json;
+use crate::text::{json as json_of, stored_json};
 
 /// The journal of a run's earlier life.
 pub(crate) async fn read_journal(store: &Store, run: Uuid) -> Result<Vec<RecordedStep>, StoreError> {
@@ -74,6 +74,8 @@ pub(super) fn question_row(run: Uuid, record: &StepRecord) -> Option<QuestionRow
         audience: json!(question.audience),
         asked_at: record.started_at,
         expires_at: question.expires_at,
+        item: question.item.as_ref().map(json_of),
+        continues_without: question.continues_without,
     })
 }
 

@@ -107,14 +107,16 @@ pub(crate) trait Kind: Sized + Send + Sync + 'static {
         std::future::pending().await
     }
 
-    /// Tells readers why nothing follows until `due`, or until an answer.
+    /// Decides what becomes of a run that only waits until `due`, or for an answer. If it goes into the queue, tells readers why
+    /// nothing follows.
     async fn parks(
         &self,
         _run: &Run<Self>,
         _due: Option<DateTime<Utc>>,
         _writer: &RunWriter<Self::Events>,
         _ports: &RunPorts,
-    ) {
+    ) -> Result<Parking, StoreError> {
+        Ok(Parking::Queue)
     }
 
     /// Writes the last events. Pure.
@@ -212,6 +214,14 @@ pub(crate) struct Accepted<K: Kind> {
     pub(crate) token: RunToken,
     /// Whether its stop was requested before it was handed over.
     pub(crate) stop: bool,
+}
+
+/// What becomes of a run that only waits.
+pub(crate) enum Parking {
+    /// It goes into the queue, and resumes from there.
+    Queue,
+    /// It ends; another run continues it.
+    End(End),
 }
 
 /// How a run ended.

@@ -17,6 +17,8 @@ pub enum ActorKind {
     Maintenance,
     /// Takes runs out of the queue.
     Queue,
+    /// Ends questions that have expired.
+    Questions,
     /// Sends what waits in the mail queue.
     Mail,
     /// Sends what waits in the outbox.
@@ -77,6 +79,7 @@ impl ActorKind {
             Self::Lease
             | Self::Maintenance
             | Self::Queue
+            | Self::Questions
             | Self::Mail
             | Self::Outbox
             | Self::Triggers
@@ -93,6 +96,7 @@ impl ActorKind {
             Self::Lease => "lease",
             Self::Maintenance => "maintenance",
             Self::Queue => "queue",
+            Self::Questions => "questions",
             Self::Mail => "mail",
             Self::Outbox => "outbox",
             Self::Triggers => "triggers",

@@ -242,16 +242,6 @@ async fn requests_of_the_public_models_are_served() {
         let answer = ask(kind, params).await;
         assert_eq!(answer.status, 200, "{kind}: {}", answer.text());
     }
-    // Not served yet.
-    for (kind, params) in [
-        ("threads.add_client_tool_output", json!({"thread_id": thread, "result": {}})),
-        (
-            "threads.add_structured_input",
-            json!({"thread_id": thread, "item_id": "msg_1", "input": {"answers": {}}}),
-        ),
-    ] {
-        assert_eq!(ask(kind, params).await.refusal(), "422 chat.type_unsupported", "{kind}");
-    }
     for (kind, value) in [
         ("attachment", made.clone()),
         ("attachment", spare),
@@ -261,5 +251,43 @@ async fn requests_of_the_public_models_are_served() {
     ] {
         lines.push(json!({"kind": kind, "value": value}));
     }
+    lines.extend(asked(&t, &headers).await);
     read(&lines);
+}
+
+/// Questions and a tool of the page: their requests and events.
+async fn asked(t: &TestService, headers: &[(&str, &str)]) -> Vec<Value> {
+    let questions = json!([
+        {"id": "ok", "type": "multiple_choice", "question": "Go?", "options": [{"value": "yes"}], "multiple": true},
+        {"id": "why", "type": "freeform", "question": "Why?", "description": "d"}]);
+    let nodes = [
+        json!({"name": "confirm", "type": "ask", "inputs": questions}),
+        json!({"name": "where", "type": "client_tool", "tool": "place", "arguments": {"none": null, "deep": {"a": [1]}}}),
+        json!({"name": "said", "type": "reply", "text": "{{ results.where.output | tojson }}"}),
+    ];
+    let workflow = t.workflow().graph(graphs::chain(&nodes, None)).published().create().await;
+    let mut lines = Vec::new();
+    let mut ask = async |kind: &str, params: Value| {
+        let body = chat::ask(&workflow, kind, params.clone());
+        let mut headers = headers.to_vec();
+        headers.push(("accept", "text/event-stream;dialect=chatkit"));
+        let answer = t.send("POST", "/api/chat", &headers, &body.to_string()).await;
+        assert_eq!(answer.status, 200, "{kind}: {}", answer.text());
+        let told = integration_tests::events(&answer.text());
+        lines.push(json!({"kind": "request", "value": {"type": kind, "params": params, "metadata": {}}}));
+        lines.extend(told.iter().map(|event| json!({"kind": "event", "value": event})));
+        told.last().unwrap()["item"].clone()
+    };
+    let input = json!({"content": [{"type": "input_text", "text": "hi"}], "attachments": [], "inference_options": {}});
+    let asked = ask("threads.create", json!({"input": input})).await;
+    let (thread, answers) =
+        (asked["thread_id"].clone(), json!({"ok": {"values": ["yes", "own"], "skipped": false}}));
+    let input = json!({"status": "answered", "answers": answers});
+    let params = json!({"thread_id": thread, "item_id": asked["id"], "input": input});
+    let call = ask("threads.add_structured_input", params).await;
+    assert_eq!(call["type"], "client_tool_call");
+    let said =
+        ask("threads.add_client_tool_output", json!({"thread_id": thread, "result": {"city": null}})).await;
+    assert_eq!(said["content"][0]["text"], r#"{"city": null}"#);
+    lines
 }

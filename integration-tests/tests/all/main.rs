@@ -48,6 +48,8 @@ mod order;
 mod pages;
 mod parked_turns;
 mod postgres_query;
+mod question_ends;
+mod questions;
 mod quota;
 mod requests;
 mod rerun;

@@ -97,21 +97,19 @@ async fn a_chat_request_of_an_unknown_type_is_told_the_near_one() {
     let workflow = t.workflow().published().create().await;
     let mut lines = Vec::new();
     for kind in
-        ["thread.create", "threads.add_message", "threads.lists", "threads.add_structured_input", "hello", ""]
+        ["thread.create", "threads.add_message", "threads.lists", "threads.add_structured", "hello", ""]
     {
         let mut body = chat::create(&workflow, "hi");
         body["type"] = json!(kind);
         let answer = t.chat(&body).await;
-        let later = kind == "threads.add_structured_input";
-        let code = if later { "chat.type_unsupported" } else { "chat.invalid_request" };
-        assert_eq!(answer.refusal(), format!("422 {code}"));
+        assert_eq!(answer.refusal(), "422 chat.invalid_request");
         lines.push(format!("{kind}: {}", told(&answer)));
     }
     assert_snapshot!(lines.join("\n"), @r"
     thread.create: /type | unknown | is not a chat request type | did you mean `threads.create`?
     threads.add_message: /type | unknown | is not a chat request type | did you mean `threads.add_user_message`?
     threads.lists: /type | unknown | is not a chat request type | did you mean `threads.list`?
-    threads.add_structured_input: /type | unsupported | `threads.add_structured_input` is not supported by this version | -
+    threads.add_structured: /type | unknown | is not a chat request type | did you mean `threads.add_structured_input`?
     hello: /type | unknown | is not a chat request type | `threads.create` or `threads.add_user_message`
     : /type | unknown | is not a chat request type | `threads.create` or `threads.add_user_message`
     ");

@@ -143,19 +143,3 @@ async fn feedback_is_kept_for_each_item_and_the_last_word_counts() {
     assert_eq!(t.scalar("SELECT count(*) FROM item_feedback").await, before);
     assert_eq!(t.scalar("SELECT count(*) FROM item_feedback WHERE kind = 'positive'").await, "1");
 }
-
-/// Each type of the protocol is served, or says that it is not.
-#[tokio::test]
-async fn what_this_version_does_not_do_it_says_with_a_code() {
-    let t = TestService::start().await;
-    let workflow = t.workflow().echo().published().create().await;
-    for kind in ["threads.add_client_tool_output", "threads.add_structured_input"] {
-        for params in [json!({}), json!(null), json!({"thread_id": "x", "action": {"type": "go"}})] {
-            let answer = t.chat(&chat::ask(&workflow, kind, params)).await;
-            assert_eq!(answer.refusal(), "422 chat.type_unsupported", "{kind}");
-            assert_eq!(answer.problems(), ["/type unsupported"]);
-            assert!(answer.text().contains(kind), "{}", answer.text());
-        }
-    }
-    t.assert_no_rows("threads").await;
-}

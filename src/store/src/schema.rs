@@ -1,9 +1,11 @@
 //! The tables as diesel sees them; `migrations/` is the truth.
 
 mod files;
+mod questions;
 mod triggers;
 
 pub(crate) use files::attachments;
+pub(crate) use questions::{question_items, run_questions, turns_sent};
 pub(crate) use triggers::{cron_triggers, webhook_replays, webhook_triggers};
 
 diesel::table! {
@@ -116,24 +118,6 @@ diesel::table! {
         created_at -> Timestamptz,
         started_at -> Nullable<Timestamptz>,
         finished_at -> Nullable<Timestamptz>,
-    }
-}
-
-diesel::table! {
-    run_questions (run_id, node, visit, attempt) {
-        run_id -> Uuid,
-        node -> Text,
-        visit -> Int4,
-        attempt -> Int4,
-        key -> Text,
-        message -> Nullable<Text>,
-        schema -> Nullable<Text>,
-        audience -> Json,
-        asked_at -> Timestamptz,
-        expires_at -> Nullable<Timestamptz>,
-        answer -> Nullable<Text>,
-        answered_by -> Nullable<Text>,
-        answered_at -> Nullable<Timestamptz>,
     }
 }
 
@@ -301,7 +285,7 @@ diesel::table! {
 }
 
 diesel::allow_tables_to_appear_in_same_query!(thread_items, thread_cuts, threads);
-diesel::allow_tables_to_appear_in_same_query!(run_questions, runs);
+diesel::allow_tables_to_appear_in_same_query!(run_questions, runs, question_items, turns_sent);
 diesel::allow_tables_to_appear_in_same_query!(
     runs,
     streams,

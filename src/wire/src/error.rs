@@ -23,6 +23,9 @@ pub struct ErrorDetail {
     /// Every problem of a request that did not validate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<FieldError>,
+    /// Of `item.not_pending`: the stream of the turn that continues with the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream_id: Option<String>,
     /// On a 5xx: the id under which the log has the cause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
@@ -84,6 +87,7 @@ impl ErrorBody {
     pub fn new(code: ErrorCode) -> Self {
         Self {
             detail: ErrorDetail {
+                stream_id: None,
                 message: code.message().to_owned(),
                 code: code.as_str().to_owned(),
                 errors: Vec::new(),

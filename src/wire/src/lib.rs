@@ -26,6 +26,7 @@ mod sign_in;
 mod socket;
 pub mod sse;
 mod trigger;
+mod waits;
 mod workflow;
 mod workspace;
 
@@ -47,6 +48,7 @@ pub use scope::Scope;
 pub use sign_in::*;
 pub use socket::*;
 pub use trigger::*;
+pub use waits::*;
 pub use workflow::*;
 
 pub use workspace::*;

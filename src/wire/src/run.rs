@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::Timestamp;
 use crate::chat::NoticeLevel;
+use crate::{Timestamp, WaitsFor};
 
 /// `POST /api/workflows/{ref}/runs`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -113,11 +113,14 @@ pub struct RunRecord {
     pub error: Option<RunProblem>,
     /// What began it: `api`, `chat`, `websocket` or `rerun`.
     pub trigger: String,
-    /// The run that it repeats from a step on.
+    /// The run that it repeats from a step on, or whose turn it continues with an answer.
     pub origin_run_id: Option<String>,
     /// What it waits for from people.
     #[serde(default)]
     pub waits_for: Vec<WaitsFor>,
+    /// The run that has continued the turn of this one, which had ended with a question.
+    #[serde(default)]
+    pub continued_by: Option<String>,
     /// When a waiting run resumes by itself: at the end of a delay, of a pause before another attempt, of a question or of its own
     /// limit. Null if it does not wait, or for an answer alone.
     #[serde(default)]
@@ -156,7 +159,7 @@ pub struct RunSummary {
     pub error: Option<RunProblem>,
     /// Whether an open question waits for an answer.
     pub waits: bool,
-    /// The run that it repeats from a step on.
+    /// The run that it repeats from a step on, or whose turn it continues with an answer.
     pub origin_run_id: Option<String>,
     /// The thread of a chat turn.
     pub thread_id: Option<String>,
@@ -166,22 +169,6 @@ pub struct RunSummary {
     pub started_at: Option<Timestamp>,
     /// When it ended.
     pub finished_at: Option<Timestamp>,
-}
-
-/// The answer that a run waits for; `POST /api/runs/{id}/inputs/{key}` gives it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct WaitsFor {
-    /// By which an answer names it.
-    pub key: String,
-    /// What is asked, for people.
-    pub message: Option<String>,
-    /// JSON Schema that an answer has to fit.
-    pub schema: Option<Value>,
-    /// Who may answer: `role:<role>` or mail addresses; empty: every caller who may execute the workflow.
-    pub audience: Vec<String>,
-    /// When it is too late.
-    pub expires_at: Option<Timestamp>,
 }
 
 /// `POST /api/runs/{id}/inputs/{key}`: the answer itself, any JSON.

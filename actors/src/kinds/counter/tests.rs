@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 use serde_json::{Value, json};
-use store::RunState;
+use store::{NewAnswer, RunState};
 use uuid::Uuid;
 
 use super::rows;
@@ -34,8 +34,10 @@ async fn until_asked(house: &House, number: usize) {
 
 async fn answer(instance: &Instance, run: Uuid) {
     let question = instance.system.runs().questions(run).await.unwrap().remove(0);
-    let answered =
-        instance.store.change(async |c| c.answer_question(&question.step, &json!("yes"), None).await);
+    let answered = instance.store.change(async |c| {
+        let new = NewAnswer { answer: &json!("yes"), by: None, item: None, next: None };
+        c.answer_question(Some(&question.step), new).await
+    });
     let answered = answered.await.unwrap();
     instance.system.runs().answered(run, answered).await;
 }

@@ -19,11 +19,17 @@ const FAILED_NOTE: &str = "The previous answer ended with an error before it was
 /// Writes the last events of a turn.
 pub(super) fn ended(events: &mut ChatEvents, outcome: Outcome) -> End {
     let end = match outcome {
+        // Its answer has been taken already, or comes too late.
+        Outcome::Stopped if events.is_over() => {
+            events.tell_over();
+            succeeded(&Value::Null)
+        }
         Outcome::Succeeded(output) => complete(events, &output),
         Outcome::Failed(error) => failed(events, &error),
         Outcome::Stopped => stopped(events, IncompleteReason::Stopped, ErrorCode::RunCancelled),
         Outcome::Abandoned => stopped(events, IncompleteReason::Abandoned, ErrorCode::RunAbandoned),
     };
+    events.close_questions();
     events.end_changes();
     end
 }

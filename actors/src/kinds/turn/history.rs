@@ -7,25 +7,40 @@ use kernel::{ItemKey, ThreadId};
 use serde_json::{Value, json};
 use store::{Store, StoreError, StoredAttachment, StoredItem};
 use uuid::Uuid;
-use wire::chat::{ItemBody, ThreadItem};
+use wire::chat::{ItemBody, ThreadItem, ToolCallStatus};
 
 use super::again::{created_at, is_users};
 
-/// Returns the items as messages, without those that are queued after this turn. The message of this turn is last. `resumed`:
+/// Bytes of the output of a client tool that models read.
+const CALL_OUTPUT: usize = 64 << 10;
+
+/// The part of a thread that is a turn's own.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Own<'a> {
+    /// The message that it answers.
+    pub(super) message: Option<&'a str>,
+    /// What the turns that it continues have sent.
+    pub(super) items: &'a [String],
+}
+
+/// Returns the items as messages, without those that are queued after this turn. What is its own is last. `resumed`:
 /// when the turn left the queue; messages before that were answered before it. `files`: the attachments of the thread.
 pub(super) fn messages(
     items: Vec<ThreadItem>,
     files: &[StoredAttachment],
-    own: Option<&str>,
+    own: Own<'_>,
     resumed: Option<DateTime<Utc>>,
 ) -> Vec<Value> {
+    let Own { message: own, items: sent } = own;
     let waits = |item: &ThreadItem| {
         is_users(item)
             && own.is_some_and(|own| item.id() > own)
             && resumed.is_none_or(|resumed| created_at(item).is_none_or(|created| created > resumed))
     };
-    let (mine, others): (Vec<_>, Vec<_>) =
-        items.into_iter().filter(|item| !waits(item)).partition(|item| own == Some(item.id()));
+    let (mine, others): (Vec<_>, Vec<_>) = items
+        .into_iter()
+        .filter(|item| !waits(item))
+        .partition(|item| own == Some(item.id()) || sent.iter().any(|id| id == item.id()));
     let files: HashMap<String, &StoredAttachment> =
         files.iter().map(|file| (file.id.to_string(), file)).collect();
     let message = |item: &ThreadItem, (role, content): (&str, String)| {
@@ -36,8 +51,33 @@ pub(super) fn messages(
         }
         message
     };
-    let others = others.iter().filter_map(|item| Some(message(item, item.as_message()?)));
-    others.chain(mine.iter().filter_map(|item| Some(message(item, with_quoted_text(item)?)))).collect()
+    let all = others.iter().map(|item| (item, item.as_message()));
+    let all = all.chain(mine.iter().map(|item| (item, with_quoted_text(item))));
+    all.flat_map(|(item, said)| match said {
+        Some(said) => vec![message(item, said)],
+        None => call_messages(item),
+    })
+    .collect()
+}
+
+/// The call of a client tool and its output; nothing of other items, nor of a call without an output.
+fn call_messages(item: &ThreadItem) -> Vec<Value> {
+    let ItemBody::ClientToolCall { status: ToolCallStatus::Completed, call_id, name, arguments, output } =
+        &item.body
+    else {
+        return Vec::new();
+    };
+    let output = match output {
+        Some(Value::String(text)) => text.clone(),
+        Some(output) => output.to_string(),
+        None => Value::Null.to_string(),
+    };
+    let output = output.get(..output.floor_char_boundary(CALL_OUTPUT)).unwrap_or_default();
+    vec![
+        json!({"role": "assistant", "content": "",
+               "tool_calls": [{"id": call_id, "name": name, "arguments": arguments}]}),
+        json!({"role": "tool", "content": output, "tool_call_id": call_id}),
+    ]
 }
 
 /// The attachments of these items of a thread.
@@ -78,7 +118,14 @@ fn part(file: &StoredAttachment) -> Value {
 pub(crate) async fn before(store: &Store, thread: ThreadId, run: Uuid) -> Result<Vec<Value>, StoreError> {
     let items = store.thread_items(thread).await?;
     let files = files(store, thread, &items).await?;
-    Ok(messages(paired(items), &files, Some(&ItemKey::at(run).wire("msg")), None))
+    let own = ItemKey::at(run).wire("msg");
+    Ok(messages(paired(items), &files, Own { message: Some(&own), items: &[] }, None))
+}
+
+/// The ids of items that answer this message.
+pub(super) fn answers_to(items: &[StoredItem], message: Option<ItemKey>) -> Vec<String> {
+    let answers = |stored: &&StoredItem| message.is_some() && stored.answers == message;
+    items.iter().filter(answers).map(|stored| stored.item.id().to_owned()).collect()
 }
 
 /// The message of this turn, with the text that it quotes.
@@ -175,7 +222,8 @@ mod tests {
         let items = vec![item(user, 1, 1), item(user, 2, 5), item(answer, 3, 6), item(user, 4, 20)];
         let own = items[0].id().to_owned();
         let roles = |resumed| -> Vec<String> {
-            let messages = messages(items.clone(), &[], Some(&own), resumed);
+            let own = Own { message: Some(&own), items: &[] };
+            let messages = messages(items.clone(), &[], own, resumed);
             messages.iter().map(|message| message["role"].as_str().unwrap().to_owned()).collect()
         };
         assert_eq!(
@@ -184,5 +232,43 @@ mod tests {
             "its own is last, the fourth is queued"
         );
         assert_eq!(roles(None), ["assistant", "user"]);
+    }
+
+    #[test]
+    fn a_turn_that_continues_reads_what_was_sent_before_and_the_answer_last() {
+        let call = json!({"type": "client_tool_call", "status": "completed", "call_id": "call_1", "name": "place",
+                          "arguments": {"a": 1}, "output": {"b": null}, "id": "tc_3", "thread_id": "t", "created_at": "x"});
+        let call: ThreadItem = serde_json::from_value(call).unwrap();
+        let pending = ThreadItem { id: "tc_9".into(), ..call.clone() };
+        let ItemBody::ClientToolCall { call_id, name, arguments, .. } = call.body.clone() else {
+            unreachable!()
+        };
+        let body = ItemBody::ClientToolCall {
+            status: ToolCallStatus::Pending,
+            call_id,
+            name,
+            arguments,
+            output: None,
+        };
+        let items = vec![
+            item("user_message", 1, 1),
+            call.clone(),
+            ThreadItem { body, ..pending },
+            item("user_message", 5, 5),
+            item("assistant_message", 6, 6),
+        ];
+        let (own, sent) = (items[0].id().to_owned(), [call.id().to_owned()]);
+        let own = Own { message: Some(&own), items: &sent };
+        let messages = messages(items.clone(), &[], own, Some(at(10)));
+        let roles: Vec<&str> = messages.iter().map(|message| message["role"].as_str().unwrap()).collect();
+        assert_eq!(roles, ["user", "assistant", "user", "assistant", "tool"]);
+        assert_eq!(
+            messages[3]["tool_calls"],
+            json!([{"id": "call_1", "name": "place", "arguments": {"a": 1}}])
+        );
+        assert_eq!(
+            (&messages[4]["tool_call_id"], &messages[4]["content"]),
+            (&json!("call_1"), &json!("{\"b\":null}"))
+        );
     }
 }

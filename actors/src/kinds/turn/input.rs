@@ -59,7 +59,12 @@ pub(super) async fn read(
         let own = own.or_else(|| user_item.is_none().then(|| ItemKey::at(turn.order).wire("msg")));
         let resumed = (turn.order != run.id).then(|| turn.resumed_at()).flatten();
         let files = history::files(&ports.store, turn.thread, &items).await?;
-        messages = history::messages(history::paired(items), &files, own.as_deref(), resumed);
+        let sent = match turn.continues {
+            Some(_) => history::answers_to(&items, user_item),
+            None => Vec::new(),
+        };
+        let own = history::Own { message: own.as_deref(), items: &sent };
+        messages = history::messages(history::paired(items), &files, own, resumed);
     } else if let Some(item) = user_item
         && turn.first.is_none()
         && !ports.store.has_item(turn.thread, item).await?

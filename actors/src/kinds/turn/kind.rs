@@ -4,20 +4,23 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use engine::RunInput;
+use kernel::ThreadId;
 use serde_json::Value;
 use store::{FoundItem, LeftRun, OpenQuestion, StoreError, StoredRun};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 use wire::chat::ChatEvent;
 
 use super::again::Again;
+use super::continuing::{Continued, Left, continues};
 use super::events::ChatEvents;
 use super::input::{self, Cut};
 use super::resume::{Resumed, fold};
 use super::{TRIGGER, Turn, TurnOf, Turns, ending, grace, order, refill};
 use crate::kinds;
 use crate::plans::LoadedVersion;
-use crate::run::kind::{Kind, KindRow, Outcome};
+use crate::run::kind::{Kind, KindRow, Outcome, Parking};
 use crate::run::{End, RunPorts, RunWriter};
 
 /// Stored commits that one query reads when a turn is resumed.
@@ -37,6 +40,7 @@ impl Kind for Turns {
             thread: run.thread_id.ok_or("the turn has no thread")?,
             dialect: left.dialect.ok_or("the turn's stream has no dialect")?,
             order: run.turn_order.unwrap_or(run.id),
+            continues: continues(run.options.as_deref()),
             again: Again::stored(run.options.as_deref(), run.started_at.is_some()),
             user_item: None,
             first: None,
@@ -57,7 +61,11 @@ impl Kind for Turns {
             }
             stored.extend(rows);
         }
-        let resumed = fold(&stored, run.own.thread, run.own.dialect);
+        let before = match run.own.continues {
+            Some(turn) => take_over(run.id, run.own.thread, turn, ports).await?,
+            None => Resumed::default(),
+        };
+        let resumed = fold(before, &stored, run.own.thread, run.own.dialect);
         // A message that is answered again is not in the stream.
         let user_item = run.own.again.map(|again| again.item).or(resumed.user_item);
         Ok((resumed.last_seq, Resumed { user_item, ..resumed }))
@@ -79,9 +87,16 @@ impl Kind for Turns {
         told: &Resumed,
         ports: &RunPorts,
     ) -> Result<Option<(RunInput, Self::Opening)>, StoreError> {
-        let Some((input, cut)) = input::read(run, version, ports, told.user_item).await? else {
+        if told.continued.as_ref().is_some_and(|before| before.is_over || before.is_gone) {
+            return Ok(None);
+        }
+        let Some((mut input, cut)) = input::read(run, version, ports, told.user_item).await? else {
             return Ok(None);
         };
+        if let Some(before) = &told.continued {
+            let lives = before.lives_of(run.id).into_iter();
+            input.lives = lives.map(|(step, run)| crate::run::life(step, run)).collect();
+        }
         let items = match told.last_seq {
             0 => None,
             _ => Some(ports.store.items_of_run(run.own.thread, run.id, &told.sent.ids()).await?),
@@ -90,11 +105,12 @@ impl Kind for Turns {
     }
 
     fn events(&self, run: &TurnOf, told: Resumed, ports: &RunPorts) -> ChatEvents {
-        let Resumed { sent, message, user_item, .. } = told;
+        let Resumed { sent, message, user_item, continued, .. } = told;
         let (ids, clock) = (ports.ids.clone(), Arc::clone(&ports.clock));
         let is_action = run.inputs.get("action").is_some_and(|action| !action.is_null());
         ChatEvents::new((run.own.thread, run.id, user_item), run.own.dialect, ids, clock, (sent, message))
             .without_reply(is_action)
+            .continuing(continued)
     }
 
     fn open(
@@ -125,14 +141,18 @@ impl Kind for Turns {
         due: Option<DateTime<Utc>>,
         writer: &RunWriter<ChatEvents>,
         ports: &RunPorts,
-    ) {
-        // It serves the text alone; the commit that follows has retries of its own.
-        let questions = ports.store.open_questions(run.id).await.unwrap_or_default();
+    ) -> Result<Parking, StoreError> {
+        // Of an item's question the engine says no time: also one that has expired by now ends the turn.
+        let questions = ports.store.unanswered_questions(run.id).await?;
+        if questions.iter().any(|question| question.item.is_some()) {
+            return Ok(Parking::End(writer.with(|events| events.end_with(questions, due))));
+        }
         let text = waits_for(questions, due);
         writer.with(|events| {
             events.complete_open_items();
             events.event(ChatEvent::ProgressUpdate { text, icon: Some("clock".to_owned()) });
         });
+        Ok(Parking::Queue)
     }
 
     fn ended(events: &mut ChatEvents, outcome: Outcome) -> End {
@@ -168,6 +188,23 @@ fn take_out(run: &TurnOf, writer: &RunWriter<ChatEvents>, ports: &RunPorts, cut:
         }
         Err(error) => tracing::error!(%error, "failed to take out what came before a retry"),
     }
+}
+
+/// What the turn before has left to the run that continues it.
+async fn take_over(run: Uuid, thread: ThreadId, turn: Uuid, ports: &RunPorts) -> Result<Resumed, StoreError> {
+    let Some(taken) = ports.store.continue_turn(run, turn).await? else {
+        let continued = Some(Continued { is_over: true, ..Continued::default() });
+        return Ok(Resumed { continued, ..Resumed::default() });
+    };
+    let left: Left = serde_json::from_str(&taken.sent)
+        .map_err(|error| StoreError::Corrupt(format!("what turn {} has sent: {error}", taken.run)))?;
+    let last = ports.store.last_step(taken.run).await?.and_then(|last| u32::try_from(last).ok());
+    let asked = ports.store.items_named(thread, &taken.items).await?;
+    let is_gone = asked.is_empty() && !taken.items.is_empty();
+    let user_item = left.message();
+    let (lives, first_step) = (left.lives, last.unwrap_or_default().saturating_add(1));
+    let continued = Some(Continued { lives, first_step, is_over: false, is_gone });
+    Ok(Resumed { sent: left.sent, user_item, continued, ..Resumed::default() })
 }
 
 /// What a parked turn waits for, for its readers.

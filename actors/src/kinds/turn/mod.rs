@@ -2,6 +2,7 @@
 
 mod again;
 pub mod chat;
+mod continuing;
 mod ending;
 mod events;
 mod grace;
@@ -21,6 +22,7 @@ use uuid::Uuid;
 use wire::chat::{Dialect, ThreadItem};
 
 use again::{Again, answered_before};
+pub(crate) use continuing::continuation;
 pub use grace::Grace;
 pub(crate) use history::before as history_of;
 pub(crate) use input::run_input;
@@ -48,6 +50,8 @@ pub(crate) struct Turn {
     order: Uuid,
     /// The message that it answers again, if it answers no new one.
     again: Option<Again>,
+    /// The run whose turn it continues with an answer.
+    continues: Option<Uuid>,
     /// The user's message of a new turn.
     user_item: Option<ItemKey>,
     /// The message of a turn whose start has created the thread, in this life: the thread has nothing else.

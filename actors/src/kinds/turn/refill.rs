@@ -5,8 +5,9 @@ use serde_json::Value;
 use store::{Store, StoreError, StoredRun};
 
 use super::again::{Again, answered_before, created_at, is_users};
+use super::continuing::Left;
 use super::history;
-use super::resume::fold;
+use super::resume::{Resumed, fold};
 
 /// Rows of a stream that contain its first events.
 const FIRST: i64 = 4;
@@ -18,12 +19,15 @@ pub(crate) async fn messages(
     thread: ThreadId,
 ) -> Result<Vec<Value>, StoreError> {
     let again = Again::stored(run.options.as_deref(), true);
+    let before = store.sent_before(run.id).await?;
+    let before: Option<Left> = before.and_then(|sent| serde_json::from_str(&sent).ok());
     let own = match (again, run.stream_id) {
         (Some(again), _) => Some(again.item),
+        _ if before.is_some() => before.as_ref().and_then(Left::message),
         (None, Some(stream)) => {
             let dialect = store.stream(stream).await?.and_then(|stream| stream.dialect);
             let first = store.frames_after(stream, 0, FIRST).await?;
-            dialect.and_then(|dialect| fold(&first, thread, dialect).user_item)
+            dialect.and_then(|dialect| fold(Resumed::default(), &first, thread, dialect).user_item)
         }
         (None, None) => None,
     };
@@ -40,13 +44,11 @@ pub(crate) async fn messages(
     // What has been said since it began.
     items.retain(|stored| {
         let earlier = created_at(&stored.item).zip(run.started_at).is_none_or(|(at, began)| at < began);
-        is_users(&stored.item) || earlier && (own.is_none() || stored.answers != own)
+        is_users(&stored.item) || earlier && (own.is_none() || before.is_some() || stored.answers != own)
     });
     let files = history::files(store, thread, &items).await?;
-    Ok(history::messages(
-        history::paired(items),
-        &files,
-        Some(&own.unwrap_or_else(|| ItemKey::at(run.id)).wire("msg")),
-        None,
-    ))
+    let sent = if before.is_some() { history::answers_to(&items, own) } else { Vec::new() };
+    let message = own.unwrap_or_else(|| ItemKey::at(run.id)).wire("msg");
+    let own = history::Own { message: Some(&message), items: &sent };
+    Ok(history::messages(history::paired(items), &files, own, None))
 }

@@ -5,6 +5,7 @@ use store::StoredFrames;
 use wire::chat::{ChatEvent, ContentPart, Dialect, ItemBody, OutputText, ThreadItem};
 use wire::sse;
 
+use super::continuing::Continued;
 use super::message::Message;
 use super::sent::Sent;
 
@@ -19,11 +20,13 @@ pub(crate) struct Resumed {
     pub(super) message: Option<Message>,
     /// The user's message of this turn.
     pub(super) user_item: Option<ItemKey>,
+    /// The turn that it continues.
+    pub(super) continued: Option<Continued>,
 }
 
-/// Reads the stored events of a stream.
-pub(super) fn fold(stored: &[StoredFrames], thread: ThreadId, dialect: Dialect) -> Resumed {
-    let mut resumed = Resumed { last_seq: stored.last().map_or(0, |row| row.last_seq), ..Resumed::default() };
+/// Reads the stored events of a stream. `before`: what a turn that continues another one begins with.
+pub(super) fn fold(before: Resumed, stored: &[StoredFrames], thread: ThreadId, dialect: Dialect) -> Resumed {
+    let mut resumed = Resumed { last_seq: stored.last().map_or(0, |row| row.last_seq), ..before };
     let mut begun: Option<(ItemKey, ThreadItem)> = None;
     for event in stored.iter().flat_map(|row| sse::data(&row.frames)) {
         let Ok(event) = serde_json::from_str::<ChatEvent>(event) else { continue };
@@ -45,6 +48,8 @@ pub(super) fn fold(stored: &[StoredFrames], thread: ThreadId, dialect: Dialect) 
                     _ => resumed.sent.received_update(id, &update),
                 }
             }
+            // A question is none of what nodes send.
+            ChatEvent::ItemReplaced { item } | ChatEvent::ItemDone { item } if is_question(&item) => {}
             ChatEvent::ItemReplaced { item } => {
                 let Ok(id) = ItemKey::parse(&item.id) else { continue };
                 match &mut begun {
@@ -76,6 +81,10 @@ pub(super) fn fold(stored: &[StoredFrames], thread: ThreadId, dialect: Dialect) 
         Message::begun(id, thread, created_at, dialect, first_part(item))
     });
     resumed
+}
+
+fn is_question(item: &ThreadItem) -> bool {
+    matches!(item.body, ItemBody::StructuredInput { .. } | ItemBody::ClientToolCall { .. })
 }
 
 /// Of a message that is being written.
@@ -114,7 +123,7 @@ mod tests {
             let second = message.tell();
             let told = u64::try_from(first.len()).unwrap();
             let rows = [stored(&first, 1), stored(&second, told + 1)];
-            let resumed = fold(&rows, thread, dialect);
+            let resumed = fold(Resumed::default(), &rows, thread, dialect);
             assert_eq!(resumed.last_seq, told + u64::try_from(second.len()).unwrap());
             let told = OutputText { text: "one two".into(), annotations: Vec::new() };
             let expected = Message::begun(ItemKey([3; 24]), thread, "t".into(), dialect, told);
@@ -124,7 +133,7 @@ mod tests {
 
     #[test]
     fn nothing_stored_means_from_the_start() {
-        let resumed = fold(&[], ThreadId(Uuid::nil()), Dialect::Interface);
+        let resumed = fold(Resumed::default(), &[], ThreadId(Uuid::nil()), Dialect::Interface);
         assert_eq!(resumed, Resumed::default());
     }
 }

@@ -11,6 +11,7 @@ mod updates;
 use std::mem::discriminant;
 
 use kernel::ItemKey;
+use serde::{Deserialize, Serialize};
 use store::FoundItem;
 use wire::Timestamp;
 use wire::chat::{ItemBody, ThreadItem};
@@ -19,7 +20,7 @@ pub(super) use item::{Change, Item};
 use item::{Key, Origin, Other};
 
 /// One entry of the list. Each output has one, so that a failed attempt's can be counted.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 enum Entry {
     /// The state of an item that was sent.
     State(usize, ItemBody),
@@ -71,13 +72,15 @@ impl Entry {
 }
 
 /// The list.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Sent {
     items: Vec<Item>,
     entries: Vec<Entry>,
     /// How many entries the run has produced.
+    #[serde(skip)]
     at: usize,
     /// Bytes of the states of open items that an earlier life has sent.
+    #[serde(skip)]
     seen_bytes: usize,
 }
 

@@ -8,7 +8,7 @@ use kernel::Clock;
 use serde_json::Value;
 use store::batch::Batch;
 use uuid::Uuid;
-use wire::{RunEvent, RunFrame, RunProblem, WaitsFor};
+use wire::{RunEvent, RunFrame, RunProblem, WaitKind, WaitsFor};
 
 use crate::run::{EventWriter, Frames, Urgency};
 use crate::text::{stored_json, timestamp};
@@ -42,6 +42,8 @@ impl RunEvents {
 fn waits_for(question: &Question) -> WaitsFor {
     WaitsFor {
         key: question.key.clone(),
+        kind: WaitKind::of(question.item.as_ref()),
+        item_id: None,
         message: question.message.clone(),
         schema: question.schema.clone(),
         audience: question.audience.clone(),

@@ -11,6 +11,7 @@ mod interrupted;
 mod items;
 mod oracle;
 mod pair;
+mod questions;
 mod retry;
 mod runs;
 pub(crate) mod service;

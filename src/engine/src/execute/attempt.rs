@@ -21,7 +21,7 @@ use super::ports::{JournalError, Ports, StepOutcome, StepRecord};
 use super::recorded::RecordedStep;
 use super::reuse::Finished;
 use super::{Effect, Failure, PlanNode};
-use crate::graph::{OnUnknown, Retry};
+use crate::graph::{OnError, OnUnknown, Retry};
 use crate::template::functions::ids;
 use crate::{NodeError, limits};
 
@@ -323,6 +323,9 @@ impl Visit<'_> {
         if keeps_start && !record.begun {
             record.note = node.begin(&input, &self.call(record)).await?;
             record.question = node.question(&input, record.started_at)?;
+            if let Some(question) = &mut record.question {
+                question.continues_without = self.continues_after_failure();
+            }
             let stored = self.env.ports.journal.record(record.clone()).await;
             stored.map_err(|error| Failure::Lost(error.to_string()))?;
             record.begun = true;
@@ -397,6 +400,11 @@ impl Visit<'_> {
             false => self.view.clone(),
         };
         aside(self.heavy || self.node.heavy, move || node.node.input(&view)).await
+    }
+
+    /// Whether the run continues if this node fails. A node inside another one fails only what is around it.
+    fn continues_after_failure(&self) -> bool {
+        self.path != self.node.name || self.node.common.on_error != OnError::Fail
     }
 
     fn cache_key(&self, record: &StepRecord) -> Option<([u8; 32], Duration)> {

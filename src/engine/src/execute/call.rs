@@ -1,32 +1,28 @@
 //! What a node may use while it works.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use kernel::Clock;
 use minijinja::Value as View;
-use minijinja::value::Serde;
 use parking_lot::Mutex;
 use sandbox::Sandbox;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use wire::ErrorCode;
+use wire::chat::ItemBody;
 
 use super::activity::Place;
 use super::attachments::Attachments;
-use super::attempt::{Visit, Visited};
 use super::delivery::Delivery;
 use super::frame::{Env, Frame};
-use super::output::{SlotOutput, StepOutput};
+use super::output::StepOutput;
 use super::ports::{
     Answer, Credentials, Databases, ImmediateEvent, Ports, Resolved, SearchIndex, SentAnnotation, SentItem,
     StepKey, ThreadChange, Workflows,
 };
 use super::reuse::Finished;
-use super::{Failure, PlanNode, RunInfo, RunInput, Stop, steps};
+use super::{Failure, RunInfo, RunInput, Stop, steps};
 use crate::redact::Redactor;
-use crate::template::overlay;
 use crate::{NodeError, RunError};
 use models::{Models, Pieces};
 
@@ -148,8 +144,28 @@ impl Call<'_> {
     /// What a person answers to the question that was recorded with the start of this attempt; `None` without an answer
     /// by then. The run may be dropped meanwhile, as in [`Self::wait_until`].
     pub(crate) async fn answer(&self, until: Option<DateTime<Utc>>) -> Result<Option<Answer>, Failure> {
+        self.waits_for_answer(until, until).await
+    }
+
+    /// As [`Self::answer`], to a question that an item of the chat asks. In a thread the turn ends with the item, however soon the
+    /// question expires; elsewhere the run waits.
+    pub(crate) async fn answer_to_item(
+        &self,
+        until: Option<DateTime<Utc>>,
+    ) -> Result<Option<Answer>, Failure> {
+        // What follows is another message, also if the answer is there already.
+        self.new_message().await;
+        self.waits_for_answer(until.filter(|_| !self.is_in_thread()), until).await
+    }
+
+    /// `idle`: until when the run is idle.
+    async fn waits_for_answer(
+        &self,
+        idle: Option<DateTime<Utc>>,
+        until: Option<DateTime<Utc>>,
+    ) -> Result<Option<Answer>, Failure> {
         let ports = self.env.ports;
-        let _waits = ports.activity.waits(until);
+        let _waits = ports.activity.waits(idle);
         let step = StepKey { node: self.path, visit: self.visit, attempt: self.attempt };
         ask(ports, step, until).await
     }
@@ -202,6 +218,14 @@ impl Call<'_> {
         Ok(())
     }
 
+    /// Counts an item that is sent when the turn ends.
+    ///
+    /// # Errors
+    /// As [`Self::send`].
+    pub(crate) fn count_item(&self, body: &ItemBody) -> Result<(), Failure> {
+        if self.is_in_thread() { Ok(self.env.budget.item(Some(body))?) } else { Ok(()) }
+    }
+
     fn is_in_thread(&self) -> bool {
         self.frame.input.run.thread_id.is_some()
     }
@@ -223,7 +247,7 @@ impl Call<'_> {
         self.inside_of(self.attempt)
     }
 
-    fn inside_of(&self, attempt: u32) -> String {
+    pub(super) fn inside_of(&self, attempt: u32) -> String {
         let mut path = self.path.to_owned();
         if self.visit > 1 {
             path.push_str(&format!("#{}", self.visit));
@@ -232,12 +256,6 @@ impl Call<'_> {
             path.push_str(&format!("~{attempt}"));
         }
         path
-    }
-
-    /// Makes ready to run `count` nodes inside this one.
-    pub(crate) fn nested(&self, count: usize) -> Nested<'_> {
-        let earlier = (1..self.attempt).rev().map(|attempt| self.inside_of(attempt)).collect();
-        Nested { call: self, path: self.inside(), earlier, halt: self.halt.child_token(), count }
     }
 
     /// Runs another workflow inside this node and yields its output.
@@ -303,7 +321,8 @@ pub(super) async fn ask(
             Ok(answer) => Ok(Some(answer)),
             Err(error) => Err(Failure::Lost(error.to_string())),
         },
-        () = expired => Ok(None),
+        // An answer that came in time counts, however late the run resumes.
+        () = expired => ports.answers.stored(step).await.map_err(|error| Failure::Lost(error.to_string())),
     }
 }
 
@@ -312,125 +331,5 @@ pub(super) async fn ask(
 impl Pieces for Call<'_> {
     async fn piece(&self, text: &str) {
         self.say(text).await;
-    }
-}
-
-/// Runs one node many times inside another.
-pub(crate) struct Nested<'a> {
-    call: &'a Call<'a>,
-    path: String,
-    /// As `path`, of the earlier attempts, the last one first.
-    earlier: Vec<String>,
-    halt: CancellationToken,
-    count: usize,
-}
-
-impl Nested<'_> {
-    /// Runs `work` with the output that the items write to, each in a slot of its own.
-    pub(crate) async fn with_output<T>(&self, work: impl AsyncFnOnce(&StepOutput<'_>) -> T) -> T {
-        let slot = SlotOutput { output: self.call.output, slot: self.call.slot };
-        let output = StepOutput::new(&slot, self.count);
-        let _lent = self.call.env.ports.activity.lent();
-        work(&output).await
-    }
-
-    /// Runs `node` for one item.
-    pub(crate) async fn item(
-        &self,
-        node: &Arc<PlanNode>,
-        index: usize,
-        item: &Value,
-        output: &StepOutput<'_>,
-    ) -> Result<Value, Failure> {
-        let names = View::from_pairs([("item", View::from(Serde(item))), ("index", View::from(index))]);
-        let _busy = self.call.at_work();
-        let visited = self.visit(node, (&format!("[{index}]"), names), (output, index), false).await;
-        output.finish(index).await;
-        visited.result
-    }
-
-    /// Runs `node` as a part of this one that the journal knows by `name` behind this one's; it sees `names` too, and
-    /// writes to `slot`, which stays open. What follows may depend on it: its row is durable.
-    pub(crate) async fn inner(
-        &self,
-        node: &Arc<PlanNode>,
-        name: &str,
-        names: View,
-        output: &StepOutput<'_>,
-        slot: usize,
-    ) -> Result<Value, Failure> {
-        self.durable(node, (name, names), (output, slot), false).await
-    }
-
-    /// As [`Self::inner`], with a failure that is a result for this node: its next attempt gets the same. Says nothing.
-    pub(crate) async fn tool(
-        &self,
-        node: &Arc<PlanNode>,
-        name: &str,
-        names: View,
-        output: &StepOutput<'_>,
-    ) -> Result<Value, Failure> {
-        self.durable(node, (name, names), (output, usize::MAX), true).await
-    }
-
-    async fn durable(
-        &self,
-        node: &Arc<PlanNode>,
-        named: (&str, View),
-        into: (&StepOutput<'_>, usize),
-        failure_counts: bool,
-    ) -> Result<Value, Failure> {
-        let _busy = self.call.at_work();
-        let visited = self.visit(node, named, into, failure_counts).await;
-        if let Some(receipt) = visited.receipt {
-            receipt.await.map_err(|error| Failure::Lost(error.to_string()))?;
-        }
-        visited.result
-    }
-
-    async fn visit(
-        &self,
-        node: &Arc<PlanNode>,
-        (name, names): (&str, View),
-        (output, slot): (&StepOutput<'_>, usize),
-        failure_counts: bool,
-    ) -> Visited {
-        let view = if names.is_none() { self.call.view.clone() } else { overlay(self.call.view, names) };
-        let visit = Visit {
-            env: self.call.env,
-            frame: self.call.frame,
-            node,
-            path: format!("{}{name}", self.path),
-            visit: 1,
-            step: self.call.step,
-            halt: &self.halt,
-            view: &view,
-            heavy: self.call.heavy,
-            output,
-            slot,
-            now: self.call.now,
-            earlier: self.earlier.iter().map(|path| format!("{path}{name}")).collect(),
-            keeps: self.call.finished,
-            failure_counts,
-            finished: None,
-        };
-        let path = visit.path.clone();
-        let mut visited = visit.run().await;
-        if let Err(Failure::Failed(error)) = &mut visited.result {
-            error.node.get_or_insert(path);
-        }
-        visited
-    }
-
-    /// The others need not be waited for.
-    pub(crate) fn halt(&self) {
-        // Nothing waits while inputs are filled again, and those that ran beside a failure are wanted too.
-        if self.call.env.refill.is_none() {
-            self.halt.cancel();
-        }
-    }
-
-    pub(crate) fn is_halted(&self) -> bool {
-        self.halt.is_cancelled()
     }
 }

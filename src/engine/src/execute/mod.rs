@@ -10,6 +10,7 @@ mod budget;
 mod call;
 mod delivery;
 mod frame;
+mod nested;
 mod node;
 mod output;
 mod plan;
@@ -28,8 +29,9 @@ use tokio_util::sync::CancellationToken;
 use wire::ErrorCode;
 
 pub use activity::{Activity, Idle};
-pub(crate) use call::{Call, Nested};
+pub(crate) use call::Call;
 pub use delivery::{Delivery, Mail};
+pub(crate) use nested::Nested;
 pub use node::{Effect, NodeType};
 pub(crate) use node::{Failure, Node};
 pub(crate) use output::StepOutput;

@@ -276,6 +276,10 @@ pub struct Question {
     pub audience: Vec<String>,
     /// When it is too late.
     pub expires_at: Option<DateTime<Utc>>,
+    /// The pending item that asks in a chat; `None` if only the interface of runs asks.
+    pub item: Option<ItemBody>,
+    /// Whether the run continues if no answer comes in time.
+    pub continues_without: bool,
 }
 
 /// What a person has answered.
@@ -308,6 +312,12 @@ pub trait Answers: Send + Sync {
     /// # Errors
     /// [`JournalError`] when it will never be known here.
     async fn answer(&self, step: StepKey<'_>) -> Result<Answer, JournalError>;
+
+    /// The answer, if it is there.
+    ///
+    /// # Errors
+    /// [`JournalError`] when it will never be known here.
+    async fn stored(&self, step: StepKey<'_>) -> Result<Option<Answer>, JournalError>;
 }
 
 /// Other workflows of the same workspace.

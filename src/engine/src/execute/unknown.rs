@@ -65,6 +65,8 @@ impl Visit<'_> {
             schema: Some(json!({"enum": ["retry", "fail"]})),
             audience: Vec::new(),
             expires_at: None,
+            item: None,
+            continues_without: true,
         };
         let record = StepRecord {
             begun: true,

@@ -9,6 +9,7 @@ pub(crate) mod fields;
 mod logic;
 mod models;
 mod network;
+mod questions;
 mod table;
 
 pub(crate) use build::plan_body;
@@ -58,9 +59,10 @@ pub static CATALOGUE: &[NodeType] = &[
     chat::show::TYPE,
     chat::hidden::TYPE,
     chat::thread::TYPE,
+    chat::ask::TYPE,
+    chat::client_tool::TYPE,
     chat::client_effect::TYPE,
 ];
 
 /// Types of the format that this version does not execute.
-pub(crate) const TYPES_LATER: &[&str] =
-    &["collection_get", "collection_put", "collection_query", "ask", "client_tool"];
+pub(crate) const TYPES_LATER: &[&str] = &["collection_get", "collection_put", "collection_query"];

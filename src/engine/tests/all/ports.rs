@@ -132,6 +132,11 @@ impl Answers for MemoryAnswers {
             changed.await;
         }
     }
+
+    async fn stored(&self, step: StepKey<'_>) -> Result<Option<Answer>, JournalError> {
+        let key = format!("{}.{}~{}", step.node, step.visit, step.attempt);
+        Ok(self.given.lock().get(&key).cloned())
+    }
 }
 
 /// What the model of a test does with one call: pieces with a second before each, then its end.

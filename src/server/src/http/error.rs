@@ -13,10 +13,14 @@ use actors::kinds::workflow::WorkspaceFull;
 use actors::lanes::WriteError;
 use actors::plans::PlanError;
 use store::StoreError;
+use uuid::Uuid;
 use wire::{ErrorBody, ErrorCode, FieldError, MOST_PROBLEMS};
 
 /// Seconds that a client should wait after a 503 or 429 that does not say.
 const RETRY_AFTER: u32 = 1;
+
+/// A header of an answer.
+type Header = (&'static str, Cow<'static, str>);
 
 /// An error on its way to a client.
 #[derive(Debug)]
@@ -24,9 +28,10 @@ pub(crate) struct ApiError {
     code: ErrorCode,
     message: Option<String>,
     errors: Vec<FieldError>,
-    header: Option<(&'static str, Cow<'static, str>)>,
+    header: Option<Box<Header>>,
     status: Option<NonZeroU16>,
     retry_after: Option<NonZeroU32>,
+    stream: Option<Box<Uuid>>,
     cause: Option<String>,
 }
 
@@ -44,6 +49,7 @@ impl ApiError {
             header: None,
             status: None,
             retry_after: None,
+            stream: None,
             cause: None,
         }
     }
@@ -91,7 +97,7 @@ impl ApiError {
     }
 
     pub(crate) fn with_header(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Self {
-        self.header = Some((name, value.into()));
+        self.header = Some(Box::new((name, value.into())));
         self
     }
 
@@ -107,10 +113,17 @@ impl ApiError {
         self
     }
 
+    /// The stream that contains what the request missed.
+    pub(crate) fn with_stream(mut self, stream: Option<Uuid>) -> Self {
+        self.stream = stream.map(Box::new);
+        self
+    }
+
     /// What the client receives; the log has the rest of a server error.
     pub(crate) fn body(&self) -> ErrorBody {
         let mut body = ErrorBody::new(self.code);
         body.detail.errors.clone_from(&self.errors);
+        body.detail.stream_id = self.stream.as_ref().map(ToString::to_string);
         if let Some(message) = &self.message {
             body.detail.message.clone_from(message);
         }
@@ -156,7 +169,7 @@ impl ResponseError for ApiError {
         let status = self.status_code();
         let body = self.body();
         let mut response = HttpResponse::build(status);
-        if let Some((name, value)) = &self.header {
+        if let Some((name, value)) = self.header.as_deref() {
             response.insert_header((*name, &**value));
         }
         if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {

@@ -7,9 +7,9 @@ use uuid::Uuid;
 
 use super::Batch;
 use super::tables::{
-    Blobs, Chunks, Copies, Cuts, Events, INLINE_RESULT, Items, Latest, Outbox, Questions, Queued,
-    RemovedItemRow, RemovedItems, ReplacedItemRow, ReplacedItems, Runs, StepRow, Steps, Streams,
-    ThreadChangeRow, ThreadChanges, Threads, Updates,
+    Blobs, Chunks, ClosedQuestions, Copies, Cuts, Events, INLINE_RESULT, Items, Latest, Outbox,
+    QuestionItems, Questions, Queued, RemovedItemRow, RemovedItems, ReplacedItemRow, ReplacedItems, Runs,
+    StepRow, Steps, Streams, ThreadChangeRow, ThreadChanges, Threads, TurnsSent, Updates,
 };
 use crate::blobs::records::{address, chunks};
 
@@ -30,6 +30,9 @@ pub(super) struct Columns<'a> {
     pub(super) chunks: Chunks<'a>,
     pub(super) updates: Updates<'a>,
     pub(super) questions: Questions<'a>,
+    pub(super) question_items: QuestionItems<'a>,
+    pub(super) turns_sent: TurnsSent<'a>,
+    pub(super) closed_questions: ClosedQuestions<'a>,
     pub(super) queued: Queued<'a>,
     pub(super) left: Vec<Uuid>,
     pub(super) contained: Vec<Uuid>,
@@ -49,6 +52,9 @@ impl<'a> Columns<'a> {
             batch.copies.iter().for_each(|row| columns.copies.push(row));
             batch.outbox.iter().for_each(|row| columns.outbox.push(row));
             batch.questions.iter().for_each(|row| columns.questions.push(row));
+            batch.question_items.iter().for_each(|row| columns.question_items.push(row));
+            batch.closed_questions.iter().for_each(|row| columns.closed_questions.push(row));
+            batch.turns_sent.iter().for_each(|row| columns.turns_sent.push(row));
             batch.queued.iter().for_each(|row| columns.queued.push(row));
             batch.events.iter().for_each(|row| columns.events.push(row));
             columns.left.extend(&batch.left);

@@ -15,8 +15,9 @@ use uuid::Uuid;
 
 pub use connection::{LaneConnection, LaneError};
 pub use tables::{
-    ContainedRow, CopyRow, CutRow, EventsRow, INLINE_RESULT, ItemRow, OutboxRow, QuestionRow, QueueRow,
-    RemovedItemRow, ReplacedItemRow, RunRow, RunUpdate, StepRow, StreamRow, ThreadChangeRow, ThreadRow,
+    ClosedQuestionsRow, ContainedRow, CopyRow, CutRow, EventsRow, INLINE_RESULT, ItemRow, OutboxRow,
+    QuestionItemRow, QuestionRow, QueueRow, RemovedItemRow, ReplacedItemRow, RunRow, RunUpdate, StepRow,
+    StreamRow, ThreadChangeRow, ThreadRow, TurnSentRow,
 };
 
 /// Declares the rows of a batch.
@@ -72,6 +73,12 @@ batch! {
     updates: RunUpdate,
     /// Questions of runs.
     questions: QuestionRow,
+    /// Items of questions with which turns end.
+    question_items: QuestionItemRow,
+    /// Runs whose open questions of items end with them.
+    closed_questions: ClosedQuestionsRow,
+    /// What turns that end with a question have sent.
+    turns_sent: TurnSentRow,
     /// Runs that go into the queue.
     queued: QueueRow,
     /// Runs that give back their place among the runs of their workflow; each with its [`RunUpdate`].
@@ -92,6 +99,7 @@ impl Batch {
         let outbox: usize = self.outbox.iter().map(|row| row.request.len()).sum();
         let updates: usize = self.updates.iter().map(|row| row.output.as_ref().map_or(0, String::len)).sum();
         let events: usize = self.events.iter().map(|row| row.frames.len()).sum();
-        items + replaced + runs + steps + outbox + updates + events
+        let sent: usize = self.turns_sent.iter().map(|row| row.sent.len()).sum();
+        sent + items + replaced + runs + steps + outbox + updates + events
     }
 }

@@ -8,7 +8,9 @@ use diesel::sql_types::{Array, BigInt, Uuid as SqlUuid};
 use uuid::Uuid;
 
 use super::columns::Columns;
-use super::tables::{Chunks, Copies, Items, Queued, RemovedItems, ReplacedItems, ThreadChanges, Updates};
+use super::tables::{
+    Chunks, ClosedQuestions, Copies, Items, Queued, RemovedItems, ReplacedItems, ThreadChanges, Updates,
+};
 use crate::system::partitions::partition_name;
 
 /// An attempt's outcome follows its start; nothing follows an outcome.
@@ -68,6 +70,10 @@ impl QueryFragment<Pg> for Commit<'_> {
         self.updates(out, returning)?;
         // A later life asks the same question again.
         questions.insert(out, None, Some("DO NOTHING"), "")?;
+        // Both may be another run's by now, if the batch is sent again.
+        self.columns.question_items.insert(out, None, skip, "")?;
+        self.columns.turns_sent.insert(out, None, skip, "")?;
+        self.closed_questions(out)?;
         self.queued(out)?;
         if !left.is_empty() && !updates.is_empty() {
             out.push_sql(", put_left AS (DELETE FROM run_places WHERE run_id = ANY(");
@@ -242,6 +248,18 @@ impl Commit<'_> {
         );
         out.push_sql(returning);
         out.push_sql(")");
+        Ok(())
+    }
+
+    fn closed_questions<'b>(&'b self, out: &mut AstPass<'_, 'b, Pg>) -> QueryResult<()> {
+        let closed = &self.columns.closed_questions;
+        if closed.is_empty() {
+            return Ok(());
+        }
+        out.push_sql(", put_closed AS (UPDATE run_questions q SET expires_at = t.at FROM fence, ");
+        closed.values(out)?;
+        names(out, ClosedQuestions::NAMES);
+        out.push_sql(" WHERE q.run_id = t.run_id AND q.item IS NOT NULL AND q.answered_at IS NULL)");
         Ok(())
     }
 

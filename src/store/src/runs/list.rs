@@ -191,7 +191,8 @@ impl Page<'_> {
                        finished_at
                    FROM runs r WHERE {window} ORDER BY id DESC LIMIT $10) r
              JOIN workflows w ON w.id = r.workflow_id JOIN workflow_versions v ON v.id = r.version_id
-             CROSS JOIN LATERAL (SELECT r.finished_at IS NULL AND EXISTS (
+             CROSS JOIN LATERAL (SELECT (r.finished_at IS NULL
+                 OR EXISTS (SELECT FROM turns_sent t WHERE t.run_id = r.id)) AND EXISTS (
                  SELECT FROM run_questions q WHERE q.run_id = r.id AND q.answered_at IS NULL
                      AND (q.expires_at IS NULL OR q.expires_at > $9)) AS waits) q
              WHERE ($5::text[] = '{{}}' OR r.status = ANY($5)) AND ($6::text[] = '{{}}' OR r.trigger = ANY($6))

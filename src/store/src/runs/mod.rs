@@ -1,5 +1,7 @@
 //! Runs: their rows, journal, streams, queue, owners, questions and outgoing requests.
 
+mod continuations;
+mod due_turns;
 mod interrupted;
 pub(crate) mod journal;
 mod leases;
@@ -14,6 +16,8 @@ pub(crate) mod stops;
 pub(crate) mod streams;
 mod trace;
 
+pub use continuations::*;
+pub use due_turns::*;
 pub use interrupted::*;
 pub use journal::*;
 pub use leases::*;

@@ -1,14 +1,18 @@
 //! What runs ask people, and their answers.
 
 use chrono::{DateTime, Utc};
+use diesel::dsl::exists;
 use diesel::prelude::*;
-use diesel::sql_types::{Nullable, Timestamptz, Uuid as SqlUuid};
-use diesel_async::RunQueryDsl;
+use diesel::sql_types::{Bool, Nullable, Timestamptz, Uuid as SqlUuid};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use kernel::ItemKey;
 use serde_json::Value;
 use uuid::Uuid;
+use wire::chat::ItemBody;
 
+use super::continuations::{self, AnsweredItem, Continuation};
 use crate::error::corrupt;
-use crate::schema::{run_questions, runs};
+use crate::schema::{question_items, run_questions, runs, turns_sent};
 use crate::{Changes, Store, StoreError};
 
 /// Names one attempt of a run that asks.
@@ -41,6 +45,10 @@ pub struct OpenQuestion {
     pub asked_at: DateTime<Utc>,
     /// When it is too late.
     pub expires_at: Option<DateTime<Utc>>,
+    /// The pending item that asks it in a chat.
+    pub item: Option<ItemBody>,
+    /// The id of that item, once the turn has ended with it.
+    pub item_id: Option<ItemKey>,
 }
 
 /// An answer to a question.
@@ -61,6 +69,8 @@ pub enum Answered {
     Queued,
     /// With this writer.
     With(Uuid),
+    /// Its turn has ended with a question; a run that is in the queue continues it.
+    Continues,
     /// Nowhere: the question was answered before, has expired, or its run has ended.
     TooLate,
 }
@@ -77,15 +87,20 @@ struct Row {
     message: Option<String>,
     schema: Option<String>,
     audience: Value,
+    item: Option<String>,
     asked_at: DateTime<Utc>,
     expires_at: Option<DateTime<Utc>>,
 }
 
-impl TryFrom<Row> for OpenQuestion {
+/// A question and its item.
+type Asked = (Row, Option<Vec<u8>>);
+
+impl TryFrom<Asked> for OpenQuestion {
     type Error = StoreError;
 
-    fn try_from(row: Row) -> Result<Self, StoreError> {
+    fn try_from((row, item_id): Asked) -> Result<Self, StoreError> {
         let schema = row.schema.as_deref().map(serde_json::from_str).transpose();
+        let item = row.item.as_deref().map(serde_json::from_str).transpose();
         Ok(Self {
             step: QuestionKey { run: row.run_id, node: row.node, visit: row.visit, attempt: row.attempt },
             key: row.key,
@@ -94,25 +109,43 @@ impl TryFrom<Row> for OpenQuestion {
             audience: serde_json::from_value(row.audience).map_err(|error| corrupt("an audience", error))?,
             asked_at: row.asked_at,
             expires_at: row.expires_at,
+            item: item.map_err(|error| corrupt("the item of a question", error))?,
+            item_id: item_id.and_then(|id| id.try_into().ok()).map(ItemKey),
         })
     }
 }
 
 impl Store {
-    /// What an unfinished run asks, the oldest question first.
+    /// What an unfinished run asks, or a turn that has ended with a question, the oldest question first.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn open_questions(&self, run: Uuid) -> Result<Vec<OpenQuestion>, StoreError> {
         let now = self.now();
-        let rows: Vec<Row> = run_questions::table
+        let mut questions = self.unanswered_questions(run).await?;
+        questions.retain(|question| question.expires_at.is_none_or(|expires_at| expires_at > now));
+        Ok(questions)
+    }
+
+    /// As [`Self::open_questions`], with those that have expired.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn unanswered_questions(&self, run: Uuid) -> Result<Vec<OpenQuestion>, StoreError> {
+        let is_item = question_items::run_id
+            .eq(run_questions::run_id)
+            .and(question_items::node.eq(run_questions::node))
+            .and(question_items::visit.eq(run_questions::visit))
+            .and(question_items::attempt.eq(run_questions::attempt));
+        let ended_with_it = exists(turns_sent::table.filter(turns_sent::run_id.eq(run)));
+        let rows: Vec<Asked> = run_questions::table
             .inner_join(runs::table.on(runs::id.eq(run_questions::run_id)))
+            .left_join(question_items::table.on(is_item))
             .filter(run_questions::run_id.eq(run))
             .filter(run_questions::answered_at.is_null())
-            .filter(run_questions::expires_at.is_null().or(run_questions::expires_at.gt(now)))
-            .filter(runs::finished_at.is_null())
+            .filter(runs::finished_at.is_null().or(ended_with_it))
             .order((run_questions::asked_at, run_questions::node, run_questions::visit))
-            .select(Row::as_select())
+            .select((Row::as_select(), question_items::item_id.nullable()))
             .load(&mut *self.connection().await?)
             .await?;
         rows.into_iter().map(TryInto::try_into).collect()
@@ -135,47 +168,104 @@ impl Store {
     }
 }
 
+/// An answer to store.
+#[derive(Debug, Clone)]
+pub struct NewAnswer<'a> {
+    /// The answer.
+    pub answer: &'a Value,
+    /// Who gives it, where that is known.
+    pub by: Option<&'a str>,
+    /// The item with the answer, if an item has asked.
+    pub item: Option<AnsweredItem>,
+    /// The run that continues the turn, if that has ended with a question.
+    pub next: Option<&'a Continuation>,
+}
+
 impl Changes {
-    /// Stores the answer to a question that is still open, and makes its run due where it waits in the queue.
+    /// Stores the answer to a question that is still open, with its item. Makes its run due if it waits in the queue, or has another
+    /// run continue the turn: if that has ended, or if an item has asked. `step`: the question, if no item asks it.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn answer_question(
         &mut self,
-        step: &QuestionKey,
-        answer: &Value,
-        by: Option<&str>,
+        step: Option<&QuestionKey>,
+        new: NewAnswer<'_>,
     ) -> Result<Answered, StoreError> {
-        #[derive(QueryableByName)]
-        struct Writer {
-            #[diesel(sql_type = SqlUuid)]
-            writer_id: Uuid,
-        }
         let now = self.store.now();
         let connection = &mut *self.connection;
-        let stored =
-            diesel::update(run_questions::table.find((step.run, &step.node, step.visit, step.attempt)))
-                .filter(run_questions::answered_at.is_null())
-                .filter(run_questions::expires_at.is_null().or(run_questions::expires_at.gt(now)))
-                .set((
-                    run_questions::answer.eq(answer.to_string()),
-                    run_questions::answered_by.eq(by),
-                    run_questions::answered_at.eq(now),
-                ))
-                .execute(connection)
-                .await?;
-        let writer: Option<Writer> =
-            diesel::sql_query("SELECT writer_id FROM runs WHERE id = $1 AND finished_at IS NULL")
-                .bind::<SqlUuid, _>(step.run)
-                .get_result(connection)
-                .await
-                .optional()?;
-        let Some(writer) = writer.filter(|_| stored > 0) else { return Ok(Answered::TooLate) };
+        let step = match &new.item {
+            // It may be the question of another run by now.
+            Some(item) => continuations::lock_item(connection, item.id).await?,
+            None => step.cloned(),
+        };
+        let Some(step) = step else { return Ok(Answered::TooLate) };
+        let Some(state) = state_of(connection, step.run).await? else { return Ok(Answered::TooLate) };
+        if state.finished && !state.asks || !store_answer(connection, &step, &new, now).await? {
+            return Ok(Answered::TooLate);
+        }
+        if let Some(AnsweredItem { thread, id, content }) = &new.item {
+            continuations::change_item(connection, *thread, *id, content).await?;
+        }
+        if let Some(next) = new.next.filter(|_| new.item.is_some() || state.finished) {
+            if !continuations::insert(connection, step.run, next, now).await? {
+                return Ok(Answered::TooLate);
+            }
+            if let Some(item) = &new.item {
+                continuations::name_stream(connection, item.id, next.stream).await?;
+            }
+            return Ok(Answered::Continues);
+        }
         let woken = diesel::sql_query("UPDATE run_queue SET due_at = least(due_at, $2) WHERE run_id = $1")
             .bind::<SqlUuid, _>(step.run)
             .bind::<Nullable<Timestamptz>, _>(Some(now))
             .execute(connection)
             .await?;
-        Ok(if woken > 0 { Answered::Queued } else { Answered::With(writer.writer_id) })
+        Ok(if woken > 0 { Answered::Queued } else { Answered::With(state.writer_id) })
     }
+}
+
+#[derive(QueryableByName)]
+struct RunOfQuestion {
+    #[diesel(sql_type = SqlUuid)]
+    writer_id: Uuid,
+    #[diesel(sql_type = Bool)]
+    finished: bool,
+    /// Whether it has ended with a question.
+    #[diesel(sql_type = Bool)]
+    asks: bool,
+}
+
+async fn state_of(
+    connection: &mut AsyncPgConnection,
+    run: Uuid,
+) -> Result<Option<RunOfQuestion>, StoreError> {
+    Ok(diesel::sql_query(
+        "SELECT writer_id, finished_at IS NOT NULL AS finished,
+             EXISTS (SELECT FROM turns_sent t WHERE t.run_id = runs.id) AS asks FROM runs WHERE id = $1",
+    )
+    .bind::<SqlUuid, _>(run)
+    .get_result(connection)
+    .await
+    .optional()?)
+}
+
+/// Whether the question was still open.
+async fn store_answer(
+    connection: &mut AsyncPgConnection,
+    step: &QuestionKey,
+    new: &NewAnswer<'_>,
+    now: DateTime<Utc>,
+) -> Result<bool, StoreError> {
+    let stored = diesel::update(run_questions::table.find((step.run, &step.node, step.visit, step.attempt)))
+        .filter(run_questions::answered_at.is_null())
+        .filter(run_questions::expires_at.is_null().or(run_questions::expires_at.gt(now)))
+        .set((
+            run_questions::answer.eq(new.answer.to_string()),
+            run_questions::answered_by.eq(new.by),
+            run_questions::answered_at.eq(now),
+        ))
+        .execute(connection)
+        .await?;
+    Ok(stored > 0)
 }

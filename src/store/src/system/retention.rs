@@ -23,6 +23,8 @@ const RUNS: &str = "
     steps AS (DELETE FROM run_steps t USING old WHERE t.run_id = old.id),
     cut_off AS (DELETE FROM interrupted_attempts t USING old WHERE t.run_id = old.id),
     questions AS (DELETE FROM run_questions t USING old WHERE t.run_id = old.id),
+    asked AS (DELETE FROM question_items t USING old WHERE t.run_id = old.id),
+    turns_of AS (DELETE FROM turns_sent t USING old WHERE t.run_id = old.id),
     sent AS (DELETE FROM outbox t USING old WHERE t.run_id = old.id),
     events AS (DELETE FROM stream_events t USING old, streams s
                WHERE s.id = old.stream_id AND t.day = s.day AND t.stream_id = s.id),
@@ -38,6 +40,8 @@ impl Store {
         // Whatever ended before then was made before then.
         let sql = format!(
             "WITH old AS MATERIALIZED (SELECT id, stream_id FROM runs WHERE id < $1 AND finished_at < $2
+                     -- A turn that waits for an answer is continued, however late that comes.
+                     AND NOT EXISTS (SELECT FROM turns_sent t WHERE t.run_id = runs.id AND t.continued_by IS NULL)
                  ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED), {RUNS} SELECT FROM old"
         );
         let found = diesel::sql_query(sql)

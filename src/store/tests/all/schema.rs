@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use store::testing::TestDatabase;
 
 /// The files with `diesel::table!`.
-const SCHEMA: [&str; 3] = [
+const SCHEMA: [&str; 4] = [
     include_str!("../../src/schema.rs"),
     include_str!("../../src/schema/files.rs"),
+    include_str!("../../src/schema/questions.rs"),
     include_str!("../../src/schema/triggers.rs"),
 ];
 

@@ -1,5 +1,6 @@
 //! The chat: requests, thread items, stream events.
 
+mod answer;
 mod attachment;
 mod content;
 mod event;
@@ -10,11 +11,11 @@ mod request;
 mod title;
 mod update;
 
+pub use answer::*;
 pub use attachment::*;
 pub use content::*;
 pub use event::*;
 pub use item::*;
-pub use parse::refusal;
 pub use parts::*;
 pub use request::*;
 pub use title::*;

@@ -1,5 +1,7 @@
 //! What items other than messages contain. Source: openai-chatkit 1.6.5 (`types.py`, `widgets.py`).
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -92,6 +94,57 @@ pub struct InputAnswer {
     /// Whether the user skipped it.
     #[serde(default)]
     pub skipped: bool,
+}
+
+/// What a client submits to the questions of an item.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct InputSubmission {
+    /// Whether the user has answered or skipped all of them.
+    pub status: SubmissionStatus,
+    /// The answers by the ids of the questions.
+    pub answers: BTreeMap<String, InputAnswer>,
+}
+
+/// Whether the user has answered questions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum SubmissionStatus {
+    /// At least one.
+    Answered,
+    /// None of them.
+    Skipped,
+}
+
+impl InputSubmission {
+    /// A submission without an answer.
+    #[must_use]
+    pub fn skipped() -> Self {
+        Self { status: SubmissionStatus::Skipped, answers: BTreeMap::new() }
+    }
+
+    /// Puts the answers into the questions. Answers to other questions are ignored, a question without an answer is skipped, and
+    /// a question with a single choice keeps the first value.
+    #[must_use]
+    pub fn applied_to(&self, mut inputs: Vec<StructuredInput>) -> (InputStatus, Vec<StructuredInput>) {
+        for input in &mut inputs {
+            let given = self.answers.get(&input.id).filter(|_| self.status == SubmissionStatus::Answered);
+            let mut values = match given {
+                Some(answer) if !answer.skipped => answer.values.clone(),
+                _ => Vec::new(),
+            };
+            if matches!(input.form, InputForm::MultipleChoice { multiple: false, .. }) {
+                values.truncate(1);
+            }
+            input.answer = Some(InputAnswer { skipped: values.is_empty(), values });
+        }
+        let status = match self.status {
+            SubmissionStatus::Answered => InputStatus::Answered,
+            SubmissionStatus::Skipped => InputStatus::Skipped,
+        };
+        (status, inputs)
+    }
 }
 
 /// The root component of a widget. Components are open: a client ignores what it does not know.

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::attachment::Attachment;
 use super::item::{Page, Thread, ThreadItem};
+use super::parts::InputSubmission;
 
 /// A chat request after its `workflow_id` and its access were settled.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -128,6 +129,24 @@ pub enum ChatOperation {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         comment: Option<String>,
     },
+    /// Answers to the questions of an item, which continue its turn.
+    #[serde(rename = "threads.add_structured_input")]
+    AddStructuredInput {
+        /// The thread.
+        thread_id: String,
+        /// The item with the questions.
+        item_id: String,
+        /// The answers.
+        input: InputSubmission,
+    },
+    /// What the tool that the thread ends with has returned, which continues its turn.
+    #[serde(rename = "threads.add_client_tool_output")]
+    AddClientToolOutput {
+        /// The thread.
+        thread_id: String,
+        /// Any JSON.
+        result: Value,
+    },
     /// An action of a widget or of the page, answered by a turn.
     #[serde(rename = "threads.custom_action")]
     CustomAction(ActionRequest),
@@ -172,6 +191,8 @@ impl ChatOperation {
             | Self::Transcribe { .. } => None,
             Self::AddUserMessage { thread_id, .. }
             | Self::RetryAfterItem { thread_id, .. }
+            | Self::AddStructuredInput { thread_id, .. }
+            | Self::AddClientToolOutput { thread_id, .. }
             | Self::GetThread { thread_id }
             | Self::ListItems { thread_id, .. }
             | Self::UpdateThread { thread_id, .. }

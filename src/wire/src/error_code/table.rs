@@ -374,11 +374,6 @@ error_codes! {
         "The caller may chat with the workflow, but the rest of the request is not valid. Unknown members \
          are ignored here.",
         "`detail.errors` lists every problem with a JSON pointer to the value.";
-    ChatTypeUnsupported, "chat.type_unsupported", 422, false,
-        "This version of the service does not support this yet.",
-        "The `type` of a chat request is part of the protocol, but this version does not support it: types for widgets, \
-         attachments, dictation, client tools and structured input.",
-        "Remove the part that needs it; `PROTOCOL.md` lists the supported types.";
     ChatThreadBusy, "chat.thread_busy", 429, true,
         "Too many messages wait in this thread.",
         "A turn runs in the thread and 32 messages wait for it.",
@@ -408,6 +403,11 @@ error_codes! {
         "There is no such item in the thread.",
         "No item of the thread has this id, or a retry has removed it from the thread.",
         "Use the ids from `items.list`.";
+    ItemNotPending, "item.not_pending", 409, false,
+        "The item waits for no answer.",
+        "Its questions were answered, skipped or have expired, or the client tool call has its output. `detail.stream_id` names the \
+         stream of the turn that continues with the answer, as long as it is known.",
+        "Read the stream, or the thread.";
     StreamNotFound, "stream.not_found", 404, false,
         "There is no such stream.",
         "No stream has this id, it ended more than 24 hours ago, or it belongs to the thread of another \

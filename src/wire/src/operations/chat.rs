@@ -71,7 +71,7 @@ operations! {
         ErrorCode::ChatWorkflowIdRequired,
         ErrorCode::ChatWorkflowIdInvalid,
         ErrorCode::ChatInvalidRequest,
-        ErrorCode::ChatTypeUnsupported,
+        ErrorCode::ItemNotPending,
         ErrorCode::ChatThreadBusy,
         ErrorCode::ChatTurnRunning,
         ErrorCode::ThreadLocked,

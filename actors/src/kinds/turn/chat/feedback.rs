@@ -9,7 +9,7 @@ use uuid::Uuid;
 use wire::chat::{FeedbackKind, ItemBody, ThreadItem};
 
 use super::Chat;
-use crate::kinds::turn::history::{files, messages, paired};
+use crate::kinds::turn::history::{Own, files, messages, paired};
 
 /// Messages of a copy, the newest.
 const MOST_MESSAGES: usize = 200;
@@ -104,7 +104,7 @@ fn turns(stored: Vec<StoredItem>, files: &[StoredAttachment], rated: &[RatedItem
 fn read(items: &[ThreadItem], end: usize, files: &[StoredAttachment]) -> String {
     let own = items.get(end.saturating_sub(1)).map(ThreadItem::id);
     let newest = items.get(end.saturating_sub(MOST_MESSAGES)..end).unwrap_or_default();
-    let mut messages = messages(newest.to_vec(), files, own, None);
+    let mut messages = messages(newest.to_vec(), files, Own { message: own, items: &[] }, None);
     let mut room = LARGEST_MESSAGES;
     let fits = messages.iter().rev().take_while(|message| {
         let size = message.to_string().len();

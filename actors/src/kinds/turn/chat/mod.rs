@@ -1,5 +1,6 @@
 //! The chat's front door: starts turns, opens streams, stops turns.
 
+mod answer;
 mod dictation;
 mod feedback;
 mod history;
@@ -25,6 +26,7 @@ use crate::run::quota::WorkspaceFull;
 use crate::run::start::{Claim, Claimed, Starts};
 pub use crate::run::start::{IdempotencyKey, RunStartError};
 use crate::streams::Reader;
+pub use answer::NewItemAnswer;
 pub use dictation::DictationError;
 pub use feedback::FeedbackInput;
 pub use start::{ActionInput, Attached, NewTurn, Owner, Target};

@@ -284,6 +284,7 @@ pub(super) fn rows(
             thread,
             dialect: new.dialect,
             order: ids.run,
+            continues: None,
             again,
             user_item: action.is_none().then(|| again.map_or(item, |again| again.item)),
             first,

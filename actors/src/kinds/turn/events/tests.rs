@@ -4,12 +4,15 @@ mod world;
 
 use std::sync::LazyLock;
 
+use engine::ports::{ImmediateEvent, SentAnnotation, SentItem, Undone};
 use kernel::{SystemClock, SystemRandom};
+use store::batch::Batch;
 use wire::chat::NoticeLevel;
 use wire::sse;
 
 use super::*;
 use crate::kinds::turn::resume::{Resumed, fold};
+use crate::run::Frames;
 
 const THREAD: ThreadId = ThreadId(Uuid::nil());
 
@@ -72,7 +75,7 @@ fn a_resumed_turn_does_not_complete_a_message_twice() {
         first.write(&mut frames, &mut Batch::default());
         let (text, first_seq, last_seq) = frames.take();
         let stored = store::StoredFrames { first_seq, last_seq, frames: text };
-        let mut second = writer(dialect, fold(&[stored], THREAD, dialect));
+        let mut second = writer(dialect, fold(Resumed::default(), &[stored], THREAD, dialect));
         script(&mut second);
         assert!(told(&mut second).is_empty(), "all of it was told");
         second.complete();

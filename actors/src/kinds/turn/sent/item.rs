@@ -1,12 +1,13 @@
 //! An item of the list, and what happens to it. Pure.
 
 use kernel::ItemKey;
+use serde::{Deserialize, Serialize};
 use wire::chat::{ItemBody, ItemUpdate, ThreadItem};
 
 use super::updates;
 
 /// Key of an item in its thread.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Key {
     /// Events do not say it, and the row of the item is gone.
     Unknown,
@@ -14,8 +15,9 @@ pub(super) enum Key {
 }
 
 /// An item that the turn created, or one of an earlier turn that it changed.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(in crate::kinds::turn) struct Item {
+    #[serde(with = "key")]
     pub(in crate::kinds::turn) id: ItemKey,
     /// The item as readers know it. Its id keeps the prefix of the kind that it was created as.
     pub(in crate::kinds::turn) wire: ThreadItem,
@@ -30,17 +32,32 @@ pub(in crate::kinds::turn) struct Item {
 }
 
 /// What another turn made of an item.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) enum Other {
     Content(ItemBody),
     Gone,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) enum Origin {
     ThisTurn,
     /// With what it contained before this turn changed it; `None` if another turn has changed it since.
     EarlierTurn(Option<ItemBody>),
+}
+
+/// Keys of items as they are stored.
+mod key {
+    use kernel::ItemKey;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(key: &ItemKey, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&key.wire("itm"))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ItemKey, D::Error> {
+        ItemKey::parse(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
 }
 
 impl Item {

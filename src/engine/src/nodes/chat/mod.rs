@@ -1,7 +1,9 @@
 //! Nodes that write to the readers of a run.
 
 mod annotations;
+pub(crate) mod ask;
 pub(crate) mod client_effect;
+pub(crate) mod client_tool;
 mod components;
 mod content;
 pub(crate) mod hidden;

@@ -1,10 +1,10 @@
 //! `wait_for_input`: waits for a person's answer, as long as it takes.
 
 use async_trait::async_trait;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use minijinja::Value as View;
 use serde_json::{Value, json};
-use wire::{ErrorCode, FieldError, Timestamp};
+use wire::{FieldError, Timestamp};
 
 use crate::NodeError;
 use crate::check::Check;
@@ -13,13 +13,10 @@ use crate::execute::{Call, Effect, Failure, Node, NodeType};
 use crate::graph::NodeSpec;
 use crate::graph::fields::Fields;
 use crate::nodes::fields::optional_text_field;
+use crate::nodes::questions::{AnswerKey, Expiry, expired};
 use crate::schema::Schema;
-use crate::template::{as_text, fill, has_holes};
+use crate::template::{as_text, fill};
 
-/// Longest wait: a year, in seconds.
-const LONGEST: f64 = 31_536_000.0;
-/// Letters of the longest key.
-const KEY_LENGTH: usize = 128;
 /// Most entries of an audience.
 const AUDIENCE: usize = 50;
 const ROLES: [&str; 4] = ["viewer", "editor", "admin", "owner"];
@@ -42,58 +39,33 @@ pub(crate) const TYPE: NodeType = NodeType {
 };
 
 struct WaitForInput {
-    key: Value,
+    key: AnswerKey,
     message: Option<Value>,
     schema: Option<Value>,
     audience: Vec<String>,
-    expires: Option<TimeDelta>,
+    expiry: Expiry,
 }
 
 fn schema() -> Value {
     json!({"type": "object", "properties": {
-        "key": {"type": "string",
-                "description": "Key of the input in `POST /api/runs/{id}/inputs/{key}`; a template (default: the node's name)."},
+        "key": AnswerKey::schema(),
         "message": {"type": "string", "description": "The question for the person who answers; a template."},
         "schema": {"type": "object", "description": "JSON Schema of the answer (default: any value)."},
         "audience": {"type": "array", "items": {"type": "string"},
                      "description": "Who may answer: `role:<role>` for members with at least that role, or email addresses of members (default: everyone who may execute the workflow)."},
-        "expires_seconds": {"type": "number", "minimum": 1, "maximum": LONGEST,
-                            "description": "Seconds to wait (default: without limit)."}}})
+        "expires_seconds": Expiry::schema()}})
 }
 
 fn build(fields: &mut Fields<'_>, spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
-    let key = optional_text_field(fields, "key", check);
-    if let Some(Value::String(key)) = &key
-        && !has_holes(key)
-        && !good_key(key)
-    {
-        let message = format!("must be 1 to {KEY_LENGTH} letters, digits, '.', '_', '-', ':'");
-        check.note(FieldError::new(fields.at("key"), "pattern", message).suggest("\"key\": \"approval\""));
-    }
+    let key = AnswerKey::read(fields, spec, check);
     let message = optional_text_field(fields, "message", check);
     let schema = fields.value("schema").and_then(|schema| {
         Schema::compile(schema, &fields.at("schema"), check)?;
         Some(schema.clone())
     });
     let audience = read_audience(fields, check);
-    let expires = fields.number("expires_seconds", 1.0..=LONGEST, &mut check.problems);
-    Some(Box::new(WaitForInput {
-        key: key.unwrap_or_else(|| Value::String(spec.name.clone())),
-        message,
-        schema,
-        audience,
-        expires: expires.map(|seconds| TimeDelta::milliseconds(whole(seconds * 1_000.0))),
-    }))
-}
-
-/// A number of milliseconds that is far below what a float knows exactly.
-fn whole(number: f64) -> i64 {
-    format!("{number:.0}").parse().unwrap_or(i64::MAX)
-}
-
-fn good_key(key: &str) -> bool {
-    let good = |letter: char| letter.is_ascii_alphanumeric() || ".:_-".contains(letter);
-    (1..=KEY_LENGTH).contains(&key.len()) && key.chars().all(good)
+    let expiry = Expiry::read(fields, check);
+    Some(Box::new(WaitForInput { key, message, schema, audience, expiry }))
 }
 
 fn read_audience(fields: &mut Fields<'_>, check: &mut Check) -> Vec<String> {
@@ -128,14 +100,8 @@ fn read_audience(fields: &mut Fields<'_>, check: &mut Check) -> Vec<String> {
 #[async_trait]
 impl Node for WaitForInput {
     fn input(&self, scope: &View) -> Result<Value, NodeError> {
-        let key = as_text(&fill(&self.key, scope)?);
-        if !good_key(&key) {
-            return Err(NodeError::failed(format!(
-                "the key '{key}' is not made of 1 to {KEY_LENGTH} letters, digits, '.', '_', '-', ':'"
-            )));
-        }
         let message = self.message.as_ref().map(|message| fill(message, scope)).transpose()?;
-        Ok(json!({"key": key, "message": message.as_ref().map(as_text)}))
+        Ok(json!({"key": self.key.filled(scope)?, "message": message.as_ref().map(as_text)}))
     }
 
     fn question(&self, input: &Value, started_at: DateTime<Utc>) -> Result<Option<Question>, NodeError> {
@@ -145,30 +111,23 @@ impl Node for WaitForInput {
             message: text("message"),
             schema: self.schema.clone(),
             audience: self.audience.clone(),
-            expires_at: self.expires(started_at),
+            expires_at: self.expiry.of(started_at),
+            item: None,
+            continues_without: false,
         }))
     }
 
     async fn run(&self, _input: Value, call: &Call<'_>) -> Result<Value, Failure> {
-        match call.answer(self.expires(call.started_at)).await? {
+        match call.answer(self.expiry.of(call.started_at)).await? {
             Some(answer) => {
                 let at: Timestamp = kernel::timestamp(answer.at);
                 Ok(json!({"value": answer.value, "answered_by": answer.by, "answered_at": at}))
             }
-            None => {
-                let code = ErrorCode::NodeInputExpired;
-                Err(NodeError::new(code, code.message()).into())
-            }
+            None => Err(expired().into()),
         }
     }
 
     fn records_start(&self) -> bool {
         true
-    }
-}
-
-impl WaitForInput {
-    fn expires(&self, started_at: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        started_at.checked_add_signed(self.expires?)
     }
 }

@@ -186,7 +186,15 @@ fn read_message(message: &Value) -> Result<Message, NodeError> {
     let role = known.ok_or_else(|| bad(format!("'{role}' is not a role")))?;
     let text = as_text(message.get("content").unwrap_or(&Value::Null));
     let files = if role == Role::User { read_files(message).map_err(bad)? } else { Vec::new() };
-    Ok(Message { files, ..Message::text(role, text) })
+    let tool_calls = match message.get("tool_calls") {
+        Some(calls) if role == Role::Assistant && !calls.is_null() => {
+            serde_json::from_value(calls.clone())
+                .map_err(|error| bad(format!("the calls of tools cannot be read: {error}")))?
+        }
+        _ => Vec::new(),
+    };
+    let call = message.get("tool_call_id").and_then(Value::as_str).filter(|_| role == Role::Tool);
+    Ok(Message { files, tool_calls, tool_call_id: call.map(str::to_owned), ..Message::text(role, text) })
 }
 
 /// The attachments among a message's parts; its texts stand in `content`.

@@ -2,6 +2,7 @@
 
 mod access;
 mod actions;
+mod answers;
 mod attachments;
 mod cookie;
 mod dictation;
@@ -19,7 +20,7 @@ use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use kernel::ThreadId;
 use uuid::Uuid;
 use wire::ErrorCode;
-use wire::chat::{ChatOperation, ChatRequest, Dialect, refusal};
+use wire::chat::{ChatOperation, ChatRequest, Dialect};
 use wire::operations::chat as operations;
 
 use super::error::{ApiError, ApiResult};
@@ -70,8 +71,8 @@ async fn chat(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<
     let access = Access::judge(&app, &request, workflow).await?;
     access.check_write(&app, &request)?;
     let members = document.as_object().ok_or_else(|| ApiError::new(ErrorCode::ChatWorkflowIdRequired))?;
-    let ChatRequest { operation, metadata } =
-        ChatRequest::parse(members).map_err(|errors| ApiError::problems(refusal(&errors), errors))?;
+    let ChatRequest { operation, metadata } = ChatRequest::parse(members)
+        .map_err(|errors| ApiError::problems(ErrorCode::ChatInvalidRequest, errors))?;
     if bytes.len() > body::BODY_LIMIT && !matches!(operation, ChatOperation::Transcribe { .. }) {
         return Err(ApiError::new(ErrorCode::TooLarge));
     }
@@ -92,6 +93,12 @@ async fn chat(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<
         }
         ChatOperation::RetryAfterItem { thread_id, item_id } => {
             turns::begin(asked, Said::Again { thread_id, item_id }, metadata).await
+        }
+        ChatOperation::AddStructuredInput { thread_id, item_id, input } => {
+            answers::submit(asked, &thread_id, &item_id, &input).await
+        }
+        ChatOperation::AddClientToolOutput { thread_id, result } => {
+            answers::output(asked, &thread_id, result).await
         }
         ChatOperation::CustomAction(request) => actions::begin(asked, request, metadata).await,
         ChatOperation::SyncCustomAction(request) => json(actions::act(asked, request, metadata).await?),

@@ -92,7 +92,7 @@ pub(super) async fn begin(
 }
 
 /// The turn's stream, with the visitor's cookie where it is to be set.
-async fn answer(
+pub(super) async fn answer(
     asked: Asked<'_>,
     started: StartedTurn,
     mut visitor: Option<Visitor>,

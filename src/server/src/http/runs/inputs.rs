@@ -3,9 +3,11 @@
 use actix_web::HttpResponse;
 use actix_web::web::Path;
 use auth::role::Role;
+use kernel::ItemKey;
 use serde_json::Value;
-use store::{Answered, Changes, OpenQuestion, StoredRun};
+use store::{Answered, AnsweredItem, Changes, NewAnswer, OpenQuestion, StoredRun};
 use uuid::Uuid;
+use wire::chat::ThreadItem;
 use wire::{ErrorCode, FieldError, RunState};
 
 use super::{found, records};
@@ -14,24 +16,37 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{Caller, WorkflowsExecute};
 use crate::http::idempotency::Reply;
 
-/// Answers what a run waits for; the body is the answer itself. 202: the run continues.
+/// Answers what a run waits for; the body is the answer itself. 202: the run continues, or another one continues its turn.
 pub(super) async fn answer(
     change: Change<WorkflowsExecute>,
     path: Path<(String, String)>,
 ) -> ApiResult<HttpResponse> {
     let (id, key) = path.into_inner();
     let caller = &change.caller;
-    let (run, version) = found(caller, &id).await?;
+    let (named, _) = found(caller, &id).await?;
     let answer = change.value()?;
     let runs = caller.app().runs();
+    // The id of a run whose turn was continued means the run that has continued it.
+    let latest = runs.latest_continuation(named.id).await?;
+    let (run, version) = found(caller, &latest.to_string()).await?;
     let asked = runs.questions(run.id).await?.into_iter().find(|question| question.key == key);
     let question = asked.ok_or_else(|| ApiError::new(ErrorCode::RunNotWaiting))?;
+    let item = item_of(caller, &run, &question).await?;
     let mut answered = Answered::TooLate;
     let told = change
         .make(async |changes| {
             check_audience(caller, &run, &question, changes).await?;
             check_fits(&question, &answer)?;
-            answered = changes.answer_question(&question.step, &answer, caller.name().as_deref()).await?;
+            let given = given(item.as_ref(), &question, answer)?;
+            let (answer, item) = (&given.0, given.1);
+            let next = runs.continuation(item.as_ref().map(|(_, item)| item))?;
+            let item = item.and_then(|(key, item)| {
+                let content = serde_json::to_string(&item).ok()?;
+                Some(AnsweredItem { thread: run.thread_id?, id: key, content })
+            });
+            let by = caller.name();
+            let new = NewAnswer { answer, by: by.as_deref(), item, next: Some(&next) };
+            answered = changes.answer_question(Some(&question.step), new).await?;
             if answered == Answered::TooLate {
                 return Err(ApiError::new(ErrorCode::RunNotWaiting));
             }
@@ -42,6 +57,35 @@ pub(super) async fn answer(
         .await?;
     runs.answered(run.id, answered).await;
     Ok(told)
+}
+
+/// The item that asks in a chat, as it is stored.
+async fn item_of(
+    caller: &Caller<WorkflowsExecute>,
+    run: &StoredRun,
+    question: &OpenQuestion,
+) -> ApiResult<Option<(ItemKey, ThreadItem)>> {
+    let (Some(thread), Some(key)) = (run.thread_id, question.item_id) else { return Ok(None) };
+    let item = caller.app().chat().items_named(thread, &[key]).await?.pop();
+    // A retry has taken it out of the thread.
+    item.map(|item| Some((key, item))).ok_or_else(|| ApiError::new(ErrorCode::RunNotWaiting))
+}
+
+/// What the run gets, and the item with it.
+fn given(
+    item: Option<&(ItemKey, ThreadItem)>,
+    question: &OpenQuestion,
+    answer: Value,
+) -> ApiResult<(Value, Option<(ItemKey, ThreadItem)>)> {
+    let Some(body) = item.map(|(_, item)| &item.body).or(question.item.as_ref()) else {
+        return Ok((answer, None));
+    };
+    let answered = body
+        .answered(answer)
+        .map_err(|problems| ApiError::problems(ErrorCode::RunInputInvalid, problems))?
+        .ok_or_else(|| ApiError::new(ErrorCode::RunNotWaiting))?;
+    let item = item.map(|(key, item)| (*key, ThreadItem { body: answered.body, ..item.clone() }));
+    Ok((answered.value, item))
 }
 
 fn check_fits(question: &OpenQuestion, answer: &Value) -> ApiResult<()> {

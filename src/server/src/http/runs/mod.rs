@@ -75,8 +75,13 @@ async fn show(
     let (run, version) = found(&caller, &id).await?;
     query::none(&request)?;
     let questions = caller.app().runs().questions(run.id).await?;
+    let continued_by = caller.store().continued_by(run.id).await?.map(|run| run.to_string());
     let resumes_at = caller.store().resumes_at(run.id).await?.filter(|_| run.status == RunState::Waiting);
-    Ok(Json(RunRecord { resumes_at: resumes_at.map(time), ..records::run(run, version, questions) }))
+    Ok(Json(RunRecord {
+        resumes_at: resumes_at.map(time),
+        continued_by,
+        ..records::run(run, version, questions)
+    }))
 }
 
 /// What happens in the run, from any event on.

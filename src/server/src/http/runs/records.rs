@@ -5,7 +5,11 @@ use kernel::ThreadId;
 use serde::Deserialize;
 use serde_json::Value;
 use store::{ListedRun, OpenQuestion, StoreError, StoredDelivery, StoredRun, StoredStep};
-use wire::{DeliveryRecord, DeliveryState, RunProblem, RunRecord, RunState, RunSummary, TraceStep, WaitsFor};
+use uuid::Uuid;
+use wire::chat::ItemBody;
+use wire::{
+    DeliveryRecord, DeliveryState, RunProblem, RunRecord, RunState, RunSummary, TraceStep, WaitKind, WaitsFor,
+};
 
 use crate::http::time;
 
@@ -23,14 +27,20 @@ pub(super) fn run(row: StoredRun, version: Option<i32>, questions: Vec<OpenQuest
         output: value(row.output.as_deref()),
         error: row.error.as_deref().and_then(problem),
         trigger: row.trigger,
-        origin_run_id: options.origin.map(|origin| origin.run.to_string()),
         waits_for: questions.into_iter().map(waits_for).collect(),
+        continued_by: None,
         resumes_at: None,
-        metadata: options.metadata,
+        metadata: options.metadata.clone(),
+        origin_run_id: origin_of(options).map(|run| run.to_string()),
         created_at: time(row.created_at),
         started_at: row.started_at.map(time),
         finished_at: row.finished_at.map(time),
     }
+}
+
+/// The run that a run repeats from a step on, or whose turn it continues.
+fn origin_of(options: RunOptions) -> Option<Uuid> {
+    options.origin.map(|origin| origin.run).or(options.continues)
 }
 
 /// A run in a list.
@@ -48,7 +58,7 @@ pub(super) fn summary(row: ListedRun) -> Result<RunSummary, StoreError> {
         trigger: row.trigger,
         error: row.error.as_deref().and_then(problem),
         waits: row.waits,
-        origin_run_id: options.and_then(|options| options.origin).map(|origin| origin.run.to_string()),
+        origin_run_id: options.and_then(origin_of).map(|run| run.to_string()),
         thread_id: row.thread_id.map(|id| ThreadId(id).to_string()),
         created_at: time(row.created_at),
         started_at: row.started_at.map(time),
@@ -70,8 +80,12 @@ pub(super) fn as_begun(row: StoredRun, version: Option<i32>) -> RunRecord {
 }
 
 fn waits_for(question: OpenQuestion) -> WaitsFor {
+    let kind = WaitKind::of(question.item.as_ref());
+    let prefix = question.item.as_ref().map_or("msg", ItemBody::prefix);
     WaitsFor {
         key: question.key,
+        kind,
+        item_id: question.item_id.map(|id| id.wire(prefix)),
         message: question.message,
         schema: question.schema,
         audience: question.audience,

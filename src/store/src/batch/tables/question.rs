@@ -1,8 +1,10 @@
-//! Questions that runs ask people.
+//! Questions that runs ask people, and turns that end with them.
 
 use chrono::{DateTime, Utc};
-use diesel::sql_types::{Integer, Json, Nullable, Text, Timestamptz, Uuid as SqlUuid};
+use diesel::sql_types::{Bool, Bytea, Integer, Json, Nullable, Text, Timestamptz, Uuid as SqlUuid};
+use kernel::{ItemKey, ThreadId};
 use uuid::Uuid;
+use wire::chat::Dialect;
 
 /// A question that a run asks; asked once for each attempt.
 #[derive(Debug, Clone)]
@@ -27,6 +29,51 @@ pub struct QuestionRow {
     pub asked_at: DateTime<Utc>,
     /// When it expires.
     pub expires_at: Option<DateTime<Utc>>,
+    /// The pending item that asks it in a chat, a `wire::chat::ItemBody` as JSON.
+    pub item: Option<String>,
+    /// Whether the run continues if no answer comes in time.
+    pub continues_without: bool,
+}
+
+/// The item of a question with which a turn ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QuestionItemRow {
+    /// The item.
+    pub item_id: ItemKey,
+    /// Its thread.
+    pub thread_id: ThreadId,
+    /// The run of the question.
+    pub run_id: Uuid,
+    /// The node's name.
+    pub node: String,
+    /// Which visit of the node, from 1.
+    pub visit: i32,
+    /// Which attempt of the visit, from 1.
+    pub attempt: i32,
+}
+
+/// Open questions of items of a run that has ended wait for no answer any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClosedQuestionsRow {
+    /// The run.
+    pub run_id: Uuid,
+    /// When it has ended.
+    pub at: DateTime<Utc>,
+}
+
+/// What a turn that ends with a question has sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnSentRow {
+    /// The run.
+    pub run_id: Uuid,
+    /// Its thread.
+    pub thread_id: ThreadId,
+    /// The dialect of its stream.
+    pub dialect: Dialect,
+    /// JSON.
+    pub sent: String,
+    /// When something other than a question is due.
+    pub due_at: Option<DateTime<Utc>>,
 }
 
 lane_table! {
@@ -41,5 +88,35 @@ lane_table! {
         audience: &'a serde_json::Value [Json] = &row.audience,
         asked_at: DateTime<Utc> [Timestamptz] = row.asked_at,
         expires_at: Option<DateTime<Utc>> [Nullable<Timestamptz>] = row.expires_at,
+        item: Option<&'a str> [Nullable<Text>] = row.item.as_deref(),
+        continues_without: bool [Bool] = row.continues_without,
+    }
+}
+
+lane_table! {
+    QuestionItems: "question_items" from &'a QuestionItemRow as row => {
+        item_id: &'a [u8] [Bytea] = &row.item_id.0,
+        thread_id: Uuid [SqlUuid] = row.thread_id.0,
+        run_id: Uuid [SqlUuid] = row.run_id,
+        node: &'a str [Text] = &row.node,
+        visit: i32 [Integer] = row.visit,
+        attempt: i32 [Integer] = row.attempt,
+    }
+}
+
+lane_table! {
+    TurnsSent: "turns_sent" from &'a TurnSentRow as row => {
+        run_id: Uuid [SqlUuid] = row.run_id,
+        thread_id: Uuid [SqlUuid] = row.thread_id.0,
+        dialect: &'a str [Text] = row.dialect.as_str(),
+        sent: &'a str [Text] = &row.sent,
+        due_at: Option<DateTime<Utc>> [Nullable<Timestamptz>] = row.due_at,
+    }
+}
+
+lane_table! {
+    ClosedQuestions: "run_questions" from &'a ClosedQuestionsRow as row => {
+        run_id: Uuid [SqlUuid] = row.run_id,
+        at: DateTime<Utc> [Timestamptz] = row.at,
     }
 }

@@ -2,16 +2,21 @@
 
 mod message;
 mod params;
+mod submission;
+
+pub(super) use submission::of as submission_of;
 
 use serde_json::{Map, Value};
 
 use super::{ChatOperation, ChatRequest};
-use crate::{ErrorCode, FieldError, MOST_PROBLEMS, nearest};
+use crate::{FieldError, MOST_PROBLEMS, nearest};
 
-/// Request types of the protocol that this service serves.
-const SERVED_TYPES: [&str; 14] = [
+/// The request types of the protocol.
+const REQUEST_TYPES: [&str; 16] = [
     "threads.create",
     "threads.add_user_message",
+    "threads.add_client_tool_output",
+    "threads.add_structured_input",
     "threads.retry_after_item",
     "threads.get_by_id",
     "threads.list",
@@ -25,24 +30,8 @@ const SERVED_TYPES: [&str; 14] = [
     "attachments.delete",
     "input.transcribe",
 ];
-/// Request types of the protocol that this service does not serve yet.
-const LATER_TYPES: [&str; 2] = ["threads.add_client_tool_output", "threads.add_structured_input"];
-/// Said of them.
-const UNSUPPORTED: &str = "unsupported";
 /// What a caller most likely wants who gives no type, or an unknown one.
 const USUAL_TYPES: &str = "`threads.create` or `threads.add_user_message`";
-
-/// The error of a request with these problems: that nothing is wrong with it but that this version does not do it is
-/// said by a code of its own.
-#[must_use]
-pub fn refusal(problems: &[FieldError]) -> ErrorCode {
-    let unsupported = |problem: &FieldError| problem.pointer == "/type" && problem.code == UNSUPPORTED;
-    if problems.iter().any(unsupported) {
-        ErrorCode::ChatTypeUnsupported
-    } else {
-        ErrorCode::ChatInvalidRequest
-    }
-}
 
 impl ChatRequest {
     /// Reads a request body.
@@ -79,14 +68,9 @@ fn operation(body: &Map<String, Value>, problems: &mut Vec<FieldError>) -> Optio
             return None;
         }
     };
-    if LATER_TYPES.contains(&kind) {
-        let message = format!("`{kind}` is not supported by this version");
-        problems.push(FieldError::new("/type", UNSUPPORTED, message));
-        return None;
-    }
-    if !SERVED_TYPES.contains(&kind) {
+    if !REQUEST_TYPES.contains(&kind) {
         let problem = FieldError::new("/type", "unknown", "is not a chat request type");
-        problems.push(problem.suggest(match nearest(kind, SERVED_TYPES.into_iter().chain(LATER_TYPES)) {
+        problems.push(problem.suggest(match nearest(kind, REQUEST_TYPES) {
             Some(near) => format!("did you mean `{near}`?"),
             None => USUAL_TYPES.to_owned(),
         }));

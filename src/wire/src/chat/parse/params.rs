@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::message::parse_input;
-use super::{missing, optional_text, text_member, wrong};
+use super::{missing, optional_text, submission, text_member, wrong};
 use crate::FieldError;
 use crate::chat::{
     Action, ActionRequest, ChatOperation, FeedbackKind, LONGEST_TITLE, Order, PageRequest, UserMessageInput,
@@ -11,6 +11,7 @@ use crate::chat::{
 };
 
 const EXAMPLE_INPUT: &str = r#"{"content": [{"type": "input_text", "text": "Hello"}]}"#;
+pub(super) const EXAMPLE_ANSWERS: &str = r#"{"answers": {"ok": {"values": ["yes"]}}}"#;
 const AT: &str = "/params";
 /// Characters of an action's type.
 const LONGEST_ACTION: usize = 200;
@@ -26,6 +27,10 @@ pub(super) fn example(kind: &str) -> String {
         "threads.create" => format!(r#"{{"input": {EXAMPLE_INPUT}}}"#),
         "threads.add_user_message" => format!(r#"{{"thread_id": "thr_…", "input": {EXAMPLE_INPUT}}}"#),
         "threads.retry_after_item" => r#"{"thread_id": "thr_…", "item_id": "msg_…"}"#.to_owned(),
+        "threads.add_structured_input" => {
+            format!(r#"{{"thread_id": "thr_…", "item_id": "msg_…", "input": {EXAMPLE_ANSWERS}}}"#)
+        }
+        "threads.add_client_tool_output" => r#"{"thread_id": "thr_…", "result": {}}"#.to_owned(),
         "threads.update" => r#"{"thread_id": "thr_…", "title": "Orders"}"#.to_owned(),
         "items.feedback" => r#"{"thread_id": "thr_…", "item_ids": ["msg_…"], "kind": "positive"}"#.to_owned(),
         "threads.custom_action" | "threads.sync_custom_action" => {
@@ -55,6 +60,19 @@ pub(super) fn of(
             let thread_id = thread_id(params, problems);
             let item_id = text_member(params, "item_id", AT, problems);
             ChatOperation::RetryAfterItem { thread_id: thread_id?, item_id: item_id? }
+        }
+        "threads.add_structured_input" => {
+            let thread_id = thread_id(params, problems);
+            let item_id = text_member(params, "item_id", AT, problems);
+            let input = submission::parse(params, problems);
+            ChatOperation::AddStructuredInput { thread_id: thread_id?, item_id: item_id?, input: input? }
+        }
+        "threads.add_client_tool_output" => {
+            let (thread_id, result) = (thread_id(params, problems), params.get("result"));
+            if result.is_none() {
+                problems.push(missing("/params/result").suggest(r#"{"city": "Paris"}, or null"#));
+            }
+            ChatOperation::AddClientToolOutput { thread_id: thread_id?, result: result?.clone() }
         }
         "threads.get_by_id" => ChatOperation::GetThread { thread_id: thread_id(params, problems)? },
         "items.list" => {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use wire::chat::NoticeLevel;
 use wire::{
     DeliveryRecord, DeliveryState, ErrorCode, InterruptedAttempt, RunEvent, RunFrame, RunProblem, RunRecord,
-    RunState, RunUsage, Trace, TraceStep, WaitsFor,
+    RunState, RunUsage, Trace, TraceStep, WaitKind, WaitsFor,
 };
 
 use super::chat::WORKFLOW;
@@ -39,6 +39,7 @@ fn ended() -> RunRecord {
         error: None,
         trigger: "api".into(),
         origin_run_id: None,
+        continued_by: None,
         waits_for: Vec::new(),
         resumes_at: None,
         metadata: json!({"ticket": 7}).as_object().cloned().unwrap_or_default(),
@@ -51,6 +52,8 @@ fn ended() -> RunRecord {
 fn waits_for() -> WaitsFor {
     WaitsFor {
         key: "approval".into(),
+        kind: WaitKind::Input,
+        item_id: None,
         message: Some("Refund 40 €?".into()),
         schema: Some(json!({"type": "boolean"})),
         audience: vec!["role:admin".into()],

@@ -224,7 +224,7 @@ fn send(world: &World, writer: &mut ChatEvents, key: Option<&str>, body: Option<
 
 /// The writer of a later life.
 pub(super) fn next_life(world: &World, dialect: Dialect) -> ChatEvents {
-    let resumed = fold(&world.stored, THREAD, dialect);
+    let resumed = fold(Resumed::default(), &world.stored, THREAD, dialect);
     let named = resumed.sent.ids();
     let of_run = world.rows.iter().map(|(id, row)| world.found(id, row));
     let is_others = |id: &ItemKey| id.0 == [0; 24] || world.others.contains(&id.0.to_vec());

@@ -97,7 +97,13 @@ impl Steps {
                 }
                 return Ok(result);
             }
-            if self.settings.stream && !text.is_empty() {
+            let waits = |call: &ToolCall| {
+                self.settings.tools.iter().any(|tool| tool.name == call.name && tool.waits())
+            };
+            if calls.iter().any(waits) {
+                // The turn may end here.
+                output.new_message(slot).await;
+            } else if self.settings.stream && !text.is_empty() {
                 output.text(slot, call.path(), "\n\n").await;
             }
             output.finish(slot).await;

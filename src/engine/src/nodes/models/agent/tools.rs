@@ -7,21 +7,22 @@ use wire::FieldError;
 
 use crate::NodeError;
 use crate::check::Check;
-use crate::execute::PlanNode;
 use crate::execute::ports::Resolved;
 use crate::execute::{Call, Failure};
+use crate::execute::{Effect, PlanNode};
 use crate::execute::{Nested, StepOutput};
 use crate::graph::NodeSpec;
 use crate::graph::fields::Fields;
 use crate::graph::parse::read_inner;
 use crate::nodes::network::mcp_call::Place;
 use crate::nodes::plan_body;
+use crate::nodes::questions::Expiry;
 use crate::schema::Schema;
 use models::Tool;
 
 pub(super) const MOST_TOOLS: usize = 64;
 /// Kinds of tools.
-const KINDS: [&str; 5] = ["node", "workflow", "http", "code", "mcp"];
+const KINDS: [&str; 6] = ["node", "workflow", "http", "code", "client", "mcp"];
 
 /// A tool as the graph offers it.
 pub(super) struct Offered {
@@ -46,6 +47,11 @@ impl Offered {
             Does::Workflow { workflow, version } => Some((workflow, *version)),
             Does::Node { .. } | Does::Mcp { .. } => None,
         }
+    }
+
+    /// Whether a call of it waits for a person or the page, so that the run may end meanwhile and continue as another one.
+    pub(super) fn waits(&self) -> bool {
+        matches!(&self.does, Does::Node { node, .. } if node.effect == Effect::Wait)
     }
 
     /// The MCP server whose tools it stands for.
@@ -76,6 +82,7 @@ pub(super) fn schema() -> Value {
         tool("http", &["parameters", "request"], json!({"parameters": parameters, "request": {"type": "object"}})),
         tool("code", &["parameters", "module", "function"],
              json!({"parameters": parameters, "module": {"type": "string"}, "function": {"type": "string"}})),
+        tool("client", &["parameters"], json!({"parameters": parameters, "expires_seconds": Expiry::schema()})),
         {"type": "object", "required": ["type", "url"], "additionalProperties": false, "properties": {
             "type": {"const": "mcp"}, "url": {"type": "string"},
             "headers": {"type": "object", "additionalProperties": {"type": "string"}},
@@ -133,7 +140,7 @@ fn read_tool(fields: &mut Fields<'_>, spec: &NodeSpec, check: &mut Check) -> Opt
         }
         kind => {
             let parameters = read_parameters(fields, check);
-            let node = read_node(kind, fields, spec, check);
+            let node = read_node((kind, name.as_deref()), fields, spec, check);
             let (parameters, schema) = parameters?;
             node.map(|node| Does::Node { parameters, schema, node: Arc::new(node) })
         }
@@ -172,8 +179,13 @@ fn read_parameters(fields: &mut Fields<'_>, check: &mut Check) -> Option<(Value,
     Some((parameters.clone(), schema))
 }
 
-/// The node that a tool is; `http` and `code` are short for one.
-fn read_node(kind: &str, fields: &mut Fields<'_>, spec: &NodeSpec, check: &mut Check) -> Option<PlanNode> {
+/// The node that a tool is; `http`, `code` and `client` are short for one.
+fn read_node(
+    (kind, name): (&str, Option<&str>),
+    fields: &mut Fields<'_>,
+    spec: &NodeSpec,
+    check: &mut Check,
+) -> Option<PlanNode> {
     let (pointer, node) = match kind {
         "http" => {
             let mut request = fields.required("request", &mut check.problems)?.clone();
@@ -188,6 +200,16 @@ fn read_node(kind: &str, fields: &mut Fields<'_>, spec: &NodeSpec, check: &mut C
             let node =
                 json!({"type": "code", "module": module?, "function": function?, "args": "{{ args }}"});
             (fields.at("module").trim_end_matches("/module").to_owned(), node)
+        }
+        "client" => {
+            let name = name?;
+            let mut node = json!({"type": "client_tool", "tool": name, "arguments": "{{ args }}",
+                                  "key": format!("{}.{name}", spec.name)});
+            let expires = fields.value("expires_seconds");
+            if let (Some(expires), Some(members)) = (expires, node.as_object_mut()) {
+                members.insert("expires_seconds".to_owned(), expires.clone());
+            }
+            (fields.at("expires_seconds").trim_end_matches("/expires_seconds").to_owned(), node)
         }
         _ => (fields.at("node"), fields.required("node", &mut check.problems)?.clone()),
     };

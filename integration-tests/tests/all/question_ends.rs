@@ -1,0 +1,159 @@
+//! Ends of questions without an answer, and other waits of turns that have ended with one.
+
+use std::time::Duration;
+
+use integration_tests::{AnswerExt, TestService, chat, events, graphs, until};
+use serde_json::{Value, json};
+
+use crate::questions::{Asked, SUCCEEDED, both, desk, run_at, yes};
+use crate::waiting_runs::answer;
+
+fn expiring(on_error: Value) -> Value {
+    let mut ask = json!({"name": "confirm", "type": "ask", "expires_seconds": 5,
+        "inputs": [{"id": "q", "type": "freeform", "question": "Well?"}]});
+    let mut text = "After.";
+    if !on_error.is_null() {
+        ask["on_error"] = on_error;
+        text = "After: {{ results.confirm.error.code if results.confirm.error is defined else results.confirm.status }}";
+    }
+    graphs::chain(&[ask, json!({"name": "say", "type": "reply", "text": text})], None)
+}
+
+#[tokio::test]
+async fn other_waits_of_an_ended_turn_continue_it() {
+    let t = TestService::start().await;
+    let asked = Asked::of(&t, both(json!({"name": "right", "type": "wait_for_input"}))).await;
+    let run = run_at(&t, 0).await;
+    assert_eq!(run["waits_for"].as_array().unwrap().len(), 2, "{run:#}");
+    assert_eq!(answer(&t, &run, "right", json!(5)).await.status, 202);
+    until("it has continued", async || t.scalar(SUCCEEDED).await == "2").await;
+    // The id of the first run means the one that continues it now.
+    let body = json!({"answers": {"q": {"values": ["here"]}}});
+    assert_eq!(answer(&t, &run, "left", json!("no object")).await.refusal(), "422 run.input_invalid");
+    assert_eq!(answer(&t, &run, "left", body.clone()).await.status, 202);
+    until("the rest", async || asked.shown(&t).await.iter().any(|text| text.contains("Left: here."))).await;
+    assert_eq!(answer(&t, &run, "left", body).await.refusal(), "409 run.not_waiting");
+    assert_eq!(asked.shown(&t).await[1], "structured_input answered");
+    assert_eq!(t.chat(&asked.submission(yes())).await.refusal(), "409 item.not_pending");
+}
+
+#[tokio::test]
+async fn the_end_of_a_delay_continues_a_turn() {
+    let t = TestService::with_manual_clock().await;
+    let asked = Asked::timed(&t, both(json!({"name": "right", "type": "delay", "seconds": 3600}))).await;
+    t.advance(Duration::from_secs(3_601));
+    t.while_time_passes(until("it has continued", async || t.scalar(SUCCEEDED).await == "2")).await;
+    assert_eq!(asked.shown(&t).await[1], "structured_input pending");
+    let input = json!({"answers": {"q": {"values": ["late"]}}});
+    let answered = t.while_time_passes(t.chat(&asked.submission(input))).await;
+    assert!(answered.text().contains("Left: late."), "{}", answered.text());
+}
+
+#[tokio::test]
+async fn a_question_expires_with_and_without_a_way_to_continue() {
+    let t = TestService::with_manual_clock().await;
+    let quiet = Asked::timed(&t, expiring(json!(null))).await;
+    let goes_on = Asked::timed(&t, expiring(json!("continue"))).await;
+    // However soon it expires, the turn ends with it.
+    t.advance(Duration::from_secs(6));
+    t.while_time_passes(until("both are skipped", async || {
+        quiet.shown(&t).await[1] == "structured_input skipped" && goes_on.shown(&t).await.len() == 3
+    }))
+    .await;
+    assert_eq!(goes_on.shown(&t).await[1..], ["structured_input skipped", "After: node.input_expired"]);
+    assert_eq!(quiet.shown(&t).await.len(), 2);
+    assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "3");
+    for asked in [&quiet, &goes_on] {
+        assert_eq!(t.chat(&asked.submission(json!({}))).await.refusal(), "409 item.not_pending");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_in_time_counts_however_late_the_turn_continues() {
+    let t = TestService::with_manual_clock().await;
+    let asked = Asked::timed(&t, expiring(json!("continue"))).await;
+    let held = t.hold("LOCK TABLE run_queue IN ACCESS EXCLUSIVE MODE").await;
+    let input = json!({"answers": {"q": {"values": ["in time"]}}});
+    let (body, sent) = (asked.submission(input), std::sync::atomic::AtomicBool::new(false));
+    let (answered, ()) = futures_util::join!(t.while_time_passes(t.chat(&body)), async {
+        t.waiting_for_locks(1).await;
+        sent.store(true, std::sync::atomic::Ordering::Relaxed);
+        t.advance(Duration::from_secs(20));
+        drop(held);
+    });
+    assert!(answered.status == 200 && answered.text().contains("After: "), "{}", answered.text());
+    assert!(!answered.text().contains("input_expired"), "{}", answered.text());
+}
+
+#[tokio::test]
+async fn a_retry_removes_the_question_and_its_end_continues_nothing() {
+    let t = TestService::with_manual_clock().await;
+    let asked = Asked::timed(&t, expiring(json!("continue"))).await;
+    let message = asked.items(&t).await[0]["id"].clone();
+    let retry = chat::ask(
+        &asked.workflow,
+        "threads.retry_after_item",
+        json!({"thread_id": asked.thread, "item_id": message}),
+    );
+    let again = t.while_time_passes(t.chat(&retry)).await;
+    assert_eq!(again.status, 200, "{}", again.text());
+    assert_eq!(t.chat(&asked.submission(json!({}))).await.refusal(), "404 item.not_found");
+    t.advance(Duration::from_secs(7));
+    t.while_time_passes(until("the new question is skipped", async || asked.shown(&t).await.len() == 3))
+        .await;
+    let shown = asked.shown(&t).await;
+    assert_eq!(shown[1..], ["structured_input skipped", "After: node.input_expired"], "{shown:?}");
+    assert_eq!(t.scalar("SELECT count(*) FROM thread_items WHERE content LIKE '%After: %'").await, "1");
+}
+
+#[tokio::test]
+async fn a_failed_continuation_leaves_no_question_open() {
+    let t = TestService::start().await;
+    let ask = json!({"name": "inner", "type": "ask", "inputs": [{"id": "q", "type": "freeform", "question": "inner?"}]});
+    let no = json!({"name": "no", "type": "assert", "when": "false", "message": "no"});
+    let inner = t.workflow().graph(graphs::chain(&[ask, no], None)).create().await;
+    let asked =
+        Asked::of(&t, both(json!({"name": "right", "type": "sub_workflow", "workflow": inner.id}))).await;
+    let items = asked.items(&t).await;
+    let place =
+        |question: &str| (1..3).find(|place| items[*place]["inputs"][0]["question"] == question).unwrap();
+    let (left, inner) = (place("left?"), place("inner?"));
+    let submit = |place: usize| {
+        let params = json!({"thread_id": asked.thread, "item_id": items[place]["id"], "input": {}});
+        chat::ask(&asked.workflow, "threads.add_structured_input", params)
+    };
+    let failed = t.chat(&submit(inner)).await;
+    assert_eq!(events(&failed.text()).last().unwrap()["type"], "error", "{}", failed.text());
+    until("the other is skipped", async || asked.shown(&t).await[left] == "structured_input skipped").await;
+    assert_eq!(t.chat(&submit(left)).await.refusal(), "409 item.not_pending");
+}
+
+#[tokio::test]
+async fn a_question_of_a_deleted_thread_is_not_answered() {
+    let t = TestService::start().await;
+    let asked = Asked::of(&t, desk()).await;
+    let deleted =
+        t.chat(&chat::ask(&asked.workflow, "threads.delete", json!({"thread_id": asked.thread}))).await;
+    assert_eq!(deleted.status, 200);
+    assert_eq!(t.chat(&asked.submission(yes())).await.refusal(), "404 thread.not_found");
+    let run = run_at(&t, 0).await;
+    assert_eq!(answer(&t, &run, "confirm", yes()).await.refusal(), "409 run.not_waiting");
+    assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "1");
+}
+
+#[tokio::test]
+async fn a_turn_that_waits_for_an_answer_outlives_the_retention_of_runs() {
+    let t = TestService::builder().manual_clock().set("SERVICE_RUN_RETENTION_DAYS", "3").start().await;
+    let asked = Asked::timed(&t, desk()).await;
+    let other = t.workflow().echo().published().create().await;
+    t.while_time_passes(t.chat(&chat::create(&other, "hello"))).await;
+    t.advance(Duration::from_secs(5 * 86_400));
+    let echoes = format!("SELECT count(*) FROM runs WHERE workflow_id = '{}'", other.id);
+    t.while_time_passes_in(
+        Duration::from_secs(600),
+        until("old runs are deleted", async || t.scalar(&echoes).await == "0"),
+    )
+    .await;
+    let answered = t.while_time_passes(t.chat(&asked.submission(yes()))).await;
+    assert!(answered.text().contains("Refunded: broken."), "{}", answered.text());
+}

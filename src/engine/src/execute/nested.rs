@@ -1,0 +1,142 @@
+//! Nodes that run inside another one.
+
+use std::sync::Arc;
+
+use minijinja::Value as View;
+use minijinja::value::Serde;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::attempt::{Visit, Visited};
+use super::call::Call;
+use super::output::{SlotOutput, StepOutput};
+use super::{Failure, PlanNode};
+use crate::template::overlay;
+
+impl Call<'_> {
+    /// Makes ready to run `count` nodes inside this one.
+    pub(crate) fn nested(&self, count: usize) -> Nested<'_> {
+        let earlier = (1..self.attempt).rev().map(|attempt| self.inside_of(attempt)).collect();
+        Nested { call: self, path: self.inside(), earlier, halt: self.halt.child_token(), count }
+    }
+}
+
+/// Runs one node many times inside another.
+pub(crate) struct Nested<'a> {
+    call: &'a Call<'a>,
+    path: String,
+    /// As `path`, of the earlier attempts, the last one first.
+    earlier: Vec<String>,
+    halt: CancellationToken,
+    count: usize,
+}
+
+impl Nested<'_> {
+    /// Runs `work` with the output that the items write to, each in a slot of its own.
+    pub(crate) async fn with_output<T>(&self, work: impl AsyncFnOnce(&StepOutput<'_>) -> T) -> T {
+        let slot = SlotOutput { output: self.call.output, slot: self.call.slot };
+        let output = StepOutput::new(&slot, self.count);
+        let _lent = self.call.env.ports.activity.lent();
+        work(&output).await
+    }
+
+    /// Runs `node` for one item.
+    pub(crate) async fn item(
+        &self,
+        node: &Arc<PlanNode>,
+        index: usize,
+        item: &Value,
+        output: &StepOutput<'_>,
+    ) -> Result<Value, Failure> {
+        let names = View::from_pairs([("item", View::from(Serde(item))), ("index", View::from(index))]);
+        let _busy = self.call.at_work();
+        let visited = self.visit(node, (&format!("[{index}]"), names), (output, index), false).await;
+        output.finish(index).await;
+        visited.result
+    }
+
+    /// Runs `node` as a part of this one that the journal knows by `name` behind this one's; it sees `names` too, and
+    /// writes to `slot`, which stays open. What follows may depend on it: its row is durable.
+    pub(crate) async fn inner(
+        &self,
+        node: &Arc<PlanNode>,
+        name: &str,
+        names: View,
+        output: &StepOutput<'_>,
+        slot: usize,
+    ) -> Result<Value, Failure> {
+        self.durable(node, (name, names), (output, slot), false).await
+    }
+
+    /// As [`Self::inner`], with a failure that is a result for this node: its next attempt gets the same. Says nothing.
+    pub(crate) async fn tool(
+        &self,
+        node: &Arc<PlanNode>,
+        name: &str,
+        names: View,
+        output: &StepOutput<'_>,
+    ) -> Result<Value, Failure> {
+        self.durable(node, (name, names), (output, usize::MAX), true).await
+    }
+
+    async fn durable(
+        &self,
+        node: &Arc<PlanNode>,
+        named: (&str, View),
+        into: (&StepOutput<'_>, usize),
+        failure_counts: bool,
+    ) -> Result<Value, Failure> {
+        let _busy = self.call.at_work();
+        let visited = self.visit(node, named, into, failure_counts).await;
+        if let Some(receipt) = visited.receipt {
+            receipt.await.map_err(|error| Failure::Lost(error.to_string()))?;
+        }
+        visited.result
+    }
+
+    async fn visit(
+        &self,
+        node: &Arc<PlanNode>,
+        (name, names): (&str, View),
+        (output, slot): (&StepOutput<'_>, usize),
+        failure_counts: bool,
+    ) -> Visited {
+        let view = if names.is_none() { self.call.view.clone() } else { overlay(self.call.view, names) };
+        let visit = Visit {
+            env: self.call.env,
+            frame: self.call.frame,
+            node,
+            path: format!("{}{name}", self.path),
+            visit: 1,
+            step: self.call.step,
+            halt: &self.halt,
+            view: &view,
+            heavy: self.call.heavy,
+            output,
+            slot,
+            now: self.call.now,
+            earlier: self.earlier.iter().map(|path| format!("{path}{name}")).collect(),
+            keeps: self.call.finished,
+            failure_counts,
+            finished: None,
+        };
+        let path = visit.path.clone();
+        let mut visited = visit.run().await;
+        if let Err(Failure::Failed(error)) = &mut visited.result {
+            error.node.get_or_insert(path);
+        }
+        visited
+    }
+
+    /// The others need not be waited for.
+    pub(crate) fn halt(&self) {
+        // Nothing waits while inputs are filled again, and those that ran beside a failure are wanted too.
+        if self.call.env.refill.is_none() {
+            self.halt.cancel();
+        }
+    }
+
+    pub(crate) fn is_halted(&self) -> bool {
+        self.halt.is_cancelled()
+    }
+}

@@ -1,0 +1,160 @@
+//! `client_tool`: a tool that the page of the chat runs. The turn ends with the call, and its output continues it.
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use minijinja::Value as View;
+use serde_json::{Value, json};
+use wire::FieldError;
+use wire::chat::{ItemBody, ToolCallStatus};
+
+use crate::check::Check;
+use crate::execute::ports::Question;
+use crate::execute::{Call, Effect, Failure, Node, NodeType};
+use crate::graph::NodeSpec;
+use crate::graph::fields::Fields;
+use crate::nodes::fields::{optional_field, text_field};
+use crate::nodes::questions::{AnswerKey, Expiry, expired};
+use crate::template::{as_text, fill, has_holes};
+use crate::{NodeError, limits};
+
+/// Characters of the longest name.
+const LONGEST_NAME: usize = 64;
+const LENGTH: &str = "must have 1 to 64 characters";
+
+pub(crate) const TYPE: NodeType = NodeType {
+    name: "client_tool",
+    group: "chat",
+    summary: "Has the page of the chat run a tool; the turn ends with the call, and the tool's output continues it.",
+    effect: Effect::Wait,
+    secrets: &[],
+    schema,
+    result: "`{output}`, any JSON. It comes from a browser unchecked. Without an output in time it fails with \
+             `node.input_expired`. `timeout_seconds` and `retry` do not apply.",
+    members: &["output"],
+    example: || json!({"name": "where", "type": "client_tool", "tool": "get_location", "arguments": {"precise": false}}),
+    build,
+};
+
+struct ClientTool {
+    tool: Value,
+    arguments: Option<Value>,
+    key: AnswerKey,
+    expiry: Expiry,
+}
+
+fn schema() -> Value {
+    json!({"type": "object", "required": ["tool"], "properties": {
+        "tool": {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME, "description": "Name of the tool; a template. The page runs it."},
+        "arguments": {"description": "An object with templates inside, or a template of one, at most 64 KiB.", "default": {}},
+        "key": AnswerKey::schema(),
+        "expires_seconds": Expiry::schema()}})
+}
+
+fn build(fields: &mut Fields<'_>, spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
+    let (key, expiry) = (AnswerKey::read(fields, spec, check), Expiry::read(fields, check));
+    let tool = text_field(fields, "tool", check);
+    if let Some(Value::String(text)) = &tool
+        && !has_holes(text)
+        && !is_name(text)
+    {
+        let problem = FieldError::new(fields.at("tool"), "length", LENGTH);
+        check.note(problem.suggest("\"tool\": \"get_location\""));
+    }
+    let arguments = optional_field(fields, "arguments", check);
+    match &arguments {
+        None | Some(Value::Object(_)) => {}
+        Some(Value::String(text)) if has_holes(text) => {}
+        Some(_) => {
+            let problem =
+                FieldError::new(fields.at("arguments"), "type", "must be an object, or a template of one");
+            check.note(problem.suggest("\"arguments\": {…}"));
+        }
+    }
+    Some(Box::new(ClientTool { tool: tool?, arguments, key, expiry }))
+}
+
+fn is_name(tool: &str) -> bool {
+    (1..=LONGEST_NAME).contains(&tool.chars().count())
+}
+
+#[async_trait]
+impl Node for ClientTool {
+    fn input(&self, scope: &View) -> Result<Value, NodeError> {
+        let tool = as_text(&fill(&self.tool, scope)?);
+        if !is_name(&tool) {
+            return Err(NodeError::failed(format!("/tool: {LENGTH}")));
+        }
+        let arguments = self.arguments.as_ref().map(|arguments| fill(arguments, scope)).transpose()?;
+        let arguments = arguments.unwrap_or_else(|| json!({}));
+        if !arguments.is_object() {
+            return Err(NodeError::failed("/arguments: must be an object"));
+        }
+        limits::check_data("arguments", &arguments)?;
+        Ok(json!({"key": self.key.filled(scope)?, "tool": tool, "arguments": arguments}))
+    }
+
+    async fn begin(&self, input: &Value, call: &Call<'_>) -> Result<Option<Value>, Failure> {
+        call.count_item(&body(input))?;
+        Ok(None)
+    }
+
+    fn question(&self, input: &Value, started_at: DateTime<Utc>) -> Result<Option<Question>, NodeError> {
+        let text = |name| input.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        Ok(Some(Question {
+            key: text("key"),
+            message: Some(format!("The tool `{}` of the page", text("tool"))),
+            schema: None,
+            audience: Vec::new(),
+            expires_at: self.expiry.of(started_at),
+            item: Some(body(input)),
+            continues_without: false,
+        }))
+    }
+
+    async fn run(&self, _input: Value, call: &Call<'_>) -> Result<Value, Failure> {
+        match call.answer_to_item(self.expiry.of(call.started_at)).await? {
+            Some(answer) => Ok(json!({"output": answer.value})),
+            None => Err(expired().into()),
+        }
+    }
+
+    fn records_start(&self) -> bool {
+        true
+    }
+
+    fn keeps_time(&self) -> bool {
+        true
+    }
+
+    /// Later text is another message.
+    fn streams(&self) -> bool {
+        true
+    }
+
+    async fn say_again(
+        &self,
+        _result: &Value,
+        call: &Call<'_>,
+        _input: &Result<Value, NodeError>,
+    ) -> Result<(), Failure> {
+        call.new_message().await;
+        Ok(())
+    }
+
+    fn for_model(&self, result: Value) -> Value {
+        result.get("output").cloned().unwrap_or_default()
+    }
+}
+
+/// The pending call; its id is that of the item, which is made when the turn ends.
+fn body(input: &Value) -> ItemBody {
+    let arguments = input.get("arguments").and_then(Value::as_object).cloned().unwrap_or_default();
+    let name = input.get("tool").and_then(Value::as_str).unwrap_or_default().to_owned();
+    ItemBody::ClientToolCall {
+        status: ToolCallStatus::Pending,
+        call_id: String::new(),
+        name,
+        arguments,
+        output: None,
+    }
+}

@@ -1,0 +1,100 @@
+//! Answers to what items ask: they continue the turn that has ended with the item.
+
+use actix_web::HttpResponse;
+use actors::kinds::turn::chat::NewItemAnswer;
+use kernel::ItemKey;
+use serde_json::Value;
+use store::{Slice, StoredThread};
+use wire::chat::{InputSubmission, ItemAnswer, ItemBody, ThreadItem, ThreadStatus};
+use wire::{ErrorCode, FieldError};
+
+use super::turns::{self, Asked};
+use super::{dialect, idempotency};
+use crate::http::error::{ApiError, ApiResult};
+
+/// Newest items that may be hidden behind a client tool call.
+const HIDDEN: i64 = 100;
+
+/// Answers the questions of an item.
+pub(super) async fn submit(
+    asked: Asked<'_>,
+    thread_id: &str,
+    item_id: &str,
+    submission: &InputSubmission,
+) -> ApiResult<HttpResponse> {
+    if let Some(response) = turns::replayed(asked).await? {
+        return Ok(response);
+    }
+    let thread = unclosed(asked, thread_id).await?;
+    let not_found = || ApiError::new(ErrorCode::ItemNotFound);
+    let key = ItemKey::parse(item_id).map_err(|_| not_found())?;
+    let found = asked.app.chat().items_named(thread.id, &[key]).await?.pop();
+    let item = found.filter(|item| item.id() == item_id && !item.is_hidden()).ok_or_else(not_found)?;
+    if !matches!(item.body, ItemBody::StructuredInput { .. }) {
+        let problem = FieldError::new("/params/item_id", "kind", "is not a structured input");
+        return Err(ApiError::problems(ErrorCode::ChatInvalidRequest, vec![problem]));
+    }
+    let answer = item.body.submitted(submission);
+    begin(asked, &thread, key, item, answer).await
+}
+
+/// Stores what the tool has returned that the thread ends with.
+pub(super) async fn output(asked: Asked<'_>, thread_id: &str, result: Value) -> ApiResult<HttpResponse> {
+    if let Some(response) = turns::replayed(asked).await? {
+        return Ok(response);
+    }
+    let thread = unclosed(asked, thread_id).await?;
+    let newest = Slice { after: None, ascending: false, limit: HIDDEN };
+    let items = asked.app.store().items_of(thread.id, newest).await?;
+    let last = items.into_iter().find(|item| !item.is_hidden());
+    let call = last.filter(|item| matches!(item.body, ItemBody::ClientToolCall { .. }));
+    let Some(call) = call else {
+        let problem = FieldError::new("/params/thread_id", "state", "does not end with a client tool call");
+        return Err(ApiError::problems(ErrorCode::ChatInvalidRequest, vec![problem]));
+    };
+    let key = ItemKey::parse(call.id()).map_err(|_| ApiError::new(ErrorCode::ItemNotFound))?;
+    let answer = call.body.returned(result);
+    begin(asked, &thread, key, call, answer).await
+}
+
+/// Opens the stream of the turn that continues. `answer`: `None` if the item has one already.
+async fn begin(
+    asked: Asked<'_>,
+    thread: &StoredThread,
+    key: ItemKey,
+    item: ThreadItem,
+    answer: Option<ItemAnswer>,
+) -> ApiResult<HttpResponse> {
+    let Asked { app, access, request, body, session } = asked;
+    let Some(answer) = answer else { return Err(not_pending(asked, key).await) };
+    let place = app.chat_limits().stream(session, None)?;
+    let new = NewItemAnswer {
+        thread: thread.id,
+        key,
+        item,
+        answer,
+        by: access.name(),
+        dialect: dialect(app, request),
+        idempotency: idempotency::key(app, request, access, body)?,
+    };
+    match app.chat().answer(new).await? {
+        Some(started) => turns::answer(asked, started, None, false, place).await,
+        None => Err(not_pending(asked, key).await),
+    }
+}
+
+async fn not_pending(asked: Asked<'_>, key: ItemKey) -> ApiError {
+    match asked.app.store().stream_of_answer(key).await {
+        Ok(stream) => ApiError::new(ErrorCode::ItemNotPending).with_stream(stream),
+        Err(error) => error.into(),
+    }
+}
+
+/// The thread, if it accepts answers: also while it is locked.
+async fn unclosed(asked: Asked<'_>, thread_id: &str) -> ApiResult<StoredThread> {
+    let thread = asked.access.thread_named(asked.app, thread_id).await?;
+    match thread.status {
+        ThreadStatus::Active | ThreadStatus::Locked { .. } => Ok(thread),
+        ThreadStatus::Closed { .. } => Err(ApiError::new(ErrorCode::ThreadClosed)),
+    }
+}

@@ -1,0 +1,178 @@
+//! Ended turns that continue without an answer: a question has expired, or something else is due.
+
+use chrono::{DateTime, Utc};
+use diesel::prelude::*;
+use diesel::sql_types::{BigInt, Bool, Bytea, Timestamptz, Uuid as SqlUuid};
+use diesel_async::{AsyncConnection, RunQueryDsl};
+use kernel::{ItemKey, ThreadId};
+use uuid::Uuid;
+
+use super::continuations::{Continuation, Taken, change_item, insert, is_open, key};
+use crate::{Store, StoreError};
+
+/// Questions or turns that are handled in one go.
+const PART: i64 = 100;
+
+/// A question that has expired.
+#[derive(Debug, Clone)]
+pub struct ExpiredQuestion {
+    /// Its item.
+    pub id: ItemKey,
+    /// The thread.
+    pub thread: ThreadId,
+    /// The run that has asked, or continues the turn that has.
+    pub run: Uuid,
+    /// Whether the run continues without the answer.
+    pub continues: bool,
+}
+
+/// A turn of which something other than a question is due.
+#[derive(Debug, Clone, Copy)]
+pub struct DueTurn {
+    /// Its run.
+    pub run: Uuid,
+}
+
+impl Store {
+    /// Questions of items that have expired.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn expired_questions(&self) -> Result<Vec<ExpiredQuestion>, StoreError> {
+        #[derive(QueryableByName)]
+        struct Row {
+            #[diesel(sql_type = Bytea)]
+            item_id: Vec<u8>,
+            #[diesel(sql_type = SqlUuid)]
+            thread_id: Uuid,
+            #[diesel(sql_type = SqlUuid)]
+            run_id: Uuid,
+            #[diesel(sql_type = Bool)]
+            continues_without: bool,
+        }
+        let rows: Vec<Row> = diesel::sql_query(
+            "SELECT i.item_id, i.thread_id, i.run_id, q.continues_without
+             FROM run_questions q JOIN question_items i USING (run_id, node, visit, attempt)
+             WHERE q.item IS NOT NULL AND q.answered_at IS NULL AND q.expires_at <= $1 ORDER BY q.expires_at LIMIT $2",
+        )
+        .bind::<Timestamptz, _>(self.now())
+        .bind::<BigInt, _>(PART)
+        .load(&mut *self.connection().await?)
+        .await?;
+        let read = |row: Row| {
+            Ok(ExpiredQuestion {
+                id: key(row.item_id)?,
+                thread: ThreadId(row.thread_id),
+                run: row.run_id,
+                continues: row.continues_without,
+            })
+        };
+        rows.into_iter().map(read).collect()
+    }
+
+    /// Ends a question that has expired: stores its item without answers, and has a run continue the turn, if the turn has ended and
+    /// does not wait for its continuation already. Returns whether this has ended it.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn end_question(
+        &self,
+        question: &ExpiredQuestion,
+        content: Option<&str>,
+        next: Option<&Continuation>,
+    ) -> Result<bool, StoreError> {
+        let now = self.now();
+        let mut connection = self.connection().await?;
+        connection
+            .transaction(async |connection| {
+                let ended = diesel::sql_query(
+                    "DELETE FROM question_items i USING run_questions q WHERE i.item_id = $1 AND i.run_id = $2
+                         AND (q.run_id, q.node, q.visit, q.attempt) = (i.run_id, i.node, i.visit, i.attempt)
+                         AND q.answered_at IS NULL AND q.expires_at <= $3",
+                )
+                .bind::<Bytea, _>(&question.id.0[..])
+                .bind::<SqlUuid, _>(question.run)
+                .bind::<Timestamptz, _>(now)
+                .execute(connection)
+                .await?;
+                if ended == 0 {
+                    return Ok(false);
+                }
+                if let Some(content) = content {
+                    change_item(connection, question.thread, question.id, content).await?;
+                }
+                if let Some(next) = next
+                    && is_open(connection, question.run).await?
+                {
+                    insert(connection, question.run, next, now).await?;
+                }
+                Ok(true)
+            })
+            .await
+    }
+
+    /// Ended turns of which something other than a question is due.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn due_turns(&self) -> Result<Vec<DueTurn>, StoreError> {
+        #[derive(QueryableByName)]
+        struct Row {
+            #[diesel(sql_type = SqlUuid)]
+            run_id: Uuid,
+        }
+        let rows: Vec<Row> =
+            diesel::sql_query("SELECT run_id FROM turns_sent WHERE due_at <= $1 ORDER BY due_at LIMIT $2")
+                .bind::<Timestamptz, _>(self.now())
+                .bind::<BigInt, _>(PART)
+                .load(&mut *self.connection().await?)
+                .await?;
+        Ok(rows.into_iter().map(|row| DueTurn { run: row.run_id }).collect())
+    }
+
+    /// Makes turns due that have ended with a question though another one was answered since then, in that moment, and that no run
+    /// continues.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn wake_answered_turns(&self, since: DateTime<Utc>) -> Result<usize, StoreError> {
+        let woken = diesel::sql_query(
+            "UPDATE turns_sent t SET due_at = $1
+             FROM run_questions a JOIN run_steps s USING (run_id, node, visit, attempt)
+             WHERE a.run_id = t.run_id AND t.continued_by IS NULL AND (t.due_at IS NULL OR t.due_at > $1)
+               AND a.answered_at > $2 AND s.finished_at IS NULL
+               AND NOT EXISTS (SELECT FROM runs r WHERE r.thread_id = t.thread_id AND r.finished_at IS NULL)",
+        )
+        .bind::<Timestamptz, _>(self.now())
+        .bind::<Timestamptz, _>(since)
+        .execute(&mut *self.connection().await?)
+        .await?;
+        Ok(woken)
+    }
+
+    /// Has a run continue a turn that is due. Returns whether this has started it.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn continue_due_turn(&self, turn: Uuid, next: &Continuation) -> Result<bool, StoreError> {
+        let now = self.now();
+        let mut connection = self.connection().await?;
+        connection
+            .transaction(async |connection| {
+                let due: Option<Taken> = diesel::sql_query(
+                    "UPDATE turns_sent SET due_at = NULL WHERE run_id = $1 AND due_at <= $2
+                     RETURNING '' AS sent, continued_by",
+                )
+                .bind::<SqlUuid, _>(turn)
+                .bind::<Timestamptz, _>(now)
+                .get_result(connection)
+                .await
+                .optional()?;
+                match due {
+                    Some(Taken { continued_by: None, .. }) => insert(connection, turn, next, now).await,
+                    Some(_) | None => Ok(false),
+                }
+            })
+            .await
+    }
+}
