@@ -73,10 +73,31 @@ pub(super) fn write(request: &ModelRequest) -> (Value, Option<String>) {
             answers_by = Some(name);
         }
     }
+    // The endpoint refuses calls of tools that are not declared, such as those that the page of a chat has run.
+    if request.tools.is_empty() {
+        let called = called_tools(&request.messages);
+        if tools.is_empty() && !called.is_empty() {
+            set("tool_choice", json!({"type": "none"}));
+        }
+        tools.extend(called);
+    }
     if !tools.is_empty() {
         set("tools", Value::Array(tools));
     }
     (Value::Object(body), answers_by)
+}
+
+/// A declaration of each tool that an earlier message calls.
+fn called_tools(messages: &[Message]) -> Vec<Value> {
+    let mut names: Vec<&str> =
+        messages.iter().flat_map(|message| &message.tool_calls).map(|call| call.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let schema = json!({"type": "object"});
+    names
+        .into_iter()
+        .map(|name| json!({"name": name, "description": "Was called before.", "input_schema": schema}))
+        .collect()
 }
 
 /// The system prompt, and turns that alternate between user and assistant: neighbours of one side are one turn.
@@ -210,7 +231,13 @@ mod tests {
                                                 {"type": "tool_result", "tool_use_id": "t2", "content": "3"},
                                                 {"type": "text", "text": "and?"}]}])
         );
+        // A request without tools declares those that were called before, and calls none.
+        assert_eq!(
+            (&body["tools"][0]["name"], &body["tool_choice"]),
+            (&json!("add"), &json!({"type": "none"}))
+        );
         let (alone, _) = write(&asked(vec![Message::text(Role::System, "Say hi.")]));
+        assert_eq!((&alone["tools"], &alone["tool_choice"]), (&Value::Null, &Value::Null));
         assert_eq!((&alone["system"], &alone["messages"][0]["role"]), (&Value::Null, &json!("user")));
     }
 

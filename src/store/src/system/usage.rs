@@ -34,7 +34,7 @@ struct Table {
 /// About what a row takes beside its values: its head, small columns, and its places in indexes.
 const ROW: i64 = 150;
 
-const TABLES: [Table; 14] = [
+const TABLES: [Table; 16] = [
     Table {
         name: "runs",
         joins: "",
@@ -45,7 +45,19 @@ const TABLES: [Table; 14] = [
         name: "run_steps",
         joins: "JOIN runs o ON o.id = t.run_id",
         workspace: "o.workspace_id",
-        values: &["result", "error"],
+        values: &["result", "error", "note"],
+    },
+    Table {
+        name: "run_questions",
+        joins: "JOIN runs o ON o.id = t.run_id",
+        workspace: "o.workspace_id",
+        values: &["message", "schema", "item", "answer"],
+    },
+    Table {
+        name: "turns_sent",
+        joins: "JOIN runs o ON o.id = t.run_id",
+        workspace: "o.workspace_id",
+        values: &["sent"],
     },
     // A delivery holds all that is sent until days after its end.
     Table {
