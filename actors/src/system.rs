@@ -35,6 +35,7 @@ use crate::kinds::turn::thread::Threads;
 use crate::kinds::workflow::Runs;
 use crate::lanes::Database;
 use crate::plans::Plans;
+use crate::run::budget::Budgets;
 use crate::run::cancel::Cancel;
 use crate::run::join::join;
 use crate::run::lease::{InFlight, Renewals};
@@ -150,6 +151,7 @@ impl System {
             quota: Quota::new(workspace_bytes),
             reads: Reads::default(),
             file_room: FileRoom::default(),
+            budgets: Budgets::default(),
             cache: Cache::default(),
             clock,
             random,

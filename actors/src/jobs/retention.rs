@@ -19,6 +19,9 @@ const UPLOADS: TimeDelta = TimeDelta::hours(1);
 /// How long it is known of a request that was sent out what became of it.
 const DELIVERIES: TimeDelta = TimeDelta::days(7);
 
+/// How long the usage of a chat's models is kept.
+const CHAT_USAGE: TimeDelta = TimeDelta::days(35);
+
 /// Keeps the database from filling up. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Retention {
@@ -88,6 +91,7 @@ impl Retention {
         // The longest window that can be configured.
         self.store.forget_old_failures(now - TimeDelta::days(1)).await?;
         self.store.forget_upload_days(now.date_naive()).await?;
+        self.store.forget_old_chat_usage(now - CHAT_USAGE).await?;
         Ok(())
     }
 

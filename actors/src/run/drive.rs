@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
 use engine::{Activity, RecordedStep};
 use store::batch::QueueRow;
 use store::{RunState, StoreError};
@@ -13,7 +12,7 @@ use wire::ErrorCode;
 use super::interrupted;
 use super::journal::read_journal;
 use super::kind::{Kind, Outcome, Parking, Progress, Run};
-use super::waiting::{only_waits, waits_too_long};
+use super::waiting::{Waits, only_waits, waits_too_long};
 use super::writer::{End, RunWriter};
 use super::{Ran, RunPorts, error_json, execute, whole};
 use crate::lanes::{Key, WriteError};
@@ -56,7 +55,7 @@ impl<K: Kind> Driver<K> {
             }
         }
         // Only now: a turn that continues another one reads what that has left.
-        let (next_seq, told, recorded) = match self.earlier().await {
+        let (next_seq, told, recorded) = match self.earlier(stop.is_cancelled()).await {
             Ok(earlier) => earlier,
             Err(error) => return Driven::Unreadable(error.to_string()),
         };
@@ -75,13 +74,13 @@ impl<K: Kind> Driver<K> {
             biased;
             () = stop.cancelled() => Outcome::Stopped,
             outcome = self.unread(&writer, topic.readers()) => outcome,
-            ran = execute(version, run.workspace, input, recorded, ports, &writer, &activity) => match ran {
+            ran = execute(version, (run.workspace, kind.chat_session(run)), input, recorded, ports, &writer, &activity) => match ran {
                 Ran::Succeeded(output) => Outcome::Succeeded(output),
                 Ran::Failed(error) => Outcome::Failed(error),
                 Ran::Lost(error) => return Driven::Lost(error),
             },
-            due = only_waits(&activity, deadline, &*ports.clock), if K::ROW.parks => {
-                return Box::pin(self.park(&writer, due)).await;
+            waits = only_waits(&activity, deadline, &*ports.clock), if K::ROW.parks => {
+                return Box::pin(self.park(&writer, waits)).await;
             }
             () = waits_too_long(&activity, deadline, &*ports.clock), if !K::ROW.parks => {
                 Outcome::Failed(whole(ErrorCode::ChatActionFailed))
@@ -108,9 +107,10 @@ impl<K: Kind> Driver<K> {
     }
 
     /// Gives a run that only waits to the queue.
-    async fn park(&self, writer: &RunWriter<K::Events>, due_at: Option<DateTime<Utc>>) -> Driven {
+    async fn park(&self, writer: &RunWriter<K::Events>, waits: Waits) -> Driven {
         let Self { kind, run, ports } = self;
-        match kind.parks(run, due_at, writer, ports).await {
+        let due_at = waits.due;
+        match kind.parks(run, waits, writer, ports).await {
             Ok(Parking::Queue) => {}
             Ok(Parking::End(end)) => {
                 let written = writer.end(end, run.placed).await;
@@ -154,7 +154,7 @@ impl<K: Kind> Driver<K> {
         let Self { kind, run, ports } = self;
         let _topic = ports.topics.produce(run.stream);
         let permit = ports.recovering.acquire().await;
-        let (last_seq, told) = match kind.told(run, ports).await {
+        let (last_seq, told) = match kind.told(run, true, ports).await {
             Ok(told) => told,
             Err(error) => return Driven::Unreadable(error.to_string()),
         };
@@ -171,21 +171,33 @@ impl<K: Kind> Driver<K> {
         let Self { kind, run, ports } = self;
         let key = Key { id: run.id, workspace: run.workspace };
         let early = run.early.lock().take();
-        RunWriter::new(key, run.stream, ports.clone(), next_seq, kind.events(run, told, ports), early)
+        RunWriter::new(
+            (key, kind.chat_session(run)),
+            run.stream,
+            ports.clone(),
+            next_seq,
+            kind.events(run, told, ports),
+            early,
+        )
     }
 
     /// The number of the next event, what readers have received, and the journal of earlier lives.
-    async fn earlier(&self) -> Result<(u64, K::Told, Vec<RecordedStep>), StoreError> {
+    /// `stopping`: its stop was requested before.
+    async fn earlier(&self, stopping: bool) -> Result<(u64, K::Told, Vec<RecordedStep>), StoreError> {
         match self.run.progress {
             Progress::New { next_seq } => Ok((next_seq, self.kind.fresh(&self.run), Vec::new())),
-            Progress::Recovered { interrupted, .. } => Box::pin(self.recovered(interrupted)).await,
+            Progress::Recovered { interrupted, .. } => Box::pin(self.recovered(interrupted, stopping)).await,
         }
     }
 
-    async fn recovered(&self, interrupted: bool) -> Result<(u64, K::Told, Vec<RecordedStep>), StoreError> {
+    async fn recovered(
+        &self,
+        interrupted: bool,
+        stopping: bool,
+    ) -> Result<(u64, K::Told, Vec<RecordedStep>), StoreError> {
         let Self { kind, run, ports } = self;
         let permit = ports.recovering.acquire().await;
-        let (last_seq, told) = kind.told(run, ports).await?;
+        let (last_seq, told) = kind.told(run, stopping, ports).await?;
         let recorded = read_journal(&ports.store, run.id).await?;
         drop(permit);
         if interrupted {

@@ -79,7 +79,7 @@ pub(super) fn question_row(run: Uuid, record: &StepRecord) -> Option<QuestionRow
     })
 }
 
-fn number(n: u32) -> i32 {
+pub(super) fn number(n: u32) -> i32 {
     i32::try_from(n).unwrap_or(i32::MAX)
 }
 

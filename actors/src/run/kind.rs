@@ -17,8 +17,10 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use super::budget::ChatSession;
 use super::early_start::EarlyStart;
 use super::lease::RunToken;
+use super::waiting::Waits;
 use super::writer::{End, RunWriter};
 use super::{EventWriter, RunPorts};
 use crate::plans::LoadedVersion;
@@ -64,8 +66,13 @@ pub(crate) trait Kind: Sized + Send + Sync + 'static {
     /// What readers of a new run have received with its start. Pure.
     fn fresh(&self, run: &Run<Self>) -> Self::Told;
 
-    /// What readers of a resumed run have received, and the number of the last event.
-    async fn told(&self, run: &Run<Self>, ports: &RunPorts) -> Result<(u64, Self::Told), StoreError>;
+    /// What readers of a resumed run have received, and the number of the last event. `stopping`: nothing of it is executed any more.
+    async fn told(
+        &self,
+        run: &Run<Self>,
+        stopping: bool,
+        ports: &RunPorts,
+    ) -> Result<(u64, Self::Told), StoreError>;
 
     /// Waits until the run may execute. Returns whether it is still this instance's.
     async fn may_start(
@@ -85,6 +92,11 @@ pub(crate) trait Kind: Sized + Send + Sync + 'static {
         told: &Self::Told,
         ports: &RunPorts,
     ) -> Result<Option<(RunInput, Self::Opening)>, StoreError>;
+
+    /// The chat whose limits the run's models have.
+    fn chat_session(&self, _run: &Run<Self>) -> Option<ChatSession> {
+        None
+    }
 
     /// The writer of the run's events. Pure.
     fn events(&self, run: &Run<Self>, told: Self::Told, ports: &RunPorts) -> Self::Events;
@@ -107,12 +119,12 @@ pub(crate) trait Kind: Sized + Send + Sync + 'static {
         std::future::pending().await
     }
 
-    /// Decides what becomes of a run that only waits until `due`, or for an answer. If it goes into the queue, tells readers why
+    /// Decides what becomes of a run that only waits. If it goes into the queue, tells readers why
     /// nothing follows.
     async fn parks(
         &self,
         _run: &Run<Self>,
-        _due: Option<DateTime<Utc>>,
+        _waits: Waits,
         _writer: &RunWriter<Self::Events>,
         _ports: &RunPorts,
     ) -> Result<Parking, StoreError> {

@@ -4,6 +4,7 @@
 pub(crate) mod actor;
 mod answers;
 mod attachments;
+pub(crate) mod budget;
 pub(crate) mod cancel;
 mod credentials;
 mod databases;
@@ -25,7 +26,7 @@ pub(crate) mod refill;
 mod search;
 pub(crate) mod start;
 pub(crate) mod sweeper;
-mod waiting;
+pub(crate) mod waiting;
 mod wakeups;
 mod workflows;
 mod writer;
@@ -65,6 +66,7 @@ use crate::streams::{Reader, Topics};
 use answers::AnswersOf;
 use attachments::AttachmentsOf;
 pub(crate) use attachments::FileRoom;
+use budget::{BudgetOf, Budgets, ChatSession};
 pub(crate) use credentials::CredentialsOf;
 use databases::DatabasesOf;
 use pace::Turn;
@@ -127,6 +129,8 @@ pub(crate) struct SharedPorts {
     pub(crate) writer: Uuid,
     /// What wakes runs that wait.
     pub(crate) wakeups: Wakeups,
+    /// What the models of chats have used.
+    pub(crate) budgets: Budgets,
     /// Whether there are other instances.
     pub(crate) others: Arc<AtomicBool>,
     /// Runs of an earlier life that may read what they had stored at the same time. There may be thousands, and a
@@ -156,7 +160,7 @@ enum Ran {
 /// Executes a version to its end. Dropped, the run is stopped.
 async fn execute<T: EventWriter>(
     version: &LoadedVersion,
-    workspace: Uuid,
+    (workspace, chat): (Uuid, Option<ChatSession>),
     input: RunInput,
     recorded: Vec<RecordedStep>,
     ports: &RunPorts,
@@ -165,7 +169,7 @@ async fn execute<T: EventWriter>(
 ) -> Ran {
     let run = input.run.id.clone();
     let thread = input.run.thread_id.as_deref().and_then(|thread| ThreadId::parse(thread).ok());
-    let adapters = Adapters::of(writer.run(), workspace, thread, ports);
+    let adapters = Adapters::of(writer.run(), (workspace, chat), thread, ports);
     let clock = Arc::clone(&ports.clock);
     let ports = adapters.ports(ports, writer, writer, activity);
     let mut turn = Turn::new(writer.run(), workspace, writer.slice(), &*clock);
@@ -194,6 +198,7 @@ async fn execute<T: EventWriter>(
 /// What a run reaches beside its journal and its output.
 struct Adapters<'a> {
     answers: AnswersOf,
+    budget: BudgetOf<'a>,
     credentials: CredentialsOf<'a>,
     sandbox: Sandbox,
     search: SearchOf<'a>,
@@ -203,8 +208,20 @@ struct Adapters<'a> {
 }
 
 impl<'a> Adapters<'a> {
-    fn of(run: Uuid, workspace: Uuid, thread: Option<ThreadId>, ports: &'a RunPorts) -> Self {
+    fn of(
+        run: Uuid,
+        (workspace, chat): (Uuid, Option<ChatSession>),
+        thread: Option<ThreadId>,
+        ports: &'a RunPorts,
+    ) -> Self {
         Self {
+            budget: BudgetOf {
+                of: chat,
+                budgets: &ports.budgets,
+                plans: &ports.plans,
+                store: &ports.store,
+                clock: &*ports.clock,
+            },
             answers: AnswersOf {
                 run,
                 store: ports.store.clone(),
@@ -252,6 +269,7 @@ impl<'a> Adapters<'a> {
             clock: &*ports.clock,
             random: &*ports.random,
             models: &ports.models,
+            budget: &self.budget,
             sandbox: &self.sandbox,
             workflows: &self.workflows,
             answers: &self.answers,
@@ -279,5 +297,5 @@ fn error_json(error: &RunError) -> Value {
 /// A run as the one that executes steps from this one on; it was accepted at the time in its id.
 pub(crate) fn life(step: u32, run: Uuid) -> Life {
     let accepted_at = kernel::time_of(run).unwrap_or(DateTime::UNIX_EPOCH);
-    Life { step, run: run.to_string(), accepted_at }
+    Life { step, run: run.to_string(), accepted_at, messages: None }
 }

@@ -44,7 +44,7 @@ pub(crate) async fn inputs(
     let filling = async {
         let recorded = read_journal(&ports.store, stored.id).await?;
         let input = kind.past_input(stored, inputs, &version).await?;
-        let adapters = Adapters::of(stored.id, stored.workspace_id, stored.thread_id, ports);
+        let adapters = Adapters::of(stored.id, (stored.workspace_id, None), stored.thread_id, ports);
         let (nowhere, activity) = (engine::ports::Nowhere, Activity::default());
         let engine = adapters.ports(ports, &nowhere, &nowhere, &activity);
         Ok(engine::refill(&version.plan, input, recorded, wanted, engine).await)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use engine::Activity;
+use engine::{Activity, AskingStep};
 use kernel::Clock;
 
 /// How long a run has to be idle.
@@ -28,12 +28,21 @@ pub(crate) async fn waits_too_long(activity: &Activity, deadline: Option<DateTim
     }
 }
 
-/// Ends when the run is parkable, because it waits long or for a person; returns when it is due.
+/// What a run waits for of which nothing is at work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Waits {
+    /// When something is due; the questions of items have their own times.
+    pub(crate) due: Option<DateTime<Utc>>,
+    /// The attempts that wait for answers to questions of items.
+    pub(crate) asking: Vec<AskingStep>,
+}
+
+/// Ends when the run is parkable, because it waits long or for a person.
 pub(crate) async fn only_waits(
     activity: &Activity,
     deadline: Option<DateTime<Utc>>,
     clock: &dyn Clock,
-) -> Option<DateTime<Utc>> {
+) -> Waits {
     loop {
         let idle = activity.idle();
         let due = idle.map(|idle| idle.until.into_iter().chain(deadline).min());
@@ -43,8 +52,9 @@ pub(crate) async fn only_waits(
         };
         // What has just been woken may not have had its turn.
         clock.sleep(SETTLED).await;
+        let asking = activity.asking();
         if activity.idle() == idle {
-            return due;
+            return Waits { due, asking };
         }
     }
 }

@@ -19,8 +19,9 @@ use store::{FoundItem, RunState, StoreError};
 use tokio::sync::{Notify, oneshot};
 use uuid::Uuid;
 
+use super::budget::ChatSession;
 use super::early_start::{EarlyStart, StartOutcome};
-use super::journal::{outbox_row, question_row, step_row};
+use super::journal::{number, outbox_row, question_row, step_row};
 use super::pace::Slice;
 use super::{EventWriter, Frames, RunPorts, Urgency};
 use crate::lanes::{EventFrames, Key, Then, WriteError};
@@ -52,6 +53,8 @@ struct Inner<T> {
     /// Of a run whose start is stored with its first writes.
     start: Option<StartOutcome>,
     thread_change: tokio::sync::Mutex<()>,
+    /// The chat that pays for the run's models.
+    chat: Option<ChatSession>,
 }
 
 struct State<T> {
@@ -68,6 +71,8 @@ struct State<T> {
     found: HashMap<String, Option<FoundItem>>,
     /// Whether items were taken out of the thread, and the commit of that is not known.
     is_cut: bool,
+    /// Whether a model was used.
+    has_spent: bool,
 }
 
 /// How a run stands at its end.
@@ -80,9 +85,9 @@ pub(crate) struct End {
 }
 
 impl<T: EventWriter> RunWriter<T> {
-    /// `early`: the run's start, if that is not stored yet.
+    /// `early`: the run's start, if that is not stored yet. `chat`: pays for the run's models.
     pub(crate) fn new(
-        key: Key,
+        (key, chat): (Key, Option<ChatSession>),
         stream: Uuid,
         ports: RunPorts,
         next_seq: u64,
@@ -100,6 +105,7 @@ impl<T: EventWriter> RunWriter<T> {
             lost: None,
             found: HashMap::new(),
             is_cut: false,
+            has_spent: false,
         };
         let inner = Inner {
             key,
@@ -110,6 +116,7 @@ impl<T: EventWriter> RunWriter<T> {
             changed: Notify::new(),
             start,
             thread_change: tokio::sync::Mutex::default(),
+            chat,
         };
         Self { inner: Arc::new(inner) }
     }
@@ -209,6 +216,9 @@ impl<T: EventWriter> RunWriter<T> {
         let (done, committed) = oneshot::channel();
         {
             let mut state = self.inner.state.lock();
+            if let Some(chat) = self.inner.chat.as_ref().filter(|_| state.has_spent && queued.is_none()) {
+                state.batch.chat_usage.push(chat.turn_row(self.run(), self.inner.ports.clock.now()));
+            }
             state.batch.updates.push(end);
             state.batch.queued.extend(queued);
             state.batch.left.extend(placed.then_some(self.inner.key.id));
@@ -409,6 +419,15 @@ impl<T: EventWriter> Journal for RunWriter<T> {
             state.events.records(&row);
             state.batch.questions.extend(question_row(self.inner.key.id, &row));
             state.batch.outbox.extend(outbox_row(self.inner.key.id, &row));
+            if let (Some(chat), Some(spent)) = (&self.inner.chat, &row.spending) {
+                let step = Some((row.node.clone(), number(row.visit), number(row.attempt)));
+                state.batch.chat_usage.push(chat.usage_row(
+                    (self.run(), step),
+                    spent,
+                    self.inner.ports.clock.now(),
+                ));
+                state.has_spent = true;
+            }
             state.batch.steps.push(step_row(self.inner.key.id, row));
             state.receipts.push(done);
             // Nothing may depend on it for long, and yet it need not be done twice.

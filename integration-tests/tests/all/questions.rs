@@ -188,7 +188,7 @@ async fn an_answer_comes_the_next_day_after_a_restart() {
     let answered = t.while_time_passes(t.chat(&asked.submission(json!({"status": "skipped"})))).await;
     let told = events(&answered.text());
     assert_eq!(told[1]["item"]["status"], "skipped", "{}", answered.text());
-    assert_eq!(asked.shown(&t).await.last().unwrap(), "Kept.");
+    assert_eq!(asked.shown(&t).await.last().unwrap(), "Kept.", "{}", answered.text());
 }
 
 #[tokio::test]

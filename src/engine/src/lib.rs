@@ -36,7 +36,8 @@ pub use compile::{CredentialUse, check, check_all, compile, credentials};
 pub use diff::{diff, diff_config};
 pub use error::{NodeError, RunError};
 pub use execute::{
-    Activity, FilledInput, Idle, Life, Patch, Plan, RecordedStep, RunInfo, RunInput, execute, ports, refill,
+    Activity, AskingStep, FilledInput, Idle, Life, Patch, Plan, RecordedStep, RunInfo, RunInput, execute,
+    ports, refill,
 };
 pub use graph::parse::parse;
 pub use graph::{Case, END, EdgeSpec, Graph, NodeSpec, OnError, START, Target};

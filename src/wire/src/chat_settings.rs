@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::workflow::stated;
 
 /// Changes of a chat's settings.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct UpdateChatSettings {
@@ -25,6 +25,55 @@ pub struct UpdateChatSettings {
     /// The model that transcribes recordings; null: none.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "stated")]
     pub transcription: Option<Option<TranscriptionSettings>>,
+    /// What the models may use each day.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<ChatLimits>,
+}
+
+/// What the models of a chat may use each UTC day; null: no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ChatLimits {
+    /// Input and output tokens of one session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_tokens_per_day: Option<u64>,
+    /// US dollars of one session, by the price table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_usd_per_day: Option<f64>,
+    /// Input and output tokens of the workflow's chat.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_per_day: Option<u64>,
+    /// US dollars of the workflow's chat, by the price table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd_per_day: Option<f64>,
+}
+
+impl ChatLimits {
+    /// Whether anything is limited.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What the models of a chat have used on a day.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ChatUsageRecord {
+    /// The UTC day, `YYYY-MM-DD`.
+    pub day: String,
+    /// Sessions that used a model.
+    pub sessions: u64,
+    /// Turns and actions that used a model.
+    pub turns: u64,
+    /// Calls that a model answered.
+    pub calls: u64,
+    /// Tokens that the models read.
+    pub input_tokens: u64,
+    /// Tokens that the models wrote.
+    pub output_tokens: u64,
+    /// US dollars, of models with a price.
+    pub usd: f64,
 }
 
 /// The model that transcribes recordings.
@@ -77,7 +126,7 @@ impl BusyThread {
 }
 
 /// The settings of a workflow's chat.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChatSettings {
     /// Prompts to start with.
@@ -95,6 +144,9 @@ pub struct ChatSettings {
     /// The model that transcribes recordings, if there is one.
     #[serde(default)]
     pub transcription: Option<TranscriptionSettings>,
+    /// What the models may use each day.
+    #[serde(default)]
+    pub limits: ChatLimits,
 }
 
 const fn yes() -> bool {
@@ -109,6 +161,7 @@ impl Default for ChatSettings {
             busy: BusyThread::default(),
             uploads: true,
             transcription: None,
+            limits: ChatLimits::default(),
         }
     }
 }
@@ -136,7 +189,7 @@ pub struct PublicChat {
 
 impl From<ChatSettings> for PublicChat {
     fn from(settings: ChatSettings) -> Self {
-        let ChatSettings { start_prompts, models, busy, uploads, transcription } = settings;
+        let ChatSettings { start_prompts, models, busy, uploads, transcription, limits: _ } = settings;
         Self { start_prompts, models, busy, uploads, dictation: transcription.is_some() }
     }
 }

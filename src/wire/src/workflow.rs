@@ -24,7 +24,7 @@ pub struct CreateWorkflow {
 }
 
 /// `PUT /api/workflows/{ref}`: what is not said stays as it is.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct UpdateWorkflow {
@@ -56,7 +56,7 @@ pub(crate) fn stated<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(
 }
 
 /// A workflow's record.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkflowRecord {
     /// UUIDv7.
@@ -98,7 +98,7 @@ pub struct WorkflowRecord {
 }
 
 /// `GET /api/workflows/{ref}`: the record, and whether it can run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ShownWorkflow {
     /// The record.
@@ -289,7 +289,7 @@ pub struct PublishRequest {
 }
 
 /// Answer to publishing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Published {
     /// The workflow as it is now.

@@ -16,6 +16,7 @@ use super::start::TRIGGER;
 use crate::kinds;
 use crate::kinds::turn::{history_of, run_input};
 use crate::plans::LoadedVersion;
+use crate::run::budget::{ChatSession, session_of};
 use crate::run::drive::{ended_with, succeeded};
 use crate::run::kind::{Kind, KindRow, Outcome, Run};
 use crate::run::{End, RunPorts, whole};
@@ -31,6 +32,8 @@ pub(crate) struct Own {
     pub(super) widget: Option<Widget>,
     /// When the action was accepted. Its id may be older: it is that of the first request with its key.
     pub(super) accepted: DateTime<Utc>,
+    /// Whose limits its models have.
+    pub(super) session: Option<String>,
 }
 
 impl Kind for ActionRuns {
@@ -43,14 +46,25 @@ impl Kind for ActionRuns {
 
     fn own(&self, left: &LeftRun) -> Result<Own, String> {
         let thread = left.run.thread_id.ok_or("the action has no thread")?;
-        Ok(Own { thread, widget: None, accepted: left.run.created_at })
+        let session = session_of(left.run.options.as_deref());
+        Ok(Own { thread, widget: None, accepted: left.run.created_at, session })
+    }
+
+    fn chat_session(&self, run: &Run<Self>) -> Option<ChatSession> {
+        let session = run.own.session.clone()?;
+        Some(ChatSession { workflow: run.workflow, session })
     }
 
     fn fresh(&self, run: &Run<Self>) -> Option<Widget> {
         run.own.widget.clone()
     }
 
-    async fn told(&self, run: &Run<Self>, ports: &RunPorts) -> Result<(u64, Option<Widget>), StoreError> {
+    async fn told(
+        &self,
+        run: &Run<Self>,
+        _stopping: bool,
+        ports: &RunPorts,
+    ) -> Result<(u64, Option<Widget>), StoreError> {
         let action = run.inputs.get("action").unwrap_or(&Value::Null);
         let text = |name| action.get(name).and_then(Value::as_str);
         let widget = match (text("item_id").and_then(|id| ItemKey::parse(id).ok()), text("key")) {

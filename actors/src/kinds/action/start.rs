@@ -37,6 +37,8 @@ pub struct NewAction {
     pub action: ActionInput,
     /// Free data of the client.
     pub metadata: Map<String, Value>,
+    /// Whose limits its models have.
+    pub session: Option<String>,
 }
 
 /// Everything that an action's start stores.
@@ -60,7 +62,7 @@ pub(super) fn rows(new: NewAction, id: Uuid, now: DateTime<Utc>) -> (StartRows, 
             thread_id: Some(new.thread),
             stream_id: Some(id),
             inputs: inputs.to_string(),
-            options: None,
+            options: new.session.as_ref().map(|session| json!({"session": session}).to_string()),
             created_at: now,
         }],
         // Without the thread: only the service reads it.
@@ -87,7 +89,7 @@ pub(super) fn rows(new: NewAction, id: Uuid, now: DateTime<Utc>) -> (StartRows, 
         parked: 0,
         progress: Progress::New { next_seq: 1 },
         early: Mutex::default(),
-        own: Own { thread: new.thread, widget, accepted: now },
+        own: Own { thread: new.thread, widget, accepted: now, session: new.session },
     };
     (StartRows { workspace: new.workspace, stream: id, batch, events: None, queued: false }, run)
 }

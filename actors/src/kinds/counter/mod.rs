@@ -45,7 +45,12 @@ impl Kind for Counter {
         0
     }
 
-    async fn told(&self, run: &Run<Self>, ports: &RunPorts) -> Result<(u64, usize), StoreError> {
+    async fn told(
+        &self,
+        run: &Run<Self>,
+        _stopping: bool,
+        ports: &RunPorts,
+    ) -> Result<(u64, usize), StoreError> {
         let rows = ports.store.frames_after(run.stream, 0, 1_000).await?;
         let asked = rows.iter().map(|row| sse::data(&row.frames).count()).sum();
         Ok((rows.last().map_or(0, |row| row.last_seq), asked))

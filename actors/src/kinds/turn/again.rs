@@ -21,9 +21,9 @@ pub(super) struct Again {
 }
 
 impl Again {
-    /// What the run's row keeps of it, JSON.
-    pub(super) fn options(&self) -> String {
-        json!({"again": {"item": self.item.wire("msg"), "asked": self.asked.wire("msg")}}).to_string()
+    /// What the run's row keeps of it.
+    pub(super) fn options(&self) -> Value {
+        json!({"item": self.item.wire("msg"), "asked": self.asked.wire("msg")})
     }
 
     /// What a run's row says of it; nothing when the run answers a message for the first time.
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn what_is_kept_of_it_is_read_again() {
         let again = Again { item: ItemKey([1; 24]), asked: ItemKey([2; 24]), started: false };
-        let options = again.options();
+        let options = json!({"again": again.options()}).to_string();
         assert_eq!(Again::stored(Some(&options), false), Some(again));
         assert_eq!(Again::stored(Some(&options), true), Some(Again { started: true, ..again }));
         for other in [None, Some("{}"), Some("{"), Some(r#"{"again":{"item":"x"}}"#)] {

@@ -1,5 +1,6 @@
 //! Turns that end with a question, and the turns that continue them. Pure.
 
+use engine::Life;
 use kernel::ItemKey;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,13 +12,23 @@ use wire::sse;
 use super::sent::Sent;
 use crate::text::{json, stored_json};
 
+/// A run that has executed steps of a turn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct TurnLife {
+    /// Its first step.
+    step: u32,
+    run: Uuid,
+    /// The thread as it has read it; `None` if nothing reads it.
+    messages: Option<Vec<Value>>,
+}
+
 /// What a turn that ends with a question leaves to the turn that continues it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Left {
     /// What it has sent.
     pub(super) sent: Sent,
-    /// The runs that have executed its steps, each with its first one.
-    pub(super) lives: Vec<(u32, Uuid)>,
+    /// The runs that have executed its steps.
+    pub(super) lives: Vec<TurnLife>,
     /// The message that it answers.
     pub(super) message: Option<String>,
 }
@@ -25,21 +36,37 @@ pub(super) struct Left {
 /// What a turn that continues another one knows of it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Continued {
-    /// The runs that have executed the steps before, each with its first one.
-    pub(super) lives: Vec<(u32, Uuid)>,
+    /// The runs that have executed the steps before.
+    pub(super) lives: Vec<TurnLife>,
     /// The first step that is its own.
     pub(super) first_step: u32,
     /// Whether the turn before waits for nothing any more, so that nothing is left to do.
     pub(super) is_over: bool,
     /// Whether the questions are in the thread no more.
     pub(super) is_gone: bool,
+    /// Items that have an answer by now and are stored as pending ones.
+    pub(super) answered: Vec<(ItemKey, ThreadItem)>,
 }
 
 impl Continued {
-    /// The runs that have executed the steps, each with its first one, with the run that continues.
-    pub(super) fn lives_of(&self, run: Uuid) -> Vec<(u32, Uuid)> {
-        self.lives.iter().copied().chain([(self.first_step, run)]).collect()
+    /// The runs that have executed the steps, with the run that continues.
+    pub(super) fn lives_of(&self, run: Uuid) -> Vec<Life> {
+        let before = self
+            .lives
+            .iter()
+            .map(|life| Life { messages: life.messages.clone(), ..crate::run::life(life.step, life.run) });
+        before.chain([crate::run::life(self.first_step, run)]).collect()
     }
+}
+
+/// The runs that have executed the steps of a turn, for the run that continues it. `messages`: as this run has read the thread.
+pub(super) fn lives(continued: Option<&Continued>, run: Uuid, messages: Option<Vec<Value>>) -> Vec<TurnLife> {
+    let (mut lives, step) = match continued {
+        Some(before) => (before.lives.clone(), before.first_step),
+        None => (Vec::new(), 1),
+    };
+    lives.push(TurnLife { step, run, messages });
+    lives
 }
 
 impl Left {

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use kernel::{Clock, Ids, ItemKey, ThreadId};
+use serde_json::Value;
 use store::FoundItem;
 use store::batch::{
     ClosedQuestionsRow, ItemRow, QuestionItemRow, RemovedItemRow, ReplacedItemRow, ThreadChangeRow,
@@ -38,6 +39,10 @@ pub(crate) struct ChatEvents {
     continued: Option<Continued>,
     /// Whether a step has ended in this run.
     has_progressed: bool,
+    /// Whether this run has added an item.
+    has_added: bool,
+    /// As the turn has read the thread, if it may end with a question.
+    messages: Option<Vec<Value>>,
     dialect: Dialect,
     ids: Ids,
     clock: Arc<dyn Clock>,
@@ -86,6 +91,8 @@ impl ChatEvents {
             needs_reply: true,
             continued: None,
             has_progressed: false,
+            has_added: false,
+            messages: None,
             dialect,
             ids,
             clock,
@@ -205,6 +212,11 @@ impl ChatEvents {
         self.sent.written(id, item);
     }
 
+    /// Whether the current message says what the last one of the list does.
+    fn is_last_known_text(&self) -> bool {
+        self.message.as_ref().is_some_and(|message| self.sent.is_last_message(message.text()))
+    }
+
     /// Takes the current message back, whatever it says.
     pub(super) fn take_back(&mut self) {
         if let Some(message) = self.message.take()
@@ -263,6 +275,7 @@ impl ChatEvents {
     }
 
     fn insert(&mut self, id: ItemKey, key: Option<String>, content: String) {
+        self.has_added = true;
         let (thread_id, answers, run_id) = (self.thread, self.question, Some(self.run));
         self.rows.items.push(ItemRow { thread_id, id, content, answers, run_id, key });
     }

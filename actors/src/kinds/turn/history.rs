@@ -72,6 +72,8 @@ fn call_messages(item: &ThreadItem) -> Vec<Value> {
         Some(output) => output.to_string(),
         None => Value::Null.to_string(),
     };
+    // Endpoints refuse other characters in names of tools.
+    let name = name.replace(|letter: char| !letter.is_ascii_alphanumeric() && !"_-".contains(letter), "_");
     let output = output.get(..output.floor_char_boundary(CALL_OUTPUT)).unwrap_or_default();
     vec![
         json!({"role": "assistant", "content": "",

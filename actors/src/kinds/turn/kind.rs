@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
-use engine::RunInput;
-use kernel::ThreadId;
+use chrono::{DateTime, TimeDelta, Utc};
+use engine::{AskingStep, RunInput};
+use kernel::ItemKey;
 use serde_json::Value;
-use store::{FoundItem, LeftRun, OpenQuestion, StoreError, StoredRun};
+use store::{ContinuedTurn, FoundItem, LeftRun, OpenQuestion, QuestionKey, StoreError, StoredRun};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
-use wire::chat::ChatEvent;
+use wire::chat::{ChatEvent, ThreadItem};
 
 use super::again::Again;
 use super::continuing::{Continued, Left, continues};
@@ -20,17 +20,32 @@ use super::resume::{Resumed, fold};
 use super::{TRIGGER, Turn, TurnOf, Turns, ending, grace, order, refill};
 use crate::kinds;
 use crate::plans::LoadedVersion;
+use crate::run::budget::{ChatSession, session_of as session};
 use crate::run::kind::{Kind, KindRow, Outcome, Parking};
+use crate::run::waiting::Waits;
 use crate::run::{End, RunPorts, RunWriter};
+use crate::text::{json, stored_json};
 
 /// Stored commits that one query reads when a turn is resumed.
 const PAGE_ROWS: i64 = 1_000;
+
+/// What a turn changes when it starts to execute.
+pub(crate) struct Opening {
+    cut: Option<Cut>,
+    /// Items that an earlier life has sent, as they are stored.
+    items: Option<Vec<FoundItem>>,
+    /// The thread as the turn reads it, if the turn may end with a question.
+    messages: Option<Vec<Value>>,
+}
+
+/// When a turn continues that has ended with a question that is open no more, unless an answer has started its continuation.
+const SOON: TimeDelta = TimeDelta::seconds(5);
 
 impl Kind for Turns {
     type Own = Turn;
     type Told = Resumed;
     type Events = ChatEvents;
-    type Opening = (Option<Cut>, Option<Vec<FoundItem>>);
+    type Opening = Opening;
 
     const ROW: KindRow = kinds::TURN;
 
@@ -40,6 +55,7 @@ impl Kind for Turns {
             thread: run.thread_id.ok_or("the turn has no thread")?,
             dialect: left.dialect.ok_or("the turn's stream has no dialect")?,
             order: run.turn_order.unwrap_or(run.id),
+            session: session(run.options.as_deref()),
             continues: continues(run.options.as_deref()),
             again: Again::stored(run.options.as_deref(), run.started_at.is_some()),
             user_item: None,
@@ -51,7 +67,12 @@ impl Kind for Turns {
         Resumed { user_item: run.own.user_item, ..Resumed::default() }
     }
 
-    async fn told(&self, run: &TurnOf, ports: &RunPorts) -> Result<(u64, Resumed), StoreError> {
+    async fn told(
+        &self,
+        run: &TurnOf,
+        stopping: bool,
+        ports: &RunPorts,
+    ) -> Result<(u64, Resumed), StoreError> {
         let mut stored = Vec::new();
         loop {
             let seen = stored.last().map_or(0, |row: &store::StoredFrames| row.last_seq);
@@ -62,7 +83,7 @@ impl Kind for Turns {
             stored.extend(rows);
         }
         let before = match run.own.continues {
-            Some(turn) => take_over(run.id, run.own.thread, turn, ports).await?,
+            Some(turn) => take_over(run, turn, stopping, ports).await?,
             None => Resumed::default(),
         };
         let resumed = fold(before, &stored, run.own.thread, run.own.dialect);
@@ -94,14 +115,20 @@ impl Kind for Turns {
             return Ok(None);
         };
         if let Some(before) = &told.continued {
-            let lives = before.lives_of(run.id).into_iter();
-            input.lives = lives.map(|(step, run)| crate::run::life(step, run)).collect();
+            input.lives = before.lives_of(run.id);
         }
         let items = match told.last_seq {
             0 => None,
             _ => Some(ports.store.items_of_run(run.own.thread, run.id, &told.sent.ids()).await?),
         };
-        Ok(Some((input, (cut, items))))
+        let messages =
+            (version.plan.may_ask() && version.plan.reads_messages()).then(|| input.messages.clone());
+        Ok(Some((input, Opening { cut, items, messages })))
+    }
+
+    fn chat_session(&self, run: &TurnOf) -> Option<ChatSession> {
+        let session = run.own.session.clone()?;
+        Some(ChatSession { workflow: run.workflow, session })
     }
 
     fn events(&self, run: &TurnOf, told: Resumed, ports: &RunPorts) -> ChatEvents {
@@ -117,14 +144,17 @@ impl Kind for Turns {
         &self,
         run: &TurnOf,
         _version: &LoadedVersion,
-        (cut, items): Self::Opening,
+        Opening { cut, items, messages }: Opening,
         stopping: bool,
         writer: &RunWriter<ChatEvents>,
         ports: &RunPorts,
     ) {
-        if let Some(items) = items {
-            writer.with(|events| events.remember(items));
-        }
+        writer.with(|events| {
+            if let Some(items) = items {
+                events.remember(items);
+            }
+            events.begin_continuation(messages);
+        });
         // A retry that is stopped before it has started takes nothing more out.
         if let Some(cut) = cut.filter(|_| !stopping) {
             take_out(run, writer, ports, cut);
@@ -138,16 +168,25 @@ impl Kind for Turns {
     async fn parks(
         &self,
         run: &TurnOf,
-        due: Option<DateTime<Utc>>,
+        Waits { due, asking }: Waits,
         writer: &RunWriter<ChatEvents>,
         ports: &RunPorts,
     ) -> Result<Parking, StoreError> {
-        // Of an item's question the engine says no time: also one that has expired by now ends the turn.
-        let questions = ports.store.unanswered_questions(run.id).await?;
-        if questions.iter().any(|question| question.item.is_some()) {
-            return Ok(Parking::End(writer.with(|events| events.end_with(questions, due))));
+        if !asking.is_empty() {
+            // Those of attempts that were given up are asked no more; those that have expired by now are ended as items.
+            let (open, closed): (Vec<_>, Vec<_>) = ports
+                .store
+                .unanswered_questions(run.id)
+                .await?
+                .into_iter()
+                .filter(|question| question.item.is_some())
+                .partition(|question| asking.iter().any(|step| is_of(question, step)));
+            // What it waits for has been answered or has expired by now: the run that continues will find out.
+            let soon = open.is_empty().then(|| ports.clock.now() + SOON);
+            let due = due.into_iter().chain(soon).min();
+            return Ok(Parking::End(writer.with(|events| events.end_with(open, closed, due))));
         }
-        let text = waits_for(questions, due);
+        let text = waits_for(ports.store.open_questions(run.id).await?, due);
         writer.with(|events| {
             events.complete_open_items();
             events.event(ChatEvent::ProgressUpdate { text, icon: Some("clock".to_owned()) });
@@ -190,21 +229,55 @@ fn take_out(run: &TurnOf, writer: &RunWriter<ChatEvents>, ports: &RunPorts, cut:
     }
 }
 
-/// What the turn before has left to the run that continues it.
-async fn take_over(run: Uuid, thread: ThreadId, turn: Uuid, ports: &RunPorts) -> Result<Resumed, StoreError> {
-    let Some(taken) = ports.store.continue_turn(run, turn).await? else {
+/// What the turn before has left to the run that continues it. A run that is stopped before it has started leaves that to others.
+async fn take_over(
+    run: &TurnOf,
+    turn: Uuid,
+    stopping: bool,
+    ports: &RunPorts,
+) -> Result<Resumed, StoreError> {
+    let (store, thread) = (&ports.store, run.own.thread);
+    if stopping && store.sent_before(run.id).await?.is_none() {
+        return Ok(Resumed::default());
+    }
+    let Some(taken) = store.continue_turn(run.id, turn).await? else {
         let continued = Some(Continued { is_over: true, ..Continued::default() });
         return Ok(Resumed { continued, ..Resumed::default() });
     };
-    let left: Left = serde_json::from_str(&taken.sent)
+    let mut left: Left = serde_json::from_str(&taken.sent)
         .map_err(|error| StoreError::Corrupt(format!("what turn {} has sent: {error}", taken.run)))?;
-    let last = ports.store.last_step(taken.run).await?.and_then(|last| u32::try_from(last).ok());
-    let asked = ports.store.items_named(thread, &taken.items).await?;
-    let is_gone = asked.is_empty() && !taken.items.is_empty();
+    if taken.is_first {
+        // What other turns have made of its items meanwhile, readers know from these turns.
+        left.sent.remember(store.items_of_run(thread, taken.run, &left.sent.ids()).await?);
+        store.set_turn_sent(taken.run, &json(&left)).await?;
+    }
+    let last = store.last_step(taken.run).await?.and_then(|last| u32::try_from(last).ok());
+    let keys: Vec<ItemKey> = taken.items.iter().map(|item| item.id).collect();
+    let asked = store.items_named(thread, &keys).await?;
+    let is_gone = asked.is_empty() && !keys.is_empty();
     let user_item = left.message();
-    let (lives, first_step) = (left.lives, last.unwrap_or_default().saturating_add(1));
-    let continued = Some(Continued { lives, first_step, is_over: false, is_gone });
+    let first_step = last.unwrap_or_default().saturating_add(1);
+    let answered = answered_items(&taken, asked);
+    let continued = Some(Continued { lives: left.lives, first_step, is_over: false, is_gone, answered });
     Ok(Resumed { sent: left.sent, user_item, continued, ..Resumed::default() })
+}
+
+/// Items that are still pending though their questions have answers: an answer may come in the moment in which a turn ends.
+fn answered_items(taken: &ContinuedTurn, asked: Vec<ThreadItem>) -> Vec<(ItemKey, ThreadItem)> {
+    let answered = |item: ThreadItem| {
+        let key = ItemKey::parse(item.id()).ok()?;
+        let answer = taken.items.iter().find(|asked| asked.id == key)?.answer.as_deref()?;
+        let body = item.body.answered(stored_json(answer).ok()?).ok()??.body;
+        Some((key, ThreadItem { body, ..item }))
+    };
+    asked.into_iter().filter_map(answered).collect()
+}
+
+fn is_of(question: &OpenQuestion, step: &AskingStep) -> bool {
+    let QuestionKey { node, visit, attempt, .. } = &question.step;
+    *node == step.node
+        && u32::try_from(*visit).is_ok_and(|visit| visit == step.visit)
+        && u32::try_from(*attempt).is_ok_and(|attempt| attempt == step.attempt)
 }
 
 /// What a parked turn waits for, for its readers.

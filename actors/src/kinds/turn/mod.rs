@@ -50,6 +50,8 @@ pub(crate) struct Turn {
     order: Uuid,
     /// The message that it answers again, if it answers no new one.
     again: Option<Again>,
+    /// Whose limits its models have.
+    session: Option<String>,
     /// The run whose turn it continues with an answer.
     continues: Option<Uuid>,
     /// The user's message of a new turn.

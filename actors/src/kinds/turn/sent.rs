@@ -192,6 +192,12 @@ impl Sent {
         matches!(entry, Entry::Stale(_)) || self.entries.iter().skip(at + 1).any(same)
     }
 
+    /// Whether the next entry is the last one, of a message with this text.
+    pub(super) fn is_last_message(&self, text: &str) -> bool {
+        let rest = self.entries.get(self.at..).unwrap_or_default();
+        matches!(rest, [entry] if entry.state().and_then(ItemBody::text).is_some_and(|known| known == text))
+    }
+
     pub(super) fn is_produced(&self) -> bool {
         self.at >= self.entries.len()
     }

@@ -33,7 +33,12 @@ impl Kind for WorkflowRuns {
 
     fn fresh(&self, _run: &Run<Self>) {}
 
-    async fn told(&self, run: &Run<Self>, ports: &RunPorts) -> Result<(u64, ()), StoreError> {
+    async fn told(
+        &self,
+        run: &Run<Self>,
+        _stopping: bool,
+        ports: &RunPorts,
+    ) -> Result<(u64, ()), StoreError> {
         Ok((ports.store.last_seq(run.id).await?, ()))
     }
 

@@ -183,6 +183,7 @@ impl Instance {
             attachments: Vec::new(),
             metadata: Map::new(),
             dialect: Dialect::Interface,
+            session: None,
             idempotency: None,
         }
     }

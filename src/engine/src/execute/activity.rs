@@ -21,11 +21,30 @@ pub struct Activity {
 #[derive(Debug, Default)]
 struct State {
     busy: i64,
-    /// Until when each waiting task waits; `None`: for a person.
-    waits: BTreeMap<u64, Option<DateTime<Utc>>>,
+    /// What each waiting task waits for.
+    waits: BTreeMap<u64, Wait>,
     /// Limits of what is under way: whatever waits inside is not waited for any longer.
     bounds: BTreeMap<u64, DateTime<Utc>>,
     changes: u64,
+}
+
+#[derive(Debug)]
+struct Wait {
+    /// Until when; `None`: for a person.
+    until: Option<DateTime<Utc>>,
+    /// The question of an item that it waits for.
+    asks: Option<AskingStep>,
+}
+
+/// An attempt that waits for the answer to the question of an item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskingStep {
+    /// The node's name in the journal.
+    pub node: String,
+    /// Which visit, from 1.
+    pub visit: u32,
+    /// Which attempt, from 1.
+    pub attempt: u32,
 }
 
 /// A run of which nothing is at work.
@@ -45,8 +64,14 @@ impl Activity {
         if state.busy > 0 || state.waits.is_empty() {
             return None;
         }
-        let due = state.waits.values().filter_map(Option::as_ref).chain(state.bounds.values());
+        let due = state.waits.values().filter_map(|wait| wait.until.as_ref()).chain(state.bounds.values());
         Some(Idle { until: due.min().copied(), changes: state.changes })
+    }
+
+    /// The attempts that wait for answers to questions of items.
+    #[must_use]
+    pub fn asking(&self) -> Vec<AskingStep> {
+        self.state.lock().waits.values().filter_map(|wait| wait.asks.clone()).collect()
     }
 
     /// Ends when something has changed since this was called or polled last.
@@ -76,11 +101,20 @@ impl Activity {
 
     /// The task at work only waits, until then at the latest.
     pub(super) fn waits(&self, until: Option<DateTime<Utc>>) -> Waiting<'_> {
+        self.waits_for(until, None)
+    }
+
+    /// The task at work only waits for the answer to the question of an item.
+    pub(super) fn asks(&self, step: AskingStep) -> Waiting<'_> {
+        self.waits_for(None, Some(step))
+    }
+
+    fn waits_for(&self, until: Option<DateTime<Utc>>, asks: Option<AskingStep>) -> Waiting<'_> {
         let lent = self.lent();
         let mut key = 0;
         self.change(|state| {
             key = state.changes;
-            state.waits.insert(key, until);
+            state.waits.insert(key, Wait { until, asks });
         });
         Waiting { _lent: lent, _entry: Entry { activity: self, key, bound: false } }
     }
@@ -125,10 +159,10 @@ impl Drop for Entry<'_> {
     fn drop(&mut self) {
         self.activity.change(|state| {
             if self.bound {
-                state.bounds.remove(&self.key)
+                state.bounds.remove(&self.key);
             } else {
-                state.waits.remove(&self.key).flatten()
-            };
+                state.waits.remove(&self.key);
+            }
         });
     }
 }

@@ -209,6 +209,7 @@ impl Visit<'_> {
             started_at: self.env.ports.clock.now(),
             note: None,
             question: None,
+            spending: None,
             delivery: None,
             outcome: StepOutcome::Started,
         }
@@ -232,6 +233,7 @@ impl Visit<'_> {
             note: record.note.clone(),
             delivery: Mutex::default(),
             usage: Mutex::default(),
+            spending: Mutex::default(),
             finished: self.finished.as_ref(),
         }
     }
@@ -345,6 +347,7 @@ impl Visit<'_> {
         } else {
             running.await
         };
+        record.spending = Some(*call.spending.lock()).filter(|spending| spending.calls > 0);
         let result = match result {
             Err(Failure::Failed(mut error)) => {
                 error.usage = call.usage.lock().take();

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use wire::ErrorCode;
 use wire::chat::ItemBody;
 
-use super::activity::Place;
+use super::activity::{AskingStep, Place, Waiting};
 use super::attachments::Attachments;
 use super::delivery::Delivery;
 use super::frame::{Env, Frame};
@@ -21,6 +21,7 @@ use super::ports::{
     StepKey, ThreadChange, Workflows,
 };
 use super::reuse::Finished;
+use super::spending::{Reserved, Spending};
 use super::{Failure, RunInfo, RunInput, Stop, steps};
 use crate::redact::Redactor;
 use crate::{NodeError, RunError};
@@ -55,6 +56,8 @@ pub(crate) struct Call<'a> {
     pub(super) delivery: Mutex<Option<Delivery>>,
     /// Tokens of the models' answers so far, as results have it.
     pub(super) usage: Mutex<Option<Value>>,
+    /// What this attempt itself has used of models.
+    pub(super) spending: Mutex<Spending>,
     /// Kept for the next attempt, if there may be one.
     pub(super) finished: Option<&'a Finished>,
 }
@@ -118,6 +121,16 @@ impl Call<'_> {
         *self.usage.lock() = Some(usage);
     }
 
+    /// Reserves what a call of a model may use.
+    ///
+    /// # Errors
+    /// `chat.budget.session` or `chat.budget.workflow` if that exceeds a limit.
+    pub(crate) async fn reserve(&self, expected: Spending) -> Result<Reserved<'_>, NodeError> {
+        let budget = self.env.ports.budget;
+        let budget = budget.reserve(&expected).await?.then_some(budget);
+        Ok(Reserved { budget, expected, used: Spending::default(), sum: &self.spending })
+    }
+
     /// The node's name in the journal.
     pub(crate) fn path(&self) -> &str {
         self.path
@@ -125,7 +138,8 @@ impl Call<'_> {
 
     /// The same for every attempt of this visit, and for no other.
     pub(crate) fn idempotency_key(&self) -> String {
-        format!("{}-{}-{}", self.frame.input.run.id, self.path, self.visit)
+        let run = self.frame.input.run_of(self.step).unwrap_or(&self.frame.input.run.id);
+        format!("{run}-{}-{}", self.path, self.visit)
     }
 
     /// Held while the node works where it has lent its place to what runs inside of it.
@@ -144,7 +158,15 @@ impl Call<'_> {
     /// What a person answers to the question that was recorded with the start of this attempt; `None` without an answer
     /// by then. The run may be dropped meanwhile, as in [`Self::wait_until`].
     pub(crate) async fn answer(&self, until: Option<DateTime<Utc>>) -> Result<Option<Answer>, Failure> {
-        self.waits_for_answer(until, until).await
+        let waits = || self.env.ports.activity.waits(until);
+        self.wait_for_answer(waits, until).await
+    }
+
+    /// The answer, if it is there. The run is at work until that is known: else a slow database would make it idle.
+    async fn stored_answer(&self) -> Result<Option<Answer>, Failure> {
+        let step = StepKey { node: self.path, visit: self.visit, attempt: self.attempt };
+        let stored = self.env.ports.answers.stored(step).await;
+        stored.map_err(|error| Failure::Lost(error.to_string()))
     }
 
     /// As [`Self::answer`], to a question that an item of the chat asks. In a thread the turn ends with the item, however soon the
@@ -155,19 +177,40 @@ impl Call<'_> {
     ) -> Result<Option<Answer>, Failure> {
         // What follows is another message, also if the answer is there already.
         self.new_message().await;
-        self.waits_for_answer(until.filter(|_| !self.is_in_thread()), until).await
+        let activity = self.env.ports.activity;
+        let asks = || {
+            let node = self.path.to_owned();
+            activity.asks(AskingStep { node, visit: self.visit, attempt: self.attempt })
+        };
+        if self.is_in_thread() {
+            self.wait_for_answer(asks, until).await
+        } else {
+            self.wait_for_answer(|| activity.waits(until), until).await
+        }
     }
 
-    /// `idle`: until when the run is idle.
-    async fn waits_for_answer(
-        &self,
-        idle: Option<DateTime<Utc>>,
+    /// `waits`: the run is idle while that is held, but not while the database is asked for the answer.
+    async fn wait_for_answer<'a>(
+        &'a self,
+        waits: impl FnOnce() -> Waiting<'a>,
         until: Option<DateTime<Utc>>,
     ) -> Result<Option<Answer>, Failure> {
         let ports = self.env.ports;
-        let _waits = ports.activity.waits(idle);
+        if let Some(answer) = self.stored_answer().await? {
+            return Ok(Some(answer));
+        }
+        if until.is_some_and(|until| until <= ports.clock.now()) {
+            return Ok(None);
+        }
         let step = StepKey { node: self.path, visit: self.visit, attempt: self.attempt };
-        ask(ports, step, until).await
+        let waits = waits();
+        let answer = ask(ports, step, until).await?;
+        drop(waits);
+        match answer {
+            Some(answer) => Ok(Some(answer)),
+            // An answer that came in time counts, however late the run resumes.
+            None => self.stored_answer().await,
+        }
     }
 
     /// Appends to the turn's message.
@@ -278,14 +321,14 @@ impl Call<'_> {
             halt: self.halt.child_token(),
             input: RunInput {
                 inputs,
-                messages: outer.messages.clone(),
+                messages: outer.messages_at(self.step).to_vec(),
                 config: (*workflow.config).clone(),
                 run: RunInfo {
                     workflow_id: workflow.workflow.clone(),
                     trigger: "workflow".to_owned(),
                     ..outer.run.clone()
                 },
-                lives: outer.lives.clone(),
+                lives: outer.lives_without_messages(),
                 deadline: None,
                 patch: None,
             },
@@ -300,7 +343,7 @@ impl Call<'_> {
     }
 }
 
-/// Waits for the answer to a question that is recorded.
+/// Waits for the answer to a question that is recorded; `None` if it does not come by then.
 pub(super) async fn ask(
     ports: Ports<'_>,
     step: StepKey<'_>,
@@ -321,8 +364,7 @@ pub(super) async fn ask(
             Ok(answer) => Ok(Some(answer)),
             Err(error) => Err(Failure::Lost(error.to_string())),
         },
-        // An answer that came in time counts, however late the run resumes.
-        () = expired => ports.answers.stored(step).await.map_err(|error| Failure::Lost(error.to_string())),
+        () = expired => Ok(None),
     }
 }
 

@@ -19,6 +19,7 @@ mod recorded;
 mod refill;
 mod reuse;
 mod scope;
+mod spending;
 mod steps;
 mod unknown;
 
@@ -28,7 +29,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use wire::ErrorCode;
 
-pub use activity::{Activity, Idle};
+pub use activity::{Activity, AskingStep, Idle};
 pub(crate) use call::Call;
 pub use delivery::{Delivery, Mail};
 pub(crate) use nested::Nested;
@@ -39,6 +40,7 @@ pub use plan::Plan;
 pub(crate) use plan::{Destination, PlanEdge, PlanNode, PlanTarget};
 pub use recorded::RecordedStep;
 pub use refill::{FilledInput, refill};
+pub(crate) use spending::Spending;
 
 use crate::execute::ports::Ports;
 use crate::redact::Redactor;
@@ -75,9 +77,21 @@ pub struct Life {
     pub run: String,
     /// When it was accepted.
     pub accepted_at: DateTime<Utc>,
+    /// The thread as this run has read it; `None`: as [`RunInput::messages`].
+    pub messages: Option<Vec<Value>>,
 }
 
 impl RunInput {
+    /// The thread as the templates of a super-step read it.
+    pub(crate) fn messages_at(&self, step: u32) -> &[Value] {
+        self.life(step).and_then(|life| life.messages.as_deref()).unwrap_or(&self.messages)
+    }
+
+    /// The runs for the frame of a sub-workflow, which reads the thread once.
+    pub(crate) fn lives_without_messages(&self) -> Vec<Life> {
+        self.lives.iter().map(|life| Life { messages: None, ..life.clone() }).collect()
+    }
+
     /// The run that has executed a super-step.
     pub(crate) fn life(&self, step: u32) -> Option<&Life> {
         self.lives.iter().rev().find(|life| life.step <= step).or(self.lives.first())

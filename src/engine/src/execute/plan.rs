@@ -33,6 +33,18 @@ impl Plan {
         self.reads_messages
     }
 
+    /// Whether a node may end a turn of a chat with a question, itself or inside.
+    #[must_use]
+    pub fn may_ask(&self) -> bool {
+        self.nodes.iter().any(|node| matches!(node.effect, Effect::Wait | Effect::Nested))
+    }
+
+    /// Whether a node may call a model, itself or inside.
+    #[must_use]
+    pub fn may_use_models(&self) -> bool {
+        self.nodes.iter().any(|node| matches!(node.effect, Effect::Model | Effect::Nested))
+    }
+
     /// Whether a template or a condition names `inputs.action`, or `inputs` as a whole.
     #[must_use]
     pub fn reads_action(&self) -> bool {

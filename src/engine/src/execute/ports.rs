@@ -15,6 +15,7 @@ pub use net::{Client as Outbound, Host};
 
 pub use super::attachments::{AttachedFile, Attachments, Look, NoAttachments, Room, attachment_not_found};
 use super::delivery::Delivery;
+pub use super::spending::{Budget, NoBudget, Spending};
 use crate::cache::Cache;
 use crate::search::{ChunkPlace, IndexedChunk, Ranked};
 use crate::{Activity, NodeError, Plan};
@@ -33,6 +34,8 @@ pub struct Ports<'a> {
     pub random: &'a dyn Random,
     /// Language models.
     pub models: &'a Models,
+    /// What they may use.
+    pub budget: &'a dyn Budget,
     /// Where code of users runs.
     pub sandbox: &'a Sandbox,
     /// Other workflows.
@@ -77,6 +80,8 @@ pub struct StepRecord {
     pub note: Option<Value>,
     /// What a person is asked for, of an attempt that waits for an answer.
     pub question: Option<Question>,
+    /// What the attempt itself has used of models, without what ran inside of it.
+    pub spending: Option<Spending>,
     /// What is to be sent once the row is durable, and only then: both are committed together.
     pub delivery: Option<Delivery>,
     /// How it ended.
@@ -313,10 +318,7 @@ pub trait Answers: Send + Sync {
     /// [`JournalError`] when it will never be known here.
     async fn answer(&self, step: StepKey<'_>) -> Result<Answer, JournalError>;
 
-    /// The answer, if it is there.
-    ///
-    /// # Errors
-    /// [`JournalError`] when it will never be known here.
+    /// The answer, if it is there. Errors as [`Self::answer`].
     async fn stored(&self, step: StepKey<'_>) -> Result<Option<Answer>, JournalError>;
 }
 

@@ -42,9 +42,10 @@ struct Held {
 impl Scope {
     pub(super) fn new(plan: &Plan, frame: &Frame) -> Self {
         let input = &frame.input;
+        let messages = input.messages_at(frame.step.unwrap_or(1));
         let fixed = BTreeMap::from([
             ("inputs", View::from(Serde(&input.inputs))),
-            ("messages", View::from(Serde(&input.messages))),
+            ("messages", View::from(Serde(messages))),
             ("run", View::from(Serde(&input.run))),
         ]);
         let held = |channel: &Channel| {
@@ -52,9 +53,15 @@ impl Scope {
             Held { channel, view: View::from(Serde(&value)), value }
         };
         let channels = plan.channels.iter().map(held).collect();
-        let bytes = size(frame.inputs()) + input.messages.iter().map(size).sum::<usize>();
+        let bytes = size(frame.inputs()) + messages.iter().map(size).sum::<usize>();
         let (config, prompts) = (View::from(Serde(&input.config)), live_prompts(&input.config));
         Self { fixed, config, prompts, results: BTreeMap::new(), channels, bytes, now: frame.now }
+    }
+
+    /// The thread as the steps from here on read it.
+    pub(super) fn set_messages(&mut self, messages: &[Value]) {
+        self.bytes += messages.iter().map(size).sum::<usize>();
+        self.fixed.insert("messages", View::from(Serde(messages)));
     }
 
     pub(super) fn now(&self) -> DateTime<Utc> {

@@ -104,11 +104,15 @@ impl Execution<'_> {
         self.output().await
     }
 
-    /// Moves the clock of the outermost graph forward where this run continues from the steps of another.
+    /// Where this run continues from the steps of another, moves the clock of the outermost graph forward, and reads the thread as it
+    /// is by then.
     fn begin_life(&mut self, number: u32) {
-        let lives = self.frame.input.lives.iter();
-        for life in lives.filter(|life| self.frame.step.is_none() && life.step == number) {
+        let input = &self.frame.input;
+        for life in input.lives.iter().filter(|life| self.frame.step.is_none() && life.step == number) {
             self.scope.ended(life.accepted_at);
+            if number > 1 && input.lives.iter().any(|life| life.messages.is_some()) {
+                self.scope.set_messages(input.messages_at(number));
+            }
         }
     }
 

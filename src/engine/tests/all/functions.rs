@@ -119,7 +119,7 @@ async fn steps_that_a_run_repeats_keep_their_clock_and_their_identifiers() {
     let later = noon() + chrono::TimeDelta::days(2);
     let mut again = World::new().recorded(rows.into_iter().filter(|row| row.node != "three").collect());
     again.clock.advance(Duration::from_secs(2 * 86_400));
-    again.lives.push(Life { step: 3, run: "run_2".into(), accepted_at: later });
+    again.lives.push(Life { step: 3, run: "run_2".into(), accepted_at: later, messages: None });
     let ended = again.run(&repeated).await.unwrap();
     for node in ["one", "two"] {
         assert_eq!(ended[0][node], whole[0][node]);

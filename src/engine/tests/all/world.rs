@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use engine::ports::{Ports, StepOutcome, StepRecord};
+use engine::ports::{NoBudget, Ports, StepOutcome, StepRecord};
 use engine::{
     Activity, Cache, Life, Patch, Plan, RecordedStep, RunError, RunInfo, RunInput, execute, refill,
 };
@@ -74,7 +74,7 @@ impl World {
             attachments: MemoryAttachments::default(),
             allow: Vec::new(),
             cache: Cache::default(),
-            lives: vec![Life { step: 1, run: "run_1".into(), accepted_at: noon() }],
+            lives: vec![Life { step: 1, run: "run_1".into(), accepted_at: noon(), messages: None }],
             deadline: None,
             patch: None,
             answers: Arc::default(),
@@ -243,6 +243,7 @@ impl Parts {
             clock,
             random,
             models: &self.models,
+            budget: &NoBudget,
             sandbox: &self.sandbox,
             workflows: &self.workflows,
             credentials: &self.credentials,

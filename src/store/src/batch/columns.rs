@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::Batch;
 use super::tables::{
-    Blobs, Chunks, ClosedQuestions, Copies, Cuts, Events, INLINE_RESULT, Items, Latest, Outbox,
+    Blobs, ChatUsage, Chunks, ClosedQuestions, Copies, Cuts, Events, INLINE_RESULT, Items, Latest, Outbox,
     QuestionItems, Questions, Queued, RemovedItemRow, RemovedItems, ReplacedItemRow, ReplacedItems, Runs,
     StepRow, Steps, Streams, ThreadChangeRow, ThreadChanges, Threads, TurnsSent, Updates,
 };
@@ -34,6 +34,7 @@ pub(super) struct Columns<'a> {
     pub(super) turns_sent: TurnsSent<'a>,
     pub(super) closed_questions: ClosedQuestions<'a>,
     pub(super) queued: Queued<'a>,
+    pub(super) chat_usage: ChatUsage<'a>,
     pub(super) left: Vec<Uuid>,
     pub(super) contained: Vec<Uuid>,
     /// The thread of each.
@@ -57,6 +58,7 @@ impl<'a> Columns<'a> {
             batch.turns_sent.iter().for_each(|row| columns.turns_sent.push(row));
             batch.queued.iter().for_each(|row| columns.queued.push(row));
             batch.events.iter().for_each(|row| columns.events.push(row));
+            batch.chat_usage.iter().for_each(|row| columns.chat_usage.push(row));
             columns.left.extend(&batch.left);
             columns.contained.extend(batch.contained.iter().map(|row| row.attachment));
             columns.contained_in.extend(batch.contained.iter().map(|row| row.thread_id.0));

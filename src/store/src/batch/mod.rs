@@ -15,9 +15,9 @@ use uuid::Uuid;
 
 pub use connection::{LaneConnection, LaneError};
 pub use tables::{
-    ClosedQuestionsRow, ContainedRow, CopyRow, CutRow, EventsRow, INLINE_RESULT, ItemRow, OutboxRow,
-    QuestionItemRow, QuestionRow, QueueRow, RemovedItemRow, ReplacedItemRow, RunRow, RunUpdate, StepRow,
-    StreamRow, ThreadChangeRow, ThreadRow, TurnSentRow,
+    ChatUsageRow, ClosedQuestionsRow, ContainedRow, CopyRow, CutRow, EventsRow, INLINE_RESULT, ItemRow,
+    OutboxRow, QuestionItemRow, QuestionRow, QueueRow, RemovedItemRow, ReplacedItemRow, RunRow, RunUpdate,
+    StepRow, StreamRow, ThreadChangeRow, ThreadRow, TurnSentRow,
 };
 
 /// Declares the rows of a batch.
@@ -81,6 +81,8 @@ batch! {
     turns_sent: TurnSentRow,
     /// Runs that go into the queue.
     queued: QueueRow,
+    /// What models have used.
+    chat_usage: ChatUsageRow,
     /// Runs that give back their place among the runs of their workflow; each with its [`RunUpdate`].
     left: Uuid,
     /// Events.

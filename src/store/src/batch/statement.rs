@@ -9,7 +9,8 @@ use uuid::Uuid;
 
 use super::columns::Columns;
 use super::tables::{
-    Chunks, ClosedQuestions, Copies, Items, Queued, RemovedItems, ReplacedItems, ThreadChanges, Updates,
+    ChatUsage, Chunks, ClosedQuestions, Copies, Items, Queued, RemovedItems, ReplacedItems, ThreadChanges,
+    Updates,
 };
 use crate::system::partitions::partition_name;
 
@@ -52,7 +53,10 @@ impl QueryFragment<Pg> for Commit<'_> {
         out.push_sql(" FOR SHARE)");
         let skip = self.again.then_some("DO NOTHING");
         // The queue and the places follow what becomes of the runs.
-        let returning = if queued.is_empty() && left.is_empty() { "" } else { " RETURNING runs.id" };
+        let usage = &self.columns.chat_usage;
+        let follows = !queued.is_empty() || !left.is_empty() || !usage.is_empty();
+        let returning = if follows { " RETURNING runs.id" } else { "" };
+        let steps_returning = if usage.is_empty() { "" } else { " RETURNING run_id, node, visit, attempt" };
         threads.insert(out, None, skip, "")?;
         self.known(out)?;
         self.added_items(out)?;
@@ -61,7 +65,7 @@ impl QueryFragment<Pg> for Commit<'_> {
         cuts.insert(out, None, skip, "")?;
         runs.insert(out, None, skip, returning)?;
         streams.insert(out, None, skip, "")?;
-        steps.insert(out, None, self.again.then_some(STEP_AGAIN), "")?;
+        steps.insert(out, None, self.again.then_some(STEP_AGAIN), steps_returning)?;
         self.copies(out)?;
         // A step that another instance has executed again leaves the same row.
         outbox.insert(out, None, Some("DO NOTHING"), "")?;
@@ -75,6 +79,7 @@ impl QueryFragment<Pg> for Commit<'_> {
         self.columns.turns_sent.insert(out, None, skip, "")?;
         self.closed_questions(out)?;
         self.queued(out)?;
+        self.chat_usage(out)?;
         if !left.is_empty() && !updates.is_empty() {
             out.push_sql(", put_left AS (DELETE FROM run_places WHERE run_id = ANY(");
             out.push_bind_param::<Array<SqlUuid>, _>(left)?;
@@ -251,6 +256,42 @@ impl Commit<'_> {
         Ok(())
     }
 
+    /// Counts with the first row of its step, or with the end of its run: what is sent again counts no second time.
+    fn chat_usage<'b>(&'b self, out: &mut AstPass<'_, 'b, Pg>) -> QueryResult<()> {
+        let Columns { chat_usage, steps, runs, updates, .. } = &self.columns;
+        if chat_usage.is_empty() {
+            return Ok(());
+        }
+        out.push_sql(
+            ", put_chat_usage AS (INSERT INTO chat_usage (day, workflow_id, session, writer_id, turns, calls, input_tokens, \
+             output_tokens, usd) SELECT t.day, t.workflow_id, t.session, fence.writer_id, sum(t.turns), sum(t.calls), \
+             sum(t.input_tokens), sum(t.output_tokens), sum(t.usd) FROM fence, ",
+        );
+        chat_usage.values(out)?;
+        names(out, ChatUsage::NAMES);
+        out.push_sql(" WHERE false");
+        if !steps.is_empty() {
+            out.push_sql(
+                " OR (t.run_id, t.node, t.visit, t.attempt) IN (SELECT run_id, node, visit, attempt FROM put_Steps)",
+            );
+        }
+        for (table, is_empty) in [("put_Runs", runs.is_empty()), ("put_updates", updates.is_empty())] {
+            if !is_empty {
+                out.push_sql(" OR t.node IS NULL AND t.run_id IN (SELECT id FROM ");
+                out.push_sql(table);
+                out.push_sql(")");
+            }
+        }
+        // Lanes lock rows in the same order.
+        out.push_sql(
+            " GROUP BY 1, 2, 3, 4 ORDER BY 2, 1, 3 ON CONFLICT (workflow_id, day, session, writer_id) DO UPDATE SET \
+             turns = chat_usage.turns + excluded.turns, calls = chat_usage.calls + excluded.calls, \
+             input_tokens = chat_usage.input_tokens + excluded.input_tokens, \
+             output_tokens = chat_usage.output_tokens + excluded.output_tokens, usd = chat_usage.usd + excluded.usd)",
+        );
+        Ok(())
+    }
+
     fn closed_questions<'b>(&'b self, out: &mut AstPass<'_, 'b, Pg>) -> QueryResult<()> {
         let closed = &self.columns.closed_questions;
         if closed.is_empty() {
@@ -259,7 +300,10 @@ impl Commit<'_> {
         out.push_sql(", put_closed AS (UPDATE run_questions q SET expires_at = t.at FROM fence, ");
         closed.values(out)?;
         names(out, ClosedQuestions::NAMES);
-        out.push_sql(" WHERE q.run_id = t.run_id AND q.item IS NOT NULL AND q.answered_at IS NULL)");
+        out.push_sql(
+            " WHERE q.run_id = t.run_id AND q.item IS NOT NULL AND q.answered_at IS NULL AND (t.node IS NULL \
+             OR (q.node, q.visit, q.attempt) = (t.node, t.visit, t.attempt)))",
+        );
         Ok(())
     }
 

@@ -5,7 +5,7 @@
 
 use chrono::{DateTime, NaiveDate, Utc};
 use diesel::prelude::*;
-use diesel::sql_types::{Array, BigInt, Bytea, Date, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid};
+use diesel::sql_types::{BigInt, Bytea, Date, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid};
 use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
 use kernel::{ItemKey, ThreadId};
 use uuid::Uuid;
@@ -49,7 +49,18 @@ pub struct ContinuedTurn {
     /// What it had sent, JSON.
     pub sent: String,
     /// The items of its questions.
-    pub items: Vec<ItemKey>,
+    pub items: Vec<AskedItem>,
+    /// Whether the run was given the turn only now.
+    pub is_first: bool,
+}
+
+/// The item of a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskedItem {
+    /// The item.
+    pub id: ItemKey,
+    /// The answer, if there is one, JSON.
+    pub answer: Option<String>,
 }
 
 #[derive(QueryableByName)]
@@ -61,9 +72,21 @@ pub(super) struct Taken {
 }
 
 #[derive(QueryableByName)]
-struct ItemId {
+struct Before {
+    #[diesel(sql_type = SqlUuid)]
+    run_id: Uuid,
+    #[diesel(sql_type = Text)]
+    sent: String,
+    #[diesel(sql_type = Nullable<SqlUuid>)]
+    continued_by: Option<Uuid>,
+}
+
+#[derive(QueryableByName)]
+struct Asked {
     #[diesel(sql_type = Bytea)]
     item_id: Vec<u8>,
+    #[diesel(sql_type = Nullable<Text>)]
+    answer: Option<String>,
 }
 
 impl Store {
@@ -76,6 +99,19 @@ impl Store {
     pub async fn continue_turn(&self, run: Uuid, turn: Uuid) -> Result<Option<ContinuedTurn>, StoreError> {
         let mut connection = self.connection().await?;
         connection.transaction(async |connection| take_over(connection, run, turn).await).await
+    }
+
+    /// Stores what a turn has sent as it is by now.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn set_turn_sent(&self, run: Uuid, sent: &str) -> Result<(), StoreError> {
+        diesel::sql_query("UPDATE turns_sent SET sent = $2 WHERE run_id = $1")
+            .bind::<SqlUuid, _>(run)
+            .bind::<Text, _>(sent)
+            .execute(&mut *self.connection().await?)
+            .await?;
+        Ok(())
     }
 
     /// The run that continues the turn of this run now: itself, if no other does.
@@ -159,32 +195,51 @@ async fn take_over(
     run: Uuid,
     mut turn: Uuid,
 ) -> Result<Option<ContinuedTurn>, StoreError> {
+    let known: Option<Before> = diesel::sql_query(
+        "SELECT run_id, sent, continued_by FROM turns_sent WHERE continued_by = $1 FOR UPDATE",
+    )
+    .bind::<SqlUuid, _>(run)
+    .get_result(connection)
+    .await
+    .optional()?;
+    if let Some(Before { run_id, sent, .. }) = known {
+        let items = asked_items(connection, run).await?;
+        return Ok(Some(ContinuedTurn { run: run_id, sent, items, is_first: false }));
+    }
     loop {
         // Before the turn: answers lock in this order.
-        let items: Vec<ItemId> = diesel::sql_query(
-            "SELECT item_id FROM question_items WHERE run_id = ANY($1) ORDER BY item_id FOR UPDATE",
+        diesel::sql_query("SELECT FROM question_items WHERE run_id = $1 ORDER BY item_id FOR UPDATE")
+            .bind::<SqlUuid, _>(turn)
+            .execute(connection)
+            .await?;
+        let before: Option<Before> = diesel::sql_query(
+            "SELECT run_id, sent, continued_by FROM turns_sent WHERE run_id = $1 FOR UPDATE",
         )
-        .bind::<Array<SqlUuid>, _>(vec![turn, run])
-        .load(connection)
-        .await?;
-        let taken: Option<Taken> =
-            diesel::sql_query("SELECT sent, continued_by FROM turns_sent WHERE run_id = $1 FOR UPDATE")
-                .bind::<SqlUuid, _>(turn)
-                .get_result(connection)
-                .await
-                .optional()?;
-        let Some(Taken { sent, continued_by }) = taken else { return Ok(None) };
-        match continued_by {
-            Some(by) if by != run => {
-                turn = by;
-                continue;
-            }
-            Some(_) => {}
-            None => give(connection, turn, run).await?,
+        .bind::<SqlUuid, _>(turn)
+        .get_result(connection)
+        .await
+        .optional()?;
+        let Some(Before { sent, continued_by, .. }) = before else { return Ok(None) };
+        if let Some(by) = continued_by {
+            turn = by;
+            continue;
         }
-        let items = items.into_iter().map(|item| key(item.item_id)).collect::<Result<_, _>>()?;
-        return Ok(Some(ContinuedTurn { run: turn, sent, items }));
+        give(connection, turn, run).await?;
+        let items = asked_items(connection, run).await?;
+        return Ok(Some(ContinuedTurn { run: turn, sent, items, is_first: true }));
     }
+}
+
+/// The items of the questions of a run.
+async fn asked_items(connection: &mut AsyncPgConnection, run: Uuid) -> Result<Vec<AskedItem>, StoreError> {
+    let asked: Vec<Asked> = diesel::sql_query(
+        "SELECT i.item_id, q.answer FROM question_items i JOIN run_questions q USING (run_id, node, visit, attempt)
+         WHERE i.run_id = $1 ORDER BY i.item_id",
+    )
+    .bind::<SqlUuid, _>(run)
+    .load(connection)
+    .await?;
+    asked.into_iter().map(|asked| Ok(AskedItem { id: key(asked.item_id)?, answer: asked.answer })).collect()
 }
 
 /// Gives the journal and the questions of a turn to the run that continues it.
@@ -274,7 +329,8 @@ pub(super) async fn change_item(
     Ok(())
 }
 
-/// Stores the run that continues a turn, and puts it into the queue. `false` if the thread is deleted.
+/// Stores the run that continues a turn, and puts it into the queue; like one that was parked there, it executes without readers
+/// until it has had one. `false` if the thread is deleted.
 pub(super) async fn insert(
     connection: &mut AsyncPgConnection,
     turn: Uuid,
@@ -287,9 +343,10 @@ pub(super) async fn insert(
         "WITH thread AS (SELECT id FROM threads WHERE deleted_at IS NULL
              AND id = (SELECT thread_id FROM runs WHERE id = $1) FOR SHARE),
          put_run AS (INSERT INTO runs (id, workspace_id, workflow_id, version_id, trigger, writer_id, thread_id, stream_id,
-                 status, inputs, options, created_at)
+                 status, inputs, options, created_at, parked)
              SELECT $2, r.workspace_id, r.workflow_id, r.version_id, r.trigger, r.writer_id, r.thread_id, $3, 'queued',
-                 r.inputs, json_build_object('continues', $1::text)::text, $4
+                 r.inputs, json_strip_nulls(json_build_object('continues', $1::text,
+                     'session', r.options::json->>'session'))::text, $4, 1
              FROM runs r JOIN thread ON thread.id = r.thread_id WHERE r.id = $1 RETURNING workflow_id, thread_id),
          put_stream AS (INSERT INTO streams (id, day, run_id, workflow_id, thread_id, dialect)
              SELECT $3, $5, $2, workflow_id, thread_id,

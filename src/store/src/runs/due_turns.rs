@@ -7,7 +7,7 @@ use diesel_async::{AsyncConnection, RunQueryDsl};
 use kernel::{ItemKey, ThreadId};
 use uuid::Uuid;
 
-use super::continuations::{Continuation, Taken, change_item, insert, is_open, key};
+use super::continuations::{Continuation, Taken, change_item, insert, is_open, key, lock_item};
 use crate::{Store, StoreError};
 
 /// Questions or turns that are handled in one go.
@@ -51,9 +51,11 @@ impl Store {
             continues_without: bool,
         }
         let rows: Vec<Row> = diesel::sql_query(
-            "SELECT i.item_id, i.thread_id, i.run_id, q.continues_without
+            // Of a call of a tool that was sent again, the last item.
+            "SELECT DISTINCT ON (i.run_id, i.node, i.visit, i.attempt) i.item_id, i.thread_id, i.run_id, q.continues_without
              FROM run_questions q JOIN question_items i USING (run_id, node, visit, attempt)
-             WHERE q.item IS NOT NULL AND q.answered_at IS NULL AND q.expires_at <= $1 ORDER BY q.expires_at LIMIT $2",
+             WHERE q.item IS NOT NULL AND q.answered_at IS NULL AND q.expires_at <= $1
+             ORDER BY i.run_id, i.node, i.visit, i.attempt, i.item_id DESC LIMIT $2",
         )
         .bind::<Timestamptz, _>(self.now())
         .bind::<BigInt, _>(PART)
@@ -85,8 +87,12 @@ impl Store {
         let mut connection = self.connection().await?;
         connection
             .transaction(async |connection| {
+                // Locked first: an answer that is being committed counts.
+                if lock_item(connection, question.id).await?.is_none() {
+                    return Ok(false);
+                }
                 let ended = diesel::sql_query(
-                    "DELETE FROM question_items i USING run_questions q WHERE i.item_id = $1 AND i.run_id = $2
+                    "UPDATE run_questions q SET item = NULL FROM question_items i WHERE i.item_id = $1 AND i.run_id = $2
                          AND (q.run_id, q.node, q.visit, q.attempt) = (i.run_id, i.node, i.visit, i.attempt)
                          AND q.answered_at IS NULL AND q.expires_at <= $3",
                 )
@@ -141,7 +147,8 @@ impl Store {
              FROM run_questions a JOIN run_steps s USING (run_id, node, visit, attempt)
              WHERE a.run_id = t.run_id AND t.continued_by IS NULL AND (t.due_at IS NULL OR t.due_at > $1)
                AND a.answered_at > $2 AND s.finished_at IS NULL
-               AND NOT EXISTS (SELECT FROM runs r WHERE r.thread_id = t.thread_id AND r.finished_at IS NULL)",
+               AND NOT EXISTS (SELECT FROM runs r WHERE r.thread_id = t.thread_id AND r.finished_at IS NULL
+                   AND r.options LIKE '%\"continues\"%')",
         )
         .bind::<Timestamptz, _>(self.now())
         .bind::<Timestamptz, _>(since)

@@ -144,11 +144,26 @@ impl Store {
             .filter(run_questions::run_id.eq(run))
             .filter(run_questions::answered_at.is_null())
             .filter(runs::finished_at.is_null().or(ended_with_it))
-            .order((run_questions::asked_at, run_questions::node, run_questions::visit))
+            .order((
+                run_questions::asked_at,
+                run_questions::node,
+                run_questions::visit,
+                run_questions::attempt,
+            ))
             .select((Row::as_select(), question_items::item_id.nullable()))
             .load(&mut *self.connection().await?)
             .await?;
-        rows.into_iter().map(TryInto::try_into).collect()
+        let mut questions: Vec<OpenQuestion> =
+            rows.into_iter().map(TryInto::try_into).collect::<Result<_, _>>()?;
+        // A call of a tool that was sent again has two items, of which the last one counts.
+        questions.dedup_by(|later, kept| {
+            let same = later.step == kept.step;
+            if same {
+                kept.item_id = later.item_id.max(kept.item_id);
+            }
+            same
+        });
+        Ok(questions)
     }
 
     /// The answer to a question, if there is one.

@@ -28,8 +28,19 @@ const RUNS: &str = "
     sent AS (DELETE FROM outbox t USING old WHERE t.run_id = old.id),
     events AS (DELETE FROM stream_events t USING old, streams s
                WHERE s.id = old.stream_id AND t.day = s.day AND t.stream_id = s.id),
+    kept AS (DELETE FROM stream_events_kept t USING old WHERE t.stream_id = old.stream_id),
     streams_of AS (DELETE FROM streams t USING old WHERE t.id = old.stream_id),
     runs_of AS (DELETE FROM runs t USING old WHERE t.id = old.id)";
+
+/// Deletes the rows of the threads in `gone` that are not those of their runs.
+const THREAD_ROWS: &str = "
+             items AS (DELETE FROM thread_items t USING gone WHERE t.thread_id = gone.id),
+             cuts AS (DELETE FROM thread_cuts t USING gone WHERE t.thread_id = gone.id),
+             feedback AS (DELETE FROM item_feedback t USING gone WHERE t.thread_id = gone.id),
+             turns AS (DELETE FROM feedback_turns t USING gone WHERE t.thread_id = gone.id),
+             uses AS (DELETE FROM blob_uses u USING attachments t, gone WHERE t.thread_id = gone.id
+                 AND u.owner = t.id AND u.kind IN ('attachment', 'preview')),
+             files AS (DELETE FROM attachments t USING gone WHERE t.thread_id = gone.id)";
 
 impl Store {
     /// Deletes runs that ended before then, with their journals; `true` when there may be more.
@@ -41,7 +52,11 @@ impl Store {
         let sql = format!(
             "WITH old AS MATERIALIZED (SELECT id, stream_id FROM runs WHERE id < $1 AND finished_at < $2
                      -- A turn that waits for an answer is continued, however late that comes.
-                     AND NOT EXISTS (SELECT FROM turns_sent t WHERE t.run_id = runs.id AND t.continued_by IS NULL)
+                     AND NOT EXISTS (SELECT FROM turns_sent t WHERE t.run_id = runs.id AND (
+                         t.due_at IS NOT NULL
+                         OR EXISTS (SELECT FROM run_questions q WHERE q.run_id = t.run_id AND q.answered_at IS NULL
+                             AND (q.expires_at IS NULL OR q.expires_at > $2))
+                         OR EXISTS (SELECT FROM runs c WHERE c.id = t.continued_by AND c.finished_at IS NULL)))
                  ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED), {RUNS} SELECT FROM old"
         );
         let found = diesel::sql_query(sql)
@@ -64,13 +79,7 @@ impl Store {
                  AND NOT EXISTS (SELECT FROM runs r WHERE r.thread_id = t.id AND r.finished_at IS NULL)
                  LIMIT $3 FOR UPDATE SKIP LOCKED),
              old AS MATERIALIZED (SELECT r.id, r.stream_id FROM runs r JOIN gone ON r.thread_id = gone.id), {RUNS},
-             items AS (DELETE FROM thread_items t USING gone WHERE t.thread_id = gone.id),
-             cuts AS (DELETE FROM thread_cuts t USING gone WHERE t.thread_id = gone.id),
-             feedback AS (DELETE FROM item_feedback t USING gone WHERE t.thread_id = gone.id),
-             turns AS (DELETE FROM feedback_turns t USING gone WHERE t.thread_id = gone.id),
-             uses AS (DELETE FROM blob_uses u USING attachments t, gone WHERE t.thread_id = gone.id
-                 AND u.owner = t.id AND u.kind IN ('attachment', 'preview')),
-             files AS (DELETE FROM attachments t USING gone WHERE t.thread_id = gone.id)
+             {THREAD_ROWS}
              UPDATE threads t SET erased_at = $2, title = NULL, status_reason = NULL, image_domains = NULL
                  FROM gone WHERE t.id = gone.id"
         );

@@ -28,7 +28,7 @@ impl WorkflowRef {
 }
 
 /// A workflow's row.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct StoredWorkflow {
     /// UUIDv7.
     pub id: Uuid,

@@ -13,8 +13,9 @@ const SCHEMA: [&str; 4] = [
 ];
 
 /// Tables that only statements in SQL name, since they need what diesel's DSL cannot say.
-const WITHOUT_DSL: [&str; 17] = [
+const WITHOUT_DSL: [&str; 18] = [
     "blob_uses",
+    "chat_usage",
     "feedback_turns",
     "interrupted_attempts",
     "item_feedback",

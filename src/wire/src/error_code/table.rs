@@ -342,6 +342,14 @@ error_codes! {
         "Too many streams are open in this session.",
         "One session reads SERVICE_CHAT_MAX_STREAMS streams already.",
         "Close a stream, or wait until one ends.";
+    ChatBudgetSession, "chat.budget.session", 429, true,
+        "The limit for today is reached.",
+        "The models of the chat have used what `chat.limits` of the workflow allows one session on a UTC day, or a call would exceed that.",
+        "Continue tomorrow (`Retry-After`), or ask the owner of the workflow to raise the limit.";
+    ChatBudgetWorkflow, "chat.budget.workflow", 429, true,
+        "The chat's limit for today is reached.",
+        "The models of the chat have used what `chat.limits` of the workflow allows on a UTC day, or a call would exceed that.",
+        "Continue tomorrow (`Retry-After`); the owner of the workflow can raise the limit.";
     ChatRateLimitedUploads, "chat.rate_limited.uploads", 429, true,
         "Too many uploads.",
         "Two files of the session, four of its network or workspace, or eight of the instance are being uploaded; or four \

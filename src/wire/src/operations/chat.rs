@@ -6,7 +6,8 @@ use crate::operation::{
     Answer, CREDENTIAL, Parameter, Values, binary, events, file_form, get, json, lines, operations, post, put,
 };
 use crate::{
-    ChatSessionAnswer, CreateChatSession, ErrorCode, FeedbackCase, FeedbackRecord, Listed, Scope, StopAnswer,
+    ChatSessionAnswer, ChatUsageRecord, CreateChatSession, ErrorCode, FeedbackCase, FeedbackRecord, Listed,
+    Scope, StopAnswer,
 };
 
 /// Why a caller may not chat with a workflow.
@@ -22,6 +23,8 @@ const ACCESS: &[ErrorCode] = &[
     ErrorCode::ChatRateLimitedWorkflow,
     ErrorCode::ChatRateLimitedSession,
     ErrorCode::ChatRateLimitedStreams,
+    ErrorCode::ChatBudgetSession,
+    ErrorCode::ChatBudgetWorkflow,
 ];
 
 /// Why the bytes of an announced file are refused, besides [`FILE`].
@@ -214,6 +217,19 @@ operations! {
         .shared_errors(ACCESS)
         .errors(&[ErrorCode::StreamNotFound]);
 
+    CHAT_USAGE = get(
+        "/api/workflows/{ref}/chat/usage",
+        "get_chat_usage",
+        "Returns what the models of the workflow's chat have used on each UTC day, the latest first; of the last 35 days.",
+    )
+    .needs(Scope::WorkflowsRead)
+    .query(&[
+        Parameter { name: "from", about: "Only days from the one of this time on.", values: Values::Time },
+        Parameter { name: "to", about: "Only days up to the one of this time.", values: Values::Time },
+    ])
+    .answers(&[Answer::of(200, json!(Listed<ChatUsageRecord>, examples::USAGE))])
+    .errors(&[ErrorCode::WorkflowNotFound]);
+
     LIST_FEEDBACK = get(
         "/api/workflows/{ref}/feedback",
         "list_feedback",
@@ -274,6 +290,21 @@ mod examples {
     pub(super) const SESSION: &str = r#"{
   "client_secret": "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9…",
   "expires_at": "2026-11-22T09:05:00.000000Z"
+}"#;
+
+    pub(super) const USAGE: &str = r#"{
+  "data": [
+    {
+      "day": "2026-01-01",
+      "sessions": 12,
+      "turns": 40,
+      "calls": 66,
+      "input_tokens": 51200,
+      "output_tokens": 9800,
+      "usd": 0.0361
+    }
+  ],
+  "next_cursor": null
 }"#;
 
     pub(super) const FEEDBACK: &str = r#"{

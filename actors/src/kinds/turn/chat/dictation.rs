@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use engine::NodeError;
 use engine::ports::Credentials;
-use models::{EndpointSettings, Model, ModelError, TranscribeRequest};
+use models::{EndpointSettings, Model, ModelError, TranscribeRequest, Transcript};
+use store::ChatUsageSum;
 use uuid::Uuid;
 use wire::TranscriptionSettings;
 
@@ -30,13 +31,13 @@ pub enum DictationError {
 }
 
 impl Chat {
-    /// Returns what is said in a recording of this media type.
+    /// Returns what is said in a recording of this media type; `session` pays for it.
     ///
     /// # Errors
     /// [`DictationError`].
     pub async fn transcribe(
         &self,
-        workspace: Uuid,
+        (workspace, workflow, session): (Uuid, Uuid, &str),
         settings: &TranscriptionSettings,
         audio: Arc<[u8]>,
         mime_type: &str,
@@ -51,7 +52,20 @@ impl Chat {
         };
         let asking = model.transcribe(&request);
         let answered = kernel::timeout(&*self.ports.clock, LIMIT, asking).await;
-        Ok(answered.ok_or(DictationError::Timeout)??.text)
+        let Transcript { text, usage } = answered.ok_or(DictationError::Timeout)??;
+        let usage = usage.unwrap_or_default();
+        let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        let used = ChatUsageSum {
+            calls: 1,
+            input_tokens: whole(usage.input_tokens),
+            output_tokens: whole(usage.output_tokens),
+            usd: models::cost(&settings.model, usage).unwrap_or_default(),
+        };
+        let counted = self.ports.store.add_chat_usage((workflow, session), self.ports.writer, used).await;
+        if let Err(error) = counted {
+            tracing::warn!(%error, "failed to count a transcription");
+        }
+        Ok(text)
     }
 
     async fn transcriber(

@@ -14,12 +14,14 @@ use kernel::{AttachmentId, ItemKey, ThreadId};
 use parking_lot::Mutex;
 use store::{AttachmentClaim, OwnerKind, StoreError, StoredStream, TurnsToStop};
 use uuid::Uuid;
-use wire::BusyThread;
+use wire::{BusyThread, ChatLimits};
 
 use crate::kinds::turn::answered_before;
 use crate::kinds::turn::thread::{AcceptedTurn, Slot, Threads};
 use crate::plans::{PlanError, Runnable};
 use crate::run::RunPorts;
+pub use crate::run::budget::BudgetSpent;
+use crate::run::budget::ChatSession;
 use crate::run::cancel::Cancel;
 use crate::run::kind::Accepted;
 use crate::run::quota::WorkspaceFull;
@@ -177,6 +179,20 @@ impl Chat {
             AttachmentClaim::InUse => Err(RunStartError::AttachmentInUse),
             AttachmentClaim::Deleted => Err(RunStartError::AttachmentDeleted),
         }
+    }
+
+    /// Whether the models of a workflow's chat may be used once more: returns the limit that is reached.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn check_budget(
+        &self,
+        workflow: Uuid,
+        session: &str,
+        limits: &ChatLimits,
+    ) -> Result<Option<BudgetSpent>, StoreError> {
+        let of = ChatSession { workflow, session: session.to_owned() };
+        self.ports.budgets.check(&of, limits, (&self.ports.store, &*self.ports.clock)).await
     }
 
     /// Whether a workspace may store more.

@@ -101,8 +101,18 @@ pub struct NewTurn {
     pub dialect: Dialect,
     /// What becomes of it while another message is being answered.
     pub busy: BusyThread,
+    /// Whose limits its models have.
+    pub session: Option<String>,
     /// The request's key, if it has one.
     pub idempotency: Option<IdempotencyKey>,
+}
+
+/// What the run's row keeps of its start, JSON.
+fn options(again: Option<Again>, session: Option<&str>) -> Option<String> {
+    let mut options = Map::new();
+    options.extend(again.map(|again| ("again".to_owned(), again.options())));
+    options.extend(session.map(|session| ("session".to_owned(), session.into())));
+    (!options.is_empty()).then(|| to_json(&options))
 }
 
 impl NewTurn {
@@ -193,7 +203,7 @@ pub(super) fn rows(
             thread_id: Some(thread),
             stream_id: Some(ids.stream),
             inputs: inputs.to_string(),
-            options: again.map(|again| again.options()),
+            options: options(again, new.session.as_deref()),
             created_at: now,
         }],
         streams: vec![StreamRow {
@@ -284,6 +294,7 @@ pub(super) fn rows(
             thread,
             dialect: new.dialect,
             order: ids.run,
+            session: new.session,
             continues: None,
             again,
             user_item: action.is_none().then(|| again.map_or(item, |again| again.item)),

@@ -2,13 +2,13 @@
 
 use chrono::{DateTime, Utc};
 use kernel::ItemKey;
-use store::OpenQuestion;
-use store::RunState;
-use store::batch::{ClosedQuestionsRow, QuestionItemRow, TurnSentRow};
+use serde_json::Value;
+use store::batch::{ClosedQuestionsRow, QuestionItemRow, RemovedItemRow, ReplacedItemRow, TurnSentRow};
+use store::{OpenQuestion, QuestionKey, RunState};
 use wire::chat::{ChatEvent, ItemBody, NoticeLevel, ThreadItem};
 
 use super::ChatEvents;
-use crate::kinds::turn::continuing::{Continued, Left};
+use crate::kinds::turn::continuing::{Continued, Left, lives};
 use crate::run::End;
 use crate::text::{json, timestamp};
 
@@ -34,40 +34,72 @@ impl ChatEvents {
         self.event(ChatEvent::Notice { level: NoticeLevel::Info, message: OVER.to_owned(), title: None });
     }
 
-    /// The questions that the turn has taken over from the one before wait for no answer any more.
-    pub(in crate::kinds::turn) fn close_questions(&mut self) {
-        if self.continued.is_some() {
-            self.rows.closed.push(ClosedQuestionsRow { run_id: self.run, at: self.clock.now() });
+    /// The turn starts to execute. `messages`: as it reads the thread, if it may end with a question.
+    pub(in crate::kinds::turn) fn begin_continuation(&mut self, messages: Option<Vec<Value>>) {
+        self.messages = messages;
+        let answered = self.continued.as_mut().map(|before| std::mem::take(&mut before.answered));
+        for (id, item) in answered.unwrap_or_default() {
+            let (thread_id, run_id, content) = (self.thread, self.run, Some(json(&item)));
+            self.rows.replaced.push(ReplacedItemRow { thread_id, id, content, run_id });
+            self.event(ChatEvent::ItemReplaced { item });
         }
     }
 
-    /// Ends the turn with its questions. `due_at`: when something else is due.
+    /// The questions that the turn has taken over from the one before wait for no answer any more.
+    pub(in crate::kinds::turn) fn close_questions(&mut self) {
+        if self.continued.is_some() {
+            let (run_id, at, step) = (self.run, self.clock.now(), None);
+            self.rows.closed.push(ClosedQuestionsRow { run_id, at, step });
+        }
+    }
+
+    /// Ends the turn with its open questions; `closed`: those that are asked no more. `due_at`: when something else is due.
     pub(in crate::kinds::turn) fn end_with(
         &mut self,
-        questions: Vec<OpenQuestion>,
+        open: Vec<OpenQuestion>,
+        closed: Vec<OpenQuestion>,
         due_at: Option<DateTime<Utc>>,
     ) -> End {
         self.settle();
         if self.continued.is_some() && !self.has_progressed {
             self.tell_over();
         }
+        for question in closed {
+            let QuestionKey { node, visit, attempt, .. } = question.step;
+            let (run_id, at, step) = (self.run, self.clock.now(), Some((node, visit, attempt)));
+            self.rows.closed.push(ClosedQuestionsRow { run_id, at, step });
+        }
         let is_call =
             |question: &OpenQuestion| matches!(question.item, Some(ItemBody::ClientToolCall { .. }));
-        let (calls, others): (Vec<_>, Vec<_>) = questions.into_iter().partition(is_call);
-        // A client runs one tool at a time, and the call has to be the last item.
-        let call =
-            if calls.iter().any(|call| call.item_id.is_some()) { None } else { calls.into_iter().next() };
-        for question in others.into_iter().chain(call).filter(|question| question.item_id.is_none()) {
+        let (mut calls, others): (Vec<_>, Vec<_>) = open.into_iter().partition(is_call);
+        for question in others.into_iter().filter(|question| question.item_id.is_none()) {
             self.ask(question);
         }
+        // A client runs one tool at a time, and the call has to be the last item: else it is sent again.
+        let asked = calls.iter().position(|call| call.item_id.is_some());
+        let call = if calls.is_empty() { None } else { Some(calls.swap_remove(asked.unwrap_or_default())) };
+        match call {
+            Some(call) if call.item_id.is_none() => self.ask(call),
+            Some(call) if self.has_added => {
+                self.take_back_call(&call);
+                self.ask(call);
+            }
+            _ => {}
+        }
         self.end_changes();
-        let lives =
-            self.continued.as_ref().map_or_else(|| vec![(1, self.run)], |before| before.lives_of(self.run));
+        let lives = lives(self.continued.as_ref(), self.run, self.messages.take());
         let message = self.question.map(|message| message.wire("msg"));
         let sent = json(&Left { sent: self.sent.clone(), lives, message });
         let (run_id, thread_id, dialect) = (self.run, self.thread, self.dialect);
         self.rows.sent.push(TurnSentRow { run_id, thread_id, dialect, sent, due_at });
         End { status: RunState::Succeeded, output: Some("null".to_owned()), error: None }
+    }
+
+    /// Removes the item of a call that other items follow.
+    fn take_back_call(&mut self, call: &OpenQuestion) {
+        let (Some(id), Some(body)) = (call.item_id, &call.item) else { return };
+        self.rows.removed.push(RemovedItemRow { thread_id: self.thread, id, run_id: self.run });
+        self.event(ChatEvent::ItemRemoved { item_id: id.wire(body.prefix()) });
     }
 
     /// Adds the pending item of a question.
@@ -80,7 +112,7 @@ impl ChatEvents {
         let item = ThreadItem { id: id.wire(body.prefix()), thread_id, created_at, body };
         self.insert(id, None, json(&item));
         let (item_id, thread_id, run_id) = (id, self.thread, self.run);
-        let store::QuestionKey { node, visit, attempt, .. } = question.step;
+        let QuestionKey { node, visit, attempt, .. } = question.step;
         self.rows.question_items.push(QuestionItemRow { item_id, thread_id, run_id, node, visit, attempt });
         self.event(ChatEvent::ItemDone { item });
     }

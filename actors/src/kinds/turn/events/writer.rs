@@ -19,6 +19,10 @@ impl EventWriter for ChatEvents {
     }
 
     fn text(&mut self, _node: &str, piece: &str) -> Urgency {
+        // The turn before has completed its last message with its end: what follows is another one.
+        if self.continued.is_some() && self.again && self.is_last_known_text() {
+            self.complete();
+        }
         if self.message.is_none() {
             self.message = self.next_message();
         }

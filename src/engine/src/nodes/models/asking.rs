@@ -9,7 +9,7 @@ use wire::{ErrorCode, FieldError};
 
 use crate::NodeError;
 use crate::check::Check;
-use crate::execute::{Call, Failure};
+use crate::execute::{Call, Failure, Spending};
 use crate::graph::fields::Fields;
 use crate::nodes::models::files::{self, Unseen};
 use crate::nodes::models::target::{self, Chosen, Target};
@@ -150,12 +150,14 @@ impl Asking<'_> {
             // An endpoint may repeat the key that it was sent.
             let masked = stream.then(|| Masked::new(call, call.redactor()));
             let pieces: &dyn Pieces = masked.as_ref().map_or(&NoPieces, |masked| masked);
+            let reserved = call.reserve(Spending::expected(&self.chosen.name, &request)).await?;
             let answered = provider.call(&request, pieces).await;
             // Of an answer that breaks off too.
             if let Some(masked) = masked {
                 masked.finish().await;
             }
             let answer = answered.map_err(NodeError::from)?;
+            reserved.answered(&self.chosen.name, answer.usage, answer.text.len());
             spent.add(&self.chosen.name, answer.usage);
             call.note_usage(spent.written());
             let Some(schema) = self.schema.filter(|_| answer.tool_calls.is_empty()) else {

@@ -10,7 +10,7 @@ use wire::FieldError;
 use crate::NodeError;
 use crate::channel::kind;
 use crate::check::Check;
-use crate::execute::{Call, Effect, Failure, Node, NodeType};
+use crate::execute::{Call, Effect, Failure, Node, NodeType, Spending};
 use crate::graph::fields::Fields;
 use crate::graph::{NodeSpec, Retry};
 use crate::nodes::fields::value_field;
@@ -128,7 +128,9 @@ impl Node for Embed {
                 dimensions: self.dimensions,
                 idempotency_key: Some(format!("{}-{number}", call.idempotency_key())),
             };
+            let reserved = call.reserve(Spending::expected_of_texts(&chosen.name, texts)).await?;
             let made = provider.embed(&request).await.map_err(NodeError::from)?;
+            reserved.answered(&chosen.name, made.usage, 0);
             spent.add(&chosen.name, made.usage);
             call.note_usage(spent.written());
             vectors.extend(made.vectors);

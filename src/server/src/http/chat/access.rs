@@ -261,6 +261,27 @@ impl Access {
         Some(format!("{}|{name}", self.workflow()))
     }
 
+    /// Whose limits the models have: the caller, or the thread where the caller is unknown.
+    pub(super) fn budget_session(&self, thread: Option<ThreadId>) -> String {
+        let of_thread = || thread.map(|thread| format!("thread:{thread}")).unwrap_or_default();
+        self.name().unwrap_or_else(of_thread)
+    }
+
+    /// Refuses a turn if the models of the chat have used what the workflow allows on a day.
+    pub(super) async fn check_budget(&self, app: &App, session: &str) -> ApiResult<()> {
+        let limits = &self.runnable.workflow.chat.limits;
+        if limits.is_empty() {
+            return Ok(());
+        }
+        match app.chat().check_budget(self.workflow(), session, limits).await? {
+            None => Ok(()),
+            Some(spent) => {
+                let left = spent.until - app.clock().now();
+                Err(ApiError::new(spent.code).retry_after(left.num_seconds().saturating_add(1)))
+            }
+        }
+    }
+
     pub(super) fn version(&self) -> ApiResult<Arc<LoadedVersion>> {
         self.runnable.version.clone().ok_or_else(|| ApiError::new(ErrorCode::WorkflowNoVersion))
     }

@@ -56,8 +56,8 @@ pub(super) async fn act(
     request: ActionRequest,
     metadata: Map<String, Value>,
 ) -> ApiResult<ChatAnswer> {
-    let Asked { app, access, session, .. } = asked;
-    let place = app.chat_limits().stream(session, None)?;
+    let Asked { app, access, .. } = asked;
+    let place = app.chat_limits().stream(asked.session, None)?;
     let key = idempotency::key(app, asked.request, access, asked.body)?;
     if let Some(key) = &key
         && let Some(acted) = app.actions().acted(key).await?
@@ -78,6 +78,9 @@ pub(super) async fn act(
     if !version.plan.reads_action() {
         return Err(ApiError::new(ErrorCode::ChatActionUnhandled));
     }
+    let session = access.budget_session(Some(thread.id));
+    access.check_budget(app, &session).await?;
+    let session = version.plan.may_use_models().then_some(session);
     let action = input(request, found.as_deref());
     let widget = found.map(|found| (found.id, found.item));
     let new = NewAction {
@@ -88,6 +91,7 @@ pub(super) async fn act(
         widget,
         action,
         metadata,
+        session,
     };
     // If the client leaves, the run continues and keeps its place.
     let actions = app.actions().clone();

@@ -34,11 +34,16 @@ pub(super) async fn transcribe(
         let problem = FieldError::new("/params/audio_base64", "format", "must be a recording in base64");
         ApiError::problems(ErrorCode::ChatInvalidRequest, vec![problem])
     })?;
+    let session = access.budget_session(None);
+    access.check_budget(app, &session).await?;
     let _permit = app.transcription_permits().acquire(vec![
         (network_of(app, request), PER_PARTY),
         (format!("workspace:{}", access.workspace()), PER_PARTY),
     ])?;
-    let said = app.chat().transcribe(access.workspace(), settings, Arc::from(audio), &base).await;
+    let said = app
+        .chat()
+        .transcribe((access.workspace(), access.workflow(), &session), settings, Arc::from(audio), &base)
+        .await;
     let text = said.map_err(|error| {
         let failed = ApiError::new(ErrorCode::ChatTranscriptionFailed);
         match error {

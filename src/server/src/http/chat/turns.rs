@@ -73,6 +73,16 @@ pub(super) async fn begin(
         retry_gets_cookie = idempotency::is_secret(&key.key);
     }
     let version = access.version()?;
+    let thread = match &target {
+        Target::NewThread(_) => None,
+        Target::Thread(thread) | Target::Again(thread, _) | Target::Action(thread, _) => Some(*thread),
+    };
+    let budget = match &visitor {
+        Some(visitor) => format!("visitor:{}", visitor.id()),
+        None => access.budget_session(thread),
+    };
+    access.check_budget(app, &budget).await?;
+    let budget = version.plan.may_use_models().then_some(budget);
     let started = app
         .chat()
         .start(NewTurn {
@@ -85,6 +95,7 @@ pub(super) async fn begin(
             metadata,
             dialect: dialect(app, request),
             busy: access.busy(),
+            session: budget,
             idempotency: key,
         })
         .await?;

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 use url::Url;
-use wire::{BusyThread, ChatSettings, FieldError, TranscriptionSettings, UpdateChatSettings};
+use wire::{BusyThread, ChatLimits, ChatSettings, FieldError, TranscriptionSettings, UpdateChatSettings};
 
 use super::requests::bounded;
 use crate::http::fields::Fields;
@@ -28,6 +28,12 @@ pub(super) fn read(request: &mut Fields<'_>, chat: &Map<String, Value>) -> Updat
         note_within(&mut fields, "/transcription", inner.finish());
         settings
     });
+    let limits = fields.object("limits").map(|members| {
+        let mut inner = Fields::of(members);
+        let limits = limits(&mut inner);
+        note_within(&mut fields, "/limits", inner.finish());
+        limits
+    });
     note_within(request, "/chat", fields.finish());
     let defaults = ChatSettings::default();
     let is_null = |name: &str| chat.get(name).is_some_and(Value::is_null);
@@ -37,7 +43,36 @@ pub(super) fn read(request: &mut Fields<'_>, chat: &Map<String, Value>) -> Updat
         busy: if is_null("busy") { Some(defaults.busy) } else { busy },
         uploads: if is_null("uploads") { Some(defaults.uploads) } else { uploads },
         transcription: if is_null("transcription") { Some(None) } else { transcription.map(Some) },
+        limits: if is_null("limits") { Some(defaults.limits) } else { limits },
     }
+}
+
+/// What the models may use each day.
+fn limits(fields: &mut Fields<'_>) -> ChatLimits {
+    let mut tokens = |name: &'static str| {
+        let value = fields.stands(name).filter(|value| !value.is_null())?;
+        let whole = value.as_u64().filter(|tokens| *tokens > 0);
+        if whole.is_none() {
+            fields.note(FieldError::new(
+                format!("/{name}"),
+                "range",
+                "must be a whole number above 0, or null",
+            ));
+        }
+        whole
+    };
+    let (session_tokens_per_day, tokens_per_day) =
+        (tokens("session_tokens_per_day"), tokens("tokens_per_day"));
+    let mut dollars = |name: &'static str| {
+        let value = fields.stands(name).filter(|value| !value.is_null())?;
+        let above = value.as_f64().filter(|dollars| *dollars > 0.0);
+        if above.is_none() {
+            fields.note(FieldError::new(format!("/{name}"), "range", "must be a number above 0, or null"));
+        }
+        above
+    };
+    let (session_usd_per_day, usd_per_day) = (dollars("session_usd_per_day"), dollars("usd_per_day"));
+    ChatLimits { session_tokens_per_day, session_usd_per_day, tokens_per_day, usd_per_day }
 }
 
 /// The model that transcribes recordings.
@@ -200,7 +235,7 @@ mod tests {
     #[test]
     fn null_restores_a_default() {
         let nothing = Map::new();
-        let chat = json!({"start_prompts": null, "models": null, "busy": null, "uploads": null, "transcription": null});
+        let chat = json!({"start_prompts": null, "models": null, "busy": null, "uploads": null, "transcription": null, "limits": null});
         let wanted = read(&mut Fields::of(&nothing), chat.as_object().unwrap());
         assert_eq!(
             wanted,
@@ -210,6 +245,7 @@ mod tests {
                 busy: Some(BusyThread::Enqueue),
                 uploads: Some(true),
                 transcription: Some(None),
+                limits: Some(ChatLimits::default()),
             }
         );
         let chat =

@@ -1,6 +1,7 @@
 //! Workflows and their versions.
 
 mod chat_settings;
+mod chat_usage;
 mod credentials;
 mod diagram;
 mod diff;
@@ -52,6 +53,7 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         .on(&operations::DIFF, diff::diff)
         .on(&operations::DIAGRAM_SVG, diagram::svg)
         .on(&operations::DIAGRAM_MERMAID, diagram::mermaid)
+        .on(&chat_operations::CHAT_USAGE, chat_usage::list)
         .on(&chat_operations::LIST_FEEDBACK, feedback::list)
         .on(&operations::PUBLISH, publish::publish)
         .on(&operations::UNPUBLISH, publish::revoke)

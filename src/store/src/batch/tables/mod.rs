@@ -10,6 +10,7 @@ mod run;
 mod step;
 mod stream;
 mod thread;
+mod usage;
 
 pub use blob::INLINE_RESULT;
 pub use events::EventsRow;
@@ -21,6 +22,7 @@ pub use run::{RunRow, RunUpdate};
 pub use step::{CopyRow, StepRow};
 pub use stream::StreamRow;
 pub use thread::{ThreadChangeRow, ThreadRow};
+pub use usage::ChatUsageRow;
 
 pub(super) use blob::{Blobs, Chunks};
 pub(super) use events::Events;
@@ -32,3 +34,4 @@ pub(super) use run::{Latest, Runs, Updates};
 pub(super) use step::{Copies, Steps};
 pub(super) use stream::Streams;
 pub(super) use thread::{ThreadChanges, Threads};
+pub(super) use usage::ChatUsage;

@@ -53,10 +53,12 @@ pub struct QuestionItemRow {
 }
 
 /// Open questions of items of a run that has ended wait for no answer any more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClosedQuestionsRow {
     /// The run.
     pub run_id: Uuid,
+    /// The question of this attempt, `(node, visit, attempt)`; `None`: all of them.
+    pub step: Option<(String, i32, i32)>,
     /// When it has ended.
     pub at: DateTime<Utc>,
 }
@@ -117,6 +119,9 @@ lane_table! {
 lane_table! {
     ClosedQuestions: "run_questions" from &'a ClosedQuestionsRow as row => {
         run_id: Uuid [SqlUuid] = row.run_id,
+        node: Option<&'a str> [Nullable<Text>] = row.step.as_ref().map(|(node, ..)| node.as_str()),
+        visit: Option<i32> [Nullable<Integer>] = row.step.as_ref().map(|(_, visit, _)| *visit),
+        attempt: Option<i32> [Nullable<Integer>] = row.step.as_ref().map(|(.., attempt)| *attempt),
         at: DateTime<Utc> [Timestamptz] = row.at,
     }
 }

@@ -304,7 +304,7 @@ fn open_items_are_told_in_updates() {
         .map(|event| {
             let event = serde_json::to_value(event).unwrap();
             let update = event.pointer("/update/type").or(event.get("type"));
-            update.and_then(serde_json::Value::as_str).unwrap().to_owned()
+            update.and_then(Value::as_str).unwrap().to_owned()
         })
         .collect();
     let expected = [

@@ -95,12 +95,12 @@ impl Node for Agent {
         Ok(input)
     }
 
-    /// Which versions its workflows have, and which messages it was given: a resumed run continues with the same.
+    /// Which versions its workflows have: a resumed run continues with the same.
     fn records_start(&self) -> bool {
-        self.0.tools.iter().any(|tool| tool.workflow().is_some() || tool.waits())
+        self.0.tools.iter().any(|tool| tool.workflow().is_some())
     }
 
-    async fn begin(&self, input: &Value, call: &Call<'_>) -> Result<Option<Value>, Failure> {
+    async fn begin(&self, _input: &Value, call: &Call<'_>) -> Result<Option<Value>, Failure> {
         let mut versions = Map::new();
         for tool in &self.0.tools {
             if let Some((workflow, version)) = tool.workflow() {
@@ -108,16 +108,10 @@ impl Node for Agent {
                 versions.insert(tool.name.clone(), Value::String(found.version));
             }
         }
-        // The run that continues after an answer reads the thread anew; the model must not read its own calls twice.
-        let messages = self.0.tools.iter().any(Offered::waits).then(|| input.get("messages").cloned());
-        Ok(Some(json!({"versions": versions, "messages": messages.flatten()})))
+        Ok(Some(json!({"versions": versions})))
     }
 
-    async fn run(&self, mut input: Value, call: &Call<'_>) -> Result<Value, Failure> {
-        let noted = call.note.as_ref().and_then(|note| note.get("messages")).filter(|noted| noted.is_array());
-        if let (Some(messages), Some(members)) = (noted, input.as_object_mut()) {
-            members.insert("messages".to_owned(), messages.clone());
-        }
+    async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
         let places = input.get("mcp").cloned().unwrap_or_default();
         let (chosen, request) = self.0.asks.request(input, call.idempotency_key())?;
         let nested = call.nested(usize::try_from(self.0.max_steps).unwrap_or(1));

@@ -1,0 +1,193 @@
+//! What the models of a chat may use each day: by session and by workflow, in tokens and in money.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use integration_tests::{Answer, AnswerExt, Endpoint, TestService, Workflow, chat, events, graphs, until};
+use serde_json::{Value, json};
+
+/// Tokens that the endpoint reports for each call.
+const CALL: u64 = 7;
+
+/// Asks a model with a price, once for each message.
+fn desk() -> Value {
+    let nodes = [
+        json!({"name": "said", "type": "llm", "model": "openai/gpt-4.1-mini", "user": "hi", "max_tokens": 5, "stream": true}),
+    ];
+    graphs::chain(&nodes, None)
+}
+
+async fn limited(t: &TestService, graph: Value, limits: Value) -> Workflow {
+    let workflow = t.workflow().graph(graph).published().create().await;
+    let changed = limit(t, &workflow, limits).await;
+    assert_eq!(changed.status, 200, "{}", changed.text());
+    workflow
+}
+
+async fn limit(t: &TestService, workflow: &Workflow, limits: Value) -> Answer {
+    let body = json!({"chat": {"limits": limits}}).to_string();
+    let headers = [("content-type", "application/json")];
+    t.send("PUT", &format!("/api/workflows/{}", workflow.id), &headers, body).await
+}
+
+async fn service(model: &Endpoint) -> TestService {
+    TestService::builder().set("SERVICE_MODEL_BASE_URL", model.base_url()).start().await
+}
+
+/// Sends a message as the visitor of a cookie; returns the answer and its cookie.
+async fn say(t: &TestService, workflow: &Workflow, cookie: Option<&str>) -> (Answer, Option<String>) {
+    let mut headers = vec![("content-type", "application/json")];
+    headers.extend(cookie.map(|cookie| ("cookie", cookie)));
+    let answer = t.send("POST", "/api/chat", &headers, chat::create(workflow, "hi").to_string()).await;
+    let cookie = answer.header("set-cookie").map(|cookie| cookie.split(';').next().unwrap().to_owned());
+    (answer, cookie)
+}
+
+/// The code of the error that ends the stream; none of a whole answer.
+fn failure(answer: &Answer) -> Option<String> {
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let last = events(&answer.text()).pop().unwrap();
+    assert!(last["type"] != "error" || last["allow_retry"] == false, "{last}");
+    last["error_code"].as_str().map(str::to_owned)
+}
+
+async fn usage(t: &TestService, workflow: &Workflow) -> Value {
+    t.get(&format!("/api/workflows/{}/chat/usage", workflow.id)).await.value()["data"].clone()
+}
+
+#[tokio::test]
+async fn a_session_has_its_tokens_and_other_sessions_have_theirs() {
+    let model = Endpoint::quick().await;
+    let t = service(&model).await;
+    let workflow = limited(&t, desk(), json!({"session_tokens_per_day": 2 * CALL + 3})).await;
+    let (first, cookie) = say(&t, &workflow, None).await;
+    assert_eq!(failure(&first), None);
+    let cookie = cookie.unwrap();
+    assert_eq!(failure(&say(&t, &workflow, Some(&cookie)).await.0), None);
+    // A third call could exceed the limit, which is not reached.
+    let (third, _) = say(&t, &workflow, Some(&cookie)).await;
+    assert_eq!(failure(&third).as_deref(), Some("chat.budget.session"));
+    assert!(third.text().contains("The limit for today is reached."), "{}", third.text());
+    assert_eq!(model.asked(), 2, "the call that would exceed it was not made");
+    let (other, _) = say(&t, &workflow, None).await;
+    assert_eq!(failure(&other), None, "another visitor");
+    // The limit is reached: no turn starts.
+    assert_eq!(limit(&t, &workflow, json!({"session_tokens_per_day": 2 * CALL})).await.status, 200);
+    let (refused, _) = say(&t, &workflow, Some(&cookie)).await;
+    assert_eq!(refused.refusal(), "429 chat.budget.session");
+    let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=86_400).contains(&wait), "{wait}");
+    assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "4", "a refused message is not stored");
+    // Without limits it is answered again.
+    assert_eq!(limit(&t, &workflow, json!(null)).await.status, 200);
+    assert_eq!(failure(&say(&t, &workflow, Some(&cookie)).await.0), None);
+    let used = usage(&t, &workflow).await;
+    let expected = json!({"sessions": 2, "turns": 4, "calls": 4, "input_tokens": 12, "output_tokens": 16});
+    for (name, value) in expected.as_object().unwrap() {
+        assert_eq!(used[0][name], *value, "{used}");
+    }
+    assert!(used[0]["usd"].as_f64().unwrap() > 0.0, "{used}");
+}
+
+#[tokio::test]
+async fn a_workflow_has_a_limit_in_money() {
+    let model = Endpoint::quick().await;
+    let t = service(&model).await;
+    let workflow = limited(&t, desk(), json!({"usd_per_day": 0.00001})).await;
+    let (first, _) = say(&t, &workflow, None).await;
+    assert_eq!(failure(&first).as_deref(), None);
+    let (second, _) = say(&t, &workflow, None).await;
+    assert_eq!(failure(&second).as_deref(), Some("chat.budget.workflow"), "{}", second.text());
+    // Models without a price cost nothing that is known.
+    let mut free = desk();
+    free["nodes"][0]["model"] = json!("openai/unpriced");
+    let workflow = limited(&t, free, json!({"usd_per_day": 0.000_000_001})).await;
+    assert_eq!(failure(&say(&t, &workflow, None).await.0), None);
+}
+
+#[tokio::test]
+async fn calls_at_the_same_time_do_not_exceed_a_limit_together() {
+    let model = Endpoint::holding().await;
+    let t = service(&model).await;
+    // Each call reserves 5 tokens and its input.
+    let workflow = limited(&t, desk(), json!({"tokens_per_day": 24})).await;
+    let all = join_all((0..10).map(|_| say(&t, &workflow, None)));
+    let release = async {
+        until("calls are made", async || model.asked() >= 4).await;
+        integration_tests::pause(300).await;
+        model.release();
+    };
+    let (answers, ()) = futures_util::join!(all, release);
+    let failed = answers.iter().filter(|(answer, _)| failure(answer).is_some()).count();
+    assert_eq!((model.asked(), failed), (4, 6), "0 bytes / 4 + 5 tokens each: four fit into 24");
+}
+
+#[tokio::test]
+async fn what_was_used_survives_a_restart_and_ends_with_the_day() {
+    let model = Endpoint::quick().await;
+    let mut t =
+        TestService::builder().manual_clock().set("SERVICE_MODEL_BASE_URL", model.base_url()).start().await;
+    let workflow = limited(&t, desk(), json!({"tokens_per_day": CALL})).await;
+    let first = t.while_time_passes(say(&t, &workflow, None)).await.0;
+    assert_eq!(failure(&first), None);
+    t.restart().await;
+    assert_eq!(say(&t, &workflow, None).await.0.refusal(), "429 chat.budget.workflow");
+    t.advance(Duration::from_secs(86_400));
+    let next = t.while_time_passes(say(&t, &workflow, None)).await.0;
+    assert_eq!(failure(&next), None);
+    assert_eq!(usage(&t, &workflow).await.as_array().unwrap().len(), 2);
+    t.advance(Duration::from_secs(40 * 86_400));
+    t.while_time_passes_in(
+        Duration::from_secs(600),
+        until("old days are deleted", async || t.scalar("SELECT count(*) FROM chat_usage").await == "0"),
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn agents_failed_turns_and_transcriptions_count() {
+    let model = Endpoint::quick().await;
+    let t = service(&model).await;
+    let agent = json!({"name": "help", "type": "agent", "model": "openai/gpt-4.1-mini", "user": "hi", "max_tokens": 5, "tools": [
+        {"type": "node", "name": "add", "description": "Adds.", "parameters": {"type": "object"}, "node": {"type": "set", "values": {"a": 1}}}]});
+    let no = json!({"name": "no", "type": "assert", "when": "false", "message": "no"});
+    let workflow = limited(&t, graphs::chain(&[agent, no], None), json!({})).await;
+    model.calls("add", &json!({})).await;
+    let (answer, _) = say(&t, &workflow, None).await;
+    assert!(failure(&answer).is_some());
+    let used = usage(&t, &workflow).await;
+    assert_eq!((&used[0]["calls"], &used[0]["turns"]), (&json!(2), &json!(1)), "each call once: {used}");
+    let body = json!({"chat": {"transcription": {"model": "practice/transcribe"}, "limits": {"tokens_per_day": 2 * CALL + 1}}});
+    let headers = [("content-type", "application/json")];
+    let path = format!("/api/workflows/{}", workflow.id);
+    assert_eq!(t.send("PUT", &path, &headers, body.to_string()).await.status, 200);
+    let audio = json!({"audio_base64": "cHJhY3RpY2U6aGk=", "mime_type": "audio/webm"});
+    let request = chat::ask(&workflow, "input.transcribe", audio);
+    assert_eq!(t.chat(&request).await.value(), json!({"text": "hi"}));
+    assert_eq!(usage(&t, &workflow).await[0]["calls"], 3);
+    until("the sum is read again", async || t.chat(&request).await.refusal() == "429 chat.budget.workflow")
+        .await;
+}
+
+#[tokio::test]
+async fn limits_are_checked_and_usage_is_for_readers_of_the_workflow() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    for (limits, place) in [
+        (json!({"tokens_per_day": 0}), "/chat/limits/tokens_per_day range"),
+        (json!({"session_tokens_per_day": 1.5}), "/chat/limits/session_tokens_per_day range"),
+        (json!({"usd_per_day": -1}), "/chat/limits/usd_per_day range"),
+        (json!({"session_usd_per_day": "1"}), "/chat/limits/session_usd_per_day range"),
+        (json!({"tokens": 1}), "/chat/limits/tokens unknown_field"),
+        (json!([]), "/chat/limits type"),
+    ] {
+        assert_eq!(limit(&t, &workflow, limits.clone()).await.problems(), [place], "{limits}");
+    }
+    assert_eq!(usage(&t, &workflow).await, json!([]));
+    // A workflow without models is never limited, and stores nothing for it.
+    assert_eq!(limit(&t, &workflow, json!({"tokens_per_day": 1})).await.status, 200);
+    assert_eq!(failure(&say(&t, &workflow, None).await.0), None);
+    assert_eq!(t.scalar("SELECT count(*) FROM runs WHERE options IS NOT NULL").await, "0");
+    let bad = t.get(&format!("/api/workflows/{}/chat/usage?from=yesterday", workflow.id)).await;
+    assert_eq!(bad.problems().len(), 1, "{}", bad.text());
+}

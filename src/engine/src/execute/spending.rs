@@ -1,0 +1,160 @@
+//! What models use, and limits of it.
+
+use async_trait::async_trait;
+use models::{ModelRequest, Usage, cost};
+use parking_lot::Mutex;
+
+use crate::NodeError;
+
+/// Tokens of an answer that a reservation counts on if the request does not limit it.
+const ANSWER_TOKENS: u64 = 1_024;
+/// Bytes of text that count as a token.
+const BYTES_OF_TOKEN: usize = 4;
+
+/// What calls of models have used, or may use.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Spending {
+    /// Calls that a model answered.
+    pub calls: u64,
+    /// Tokens that models read; estimated if the endpoint does not report them.
+    pub input_tokens: u64,
+    /// Tokens that models wrote; estimated like those.
+    pub output_tokens: u64,
+    /// US dollars, of models with a price.
+    pub dollars: f64,
+}
+
+impl Spending {
+    /// Input and output.
+    #[must_use]
+    pub fn tokens(&self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
+
+    /// The sum of both.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        Self {
+            calls: self.calls.saturating_add(other.calls),
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+            dollars: self.dollars + other.dollars,
+        }
+    }
+
+    /// What a call of this model may use.
+    pub(crate) fn expected(model: &str, request: &ModelRequest) -> Self {
+        let messages: usize = request.messages.iter().map(|message| message.content.len()).sum();
+        let tools: usize =
+            request.tools.iter().map(|tool| tool.description.len() + tool.parameters.to_string().len()).sum();
+        let answer = request.max_tokens.map_or(ANSWER_TOKENS, u64::from);
+        Self::of(model, tokens_of(messages + tools), answer)
+    }
+
+    /// What embedding these texts may use.
+    pub(crate) fn expected_of_texts(model: &str, texts: &[String]) -> Self {
+        Self::of(model, tokens_of(texts.iter().map(String::len).sum()), 0)
+    }
+
+    /// What a call has used: as the endpoint says, else the input that was expected, and an answer of so many bytes.
+    pub(crate) fn used(model: &str, usage: Option<Usage>, expected: &Self, answer: usize) -> Self {
+        match usage {
+            Some(usage) => Self {
+                calls: 1,
+                input_tokens: usage.input_tokens,
+                output_tokens: usage.output_tokens,
+                dollars: cost(model, usage).unwrap_or_default(),
+            },
+            None => Self::of(model, expected.input_tokens, tokens_of(answer)),
+        }
+    }
+
+    fn of(model: &str, input_tokens: u64, output_tokens: u64) -> Self {
+        let usage = Usage { input_tokens, output_tokens, ..Usage::default() };
+        Self { calls: 1, input_tokens, output_tokens, dollars: cost(model, usage).unwrap_or_default() }
+    }
+}
+
+fn tokens_of(bytes: usize) -> u64 {
+    u64::try_from(bytes / BYTES_OF_TOKEN).unwrap_or(u64::MAX)
+}
+
+/// Limits what the models of a run may use.
+#[async_trait]
+pub trait Budget: Send + Sync {
+    /// Reserves what a call may use. Returns whether [`Self::release`] has to follow.
+    ///
+    /// # Errors
+    /// [`NodeError`] if that exceeds a limit.
+    async fn reserve(&self, expected: &Spending) -> Result<bool, NodeError>;
+
+    /// A call that has reserved has ended, and has used this.
+    fn release(&self, expected: &Spending, used: &Spending);
+}
+
+/// No limits.
+pub struct NoBudget;
+
+#[async_trait]
+impl Budget for NoBudget {
+    async fn reserve(&self, _expected: &Spending) -> Result<bool, NodeError> {
+        Ok(false)
+    }
+
+    fn release(&self, _expected: &Spending, _used: &Spending) {}
+}
+
+/// What a call has reserved; released when it is dropped.
+pub(crate) struct Reserved<'a> {
+    /// Where it has reserved.
+    pub(super) budget: Option<&'a dyn Budget>,
+    pub(super) expected: Spending,
+    pub(super) used: Spending,
+    /// What the attempt has used so far.
+    pub(super) sum: &'a Mutex<Spending>,
+}
+
+impl Reserved<'_> {
+    /// The call has ended with an answer of so many bytes.
+    pub(crate) fn answered(mut self, model: &str, usage: Option<Usage>, answer: usize) {
+        self.used = Spending::used(model, usage, &self.expected, answer);
+    }
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        if let Some(budget) = self.budget {
+            budget.release(&self.expected, &self.used);
+        }
+        let mut sum = self.sum.lock();
+        *sum = sum.plus(&self.used);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use models::{Message, Role};
+
+    use super::*;
+
+    #[test]
+    fn a_call_reserves_its_input_and_its_longest_answer() {
+        let messages = vec![Message::text(Role::User, "x".repeat(400))];
+        let request = ModelRequest { messages, ..ModelRequest::default() };
+        let expected = Spending::expected("openai/gpt-4.1-mini", &request);
+        assert_eq!((expected.input_tokens, expected.output_tokens), (100, ANSWER_TOKENS));
+        assert!(expected.dollars > 0.0);
+        let limited = ModelRequest { max_tokens: Some(7), ..request };
+        assert_eq!(Spending::expected("openai/other", &limited).output_tokens, 7);
+        assert_eq!(Spending::expected("openai/other", &limited).dollars, 0.0);
+    }
+
+    #[test]
+    fn an_endpoint_that_reports_nothing_is_estimated() {
+        let expected = Spending { input_tokens: 100, ..Spending::default() };
+        let used = Spending::used("openai/other", None, &expected, 40);
+        assert_eq!((used.calls, used.tokens()), (1, 110));
+        let usage = Usage { input_tokens: 3, output_tokens: 4, ..Usage::default() };
+        assert_eq!(Spending::used("openai/other", Some(usage), &expected, 40).tokens(), 7);
+    }
+}
