@@ -48,6 +48,7 @@ async fn a_run_is_accepted_at_once_and_ends_by_itself() {
     assert_eq!(begun.status, 202);
     insta::assert_snapshot!(tidy(begun.value()), @r#"
     {
+      "continued_by": null,
       "created_at": "[time]",
       "error": null,
       "finished_at": null,

@@ -42,6 +42,7 @@ async fn a_new_workflow_is_201_with_its_whole_record() {
     {
       "chat": {
         "busy": "enqueue",
+        "limits": {},
         "models": [],
         "start_prompts": [],
         "transcription": null,
@@ -193,6 +194,7 @@ async fn publishing_makes_a_share_url_and_publishing_again_changes_the_login() {
     {
       "chat": {
         "busy": "enqueue",
+        "limits": {},
         "models": [],
         "start_prompts": [],
         "transcription": null,

@@ -284,7 +284,7 @@ fn bad_requests_are_told_everything_at_once() {
     assert_eq!(pointers(json!({"type": "threads.explode", "params": {}})), ["/type unknown"]);
     assert_eq!(
         pointers(json!({"type": "threads.add_structured_input", "params": {}})),
-        ["/type unsupported"]
+        ["/params/thread_id required", "/params/item_id required", "/params/input required"]
     );
     assert_eq!(pointers(json!({"type": "threads.create"})), ["/params required"]);
     assert_eq!(

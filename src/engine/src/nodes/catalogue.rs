@@ -105,7 +105,7 @@ mod tests {
             assert_eq!(unknown.near, near, "{name}");
             assert!(unknown.to_string().contains("did you mean"), "{unknown}");
         }
-        assert!(find("zebra").err().unwrap().to_string().ends_with("client_effect, ask, client_tool"));
+        assert!(find("zebra").err().unwrap().to_string().ends_with("client_tool, client_effect"));
         assert!(find("collection_query").err().unwrap().to_string().contains("does not execute it yet"));
         assert!(
             find("collection_qery")

@@ -209,7 +209,11 @@ mod examples {
     "models": [],
     "busy": "enqueue",
     "uploads": true,
-    "transcription": null
+    "transcription": null,
+    "limits": {
+      "session_tokens_per_day": 20000,
+      "usd_per_day": 5.0
+    }
   },
   "max_concurrent_runs": null,
   "created_at": "2026-01-01T12:00:00.000Z",
