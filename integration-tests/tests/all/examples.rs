@@ -265,3 +265,18 @@ async fn the_gallery_shows_one_of_each() {
     assert_eq!(kinds, ["user_message", "workflow", "widget", "assistant_message", "end_of_turn"]);
     assert_eq!(thread.title.as_deref(), Some("Order 7"));
 }
+
+#[tokio::test]
+async fn the_refund_asks_before_it_acts() {
+    let t = TestService::start().await;
+    for (choice, expected) in [
+        ("Yes, send it back", "A label is on its way. Reason: none."),
+        ("No, keep it", "Nothing changes. Enjoy the tea."),
+    ] {
+        let workflow = t.workflow().graph(graph("refund.json")).published().create().await;
+        let asked = crate::questions::Asked::in_thread_of(&t, workflow, "order 7").await;
+        let answers = json!({"answers": {"ok": {"values": [choice]}}});
+        let answered = t.chat(&asked.submission(answers)).await;
+        assert!(answered.text().contains(expected), "{}", answered.text());
+    }
+}

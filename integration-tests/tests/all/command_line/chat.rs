@@ -250,3 +250,53 @@ async fn files_are_attached_to_the_first_message() {
     assert!(gone.status == Some(2) && gone.err.contains("none.txt"), "{}", gone.err);
     assert_eq!(t.scalar("SELECT count(*) FROM attachments WHERE contained").await, "2");
 }
+
+#[tokio::test]
+async fn questions_are_answered_with_arguments_and_at_a_terminal() {
+    let t = TestService::start().await;
+    let graph =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/refund.json")).unwrap();
+    let graph: Value = serde_json::from_str(&graph).unwrap();
+    let workflow = t.workflow().named("Refund").graph(graph).published().create().await;
+    let terminal = Terminal::of(&t);
+    let asked = terminal.run(&["chat", &workflow.handle, "hi"]).await;
+    assert_eq!(
+        (asked.status, asked.out.as_str()),
+        (Some(0), "Order 7 is a tea pot for 40 €.\n"),
+        "{}",
+        asked.err
+    );
+    for part in [
+        "Send it back?",
+        "1. Yes, send it back",
+        "Why?",
+        "One line is enough.",
+        "--answer ok=… --answer why=…",
+    ] {
+        assert!(asked.err.contains(part), "{part}: {}", asked.err);
+    }
+    let thread = asked.err.trim_end().rsplit(' ').find(|word| word.starts_with("thr_")).unwrap().to_owned();
+    let chat = ["chat", &workflow.handle, "--thread", &thread];
+    let answer = async |more: &[&str]| terminal.run(&[&chat[..], more].concat()).await;
+    let wrong = answer(&["--answer", "other=1"]).await;
+    assert!(wrong.status == Some(2) && wrong.err.contains("the questions are ok, why"), "{}", wrong.err);
+    let said = answer(&["--answer", "ok=1", "--answer", "why=broken"]).await;
+    assert_eq!(said.out, "A label is on its way. Reason: broken.\n", "{}", said.err);
+    let again = answer(&["--answer", "ok=1"]).await;
+    assert!(
+        again.status == Some(2) && again.err.contains("no question of the thread waits"),
+        "{}",
+        again.err
+    );
+    let mut chat = terminal.start_at_a_terminal("chat refund");
+    chat.until("you ›").await;
+    chat.press("hi\r").await;
+    chat.until("answer ›").await;
+    chat.press("2\r").await;
+    chat.until("answer ›").await;
+    chat.press("\r").await;
+    chat.until("Nothing changes. Enjoy the tea.").await;
+    chat.until("you ›").await;
+    chat.press("\u{4}").await;
+    assert_eq!(chat.end().await.status, Some(0));
+}

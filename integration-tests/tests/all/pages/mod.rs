@@ -8,6 +8,7 @@ mod modules;
 mod network;
 mod people;
 mod provider;
+mod questions;
 mod served;
 mod sign_in;
 mod talking;

@@ -1,8 +1,10 @@
 //! `callboard chat`: talks with a published workflow.
 
+mod questions;
 mod talk;
 mod teller;
 
+use std::collections::BTreeMap;
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 
@@ -10,7 +12,9 @@ use clap::Args;
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 pub(crate) use talk::{Ended, Talk};
+use tokio::runtime::Runtime;
 use uuid::Uuid;
+use wire::chat::{ItemBody, ThreadItem};
 
 use super::signals::Interrupts;
 use crate::complaint::Complaint;
@@ -31,6 +35,9 @@ pub(crate) struct Chat {
     /// Attach a file to the message; may be given up to 10 times.
     #[arg(long, value_name = "FILE")]
     attach: Vec<PathBuf>,
+    /// Answer a question that the thread ends with: the question's id and the number of an option or a text; may be repeated.
+    #[arg(long, value_name = "ID=ANSWER", requires = "thread", conflicts_with_all = ["message", "attach"])]
+    answer: Vec<String>,
     /// Continue this thread.
     #[arg(long, value_name = "ID")]
     thread: Option<String>,
@@ -55,12 +62,12 @@ impl Chat {
 
     fn chat(self, options: &ClientOptions) -> Result<(), Failure> {
         let session = options.session_in(&self.place)?;
-        let says = self.message.is_some() || !self.attach.is_empty();
+        let says = self.message.is_some() || !self.attach.is_empty() || !self.answer.is_empty();
         let asks = !says && std::io::stdin().is_terminal() && stdout_is_seen();
         if asks && session.output == Output::Json {
             return Err(Failure::usage("--output json needs a message, as an argument or on standard input"));
         }
-        let message = if asks { None } else { Some(self.message()?) };
+        let message = if asks || !self.answer.is_empty() { None } else { Some(self.message()?) };
         let runtime = runtime()?;
         let partner = runtime.block_on(self.partner(&session))?;
         let interrupts = runtime.block_on(async { Interrupts::listen() })?;
@@ -70,11 +77,12 @@ impl Chat {
         }
         let ended = match message {
             Some(message) => runtime.block_on(talk.say(&message)),
+            None if !self.answer.is_empty() => runtime.block_on(self.give_answers(&mut talk)),
             None => {
                 let name = harmless(&partner.name);
                 let told = format!("{name}: enter a message. Ctrl-C stops a reply, Ctrl-D exits.");
                 complain(Paint::stderr().dim(told));
-                converse(|message| runtime.block_on(talk.say(message)))
+                converse(&runtime, &mut talk)
             }
         };
         // Who named the thread knows it, and it may be what was refused.
@@ -85,9 +93,36 @@ impl Chat {
         }
         match ended.map_err(|failure| about(failure, &self.workflow))? {
             Ended::Done => Ok(()),
+            Ended::Asked(item) => {
+                if let (ItemBody::StructuredInput { inputs, .. }, Output::Human) =
+                    (&item.body, session.output)
+                {
+                    let ids: Vec<String> =
+                        inputs.iter().map(|input| format!("--answer {}=…", input.id)).collect();
+                    let next = format!(
+                        "To answer: callboard chat {} --thread {} {}",
+                        self.workflow,
+                        item.thread_id,
+                        ids.join(" ")
+                    );
+                    complain(Paint::stderr().dim(harmless(&next)));
+                }
+                Ok(())
+            }
             Ended::Stopped => Err(Failure::Interrupted),
             Ended::Failed(complaint) => Err(complaint.about(&self.workflow).into()),
         }
+    }
+
+    /// Answers the questions that the thread ends with.
+    async fn give_answers(&self, talk: &mut Talk<'_>) -> Result<Ended, Failure> {
+        let item = talk
+            .pending()
+            .await?
+            .ok_or_else(|| Failure::usage("no question of the thread waits for an answer"))?;
+        let ItemBody::StructuredInput { inputs, .. } = &item.body else { return Ok(Ended::Done) };
+        let submission = questions::given(inputs, &self.answer).map_err(Failure::usage)?;
+        talk.answer(&item, submission).await
     }
 
     fn message(&self) -> Result<String, Failure> {
@@ -149,26 +184,56 @@ fn about(failure: Failure, workflow: &str) -> Failure {
 }
 
 /// Asks and says until the user leaves. A failed turn is told, and the conversation goes on.
-fn converse(mut say: impl FnMut(&str) -> Result<Ended, Failure>) -> Result<Ended, Failure> {
+fn converse(runtime: &Runtime, talk: &mut Talk<'_>) -> Result<Ended, Failure> {
     let mut editor =
         DefaultEditor::new().map_err(|error| Failure::from(format!("cannot read lines: {error}")))?;
-    let prompt = format!("{} ", Paint::stdout().name("you ›"));
     loop {
-        let line = match editor.readline(&prompt) {
-            Ok(line) => line,
-            Err(ReadlineError::Eof | ReadlineError::Interrupted) => return Ok(Ended::Done),
-            Err(error) => return Err(format!("cannot read a line: {error}").into()),
-        };
+        let Some(line) = line(&mut editor, "you ›")? else { return Ok(Ended::Done) };
         if line.trim().is_empty() {
             continue;
         }
         // It only fails to add what is there already.
         let _ = editor.add_history_entry(&line);
-        match say(&line) {
-            Ok(Ended::Done | Ended::Stopped) => {}
-            Ok(Ended::Failed(complaint)) => complain(complaint.for_people()),
-            Err(Failure::Told(complaint)) => complain(complaint.for_people()),
-            Err(leave) => return Err(leave),
+        let mut ended = runtime.block_on(talk.say(&line));
+        loop {
+            ended = match ended {
+                Ok(Ended::Asked(item)) => match answered(runtime, talk, &item, &mut editor)? {
+                    Some(next) => next,
+                    None => return Ok(Ended::Done),
+                },
+                Ok(Ended::Done | Ended::Stopped) => break,
+                Ok(Ended::Failed(complaint)) => break complain(complaint.for_people()),
+                Err(Failure::Told(complaint)) => break complain(complaint.for_people()),
+                Err(leave) => return Err(leave),
+            };
         }
+    }
+}
+
+/// Asks the questions of an item and sends the answers; `None` if the user leaves.
+fn answered(
+    runtime: &Runtime,
+    talk: &mut Talk<'_>,
+    item: &ThreadItem,
+    editor: &mut DefaultEditor,
+) -> Result<Option<Result<Ended, Failure>>, Failure> {
+    let ItemBody::StructuredInput { inputs, .. } = &item.body else {
+        return Ok(Some(runtime.block_on(talk.refuse_call(item))));
+    };
+    let mut answers = BTreeMap::new();
+    for question in inputs {
+        complain(Paint::stderr().dim(harmless(&question.question)));
+        let Some(line) = line(editor, "answer ›")? else { return Ok(None) };
+        answers.insert(question.id.clone(), questions::answer(question, &line));
+    }
+    Ok(Some(runtime.block_on(talk.answer(item, questions::submission(answers)))))
+}
+
+/// A line of the user; `None` if they leave.
+fn line(editor: &mut DefaultEditor, prompt: &str) -> Result<Option<String>, Failure> {
+    match editor.readline(&format!("{} ", Paint::stdout().name(prompt))) {
+        Ok(line) => Ok(Some(line)),
+        Err(ReadlineError::Eof | ReadlineError::Interrupted) => Ok(None),
+        Err(error) => Err(format!("cannot read a line: {error}").into()),
     }
 }

@@ -4,8 +4,11 @@ use std::path::Path;
 use std::pin::pin;
 
 use client::{ChatOptions, ResumingChat};
-use serde_json::Map;
-use wire::chat::{AttachmentRef, ChatOperation, ChatRequest, UserMessageInput};
+use serde_json::{Map, json};
+use wire::chat::{
+    AttachmentRef, ChatOperation, ChatRequest, InputSubmission, ItemBody, PageRequest, ThreadItem,
+    UserMessageInput,
+};
 
 use super::teller::Teller;
 use crate::commands::signals::Interrupts;
@@ -31,6 +34,8 @@ pub(crate) enum Ended {
     Stopped,
     /// With an error.
     Failed(Complaint),
+    /// With a question, or with a call of a tool of the page.
+    Asked(Box<ThreadItem>),
 }
 
 impl<'a> Talk<'a> {
@@ -63,6 +68,35 @@ impl<'a> Talk<'a> {
         Ok(())
     }
 
+    /// The newest questions of the thread that wait for answers.
+    pub(crate) async fn pending(&self) -> Result<Option<ThreadItem>, Failure> {
+        let Some(thread) = &self.thread else { return Ok(None) };
+        let newest = PageRequest { limit: Some(PageRequest::MOST), ..PageRequest::default() };
+        let items = self.session.client.items(&self.workflow_id, thread, &newest).await;
+        let items = items.map_err(|error| self.session.failed(error))?;
+        let asks = |item: &ThreadItem| {
+            matches!(item.body, ItemBody::StructuredInput { .. }) && item.body.is_pending()
+        };
+        Ok(items.data.into_iter().find(asks))
+    }
+
+    /// Answers the questions of an item.
+    pub(crate) async fn answer(
+        &mut self,
+        item: &ThreadItem,
+        input: InputSubmission,
+    ) -> Result<Ended, Failure> {
+        let (thread_id, item_id) = (item.thread_id.clone(), item.id.clone());
+        self.request(ChatOperation::AddStructuredInput { thread_id, item_id, input }).await
+    }
+
+    /// Tells the workflow that a terminal runs no tools of a page.
+    pub(crate) async fn refuse_call(&mut self, item: &ThreadItem) -> Result<Ended, Failure> {
+        let (thread_id, result) =
+            (item.thread_id.clone(), json!({"error": "The terminal has no tools of a page."}));
+        self.request(ChatOperation::AddClientToolOutput { thread_id, result }).await
+    }
+
     /// Says something and shows what is answered as it comes, over lost connections. Ctrl-C stops the turn; a second one
     /// leaves without waiting for that.
     pub(crate) async fn say(&mut self, message: &str) -> Result<Ended, Failure> {
@@ -75,6 +109,10 @@ impl<'a> Talk<'a> {
             Some(thread) => ChatOperation::AddUserMessage { thread_id: thread.clone(), input },
             None => ChatOperation::CreateThread { input },
         };
+        self.request(operation).await
+    }
+
+    async fn request(&mut self, operation: ChatOperation) -> Result<Ended, Failure> {
         let request = ChatRequest { operation, metadata: Map::new() };
         // With a key the message can be sent again when the answer was lost.
         let options = ChatOptions { idempotency_key: Some(new_key()?), ..ChatOptions::default() };
@@ -136,7 +174,11 @@ impl<'a> Talk<'a> {
         if stopping && self.session.output == Output::Human {
             teller.note("Stopped; the text so far is kept.");
         }
-        Ok(if stopping { Ended::Stopped } else { Ended::Done })
+        Ok(match teller.asked() {
+            _ if stopping => Ended::Stopped,
+            Some(item) => Ended::Asked(Box::new(item)),
+            None => Ended::Done,
+        })
     }
 
     /// Stops the turn for good; its stream ends by itself then.

@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 
 use wire::chat::{ChatEvent, ItemBody, Task, TaskBody, TaskStatus, ThreadItem};
 
+use super::questions;
 use crate::complaint::Complaint;
 use crate::output::{Failure, Output, compact, complain, piece, say};
 use crate::terminal::{Paint, harmless, notice, stdout_is_seen};
@@ -21,13 +22,15 @@ pub(super) struct Teller {
     replies: Vec<(String, String)>,
     thread: Option<String>,
     error: Option<Complaint>,
+    /// The item that the turn has ended with, if it waits for an answer.
+    asked: Option<ThreadItem>,
 }
 
 impl Teller {
     pub(super) fn new(output: Output) -> Self {
         let seen = stdout_is_seen();
         let mixed = seen && std::io::stderr().is_terminal();
-        Self { output, seen, mixed, open: false, replies: Vec::new(), thread: None, error: None }
+        Self { output, seen, mixed, open: false, replies: Vec::new(), thread: None, error: None, asked: None }
     }
 
     /// The thread, once an event has named it.
@@ -38,6 +41,11 @@ impl Teller {
     /// The error that ended the turn.
     pub(super) fn error(&mut self) -> Option<Complaint> {
         self.error.take()
+    }
+
+    /// The item that waits for an answer.
+    pub(super) fn asked(&mut self) -> Option<ThreadItem> {
+        self.asked.take()
     }
 
     pub(super) fn take(&mut self, event: &ChatEvent) -> Result<(), Failure> {
@@ -52,6 +60,11 @@ impl Teller {
             } else {
                 "`callboard run <workflow> --input message=…` shows which step failed, and why."
             }));
+        }
+        if let ChatEvent::ItemDone { item } = event
+            && item.body.is_pending()
+        {
+            self.asked = Some(item.clone());
         }
         if self.output == Output::Json {
             return say(compact(event)?);
@@ -154,6 +167,9 @@ fn lines(body: &ItemBody) -> Vec<String> {
             vec![copy_text.clone().unwrap_or_else(|| "[a widget]".to_owned())]
         }
         ItemBody::GeneratedImage { image: Some(image), .. } => vec![image.url.clone()],
+        ItemBody::StructuredInput { inputs, .. } if body.is_pending() => {
+            inputs.iter().flat_map(questions::lines).collect()
+        }
         _ => Vec::new(),
     }
 }

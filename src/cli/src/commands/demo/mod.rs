@@ -242,7 +242,7 @@ async fn chat(session: &Session, workflow: &WorkflowRecord, steps: &mut Steps) -
     say(format_args!("{} {message}\n", paint.name("you ›")))?;
     let mut talk = Talk::new(session, workflow.id.clone(), None, Interrupts::elsewhere());
     match talk.say(MESSAGE).await? {
-        Ended::Done | Ended::Stopped => {
+        Ended::Done | Ended::Stopped | Ended::Asked(_) => {
             say("")?;
             steps.done("Every part of this reply was stored before it was sent")
         }
