@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use dashmap::DashMap;
 use engine::NodeError;
-use engine::ports::{Budget, Spending};
+use engine::ports::{Budget, Spending, StepRecord};
 use kernel::Clock;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -17,6 +17,7 @@ use store::{ChatUsageSum, Store, StoreError};
 use uuid::Uuid;
 use wire::{ChatLimits, ErrorCode};
 
+use super::journal::number;
 use crate::plans::Plans;
 use crate::text::stored_json;
 
@@ -43,6 +44,14 @@ struct Sum {
     read_at: Option<Duration>,
     /// What calls in progress may use.
     reserved: Spending,
+    /// What calls have used whose steps are not recorded yet.
+    unrecorded: Spending,
+}
+
+impl Sum {
+    fn total(&self) -> Spending {
+        self.spent.plus(&self.unrecorded).plus(&self.reserved)
+    }
 }
 
 /// The chat that a run's models are used for.
@@ -52,11 +61,13 @@ pub(crate) struct ChatSession {
     pub(crate) workflow: Uuid,
     /// Whose the caller's limits are.
     pub(crate) session: String,
+    /// What the run has used in steps that are not recorded yet.
+    pub(crate) unrecorded: Arc<Mutex<Spending>>,
 }
 
 impl ChatSession {
     /// What a step has used, `(run, step)`.
-    pub(super) fn usage_row(
+    fn usage_row(
         &self,
         (run_id, step): (Uuid, Option<(String, i32, i32)>),
         spent: &Spending,
@@ -77,9 +88,9 @@ impl ChatSession {
         }
     }
 
-    /// The end of a turn that has used a model.
-    pub(super) fn turn_row(&self, run: Uuid, now: DateTime<Utc>) -> ChatUsageRow {
-        ChatUsageRow { turns: 1, ..self.usage_row((run, None), &Spending::default(), now) }
+    /// The end of a turn that has used a model, with what no step has recorded: calls that were given up.
+    fn turn_row(&self, run: Uuid, rest: &Spending, now: DateTime<Utc>) -> ChatUsageRow {
+        ChatUsageRow { turns: 1, ..self.usage_row((run, None), rest, now) }
     }
 
     /// The session, and the whole workflow.
@@ -118,7 +129,7 @@ impl Budgets {
         for limit in Limit::all(limits) {
             let key = limit.key(of);
             self.refresh(&key, store, clock).await?;
-            if self.sums.get(&key).is_some_and(|sum| limit.is_reached(&sum.lock().spent)) {
+            if self.sums.get(&key).is_some_and(|sum| limit.is_reached(&sum.lock().total())) {
                 return Ok(Some(BudgetSpent { code: limit.code(), until: next_day(clock.now()) }));
             }
         }
@@ -134,12 +145,27 @@ impl Budgets {
         if self.sums.get(key).is_some_and(|sum| is_fresh(&sum.lock())) {
             return Ok(());
         }
+        // Others use the old sum meanwhile, if it is of this day.
+        let mark = |sum: &mut Sum| {
+            let known = sum.day == day && sum.read_at.is_some();
+            if known {
+                sum.read_at = Some(now);
+            }
+        };
+        self.change(key, mark);
         let read = store.chat_usage_of(key.0, key.1.as_deref(), day).await?;
         if self.sums.len() > KEPT {
-            self.sums.retain(|_, sum| sum.get_mut().reserved.calls > 0);
+            self.sums.retain(|_, sum| {
+                let sum = sum.get_mut();
+                sum.reserved.calls > 0 || sum.unrecorded.calls > 0 && sum.day == day
+            });
         }
         let entry = self.sums.entry(key.clone()).or_default();
         let mut sum = entry.lock();
+        if sum.day != day {
+            // A run whose end was not stored leaves some.
+            sum.unrecorded = Spending::default();
+        }
         (sum.spent, sum.day, sum.read_at) = (spending(read), day, Some(now));
         Ok(())
     }
@@ -150,7 +176,7 @@ impl Budgets {
         for (place, key) in keys.iter().enumerate() {
             let entry = self.sums.entry(key.clone()).or_default();
             let mut sum = entry.lock();
-            let total = sum.spent.plus(&sum.reserved).plus(expected);
+            let total = sum.total().plus(expected);
             let exceeded = limits.iter().find(|limit| limit.key(of) == *key && limit.is_exceeded(&total));
             if let Some(limit) = exceeded {
                 drop(sum);
@@ -169,9 +195,50 @@ impl Budgets {
         for key in of.keys() {
             self.change(&key, |sum| {
                 sum.reserved = minus(&sum.reserved, expected);
+                sum.unrecorded = sum.unrecorded.plus(used);
+            });
+        }
+        let mut unrecorded = of.unrecorded.lock();
+        *unrecorded = unrecorded.plus(used);
+    }
+
+    /// The row of a step, if it has used a model.
+    pub(super) fn of_step(
+        &self,
+        of: &ChatSession,
+        run: Uuid,
+        step: &StepRecord,
+        now: DateTime<Utc>,
+    ) -> Option<ChatUsageRow> {
+        let used = step.spending.as_ref()?;
+        self.recorded(of, used);
+        let key = (step.node.clone(), number(step.visit), number(step.attempt));
+        Some(of.usage_row((run, Some(key)), used, now))
+    }
+
+    /// The row of a run's end, if it has used a model.
+    pub(super) fn of_end(
+        &self,
+        of: &ChatSession,
+        run: Uuid,
+        has_spent: bool,
+        now: DateTime<Utc>,
+    ) -> Option<ChatUsageRow> {
+        let rest = *of.unrecorded.lock();
+        self.recorded(of, &rest);
+        (has_spent || rest.calls > 0).then(|| of.turn_row(run, &rest, now))
+    }
+
+    /// What was used is in a row by now.
+    fn recorded(&self, of: &ChatSession, used: &Spending) {
+        for key in of.keys() {
+            self.change(&key, |sum| {
+                sum.unrecorded = minus(&sum.unrecorded, used);
                 sum.spent = sum.spent.plus(used);
             });
         }
+        let mut unrecorded = of.unrecorded.lock();
+        *unrecorded = minus(&unrecorded, used);
     }
 
     fn change(&self, key: &Key, change: impl FnOnce(&mut Sum)) {
@@ -204,9 +271,6 @@ impl Budget for BudgetOf<'_> {
     async fn reserve(&self, expected: &Spending) -> Result<bool, NodeError> {
         let Some(of) = &self.of else { return Ok(false) };
         let limits = self.limits(of).await?;
-        if limits.is_empty() {
-            return Ok(false);
-        }
         for limit in &limits {
             let read = self.budgets.refresh(&limit.key(of), self.store, self.clock).await;
             read.map_err(|_| {
@@ -306,7 +370,7 @@ mod tests {
     use super::*;
 
     fn of() -> ChatSession {
-        ChatSession { workflow: Uuid::nil(), session: "visitor:1".to_owned() }
+        ChatSession { workflow: Uuid::nil(), session: "visitor:1".to_owned(), unrecorded: Arc::default() }
     }
 
     fn tokens(tokens: u64) -> Spending {

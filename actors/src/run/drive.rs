@@ -74,7 +74,7 @@ impl<K: Kind> Driver<K> {
             biased;
             () = stop.cancelled() => Outcome::Stopped,
             outcome = self.unread(&writer, topic.readers()) => outcome,
-            ran = execute(version, (run.workspace, kind.chat_session(run)), input, recorded, ports, &writer, &activity) => match ran {
+            ran = execute(version, (run.workspace, writer.chat()), input, recorded, ports, &writer, &activity) => match ran {
                 Ran::Succeeded(output) => Outcome::Succeeded(output),
                 Ran::Failed(error) => Outcome::Failed(error),
                 Ran::Lost(error) => return Driven::Lost(error),

@@ -11,7 +11,7 @@ use engine::ports::{
     ImmediateEvent, Journal, JournalError, Output, SentAnnotation, SentItem, StepRecord, ThreadChange, Undone,
 };
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
+use futures_util::future::{self, BoxFuture};
 use kernel::backoff;
 use parking_lot::Mutex;
 use store::batch::{Batch, CutRow, QueueRow, RunUpdate};
@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use super::budget::ChatSession;
 use super::early_start::{EarlyStart, StartOutcome};
-use super::journal::{number, outbox_row, question_row, step_row};
+use super::journal::{outbox_row, question_row, step_row};
 use super::pace::Slice;
 use super::{EventWriter, Frames, RunPorts, Urgency};
 use crate::lanes::{EventFrames, Key, Then, WriteError};
@@ -121,6 +121,11 @@ impl<T: EventWriter> RunWriter<T> {
         Self { inner: Arc::new(inner) }
     }
 
+    /// The chat that pays for the run's models.
+    pub(crate) fn chat(&self) -> Option<ChatSession> {
+        self.inner.chat.clone()
+    }
+
     /// Notes that the run has begun; goes out with whatever is handed over first.
     pub(crate) fn started(&self) {
         let end = End { status: RunState::Running, output: None, error: None };
@@ -216,9 +221,10 @@ impl<T: EventWriter> RunWriter<T> {
         let (done, committed) = oneshot::channel();
         {
             let mut state = self.inner.state.lock();
-            if let Some(chat) = self.inner.chat.as_ref().filter(|_| state.has_spent && queued.is_none()) {
-                state.batch.chat_usage.push(chat.turn_row(self.run(), self.inner.ports.clock.now()));
-            }
+            let Inner { chat, ports, .. } = &*self.inner;
+            let (chat, now) = (chat.as_ref().filter(|_| queued.is_none()), ports.clock.now());
+            let used = chat.and_then(|chat| ports.budgets.of_end(chat, self.run(), state.has_spent, now));
+            state.batch.chat_usage.extend(used);
             state.batch.updates.push(end);
             state.batch.queued.extend(queued);
             state.batch.left.extend(placed.then_some(self.inner.key.id));
@@ -419,22 +425,17 @@ impl<T: EventWriter> Journal for RunWriter<T> {
             state.events.records(&row);
             state.batch.questions.extend(question_row(self.inner.key.id, &row));
             state.batch.outbox.extend(outbox_row(self.inner.key.id, &row));
-            if let (Some(chat), Some(spent)) = (&self.inner.chat, &row.spending) {
-                let step = Some((row.node.clone(), number(row.visit), number(row.attempt)));
-                state.batch.chat_usage.push(chat.usage_row(
-                    (self.run(), step),
-                    spent,
-                    self.inner.ports.clock.now(),
-                ));
-                state.has_spent = true;
-            }
+            let Inner { chat, ports, .. } = &*self.inner;
+            let (chat, now) = (chat.as_ref(), ports.clock.now());
+            let used = chat.and_then(|chat| ports.budgets.of_step(chat, self.run(), &row, now));
+            state.has_spent |= used.is_some();
+            state.batch.chat_usage.extend(used);
             state.batch.steps.push(step_row(self.inner.key.id, row));
             state.receipts.push(done);
             // Nothing may depend on it for long, and yet it need not be done twice.
             self.inner.due(&mut state, COALESCE);
             if let Some(lost) = &state.lost {
-                let text = lost.to_string();
-                return async { Err(JournalError(text)) }.boxed();
+                return future::ready(Err(JournalError(lost.to_string()))).boxed();
             }
         }
         let writer = self.clone();

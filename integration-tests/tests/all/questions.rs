@@ -51,7 +51,7 @@ impl Asked {
         Self::in_thread_of(t, workflow, "order 7").await
     }
 
-    async fn in_thread_of(t: &TestService, workflow: Workflow, text: &str) -> Self {
+    pub(crate) async fn in_thread_of(t: &TestService, workflow: Workflow, text: &str) -> Self {
         let answer = within("the turn ends", t.chat(&chat::create(&workflow, text))).await;
         Self::from(workflow, answer)
     }

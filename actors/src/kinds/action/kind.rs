@@ -52,7 +52,7 @@ impl Kind for ActionRuns {
 
     fn chat_session(&self, run: &Run<Self>) -> Option<ChatSession> {
         let session = run.own.session.clone()?;
-        Some(ChatSession { workflow: run.workflow, session })
+        Some(ChatSession { workflow: run.workflow, session, unrecorded: Arc::default() })
     }
 
     fn fresh(&self, run: &Run<Self>) -> Option<Widget> {

@@ -65,6 +65,8 @@ pub(super) fn lives(continued: Option<&Continued>, run: Uuid, messages: Option<V
         Some(before) => (before.lives.clone(), before.first_step),
         None => (Vec::new(), 1),
     };
+    // Of runs that have begun no step of their own, none is asked for.
+    lives.retain(|life| life.step < step);
     lives.push(TurnLife { step, run, messages });
     lives
 }

@@ -128,16 +128,16 @@ impl Kind for Turns {
 
     fn chat_session(&self, run: &TurnOf) -> Option<ChatSession> {
         let session = run.own.session.clone()?;
-        Some(ChatSession { workflow: run.workflow, session })
+        Some(ChatSession { workflow: run.workflow, session, unrecorded: Arc::default() })
     }
 
     fn events(&self, run: &TurnOf, told: Resumed, ports: &RunPorts) -> ChatEvents {
-        let Resumed { sent, message, user_item, continued, .. } = told;
+        let Resumed { sent, message, user_item, continued, has_added, .. } = told;
         let (ids, clock) = (ports.ids.clone(), Arc::clone(&ports.clock));
         let is_action = run.inputs.get("action").is_some_and(|action| !action.is_null());
         ChatEvents::new((run.own.thread, run.id, user_item), run.own.dialect, ids, clock, (sent, message))
             .without_reply(is_action)
-            .continuing(continued)
+            .continuing(continued, has_added)
     }
 
     fn open(
@@ -229,7 +229,8 @@ fn take_out(run: &TurnOf, writer: &RunWriter<ChatEvents>, ports: &RunPorts, cut:
     }
 }
 
-/// What the turn before has left to the run that continues it. A run that is stopped before it has started leaves that to others.
+/// What the turn before has left to the run that continues it. A run that is stopped before it has started leaves that to another
+/// one, if there is one.
 async fn take_over(
     run: &TurnOf,
     turn: Uuid,
@@ -237,7 +238,10 @@ async fn take_over(
     ports: &RunPorts,
 ) -> Result<Resumed, StoreError> {
     let (store, thread) = (&ports.store, run.own.thread);
-    if stopping && store.sent_before(run.id).await?.is_none() {
+    if stopping
+        && store.sent_before(run.id).await?.is_none()
+        && store.is_continued_by_another(thread, run.id).await?
+    {
         return Ok(Resumed::default());
     }
     let Some(taken) = store.continue_turn(run.id, turn).await? else {

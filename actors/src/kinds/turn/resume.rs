@@ -22,6 +22,8 @@ pub(crate) struct Resumed {
     pub(super) user_item: Option<ItemKey>,
     /// The turn that it continues.
     pub(super) continued: Option<Continued>,
+    /// Whether an earlier life of this run has added an item.
+    pub(super) has_added: bool,
 }
 
 /// Reads the stored events of a stream. `before`: what a turn that continues another one begins with.
@@ -35,6 +37,7 @@ pub(super) fn fold(before: Resumed, stored: &[StoredFrames], thread: ThreadId, d
         };
         match event {
             ChatEvent::ItemAdded { item } => {
+                resumed.has_added = true;
                 let Ok(id) = ItemKey::parse(&item.id) else { continue };
                 match &item.body {
                     ItemBody::AssistantMessage { .. } => begun = Some((id, item)),
@@ -64,6 +67,7 @@ pub(super) fn fold(before: Resumed, stored: &[StoredFrames], thread: ThreadId, d
                     continue;
                 }
                 begun = begun.filter(|(begun, _)| *begun != id);
+                resumed.has_added = true;
                 resumed.sent.received(id, item);
             }
             ChatEvent::ItemRemoved { item_id } => {

@@ -128,7 +128,7 @@ impl Call<'_> {
     pub(crate) async fn reserve(&self, expected: Spending) -> Result<Reserved<'_>, NodeError> {
         let budget = self.env.ports.budget;
         let budget = budget.reserve(&expected).await?.then_some(budget);
-        Ok(Reserved { budget, expected, used: Spending::default(), sum: &self.spending })
+        Ok(Reserved { budget, expected, used: None, sum: &self.spending })
     }
 
     /// The node's name in the journal.

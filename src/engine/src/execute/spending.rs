@@ -1,13 +1,15 @@
 //! What models use, and limits of it.
 
 use async_trait::async_trait;
-use models::{ModelRequest, Usage, cost};
+use models::{Message, ModelRequest, Part, Usage, cost};
 use parking_lot::Mutex;
 
 use crate::NodeError;
 
 /// Tokens of an answer that a reservation counts on if the request does not limit it.
 const ANSWER_TOKENS: u64 = 1_024;
+/// Tokens that an image counts as.
+const IMAGE_TOKENS: u64 = 1_000;
 /// Bytes of text that count as a token.
 const BYTES_OF_TOKEN: usize = 4;
 
@@ -44,11 +46,13 @@ impl Spending {
 
     /// What a call of this model may use.
     pub(crate) fn expected(model: &str, request: &ModelRequest) -> Self {
-        let messages: usize = request.messages.iter().map(|message| message.content.len()).sum();
+        let messages: usize = request.messages.iter().map(bytes_of).sum();
         let tools: usize =
             request.tools.iter().map(|tool| tool.description.len() + tool.parameters.to_string().len()).sum();
         let answer = request.max_tokens.map_or(ANSWER_TOKENS, u64::from);
-        Self::of(model, tokens_of(messages + tools), answer)
+        let images: u64 = request.messages.iter().map(images_of).sum();
+        let input = tokens_of(messages + tools).saturating_add(images.saturating_mul(IMAGE_TOKENS));
+        Self::of(model, input, answer)
     }
 
     /// What embedding these texts may use.
@@ -73,6 +77,25 @@ impl Spending {
         let usage = Usage { input_tokens, output_tokens, ..Usage::default() };
         Self { calls: 1, input_tokens, output_tokens, dollars: cost(model, usage).unwrap_or_default() }
     }
+}
+
+/// Bytes of text that a message contains, with the files in it and the arguments of its calls.
+fn bytes_of(message: &Message) -> usize {
+    let parts: usize = message
+        .parts
+        .iter()
+        .map(|part| match part {
+            Part::Text(text) => text.len(),
+            Part::Image(_) => 0,
+        })
+        .sum();
+    let calls: usize = message.tool_calls.iter().map(|call| call.arguments.to_string().len()).sum();
+    parts.max(message.content.len()) + calls
+}
+
+fn images_of(message: &Message) -> u64 {
+    let images = message.parts.iter().filter(|part| matches!(part, Part::Image(_))).count();
+    u64::try_from(images).unwrap_or(u64::MAX)
 }
 
 fn tokens_of(bytes: usize) -> u64 {
@@ -109,7 +132,8 @@ pub(crate) struct Reserved<'a> {
     /// Where it has reserved.
     pub(super) budget: Option<&'a dyn Budget>,
     pub(super) expected: Spending,
-    pub(super) used: Spending,
+    /// `None`: the call was given up, and is counted by its input.
+    pub(super) used: Option<Spending>,
     /// What the attempt has used so far.
     pub(super) sum: &'a Mutex<Spending>,
 }
@@ -117,17 +141,24 @@ pub(crate) struct Reserved<'a> {
 impl Reserved<'_> {
     /// The call has ended with an answer of so many bytes.
     pub(crate) fn answered(mut self, model: &str, usage: Option<Usage>, answer: usize) {
-        self.used = Spending::used(model, usage, &self.expected, answer);
+        self.used = Some(Spending::used(model, usage, &self.expected, answer));
+    }
+
+    /// The endpoint has not answered: nothing was used.
+    pub(crate) fn failed(mut self) {
+        self.used = Some(Spending::default());
     }
 }
 
 impl Drop for Reserved<'_> {
     fn drop(&mut self) {
+        let given_up = Spending { output_tokens: 0, ..self.expected };
+        let used = self.used.unwrap_or(given_up);
         if let Some(budget) = self.budget {
-            budget.release(&self.expected, &self.used);
+            budget.release(&self.expected, &used);
         }
         let mut sum = self.sum.lock();
-        *sum = sum.plus(&self.used);
+        *sum = sum.plus(&used);
     }
 }
 

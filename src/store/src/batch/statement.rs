@@ -297,7 +297,7 @@ impl Commit<'_> {
         if closed.is_empty() {
             return Ok(());
         }
-        out.push_sql(", put_closed AS (UPDATE run_questions q SET expires_at = t.at FROM fence, ");
+        out.push_sql(", put_closed AS (UPDATE run_questions q SET expires_at = t.at, continues_without = false FROM fence, ");
         closed.values(out)?;
         names(out, ClosedQuestions::NAMES);
         out.push_sql(

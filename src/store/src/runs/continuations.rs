@@ -101,6 +101,21 @@ impl Store {
         connection.transaction(async |connection| take_over(connection, run, turn).await).await
     }
 
+    /// Whether another unfinished run of the thread continues a turn.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn is_continued_by_another(&self, thread: ThreadId, run: Uuid) -> Result<bool, StoreError> {
+        let found = diesel::sql_query(
+            "SELECT FROM runs WHERE thread_id = $1 AND id <> $2 AND finished_at IS NULL AND options LIKE '%\"continues\"%' LIMIT 1",
+        )
+        .bind::<SqlUuid, _>(thread.0)
+        .bind::<SqlUuid, _>(run)
+        .execute(&mut *self.connection().await?)
+        .await?;
+        Ok(found > 0)
+    }
+
     /// Stores what a turn has sent as it is by now.
     ///
     /// # Errors

@@ -167,7 +167,9 @@ impl Store {
         connection
             .transaction(async |connection| {
                 let due: Option<Taken> = diesel::sql_query(
-                    "UPDATE turns_sent SET due_at = NULL WHERE run_id = $1 AND due_at <= $2
+                    "UPDATE turns_sent t SET due_at = NULL WHERE run_id = $1 AND due_at <= $2
+                         AND NOT EXISTS (SELECT FROM runs r WHERE r.thread_id = t.thread_id AND r.finished_at IS NULL
+                             AND r.options LIKE '%\"continues\"%')
                      RETURNING '' AS sent, continued_by",
                 )
                 .bind::<SqlUuid, _>(turn)

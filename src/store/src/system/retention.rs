@@ -56,6 +56,8 @@ impl Store {
                          t.due_at IS NOT NULL
                          OR EXISTS (SELECT FROM run_questions q WHERE q.run_id = t.run_id AND q.answered_at IS NULL
                              AND (q.expires_at IS NULL OR q.expires_at > $2))
+                         OR t.continued_by IS NULL AND EXISTS (SELECT FROM run_questions q
+                             WHERE q.run_id = t.run_id AND q.answered_at > $2)
                          OR EXISTS (SELECT FROM runs c WHERE c.id = t.continued_by AND c.finished_at IS NULL)))
                  ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED), {RUNS} SELECT FROM old"
         );

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use engine::NodeError;
 use engine::ports::Credentials;
-use models::{EndpointSettings, Model, ModelError, TranscribeRequest, Transcript};
+use models::{EndpointSettings, Model, ModelError, TranscribeRequest, Transcript, Usage};
 use store::ChatUsageSum;
 use uuid::Uuid;
 use wire::TranscriptionSettings;
@@ -15,6 +15,9 @@ use crate::run::CredentialsOf;
 
 /// How long a model may take.
 const LIMIT: Duration = Duration::from_secs(60);
+
+/// Bytes of a recording that count as a token: about ten tokens a second.
+const BYTES_OF_TOKEN: usize = 400;
 
 /// Why a recording was not transcribed.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +46,7 @@ impl Chat {
         mime_type: &str,
     ) -> Result<String, DictationError> {
         let (model, name) = self.transcriber(workspace, settings).await?;
+        let bytes = audio.len();
         let request = TranscribeRequest {
             model: name,
             audio,
@@ -53,7 +57,13 @@ impl Chat {
         let asking = model.transcribe(&request);
         let answered = kernel::timeout(&*self.ports.clock, LIMIT, asking).await;
         let Transcript { text, usage } = answered.ok_or(DictationError::Timeout)??;
-        let usage = usage.unwrap_or_default();
+        // Some endpoints report no tokens of audio.
+        let estimated = Usage {
+            input_tokens: u64::try_from(bytes / BYTES_OF_TOKEN).unwrap_or(u64::MAX),
+            output_tokens: u64::try_from(text.len() / 4).unwrap_or(u64::MAX),
+            ..Usage::default()
+        };
+        let usage = usage.unwrap_or(estimated);
         let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let used = ChatUsageSum {
             calls: 1,

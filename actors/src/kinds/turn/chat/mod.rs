@@ -182,17 +182,24 @@ impl Chat {
     }
 
     /// Whether the models of a workflow's chat may be used once more: returns the limit that is reached.
+    /// `session`: pays; `None` if the caller is unknown.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn check_budget(
         &self,
         workflow: Uuid,
-        session: &str,
+        session: Option<&str>,
         limits: &ChatLimits,
     ) -> Result<Option<BudgetSpent>, StoreError> {
-        let of = ChatSession { workflow, session: session.to_owned() };
-        self.ports.budgets.check(&of, limits, (&self.ports.store, &*self.ports.clock)).await
+        // A caller without a session has spent nothing.
+        let mut limits = *limits;
+        if session.is_none() {
+            (limits.session_tokens_per_day, limits.session_usd_per_day) = (None, None);
+        }
+        let session = session.unwrap_or_default().to_owned();
+        let of = ChatSession { workflow, session, unrecorded: Arc::default() };
+        self.ports.budgets.check(&of, &limits, (&self.ports.store, &*self.ports.clock)).await
     }
 
     /// Whether a workspace may store more.

@@ -17,11 +17,11 @@ const OVER: &str =
     "The answer is stored. The conversation had continued without it, or still waits for other answers.";
 
 impl ChatEvents {
-    /// The turn continues another one.
+    /// The turn continues another one. `has_added`: an earlier life of the run has added an item.
     #[must_use]
-    pub(in crate::kinds::turn) fn continuing(self, continued: Option<Continued>) -> Self {
+    pub(in crate::kinds::turn) fn continuing(self, continued: Option<Continued>, has_added: bool) -> Self {
         let needs_reply = self.needs_reply && continued.is_none();
-        Self { continued, needs_reply, ..self }
+        Self { continued, needs_reply, has_added, ..self }
     }
 
     /// Whether the turn continues one that waits for nothing any more.

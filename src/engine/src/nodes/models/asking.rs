@@ -156,7 +156,13 @@ impl Asking<'_> {
             if let Some(masked) = masked {
                 masked.finish().await;
             }
-            let answer = answered.map_err(NodeError::from)?;
+            let answer = match answered {
+                Ok(answer) => answer,
+                Err(error) => {
+                    reserved.failed();
+                    return Err(NodeError::from(error).into());
+                }
+            };
             reserved.answered(&self.chosen.name, answer.usage, answer.text.len());
             spent.add(&self.chosen.name, answer.usage);
             call.note_usage(spent.written());

@@ -129,7 +129,13 @@ impl Node for Embed {
                 idempotency_key: Some(format!("{}-{number}", call.idempotency_key())),
             };
             let reserved = call.reserve(Spending::expected_of_texts(&chosen.name, texts)).await?;
-            let made = provider.embed(&request).await.map_err(NodeError::from)?;
+            let made = match provider.embed(&request).await {
+                Ok(made) => made,
+                Err(error) => {
+                    reserved.failed();
+                    return Err(NodeError::from(error).into());
+                }
+            };
             reserved.answered(&chosen.name, made.usage, 0);
             spent.add(&chosen.name, made.usage);
             call.note_usage(spent.written());

@@ -262,13 +262,17 @@ impl Access {
     }
 
     /// Whose limits the models have: the caller, or the thread where the caller is unknown.
-    pub(super) fn budget_session(&self, thread: Option<ThreadId>) -> String {
-        let of_thread = || thread.map(|thread| format!("thread:{thread}")).unwrap_or_default();
-        self.name().unwrap_or_else(of_thread)
+    pub(super) fn budget_session(&self, thread: Option<ThreadId>) -> Option<String> {
+        self.name().or_else(|| thread.map(|thread| format!("thread:{thread}")))
+    }
+
+    /// Whether the models of the chat have limits.
+    pub(super) fn has_limits(&self) -> bool {
+        !self.runnable.workflow.chat.limits.is_empty()
     }
 
     /// Refuses a turn if the models of the chat have used what the workflow allows on a day.
-    pub(super) async fn check_budget(&self, app: &App, session: &str) -> ApiResult<()> {
+    pub(super) async fn check_budget(&self, app: &App, session: Option<&str>) -> ApiResult<()> {
         let limits = &self.runnable.workflow.chat.limits;
         if limits.is_empty() {
             return Ok(());

@@ -68,7 +68,7 @@ async fn begin(
     let Asked { app, access, request, body, session } = asked;
     let Some(answer) = answer else { return Err(not_pending(asked, key).await) };
     let place = app.chat_limits().stream(session, None)?;
-    access.check_budget(app, &access.budget_session(Some(thread.id))).await?;
+    access.check_budget(app, access.budget_session(Some(thread.id)).as_deref()).await?;
     let new = NewItemAnswer {
         thread: thread.id,
         key,

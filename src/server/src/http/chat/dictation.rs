@@ -35,14 +35,19 @@ pub(super) async fn transcribe(
         ApiError::problems(ErrorCode::ChatInvalidRequest, vec![problem])
     })?;
     let session = access.budget_session(None);
-    access.check_budget(app, &session).await?;
+    access.check_budget(app, session.as_deref()).await?;
     let _permit = app.transcription_permits().acquire(vec![
         (network_of(app, request), PER_PARTY),
         (format!("workspace:{}", access.workspace()), PER_PARTY),
     ])?;
     let said = app
         .chat()
-        .transcribe((access.workspace(), access.workflow(), &session), settings, Arc::from(audio), &base)
+        .transcribe(
+            (access.workspace(), access.workflow(), session.as_deref().unwrap_or_default()),
+            settings,
+            Arc::from(audio),
+            &base,
+        )
         .await;
     let text = said.map_err(|error| {
         let failed = ApiError::new(ErrorCode::ChatTranscriptionFailed);

@@ -78,11 +78,18 @@ pub(super) async fn begin(
         Target::Thread(thread) | Target::Again(thread, _) | Target::Action(thread, _) => Some(*thread),
     };
     let budget = match &visitor {
-        Some(visitor) => format!("visitor:{}", visitor.id()),
+        Some(visitor) => Some(format!("visitor:{}", visitor.id())),
         None => access.budget_session(thread),
     };
-    access.check_budget(app, &budget).await?;
-    let budget = version.plan.may_use_models().then_some(budget);
+    // What an earlier request with the key has started is returned, whatever was used since.
+    let is_known = match &key {
+        Some(key) if access.has_limits() => app.chat().started(key).await?.is_some(),
+        _ => false,
+    };
+    if !is_known {
+        access.check_budget(app, budget.as_deref()).await?;
+    }
+    let budget = budget.filter(|_| version.plan.may_use_models());
     let started = app
         .chat()
         .start(NewTurn {
