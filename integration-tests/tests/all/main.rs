@@ -23,6 +23,7 @@ mod bad_input;
 mod budgets;
 mod busy_thread;
 mod changes;
+mod chat_bad_input;
 mod chatkit_models;
 mod clock;
 mod code;
